@@ -1,0 +1,38 @@
+/** A repeatable source of numbers for property tests: the same seed gives the same run on every runtime. */
+export interface Random {
+  /** A whole number from 0 up to, and without, `end`. */
+  below(end: number): number;
+  /** One of the items. */
+  pick<T>(items: ArrayLike<T>): T;
+  /** Text of up to `max` characters out of `alphabet`. */
+  text(alphabet: ArrayLike<string>, max: number): string;
+}
+
+export function random(seed: number): Random {
+  let state = seed >>> 0;
+  // Mulberry32: 32 bits of state are plenty to choose test cases.
+  function next(): number {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+  const below = (end: number) => Math.floor(next() * end);
+  const pick = <T>(items: ArrayLike<T>) => items[below(items.length)];
+  return {
+    below,
+    pick,
+    text: (alphabet, max) => Array.from({ length: below(max + 1) }, () => pick(alphabet)).join(""),
+  };
+}
+
+/** The shortest of some runs, in milliseconds: the one that the rest of the machine disturbed least. */
+export function shortest(run: () => unknown, runs = 7): number {
+  let best = Infinity;
+  for (let i = 0; i < runs; i++) {
+    const start = performance.now();
+    run();
+    best = Math.min(best, performance.now() - start);
+  }
+  return best;
+}

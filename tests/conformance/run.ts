@@ -1,0 +1,232 @@
+// Runs the official conformance suite against examples/everything.ts, served as a user would serve it, and judges by
+// scenario: a scenario passes when none of its checks failed. The suite's own totals are no measure, because some of
+// its checks succeed against a server that answers nothing.
+//
+//   deno task conformance [--runtime deno|bun] [--spec V] [--scenario S] [--cap V] [--old] [--server FILE]
+//
+// --cap V sends `?cap=V` so that the server negotiates at most V; the suite's client always proposes its newest
+// handshake version, so this is the only way to the older wires. --old takes the last suite of the handshake versions.
+import expected from "./expected.json" with { type: "json" };
+
+type Runtime = "deno" | "bun";
+type Status = "passed" | "failed" | "skipped";
+
+/** One run of the suite: which server, which version of the specification. */
+interface Run {
+  readonly runtime: Runtime;
+  readonly spec: string;
+}
+
+interface Check {
+  readonly id: string;
+  readonly status: string;
+  readonly errorMessage?: string;
+}
+
+interface Scenario {
+  readonly name: string;
+  readonly status: Status;
+  readonly failures: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+interface Expectation {
+  readonly scenario: string;
+  readonly spec: string;
+  readonly runtime?: Runtime;
+  readonly reason: string;
+}
+
+interface Options {
+  readonly runtimes: readonly Runtime[];
+  readonly specs: readonly string[];
+  readonly scenario?: string;
+  readonly cap?: string;
+  readonly suite: string;
+  readonly server: string;
+}
+
+const suites = {
+  current: { version: "0.2.0-alpha.12", specs: ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] },
+  old: { version: "0.1.16", specs: ["2025-06-18", "2025-11-25"] },
+};
+
+const usage =
+  "Usage: run.ts [--runtime deno|bun] [--spec VERSION] [--scenario NAME] [--cap VERSION] [--old] [--server FILE]";
+
+function toOptions(args: readonly string[]): Options {
+  const values = new Map<string, string>();
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i];
+    if (arg === "--old") values.set(arg, "");
+    else if (/^--(runtime|spec|scenario|cap|server)$/.test(arg) && i + 1 < args.length) values.set(arg, args[++i]);
+    else throw new Error(`Cannot read the arguments: "${arg}" is unknown or has no value\n${usage}`);
+  }
+  const runtime = values.get("--runtime");
+  if (runtime !== undefined && runtime !== "deno" && runtime !== "bun") {
+    throw new Error(`Cannot serve under "${runtime}": the runtimes are deno and bun`);
+  }
+  const suite = values.has("--old") ? suites.old : suites.current;
+  const spec = values.get("--spec");
+  if (spec !== undefined && !suite.specs.includes(spec)) {
+    throw new Error(`Cannot test version "${spec}": suite ${suite.version} knows ${suite.specs.join(", ")}`);
+  }
+  return {
+    runtimes: runtime ? [runtime] : ["deno", "bun"],
+    specs: spec ? [spec] : suite.specs,
+    scenario: values.get("--scenario"),
+    cap: values.get("--cap"),
+    suite: suite.version,
+    server: values.get("--server") ?? new URL("../../examples/everything.ts", import.meta.url).pathname,
+  };
+}
+
+function findFreePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
+}
+
+interface Served extends AsyncDisposable {
+  readonly url: string;
+}
+
+/** Starts the server file and waits until it answers. Disposing ends the process that was started here. */
+async function serve(runtime: Runtime, file: string): Promise<Served> {
+  const port = findFreePort();
+  const [command, ...args] = runtime === "deno"
+    ? ["deno", "serve", "-q", "-A", "--host", "127.0.0.1", "--port", String(port), file]
+    : ["bun", file];
+  const child = new Deno.Command(command, {
+    args,
+    env: { PORT: String(port), BUN_PORT: String(port), NO_COLOR: "1" },
+    stdin: "null",
+    stdout: "null",
+    stderr: "inherit",
+  }).spawn();
+  let exited = false;
+  const status = child.status.then(() => exited = true);
+  const server: Served = {
+    url: `http://127.0.0.1:${port}/mcp`,
+    async [Symbol.asyncDispose]() {
+      if (!exited) child.kill("SIGTERM");
+      const late = setTimeout(() => child.kill("SIGKILL"), 3_000); // a server may wait for its open streams
+      await status;
+      clearTimeout(late);
+    },
+  };
+  const end = Date.now() + 30_000;
+  while (Date.now() < end && !exited) {
+    const response = await fetch(server.url).catch(() => undefined);
+    await response?.body?.cancel();
+    if (response) return server;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  await server[Symbol.asyncDispose]();
+  throw new Error(`Cannot serve ${file} under ${runtime}: it ${exited ? "ended" : "did not answer"}`);
+}
+
+/** The suite is a program of its own: no lock file, import map or node_modules of this project reaches it. */
+async function runSuite(version: string, args: readonly string[]): Promise<string> {
+  const suite = `npm:@modelcontextprotocol/conformance@${version}`;
+  const flags = ["run", "-q", "-A", "--no-config", "--no-lock", "--node-modules-dir=none"];
+  const { stdout, stderr } = await new Deno.Command("deno", {
+    args: [...flags, suite, ...args],
+    env: { NO_COLOR: "1" },
+    stdin: "null",
+  }).output();
+  return new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+}
+
+async function listScenarios(version: string, spec: string): Promise<string[]> {
+  const text = await runSuite(version, ["list", "--server"]);
+  const rows = [...text.matchAll(/^ {2}- (\S+) \[(.*)\]$/gm)];
+  const names = rows.filter(([, , specs]) => specs.split(",").includes(spec)).map(([, name]) => name);
+  if (names.length === 0) throw new Error(`Cannot list the scenarios of ${spec}: the suite said\n${text}`);
+  return names;
+}
+
+function isCheck(value: unknown): value is Check {
+  return typeof value === "object" && value !== null && "id" in value && "status" in value;
+}
+
+function toScenario(name: string, checks: readonly Check[]): Scenario {
+  const toLine = (check: Check) => check.id + (check.errorMessage ? `: ${check.errorMessage}` : "");
+  const failures = checks.filter((check) => check.status === "FAILURE").map(toLine);
+  const warnings = checks.filter((check) => check.status === "WARNING").map(toLine);
+  const tested = checks.some((check) => check.status === "SUCCESS" && check.id !== "wire-schema-valid");
+  const status = failures.length > 0 ? "failed" : tested || warnings.length > 0 ? "passed" : "skipped";
+  return { name, status, failures, warnings };
+}
+
+/** Reads what the suite left for each scenario; one that left nothing has failed. */
+async function readScenarios(directory: string, names: readonly string[]): Promise<Scenario[]> {
+  const folders = (await Array.fromAsync(Deno.readDir(directory))).map((entry) => entry.name);
+  return await Promise.all(names.map(async (name) => {
+    const folder = folders.find((folder) => folder.replace(/-\d{4}-\d\d-\d\dT.*$/, "") === `server-${name}`);
+    if (!folder) return toScenario(name, [{ id: "run", status: "FAILURE", errorMessage: "the suite left no result" }]);
+    const checks: unknown = JSON.parse(await Deno.readTextFile(`${directory}/${folder}/checks.json`));
+    if (!Array.isArray(checks) || !checks.every(isCheck)) throw new Error(`Cannot read the checks of ${name}`);
+    return toScenario(name, checks);
+  }));
+}
+
+async function testVersion(server: Served, spec: string, options: Options): Promise<Scenario[]> {
+  const output = await Deno.makeTempDir({ prefix: "mcp-conformance-" });
+  try {
+    const url = server.url + (options.cap ? `?cap=${options.cap}` : "");
+    const choice = options.scenario ? ["--scenario", options.scenario] : ["--suite", "all"];
+    const text = await runSuite(options.suite, [
+      ...["server", "--url", url, "--spec-version", spec, "-o", output],
+      ...choice,
+    ]);
+    const names = options.scenario ? [options.scenario] : await listScenarios(options.suite, spec);
+    const scenarios = await readScenarios(output, names);
+    if (options.scenario) console.log(text);
+    return scenarios;
+  } finally {
+    await Deno.remove(output, { recursive: true });
+  }
+}
+
+function isExpected(run: Run, name: string): (row: Expectation) => boolean {
+  return (row) => row.scenario === name && row.spec === run.spec && (row.runtime ?? run.runtime) === run.runtime;
+}
+
+/** What decides the exit code: failures that are not expected, and expectations that came true no more. */
+function findProblems(run: Run, scenarios: readonly Scenario[], rows: readonly Expectation[]): string[] {
+  return scenarios.flatMap(({ name, status, failures }) => {
+    const listed = rows.some(isExpected(run, name));
+    if (status === "failed" && !listed) return failures.map((line) => `${name} | ${line}`);
+    if (status !== "failed" && listed) return [`${name} | passes: remove it from expected.json`];
+    return [];
+  });
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const options = toOptions(args);
+  const table: string[] = [];
+  const problems: string[] = [];
+  const warnings: string[] = [];
+  for (const runtime of options.runtimes) {
+    await using server = await serve(runtime, options.server);
+    for (const spec of options.specs) {
+      const scenarios = await testVersion(server, spec, options);
+      const count = (status: Status) => String(scenarios.filter((row) => row.status === status).length).padStart(8);
+      const cells = `${runtime.padEnd(8)}${spec.padEnd(12)}${(options.cap ?? "-").padEnd(12)}`;
+      table.push(cells + count("passed") + count("failed") + count("skipped"));
+      const run = { runtime, spec };
+      for (const line of findProblems(run, scenarios, expected)) problems.push(`${runtime} ${spec} ${line}`);
+      for (const { name, warnings: lines } of scenarios) {
+        for (const line of lines) warnings.push(`${runtime} ${spec} ${name} | ${line}`);
+      }
+    }
+  }
+  console.log(`suite ${options.suite}\nruntime spec        cap           passed  failed skipped`);
+  for (const row of table) console.log(row);
+  for (const line of warnings) console.log(`WARNING ${line}`);
+  for (const line of problems) console.log(`FAILURE ${line}`);
+  console.log(problems.length === 0 ? "ok" : `${problems.length} failures`);
+  return problems.length === 0 ? 0 : 1;
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args));

@@ -27,21 +27,20 @@ export interface UriTemplate {
   expand(values: Readonly<Record<string, string | undefined>>): string;
 }
 
-type Expression<T extends string> = T extends `${string}{${infer E}}${infer Rest}` ? E | Expression<Rest> : never;
-type Split<E extends string> = E extends `${infer Name},${infer Rest}` ? Name | Split<Rest> : E;
-type OptionalName<E extends string> = E extends `${"?" | "&" | ";"}${infer Names}` ? Split<Names> : never;
-type RequiredName<E extends string> = E extends `${"?" | "&" | ";"}${string}` ? never
-  : E extends `${"+" | "#" | "." | "/"}${infer Names}` ? Split<Names>
-  : Split<E>;
+/** The names in a list: `NameList<"a,b">` is `"a" | "b"`. */
+export type NameList<L extends string> = L extends `${infer Name},${infer Rest}` ? Name | NameList<Rest> : L;
 
 /**
  * The variables of a literal template as an object type: `TemplateVariables<"repo://{owner}/{name}{?ref}">` is
- * `{ owner: string; name: string; ref?: string }`. For a template that is not a literal: any names.
+ * `{ owner: string } & { name: string } & { ref?: string }`. For a template that is not a literal: any names.
  */
 export type TemplateVariables<T extends string> = string extends T ? { readonly [name: string]: string }
-  :
-    & { readonly [N in RequiredName<Expression<T>>]: string }
-    & { readonly [N in OptionalName<Expression<T>>]?: string };
+  : T extends `${string}{${infer E}}${infer Rest}` ?
+      & (E extends `${"?" | "&" | ";"}${infer L}` ? { readonly [N in NameList<L>]?: string }
+        : E extends `${"+" | "#" | "." | "/"}${infer L}` ? { readonly [N in NameList<L>]: string }
+        : { readonly [N in NameList<E>]: string })
+      & TemplateVariables<Rest>
+  : Record<never, string>;
 
 type Values = Readonly<Record<string, string | undefined>>;
 

@@ -1,0 +1,112 @@
+// The package as its users get it: from a registry, into an empty cache, away from this folder.
+import { assert, assertEquals, fail } from "@std/assert";
+import config from "../deno.json" with { type: "json" };
+import { type Registry, rewriteImports, serveRegistry } from "./registry/registry.ts";
+
+const root = new URL("../", import.meta.url).pathname.slice(0, -1);
+const ignore = typeof Deno === "undefined"; // jsr: specifiers and JSR_URL are Deno's
+
+/** Runs with an empty folder to work in and an empty cache, and the registry in place of JSR. */
+async function withRegistry(run: (registry: Registry, options: Deno.CommandOptions) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await using registry = await serveRegistry(root);
+    const env = { JSR_URL: registry.url, DENO_DIR: `${folder}/cache`, NO_COLOR: "1" };
+    const cwd = `${folder}/work`;
+    await Deno.mkdir(cwd);
+    await run(registry, { cwd, env });
+    assertEquals(registry.missing, []);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function readLine(stream: ReadableStream<Uint8Array>): Promise<string> {
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of stream.values({ preventCancel: true })) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.includes("\n")) break;
+  }
+  return text.slice(0, text.indexOf("\n") + 1);
+}
+
+Deno.test("a published package names packages, not entries of the import map", () => {
+  const imports = { zod: "npm:zod@^4", "sdk/": "npm:/sdk@1/" };
+  const source =
+    `import { z } from "zod";\nimport 'zod';\nexport * from "sdk/a.js";\nconst m = await import("zod");\n` +
+    `import { a } from "./zod.ts";\nconst zod = "zod";\n`;
+  assertEquals(
+    rewriteImports(source, imports),
+    `import { z } from "npm:zod@^4";\nimport 'npm:zod@^4';\nexport * from "npm:sdk@1/a.js";\n` +
+      `const m = await import("npm:zod@^4");\nimport { a } from "./zod.ts";\nconst zod = "zod";\n`,
+  );
+});
+
+Deno.test({
+  name: "deno run of the published package answers a client over stdio",
+  ignore,
+  fn: () =>
+    withRegistry(async (registry, options) => {
+      assert(registry.files.includes("/mod.ts") && registry.files.includes("/README.md"));
+      assert(registry.files.every((file) => /^\/(src\/|mod\.ts$|README\.md$|LICENSE$|deno\.json$)/.test(file)));
+      const child = new Deno.Command("deno", {
+        ...options,
+        args: ["run", "--quiet", "--no-lock", `jsr:${config.name}`],
+        stdin: "piped",
+        stdout: "piped",
+        stderr: "piped",
+      }).spawn();
+      const stderr = new Response(child.stderr).text();
+      const late = setTimeout(() => child.kill("SIGKILL"), 30_000);
+      try {
+        const message = {
+          jsonrpc: "2.0",
+          id: 1,
+          method: "server/discover",
+          params: {
+            _meta: {
+              "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+              "io.modelcontextprotocol/clientInfo": { name: "registry-test", version: "1.0.0" },
+              "io.modelcontextprotocol/clientCapabilities": {},
+            },
+          },
+        };
+        const writer = child.stdin.getWriter();
+        await writer.write(new TextEncoder().encode(JSON.stringify(message) + "\n"));
+        const line = await readLine(child.stdout);
+        if (line === "") fail(`no answer; stderr: ${await stderr}`);
+        const answer = JSON.parse(line);
+        assertEquals([answer.jsonrpc, answer.id, answer.result?.resultType], ["2.0", 1, "complete"]);
+        assert(answer.result.supportedVersions.includes("2026-07-28"));
+        await writer.close();
+        assertEquals((await child.status).code, 0, "the end of input must end the process");
+      } finally {
+        clearTimeout(late);
+        try {
+          child.kill("SIGKILL");
+        } catch {
+          // It has ended by itself, as it should.
+        }
+        await child.stdout.cancel();
+        await child.status;
+        await stderr;
+      }
+    }),
+});
+
+Deno.test({
+  name: "every export of the published package type-checks in a user's file",
+  ignore,
+  fn: () =>
+    withRegistry(async (_registry, options) => {
+      const names = Object.keys(config.exports).map((path) => `jsr:${config.name}${path.slice(1)}`);
+      const source = names.map((name, i) => `import * as m${i} from "${name}";\nconsole.log(m${i});\n`).join("");
+      await Deno.writeTextFile(`${options.cwd}/user.ts`, source);
+      const { success, stderr } = await new Deno.Command("deno", {
+        ...options,
+        args: ["check", "--quiet", "--no-lock", "--all", "user.ts"],
+      }).output();
+      assert(success, new TextDecoder().decode(stderr));
+    }),
+});

@@ -1,0 +1,161 @@
+// The rules that keep the rooms of src/ apart, as a lint plugin over the syntax tree. They are run by a test and not by
+// `deno lint`, so that no ignore directive can switch one off.
+
+/** Rooms of src/, and what each may import besides itself. A path of one file is a room too. */
+const below = ["src/protocol", "src/schema", "src/core"];
+const outer = [...below, "src/transports", "src/server.ts", "mod.ts"];
+const rooms: Readonly<Record<string, readonly string[]>> = {
+  "src/protocol": [],
+  "src/schema": ["src/protocol"],
+  "src/core": ["src/protocol", "src/schema"],
+  "src/handlers": below,
+  "src/eras": below,
+  "src/eras/legacy": [...below, "src/eras"],
+  "src/eras/modern": [...below, "src/eras"],
+  "src/transports": below,
+  "src/server.ts": [...below, "src/handlers", "src/eras", "src/transports"],
+  "src/auth": below,
+  "src/middleware": below,
+  "src/stores": below,
+  "src/extensions": below,
+  "src/testing": outer,
+  "src/client": outer,
+  "src/cli": [...outer, "src/handlers", "src/modern.ts"],
+  "src/modern.ts": [...below, "src/handlers", "src/eras", "src/eras/modern", "src/transports", "src/server.ts"],
+};
+
+/** The packages a room may import; every other room imports none. */
+const packages: Readonly<Record<string, readonly string[]>> = { "src/cli": ["zod", "@std/jsonc"] };
+
+const eraRooms = ["src/eras/", "src/testing/", "src/client/", "src/cli/", "src/modern.ts"];
+const eraWord = /legacy|modern|\b20\d\d-\d\d-\d\d\b/gi;
+const specPage = /\bspecification\/20\d\d-\d\d-\d\d\b/g;
+const runtimeWords = ["process", "Buffer"];
+const runtimeFile = "src/cli/host.ts";
+
+/** The longest name of a room that holds the path. */
+function findRoom(path: string): string | undefined {
+  return Object.keys(rooms).filter((room) => path === room || path.startsWith(room + "/"))
+    .sort((a, b) => b.length - a.length)[0];
+}
+
+/** Why the file may not import the specifier, or undefined if it may. */
+function refuseImport(path: string, specifier: string): string | undefined {
+  if (path === "mod.ts" && specifier.startsWith(".")) return undefined;
+  const room = findRoom(path);
+  if (!room) return path === "mod.ts" ? `imports the package ${specifier}` : "lies in no room of src/";
+  if (!/^\.\.?\//.test(specifier)) {
+    return packages[room]?.includes(specifier) ? undefined : `imports the package ${specifier}`;
+  }
+  const target = new URL(specifier, `file:///${path}`).pathname.slice(1);
+  const targetRoom = target === "mod.ts" ? target : findRoom(target);
+  if (targetRoom === room || (targetRoom && rooms[room].includes(targetRoom))) return undefined;
+  return `${room} imports ${targetRoom ?? target}`;
+}
+
+type Context = Deno.lint.RuleContext;
+
+function rule(create: (context: Context) => Deno.lint.LintVisitor): Deno.lint.Rule {
+  return { create };
+}
+
+const importDirection = rule((context) => {
+  const check = (node: Deno.lint.StringLiteral): void => {
+    const message = refuseImport(context.filename, node.value);
+    if (message) context.report({ node, message });
+  };
+  return {
+    "ImportDeclaration > Literal, ExportNamedDeclaration > Literal, ExportAllDeclaration > Literal, TSImportType Literal"(
+      node: Deno.lint.StringLiteral,
+    ) {
+      check(node);
+    },
+    ImportExpression(node) {
+      if (node.source.type === "Literal" && typeof node.source.value === "string") check(node.source);
+    },
+  };
+});
+
+/** `import { run } from "../handlers/tool.ts"` under a computed name would pass the rule above: only src/cli loads files by name. */
+const computedImport = rule((context) => ({
+  ImportExpression(node) {
+    if (node.source.type !== "Literal" && !context.filename.startsWith("src/cli/")) {
+      context.report({ node, message: "imports a computed name" });
+    }
+  },
+}));
+
+const eraWords = rule((context) => ({
+  Program() {
+    if (context.filename === "mod.ts" || eraRooms.some((room) => context.filename.startsWith(room))) return;
+    const { sourceCode } = context;
+    const blank = (text: string) => text.replace(specPage, (page) => " ".repeat(page.length));
+    let text = sourceCode.text;
+    for (const { range: [start, end] } of sourceCode.getAllComments()) {
+      text = text.slice(0, start) + blank(text.slice(start, end)) + text.slice(end);
+    }
+    for (const { 0: word, index } of text.matchAll(eraWord)) {
+      context.report({ range: [index, index + word.length], message: `says the era word "${word}"` });
+    }
+  },
+}));
+
+const runtimeNames = rule((context) => {
+  const allowed = context.filename === runtimeFile ? [] : runtimeWords;
+  return {
+    Identifier(node) {
+      if (allowed.includes(node.name)) context.report({ node, message: `names ${node.name}` });
+    },
+    Literal(node) {
+      if (typeof node.value !== "string") return;
+      const { value } = node;
+      if (value.startsWith("node:") || allowed.includes(value)) context.report({ node, message: `names ${value}` });
+    },
+  };
+});
+
+const anyType = rule((context) => ({
+  TSAnyKeyword(node) {
+    context.report({ node, message: "uses the type any" });
+  },
+}));
+
+const castReason = rule((context) => {
+  const { sourceCode } = context;
+  const toLine = (offset: number) => sourceCode.text.slice(0, offset).split("\n").length;
+  const isReason = ({ type, value }: Deno.lint.LineComment | Deno.lint.BlockComment) =>
+    !(type === "Block" && value.startsWith("*")) && !/^\s*(deno-|@?ts-|$)/.test(value);
+  return {
+    TSAsExpression(node) {
+      if (/\bas\s+const$/.test(sourceCode.text.slice(...node.range))) return;
+      const lines = [toLine(node.range[0]), toLine(node.typeAnnotation.range[0])];
+      const reasoned = sourceCode.getAllComments().filter(isReason).some(({ range }) =>
+        lines.includes(toLine(range[0])) || lines.includes(toLine(range[1]) + 1)
+      );
+      if (!reasoned) context.report({ node, message: "casts with `as` and gives no reason" });
+    },
+    TSTypeAssertion(node) {
+      context.report({ node, message: "casts with `<T>`: write `as T` and the reason" });
+    },
+  };
+});
+
+const plugin: Deno.lint.Plugin = {
+  name: "rooms",
+  rules: {
+    "import-direction": importDirection,
+    "computed-import": computedImport,
+    "era-word": eraWords,
+    "runtime-name": runtimeNames,
+    "any-type": anyType,
+    "cast-reason": castReason,
+  },
+};
+
+/** What breaks a rule in one file, as `rooms/<rule> <path>:<line> <what>`. `path` is relative to the project. */
+export function findViolations(path: string, source: string): string[] {
+  return Deno.lint.runPlugin(plugin, path, source).map(({ id, message, range }) => {
+    const line = source.slice(0, range[0]).split("\n").length;
+    return `${id} ${path}:${line} ${message}`;
+  });
+}

@@ -1,0 +1,365 @@
+/**
+ * One request, the same in every era and on every transport.
+ *
+ * @module
+ */
+import { INVALID_PARAMS, McpError, MISSING_CAPABILITY } from "../protocol/errors.ts";
+import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
+import {
+  type ClientCapabilities,
+  LOG_LEVELS,
+  type LogLevel,
+  type Meta,
+  type Root,
+  type SamplingRequest,
+  type SamplingResult,
+} from "../protocol/types.ts";
+import type { Checked, Infer, Schema } from "../schema/schema.ts";
+import { toForm } from "../schema/form.ts";
+import type {
+  ClientFacts,
+  Context,
+  Elicited,
+  ElicitOptions,
+  ElicitUrlOptions,
+  Principal,
+  ProgressOptions,
+} from "./context.ts";
+
+/** Fields of a stream event beside its text. */
+export interface EventFields {
+  readonly id?: string;
+  /** The event's type; `message` if nothing is said. */
+  readonly event?: string;
+  /** Milliseconds after which the client should come back. */
+  readonly retry?: number;
+}
+
+/** Gives every text on a stream a name, and keeps it to be read again. */
+export interface Journal {
+  /** The event that opens a stream, if there is one. */
+  open(): EventFields | undefined;
+  /** Keeps a text; gives the name it got. */
+  keep(text: string): string;
+  /** Nothing more will come. */
+  end(): void;
+}
+
+/** Where a message came from and where frames go before the answer. Made by a transport. */
+export interface Link {
+  /** Where ids are unique: the pipe, or this one exchange. */
+  readonly scope: Scope;
+  /** The HTTP request that carried the message. */
+  readonly http?: Request;
+  readonly principal?: Principal;
+  /** Set by an era whose answer must not become a stream. */
+  quick?: boolean;
+  /** Set by an era that lets its streams be read again. */
+  journal?: Journal;
+  /** Called once when the other side can no longer be reached. */
+  onClose?: () => void;
+  /** Whether texts can reach the client before the answer. */
+  readonly streams: boolean;
+  /** Sends a JSON text before the answer; a promise if the sender should wait for room. */
+  send(text: string, event?: EventFields): Promise<void> | undefined;
+  /** Starts the stream without waiting for a text. */
+  open(): void;
+  /** Ends the connection and not the call. */
+  release(retryMs?: number): void;
+}
+
+/** The answer to one message. HTTP hints are ignored by a byte stream. No text: accepted, nothing to say. */
+export interface Reply {
+  /** One JSON-RPC message as JSON. */
+  readonly text?: string;
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Something to ask the client. */
+export interface Question {
+  readonly method: "elicitation/create" | "sampling/createMessage" | "roots/list";
+  readonly params: Params;
+  /** Reads the client's answer. */
+  read(answer: unknown): Checked | Promise<Checked>;
+}
+
+/** How an era carries what a call says before its result. */
+export interface Carrier {
+  notify(call: Call, method: string, params: Params): Promise<void> | undefined;
+  ask(call: Call, key: string, question: Question): Promise<unknown>;
+  once(call: Call, key: string, make: () => unknown): Promise<unknown>;
+}
+
+/** Where ids are unique, and which calls are running there. */
+export class Scope {
+  readonly #calls = new Map<Id, Call>();
+  /** Calls that wait until others have ended. */
+  readonly waiting: (() => void)[] = [];
+
+  /** How many ids are in flight. */
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  /** Notes a call. An id may be in flight twice (some clients number everything 1): both are kept. */
+  add(call: Call): void {
+    call.older = this.#calls.get(call.id);
+    this.#calls.set(call.id, call);
+  }
+
+  /** Forgets a call that has ended. */
+  remove(call: Call): void {
+    const newest = this.#calls.get(call.id);
+    if (newest === call) {
+      if (call.older) this.#calls.set(call.id, call.older);
+      else this.#calls.delete(call.id);
+      return;
+    }
+    for (let next = newest; next; next = next.older) if (next.older === call) next.older = call.older;
+  }
+
+  /** Cancels the newest call with this id, if there is one. */
+  cancel(id: Id, reason?: unknown): void {
+    this.#calls.get(id)?.cancel(reason);
+  }
+
+  /** Cancels everything, or only the calls that wait for news. */
+  cancelAll(reason?: unknown, onlyLasting = false): void {
+    for (const newest of [...this.#calls.values()]) {
+      for (let call: Call | undefined = newest; call; call = call.older) {
+        if (call.lasting || !onlyLasting) call.cancel(reason);
+      }
+    }
+  }
+}
+
+/** One request. Handlers see it as their {@linkcode Context}. */
+export class Call implements Context {
+  readonly id: Id;
+  readonly method: string;
+  readonly params: Params;
+  readonly client: ClientFacts;
+  readonly link: Link;
+  /** Where the call's id is unique. */
+  readonly scope: Scope;
+  /** Another running call with the same id in the same scope. */
+  older?: Call;
+  /** Whether the call does not work but wait for news. */
+  lasting?: boolean;
+  /** Ends the wait for the handler; set while the call runs. */
+  onCancel?: (error?: McpError) => void;
+  /** Whether the result may be kept, and by whom; said by the method. */
+  cache?: { readonly ttlMs: number; readonly scope: "public" | "private" };
+  readonly #carrier: Carrier;
+  #controller?: AbortController;
+  #ended = false;
+  #reason?: unknown;
+  #progress = -Infinity;
+  #waiting?: Promise<void>;
+  #merged?: Params;
+
+  /** A call that came over `link` and is spoken for by `carrier`. */
+  constructor(carrier: Carrier, link: Link, request: Message, client: ClientFacts, scope: Scope = link.scope) {
+    this.#carrier = carrier;
+    this.link = link;
+    this.scope = scope;
+    this.id = request.id;
+    this.method = request.method;
+    this.params = request.params ?? {};
+    this.client = client;
+  }
+
+  get principal(): Principal | undefined {
+    return this.link.principal;
+  }
+
+  get http(): Request | undefined {
+    return this.link.http;
+  }
+
+  get meta(): Meta {
+    const meta = this.params._meta;
+    return isObject(meta) ? meta : {};
+  }
+
+  /** Whether nothing more may be said for this call. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#reason) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+
+  /** The call has its outcome: what comes later is dropped. */
+  end(): void {
+    this.#ended = true;
+  }
+
+  /** Stops the call: without an error there is no answer, with one that is the answer. */
+  cancel(reason?: unknown, error?: McpError): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#reason = reason ?? new DOMException("Cannot go on: the call was cancelled", "AbortError");
+    this.#controller?.abort(this.#reason);
+    this.onCancel?.(error);
+  }
+
+  progress(progress: number, options: ProgressOptions = {}): Promise<void> {
+    const token = this.meta.progressToken;
+    if (!isProgressToken(token) || !(progress > this.#progress)) return done;
+    this.#progress = progress;
+    const params = { progressToken: token, progress, ...options };
+    if (!this.#waiting) return this.#say("notifications/progress", params);
+    // The client reads more slowly than the handler works: only the newest value is worth sending.
+    this.#merged = params;
+    return this.#waiting;
+  }
+
+  log(level: LogLevel, data: unknown, logger?: string): Promise<void> {
+    const wanted = this.client.logLevel;
+    const rank = LOG_LEVELS.indexOf(level);
+    if (!wanted || rank < LOG_LEVELS.indexOf(wanted)) return done;
+    if (this.#waiting) return this.#waiting;
+    return this.#say("notifications/message", { level, logger, data: toLoggable(data) });
+  }
+
+  elicit<S extends Schema>(key: string, { message, schema }: ElicitOptions<S>): Promise<Elicited<Infer<S>>> {
+    return this.#ask(key, { elicitation: { form: {} } }, () => {
+      const form = toForm(schema, `the question ${JSON.stringify(key)}`);
+      return {
+        method: "elicitation/create",
+        params: { message, requestedSchema: form.requestedSchema },
+        read: (given) => {
+          const answer = readAction(given);
+          if (answer.problem !== undefined || !isObject(given) || given.action !== "accept") return answer;
+          const checked = form.check(given.content);
+          return checked instanceof Promise ? checked.then(toAccepted) : toAccepted(checked);
+        },
+      };
+    });
+  }
+
+  elicitUrl(
+    key: string,
+    { message, url }: ElicitUrlOptions,
+  ): Promise<{ readonly action: "accept" | "decline" | "cancel" }> {
+    return this.#ask(key, { elicitation: { url: {} } }, () => ({
+      method: "elicitation/create",
+      params: { mode: "url", message, url },
+      read: readAction,
+    }));
+  }
+
+  sample(key: string, request: SamplingRequest): Promise<SamplingResult> {
+    const needs = request.tools || request.toolChoice ? { sampling: { tools: {} } } : { sampling: {} };
+    return this.#ask(key, needs, () => ({
+      method: "sampling/createMessage",
+      params: { ...request },
+      read: (given) =>
+        isObject(given) && typeof given.role === "string" && typeof given.content === "object" && given.content
+          ? { value: given }
+          : { problem: "role, content: required" },
+    }));
+  }
+
+  roots(): Promise<readonly Root[]> {
+    return this.#ask("roots", { roots: {} }, () => ({
+      method: "roots/list",
+      params: {},
+      read: (given) =>
+        isObject(given) && Array.isArray(given.roots)
+          ? { value: given.roots }
+          : { problem: "roots: expected an array" },
+    }));
+  }
+
+  once<T>(key: string, make: () => T | Promise<T>): Promise<T> {
+    // What comes back is what `make` gave, after a journey as JSON.
+    return quiet(this.#carrier.once(this, key, make) as Promise<T>);
+  }
+
+  closeStream(retryMs?: number): void {
+    if (!this.#ended) this.link.release(retryMs);
+  }
+
+  #ask<T>(key: string, needs: ClientCapabilities, prepare: () => Question): Promise<T> {
+    // The question's `read` let through only what T says.
+    return quiet(this.#put(key, needs, prepare) as Promise<T>);
+  }
+
+  // Runs up to the carrier without a pause, so that questions asked side by side travel together.
+  async #put(key: string, needs: ClientCapabilities, prepare: () => Question): Promise<unknown> {
+    if (!hasCapabilities(this.client.capabilities, needs)) {
+      throw new McpError(
+        MISSING_CAPABILITY,
+        `Cannot ask the client: it did not declare ${JSON.stringify(needs)}`,
+        { requiredCapabilities: needs },
+      );
+    }
+    if (this.#ended) throw this.#reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call is over");
+    return await this.#carrier.ask(this, key, prepare());
+  }
+
+  #say(method: string, params: Params): Promise<void> {
+    if (this.#ended) return done;
+    const room = this.#carrier.notify(this, method, params);
+    if (!room) return done;
+    this.#waiting = room.then(() => {
+      const merged = this.#merged;
+      this.#waiting = this.#merged = undefined;
+      if (merged) return this.#say("notifications/progress", merged);
+    });
+    return this.#waiting;
+  }
+}
+
+const done = Promise.resolve();
+
+// A question may fail before its asker waits for it; that is no unhandled rejection, which would end the process.
+function quiet<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}
+
+function readAction(given: unknown): Checked {
+  const action = isObject(given) ? given.action : undefined;
+  return action === "accept" || action === "decline" || action === "cancel"
+    ? { value: { action } }
+    : { problem: "action: expected accept, decline or cancel" };
+}
+
+/** Whether a value can be a progress token. */
+export function isProgressToken(value: unknown): value is string | number {
+  return typeof value === "string" || Number.isInteger(value);
+}
+
+/** Whether a client declared all that is needed. An elicitation capability with no mode means forms. */
+function hasCapabilities(has: ClientCapabilities, needs: ClientCapabilities): boolean {
+  return Object.entries(needs).every(([name, wanted]) => {
+    const offered = has[name];
+    if (!isObject(offered)) return false;
+    const modes = Object.keys(isObject(wanted) ? wanted : {});
+    return modes.every((mode) =>
+      isObject(offered[mode]) || (name === "elicitation" && mode === "form" && offered.url === undefined)
+    );
+  });
+}
+
+function toAccepted(checked: Checked): Checked {
+  return checked.problem === undefined ? { value: { action: "accept", content: checked.value } } : checked;
+}
+
+// Log data comes from anywhere; what JSON cannot hold must not end the handler that wanted to log it.
+function toLoggable(data: unknown): unknown {
+  try {
+    return JSON.stringify(data) === undefined ? String(data) : data;
+  } catch {
+    return "[a value that JSON cannot hold]";
+  }
+}

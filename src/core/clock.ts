@@ -1,0 +1,115 @@
+/**
+ * Time, and the one timer that everything waits on.
+ *
+ * @module
+ */
+
+/** Where the library reads the time; tests pass one they can turn. */
+export interface Clock {
+  /** Milliseconds that only grow; they do not jump when the system's clock is set. */
+  now(): number;
+  /** Milliseconds since 1970, for what other machines must read. */
+  date(): number;
+  /** Runs `job` once, after `ms`; gives the function that forgets it. */
+  start(job: () => void, ms: number): () => void;
+}
+
+/** The machine's own time. */
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  date: () => Date.now(),
+  start: (job, ms) => {
+    const timer = setTimeout(job, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** Looks after many things at once; says in how many milliseconds it wants to look again, or nothing. */
+export type Sweep = (now: number) => number | undefined;
+
+/** Something that happens at a time unless it is dropped before. */
+export interface Alarm {
+  readonly due: number;
+  readonly ring: () => void;
+}
+
+/**
+ * One timer for all waiting. A timer per request would cost a third of the request, and thousands of idle streams
+ * with a timer each would never let the process sleep.
+ */
+export class Ticker {
+  readonly clock: Clock;
+  readonly #sweeps = new Map<Sweep, number>();
+  readonly #alarms = new Set<Alarm>();
+  readonly #ring: Sweep = (now) => {
+    let next = Infinity;
+    for (const alarm of this.#alarms) {
+      if (alarm.due > now) next = Math.min(next, alarm.due - now);
+      else if (this.#alarms.delete(alarm)) alarm.ring();
+    }
+    return next === Infinity ? undefined : next;
+  };
+  #stop = () => {};
+  #at = Infinity;
+  #closed = false;
+
+  /** A ticker on a clock; it holds no timer until something waits. */
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /** How many jobs wait. */
+  get size(): number {
+    return this.#sweeps.size + this.#alarms.size;
+  }
+
+  /** Has `sweep` run in `ms` at the latest. */
+  wake(sweep: Sweep, ms: number): void {
+    const due = this.clock.now() + ms;
+    if (this.#closed || (this.#sweeps.get(sweep) ?? Infinity) <= due) return;
+    this.#sweeps.set(sweep, due);
+    this.#arm(due);
+  }
+
+  /** Rings once after `ms`, unless it is dropped. `Infinity` never rings. */
+  alarm(ms: number, ring: () => void): Alarm {
+    const alarm = { due: this.clock.now() + ms, ring };
+    if (ms === Infinity) return alarm;
+    this.#alarms.add(alarm);
+    this.wake(this.#ring, ms);
+    return alarm;
+  }
+
+  /** Forgets an alarm. */
+  drop(alarm: Alarm): void {
+    this.#alarms.delete(alarm);
+  }
+
+  /** Stops for good. */
+  close(): void {
+    this.#closed = true;
+    this.#stop();
+    this.#sweeps.clear();
+    this.#alarms.clear();
+  }
+
+  #arm(at: number): void {
+    if (at >= this.#at) return;
+    this.#stop();
+    this.#at = at;
+    // A delay of 2^31 or more would ring at once.
+    this.#stop = this.clock.start(() => this.#tick(), Math.min(Math.max(1, at - this.clock.now()), 2 ** 31 - 1));
+  }
+
+  #tick(): void {
+    this.#at = Infinity;
+    const now = this.clock.now();
+    for (const [sweep, due] of this.#sweeps) {
+      if (due > now) continue;
+      this.#sweeps.delete(sweep);
+      const next = sweep(now);
+      if (next !== undefined) this.#sweeps.set(sweep, Math.min(this.#sweeps.get(sweep) ?? Infinity, now + next));
+    }
+    if (!this.#closed && this.#sweeps.size) this.#arm(Math.min(...this.#sweeps.values()));
+  }
+}

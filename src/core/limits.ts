@@ -1,0 +1,122 @@
+/**
+ * Every bound of the library, in one place.
+ *
+ * @module
+ */
+
+/** How much a server gives to its clients. Whoever wants no bound writes `Infinity`; times are milliseconds. */
+export interface Limits {
+  /** Bytes of one request body; more is answered with 413. */
+  readonly bodyBytes: number;
+  /** Time for a body to arrive; neither runtime closes a client that stops in the middle. Answered with 408. */
+  readonly bodyMs: number;
+  /** Levels of nested objects and arrays in a message; code that walks a value deeper would exhaust the stack. */
+  readonly jsonDepth: number;
+  /** Characters of a request id; it is kept while the call runs and copied into every answer. */
+  readonly idLength: number;
+  /** Characters of a method name. */
+  readonly methodLength: number;
+  /** Messages in one batch. */
+  readonly batch: number;
+  /** Bytes of one line on a byte stream; a longer one is skipped up to its end. */
+  readonly lineBytes: number;
+  /** Calls running at once in the process; the next ones wait in the queue. */
+  readonly calls: number;
+  /** Calls running at once for one client (a session or a pipe); a client must not take every slot. */
+  readonly callsPerClient: number;
+  /** Calls waiting for a slot; more are refused with 503. */
+  readonly queue: number;
+  /** Longest run of one handler; `Infinity` is off. 120,000 suits most servers. */
+  readonly callMs: number;
+  /** Longest wait for the client's answer to a question. */
+  readonly askMs: number;
+  /** How often one call may come back with answers to questions. */
+  readonly rounds: number;
+  /** Characters of the state that travels with a question, and of one answer in it. */
+  readonly stateBytes: number;
+  /** How long the state of a question is good for. */
+  readonly stateMs: number;
+  /** Characters of one result as JSON. */
+  readonly resultBytes: number;
+  /** Silence before a call's answer becomes a stream, so that a client that went away is noticed. */
+  readonly graceMs: number;
+  /** Pause between two comments on a silent stream; one runtime cuts a stream after ten silent seconds. */
+  readonly heartbeatMs: number;
+  /** Frames waiting on one stream before its producer has to wait. */
+  readonly streamFrames: number;
+  /** Characters waiting on one stream before its producer has to wait. */
+  readonly streamBytes: number;
+  /** How long a stream may stand with a full queue before it is closed and its call is cancelled. */
+  readonly writeMs: number;
+  /** Open streams in the process that only wait for news. */
+  readonly streams: number;
+  /** The same for one client. */
+  readonly streamsPerClient: number;
+  /** Resources one client may watch. */
+  readonly subscriptions: number;
+  /** Sessions whose state is kept; the one idle for longest makes room. */
+  readonly sessions: number;
+  /** Silence after which a session ends. */
+  readonly sessionIdleMs: number;
+  /** Longest life of a session. */
+  readonly sessionMs: number;
+  /** Events of one session that can be read again. */
+  readonly replayEvents: number;
+  /** Characters of one session's events that can be read again. */
+  readonly replayBytes: number;
+  /** How long an event can be read again. */
+  readonly replayMs: number;
+  /** Items on one page of a list. */
+  readonly page: number;
+  /** Time that running calls get when the server closes. */
+  readonly closeMs: number;
+}
+
+/** What holds when nothing is said. */
+export const LIMITS: Limits = {
+  bodyBytes: 4 * 1024 * 1024,
+  bodyMs: 30_000,
+  jsonDepth: 128,
+  idLength: 256,
+  methodLength: 256,
+  batch: 100,
+  lineBytes: 8 * 1024 * 1024,
+  calls: 4096,
+  callsPerClient: 64,
+  queue: 4096,
+  callMs: Infinity,
+  askMs: 60_000,
+  rounds: 16,
+  stateBytes: 65_536,
+  stateMs: 600_000,
+  resultBytes: 32 * 1024 * 1024,
+  graceMs: 40,
+  heartbeatMs: 8000,
+  streamFrames: 256,
+  streamBytes: 1024 * 1024,
+  writeMs: 30_000,
+  streams: 1024,
+  streamsPerClient: 32,
+  subscriptions: 1000,
+  sessions: 10_000,
+  sessionIdleMs: 1_800_000,
+  sessionMs: 86_400_000,
+  replayEvents: 1000,
+  replayBytes: 10 * 1024 * 1024,
+  replayMs: 300_000,
+  page: 250,
+  closeMs: 5000,
+};
+
+/** The defaults with what the user changed. A number that is no bound, or a name that is no limit, is refused. */
+export function readLimits(changes: Partial<Limits> = {}): Limits {
+  for (const [name, value] of Object.entries(changes)) {
+    if (!Object.hasOwn(LIMITS, name)) throw new TypeError(`Cannot set limits.${name}: there is no such limit`);
+    if (!(Number(value) > 0)) {
+      throw new TypeError(
+        `Cannot set limits.${name} to ${value}: it must be a number above 0, or Infinity for no bound`,
+      );
+    }
+  }
+  return { ...LIMITS, ...changes };
+}

@@ -1,0 +1,81 @@
+/**
+ * The handlers of a server, compiled to the methods they answer.
+ *
+ * @module
+ */
+import { McpError, METHOD_NOT_FOUND, quote } from "../protocol/errors.ts";
+import type { Core } from "./core.ts";
+import type { Compiled, Feature, Handler, Method } from "./handler.ts";
+
+/** The handlers of a server. They are compiled when they change, never while a call runs. */
+export class Registry {
+  readonly #core: Core;
+  #handlers: readonly Handler[] = [];
+  #compiled = new Map<string, Compiled>();
+  #methods = new Map<string, Method>();
+
+  /** An empty registry. */
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  /** What the server declares. */
+  get capabilities(): Record<string, Readonly<Record<string, unknown>>> {
+    return Object.assign({}, ...[...this.#compiled.values()].map((compiled) => compiled.capabilities));
+  }
+
+  /** What answers a method. */
+  find(name: string): Method | undefined {
+    return this.#methods.get(name);
+  }
+
+  /** Adds handlers; throws, and changes nothing, if one of them cannot stand beside the others. */
+  add(handlers: readonly Handler[]): void {
+    const added = handlers.flatMap(withAlso);
+    const features = new Map<string, Feature>();
+    const known = new Set(this.#handlers.map(toName));
+    for (const handler of added) {
+      const name = toName(handler);
+      if (known.has(name)) throw new TypeError(`Cannot add ${name}: it is registered already`);
+      known.add(name);
+      features.set(handler.feature.name, handler.feature);
+    }
+    this.#swap([...this.#handlers, ...added], features);
+  }
+
+  /** Takes handlers away; those that are not there are passed over. */
+  remove(handlers: readonly Handler[]): void {
+    const gone = new Set(handlers.flatMap(withAlso));
+    const left = this.#handlers.filter((handler) => !gone.has(handler));
+    if (left.length === this.#handlers.length) return;
+    const taken = this.#handlers.filter((handler) => gone.has(handler));
+    this.#swap(left, new Map(taken.map(({ feature }) => [feature.name, feature])));
+  }
+
+  // By name, not by identity: a handler from a package may come with its own copy of this library.
+  // A feature whose last handler left keeps its methods: its list is empty, and clients know the capability.
+  #swap(handlers: readonly Handler[], features: ReadonlyMap<string, Feature>): void {
+    const compiled = new Map(this.#compiled);
+    for (const [name, feature] of features) {
+      compiled.set(name, feature.compile(handlers.filter((handler) => handler.feature.name === name), this.#core));
+    }
+    this.#handlers = handlers;
+    this.#compiled = compiled;
+    this.#methods = new Map([...compiled.values()].flatMap(({ methods }) => Object.entries(methods)));
+    for (const name of features.keys()) this.#core.emit({ kind: "list", feature: name });
+  }
+}
+
+/** The error for a method that nobody answers. */
+export function toUnknownMethod(name: string): McpError {
+  return new McpError(METHOD_NOT_FOUND, `Cannot run ${quote(name)}: this server has no such method`);
+}
+
+function withAlso(handler: Handler): readonly Handler[] {
+  if (!handler?.feature) throw new TypeError("Cannot add a handler: it was not made by tool(), resource() or prompt()");
+  return [handler, ...handler.also ?? []];
+}
+
+function toName(handler: Handler): string {
+  return `${handler.feature.name.replace(/s$/, "")} ${JSON.stringify(handler.key)}`;
+}

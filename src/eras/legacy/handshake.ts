@@ -1,0 +1,39 @@
+/**
+ * `initialize`: what the two sides agree on.
+ *
+ * @see specification/2025-11-25/basic/lifecycle
+ * @module
+ */
+import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
+import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
+import type { Core } from "../../core/core.ts";
+import type { SessionFacts } from "./session.ts";
+import { isVersion, VERSIONS } from "./versions.ts";
+
+/** Reads what a client offers. A version we do not know is answered with our newest. */
+export function readOffer(params: Params = {}): SessionFacts {
+  const { protocolVersion, capabilities, clientInfo } = params;
+  if (typeof protocolVersion !== "string") throw invalid("protocolVersion is not a string");
+  if (capabilities !== undefined && !isObject(capabilities)) throw invalid("capabilities is not an object");
+  if (clientInfo !== undefined && !isObject(clientInfo)) throw invalid("clientInfo is not an object");
+  const { name, version, ...more } = clientInfo ?? {};
+  return {
+    version: isVersion(protocolVersion) ? protocolVersion : VERSIONS[0],
+    info: typeof name === "string" && typeof version === "string" ? { ...more, name, version } : undefined,
+    capabilities: capabilities ?? {},
+  };
+}
+
+/** What the server answers. */
+export function toAgreement(core: Core, { version }: SessionFacts): Result {
+  return {
+    protocolVersion: version,
+    capabilities: { ...core.registry.capabilities, logging: {} },
+    serverInfo: core.identity,
+    instructions: core.instructions,
+  };
+}
+
+function invalid(state: string): McpError {
+  return new McpError(INVALID_PARAMS, `Cannot initialize: ${state}`);
+}

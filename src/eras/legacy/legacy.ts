@@ -1,0 +1,244 @@
+/**
+ * The legacy era: revisions that begin with a handshake and keep a session, translated to calls.
+ *
+ * @see specification/2025-11-25/basic/lifecycle
+ * @module
+ */
+import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
+import {
+  type Batch,
+  type Id,
+  type Incoming,
+  type Request,
+  type Result,
+  toFailure,
+  toMessage,
+  toNotification,
+  toSuccess,
+} from "../../protocol/jsonrpc.ts";
+import { Call, type Carrier, type Link, type Reply, type Scope } from "../../core/call.ts";
+import type { Change, Core, Era, Outcome } from "../../core/core.ts";
+import { BUSY } from "../../core/dispatch.ts";
+import type { Method } from "../../core/handler.ts";
+import { toUnknownMethod } from "../../core/registry.ts";
+import { readOffer, toAgreement } from "./handshake.ts";
+import { lowerError, lowerResult } from "./lower.ts";
+import { runSessionMethod } from "./methods.ts";
+import { createSession, type Session, Sessions } from "./session.ts";
+import { hasBatches, isVersion, type Version, VERSIONS } from "./versions.ts";
+
+/** Serves revisions up to 2025-11-25. */
+export function legacyEra(core: Core): Era {
+  const sessions = new Sessions(core);
+  // Over a pipe there is one session, as long as the pipe.
+  const piped = new Map<Scope, Session>();
+  const sessionOf = new WeakMap<Call, Session>();
+  const made = new WeakMap<Call, Map<string, Promise<unknown>>>();
+  const texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
+
+  const carrier: Carrier = {
+    notify: ({ link }, method, params) => link.send(toNotification(method, params)),
+    ask: async (call, _key, question) => await sessionOf.get(call)?.peer.ask(call, question),
+    once(call, key, make) {
+      const values = made.get(call) ?? new Map<string, Promise<unknown>>();
+      made.set(call, values);
+      const value = values.get(key) ?? Promise.resolve().then(make);
+      values.set(key, value);
+      return value;
+    },
+  };
+
+  core.listeners.add((change) => {
+    const text = toNews(change);
+    for (const session of [...sessions.known, ...piped.values()]) {
+      if (change.kind === "close") session.streams.end();
+      else if (change.kind === "list" || session.watched.has(change.uri)) session.tell(text);
+    }
+  });
+
+  function accept(message: Incoming, link: Link): Reply | Promise<Reply> {
+    if (message.kind === "broken") return { text: toFailure(message.id ?? null, message), status: 400 };
+    const { http } = link;
+    const version = http?.headers.get("mcp-protocol-version");
+    if (typeof version === "string" && !isVersion(version)) {
+      const supported = VERSIONS.join(", ");
+      return refuse(message, 400, `Cannot serve the request: MCP-Protocol-Version must be one of ${supported}`);
+    }
+    const id = http?.headers.get("mcp-session-id");
+    if (message.kind === "request" && message.method === "initialize") return initialize(message, link, id);
+    if (!http) return acceptPiped(message, link);
+    if (typeof id !== "string") {
+      return refuse(message, 400, "Cannot serve the request: it has no Mcp-Session-Id; initialize first");
+    }
+    const session = sessions.find(id, link.principal);
+    return session ? serve(session, message, link) : openAndServe(id, message, link);
+  }
+
+  async function openAndServe(id: string, message: Exclude<Incoming, { kind: "broken" }>, link: Link): Promise<Reply> {
+    const session = await sessions.open(id, link.principal);
+    return session ? await serve(session, message, link) : refuse(message, 404, UNKNOWN_SESSION);
+  }
+
+  function acceptPiped(message: Exclude<Incoming, { kind: "broken" }>, link: Link): Reply | Promise<Reply> {
+    const session = piped.get(link.scope);
+    if (session) return serve(session, message, link);
+    if (message.kind === "notification") return {};
+    if (message.kind === "request" && message.method === "ping") return { text: toSuccess(message.id, "{}") };
+    return refuse(message, 400, "Cannot serve the request: initialize first");
+  }
+
+  async function initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
+    link.quick = true;
+    try {
+      const isKnown = link.http
+        ? typeof id === "string" && await sessions.open(id, link.principal)
+        : piped.has(link.scope);
+      if (isKnown) throw new McpError(INVALID_REQUEST, "Cannot initialize: this session is initialized already");
+      const client = readOffer(message.params);
+      const text = toSuccess(message.id, JSON.stringify(toAgreement(core, client)));
+      if (link.http) return { text, headers: { "mcp-session-id": await sessions.create(client, link.principal) } };
+      const session = createSession(core, client);
+      piped.set(link.scope, { ...session, scope: link.scope, tell: (text) => void link.send(text) });
+      link.onClose = () => piped.delete(link.scope);
+      return { text };
+    } catch (error) {
+      const known = error instanceof McpError ? error : core.report(error);
+      return { text: toFailure(message.id, known), status: 400 };
+    }
+  }
+
+  function serve(
+    session: Session,
+    message: Exclude<Incoming, { kind: "broken" }>,
+    link: Link,
+  ): Reply | Promise<Reply> {
+    switch (message.kind) {
+      case "request":
+        return answer(session, message, link);
+      case "batch":
+        return serveBatch(session, message, link);
+      case "response":
+        session.peer.answer(message);
+        return {};
+      case "notification": {
+        const { requestId: id, reason } = message.params ?? {};
+        if (message.method === "notifications/cancelled" && (typeof id === "string" || typeof id === "number")) {
+          session.scope.cancel(id, reason);
+        }
+        return {};
+      }
+    }
+  }
+
+  function answer(session: Session, message: Request, link: Link): Reply | Promise<Reply> {
+    const method = core.registry.find(message.method);
+    try {
+      if (!method) {
+        if (runSessionMethod(core, session, message.method, message.params ?? {})) {
+          return { text: toSuccess(message.id, "{}") };
+        }
+        throw toUnknownMethod(message.method);
+      }
+    } catch (error) {
+      return toErrorReply(message, error instanceof McpError ? error : core.report(error, message));
+    }
+    if (link.http) link.journal = session.streams.create();
+    const call = new Call(carrier, link, message, session.client, session.scope);
+    if (method.asks) sessionOf.set(call, session);
+    return run(session, call, method);
+  }
+
+  async function run(session: Session, call: Call, method: Method): Promise<Reply> {
+    const outcome = await core.run(call, method);
+    return outcome ? toReply(session, call, method, outcome) : {};
+  }
+
+  function toReply({ client: { version } }: Session, call: Call, method: Method, { result, error }: Outcome): Reply {
+    if (error) return toErrorReply(call, error);
+    try {
+      const kept = method.stable ? texts.get(version) : undefined;
+      let text = kept?.get(result);
+      if (!text) {
+        text = JSON.stringify(lowerResult(call.method, result, version));
+        if (text.length > core.limits.resultBytes) {
+          throw new Error(`Cannot send the result: it is longer than ${core.limits.resultBytes} (resultBytes)`);
+        }
+        kept?.set(result, text);
+      }
+      return { text: toSuccess(call.id, text) };
+    } catch (error) {
+      return toErrorReply(call, core.report(error, call));
+    }
+  }
+
+  // One revision lets several messages come in one array, and has the answers go back in one.
+  async function serveBatch(session: Session, { items }: Batch, link: Link): Promise<Reply> {
+    const messages = items.map((item) => toMessage(item, core.limits));
+    const ids = messages.flatMap((message) => message.kind === "request" ? [`${typeof message.id} ${message.id}`] : []);
+    const problem = !hasBatches(session.client.version)
+      ? "send one message at a time"
+      : !items.length
+      ? "the batch is empty"
+      : items.length > core.limits.batch
+      ? `the batch has more than ${core.limits.batch} messages (batch)`
+      : new Set(ids).size < ids.length
+      ? "two requests of the batch have the same id"
+      : messages.some((message) => message.kind === "request" && message.method === "initialize")
+      ? "initialize cannot be part of a batch"
+      : undefined;
+    if (problem) return refuse({ kind: "batch", items }, 400, `Cannot serve the batch: ${problem}`);
+    const replies = await Promise.all(
+      messages.map((message) =>
+        message.kind === "broken" ? { text: toFailure(message.id ?? null, message) } : serve(session, message, link)
+      ),
+    );
+    const answers = replies.flatMap(({ text }) => text ?? []);
+    return answers.length ? { text: `[${answers.join(",")}]` } : {};
+  }
+
+  async function find(link: Link): Promise<Session | Reply> {
+    const id = link.http?.headers.get("mcp-session-id");
+    if (typeof id !== "string") return refuse(undefined, 400, "Cannot serve the request: it has no Mcp-Session-Id");
+    return await sessions.open(id, link.principal) ?? refuse(undefined, 404, UNKNOWN_SESSION);
+  }
+
+  async function attach(link: Link): Promise<Reply> {
+    const session = await find(link);
+    if (!("scope" in session)) return session;
+    try {
+      await session.streams.attach(link, link.http?.headers.get("last-event-id") ?? null);
+      return {};
+    } catch (error) {
+      if (!(error instanceof McpError)) throw error;
+      return { text: toFailure(null, error), status: link.http?.headers.has("last-event-id") ? 400 : 409 };
+    }
+  }
+
+  async function detach(link: Link): Promise<Reply> {
+    const session = await find(link);
+    if (!("scope" in session)) return session;
+    sessions.end(session);
+    return { status: 204 };
+  }
+
+  return { accept, attach, detach };
+}
+
+const UNKNOWN_SESSION = "Cannot serve the request: the session is unknown or has ended; initialize again";
+
+function refuse(message: Incoming | undefined, status: number, text: string): Reply {
+  const id = message?.kind === "request" ? message.id : null;
+  return { text: toFailure(id, new McpError(INVALID_REQUEST, text)), status };
+}
+
+function toErrorReply({ id, method }: { readonly id: Id; readonly method: string }, error: McpError): Reply {
+  const text = toFailure(id, lowerError(method, error));
+  return error.code === BUSY ? { text, status: 429, headers: { "retry-after": "1" } } : { text };
+}
+
+function toNews(change: Change): string {
+  if (change.kind === "close") return "";
+  return change.kind === "list"
+    ? toNotification(`notifications/${change.feature}/list_changed`)
+    : toNotification("notifications/resources/updated", { uri: change.uri });
+}

@@ -1,0 +1,70 @@
+/**
+ * What clients of older revisions must not see, turned into what they know.
+ *
+ * @see specification/2025-06-18/changelog
+ * @module
+ */
+import { INVALID_PARAMS, INVALID_REQUEST, McpError, MISSING_CAPABILITY } from "../../protocol/errors.ts";
+import { isObject, type Result } from "../../protocol/jsonrpc.ts";
+import type { Version } from "./versions.ts";
+
+/** "Resource not found", up to 2025-11-25. */
+const RESOURCE_NOT_FOUND = -32002;
+
+/** A method's result as a client of this revision may see it. */
+export function lowerResult(method: string, result: Result, version: Version): Result {
+  switch (method) {
+    case "tools/list":
+      return { ...result, tools: mapObjects(result.tools, (tool) => lowerTool(tool, version)) };
+    case "tools/call":
+      return lowerToolResult(result, version);
+    case "prompts/get":
+      return {
+        ...result,
+        messages: mapObjects(
+          result.messages,
+          (message) => ({ ...message, content: lowerContent(message.content, version) }),
+        ),
+      };
+    default:
+      return result;
+  }
+}
+
+/** An error with the codes of older revisions. */
+export function lowerError(method: string, error: McpError): McpError {
+  const isMissing = method === "resources/read" && error.code === INVALID_PARAMS && isObject(error.data) &&
+    "uri" in error.data;
+  if (isMissing) return new McpError(RESOURCE_NOT_FOUND, error.message, error.data);
+  if (error.code === MISSING_CAPABILITY) return new McpError(INVALID_REQUEST, error.message, error.data);
+  return error;
+}
+
+// Up to 2025-11-25 structured content is an object, and so is the root of its schema; before 2025-06-18 there is none.
+function lowerTool(tool: Result, version: Version): Result {
+  const { outputSchema: schema, ...rest } = tool;
+  return version >= "2025-06-18" && isObject(schema) && schema.type === "object" ? tool : rest;
+}
+
+function lowerToolResult(result: Result, version: Version): Result {
+  const { structuredContent, ...rest } = result;
+  const kept = version >= "2025-06-18" && isObject(structuredContent) ? result : rest;
+  if (version >= "2025-06-18" || !Array.isArray(kept.content)) return kept;
+  return { ...kept, content: kept.content.map((block) => lowerContent(block, version)) };
+}
+
+function lowerContent(block: unknown, version: Version): unknown {
+  if (!isObject(block)) return block;
+  if (block.type === "resource_link" && version < "2025-06-18") {
+    return { type: "text", text: `${block.title ?? block.name}: ${block.uri}` };
+  }
+  if (block.type === "audio" && version < "2025-03-26") {
+    const { data, mimeType } = block;
+    return { type: "resource", resource: { uri: `data:${mimeType}`, mimeType, blob: data } };
+  }
+  return block;
+}
+
+function mapObjects(list: unknown, change: (item: Result) => Result): unknown {
+  return Array.isArray(list) ? list.map((item) => isObject(item) ? change(item) : item) : list;
+}

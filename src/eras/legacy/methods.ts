@@ -1,0 +1,49 @@
+/**
+ * The methods that only sessions have.
+ *
+ * @see specification/2025-11-25/basic/utilities/ping
+ * @see specification/2025-11-25/server/utilities/logging
+ * @see specification/2025-11-25/server/resources (Subscriptions)
+ * @module
+ */
+import { INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
+import type { Params } from "../../protocol/jsonrpc.ts";
+import { LOG_LEVELS } from "../../protocol/types.ts";
+import type { Core } from "../../core/core.ts";
+import type { Session } from "./session.ts";
+
+/** Runs one of them; false if the method is none of them. Their result is always empty. */
+export function runSessionMethod(core: Core, session: Session, method: string, params: Params): boolean {
+  switch (method) {
+    case "ping":
+      return true;
+    case "logging/setLevel":
+      session.client.logLevel = readLevel(params.level);
+      return true;
+    case "resources/subscribe":
+    case "resources/unsubscribe":
+      if (!("resources" in core.registry.capabilities)) return false;
+      watch(core, session, params.uri, method === "resources/subscribe");
+      return true;
+    default:
+      return false;
+  }
+}
+
+function readLevel(level: unknown): typeof LOG_LEVELS[number] {
+  const known = LOG_LEVELS.find((each) => each === level);
+  if (!known) throw new McpError(INVALID_PARAMS, `Cannot set the log level: ${quote(level)} is not one`);
+  return known;
+}
+
+function watch(core: Core, { watched }: Session, uri: unknown, on: boolean): void {
+  if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot subscribe: uri is not a string");
+  if (!on) return void watched.delete(uri);
+  if (watched.size >= core.limits.subscriptions) {
+    throw new McpError(
+      INVALID_PARAMS,
+      `Cannot subscribe: ${watched.size} resources are watched already (subscriptions)`,
+    );
+  }
+  watched.add(uri);
+}

@@ -1,0 +1,68 @@
+/**
+ * Requests to the client, and its answers.
+ *
+ * @see specification/2025-11-25/client/elicitation
+ * @module
+ */
+import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
+import { type Response, toNotification } from "../../protocol/jsonrpc.ts";
+import type { Call, Question } from "../../core/call.ts";
+import type { Core } from "../../core/core.ts";
+
+/** What waits for the client of one session. */
+export class Peer {
+  readonly #core: Core;
+  readonly #waiting = new Map<string | number, (answer: Response) => void>();
+  #last = 0;
+
+  /** Nothing waits yet. */
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  /** Whether the client owes an answer. */
+  get waits(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  /** Takes an answer; one that nobody waits for (unknown, late, a second time) is passed over. */
+  answer(response: Response): void {
+    this.#waiting.get(response.id)?.(response);
+  }
+
+  /** Asks over the stream of the call that needs to know, and waits. */
+  async ask(call: Call, question: Question): Promise<unknown> {
+    const { link, signal } = call;
+    if (!link.streams) {
+      throw new McpError(INVALID_PARAMS, "Cannot ask the client: its Accept header does not list text/event-stream");
+    }
+    const id = `ask-${++this.#last}`;
+    const { limits, ticker } = this.#core;
+    const { promise, resolve, reject } = Promise.withResolvers<Response>();
+    const giveUp = (reason: string) => {
+      link.send(toNotification("notifications/cancelled", { requestId: id, reason }));
+      reject(new McpError(INVALID_PARAMS, `Cannot get an answer from the client: ${reason}`));
+    };
+    const onAbort = () => giveUp("the call was cancelled");
+    const alarm = ticker.alarm(limits.askMs, () => giveUp(`it took longer than ${limits.askMs} ms (askMs)`));
+    signal.addEventListener("abort", onAbort, { once: true });
+    this.#waiting.set(id, resolve);
+    try {
+      link.send(JSON.stringify({ jsonrpc: "2.0", id, method: question.method, params: toParams(question) }));
+      const { result, error } = await promise;
+      if (error) throw new McpError(error.code, error.message, error.data);
+      const checked = await question.read(result);
+      if (checked.problem === undefined) return checked.value;
+      throw new McpError(INVALID_PARAMS, `Cannot use the client's answer: ${checked.problem}`);
+    } finally {
+      this.#waiting.delete(id);
+      ticker.drop(alarm);
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+}
+
+// Up to 2025-11-25 a page to visit has an id of its own.
+function toParams({ params }: Question): Question["params"] {
+  return params.mode === "url" ? { ...params, elicitationId: crypto.randomUUID() } : params;
+}

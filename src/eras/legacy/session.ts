@@ -1,0 +1,188 @@
+/**
+ * Sessions: an id that holds all that was agreed, and a little state beside it.
+ *
+ * @see specification/2025-11-25/basic/transports (Session Management)
+ * @module
+ */
+import { isObject } from "../../protocol/jsonrpc.ts";
+import type { ClientCapabilities, Implementation, LogLevel } from "../../protocol/types.ts";
+import { Scope } from "../../core/call.ts";
+import type { ClientFacts, Principal } from "../../core/context.ts";
+import type { Core } from "../../core/core.ts";
+import { Peer } from "./peer.ts";
+import { Streams } from "./stream.ts";
+import { hasPriming, isVersion, type Version } from "./versions.ts";
+
+/** What client and server agreed on, with the log level that may change. */
+export interface SessionFacts extends ClientFacts {
+  readonly version: Version;
+  logLevel?: LogLevel;
+}
+
+/** One session as this process knows it. */
+export interface Session {
+  readonly id?: string;
+  readonly client: SessionFacts;
+  readonly principal?: string;
+  /** Where the session's request ids are unique. */
+  readonly scope: Scope;
+  readonly peer: Peer;
+  readonly streams: Streams;
+  /** Resources the client watches. */
+  readonly watched: Set<string>;
+  /** Tells the client something that belongs to no request. */
+  tell(text: string): void;
+  /** When the client was last heard of. */
+  seen: number;
+}
+
+/** What is sealed into an id. Short names: it travels with every request. */
+interface Sealed {
+  /** When the session began, in milliseconds since 1970. */
+  readonly t: number;
+  readonly v: Version;
+  readonly i?: Implementation;
+  readonly c: ClientCapabilities;
+  readonly p?: string;
+}
+
+/**
+ * All sessions over HTTP. The id is sealed and holds everything, so that a session survives a restart and works on
+ * any instance with the same secret; what is kept here is what changed since, and its loss does not end a session.
+ */
+export class Sessions {
+  readonly #core: Core;
+  readonly #purpose: string;
+  readonly #known = new Map<string, Session>();
+  /** Ends of ids that are no longer good, with the time when they would have expired anyway. */
+  readonly #ended = new Map<string, number>();
+  readonly #sweep = (now: number): number | undefined => this.#tidy(now);
+
+  /** No sessions yet. */
+  constructor(core: Core) {
+    this.#core = core;
+    this.#purpose = `session ${core.identity.name}`;
+  }
+
+  /** Every session this process has heard of. */
+  get known(): Iterable<Session> {
+    return this.#known.values();
+  }
+
+  /** Makes an id for what was agreed. Nothing is kept: a handshake alone costs no memory. */
+  create({ version, info, capabilities }: SessionFacts, principal: Principal | undefined): Promise<string> {
+    const small = info && { name: info.name.slice(0, 200), version: info.version.slice(0, 100) };
+    const sealed: Sealed = {
+      t: this.#core.ticker.clock.date(),
+      v: version,
+      i: small,
+      c: capabilities,
+      p: principal?.id,
+    };
+    return this.#core.sealer.seal(this.#purpose, sealed);
+  }
+
+  /** The session of an id that was used before, without a pause. */
+  find(id: string, principal: Principal | undefined): Session | undefined {
+    const session = this.#known.get(id);
+    if (!session || session.principal !== principal?.id) return;
+    session.seen = this.#core.ticker.clock.now();
+    return session;
+  }
+
+  /** The session of an id; `undefined` if the id was changed, has expired or was ended, or is somebody else's. */
+  async open(id: string, principal: Principal | undefined): Promise<Session | undefined> {
+    const known = this.find(id, principal);
+    if (known || id.length > MOST_ID || this.#ended.has(toEnd(id)) || this.#known.has(id)) return known;
+    const sealed = await this.#core.sealer.open(this.#purpose, id);
+    const { limits, ticker } = this.#core;
+    if (!isSealed(sealed) || sealed.t + limits.sessionMs < ticker.clock.date() || sealed.p !== principal?.id) return;
+    // Two requests may open the same session at once: both must get the one that is kept.
+    const raced = this.find(id, principal);
+    if (raced) return raced;
+    const session = createSession(
+      this.#core,
+      { version: sealed.v, info: sealed.i, capabilities: sealed.c },
+      id,
+      sealed.p,
+    );
+    if (this.#known.size >= limits.sessions) this.#makeRoom();
+    this.#known.set(id, session);
+    ticker.wake(this.#sweep, SWEEP_MS);
+    return session;
+  }
+
+  /** Ends a session for good, with all that runs in it. */
+  end(session: Session): void {
+    this.#forget(session);
+    const { limits, ticker } = this.#core;
+    if (this.#ended.size >= limits.sessions) {
+      for (const oldest of this.#ended.keys()) {
+        this.#ended.delete(oldest);
+        break;
+      }
+    }
+    if (session.id) this.#ended.set(toEnd(session.id), ticker.clock.date() + limits.sessionMs);
+  }
+
+  #forget(session: Session): void {
+    if (session.id) this.#known.delete(session.id);
+    session.scope.cancelAll(new DOMException("Cannot go on: the session has ended", "AbortError"));
+    session.streams.end();
+  }
+
+  // The state of the session that was heard of first and does nothing now; its id stays good.
+  #makeRoom(): void {
+    for (const session of this.#known.values()) {
+      if (isBusy(session)) continue;
+      return this.#forget(session);
+    }
+  }
+
+  #tidy(now: number): number | undefined {
+    const { limits, ticker } = this.#core;
+    for (const session of this.#known.values()) {
+      if (isBusy(session)) session.seen = now;
+      else if (now - session.seen > limits.sessionIdleMs) this.end(session);
+      session.streams.sweep(now);
+    }
+    const date = ticker.clock.date();
+    for (const [id, until] of this.#ended) if (until < date) this.#ended.delete(id);
+    return this.#known.size || this.#ended.size ? SWEEP_MS : undefined;
+  }
+}
+
+const SWEEP_MS = 60_000;
+
+// What a client says of itself is part of the id; nobody needs this much.
+const MOST_ID = 16_384;
+
+/** A session that has just been agreed on. Without an id it lives as long as its pipe. */
+export function createSession(core: Core, client: SessionFacts, id?: string, principal?: string): Session {
+  const streams = new Streams(core, hasPriming(client.version));
+  return {
+    id,
+    // Until a client says how much it wants to hear.
+    client: { logLevel: "info", ...client },
+    principal,
+    scope: new Scope(),
+    peer: new Peer(core),
+    streams,
+    watched: new Set(),
+    tell: (text) => streams.tell(text),
+    seen: core.ticker.clock.now(),
+  };
+}
+
+function isBusy({ scope, streams }: Session): boolean {
+  return scope.size > 0 || streams.isOpen;
+}
+
+// The end of an id is its seal, which no other id has.
+function toEnd(id: string): string {
+  return id.slice(-32);
+}
+
+function isSealed(value: unknown): value is Sealed {
+  return isObject(value) && typeof value.t === "number" && isVersion(value.v) && isObject(value.c);
+}

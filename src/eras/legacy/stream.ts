@@ -1,0 +1,182 @@
+/**
+ * The streams of one session, kept for a while so that a client whose connection broke can read on.
+ *
+ * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
+ * @module
+ */
+import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
+import type { EventFields, Journal, Link } from "../../core/call.ts";
+import type { Core } from "../../core/core.ts";
+
+/** When a client whose stream ended should come back, in milliseconds. */
+const RETRY_MS = 1000;
+
+interface Kept {
+  readonly text: string;
+  readonly at: number;
+}
+
+/** One stream: its events in order, and the connection that reads it now. */
+class Stream implements Journal {
+  readonly name = crypto.randomUUID().slice(0, 13);
+  readonly #owner: Streams;
+  /** What can be read again; the first has the number `first`. */
+  events: Kept[] = [];
+  first = 1;
+  /** Number of the last event that was written to some connection. */
+  written = 0;
+  /** Whether nothing more will come. */
+  isOver = false;
+  /** Ends the connection that took this stream up again. */
+  leave?: () => void;
+  link?: Link;
+
+  constructor(owner: Streams) {
+    this.#owner = owner;
+  }
+
+  open(): EventFields | undefined {
+    this.#owner.add(this);
+    return this.#owner.primes ? { id: this.toId(0), retry: RETRY_MS } : undefined;
+  }
+
+  keep(text: string): string {
+    const id = this.toId(this.first + this.events.length);
+    this.#owner.keep(this, text);
+    // The first connection writes what it gives to be kept; another one has to be handed it.
+    if (this.link) {
+      this.written++;
+      this.link.send(text, { id });
+    }
+    return id;
+  }
+
+  end(): void {
+    this.isOver = true;
+    this.leave?.();
+    this.#owner.tidy(this);
+  }
+
+  toId(place: number): string {
+    return `${this.name}_${place}`;
+  }
+
+  /** Writes what comes after an event to a new connection, which stays until the stream is over. */
+  take(link: Link, after: number): Promise<void> | undefined {
+    this.leave?.();
+    this.events.slice(after + 1 - this.first).forEach(({ text }, i) => {
+      link.send(text, { id: this.toId(after + 1 + i) });
+    });
+    this.written = this.first + this.events.length - 1;
+    if (this.isOver) return;
+    this.link = link;
+    return new Promise((resolve) => {
+      this.leave = link.onClose = () => {
+        if (this.link === link) this.link = this.leave = undefined;
+        resolve();
+      };
+    });
+  }
+}
+
+/** All streams of one session. */
+export class Streams {
+  /** Whether a stream opens with an event of its own. */
+  readonly primes: boolean;
+  readonly #core: Core;
+  readonly #streams = new Map<string, Stream>();
+  #events = 0;
+  #size = 0;
+  /** The stream for what belongs to no request. */
+  #own?: Stream;
+
+  /** No streams yet. */
+  constructor(core: Core, primes: boolean) {
+    this.#core = core;
+    this.primes = primes;
+  }
+
+  /** Whether a connection is open that no request holds. */
+  get isOpen(): boolean {
+    return [...this.#streams.values()].some(({ link }) => link);
+  }
+
+  /** The journal for the answer to one request. */
+  create(): Journal {
+    return new Stream(this);
+  }
+
+  add(stream: Stream): void {
+    this.#streams.set(stream.name, stream);
+  }
+
+  /** Keeps an event; the oldest make room. */
+  keep(stream: Stream, text: string): void {
+    const { limits, ticker } = this.#core;
+    stream.events.push({ text, at: ticker.clock.now() });
+    this.#events++;
+    this.#size += text.length;
+    for (const each of this.#streams.values()) {
+      while (each.events.length && (this.#events > limits.replayEvents || this.#size > limits.replayBytes)) {
+        this.#drop(each);
+      }
+    }
+  }
+
+  /** Tells something that belongs to no request; nobody hears it if no client ever listened. */
+  tell(text: string): void {
+    this.#own?.keep(text);
+  }
+
+  /** Serves a GET: reads an old stream on, or opens the session's own; settles when the connection should end. */
+  attach(link: Link, lastEvent: string | null): Promise<void> | undefined {
+    link.quick = true;
+    if (lastEvent !== null) return this.#resume(link, lastEvent);
+    if (this.#own?.link) {
+      throw new McpError(INVALID_REQUEST, "Cannot open the stream: this session has one already");
+    }
+    const own = this.#own ??= new Stream(this);
+    link.open();
+    const priming = own.open();
+    if (priming) link.send("", { ...priming, id: own.toId(own.written) });
+    return own.take(link, Math.max(own.written, own.first - 1));
+  }
+
+  /** Forgets what is too old. */
+  sweep(now: number): void {
+    for (const stream of this.#streams.values()) {
+      while (stream.events.length && now - stream.events[0].at > this.#core.limits.replayMs) this.#drop(stream);
+    }
+  }
+
+  /** Forgets a stream that holds nothing and gets nothing. */
+  tidy(stream: Stream): void {
+    if (!stream.events.length && stream.isOver) this.#streams.delete(stream.name);
+  }
+
+  /** Ends every connection. */
+  end(): void {
+    for (const { leave } of this.#streams.values()) leave?.();
+    this.#streams.clear();
+    this.#own = undefined;
+  }
+
+  #resume(link: Link, lastEvent: string): Promise<void> | undefined {
+    const [, name = "", place = ""] = /^([0-9a-f-]{13})_(\d{1,15})$/.exec(lastEvent) ?? [];
+    const stream = this.#streams.get(name);
+    const after = Number(place);
+    if (!stream || after >= stream.first + stream.events.length || after + 1 < stream.first) {
+      throw new McpError(INVALID_REQUEST, "Cannot resume the stream: what follows Last-Event-ID is no longer kept");
+    }
+    link.open();
+    return stream.take(link, after);
+  }
+
+  #drop(stream: Stream): void {
+    const [{ text }] = stream.events.splice(0, 1);
+    stream.first++;
+    this.#events--;
+    this.#size -= text.length;
+    this.tidy(stream);
+  }
+}

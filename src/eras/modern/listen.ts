@@ -1,0 +1,129 @@
+/**
+ * `subscriptions/listen`: a call that resolves late and tells of changes until then.
+ *
+ * @see specification/2026-07-28/basic/patterns/subscriptions
+ * @module
+ */
+import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
+import { isObject, type Params, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
+import type { Call, Reply } from "../../core/call.ts";
+import type { Change, Core } from "../../core/core.ts";
+import { BUSY } from "../../core/dispatch.ts";
+import { META } from "./envelope.ts";
+
+const SUBSCRIPTION = META + "subscriptionId";
+
+/** Which changes one listener hears of. */
+interface Filter {
+  readonly lists: ReadonlySet<string>;
+  readonly uris: ReadonlySet<string>;
+}
+
+/** Makes the function that opens subscriptions. */
+export function listener(core: Core): (call: Call) => Promise<Reply> {
+  let open = 0;
+
+  return (call) => {
+    const { link, scope, id } = call;
+    const { filter, granted } = readFilter(core, call.params.notifications);
+    if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
+    if (open >= core.limits.streams || scope.size >= core.limits.streamsPerClient) {
+      throw new McpError(BUSY, "Cannot open the subscription: too many are open (streams, streamsPerClient)");
+    }
+    open++;
+    const idText = toIdText(id);
+    return new Promise((resolve) => {
+      let room: Promise<void> | undefined;
+      const late = new Map<string, Change>();
+
+      function hear(change: Change): void {
+        if (change.kind === "close") return finish();
+        if (!(change.kind === "list" ? filter.lists.has(change.feature) : filter.uris.has(change.uri))) return;
+        // A client that reads slowly hears of a change once, however often it happened meanwhile.
+        if (room) late.set(change.kind === "list" ? change.feature : `uri ${change.uri}`, change);
+        else tell(change);
+      }
+
+      function tell(change: Change): void {
+        const [before, after] = toFrame(change);
+        room = link.send(before + idText + after)?.then(() => {
+          room = undefined;
+          const changes = [...late.values()];
+          late.clear();
+          changes.forEach(hear);
+        });
+      }
+
+      function end(reply: Reply): void {
+        core.listeners.delete(hear);
+        scope.remove(call);
+        call.end();
+        open--;
+        resolve(reply);
+      }
+
+      // On a pipe there is no stream to close, so the end is told in both of the ways that clients look for.
+      function finish(): void {
+        if (!link.http) link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing" }));
+        end({ text: toSuccess(id, `{"resultType":"complete","_meta":${JSON.stringify({ [SUBSCRIPTION]: id })}}`) });
+      }
+
+      call.lasting = true;
+      call.onCancel = () => end({});
+      scope.add(call);
+      core.listeners.add(hear);
+      link.send(toNotification("notifications/subscriptions/acknowledged", {
+        notifications: granted,
+        _meta: { [SUBSCRIPTION]: id },
+      }));
+    });
+  };
+}
+
+// What the server cannot tell of is left out of what it grants.
+function readFilter(core: Core, wanted: unknown): { filter: Filter; granted: Params } {
+  if (!isObject(wanted)) throw invalid("params.notifications is not an object");
+  const { capabilities } = core.registry;
+  const lists = Object.keys(LISTS).filter((name) => wanted[name] === true && LISTS[name] in capabilities);
+  const given = wanted.resourceSubscriptions ?? [];
+  if (!Array.isArray(given) || !given.every((uri) => typeof uri === "string")) {
+    throw invalid("params.notifications.resourceSubscriptions is not an array of strings");
+  }
+  if (given.length > core.limits.subscriptions) {
+    throw invalid(`more than ${core.limits.subscriptions} resources are watched (subscriptions)`);
+  }
+  const uris = "resources" in capabilities ? given : [];
+  return {
+    filter: { lists: new Set(lists.map((name) => LISTS[name])), uris: new Set(uris) },
+    granted: {
+      ...Object.fromEntries(lists.map((name) => [name, true])),
+      ...uris.length ? { resourceSubscriptions: uris } : {},
+    },
+  };
+}
+
+const LISTS: Readonly<Record<string, string>> = {
+  toolsListChanged: "tools",
+  promptsListChanged: "prompts",
+  resourcesListChanged: "resources",
+};
+
+function invalid(state: string): McpError {
+  return new McpError(INVALID_PARAMS, `Cannot open the subscription: ${state}`);
+}
+
+// All listeners hear the same change object: its text is made once, and only their ids are put in.
+let lastChange: Change | undefined;
+let lastFrame: readonly [string, string] = ["", ""];
+
+function toFrame(change: Change): readonly [before: string, after: string] {
+  if (change !== lastChange && change.kind !== "close") {
+    const isList = change.kind === "list";
+    const method = isList ? `notifications/${change.feature}/list_changed` : "notifications/resources/updated";
+    const text = toNotification(method, { _meta: { [SUBSCRIPTION]: 0 }, ...isList ? {} : { uri: change.uri } });
+    const at = text.indexOf(`Id":0`) + 4;
+    lastChange = change;
+    lastFrame = [text.slice(0, at), text.slice(at + 1)];
+  }
+  return lastFrame;
+}

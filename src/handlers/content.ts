@@ -1,0 +1,76 @@
+/**
+ * Content blocks made short.
+ *
+ * @see specification/2026-07-28/server/tools (Tool Result)
+ * @module
+ */
+import { toBase64 } from "../protocol/base64.ts";
+import { isObject } from "../protocol/jsonrpc.ts";
+import type {
+  Annotations,
+  AudioContent,
+  Content,
+  EmbeddedResource,
+  ImageContent,
+  ResourceLink,
+} from "../protocol/types.ts";
+
+/** More about a piece of media. */
+export interface MediaOptions {
+  /** Where it is from; needed for what is neither image nor sound. */
+  readonly uri?: string;
+  readonly annotations?: Annotations;
+}
+
+/**
+ * Bytes as a content block: an image, a sound, or an embedded resource for any other type.
+ *
+ * ```ts
+ * import { media } from "@x/mcp";
+ *
+ * const pixel = media(new Uint8Array([137, 80, 78, 71]), "image/png");
+ * ```
+ */
+export function media(
+  bytes: Uint8Array,
+  mimeType: string,
+  options: MediaOptions = {},
+): ImageContent | AudioContent | EmbeddedResource {
+  const { uri, annotations } = options;
+  const data = toBase64(bytes);
+  if (mimeType.startsWith("image/")) return { type: "image", data, mimeType, annotations };
+  if (mimeType.startsWith("audio/")) return { type: "audio", data, mimeType, annotations };
+  if (!uri) throw new TypeError(`Cannot send ${mimeType}: it is neither image nor audio, so it needs { uri }`);
+  return { type: "resource", resource: { uri, mimeType, blob: data }, annotations };
+}
+
+/**
+ * A pointer to a resource that the client may read; it is named by the end of its path unless a name is given.
+ *
+ * ```ts
+ * import { link } from "@x/mcp";
+ *
+ * const log = link("file:///var/log/app.log", { mimeType: "text/plain" });
+ * ```
+ */
+export function link(uri: string, options: Partial<Omit<ResourceLink, "type" | "uri">> = {}): ResourceLink {
+  return { type: "resource_link", uri, name: uri.replace(/[/?#]+$/, "").split("/").at(-1) || uri, ...options };
+}
+
+/** Whether a value is a content block. */
+export function isContent(value: unknown): value is Content {
+  if (!isObject(value)) return false;
+  switch (value.type) {
+    case "text":
+      return typeof value.text === "string";
+    case "image":
+    case "audio":
+      return typeof value.data === "string" && typeof value.mimeType === "string";
+    case "resource_link":
+      return typeof value.uri === "string" && typeof value.name === "string";
+    case "resource":
+      return isObject(value.resource) && typeof value.resource.uri === "string";
+    default:
+      return false;
+  }
+}

@@ -1,0 +1,224 @@
+/**
+ * Tools: what a model can do here.
+ *
+ * @see specification/2026-07-28/server/tools
+ * @module
+ */
+import { INVALID_PARAMS, McpError, quote, ToolError } from "../protocol/errors.ts";
+import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
+import { type CompiledSchema, compileSchema, type Infer, type InferInput, type Schema } from "../schema/schema.ts";
+import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
+import type { Call } from "../core/call.ts";
+import type { Context } from "../core/context.ts";
+import type { Core } from "../core/core.ts";
+import { fold, type Middleware } from "../core/dispatch.ts";
+import type { Feature, Handler } from "../core/handler.ts";
+import { type Allow, createList, type Entry } from "../core/page.ts";
+import { isContent } from "./content.ts";
+
+/**
+ * What a tool may return. A string or a number becomes text; an object or an array becomes structured content and
+ * text; content blocks and full results stay what they are.
+ */
+export type ToolReturn = string | number | boolean | null | object;
+
+/** What a tool is made of. Only `name` and `run` must be said. */
+export interface ToolOptions<I extends Schema, O extends Schema> {
+  /** 1 to 128 letters, digits, `_`, `-` and `.`; unique in the server. */
+  readonly name: string;
+  /** The name for people. */
+  readonly title?: string;
+  /** What the tool does, for the model that decides to call it. */
+  readonly description?: string;
+  /** What the tool takes: an object. Without it, nothing. */
+  readonly input?: I;
+  /** What the tool gives. The result is checked before it is sent. */
+  readonly output?: O;
+  readonly annotations?: ToolAnnotations;
+  readonly icons?: readonly Icon[];
+  readonly _meta?: Meta;
+  /** Code around this tool's calls; the first is the outermost. */
+  readonly use?: readonly Middleware[];
+  /** Whether a caller may see and call the tool; to others it does not exist. */
+  readonly allow?: Allow;
+  /** Does the work. What it throws as a `ToolError` the model reads; other errors stay here. */
+  readonly run: (
+    input: Infer<I>,
+    ctx: Context,
+  ) =>
+    | (Schema extends O ? ToolReturn : InferInput<O> | ToolResult)
+    | Promise<Schema extends O ? ToolReturn : InferInput<O> | ToolResult>;
+}
+
+/** A tool, ready to be registered, or to be run by a test. */
+export interface Tool<Input = never> extends Handler {
+  readonly name: string;
+  /** The function as it was given: nothing is checked. */
+  readonly run: (input: Input, ctx: Context) => unknown;
+  /** What the registry needs; not for use outside. */
+  readonly definition: Definition;
+}
+
+/**
+ * Makes a tool.
+ *
+ * ```ts
+ * import { tool } from "@x/mcp";
+ * import { z } from "zod";
+ *
+ * const add = tool({
+ *   name: "add",
+ *   description: "Adds two numbers",
+ *   input: z.object({ a: z.number(), b: z.number() }),
+ *   run: ({ a, b }) => a + b,
+ * });
+ * ```
+ *
+ * @throws {TypeError} if the name or a schema cannot be used.
+ */
+export function tool<I extends Schema = Schema, O extends Schema = Schema>(options: ToolOptions<I, O>): Tool<Infer<I>> {
+  const { name, run } = options;
+  if (typeof name !== "string" || !/^[\w.-]{1,128}$/.test(name)) {
+    throw new TypeError(`Cannot make tool ${quote(name)}: a name is 1 to 128 letters, digits, "_", "-" and "."`);
+  }
+  if (typeof run !== "function") throw new TypeError(`Cannot make tool ${quote(name)}: run is not a function`);
+  return { feature: tools, key: name, name, run, definition: define(options) };
+}
+
+/** A tool as the registry sees it: its types are forgotten, its schemas do the checking. */
+interface Definition extends Entry {
+  readonly input?: CompiledSchema;
+  readonly output?: CompiledSchema;
+  readonly headers: readonly HeaderParam[];
+  readonly invoke: (call: Call, input: unknown) => Result | Promise<Result>;
+}
+
+function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>): Definition {
+  const { name, title, description, annotations, icons, _meta, allow, use = [], run } = options;
+  const place = `tool ${JSON.stringify(name)}`;
+  const input = options.input && compileSchema(options.input, { use: "input", place });
+  const output = options.output && compileSchema(options.output, { use: "output", place });
+  const answer = (value: unknown) => toResult(value, place, output);
+  return {
+    key: name,
+    allow,
+    input,
+    output,
+    headers: input ? findHeaderParams(input.json()) : [],
+    wire: () => ({
+      name,
+      title,
+      description,
+      inputSchema: input?.json() ?? { type: "object", properties: {} },
+      outputSchema: output?.json(),
+      annotations,
+      icons,
+      _meta,
+    }),
+    invoke: fold(use, (call, value: unknown) => {
+      // `value` is what the input schema let through, which is what Infer stands for.
+      const returned = run(value as Infer<I>, call);
+      return returned instanceof Promise ? returned.then(answer) : answer(returned);
+    }),
+  };
+}
+
+/** The feature that all tools belong to. */
+const tools: Feature = {
+  name: "tools",
+  compile(handlers, core) {
+    // The registry hands every feature its own handlers back.
+    const definitions = (handlers as readonly Tool[]).map(({ definition }) => definition);
+    const byName = new Map(definitions.map((definition) => [definition.key, definition]));
+    return {
+      capabilities: { tools: { listChanged: true } },
+      methods: {
+        "tools/list": { stable: true, run: createList("tools", definitions, core) },
+        "tools/call": {
+          subject: "name",
+          asks: true,
+          mirrored: ({ name }) => byName.get(String(name))?.headers ?? [],
+          run: (call) => callTool(byName, call, core),
+        },
+      },
+    };
+  },
+};
+
+function callTool(byName: ReadonlyMap<string, Definition>, call: Call, core: Core): Result | Promise<Result> {
+  const { name, arguments: given = {} } = call.params;
+  const definition = typeof name === "string" ? byName.get(name) : undefined;
+  if (!definition) throw new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
+  if (!isObject(given)) throw new McpError(INVALID_PARAMS, `Cannot call ${quote(name)}: arguments is not an object`);
+  return definition.allow ? callIfAllowed(definition, call, given, core) : runTool(definition, call, given, core);
+}
+
+async function callIfAllowed(definition: Definition, call: Call, given: Params, core: Core): Promise<Result> {
+  if (await definition.allow?.(call)) return await runTool(definition, call, given, core);
+  throw new McpError(INVALID_PARAMS, `Unknown tool: ${quote(definition.key)}`);
+}
+
+async function runTool(definition: Definition, call: Call, given: Params, core: Core): Promise<Result> {
+  try {
+    let value: unknown = given;
+    if (definition.input) {
+      const reading = definition.input.validate(given);
+      const checked = reading instanceof Promise ? await reading : reading;
+      // Told as a result, not as an error: the model reads it and can mend its call.
+      if (checked.problem !== undefined) return toToolError(`Cannot call ${definition.key}: ${checked.problem}`);
+      value = checked.value;
+    }
+    return await definition.invoke(call, value);
+  } catch (error) {
+    if (error instanceof McpError) throw error;
+    if (error instanceof ToolError) return toToolError(error.content);
+    const told = core.report(error, { method: call.method, subject: definition.key });
+    if (error instanceof ResultError) throw told;
+    return toToolError(`${told.message} (${Object.values(told.data ?? {})})`);
+  }
+}
+
+function toToolError(content: string | readonly Content[]): Result {
+  return { content: typeof content === "string" ? [{ type: "text", text: content }] : content, isError: true };
+}
+
+/** The tool gave something that cannot be sent: the server's fault, and nothing a model could mend. */
+class ResultError extends Error {}
+
+function toResult(value: unknown, place: string, output: CompiledSchema | undefined): Result | Promise<Result> {
+  if (!output) return toPlainResult(value, place);
+  const full = isToolResult(value) ? value : undefined;
+  if (full?.isError) return { ...full };
+  const reading = output.validate(full ? full.structuredContent : value);
+  const finish = (checked: { readonly value?: unknown; readonly problem?: string }): Result => {
+    if (checked.problem !== undefined) throw new ResultError(`Cannot send the result of ${place}: ${checked.problem}`);
+    const structuredContent = full ? full.structuredContent : checked.value;
+    return full ? { ...full } : { content: [toText(JSON.stringify(structuredContent))], structuredContent };
+  };
+  return reading instanceof Promise ? reading.then(finish) : finish(reading);
+}
+
+function toPlainResult(value: unknown, place: string): Result {
+  if (typeof value === "string") return { content: [toText(value)] };
+  if (isToolResult(value)) return { ...value };
+  if (isContent(value)) return { content: [value] };
+  if (Array.isArray(value) && value.length && value.every(isContent)) return { content: value };
+  const text = JSON.stringify(value);
+  if (text === undefined) {
+    throw new ResultError(
+      `Cannot send the result of ${place}: it returned ${typeof value}; return "" for an empty text`,
+    );
+  }
+  return typeof value === "object" && value !== null
+    ? { content: [toText(text)], structuredContent: value }
+    : { content: [toText(text)] };
+}
+
+function toText(text: string): Content {
+  return { type: "text", text };
+}
+
+function isToolResult(value: unknown): value is ToolResult {
+  return isObject(value) && Array.isArray(value.content) && value.content.every(isContent);
+}

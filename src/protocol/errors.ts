@@ -1,0 +1,78 @@
+/**
+ * Errors that a client is told about, and the table of codes.
+ *
+ * @see specification/2026-07-28/basic (Error Codes)
+ * @module
+ */
+import type { Content } from "./types.ts";
+
+/** The text is not JSON. */
+export const PARSE_ERROR = -32700;
+/** The JSON is not a request, or breaks a limit. */
+export const INVALID_REQUEST = -32600;
+/** Nobody answers this method. */
+export const METHOD_NOT_FOUND = -32601;
+/** The parameters are wrong, or name something unknown. */
+export const INVALID_PARAMS = -32602;
+/** The server's own fault. */
+export const INTERNAL_ERROR = -32603;
+/** A header does not match the body. */
+export const HEADER_MISMATCH = -32020;
+/** The client did not declare a capability that the request needs. */
+export const MISSING_CAPABILITY = -32021;
+/** The protocol version is not spoken here. */
+export const UNSUPPORTED_VERSION = -32022;
+
+/**
+ * An error of the protocol: the client receives `code`, `message` and `data` as they stand, so put nothing secret in.
+ *
+ * ```ts
+ * import { McpError } from "@x/mcp";
+ *
+ * const error = new McpError(-32602, "Cannot read the page: no such page", { page: 9 });
+ * ```
+ */
+export class McpError extends Error {
+  override readonly name = "McpError";
+  /** A JSON-RPC error code, an integer. */
+  readonly code: number;
+  /** Any JSON value. */
+  readonly data?: unknown;
+
+  /** An error with a code, a text for people, and optional data for programs. */
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/**
+ * A failure of a tool that the model should read and can act on. It becomes a result with `isError: true`.
+ *
+ * ```ts
+ * import { ToolError } from "@x/mcp";
+ *
+ * const error = new ToolError("No flight on that date; try the day after.");
+ * ```
+ *
+ * @see specification/2026-07-28/server/tools (Error Handling)
+ */
+export class ToolError extends Error {
+  override readonly name = "ToolError";
+  /** What the model sees. */
+  readonly content: readonly Content[];
+
+  /** A failure told as a text, or as content blocks. */
+  constructor(content: string | readonly Content[]) {
+    const isText = typeof content === "string";
+    super(isText ? content : "Tool error");
+    this.content = isText ? [{ type: "text", text: content }] : content;
+  }
+}
+
+/** A value quoted for an error text: never longer than 200 characters, whatever a client sent. */
+export function quote(value: unknown): string {
+  const text = typeof value === "string" ? value : typeof value;
+  return JSON.stringify(text.length > 200 ? text.slice(0, 200) + "…" : text);
+}

@@ -1,0 +1,172 @@
+/**
+ * JSON-RPC 2.0 messages: text in, a checked message out, and the texts of answers.
+ *
+ * @see specification/2026-07-28/basic (Messages)
+ * @module
+ */
+import { INVALID_PARAMS, INVALID_REQUEST, type McpError, PARSE_ERROR } from "./errors.ts";
+
+/** A request's id: a string or an integer. */
+export type Id = string | number;
+
+/** The named parameters of a message. */
+export type Params = { readonly [key: string]: unknown };
+
+/** The outcome of a method: a JSON object. */
+export type Result = { readonly [key: string]: unknown };
+
+/** A message that waits for an answer. */
+export interface Request {
+  readonly kind: "request";
+  readonly id: Id;
+  readonly method: string;
+  readonly params?: Params;
+}
+
+/** A message that has no answer. */
+export interface Notification {
+  readonly kind: "notification";
+  readonly method: string;
+  readonly params?: Params;
+}
+
+/** The other side's answer to a request of ours. */
+export interface Response {
+  readonly kind: "response";
+  readonly id: Id;
+  readonly result?: unknown;
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
+}
+
+/** Several messages in one array, not looked at yet. */
+export interface Batch {
+  readonly kind: "batch";
+  readonly items: readonly unknown[];
+}
+
+/** Something that is not a message, and what is wrong with it; the id where it could be read. */
+export interface Broken {
+  readonly kind: "broken";
+  readonly id?: Id;
+  readonly code: number;
+  readonly message: string;
+}
+
+/** What one text from the other side turned out to be. */
+export type Incoming = Request | Notification | Response | Batch | Broken;
+
+/** How large the parts of a message may be. */
+export interface MessageLimits {
+  /** Levels of nested objects and arrays. */
+  readonly jsonDepth: number;
+  /** Characters of an id. */
+  readonly idLength: number;
+  /** Characters of a method name. */
+  readonly methodLength: number;
+}
+
+/** Reads one text. It never throws: what is wrong comes back as a {@linkcode Broken}. */
+export function parseMessage(text: string, limits: MessageLimits): Incoming {
+  if (isDeep(text, limits.jsonDepth)) {
+    return broken(
+      INVALID_REQUEST,
+      `Cannot read the message: nested deeper than ${limits.jsonDepth} levels (jsonDepth)`,
+    );
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return broken(PARSE_ERROR, "Cannot read the message: it is not valid JSON");
+  }
+  return Array.isArray(value) ? { kind: "batch", items: value } : toMessage(value, limits);
+}
+
+/** Checks one JSON value. */
+export function toMessage(value: unknown, limits: MessageLimits): Exclude<Incoming, Batch> {
+  if (!isObject(value)) return broken(INVALID_REQUEST, "Cannot read the message: it is not a JSON object");
+  const { id, method, params } = value;
+  const known = isId(id) && (typeof id === "number" || id.length <= limits.idLength) ? id : undefined;
+  if (value.jsonrpc !== "2.0") return broken(INVALID_REQUEST, 'Cannot read the message: jsonrpc is not "2.0"', known);
+  if (id !== undefined && known === undefined) {
+    return broken(INVALID_REQUEST, `Cannot read the message: id is not a string of ≤ ${limits.idLength} or an integer`);
+  }
+  const isResult = "result" in value;
+  const isError = "error" in value;
+  if (method === undefined && known !== undefined && isResult !== isError) {
+    if (isResult) return { kind: "response", id: known, result: value.result };
+    if (isErrorObject(value.error)) return { kind: "response", id: known, error: value.error };
+  }
+  if (typeof method !== "string" || isResult || isError) {
+    return broken(INVALID_REQUEST, "Cannot read the message: it is not a request, notification or response", known);
+  }
+  if (method.length > limits.methodLength) {
+    return broken(
+      INVALID_REQUEST,
+      `Cannot read the message: method is over ${limits.methodLength} (methodLength)`,
+      known,
+    );
+  }
+  if (params !== undefined && !isObject(params)) {
+    return broken(INVALID_PARAMS, "Cannot read the message: params is not an object", known);
+  }
+  return known === undefined
+    ? { kind: "notification", method, params }
+    : { kind: "request", id: known, method, params };
+}
+
+/** The text of a successful answer; `result` is JSON text already. */
+export function toSuccess(id: Id, result: string): string {
+  return `{"jsonrpc":"2.0","id":${toIdText(id)},"result":${result}}`;
+}
+
+/** The text of a failed answer. `null` is an id that could not be read, `undefined` leaves the id out. */
+export function toFailure(id: Id | null | undefined, error: Pick<McpError, "code" | "message" | "data">): string {
+  const { code, message, data } = error;
+  return JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } });
+}
+
+/** The text of a notification. */
+export function toNotification(method: string, params?: Params): string {
+  return JSON.stringify({ jsonrpc: "2.0", method, params });
+}
+
+/** An id as JSON text. */
+export function toIdText(id: Id): string {
+  return typeof id === "number" ? `${id}` : JSON.stringify(id);
+}
+
+/** Whether a value is a JSON object (not null, not an array). */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Whether a value can be an id. A fraction or a number past 2^53 would not come back as it was sent. */
+export function isId(value: unknown): value is Id {
+  return typeof value === "string" || Number.isSafeInteger(value);
+}
+
+function isErrorObject(value: unknown): value is NonNullable<Response["error"]> {
+  return isObject(value) && Number.isInteger(value.code) && typeof value.message === "string";
+}
+
+function broken(code: number, message: string, id?: Id): Broken {
+  return { kind: "broken", id, code, message };
+}
+
+// Counted on the text, before JSON.parse builds anything: a body of four million brackets costs a scan and no memory.
+function isDeep(text: string, limit: number): boolean {
+  let depth = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (inString) {
+      if (code === 92) i++;
+      else if (code === 34) inString = false;
+    } else if (code === 34) inString = true;
+    else if (code === 123 || code === 91) {
+      if (++depth > limit) return true;
+    } else if (code === 125 || code === 93) depth--;
+  }
+  return false;
+}

@@ -1,0 +1,163 @@
+/**
+ * Puts a server together: options in, a web-standard `fetch` and a pipe opener out.
+ *
+ * @module
+ */
+import { INTERNAL_ERROR, McpError } from "./protocol/errors.ts";
+import type { Icon } from "./protocol/types.ts";
+import { type Clock, systemClock, Ticker } from "./core/clock.ts";
+import type { Change, Core, Era, Fault } from "./core/core.ts";
+import { createRun, type Middleware } from "./core/dispatch.ts";
+import type { Handler } from "./core/handler.ts";
+import { type Limits, readLimits } from "./core/limits.ts";
+import { Registry } from "./core/registry.ts";
+import { Sealer } from "./core/seal.ts";
+import { createFetch, type Fetch, HTTP, type HttpParts } from "./transports/http.ts";
+import { type OpenPipe, PIPE, pipeOpener } from "./transports/pipe.ts";
+
+/** What a server is made of. Only `name` and `version` must be said. */
+export interface ServerOptions {
+  /** The server's name for programs, such as `weather`. */
+  readonly name: string;
+  /** The server's own version, such as `1.0.0`. */
+  readonly version: string;
+  /** The server's name for people. */
+  readonly title?: string;
+  readonly description?: string;
+  readonly websiteUrl?: string;
+  readonly icons?: readonly Icon[];
+  /** What a model should know to use this server well. */
+  readonly instructions?: string;
+  /** Tools, resources and prompts. */
+  readonly handlers?: readonly Handler[];
+  /** Code around every call; the first is the outermost. */
+  readonly use?: readonly Middleware[];
+  /** Path of the HTTP endpoint; `/mcp` if nothing is said. */
+  readonly path?: string;
+  /** Hosts that callers on this machine may name beside loopback, such as `box.local`. */
+  readonly hosts?: readonly string[];
+  /** Origins of web pages that may call beside the server's own, such as `https://app.example.com`. */
+  readonly origins?: readonly string[];
+  /**
+   * At least 32 characters that all instances of this server share; a list rotates it, newest first. Without it,
+   * sessions and questions end with the process.
+   */
+  readonly secret?: string | readonly string[];
+  /** Bounds that differ from the defaults. */
+  readonly limits?: Partial<Limits>;
+  /** Milliseconds for which clients may keep lists and resources, unless a handler says otherwise; 0 if nothing is said. */
+  readonly ttlMs?: number;
+  /** Told the truth about unexpected errors; clients are told only `fault.id`. Without it, they go to `console.error`. */
+  readonly onError?: (error: unknown, fault: Fault) => void;
+  /** Time, for tests. */
+  readonly clock?: Clock;
+}
+
+/** A server: the default export of a server file. */
+export interface Server {
+  /** Answers web-standard requests; `deno serve`, Bun, Deno Deploy, Workers and routers call it. */
+  readonly fetch: Fetch;
+  /** The handlers, which may change while the server runs. */
+  readonly handlers: {
+    /** Adds handlers, and tells clients that lists have changed. */
+    add(...handlers: readonly Handler[]): void;
+    /** Takes handlers away, and tells clients that lists have changed. */
+    remove(...handlers: readonly Handler[]): void;
+  };
+  /** Tells clients that watch it that a resource has changed. */
+  updated(uri: string): void;
+  /** Takes no new calls, lets running ones finish for a while (`closeMs`), ends streams, and settles when all is over. */
+  close(): Promise<void>;
+  /** Opens a pipe; for transports. */
+  readonly [PIPE]: OpenPipe;
+  /** What other transports over HTTP need. */
+  readonly [HTTP]: HttpParts;
+}
+
+/** Builds a server that speaks what `speak` says. */
+export function buildServer(options: ServerOptions, speak: (core: Core) => Era): Server {
+  const { name, version, title, description, websiteUrl, icons, instructions, onError, path = "/mcp" } = options;
+  if (!name || !version) throw new TypeError("Cannot create a server: it needs a name and a version");
+  if (!path.startsWith("/")) {
+    throw new TypeError(`Cannot create a server: path ${JSON.stringify(path)} must start with /`);
+  }
+  const limits = readLimits(options.limits);
+  const ticker = new Ticker(options.clock ?? systemClock);
+  const listeners = new Set<(change: Change) => void>();
+  const { run, running, idle } = createRun({ limits, ticker, report }, options.use ?? []);
+  let closed: Promise<void> | undefined;
+
+  const core: Core = {
+    identity: { name, version, title, description, websiteUrl, icons },
+    instructions,
+    limits,
+    ticker,
+    ttlMs: options.ttlMs ?? 0,
+    sealer: new Sealer(options.secret),
+    listeners,
+    get closing() {
+      return closed !== undefined;
+    },
+    get registry() {
+      return registry;
+    },
+    emit,
+    run,
+    report,
+  };
+  const registry = new Registry(core);
+  registry.add(options.handlers ?? []);
+  const era = speak(core);
+  const { fetch, parts } = createFetch(core, era, { path, hosts: options.hosts ?? [], origins: options.origins ?? [] });
+  // Changes that come in a burst are told once.
+  const burst = new Map<string, Change>();
+
+  function emit(change: Change): void {
+    if (!listeners.size || closed) return;
+    if (!burst.size) ticker.alarm(BURST_MS, flush);
+    burst.set(change.kind === "list" ? change.feature : change.kind === "resource" ? `uri ${change.uri}` : "", change);
+  }
+
+  function flush(): void {
+    const changes = [...burst.values()];
+    burst.clear();
+    for (const change of changes) for (const listener of [...listeners]) listener(change);
+  }
+
+  function report(error: unknown, about: { readonly method?: string; readonly subject?: string } = {}): McpError {
+    const id = crypto.randomUUID().slice(0, 8);
+    try {
+      const fault = { id, method: about.method, subject: about.subject };
+      if (onError) onError(error, fault);
+      else console.error(`Error ${id} in ${fault.method ?? name}:`, error);
+    } catch {
+      // What cannot be told, or whose telling fails, must not become the next error.
+    }
+    return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
+  }
+
+  async function shut(): Promise<void> {
+    flush();
+    for (const listener of [...listeners]) listener({ kind: "close" });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    ticker.alarm(limits.closeMs, resolve);
+    await Promise.race([idle(), promise]);
+    for (const scope of running) scope.cancelAll(new DOMException("Cannot go on: the server is closing", "AbortError"));
+    ticker.close();
+  }
+
+  return {
+    fetch,
+    handlers: {
+      add: (...handlers) => registry.add(handlers),
+      remove: (...handlers) => registry.remove(handlers),
+    },
+    updated: (uri) => emit({ kind: "resource", uri }),
+    close: () => closed ??= shut(),
+    [PIPE]: pipeOpener(core, era),
+    [HTTP]: parts,
+  };
+}
+
+/** How long changes are gathered before clients are told. */
+const BURST_MS = 10;

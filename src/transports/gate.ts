@@ -1,0 +1,186 @@
+/**
+ * Who may talk to the server over HTTP, and in which types. Nothing of a request is parsed before it is through here.
+ *
+ * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
+ * @module
+ */
+import { isObject } from "../protocol/jsonrpc.ts";
+import type { Principal } from "../core/context.ts";
+
+/** What the runtime or a router in front knows of a connection. Deno and Bun each hand over their own form. */
+export interface ConnectionInfo {
+  /** Deno's form. */
+  readonly remoteAddr?: unknown;
+  /** Bun's form: its server object. */
+  readonly requestIP?: unknown;
+  /** Who is asking, from code in front that has authenticated the request. */
+  readonly principal?: unknown;
+}
+
+/** Which callers are let in beside those that are always. */
+export interface GateOptions {
+  /** Hosts that a caller on this machine may name, such as `mcp.example.com` or `box.local:8080`. */
+  readonly hosts: readonly string[];
+  /** Origins of web pages that may call, such as `https://app.example.com`. */
+  readonly origins: readonly string[];
+}
+
+/** Why a caller is not let in. */
+export interface Refusal {
+  readonly status: number;
+  readonly reason: string;
+}
+
+/** Which answers a client takes. */
+export interface Accepts {
+  readonly json: boolean;
+  readonly stream: boolean;
+}
+
+/**
+ * Checks Host and Origin. A page in a browser can make any name point at this machine (DNS rebinding), but it cannot
+ * choose the Host and Origin its browser sends: so a caller on this machine must name a loopback host or a listed
+ * one, and a page must come from the host it calls, or be listed.
+ */
+export function checkCaller(
+  request: Request,
+  info: ConnectionInfo | undefined,
+  options: GateOptions,
+): Refusal | undefined {
+  const { headers } = request;
+  const host = headers.get("host") ?? (isConnection(info) ? "" : hostOf(request.url));
+  const authority = parseAuthority(host);
+  if (!authority) return { status: 400, reason: `Cannot serve the request: the Host header is ${quoted(host)}` };
+  const target = hostOf(request.url);
+  if (target !== undefined && parseAuthority(target)?.name !== authority.name) {
+    return {
+      status: 403,
+      reason: `Cannot serve the request: it is for ${quoted(target)}, its Host says ${quoted(host)}`,
+    };
+  }
+  const listed = options.hosts.some((each) => each === authority.host || each === authority.name);
+  const loopback = isLoopbackName(authority.name);
+  if (!listed && !loopback && isLocal(request, info)) {
+    return {
+      status: 403,
+      reason: `Cannot serve the request: host ${quoted(host)} is not this machine's; to allow it, set hosts: [${
+        quoted(authority.name)
+      }]`,
+    };
+  }
+  const origin = headers.get("origin");
+  // Behind a proxy that ends TLS a public host is called by https pages, though the request itself came by http.
+  const schemes = loopback ? [request.url.startsWith("https:") ? "https" : "http"] : ["http", "https"];
+  if (!origin || schemes.some((scheme) => toOrigin(origin) === toOrigin(`${scheme}://${authority.host}`))) return;
+  if (options.origins.some((each) => each === "*" || toOrigin(each) === toOrigin(origin))) return;
+  return {
+    status: 403,
+    reason: `Cannot serve the request: origin ${quoted(origin)} is not allowed; to allow it, set origins: [${
+      quoted(origin)
+    }]`,
+  };
+}
+
+/** Whether a Host can be let in again without looking, whoever sends it. */
+export function isLoopbackHost(host: string): boolean {
+  const authority = parseAuthority(host);
+  return !!authority && isLoopbackName(authority.name);
+}
+
+/** Whether a body is announced as JSON in UTF-8. Other types can be sent by any web page without asking first. */
+export function isJsonType(type: string | null): boolean {
+  if (type === "application/json") return true;
+  const [name = "", ...parameters] = (type ?? "").toLowerCase().split(";").map((part) => part.trim());
+  return name === "application/json" &&
+    parameters.every((part) => !part.startsWith("charset=") || /^charset="?utf-8"?$/.test(part));
+}
+
+/** Which answers a client takes, by its Accept header. Without one, or with `*` + `/*`, it takes both. */
+export function readAccept(accept: string | null): Accepts {
+  if (!accept?.trim()) return { json: true, stream: true };
+  const accepts = { json: false, stream: false };
+  for (const part of accept.toLowerCase().split(",")) {
+    const [range, ...parameters] = part.split(";").map((piece) => piece.trim());
+    const wanted = !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+    if (["application/json", "application/*", "*/*"].includes(range)) accepts.json = wanted;
+    if (["text/event-stream", "text/*", "*/*"].includes(range)) accepts.stream = wanted;
+  }
+  return accepts;
+}
+
+/** Who is asking, from code in front that has authenticated the request. */
+export function readPrincipal(info: ConnectionInfo | undefined): Principal | undefined {
+  const given = info?.principal;
+  if (given === undefined) return;
+  if (!isObject(given) || typeof given.id !== "string") {
+    throw new TypeError("Cannot serve the request: info.principal must be an object with a string id");
+  }
+  return { ...given, id: given.id };
+}
+
+interface Authority {
+  /** The name, an IPv6 address with its brackets. */
+  readonly name: string;
+  /** The name, and the port if there is one. */
+  readonly host: string;
+}
+
+// Strict: what a URL parser would mend (127.1, 0x7f.1, user@host) is not a Host that a client sends.
+function parseAuthority(text: string | undefined): Authority | undefined {
+  const match = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63}){0,126}\.?)(:\d{1,5})?$/i.exec(
+    text ?? "",
+  );
+  return match ? { host: match[0].toLowerCase(), name: match[1].toLowerCase() } : undefined;
+}
+
+// Sliced, not parsed: a runtime builds the URL from the Host header, and a parser may throw on what it made of it.
+function hostOf(url: string): string | undefined {
+  return /^https?:\/\/([^/?#]*)/i.exec(url)?.[1];
+}
+
+function isLoopbackName(name: string): boolean {
+  return name === "localhost" || name === "[::1]" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name);
+}
+
+function isConnection(info: ConnectionInfo | undefined): boolean {
+  return info?.remoteAddr !== undefined || typeof info?.requestIP === "function";
+}
+
+// Whole origins are compared, as a URL parser reads them: `http://localhost.evil.example` starts like a good one.
+// What is not an origin and nothing more is compared as it stands, and equals nothing.
+function toOrigin(text: string): string {
+  return /^https?:\/\/[^/?#@\s]+$/i.test(text) && URL.canParse(text) ? new URL(text).origin : text;
+}
+
+// A caller nobody knows is taken for one on this machine, unless the platform is never on the caller's machine.
+function isLocal(request: Request, info: ConnectionInfo | undefined): boolean {
+  let address = isObject(info?.remoteAddr) ? info.remoteAddr.hostname : undefined;
+  if (typeof info?.requestIP === "function") {
+    const peer: unknown = info.requestIP(request);
+    if (isObject(peer)) address = peer.address;
+  }
+  if (typeof address !== "string") return !isDeployed();
+  return address === "::1" || /^(::ffff:)?127\./i.test(address) || address === "localhost";
+}
+
+let deployed: boolean | undefined;
+
+function isDeployed(): boolean {
+  return deployed ??= globalThis.navigator?.userAgent === "Cloudflare-Workers" || isDenoDeploy();
+}
+
+// Asked only where reading is allowed already: a permission prompt would stop the server.
+function isDenoDeploy(): boolean {
+  const { Deno: deno } = globalThis as { Deno?: DenoLike }; // This file also runs where there is no Deno.
+  const variable = "DENO_DEPLOYMENT_ID";
+  return deno?.permissions?.querySync({ name: "env", variable }).state === "granted" && !!deno.env.get(variable);
+}
+
+interface DenoLike {
+  readonly permissions?: { querySync(query: { name: "env"; variable: string }): { readonly state: string } };
+  readonly env: { get(name: string): string | undefined };
+}
+
+function quoted(value: string | undefined): string {
+  return JSON.stringify(String(value).slice(0, 200));
+}

@@ -1,0 +1,320 @@
+/**
+ * Streamable HTTP: web-standard requests in, responses out.
+ *
+ * @see specification/2026-07-28/basic/transports/streamable-http
+ * @module
+ */
+import { INVALID_REQUEST, PARSE_ERROR } from "../protocol/errors.ts";
+import { type Incoming, parseMessage, toFailure } from "../protocol/jsonrpc.ts";
+import { type EventFields, type Journal, type Link, type Reply, Scope } from "../core/call.ts";
+import type { Sweep } from "../core/clock.ts";
+import type { Principal } from "../core/context.ts";
+import type { Core, Era } from "../core/core.ts";
+import { type EventStream, EventStreams } from "./event_stream.ts";
+import {
+  type Accepts,
+  checkCaller,
+  type ConnectionInfo,
+  isJsonType,
+  isLoopbackHost,
+  readAccept,
+  readPrincipal,
+} from "./gate.ts";
+
+/** What the HTTP transport needs to know. */
+export interface HttpOptions {
+  /** The path of the endpoint, such as `/mcp`. */
+  readonly path: string;
+  readonly hosts: readonly string[];
+  readonly origins: readonly string[];
+}
+
+/** Answers web-standard requests. The second parameter is what Deno, Bun or a router passes; it may be left out. */
+export type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
+
+const JSON_HEADERS = { "content-type": "application/json" };
+const STREAM_HEADERS = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no",
+};
+const BOTH: Accepts = { json: true, stream: true };
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** What other transports over HTTP share with the endpoint. */
+export interface HttpParts {
+  /** Refuses a caller that may not talk to this server. */
+  check(request: Request, info?: ConnectionInfo): Promise<Response> | undefined;
+  /** Reads a body within the server's limits; `undefined` if it is too large. Throws if it is not UTF-8. */
+  readText(request: Request): Promise<string | undefined>;
+  readonly streams: EventStreams;
+}
+
+/** Where a server keeps its {@linkcode HttpParts}. */
+export const HTTP: unique symbol = Symbol.for("mcp.http");
+
+/** Makes the handler of the endpoint. */
+export function createFetch(core: Core, era: Era, options: HttpOptions): { fetch: Fetch; parts: HttpParts } {
+  const { limits, ticker } = core;
+  const streams = new EventStreams(limits, ticker);
+  const allow = era.attach ? "GET, POST, DELETE" : "POST";
+  // Exchanges younger than the grace, oldest first; then those whose body is slow to arrive.
+  let young: Exchange[] = [];
+  let slow: Exchange[] = [];
+  // The Host and Accept of the last good caller: most requests repeat them.
+  let goodHost: string | undefined;
+  let goodAccept: string | undefined;
+
+  function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
+    const { headers, method, url } = request;
+    const host = headers.get("host");
+    if (host === null || host !== goodHost || headers.has("origin") || !isAt(url, host)) {
+      const refusal = check(request, info);
+      if (refusal) return refusal;
+      if (host !== null && isLoopbackHost(host)) goodHost = host;
+    }
+    if (!isPath(url, options.path)) return refuse(404, `Cannot serve the request: the endpoint is ${options.path}`);
+    if (core.closing) return refuse(503, "Cannot serve the request: the server is closing", { "retry-after": "1" });
+    const accept = headers.get("accept");
+    const accepts = accept !== null && accept === goodAccept ? BOTH : readAccept(accept);
+    if (accepts.json && accepts.stream && accept !== null) goodAccept = accept;
+    const reason = method === "POST" ? checkPost(headers, accepts) : checkVisit(method, headers);
+    if (reason) return refuse(...reason);
+    return new Promise((resolve) => {
+      const exchange = new Exchange(request, readPrincipal(info), accepts, streams, resolve);
+      serve(exchange, method).catch((error) => {
+        exchange.finish({ text: toFailure(undefined, core.report(error)), status: 200 });
+      });
+    });
+  }
+
+  function check(request: Request, info?: ConnectionInfo): Promise<Response> | undefined {
+    const refusal = checkCaller(request, info, options);
+    return refusal && refuse(refusal.status, refusal.reason);
+  }
+
+  function checkPost(headers: Headers, accepts: Accepts): [status: number, reason: string] | undefined {
+    if (!isJsonType(headers.get("content-type"))) {
+      return [415, "Cannot serve the request: Content-Type must be application/json in UTF-8"];
+    }
+    const encoding = headers.get("content-encoding");
+    if (encoding !== null && encoding !== "identity") {
+      return [415, "Cannot serve the request: Content-Encoding is not supported; send the body as it is"];
+    }
+    if (!accepts.json && !accepts.stream) {
+      return [406, "Cannot serve the request: Accept must list application/json and text/event-stream"];
+    }
+    const length = headers.get("content-length");
+    if (length !== null && !(Number(length) <= limits.bodyBytes)) return [413, TOO_LARGE];
+  }
+
+  // GET and DELETE: whether there is something to open or to end is the era's business.
+  function checkVisit(method: string, headers: Headers): [number, string, Record<string, string>?] | undefined {
+    if (!era.attach || (method !== "GET" && method !== "DELETE")) {
+      return [405, `Cannot serve ${method.slice(0, 20)}: use ${allow}`, { allow }];
+    }
+    if (method === "GET" && !/text\/event-stream/i.test(headers.get("accept") ?? "")) {
+      return [406, "Cannot serve GET: Accept must list text/event-stream"];
+    }
+  }
+
+  async function serve(exchange: Exchange, method: string): Promise<void> {
+    if (method !== "POST") {
+      const open = method === "GET" ? era.attach : era.detach;
+      return exchange.finish(await open?.(exchange) ?? {});
+    }
+    watch(exchange);
+    let body;
+    try {
+      // With a length the runtime holds the client to it; without one the bytes are counted as they come.
+      const counted = !exchange.http.headers.has("content-length");
+      body = counted ? await readBody(exchange.http, limits.bodyBytes) : await exchange.http.arrayBuffer();
+    } catch {
+      return exchange.finish(toRefusal(400, "Cannot read the body: it broke off"));
+    }
+    if (!body) return exchange.finish(toRefusal(413, TOO_LARGE));
+    exchange.isCall = true;
+    if (exchange.isSlow) watch(exchange);
+    const reply = era.accept(toIncoming(body), exchange);
+    exchange.finish(reply instanceof Promise ? await reply : reply);
+  }
+
+  function toIncoming(body: ArrayBuffer | Uint8Array): Incoming {
+    let text;
+    try {
+      text = decoder.decode(body);
+    } catch {
+      return { kind: "broken", code: PARSE_ERROR, message: "Cannot read the message: it is not UTF-8" };
+    }
+    return parseMessage(text, limits);
+  }
+
+  function watch(exchange: Exchange): void {
+    exchange.since = ticker.clock.now();
+    young.push(exchange);
+    if (young.length === 1) ticker.wake(sweepYoung, limits.graceMs);
+  }
+
+  // A call that is not over within the grace becomes a stream: only on a stream is a lost client noticed.
+  function sweepYoung(now: number): number | undefined {
+    const old = young.findIndex(({ since }) => now - since < limits.graceMs);
+    for (const exchange of young.splice(0, old < 0 ? young.length : old)) {
+      if (exchange.isOver) continue;
+      if (exchange.isCall) exchange.outgrow();
+      else {
+        exchange.isSlow = true;
+        if (slow.push(exchange) === 1) ticker.wake(sweepSlow, 1000);
+      }
+    }
+    return young.length ? Math.max(1, limits.graceMs - (now - young[0].since)) : undefined;
+  }
+
+  function sweepSlow(now: number): number | undefined {
+    slow = slow.filter((exchange) => !exchange.isOver && !exchange.isCall);
+    for (const exchange of slow) {
+      if (now - exchange.since < limits.bodyMs) continue;
+      exchange.finish(toRefusal(408, `Cannot read the body: it took longer than ${limits.bodyMs} ms (bodyMs)`));
+    }
+    return slow.length ? 1000 : undefined;
+  }
+
+  const readText = async (request: Request): Promise<string | undefined> => {
+    const body = await readBody(request, limits.bodyBytes);
+    return body && decoder.decode(body);
+  };
+
+  return { fetch, parts: { check, readText, streams } };
+}
+
+const TOO_LARGE = "Cannot read the body: it is larger than the server takes (bodyBytes)";
+
+/** One HTTP request and its response: the link of the messages it carries. */
+class Exchange implements Link {
+  readonly http: Request;
+  readonly principal?: Principal;
+  readonly scope: Scope = new Scope();
+  quick?: boolean;
+  journal?: Journal;
+  onClose?: () => void;
+  /** When the body, or then the call, was begun. */
+  since = 0;
+  /** Whether the body has been read. */
+  isCall = false;
+  /** Whether the body took longer than the grace. */
+  isSlow = false;
+  /** Whether the response has been given, or has become a stream. */
+  isOver = false;
+  readonly #accepts: Accepts;
+  readonly #streams: EventStreams;
+  readonly #resolve: (response: Response) => void;
+  #stream?: EventStream;
+
+  constructor(
+    http: Request,
+    principal: Principal | undefined,
+    accepts: Accepts,
+    streams: EventStreams,
+    resolve: (response: Response) => void,
+  ) {
+    this.http = http;
+    this.principal = principal;
+    this.#accepts = accepts;
+    this.#streams = streams;
+    this.#resolve = resolve;
+  }
+
+  get streams(): boolean {
+    return this.#accepts.stream;
+  }
+
+  send(text: string, event?: EventFields): Promise<void> | undefined {
+    if (!this.streams) return;
+    this.open();
+    const fields = event ?? this.#name(text);
+    return this.#stream?.write(text, fields);
+  }
+
+  open(): void {
+    if (this.#stream || this.isOver) return;
+    this.isOver = true;
+    const stream = this.#stream = this.#streams.create(() => {
+      this.scope.cancelAll();
+      this.onClose?.();
+    });
+    const first = this.journal?.open();
+    if (first) stream.write("", first);
+    else stream.comment();
+    this.#resolve(new Response(stream.body, { headers: STREAM_HEADERS }));
+  }
+
+  outgrow(): void {
+    if (!this.quick && this.streams) this.open();
+  }
+
+  release(retryMs?: number): void {
+    if (!this.journal || !this.streams) return;
+    this.open();
+    if (retryMs !== undefined) this.#stream?.write("", { retry: retryMs });
+    this.#stream?.end();
+  }
+
+  /** Gives the reply: as the response, or as the last event of the stream. */
+  finish({ text, status, headers }: Reply): void {
+    if (!this.#accepts.json && text !== undefined && !status) this.open();
+    if (this.#stream) {
+      if (text !== undefined) this.#stream.write(text, this.#name(text));
+      this.journal?.end();
+      return this.#stream.end();
+    }
+    if (this.isOver) return;
+    this.isOver = true;
+    if (text === undefined) return this.#resolve(new Response(null, { status: status ?? 202, headers }));
+    this.#resolve(new Response(text, { status, headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS }));
+  }
+
+  #name(text: string): EventFields | undefined {
+    return this.journal && { id: this.journal.keep(text) };
+  }
+}
+
+async function readBody(request: Request, limit: number): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of request.body ?? []) {
+    size += chunk.length;
+    // Leaving the loop cancels the body: the rest is not read.
+    if (size > limit) return;
+    chunks.push(chunk);
+  }
+  const body = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    body.set(chunk, at);
+    at += chunk.length;
+  }
+  return body;
+}
+
+function toRefusal(status: number, message: string, headers?: Record<string, string>): Reply {
+  return { text: toFailure(undefined, { code: INVALID_REQUEST, message }), status, headers };
+}
+
+function refuse(status: number, message: string, headers?: Record<string, string>): Promise<Response> {
+  const { text } = toRefusal(status, message);
+  return Promise.resolve(new Response(text, { status, headers: { ...JSON_HEADERS, ...headers } }));
+}
+
+// Whether a URL is on the host that its Host header names; an absolute-form target can name another.
+function isAt(url: string, host: string): boolean {
+  return url.startsWith(`${host}/`, url.indexOf("//") + 2);
+}
+
+// Sliced, not parsed: nearly every request has the path as it stands.
+function isPath(url: string, path: string): boolean {
+  const at = url.indexOf("/", url.indexOf("//") + 2);
+  const after = at + path.length;
+  if (at > 0 && url.startsWith(path, at) && (after === url.length || url[after] === "?" || url[after] === "#")) {
+    return true;
+  }
+  return URL.canParse(url) && new URL(url).pathname === path;
+}

@@ -1,0 +1,96 @@
+/**
+ * The first transport over HTTP, for clients that know no other: one stream for all that the server says, and a second
+ * address for what the client says.
+ *
+ * ```ts no-run
+ * import { httpSse } from "@x/mcp/http-sse";
+ * import server from "./server.ts";
+ *
+ * Deno.serve(httpSse(server).fetch);
+ * ```
+ *
+ * @see specification/2024-11-05/basic/transports (HTTP with SSE)
+ * @module
+ */
+import { type ConnectionInfo, isJsonType, readPrincipal } from "./gate.ts";
+import type { Principal } from "../core/context.ts";
+import { HTTP, type HttpParts } from "./http.ts";
+import { type OpenPipe, PIPE, type Pipe } from "./pipe.ts";
+
+/** What can be served: a server made by `createServer`. */
+export interface SseServer {
+  /** Answers what is at neither address. */
+  fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
+  /** Opens a channel to the server. */
+  readonly [PIPE]: OpenPipe;
+  /** Checks callers and makes streams. */
+  readonly [HTTP]: HttpParts;
+}
+
+/** The two addresses. */
+export interface HttpSseOptions {
+  /** Where the stream is opened; `/sse` if nothing is said. */
+  readonly path?: string;
+  /** Where messages are posted; `/messages` if nothing is said. */
+  readonly messages?: string;
+}
+
+/** Serves the two addresses beside the server's own endpoint, with the same checks of Host and Origin. */
+export function httpSse(
+  server: SseServer,
+  options: HttpSseOptions = {},
+): { readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response> } {
+  const { path = "/sse", messages = "/messages" } = options;
+  // A pipe is found by an id that nobody can guess, and lives as long as its stream.
+  const pipes = new Map<string, { readonly pipe: Pipe; readonly owner?: string }>();
+
+  async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
+    const refusal = server[HTTP].check(request, info);
+    if (refusal) return await refusal;
+    const { pathname, searchParams } = new URL(request.url);
+    if (request.method === "GET" && pathname === path) return open(readPrincipal(info));
+    if (request.method === "POST" && pathname === messages) {
+      return await take(request, searchParams.get("sessionId") ?? "", readPrincipal(info));
+    }
+    return await server.fetch(request, info);
+  }
+
+  function open(principal?: Principal): Response {
+    const id = crypto.randomUUID();
+    const stream = server[HTTP].streams.create(() => {
+      pipes.get(id)?.pipe.close();
+      pipes.delete(id);
+    });
+    stream.write(`${messages}?sessionId=${id}`, { event: "endpoint" });
+    pipes.set(id, { pipe: server[PIPE]((text) => stream.write(text), principal), owner: principal?.id });
+    return new Response(stream.body, {
+      headers: {
+        "content-type": "text/event-stream",
+        "cache-control": "no-cache, no-transform",
+        "x-accel-buffering": "no",
+      },
+    });
+  }
+
+  async function take(request: Request, id: string, principal?: Principal): Promise<Response> {
+    const open = pipes.get(id);
+    if (!open || open.owner !== principal?.id) {
+      return new Response("Cannot take the message: this stream is not open", { status: 404 });
+    }
+    if (!isJsonType(request.headers.get("content-type"))) {
+      return new Response("Cannot take the message: Content-Type must be application/json", { status: 415 });
+    }
+    let text;
+    try {
+      text = await server[HTTP].readText(request);
+    } catch {
+      return new Response("Cannot take the message: it is not UTF-8", { status: 400 });
+    }
+    if (text === undefined) return new Response("Cannot take the message: it is too large", { status: 413 });
+    // The next message is taken when this one has found room: that is how this client is made to wait.
+    await open.pipe.receive(text);
+    return new Response("Accepted", { status: 202 });
+  }
+
+  return { fetch };
+}

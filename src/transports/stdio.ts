@@ -1,0 +1,155 @@
+/**
+ * Serves a server over standard input and output, one JSON message a line.
+ *
+ * ```ts no-run
+ * import { serveStdio } from "@x/mcp/stdio";
+ * import server from "./server.ts";
+ *
+ * await serveStdio(server);
+ * ```
+ *
+ * @see specification/2026-07-28/basic/transports/stdio
+ * @module
+ */
+import { LineSplitter } from "./lines.ts";
+import { type OpenPipe, PIPE, type Write } from "./pipe.ts";
+
+/** Where bytes come from and go to; without it, the process' own standard streams. */
+export interface StdioOptions {
+  readonly input?: ReadableStream<Uint8Array>;
+  /** Writes all bytes, and settles when there is room for more. */
+  readonly output?: (bytes: Uint8Array) => Promise<unknown>;
+  /** Milliseconds that running calls get after the input has ended; 1500 if nothing is said. */
+  readonly graceMs?: number;
+  /** Ends serving as the end of input does. */
+  readonly signal?: AbortSignal;
+}
+
+/** What can be served: a server made by `createServer`. */
+export interface PipeServer {
+  /** Opens a channel to the server. */
+  readonly [PIPE]: OpenPipe;
+}
+
+/**
+ * Serves until the input ends; then lets running calls finish for a moment, cancels the rest, and settles when
+ * everything is written. While it serves, `console.log` and its like write to standard error, because standard output
+ * belongs to the protocol.
+ */
+export async function serveStdio(server: PipeServer, options: StdioOptions = {}): Promise<void> {
+  const { graceMs = 1500, signal } = options;
+  const input = options.input ?? standardInput();
+  const writer = lineWriter(options.output ?? standardOutput());
+  const restore = options.output ? () => {} : guardConsole();
+  const pipe = server[PIPE](writer.write);
+  const lines = new LineSplitter(pipe.lineBytes);
+  const reader = input.getReader();
+  const stop = () => void reader.cancel().catch(() => {});
+  signal?.addEventListener("abort", stop);
+  writer.lost.then(stop);
+  try {
+    while (true) {
+      const { done, value } = await reader.read();
+      for (const line of done ? lines.end() : lines.push(value)) {
+        const wait = "problem" in line ? pipe.reject(line.problem) : pipe.receive(line.text);
+        if (wait) await wait;
+      }
+      if (done) break;
+    }
+    await Promise.race([pipe.idle(), writer.lost, pause(graceMs)]);
+  } finally {
+    signal?.removeEventListener("abort", stop);
+    pipe.close();
+    await Promise.race([writer.flush(), writer.lost]);
+    restore();
+  }
+}
+
+interface LineWriter {
+  readonly write: Write;
+  /** Settles when all lines are written. */
+  flush(): Promise<void>;
+  /** Settles when the other side takes no more lines. */
+  readonly lost: Promise<void>;
+}
+
+const MOST_WAITING = 1024 * 1024;
+
+// Lines that are ready together leave in one write; the next write begins when the last one is through.
+function lineWriter(output: (bytes: Uint8Array) => Promise<unknown>): LineWriter {
+  const encoder = new TextEncoder();
+  const { promise: lost, resolve: lose } = Promise.withResolvers<void>();
+  let waiting: string[] = [];
+  let size = 0;
+  let writing: Promise<void> | undefined;
+
+  async function drain(): Promise<void> {
+    // One turn later, so that the answers of one chunk of input share a write.
+    await undefined;
+    try {
+      while (waiting.length) {
+        const bytes = encoder.encode(waiting.join(""));
+        waiting = [];
+        size = 0;
+        await output(bytes);
+      }
+    } catch {
+      waiting = [];
+      lose();
+    }
+    writing = undefined;
+  }
+
+  function write(text: string): Promise<void> | undefined {
+    waiting.push(text, "\n");
+    size += text.length + 1;
+    writing ??= drain();
+    return size > MOST_WAITING ? writing : undefined;
+  }
+
+  return { write, flush: () => writing ?? Promise.resolve(), lost };
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** The parts of the two runtimes' globals that standard streams need. */
+interface Runtimes {
+  readonly Deno?: {
+    readonly stdin: { readonly readable: ReadableStream<Uint8Array> };
+    readonly stdout: { write(bytes: Uint8Array): Promise<number> };
+  };
+  readonly Bun?: {
+    readonly stdin: { stream(): ReadableStream<Uint8Array> };
+    readonly stdout: unknown;
+    write(to: unknown, bytes: Uint8Array): Promise<number>;
+  };
+}
+
+// Looked up, not imported: this file must load where neither runtime is.
+const { Deno: deno, Bun: bun } = globalThis as Runtimes;
+
+function standardInput(): ReadableStream<Uint8Array> {
+  if (deno) return deno.stdin.readable;
+  if (bun) return bun.stdin.stream();
+  throw new Error("Cannot read standard input: this is neither Deno nor Bun; pass `input` and `output`");
+}
+
+function standardOutput(): (bytes: Uint8Array) => Promise<unknown> {
+  if (deno) return (bytes) => writeAll(deno.stdout, bytes);
+  if (bun) return (bytes) => bun.write(bun.stdout, bytes);
+  throw new Error("Cannot write standard output: this is neither Deno nor Bun; pass `input` and `output`");
+}
+
+async function writeAll(to: { write(bytes: Uint8Array): Promise<number> }, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length;) at += await to.write(bytes.subarray(at));
+}
+
+// Standard output belongs to the protocol: one stray line there and the client cannot read on.
+function guardConsole(): () => void {
+  const names = ["log", "info", "debug", "table", "dir", "group"] as const;
+  const before = names.map((name) => console[name]);
+  for (const name of names) console[name] = (...data: unknown[]) => console.error(...data);
+  return () => names.forEach((name, i) => console[name] = before[i]);
+}

@@ -1,0 +1,204 @@
+/**
+ * Serves a server over WebSocket, one JSON message a frame.
+ *
+ * ```ts no-run
+ * import { webSocket } from "@x/mcp/websocket";
+ * import server from "./server.ts";
+ *
+ * Deno.serve(webSocket(server).fetch);
+ * // On Bun: Bun.serve(webSocket(server));
+ * ```
+ *
+ * @see specification/2026-07-28/basic/transports (Custom Transports)
+ * @module
+ */
+import { isObject } from "../protocol/jsonrpc.ts";
+import type { Principal } from "../core/context.ts";
+import { type ConnectionInfo, readPrincipal } from "./gate.ts";
+import { HTTP, type HttpParts } from "./http.ts";
+import { type OpenPipe, PIPE, type Pipe } from "./pipe.ts";
+
+/** What can be served over a socket: a server made by `createServer`. */
+export interface SocketServer {
+  /** Answers what is no socket. */
+  fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
+  /** Opens a channel to the server. */
+  readonly [PIPE]: OpenPipe;
+  /** Checks callers. */
+  readonly [HTTP]: HttpParts;
+}
+
+/** How sockets are opened. */
+export interface WebSocketOptions {
+  /** The path where sockets are opened; `/ws` if nothing is said. */
+  readonly path?: string;
+}
+
+/** The part of a socket that a server needs; the standard `WebSocket` and Bun's own both have it. */
+export interface Socket {
+  /** Sends one frame. */
+  send(text: string): unknown;
+  /** Closes with a code and a reason. */
+  close(code?: number, reason?: string): void;
+  /** Bytes that were sent and have not left yet. */
+  readonly bufferedAmount?: number;
+  /** Bun's form of `bufferedAmount`. */
+  getBufferedAmount?(): number;
+}
+
+/** Both runtimes' ways to take sockets: `fetch` upgrades, `websocket` is what Bun calls afterwards. */
+export interface WebSocketService {
+  /** Opens sockets at the path and hands everything else to the server. */
+  readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response>;
+  /** For `Bun.serve`. */
+  readonly websocket: {
+    open(socket: Socket): void;
+    message(socket: Socket, data: unknown): void;
+    close(socket: Socket): void;
+    drain(socket: Socket): void;
+  };
+}
+
+/** Serves sockets beside the HTTP endpoint. Host and Origin are checked before a socket is opened. */
+export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
+  const { path = "/ws" } = options;
+  const lines = new Map<Socket, SocketLine>();
+
+  async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
+    const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
+    if (!isUpgrade) return await server.fetch(request, info);
+    const refusal = server[HTTP].check(request, info);
+    if (refusal) return await refusal;
+    if (new URL(request.url).pathname !== path) return new Response("Cannot open a socket here", { status: 404 });
+    return upgrade(request, info);
+  }
+
+  // The subprotocol is named only to a client that asked for it: others would close at once.
+  function upgrade(request: Request, info: ConnectionInfo | undefined): Response {
+    const asked = /(^|,)\s*mcp\s*(,|$)/.test(request.headers.get("sec-websocket-protocol") ?? "");
+    const { Deno: deno } = globalThis as Runtime; // This file also runs where there is no Deno.
+    if (deno?.upgradeWebSocket) {
+      const { socket, response } = deno.upgradeWebSocket(request, asked ? { protocol: "mcp" } : {});
+      attachSocket(server, socket, readPrincipal(info));
+      return response;
+    }
+    const headers = asked ? { "sec-websocket-protocol": "mcp" } : undefined;
+    if (isUpgrader(info) && info.upgrade(request, { headers, data: {} })) return new Response(null);
+    return new Response("Cannot open the socket: this runtime has no WebSocket upgrade", { status: 501 });
+  }
+
+  return {
+    fetch,
+    websocket: {
+      open: (socket) => void lines.set(socket, openLine(server, socket)),
+      message: (socket, data) => lines.get(socket)?.receive(data),
+      drain: (socket) => lines.get(socket)?.drain(),
+      close(socket) {
+        lines.get(socket)?.close();
+        lines.delete(socket);
+      },
+    },
+  };
+}
+
+/** Serves one standard socket that is open or opening; for those who upgrade on their own. */
+export function attachSocket(server: { readonly [PIPE]: OpenPipe }, socket: WebSocket, principal?: Principal): void {
+  const line = openLine(server, socket, principal);
+  socket.addEventListener("message", ({ data }) => line.receive(data));
+  socket.addEventListener("close", () => line.close());
+  socket.addEventListener("error", () => line.close());
+}
+
+interface SocketLine {
+  receive(data: unknown): void;
+  drain(): void;
+  close(): void;
+}
+
+/** Characters waiting on a socket before writers have to wait, and before a client that does not read is let go. */
+const MOST_BUFFERED = 1024 * 1024;
+const STALLED_MS = 30_000;
+const POLL_MS = 50;
+/** Messages that wait while the server is busy; sockets cannot be read more slowly. */
+const MOST_LATE = 1024;
+const TRY_LATER = 1013;
+const UNSUPPORTED_DATA = 1003;
+
+function openLine(server: { readonly [PIPE]: OpenPipe }, socket: Socket, principal?: Principal): SocketLine {
+  const late: string[] = [];
+  let drained: { promise: Promise<void>; resolve: () => void } | undefined;
+  let isWaiting = false;
+  const pipe: Pipe = server[PIPE](write, principal);
+
+  function write(text: string): Promise<void> | undefined {
+    try {
+      socket.send(text);
+    } catch {
+      // The client went away; its close event follows.
+      return;
+    }
+    if (toBuffered(socket) <= MOST_BUFFERED) return;
+    if (!drained) {
+      drained = Promise.withResolvers<void>();
+      poll(0);
+    }
+    return drained.promise;
+  }
+
+  // Standard sockets do not tell when there is room again.
+  function poll(waited: number): void {
+    if (!drained) return;
+    if (toBuffered(socket) <= MOST_BUFFERED) return drain();
+    if (waited >= STALLED_MS) return socket.close(TRY_LATER, "the reader stands still");
+    setTimeout(poll, POLL_MS, waited + POLL_MS);
+  }
+
+  function drain(): void {
+    drained?.resolve();
+    drained = undefined;
+  }
+
+  function receive(data: unknown): void {
+    if (typeof data !== "string") return socket.close(UNSUPPORTED_DATA, "messages are text");
+    if (isWaiting && late.push(data) > MOST_LATE) return socket.close(TRY_LATER, "too many messages wait");
+    if (!isWaiting) take(data);
+  }
+
+  function take(text: string): void {
+    const wait = text.length > pipe.lineBytes ? pipe.reject("long") : pipe.receive(text);
+    if (!wait) return;
+    isWaiting = true;
+    wait.then(() => {
+      isWaiting = false;
+      while (late.length && !isWaiting) take(late.splice(0, 1)[0]);
+    });
+  }
+
+  function close(): void {
+    drain();
+    pipe.close();
+  }
+
+  return { receive, drain, close };
+}
+
+function toBuffered(socket: Socket): number {
+  return socket.getBufferedAmount?.() ?? socket.bufferedAmount ?? 0;
+}
+
+interface Runtime {
+  readonly Deno?: {
+    upgradeWebSocket?(
+      request: Request,
+      options: { protocol?: string },
+    ): { readonly socket: WebSocket; readonly response: Response };
+  };
+}
+
+interface Upgrader {
+  upgrade(request: Request, options: { headers?: Record<string, string>; data: unknown }): boolean;
+}
+
+function isUpgrader(info: unknown): info is Upgrader {
+  return isObject(info) && typeof info.upgrade === "function";
+}

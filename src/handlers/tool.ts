@@ -194,7 +194,7 @@ function toResult(value: unknown, place: string, output: CompiledSchema | undefi
   const finish = (checked: { readonly value?: unknown; readonly problem?: string }): Result => {
     if (checked.problem !== undefined) throw new ResultError(`Cannot send the result of ${place}: ${checked.problem}`);
     const structuredContent = full ? full.structuredContent : checked.value;
-    return full ? { ...full } : { content: [toText(JSON.stringify(structuredContent))], structuredContent };
+    return full ? { ...full } : { content: [toText(toJson(structuredContent, place))], structuredContent };
   };
   return reading instanceof Promise ? reading.then(finish) : finish(reading);
 }
@@ -204,15 +204,21 @@ function toPlainResult(value: unknown, place: string): Result {
   if (isToolResult(value)) return { ...value };
   if (isContent(value)) return { content: [value] };
   if (Array.isArray(value) && value.length && value.every(isContent)) return { content: value };
-  const text = JSON.stringify(value);
-  if (text === undefined) {
-    throw new ResultError(
-      `Cannot send the result of ${place}: it returned ${typeof value}; return "" for an empty text`,
-    );
-  }
+  const text = toJson(value, place);
   return typeof value === "object" && value !== null
     ? { content: [toText(text)], structuredContent: value }
     : { content: [toText(text)] };
+}
+
+function toJson(value: unknown, place: string): string {
+  let text;
+  try {
+    text = JSON.stringify(value);
+  } catch (error) {
+    throw new ResultError(`Cannot send the result of ${place}: JSON cannot hold it`, { cause: error });
+  }
+  if (text !== undefined) return text;
+  throw new ResultError(`Cannot send the result of ${place}: it returned ${typeof value}; return "" for an empty text`);
 }
 
 function toText(text: string): Content {

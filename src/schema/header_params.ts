@@ -1,0 +1,54 @@
+/**
+ * Finds the parameters of a tool that clients repeat in HTTP headers.
+ *
+ * @module
+ */
+import { eachSubschema, isObject, type JsonSchema } from "./json_schema.ts";
+
+/** A tool parameter that travels in a header too. */
+export interface HeaderParam {
+  /** The part of the header's name behind `Mcp-Param-`. */
+  readonly header: string;
+  /** Property names that lead from the arguments to the parameter. */
+  readonly path: readonly string[];
+  /** Its JSON type. */
+  readonly type: "string" | "integer" | "boolean";
+}
+
+const TYPES: readonly HeaderParam["type"][] = ["string", "integer", "boolean"];
+
+/**
+ * Lists the `x-mcp-header` annotations of an input schema, in its order; the rules stand in
+ * `specification/2026-07-28/basic/transports/streamable-http`, "Schema Extension".
+ *
+ * @throws {TypeError} naming the property whose annotation is not a header token, repeats another one (whatever the
+ * case), stands on another type than string, integer or boolean, or cannot be reached through `properties` alone.
+ */
+export function findHeaderParams(schema: JsonSchema): readonly HeaderParam[] {
+  const found: HeaderParam[] = [];
+
+  // `path` is undefined from the first step on that is not one through `properties`.
+  function visit(node: JsonSchema, name: string, path: readonly string[] | undefined): void {
+    const header = node["x-mcp-header"];
+    if (Object.hasOwn(node, "x-mcp-header")) {
+      const refuse = (state: string) => new TypeError(`Cannot use the x-mcp-header of "${name}": ${state}`);
+      const type = TYPES.find((type) => type === node.type);
+      if (!path?.length) throw refuse("it is not reached through properties alone; move it to a plain property");
+      if (typeof header !== "string" || !/^[\w!#$%&'*+.^`|~-]+$/.test(header)) {
+        throw refuse(`${JSON.stringify(header)} is not a header name; use letters, digits and -`);
+      }
+      if (!type) throw refuse(`its type is ${JSON.stringify(node.type)}; make it string, integer or boolean`);
+      if (found.some((other) => other.header.toLowerCase() === header.toLowerCase())) {
+        throw refuse(`"${header}" is taken by another property; choose another name`);
+      }
+      found.push({ header, path, type });
+    }
+    eachSubschema(node, (sub, keyword, key) => {
+      const next = keyword === "properties" && path && key !== undefined ? [...path, key] : undefined;
+      if (isObject(sub)) visit(sub, key ?? name, next);
+    });
+  }
+
+  visit(schema, "the root", []);
+  return found;
+}

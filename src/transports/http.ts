@@ -15,6 +15,7 @@ import {
   type Accepts,
   checkCaller,
   type ConnectionInfo,
+  type GateOptions,
   isJsonType,
   isLoopbackHost,
   readAccept,
@@ -22,11 +23,9 @@ import {
 } from "./gate.ts";
 
 /** What the HTTP transport needs to know. */
-export interface HttpOptions {
+export interface HttpOptions extends GateOptions {
   /** The path of the endpoint, such as `/mcp`. */
   readonly path: string;
-  readonly hosts: readonly string[];
-  readonly origins: readonly string[];
 }
 
 /** Answers web-standard requests. The second parameter is what Deno, Bun or a router passes; it may be left out. */
@@ -43,6 +42,8 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** What other transports over HTTP share with the endpoint. */
 export interface HttpParts {
+  /** The path of the endpoint. */
+  readonly path: string;
   /** Refuses a caller that may not talk to this server. */
   check(request: Request, info?: ConnectionInfo): Promise<Response> | undefined;
   /** Reads a body within the server's limits; `undefined` if it is too large. Throws if it is not UTF-8. */
@@ -183,7 +184,7 @@ export function createFetch(core: Core, era: Era, options: HttpOptions): { fetch
     return body && decoder.decode(body);
   };
 
-  return { fetch, parts: { check, readText, streams } };
+  return { fetch, parts: { path: options.path, check, readText, streams } };
 }
 
 const TOO_LARGE = "Cannot read the body: it is larger than the server takes (bodyBytes)";

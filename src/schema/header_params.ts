@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { eachSubschema, isObject, type JsonSchema } from "./json_schema.ts";
+import { isObject } from "../protocol/jsonrpc.ts";
+import { eachSubschema, type JsonSchema } from "./json_schema.ts";
 
 /** A tool parameter that travels in a header too. */
 export interface HeaderParam {

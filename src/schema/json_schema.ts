@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { isObject } from "../protocol/jsonrpc.ts";
 
 /** A JSON Schema that is an object; the root of every schema in the protocol is one. */
 export type JsonSchema = { readonly [key: string]: unknown };
@@ -81,11 +82,6 @@ const HOLDING = /^(not|if|then|else|(all|any|one)Of|(prefixI|i)tems|contains|(pr
 /** Those whose schemas apply to the value itself, not to a part of it. */
 const IN_PLACE = /^(not|if|then|else|...Of|depend.+)$/;
 
-/** Whether a value is an object in the sense of JSON: neither null nor an array. */
-export function isObject(value: unknown): value is JsonSchema {
-  return toKind(value) === "object";
-}
-
 /** Calls back for each direct subschema with the keyword that holds it and, where that names its schemas, the name. */
 export function eachSubschema(schema: JsonSchema, visit: (sub: unknown, keyword: string, name?: string) => void): void {
   for (const [key, value] of Object.entries(schema)) {
@@ -109,13 +105,14 @@ export function toPath(keys: readonly PropertyKey[]): string {
 /**
  * Makes a function that lists how a value does not fit a schema: no issues for a value that does, never more than 20.
  *
- * Only own properties count, and one whose value is `undefined` counts as absent, as it is in JSON text.
+ * Only own properties count, and one whose value is `undefined` counts as absent, as it is in JSON text. `name` is what errors
+ * call the schema.
  *
  * @throws {TypeError} for a schema that is malformed, refers to something outside of itself or nowhere, would loop, nests
  * deeper than 64 levels, has more than 10,000 subschemas, or declares another dialect than 2020-12 or draft-07.
  */
-export function compileJsonSchema(schema: JsonSchema): (value: unknown) => Issue[] {
-  const { patterns, tracks, draft7, refs: targets } = inspect(schema);
+export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (value: unknown) => Issue[] {
+  const { patterns, tracks, draft7, refs: targets } = inspect(schema, name);
   const refs = targets as Map<unknown, Sub>; // inspect() has seen that they are schemas
   let path: Key[];
   let issues: Issue[];
@@ -259,8 +256,8 @@ export function compileJsonSchema(schema: JsonSchema): (value: unknown) => Issue
 }
 
 /** Checks the whole schema, and looks up what validation will need. */
-function inspect(schema: JsonSchema) {
-  const refuse = (state: string) => new TypeError(`Cannot use JSON Schema: ${state}`);
+function inspect(schema: JsonSchema, name: string) {
+  const refuse = (state: string) => new TypeError(`Cannot use ${name}: ${state}`);
   const dialect = String(schema.$schema ?? "2020-12/schema");
   if (!/(2020-12|draft-07)\/schema#?$/.test(dialect)) {
     throw refuse(`its $schema ${show(dialect)} is unknown; use 2020-12 or draft-07`);

@@ -12,6 +12,7 @@ import type { Handler } from "./core/handler.ts";
 import { type Limits, readLimits } from "./core/limits.ts";
 import { Registry } from "./core/registry.ts";
 import { Sealer } from "./core/seal.ts";
+import { type Cors, corsRule, withCors } from "./transports/cors.ts";
 import { createFetch, type Fetch, HTTP, type HttpParts } from "./transports/http.ts";
 import { type OpenPipe, PIPE, pipeOpener } from "./transports/pipe.ts";
 
@@ -38,6 +39,8 @@ export interface ServerOptions {
   readonly hosts?: readonly string[];
   /** Origins of web pages that may call beside the server's own, such as `https://app.example.com`. */
   readonly origins?: readonly string[];
+  /** Pages of other origins that may call from a browser; `"none"` if nothing is said. */
+  readonly cors?: Cors;
   /**
    * At least 32 characters that all instances of this server share; a list rotates it, newest first. Without it,
    * sessions and questions end with the process.
@@ -84,7 +87,7 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
   const limits = readLimits(options.limits);
   const ticker = new Ticker(options.clock ?? systemClock);
   const listeners = new Set<(change: Change) => void>();
-  const { run, running, idle } = createRun({ limits, ticker, report }, options.use ?? []);
+  const { run, running, idle, stop } = createRun({ limits, ticker, report }, options.use ?? []);
   let closed: Promise<void> | undefined;
 
   const core: Core = {
@@ -108,7 +111,13 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
   const registry = new Registry(core);
   registry.add(options.handlers ?? []);
   const era = speak(core);
-  const { fetch, parts } = createFetch(core, era, { path, hosts: options.hosts ?? [], origins: options.origins ?? [] });
+  const allows = corsRule(options.cors);
+  const { fetch, parts } = createFetch(core, era, {
+    path,
+    hosts: options.hosts ?? [],
+    origins: options.origins ?? [],
+    allows,
+  });
   // Changes that come in a burst are told once.
   const burst = new Map<string, Change>();
 
@@ -137,6 +146,7 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
   }
 
   async function shut(): Promise<void> {
+    stop();
     flush();
     for (const listener of [...listeners]) listener({ kind: "close" });
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -147,7 +157,7 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
   }
 
   return {
-    fetch,
+    fetch: options.cors ? withCors(allows, fetch) : fetch,
     handlers: {
       add: (...handlers) => registry.add(handlers),
       remove: (...handlers) => registry.remove(handlers),

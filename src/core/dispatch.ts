@@ -45,14 +45,16 @@ export function fold<A extends readonly unknown[]>(
 export function createRun(
   { limits, ticker, report }: { limits: Limits; ticker: Ticker; report: Core["report"] },
   middleware: readonly Middleware[],
-): { run: Core["run"]; readonly running: Set<Scope>; idle(): Promise<void> } {
+): { run: Core["run"]; readonly running: Set<Scope>; stop(): void; idle(): Promise<void> } {
   const invoke: Run = fold(middleware, (call, method: Method) => method.run(call));
   const queue: (() => void)[] = [];
   const running = new Set<Scope>();
   const idlers: (() => void)[] = [];
   let taken = 0;
+  let isOpen = true;
 
   function run(call: Call, method: Method): Promise<Outcome | undefined> {
+    if (!isOpen) return Promise.resolve({ error: new McpError(BUSY, "Cannot run the call: the server is closing") });
     if (call.scope.size >= limits.callsPerClient) return wait(call, method, call.scope.waiting, "callsPerClient");
     if (taken >= limits.calls) return wait(call, method, queue, "calls");
     return start(call, method);
@@ -110,6 +112,9 @@ export function createRun(
   return {
     run,
     running,
+    stop: () => {
+      isOpen = false;
+    },
     idle: () => taken ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve(),
   };
 }

@@ -23,6 +23,8 @@ export interface GateOptions {
   readonly hosts: readonly string[];
   /** Origins of web pages that may call, such as `https://app.example.com`. */
   readonly origins: readonly string[];
+  /** Whether pages of a further origin may call. */
+  readonly allows: (origin: string) => unknown;
 }
 
 /** Why a caller is not let in. */
@@ -72,7 +74,7 @@ export function checkCaller(
   // Behind a proxy that ends TLS a public host is called by https pages, though the request itself came by http.
   const schemes = loopback ? [request.url.startsWith("https:") ? "https" : "http"] : ["http", "https"];
   if (!origin || schemes.some((scheme) => toOrigin(origin) === toOrigin(`${scheme}://${authority.host}`))) return;
-  if (options.origins.some((each) => each === "*" || toOrigin(each) === toOrigin(origin))) return;
+  if (options.allows(origin) || options.origins.some((each) => toOrigin(each) === toOrigin(origin))) return;
   return {
     status: 403,
     reason: `Cannot serve the request: origin ${quoted(origin)} is not allowed; to allow it, set origins: [${

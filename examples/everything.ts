@@ -1,0 +1,413 @@
+// One of everything: the tools, resources and prompts that the official conformance suite asks a server for, with the
+// names and texts it looks for. `deno task conformance` runs the suite against this file on both runtimes.
+import { type Context, createServer, type Handler, prompt, resource, tool, ToolError } from "@x/mcp";
+import { z } from "zod";
+
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+const WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
+
+const image = { type: "image", data: PNG, mimeType: "image/png" } as const;
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+function toText(text: string): { readonly type: "text"; readonly text: string } {
+  return { type: "text", text };
+}
+
+/** A question to the client's model. */
+function toQuestion(text: string): Parameters<Context["sample"]>[1] {
+  return { messages: [{ role: "user", content: toText(text) }], maxTokens: 100 };
+}
+
+// What a tool can give.
+
+const contents: readonly Handler[] = [
+  tool({
+    name: "test_simple_text",
+    description: "Gives one text",
+    run: () => "This is a simple text response for testing.",
+  }),
+  tool({ name: "test_image_content", description: "Gives an image", run: () => image }),
+  tool({
+    name: "test_audio_content",
+    description: "Gives a sound",
+    run: () => ({ type: "audio", data: WAV, mimeType: "audio/wav" }),
+  }),
+  tool({
+    name: "test_embedded_resource",
+    description: "Gives a resource",
+    run: () => ({
+      type: "resource",
+      resource: {
+        uri: "test://embedded-resource",
+        mimeType: "text/plain",
+        text: "This is an embedded resource content.",
+      },
+    }),
+  }),
+  tool({
+    name: "test_multiple_content_types",
+    description: "Gives a text, an image and a resource",
+    run: () => [
+      toText("Multiple content types test:"),
+      image,
+      {
+        type: "resource",
+        resource: {
+          uri: "test://mixed-content-resource",
+          mimeType: "application/json",
+          text: '{"test":"data","value":123}',
+        },
+      },
+    ],
+  }),
+  tool({
+    name: "test_error_handling",
+    description: "Fails, in a way that a model can read",
+    run: () => {
+      throw new ToolError("This tool intentionally returns an error for testing");
+    },
+  }),
+  tool({
+    name: "json_schema_2020_12_tool",
+    description: "Takes what only raw JSON Schema can describe",
+    input: {
+      $schema: "https://json-schema.org/draft/2020-12/schema",
+      type: "object",
+      $defs: {
+        address: {
+          $anchor: "addressDef",
+          type: "object",
+          properties: { street: { type: "string" }, city: { type: "string" } },
+        },
+      },
+      properties: {
+        name: { type: "string" },
+        address: { $ref: "#/$defs/address" },
+        contactMethod: { type: "string", enum: ["phone", "email"] },
+        phone: { type: "string" },
+        email: { type: "string" },
+      },
+      allOf: [{ anyOf: [{ required: ["phone"] }, { required: ["email"] }] }],
+      if: { properties: { contactMethod: { const: "phone" } }, required: ["contactMethod"] },
+      then: { required: ["phone"] },
+      else: { required: ["email"] },
+      additionalProperties: false,
+    },
+    run: (input) => input,
+  }),
+  tool({
+    name: "test_x_mcp_header",
+    description: "Takes an argument that clients repeat in a header",
+    input: z.object({ region: z.string().meta({ "x-mcp-header": "Region" }).optional() }),
+    run: ({ region = "none" }) => `Region: ${region}`,
+  }),
+];
+
+// What can be said before the result.
+
+const talkers: readonly Handler[] = [
+  tool({
+    name: "test_tool_with_progress",
+    description: "Tells how far it is",
+    run: async (_, ctx) => {
+      for (const progress of [0, 50, 100]) {
+        await ctx.progress(progress, { total: 100 });
+        await pause(50);
+      }
+      return "Done.";
+    },
+  }),
+  tool({
+    name: "test_tool_with_logging",
+    description: "Logs what it does",
+    run: async (_, ctx) => {
+      for (const text of ["Tool execution started", "Tool processing data", "Tool execution completed"]) {
+        await ctx.log("info", text);
+        await pause(50);
+      }
+      return "Done.";
+    },
+  }),
+  tool({
+    name: "test_logging_tool",
+    description: "Logs, if the client wants that",
+    run: async (_, ctx) => {
+      await ctx.log("info", "A message for clients that asked for messages");
+      return "Done.";
+    },
+  }),
+  tool({
+    name: "test_reconnection",
+    description: "Lets go of the stream before the result",
+    run: async (_, ctx) => {
+      ctx.closeStream(500);
+      await pause(100);
+      return "Read after reconnecting.";
+    },
+  }),
+];
+
+// Questions to the client.
+
+const name = z.object({ name: z.string() });
+
+const askers: readonly Handler[] = [
+  tool({
+    name: "test_sampling",
+    description: "Asks the client's model",
+    input: z.object({ prompt: z.string() }),
+    run: async ({ prompt }, ctx) => {
+      const { content } = await ctx.sample("answer", toQuestion(prompt));
+      return `LLM response: ${JSON.stringify(content)}`;
+    },
+  }),
+  tool({
+    name: "test_elicitation",
+    description: "Asks the user",
+    input: z.object({ message: z.string() }),
+    run: async ({ message }, ctx) => {
+      const schema = z.object({
+        username: z.string().describe("Name of the user"),
+        email: z.string().describe("Address of the user"),
+      });
+      const { action, content } = await ctx.elicit("user", { message, schema });
+      return `User response: action=${action}, content=${JSON.stringify(content)}`;
+    },
+  }),
+  tool({
+    name: "test_elicitation_sep1034_defaults",
+    description: "Asks the user, and suggests the answers",
+    run: async (_, ctx) => {
+      const schema = {
+        type: "object",
+        properties: {
+          name: { type: "string", default: "John Doe" },
+          age: { type: "integer", default: 30 },
+          score: { type: "number", default: 95.5 },
+          status: { type: "string", enum: ["active", "inactive", "pending"], default: "active" },
+          verified: { type: "boolean", default: true },
+        },
+        required: [],
+      };
+      const { action, content } = await ctx.elicit("defaults", { message: "Please check these values", schema });
+      return `Elicitation completed: action=${action}, content=${JSON.stringify(content)}`;
+    },
+  }),
+  tool({
+    name: "test_elicitation_sep1330_enums",
+    description: "Asks the user to choose, in every way there is",
+    run: async (_, ctx) => {
+      const options = ["option1", "option2", "option3"];
+      const titled = [
+        { const: "value1", title: "First Option" },
+        { const: "value2", title: "Second Option" },
+        { const: "value3", title: "Third Option" },
+      ];
+      const schema = {
+        type: "object",
+        properties: {
+          untitledSingle: { type: "string", enum: options },
+          titledSingle: { type: "string", oneOf: titled },
+          legacyEnum: {
+            type: "string",
+            enum: ["opt1", "opt2", "opt3"],
+            enumNames: ["Option One", "Option Two", "Option Three"],
+          },
+          untitledMulti: { type: "array", items: { type: "string", enum: options } },
+          titledMulti: { type: "array", items: { anyOf: titled } },
+        },
+        required: [],
+      };
+      const { action, content } = await ctx.elicit("choices", { message: "Please choose", schema });
+      return `Elicitation completed: action=${action}, content=${JSON.stringify(content)}`;
+    },
+  }),
+  tool({
+    name: "test_missing_capability",
+    description: "Needs a client with a model",
+    run: async (_, ctx) => {
+      await ctx.sample("needed", toQuestion("Are you there?"));
+      return "The client has a model.";
+    },
+  }),
+  tool({
+    name: "test_streaming_elicitation",
+    description: "Has nothing to ask",
+    run: () => "Nothing had to be asked.",
+  }),
+  tool({
+    name: "test_input_required_result_elicitation",
+    description: "Asks for a name",
+    run: async (_, ctx) => {
+      const { content } = await ctx.elicit("user_name", { message: "What is your name?", schema: name });
+      return `Hello, ${content?.name ?? "stranger"}!`;
+    },
+  }),
+  tool({
+    name: "test_input_required_result_sampling",
+    description: "Asks the model for a capital",
+    run: async (_, ctx) => {
+      const { content } = await ctx.sample("capital_question", toQuestion("What is the capital of France?"));
+      return `The model says: ${JSON.stringify(content)}`;
+    },
+  }),
+  tool({
+    name: "test_input_required_result_list_roots",
+    description: "Asks for the client's roots",
+    run: async (_, ctx) => {
+      const roots = await ctx.roots();
+      return `Roots: ${roots.map(({ uri }) => uri).join(", ")}`;
+    },
+  }),
+  ...["test_input_required_result_request_state", "test_input_required_result_tampered_state"].map((name) =>
+    tool({
+      name,
+      description: "Asks for a confirmation, and seals its state",
+      run: async (_, ctx) => {
+        await ctx.elicit("confirm", { message: "Go on?", schema: z.object({ ok: z.boolean() }) });
+        return "state-ok";
+      },
+    })
+  ),
+  tool({
+    name: "test_input_required_result_multiple_inputs",
+    description: "Asks three things at once",
+    run: async (_, ctx) => {
+      const [{ content }, greeting, roots] = await Promise.all([
+        ctx.elicit("user_name", { message: "What is your name?", schema: name }),
+        ctx.sample("greeting", toQuestion("Write a greeting.")),
+        ctx.roots(),
+      ]);
+      return `${content?.name}: ${JSON.stringify(greeting.content)}, ${roots.length} roots`;
+    },
+  }),
+  tool({
+    name: "test_input_required_result_multi_round",
+    description: "Asks one thing after another",
+    run: async (_, ctx) => {
+      const first = await ctx.elicit("step1", { message: "What is your name?", schema: name });
+      const schema = z.object({ color: z.string() });
+      const second = await ctx.elicit("step2", { message: "Which color do you like?", schema });
+      return `${first.content?.name} likes ${second.content?.color}.`;
+    },
+  }),
+  tool({
+    name: "test_input_required_result_capabilities",
+    description: "Asks only what the client can answer",
+    run: async (_, ctx) => {
+      if (ctx.client.capabilities.elicitation) {
+        await ctx.elicit("user_name", { message: "What is your name?", schema: name });
+      }
+      if (ctx.client.capabilities.sampling) await ctx.sample("capital_question", toQuestion("Say something."));
+      return "Asked what could be asked.";
+    },
+  }),
+];
+
+// Things to read, and texts to start with.
+
+const resources: readonly Handler[] = [
+  resource({
+    uri: "test://static-text",
+    name: "static-text",
+    description: "A text",
+    mimeType: "text/plain",
+    read: () => "This is the content of the static text resource.",
+  }),
+  resource({
+    uri: "test://static-binary",
+    name: "static-binary",
+    description: "An image",
+    mimeType: "image/png",
+    read: (uri) => ({ uri, blob: PNG }),
+  }),
+  resource({
+    uri: "test://watched-resource",
+    name: "watched-resource",
+    description: "Something to watch",
+    read: () => "Nothing has happened.",
+  }),
+  resource({
+    uri: "test://template/{id}/data",
+    name: "template",
+    description: "Data by its id",
+    mimeType: "application/json",
+    read: ({ id }) => ({ id, templateTest: true, data: `Data for ID: ${id}` }),
+  }),
+];
+
+const prompts: readonly Handler[] = [
+  prompt({
+    name: "test_simple_prompt",
+    description: "Takes nothing",
+    run: () => "This is a simple prompt for testing.",
+  }),
+  prompt({
+    name: "test_prompt_with_arguments",
+    description: "Takes two texts",
+    input: z.object({ arg1: z.string().describe("The first"), arg2: z.string().describe("The second") }),
+    complete: { arg1: (value) => ["testing", "tested"].filter((word) => word.startsWith(value)) },
+    run: ({ arg1, arg2 }) => `Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`,
+  }),
+  prompt({
+    name: "test_prompt_with_embedded_resource",
+    description: "Carries a resource",
+    input: z.object({ resourceUri: z.string().describe("URI of the resource") }),
+    run: ({ resourceUri: uri }) => [
+      { type: "resource", resource: { uri, mimeType: "text/plain", text: "Embedded resource content for testing." } },
+      toText("Please process the embedded resource above."),
+    ],
+  }),
+  prompt({
+    name: "test_prompt_with_image",
+    description: "Carries an image",
+    run: () => [image, toText("Please analyze the image above.")],
+  }),
+  prompt({
+    name: "test_input_required_result_prompt",
+    description: "Asks for its context",
+    run: async (_, ctx) => {
+      const schema = z.object({ context: z.string() });
+      const { content } = await ctx.elicit("user_context", { message: "What is this about?", schema });
+      return `This is about ${content?.context ?? "nothing in particular"}.`;
+    },
+  }),
+];
+
+// Lists that change while the server runs.
+
+const extraTool = tool({ name: "test_extra_tool", description: "Comes and goes", run: () => "Here." });
+const extraPrompt = prompt({ name: "test_extra_prompt", description: "Comes and goes", run: () => "Here." });
+const present = new Set<Handler>();
+
+function toggle(handler: Handler): string {
+  const isThere = present.delete(handler);
+  if (isThere) server.handlers.remove(handler);
+  else server.handlers.add(handler), present.add(handler);
+  return isThere ? "Gone." : "Here.";
+}
+
+const triggers: readonly Handler[] = [
+  tool({
+    name: "test_trigger_tool_change",
+    description: "Adds a tool, or takes it away",
+    run: () => toggle(extraTool),
+  }),
+  tool({
+    name: "test_trigger_prompt_change",
+    description: "Adds a prompt, or takes it away",
+    run: () => toggle(extraPrompt),
+  }),
+];
+
+const server = createServer({
+  name: "everything",
+  version: "1.0.0",
+  instructions: "A server to test clients and libraries with.",
+  handlers: [...contents, ...talkers, ...askers, ...triggers, ...resources, ...prompts],
+});
+
+export default server;

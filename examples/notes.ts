@@ -1,0 +1,76 @@
+// Notes that a model can write, search and read: tools, resources, a prompt, completion, progress and a question.
+import { createServer, link, prompt, resource, tool, ToolError } from "@x/mcp";
+import { z } from "zod";
+
+const notes = new Map<string, string>([
+  ["shopping", "Milk, bread, a birthday present for Ada"],
+  ["ideas", "A clock that runs backwards on Sundays"],
+]);
+
+const title = z.string().regex(/^[\w-]+$/).describe("Letters, digits, _ and -");
+
+/** What a user may mean by the beginning of a title. */
+function completeTitle(value: string): string[] {
+  return [...notes.keys()].filter((title) => title.startsWith(value));
+}
+
+// Every note is a resource of its own, and the list is made when a client asks for it.
+const note = resource({
+  uri: "note://{title}",
+  name: "note",
+  description: "One note",
+  complete: { title: completeTitle },
+  list: () => [...notes.keys()].map((title) => ({ uri: `note://${title}`, name: title })),
+  read: ({ title }) => notes.get(title), // nothing: clients are told that there is no such note
+});
+
+const write = tool({
+  name: "write",
+  description: "Writes a note. One that exists is only overwritten if the user agrees.",
+  input: z.object({ title, text: z.string() }),
+  annotations: { destructiveHint: true },
+  run: async ({ title, text }, ctx) => {
+    if (notes.has(title)) {
+      const schema = z.object({ overwrite: z.boolean().describe("Lose what is there now?") });
+      const answer = await ctx.elicit("overwrite", { message: `There is a note ${title}.`, schema });
+      if (answer.action !== "accept" || !answer.content.overwrite) throw new ToolError("The user keeps the old note.");
+    }
+    notes.set(title, text); // after the last question, because a question may run this function again
+    server.updated(`note://${title}`);
+    return link(`note://${title}`);
+  },
+});
+
+const search = tool({
+  name: "search",
+  description: "Finds notes that contain a text",
+  input: z.object({ text: z.string().min(1) }),
+  output: z.object({ titles: z.array(z.string()) }),
+  annotations: { readOnlyHint: true },
+  run: async ({ text }, ctx) => {
+    const titles: string[] = [];
+    let seen = 0;
+    for (const [title, body] of notes) {
+      await ctx.progress(++seen, { total: notes.size, message: title });
+      if (body.toLowerCase().includes(text.toLowerCase())) titles.push(title);
+    }
+    return { titles };
+  },
+});
+
+const summarize = prompt({
+  name: "summarize",
+  description: "Asks for a summary of one note",
+  input: z.object({ title: z.string() }),
+  complete: { title: completeTitle },
+  run: ({ title }) => `Summarize this note in one sentence:\n\n${notes.get(title) ?? "(there is no such note)"}`,
+});
+
+const server = createServer({
+  name: "notes",
+  version: "1.0.0",
+  instructions: "Search before you write: the note may be there already.",
+  handlers: [search, write, note, summarize],
+});
+
+export default server;

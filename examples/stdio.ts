@@ -1,0 +1,5 @@
+// The calculator over standard input and output alone, for a client that starts `deno run examples/stdio.ts`.
+import { serveStdio } from "@x/mcp/stdio";
+import server from "./calc.ts";
+
+await serveStdio(server);

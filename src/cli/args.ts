@@ -1,0 +1,50 @@
+/**
+ * Words of the command line to flags and operands.
+ *
+ * @module
+ */
+import { Problem } from "./problem.ts";
+
+/** The flags of a command: `true` for one that takes a value, `false` for one that does not. */
+export type Flags = Readonly<Record<string, boolean>>;
+
+/** What the user wrote. */
+export interface Args {
+  /** Words that are no flags. */
+  readonly operands: readonly string[];
+  /** Values by the flag's name; of a flag without a value, the empty text. */
+  readonly flags: Readonly<Record<string, string>>;
+}
+
+/**
+ * Reads `--name`, `--name value` and `--name=value`, in any order with operands. What follows `--` is not looked at:
+ * it is for the file that is run.
+ *
+ * @throws {Problem} for a flag that is not known, or has no value, or one too many.
+ */
+export function readArgs(words: readonly string[], known: Flags): Args {
+  const operands: string[] = [];
+  const flags: Record<string, string> = {};
+  for (let i = 0; i < words.length && words[i] !== "--"; i++) {
+    const word = words[i] === "-h" ? "--help" : words[i];
+    if (!word.startsWith("-")) {
+      operands.push(word);
+      continue;
+    }
+    const [flag, ...rest] = word.split("=");
+    const name = flag.slice(2);
+    if (!flag.startsWith("--") || !Object.hasOwn(known, name)) {
+      const names = Object.keys(known).map((name) => `--${name}`).join(", ");
+      throw new Problem(
+        `Cannot read ${flag}: there is no such flag; ${names ? `there are ${names}` : "there are none"}`,
+      );
+    }
+    if (!known[name] && rest.length) throw new Problem(`Cannot read ${word}: ${flag} takes no value; write it alone`);
+    const value = !known[name] ? "" : rest.length ? rest.join("=") : words[++i];
+    if (value === undefined || (known[name] && !rest.length && value.startsWith("--"))) {
+      throw new Problem(`Cannot read ${flag}: it needs a value; write ${flag} VALUE`);
+    }
+    flags[name] = value;
+  }
+  return { operands, flags };
+}

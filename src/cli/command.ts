@@ -1,0 +1,33 @@
+/**
+ * What a command of the command line is.
+ *
+ * @module
+ */
+import type { Args, Flags } from "./args.ts";
+import { host } from "./host.ts";
+
+/** One command. The files beside this one hold one each, and `main.ts` lists them. */
+export interface Command {
+  readonly name: string;
+  /** What it does, in a few words. */
+  readonly summary: string;
+  /** How it is written, without the program, and what its flags mean. */
+  readonly usage: string;
+  readonly flags: Flags;
+  /** Does the work; the exit code, or nothing for 0. */
+  run(args: Args): Promise<number | void>;
+}
+
+/** The words that start this program from any folder. */
+export function toProgram(permissions: "all" | "none" = "all"): readonly string[] {
+  const entry = new URL("../../mod.ts", import.meta.url);
+  return [
+    ...host.toRunner(permissions),
+    entry.protocol === "file:" ? decodeURIComponent(entry.pathname) : "jsr:@x/mcp",
+  ];
+}
+
+/** Words as they are typed into a shell. */
+export function toShell(words: readonly string[]): string {
+  return words.map((word) => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
+}

@@ -1,0 +1,77 @@
+/**
+ * A server to look at: a little of everything, without any permission or package.
+ *
+ * @module
+ */
+import { createServer, prompt, resource, type Server, tool, ToolError } from "../../mod.ts";
+import { VERSION } from "./version.ts";
+
+const greetings: Readonly<Record<string, string>> = {
+  english: "Good day!",
+  french: "Bonjour !",
+  german: "Guten Tag!",
+  japanese: "こんにちは。",
+};
+
+/** Makes the demonstration. */
+export function demo(): Server {
+  return createServer({
+    name: "demo",
+    version: VERSION,
+    title: "Demonstration",
+    instructions: "Shows what a server can do. Nothing here has an effect outside.",
+    handlers: [about, greeting, add, countdown, explain],
+  });
+}
+
+const number = { type: "number" } as const;
+
+const add = tool({
+  name: "add",
+  description: "Adds two numbers",
+  input: { type: "object", properties: { a: number, b: number }, required: ["a", "b"] },
+  annotations: { readOnlyHint: true },
+  run: ({ a, b }) => Number(a) + Number(b),
+});
+
+const countdown = tool({
+  name: "countdown",
+  description: "Counts down to zero, four steps a second, and tells how far it is",
+  input: { type: "object", properties: { from: { type: "integer", minimum: 1, maximum: 40 } }, required: ["from"] },
+  annotations: { readOnlyHint: true },
+  run: async ({ from }, ctx) => {
+    const total = Number(from);
+    for (let done = 0; done < total; done++) {
+      await ctx.progress(done, { total, message: `${total - done}` });
+      await new Promise((resolve) => setTimeout(resolve, 250));
+      if (ctx.signal.aborted) throw new ToolError(`Stopped at ${total - done}`);
+    }
+    return "Zero";
+  },
+});
+
+const about = resource({
+  uri: "demo://about",
+  name: "about",
+  description: "What this server is",
+  read: () => "A demonstration: two tools, this text, a greeting in several languages, and a prompt.",
+});
+
+const greeting = resource({
+  uri: "demo://greeting/{language}",
+  name: "greeting",
+  description: "A greeting; the language completes",
+  complete: { language: (value) => Object.keys(greetings).filter((name) => name.startsWith(value.toLowerCase())) },
+  read: ({ language }) => Object.hasOwn(greetings, language) ? greetings[language] : undefined,
+});
+
+const explain = prompt({
+  name: "explain",
+  description: "Asks for an explanation",
+  input: {
+    type: "object",
+    properties: { topic: { type: "string", description: "What to explain" } },
+    required: ["topic"],
+  },
+  run: ({ topic }) => `Explain ${topic} in three sentences.`,
+});

@@ -1,0 +1,133 @@
+/**
+ * `mcp [file]`: serves a file, or a demonstration.
+ *
+ * @module
+ */
+import type { Server } from "../../mod.ts";
+import { HTTP } from "../transports/http.ts";
+import { serveStdio } from "../transports/stdio.ts";
+import type { Args } from "./args.ts";
+import { type Command, toProgram, toShell } from "./command.ts";
+import { demo } from "./demo.ts";
+import { host, isCoded } from "./host.ts";
+import { loadServer, toName, toTargetUrl } from "./load.ts";
+import { Problem } from "./problem.ts";
+
+/** The command that runs when none is named. */
+export const serve: Command = {
+  name: "serve",
+  summary: "Serve the default export of a file, or a demonstration, over standard input and output or over HTTP",
+  usage: `[serve] [file] [--http [--port N] [--host H] [--path P]] [-- words for the file]
+
+--http       serve over HTTP instead of standard input and output
+--port N     the port; 3000 if nothing is said, 0 for any that is free
+--host H     the address to listen on; 127.0.0.1 if nothing is said, 0.0.0.0 for all networks
+--path P     the path of the endpoint; the server's own (/mcp) if nothing is said
+--help, --version`,
+  flags: { http: false, port: true, host: true, path: true },
+  run: serveTarget,
+};
+
+async function serveTarget({ operands, flags }: Args): Promise<void> {
+  const [target, extra] = operands;
+  if (extra !== undefined) throw new Problem(`Cannot serve ${extra} beside ${target}: name one file`);
+  const alone = ["port", "host", "path"].find((name) => name in flags && !("http" in flags));
+  if (alone) throw new Problem(`Cannot use --${alone}: it is about HTTP; add --http`);
+  const port = readPort(flags.port ?? "3000");
+  const path = flags.path ?? "";
+  if (path && !path.startsWith("/")) throw new Problem(`Cannot serve at ${path}: a path begins with /; write /${path}`);
+  const server = target === undefined ? demo() : await loadServer(target);
+  const ended = new AbortController();
+  let closing = false;
+  host.onSignal((code) => {
+    if (closing) host.exit(code);
+    closing = true;
+    server.close().then(() => ended.abort());
+  });
+  if ("http" in flags) {
+    serveHttp(server, target, { port, hostname: flags.host ?? "127.0.0.1", path });
+    return new Promise((resolve) => ended.signal.addEventListener("abort", () => resolve()));
+  }
+  if (await host.isTerminal()) console.error(explainSilence(target));
+  await serveStdio(server, { signal: ended.signal });
+  await server.close();
+}
+
+function readPort(text: string): number {
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
+  throw new Problem(`Cannot listen on port ${text}: a port is a number from 0 (any that is free) to 65535`);
+}
+
+interface Place {
+  readonly hostname: string;
+  readonly port: number;
+  readonly path: string;
+}
+
+function serveHttp(server: Server, target: string | undefined, { hostname, port, path }: Place): void {
+  const own = server[HTTP].path;
+  const fetch = (request: Request, info: object) => server.fetch(path ? move(request, path, own) : request, info);
+  const name = target ?? "the demonstration";
+  let taken: number;
+  try {
+    taken = host.serve({ hostname, port, fetch });
+  } catch (error) {
+    throw new Problem(`Cannot serve ${name}: ${tellPlace(error, hostname, port)}`);
+  }
+  const shown = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
+  const url = `http://${shown.includes(":") ? `[${shown}]` : shown}:${taken}${path || own}`;
+  const question = target === undefined ? ["add", "a=2", "b=3"] : [];
+  console.error(`Serving ${name} at ${url}
+
+Ask it from another terminal:
+  ${toShell([...toProgram(), "call", url, ...question])}
+
+Ctrl-C ends it.`);
+}
+
+/** A request for `from` as one for `to`, and one for anything else as it is, unless it is for `to`, where nothing is. */
+function move(request: Request, from: string, to: string): Request {
+  const start = request.url.indexOf("/", request.url.indexOf("//") + 2);
+  const path = request.url.slice(start).replace(/[?#].*$/, "");
+  if (path !== from) return path === to ? new Request(`${request.url.slice(0, start)}/`, request) : request;
+  return new Request(request.url.slice(0, start) + to + request.url.slice(start + path.length), request);
+}
+
+function tellPlace(error: unknown, hostname: string, port: number): string {
+  const { message } = error instanceof Error ? error : { message: String(error) };
+  const code = isCoded(error) ? error.code : "";
+  if (code === "EADDRINUSE") {
+    return `port ${port} of ${hostname} is in use; choose another with --port, or any with --port 0`;
+  }
+  if (code === "EACCES") return `port ${port} needs special rights; choose one from 1024 on with --port`;
+  if (/^Requires \w+ access/.test(message)) return message;
+  return `cannot listen on ${hostname}, port ${port}: ${message}; choose an address of this machine with --host`;
+}
+
+// Who starts a server by hand sees nothing: what it waits for is a client, or a line like the one below.
+function explainSilence(target: string | undefined): string {
+  const name = target === undefined ? "demo" : toName(toTargetUrl(target));
+  const url = target === undefined ? undefined : toTargetUrl(target);
+  const path = url?.startsWith("file:") ? decodeURIComponent(new URL(url).pathname) : url;
+  const operands = path === undefined ? [] : [path];
+  const [command, ...args] = [...toProgram(path === undefined ? "none" : "all"), ...operands];
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  return `This is ${
+    target ?? "a demonstration server"
+  }. It speaks MCP on standard input and output, and waits for a client.
+
+To try it here, paste this line:
+  ${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta } })}
+
+To give it to a client, put this into the client's configuration:
+  ${JSON.stringify({ mcpServers: { [name]: { command, args } } })}
+
+To serve it over HTTP:
+  ${toShell([...toProgram(), ...operands, "--http"])}
+
+Ctrl-C ends it.`;
+}

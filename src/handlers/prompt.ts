@@ -1,0 +1,195 @@
+/**
+ * Prompts: what a user can start with one word.
+ *
+ * @see specification/2026-07-28/server/prompts
+ * @module
+ */
+import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
+import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import type { Content, Icon, Meta, PromptMessage } from "../protocol/types.ts";
+import { type CompiledSchema, compileSchema, type Infer, type InferInput, type Schema } from "../schema/schema.ts";
+import type { Call } from "../core/call.ts";
+import type { Context } from "../core/context.ts";
+import type { Core } from "../core/core.ts";
+import { fold, type Middleware } from "../core/dispatch.ts";
+import type { Feature, Handler } from "../core/handler.ts";
+import { type Allow, createList, type Entry } from "../core/page.ts";
+import { attempt } from "./attempt.ts";
+import { type Completers, completion, readArguments } from "./completion.ts";
+import { isContent } from "./content.ts";
+
+/**
+ * What a prompt may return. A string or a content block is one message of the user; several blocks are as many
+ * messages; messages and full results stay what they are.
+ */
+export type PromptReturn =
+  | string
+  | Content
+  | readonly Content[]
+  | PromptMessage
+  | readonly PromptMessage[]
+  | { readonly description?: string; readonly messages: readonly PromptMessage[] };
+
+/** Names of what a schema takes; of a raw JSON Schema any names. */
+export type ArgumentNames<I extends Schema> = Extract<
+  keyof (unknown extends InferInput<I> ? Infer<I> : InferInput<I>),
+  string
+>;
+
+/** What a prompt is made of. Only `name` and `run` must be said. */
+export interface PromptOptions<I extends Schema> {
+  /** Unique in the server. */
+  readonly name: string;
+  /** The name for people. */
+  readonly title?: string;
+  /** What the prompt is for. */
+  readonly description?: string;
+  /** What the prompt takes: an object of strings. A schema may turn them into something else. Without it, nothing. */
+  readonly input?: I;
+  /** Suggests values for arguments. */
+  readonly complete?: Completers<ArgumentNames<I>>;
+  /** Pictures for lists. */
+  readonly icons?: readonly Icon[];
+  /** More about it, for programs. */
+  readonly _meta?: Meta;
+  /** Code around this prompt's calls; the first is the outermost. */
+  readonly use?: readonly Middleware[];
+  /** Whether a caller may see and get the prompt; to others it does not exist. */
+  readonly allow?: Allow;
+  /** Writes the messages. What it throws as a `ToolError` the client is told; of other errors only an id. */
+  readonly run: (input: Infer<I>, ctx: Context) => PromptReturn | Promise<PromptReturn>;
+}
+
+/** A prompt, ready to be registered, or to be run by a test. */
+export interface Prompt<Input = never> extends Handler {
+  /** As it was given. */
+  readonly name: string;
+  /** The function as it was given: nothing is checked. */
+  readonly run: (input: Input, ctx: Context) => unknown;
+  /** @internal What the registry needs. */
+  readonly definition: Definition;
+}
+
+/**
+ * Makes a prompt.
+ *
+ * ```ts
+ * import { prompt } from "@x/mcp";
+ * import { z } from "zod";
+ *
+ * const review = prompt({
+ *   name: "review",
+ *   input: z.object({ code: z.string(), language: z.string().optional() }),
+ *   complete: { language: (value) => ["go", "python", "rust"].filter((name) => name.startsWith(value)) },
+ *   run: ({ code, language = "this" }) => `Review ${language} code:\n${code}`,
+ * });
+ * ```
+ *
+ * @throws {TypeError} if the name or the schema cannot be used, or a completer is for no argument of it.
+ */
+export function prompt<I extends Schema = Schema>(options: PromptOptions<I>): Prompt<Infer<I>> {
+  const { name, run, complete, allow } = options;
+  const place = `prompt ${quote(name)}`;
+  if (typeof name !== "string" || !name) throw new TypeError(`Cannot make ${place}: it has no name`);
+  if (typeof run !== "function") throw new TypeError(`Cannot make ${place}: run is not a function`);
+  const definition = define(options, place);
+  const names = definition.inputs.map((argument) => argument.name);
+  const also = [completion({ type: "ref/prompt", name, place, names, complete, allow })];
+  return { feature: prompts, key: name, name, run, definition, also };
+}
+
+/** One argument, as clients see it. */
+interface Argument {
+  readonly name: string;
+  readonly title?: unknown;
+  readonly description?: unknown;
+  readonly required?: boolean;
+}
+
+/** A prompt as the registry sees it: its types are forgotten, its schema does the checking. */
+interface Definition extends Entry {
+  readonly input?: CompiledSchema;
+  readonly inputs: readonly Argument[];
+  readonly invoke: (call: Call, input: unknown) => Result | Promise<Result>;
+}
+
+function define<I extends Schema>(options: PromptOptions<I>, place: string): Definition {
+  const { name, title, description, icons, _meta, allow, use = [], run } = options;
+  const input = options.input && compileSchema(options.input, { use: "input", place });
+  const inputs = input ? toArguments(input.json(), place) : [];
+  return {
+    key: name,
+    allow,
+    input,
+    inputs,
+    wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
+    invoke: fold(use, async (call, value: unknown) => {
+      // `value` is what the input schema let through, which is what Infer stands for.
+      return toPromptResult(await run(value as Infer<I>, call), place);
+    }),
+  };
+}
+
+/** The feature that all prompts belong to. */
+const prompts: Feature = {
+  name: "prompts",
+  compile(handlers, core) {
+    // The registry hands every feature its own handlers back.
+    const definitions = (handlers as readonly Prompt[]).map(({ definition }) => definition);
+    const byName = new Map(definitions.map((definition) => [definition.key, definition]));
+    return {
+      capabilities: { prompts: { listChanged: true } },
+      methods: {
+        "prompts/list": { stable: true, run: createList("prompts", definitions, core) },
+        "prompts/get": { subject: "name", asks: true, run: (call) => getPrompt(byName, call, core) },
+      },
+    };
+  },
+};
+
+async function getPrompt(byName: ReadonlyMap<string, Definition>, call: Call, core: Core): Promise<Result> {
+  const { name, arguments: given = {} } = call.params;
+  const definition = typeof name === "string" ? byName.get(name) : undefined;
+  if (!definition || definition.allow && !(await definition.allow(call))) {
+    throw new McpError(INVALID_PARAMS, `Unknown prompt: ${quote(name)}`);
+  }
+  const { key, input, invoke } = definition;
+  const state = `Cannot get ${quote(key)}`;
+  const args = readArguments(given, state);
+  return await attempt({ core, call, subject: key }, async () => {
+    const checked = input ? await input.validate(args) : { value: args };
+    if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
+    return await invoke(call, checked.value);
+  });
+}
+
+// On the wire every argument is a string, so one that its schema wants to be anything else could never be given.
+function toArguments(schema: Params, place: string): Argument[] {
+  const required = Array.isArray(schema.required) ? schema.required : [];
+  return Object.entries(isObject(schema.properties) ? schema.properties : {}).map(([name, property]) => {
+    const { type, title, description }: Params = isObject(property) ? property : {};
+    if (type !== undefined && !(Array.isArray(type) ? type : [type]).includes("string")) {
+      throw new TypeError(
+        `Cannot make ${place}: argument ${quote(name)} is of type ${type}, but arguments arrive as strings; ` +
+          "take a string and convert it, as z.string().transform(Number).pipe(z.number()) does",
+      );
+    }
+    return { name, title, description, required: required.includes(name) || undefined };
+  });
+}
+
+function toPromptResult(value: unknown, place: string): Result {
+  const isFull = isObject(value) && Array.isArray(value.messages);
+  const given: unknown = isFull ? value.messages : value;
+  const messages = typeof given === "string"
+    ? [{ role: "user", content: { type: "text", text: given } }]
+    : (Array.isArray(given) ? given : [given]).map((one) => isContent(one) ? { role: "user", content: one } : one);
+  if (!messages.every(isMessage)) {
+    throw new Error(`Cannot send ${place}: run did not return text, content or messages`);
+  }
+  return isFull ? { ...value, messages } : { messages };
+}
+
+function isMessage(value: unknown): value is PromptMessage {
+  return isObject(value) && (value.role === "user" || value.role === "assistant") && isContent(value.content);
+}

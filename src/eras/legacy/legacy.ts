@@ -9,6 +9,7 @@ import {
   type Batch,
   type Id,
   type Incoming,
+  type Notification,
   type Request,
   type Result,
   toFailure,
@@ -82,7 +83,8 @@ export function legacyEra(core: Core): Era {
   function acceptPiped(message: Exclude<Incoming, { kind: "broken" }>, link: Link): Reply | Promise<Reply> {
     const session = piped.get(link.scope);
     if (session) return serve(session, message, link);
-    if (message.kind === "notification") return {};
+    // On a pipe a cancellation does not say which era it is of.
+    if (message.kind === "notification") return takeNote(message, link.scope);
     if (message.kind === "request" && message.method === "ping") return { text: toSuccess(message.id, "{}") };
     return refuse(message, 400, "Cannot serve the request: initialize first");
   }
@@ -120,13 +122,8 @@ export function legacyEra(core: Core): Era {
       case "response":
         session.peer.answer(message);
         return {};
-      case "notification": {
-        const { requestId: id, reason } = message.params ?? {};
-        if (message.method === "notifications/cancelled" && (typeof id === "string" || typeof id === "number")) {
-          session.scope.cancel(id, reason);
-        }
-        return {};
-      }
+      case "notification":
+        return takeNote(message, session.scope);
     }
   }
 
@@ -225,6 +222,12 @@ export function legacyEra(core: Core): Era {
 }
 
 const UNKNOWN_SESSION = "Cannot serve the request: the session is unknown or has ended; initialize again";
+
+function takeNote({ method, params = {} }: Notification, scope: Scope): Reply {
+  const { requestId: id, reason } = params;
+  if (method === "notifications/cancelled" && (typeof id === "string" || typeof id === "number")) scope.cancel(id, reason);
+  return {};
+}
 
 function refuse(message: Incoming | undefined, status: number, text: string): Reply {
   const id = message?.kind === "request" ? message.id : null;

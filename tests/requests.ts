@@ -1,0 +1,74 @@
+// Requests as a client of 2026-07-28 sends them, straight into a server's `fetch`.
+
+/** What a request is sent to. */
+interface Target {
+  fetch(request: Request): Response | Promise<Response>;
+}
+
+type Json = { readonly [key: string]: unknown };
+
+/** What came back: an answer of JSON-RPC, with the fields that tests look at. */
+export interface Answer {
+  readonly status: number;
+  // deno-lint-ignore no-explicit-any
+  readonly result?: any;
+  // deno-lint-ignore no-explicit-any
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: any };
+}
+
+let lastId = 0;
+
+/** A request for one method. `_meta` in `params` is laid over what every request must say. */
+export function toRequest(method: string, params: Json = {}, headers: Record<string, string> = {}): Request {
+  const subject = method === "resources/read" ? params.uri : params.name;
+  const named: Record<string, string> = typeof subject === "string" ? { "mcp-name": encodeName(subject) } : {};
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "test", version: "1.0.0" },
+    "io.modelcontextprotocol/clientCapabilities": {},
+    ...params._meta as Json | undefined,
+  };
+  return new Request("http://localhost/mcp", {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": "2026-07-28",
+      "mcp-method": method,
+      ...named,
+      ...headers,
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: ++lastId, method, params: { ...params, _meta } }),
+  });
+}
+
+/** Sends a request and reads its one JSON answer. */
+export async function ask(server: Target, method: string, params: Json = {}): Promise<Answer> {
+  const response = await server.fetch(toRequest(method, params));
+  const text = await response.text();
+  const json = response.headers.get("content-type")?.startsWith("text/event-stream")
+    ? text.split("\n").findLast((line) => line.startsWith("data: "))?.slice(6) ?? ""
+    : text;
+  const { result, error } = JSON.parse(json);
+  return { status: response.status, result, error };
+}
+
+/** The result of a request that must succeed. */
+// deno-lint-ignore no-explicit-any
+export async function call(server: Target, method: string, params: Json = {}): Promise<any> {
+  const { result, error } = await ask(server, method, params);
+  if (error) throw new Error(`${method} failed: ${JSON.stringify(error)}`);
+  return result;
+}
+
+/** The error of a request that must fail. */
+export async function fail(server: Target, method: string, params: Json = {}): Promise<NonNullable<Answer["error"]>> {
+  const { result, error } = await ask(server, method, params);
+  if (!error) throw new Error(`${method} did not fail: ${JSON.stringify(result)}`);
+  return error;
+}
+
+function encodeName(name: string): string {
+  if (/^[\x21-\x7e]+$/.test(name) && !name.startsWith("=?")) return name;
+  return `=?base64?${new TextEncoder().encode(name).toBase64()}?=`;
+}

@@ -78,7 +78,8 @@ const TYPES = /^"(null|boolean|object|array|number|string|integer)"$/;
 /** Keywords that hold schemas under names which are the author's. */
 const NAMED = /^(\$defs|definitions|(patternP|p)roperties|depend(encies|ent(Schemas|Required)))$/;
 /** Keywords that hold a schema or a list of them. */
-const HOLDING = /^(not|if|then|else|(all|any|one)Of|(prefixI|i)tems|contains|(property|unev|addi).+)$/;
+const HOLDING =
+  /^(not|if|then|else|(all|any|one)Of|(prefixI|i)tems|contains|propertyNames|(unevaluated|additional)(Items|Properties))$/;
 /** Those whose schemas apply to the value itself, not to a part of it. */
 const IN_PLACE = /^(not|if|then|else|...Of|depend.+)$/;
 
@@ -105,8 +106,8 @@ export function toPath(keys: readonly PropertyKey[]): string {
 /**
  * Makes a function that lists how a value does not fit a schema: no issues for a value that does, never more than 20.
  *
- * Only own properties count, and one whose value is `undefined` counts as absent, as it is in JSON text. `name` is what errors
- * call the schema.
+ * Only own properties count, and one whose value is `undefined` counts as absent, as it is in JSON text. `name` is what
+ * errors call the schema.
  *
  * @throws {TypeError} for a schema that is malformed, refers to something outside of itself or nowhere, would loop, nests
  * deeper than 64 levels, has more than 10,000 subschemas, or declares another dialect than 2020-12 or draft-07.
@@ -123,9 +124,13 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
     if (issues.length < limit) issues.push({ path: toPath([...path, ...keys]), message });
   }
 
+  function expect(what: string, got: unknown): void {
+    fail(`expected ${what}, got ${got}`);
+  }
+
   function bound(count: number, unit: string, min = -Infinity, max = Infinity): void {
-    if (count < min) fail(`expected at least ${min}${unit}, got ${count}`);
-    if (count > max) fail(`expected at most ${max}${unit}, got ${count}`);
+    if (count < min) expect(`at least ${min}${unit}`, count);
+    if (count > max) expect(`at most ${max}${unit}`, count);
   }
 
   /** Why a value does not fit where it need not, or undefined. */
@@ -162,11 +167,11 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
     if (draft7 && sub.$ref !== undefined) return;
     check(refs.get(sub.$dynamicRef), value, own);
     if (sub.type && !(typeof sub.type === "string" ? fits(sub.type) : sub.type.some(fits))) {
-      return fail(`expected ${String(sub.type).replaceAll(",", " or ")}, got ${kind}`);
+      return expect(String(sub.type).replaceAll(",", " or "), kind);
     }
     for (const list of [sub.enum, sub.const !== undefined && [sub.const]]) {
       if (list && !list.some((one) => one === value || toKey(one) === toKey(value))) {
-        fail(`expected ${cut(list.map(show).join(" or "), 200)}, got ${show(value)}`);
+        expect(cut(list.map(show).join(" or "), 200), show(value));
       }
     }
 
@@ -178,15 +183,17 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
         // Characters are code points: a surrogate pair counts once.
         bound(value.replace(/[\ud800-\udbff][\udc00-\udfff]/g, "_").length, " characters", minLength, maxLength);
       }
-      if (pattern !== undefined && !patterns.get(pattern)?.test(value)) fail(`expected to match ${cut(pattern, 200)}`);
+      if (pattern !== undefined && !patterns.get(pattern)?.test(value)) {
+        expect(`a match of ${cut(pattern, 200)}`, show(value));
+      }
     } else if (typeof value === "number") {
       const { exclusiveMinimum: over = -Infinity, exclusiveMaximum: under = Infinity, multipleOf: unit = 0 } = sub;
       bound(value, "", sub.minimum, sub.maximum);
-      if (value <= over) fail(`expected more than ${over}, got ${value}`);
-      if (value >= under) fail(`expected less than ${under}, got ${value}`);
+      if (value <= over) expect(`more than ${over}`, value);
+      if (value >= under) expect(`less than ${under}`, value);
       // Binary fractions miss their multiples by a hair: 0.3 / 0.1 is 2.9999999999999996.
       if (unit && value % unit !== 0 && (Number.isInteger(unit) || +(value / unit).toPrecision(15) % 1 !== 0)) {
-        fail(`expected a multiple of ${unit}, got ${value}`);
+        expect(`a multiple of ${unit}`, value);
       }
     } else if (Array.isArray(value)) {
       const { items, contains } = sub;
@@ -199,7 +206,7 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
         const found = value.filter((item, i) => attempt(contains, item) === undefined && (own?.add(i), true));
         bound(found.length, " matching items", sub.minContains ?? 1, sub.maxContains);
       }
-      if (sub.uniqueItems && new Set(value.map(toKey)).size < value.length) fail("expected items that all differ");
+      if (sub.uniqueItems && new Set(value.map(toKey)).size < value.length) fail("two items are equal");
     } else if (isObject(value)) {
       const { properties = {}, patternProperties = {}, propertyNames } = sub;
       const need = (names: readonly string[]) =>
@@ -217,8 +224,10 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
         if (!known) child(key, sub.additionalProperties, item);
         const misfit = propertyNames !== undefined && attempt(propertyNames, key);
         if (misfit) fail(`not allowed as a name: ${misfit}`, key);
-        for (const named of [sub.dependentRequired, sub.dependentSchemas, sub.dependencies]) {
-          const also = named && lookUp<Sub | string[]>(named, key);
+      }
+      for (const named of [sub.dependentRequired, sub.dependentSchemas, sub.dependencies]) {
+        for (const [key, also] of Object.entries<Sub | string[]>(named ?? {})) {
+          if (lookUp(value, key) === undefined) continue;
           if (Array.isArray(also)) need(also);
           else check(also, value, own);
         }
@@ -230,7 +239,7 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
       const misfits = forms?.flatMap((part) => attempt(part, value, own) ?? []) ?? [];
       const fitting = forms ? forms.length - misfits.length : 1;
       if (!fitting) fail(cut([...new Set(misfits)].join(" or "), 300));
-      else if (fitting > 1 && forms === sub.oneOf) fail(`expected to fit exactly one form, fits ${fitting}`);
+      else if (fitting > 1 && forms === sub.oneOf) expect("one form that fits", fitting);
     }
     if (sub.not !== undefined && attempt(sub.not, value) === undefined) fail("not allowed in this form");
     if (sub.if !== undefined) check(attempt(sub.if, value, own) === undefined ? sub.then : sub.else, value, own);
@@ -288,7 +297,7 @@ function inspect(schema: JsonSchema, name: string) {
     }
     if (sub.$id !== undefined && depth) throw refuse(`${place} has an $id of its own; use $anchor`);
     for (const [key, value] of Object.entries(sub)) {
-      const list = /^(...Of|prefixItems|required|enum)$/.test(key);
+      const list = /^((all|any|one)Of|prefixItems|required|enum)$/.test(key);
       if (list !== Array.isArray(value) && (list || HOLDING.test(key) && !(draft7 && key === "items"))) {
         throw refuse(`${key} is ${list ? "not " : ""}an array; correct it`);
       }
@@ -305,7 +314,7 @@ function inspect(schema: JsonSchema, name: string) {
     }
     eachSubschema(sub, (part, key) => {
       if (IN_PLACE.test(key)) visit(part, key, depth + 1);
-      else queue.push({ part, key, depth: depth + 1 });
+      else queue.push([part, key, depth + 1]);
     });
     open.set(sub, false);
   }
@@ -320,9 +329,9 @@ function inspect(schema: JsonSchema, name: string) {
   }
 
   // What applies to a part of the value waits here, so that `open` holds only what applies to one and the same value.
-  const queue: { part: unknown; key: string; depth: number }[] = [];
-  visit(schema, "$schema", 0);
-  for (const { part, key, depth } of queue) visit(part, key, depth);
+  const queue: Parameters<typeof visit>[] = [];
+  visit(schema, name, 0);
+  for (const waiting of queue) visit(...waiting);
   return { refs, patterns, tracks, draft7 };
 }
 

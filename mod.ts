@@ -57,3 +57,10 @@ export type { Middleware } from "./src/core/dispatch.ts";
 export type { Handler } from "./src/core/handler.ts";
 export type { Context } from "./src/core/context.ts";
 export type { Schema } from "./src/schema/schema.ts";
+
+// Started instead of imported, this file is the command line. Bundlers that keep `import.meta.main` would start it in
+// place of the server that they bundled, were it not for the name; and they would pack it into every server, were it
+// not for the second argument, which makes them leave the import as it is.
+if (import.meta.main && /\/mod\.[jt]s$/.test(import.meta.url)) {
+  import("./src/cli/main.ts", undefined).then(({ main }) => main());
+}

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
  */
-import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
+import { INTERNAL_ERROR, INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
 import { toBase64Url } from "../../protocol/base64.ts";
 import type { Call, Question } from "../../core/call.ts";
@@ -124,7 +124,8 @@ export class Answers {
 
   #leaveOpen(key: string, question: Question): never {
     this.#open.set(key, question);
-    throw new DOMException("The client is being asked; this handler runs again when it has answered", "AbortError");
+    // Of this class, because others are reported as the server's fault. No client sees it: the questions go out instead.
+    throw new McpError(INTERNAL_ERROR, "The client is being asked; this handler runs again when it has answered");
   }
 
   async #bond(): Promise<string> {

@@ -1,0 +1,76 @@
+/**
+ * Time that only tests turn.
+ *
+ * @module
+ */
+import type { Clock } from "../core/clock.ts";
+
+/** A clock that stands still until it is advanced. */
+export interface FakeClock extends Clock {
+  /** How many jobs wait for their time. */
+  readonly waiting: number;
+  /**
+   * Turns the clock by `ms` and runs the jobs that become due, in order, each at its own time. After each one, promises
+   * get a turn of the event loop to settle, so what a job wakes may start jobs that are due in the same stretch.
+   */
+  advance(ms: number): Promise<void>;
+}
+
+/**
+ * Makes a clock for `createServer({ clock })`.
+ *
+ * ```ts
+ * import { fakeClock } from "@x/mcp/testing";
+ *
+ * const clock = fakeClock();
+ * let rang = false;
+ * clock.start(() => rang = true, 60_000);
+ * await clock.advance(59_999);
+ * if (rang) throw new Error("too early");
+ * await clock.advance(1);
+ * if (!rang) throw new Error("too late");
+ * ```
+ *
+ * @param date What `date()` says at first, in milliseconds since 1970.
+ */
+export function fakeClock(date: number = Date.UTC(2026, 0)): FakeClock {
+  const jobs = new Set<{ readonly due: number; readonly job: () => void }>();
+  let now = 0;
+
+  function findDue(end: number): { readonly due: number; readonly job: () => void } | undefined {
+    // Jobs of the same time run in the order in which they were started, as a set keeps it.
+    const due = [...jobs].filter((each) => each.due <= end);
+    return due.reduce<typeof due[number] | undefined>(
+      (first, each) => first && first.due <= each.due ? first : each,
+      undefined,
+    );
+  }
+
+  return {
+    now: () => now,
+    date: () => date + now,
+    start(job, ms) {
+      const entry = { due: now + ms, job };
+      jobs.add(entry);
+      return () => void jobs.delete(entry);
+    },
+    get waiting() {
+      return jobs.size;
+    },
+    async advance(ms) {
+      const end = now + ms;
+      await settle();
+      for (let next = findDue(end); next; next = findDue(end)) {
+        jobs.delete(next);
+        now = Math.max(now, next.due);
+        next.job();
+        await settle();
+      }
+      now = end;
+    },
+  };
+}
+
+function settle(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}

@@ -1,0 +1,115 @@
+/**
+ * A context for unit tests of handlers, with no server and no client.
+ *
+ * @module
+ */
+import { isObject } from "../protocol/jsonrpc.ts";
+import type { LogLevel, Meta } from "../protocol/types.ts";
+import { Call, type Carrier, type Link, type Question, Scope } from "../core/call.ts";
+import type { ClientFacts, Context, Principal } from "../core/context.ts";
+
+/** What a handler under test is to find. Everything may be left out. */
+export interface FakeContextOptions {
+  /**
+   * What the client answers, by the key of the question (`"roots"` for `ctx.roots()`), in the form of the wire, such as
+   * `{ action: "accept", content: { ok: true } }`. It is checked as an answer from a real client is.
+   */
+  readonly answers?: Readonly<Record<string, unknown>>;
+  /** Differs from a client that can do everything and wants every log message. */
+  readonly client?: Partial<ClientFacts>;
+  /** Who is asking; nobody if nothing is said. */
+  readonly principal?: Principal;
+  /** `tools/call` if nothing is said. */
+  readonly method?: string;
+  /** The parameters as the client sent them. */
+  readonly params?: Meta;
+  /** The HTTP request, for handlers that look at it. */
+  readonly http?: Request;
+  /** Cancels the call when it aborts. */
+  readonly signal?: AbortSignal;
+}
+
+/** A context that remembers what the handler said. */
+export interface FakeContext extends Context {
+  /** What was told by `progress`: values that do not grow are dropped, as they are for a real client. */
+  readonly progressed: readonly { readonly progress: number; readonly total?: number; readonly message?: string }[];
+  /** What was told by `log`. */
+  readonly logged: readonly { readonly level: LogLevel; readonly data: unknown; readonly logger?: string }[];
+  /** What was asked, in order. */
+  readonly asked: readonly { readonly key: string; readonly method: string; readonly params: Meta }[];
+  /** Cancels the call. */
+  cancel(reason?: unknown): void;
+}
+
+/**
+ * Makes a context for `tool.run(input, ctx)` and its like.
+ *
+ * ```ts
+ * import { tool } from "@x/mcp";
+ * import { fakeContext } from "@x/mcp/testing";
+ * import { z } from "zod";
+ *
+ * const remove = tool({
+ *   name: "remove",
+ *   input: z.object({ path: z.string() }),
+ *   run: async ({ path }, ctx) => {
+ *     const sure = await ctx.elicit("sure", { message: `Remove ${path}?`, schema: z.object({ yes: z.boolean() }) });
+ *     return sure.action === "accept" && sure.content.yes ? "removed" : "kept";
+ *   },
+ * });
+ *
+ * const ctx = fakeContext({ answers: { sure: { action: "accept", content: { yes: true } } } });
+ * const text = await remove.run({ path: "a.txt" }, ctx);
+ * if (text !== "removed" || ctx.asked[0].params.message !== "Remove a.txt?") throw new Error("not removed");
+ * ```
+ */
+export function fakeContext(options: FakeContextOptions = {}): FakeContext {
+  const { answers = {}, client, principal, method = "tools/call", params = {}, http, signal } = options;
+  const progressed: FakeContext["progressed"][number][] = [];
+  const logged: FakeContext["logged"][number][] = [];
+  const asked: FakeContext["asked"][number][] = [];
+
+  const carrier: Carrier = {
+    notify(_call, name, { progressToken: _token, ...told }) {
+      // Made by Call, so it has the shape that the method stands for.
+      if (name === "notifications/progress") progressed.push(told as FakeContext["progressed"][number]);
+      else logged.push(told as FakeContext["logged"][number]); // As above.
+      return undefined;
+    },
+    async ask(_call, key, question: Question) {
+      asked.push({ key, method: question.method, params: question.params });
+      if (!Object.hasOwn(answers, key)) {
+        throw new TypeError(`Cannot answer ${JSON.stringify(key)}: there is no such answer; add it to answers`);
+      }
+      const checked = await question.read(answers[key]);
+      if (checked.problem === undefined) return checked.value;
+      throw new TypeError(`Cannot answer ${JSON.stringify(key)}: ${checked.problem}; correct it in answers`);
+    },
+    async once(_call, _key, make) {
+      return JSON.parse(JSON.stringify(await make()) ?? "null");
+    },
+  };
+
+  const link: Link = {
+    scope: new Scope(),
+    principal,
+    http,
+    streams: true,
+    send: () => undefined,
+    open() {},
+    release() {},
+  };
+  const meta = { progressToken: "fake", ...isObject(params._meta) ? params._meta : {} };
+  const request = { kind: "request" as const, id: 1, method, params: { ...params, _meta: meta } };
+  const call = new Call(carrier, link, request, { ...EAGER, ...client });
+  if (signal?.aborted) call.cancel(signal.reason);
+  else signal?.addEventListener("abort", () => call.cancel(signal.reason), { once: true });
+  return Object.assign(call, { progressed, logged, asked });
+}
+
+const EAGER: ClientFacts = {
+  version: "2026-07-28",
+  info: { name: "fake", version: "1.0.0" },
+  capabilities: { elicitation: { form: {}, url: {} }, sampling: { context: {}, tools: {} }, roots: {} },
+  logLevel: "debug",
+};

@@ -1,0 +1,132 @@
+/**
+ * What the two runtimes offer for real sockets and real processes.
+ *
+ * @module
+ */
+import type { ConnectionInfo } from "../transports/gate.ts";
+import type { Fetch } from "../transports/http.ts";
+
+/** An HTTP server on this machine. */
+export interface Host {
+  /** Such as `http://127.0.0.1:40123`. */
+  readonly origin: string;
+  /** Ends all connections. */
+  stop(): Promise<void>;
+}
+
+/** A child process. */
+export interface Child {
+  readonly output: ReadableStream<Uint8Array>;
+  readonly errors: ReadableStream<Uint8Array>;
+  /** The exit code, when it has exited. */
+  readonly exited: Promise<number>;
+  write(bytes: Uint8Array): Promise<void>;
+  closeInput(): Promise<void>;
+  /** Ends it by force. */
+  kill(): void;
+}
+
+interface Runtimes {
+  readonly Deno?: {
+    serve(
+      options: { hostname: string; port: number; signal: AbortSignal; onListen(): void },
+      handler: Fetch,
+    ): { readonly addr: { readonly port: number }; readonly finished: Promise<void> };
+    readonly Command: new (
+      path: string,
+      options: { args: string[]; stdin: "piped"; stdout: "piped"; stderr: "piped" },
+    ) => {
+      spawn(): {
+        readonly stdin: WritableStream<Uint8Array>;
+        readonly stdout: ReadableStream<Uint8Array>;
+        readonly stderr: ReadableStream<Uint8Array>;
+        readonly status: Promise<{ readonly code: number }>;
+        kill(): void;
+      };
+    };
+    execPath(): string;
+  };
+  readonly Bun?: {
+    serve(
+      options: { hostname: string; port: number; fetch: Fetch },
+    ): { readonly port: number; stop(now: boolean): Promise<void> };
+    spawn(command: readonly string[], options: { stdin: "pipe"; stdout: "pipe"; stderr: "pipe" }): {
+      readonly stdin: { write(bytes: Uint8Array): unknown; flush(): unknown; end(): unknown };
+      readonly stdout: ReadableStream<Uint8Array>;
+      readonly stderr: ReadableStream<Uint8Array>;
+      readonly exited: Promise<number>;
+      kill(): void;
+    };
+    readonly argv: readonly string[];
+  };
+}
+
+// Looked up, not imported: each runtime lacks the other's global.
+const { Deno: deno, Bun: bun } = globalThis as Runtimes;
+
+/** Serves on a free port of 127.0.0.1. */
+export function startHost(fetch: Fetch): Host {
+  if (deno) {
+    const end = new AbortController();
+    const server = deno.serve({ hostname: "127.0.0.1", port: 0, signal: end.signal, onListen() {} }, fetch);
+    const stop = async () => {
+      end.abort();
+      await server.finished;
+    };
+    return { origin: `http://127.0.0.1:${server.addr.port}`, stop };
+  }
+  if (!bun) throw new Error("Cannot serve HTTP: this is neither Deno nor Bun");
+  const server = bun.serve({ hostname: "127.0.0.1", port: 0, fetch });
+  return { origin: `http://127.0.0.1:${server.port}`, stop: async () => await server.stop(true) };
+}
+
+/** A `fetch` whose callers are all `principal`, as if code in front had found that out. */
+export function withPrincipal(fetch: Fetch, principal: unknown): Fetch {
+  return (request, info) => fetch(request, { ...toInfo(info), principal });
+}
+
+function toInfo(info: ConnectionInfo | undefined): ConnectionInfo {
+  const ask = info?.requestIP;
+  return typeof ask === "function"
+    ? { requestIP: (request: Request) => ask.call(info, request) }
+    : { remoteAddr: info?.remoteAddr };
+}
+
+/** The command line that runs a file with the running runtime, and with no permissions where there are permissions. */
+export function toCommand(file: string | URL): readonly string[] {
+  const path = file instanceof URL && file.protocol === "file:" ? decodeURIComponent(file.pathname) : String(file);
+  if (deno) return [deno.execPath(), "run", "--quiet", "--no-prompt", path];
+  if (bun) return [bun.argv[0], path];
+  throw new Error("Cannot run a file: this is neither Deno nor Bun");
+}
+
+/** Starts a child process whose three standard streams are ours. */
+export function startChild([path, ...args]: readonly string[]): Child {
+  if (deno) {
+    const child = new deno.Command(path, { args, stdin: "piped", stdout: "piped", stderr: "piped" }).spawn();
+    const writer = child.stdin.getWriter();
+    return {
+      output: child.stdout,
+      errors: child.stderr,
+      exited: child.status.then(({ code }) => code),
+      write: (bytes) => writer.write(bytes),
+      closeInput: () => writer.close(),
+      kill: () => child.kill(),
+    };
+  }
+  if (!bun) throw new Error("Cannot start a process: this is neither Deno nor Bun");
+  const child = bun.spawn([path, ...args], { stdin: "pipe", stdout: "pipe", stderr: "pipe" });
+  return {
+    output: child.stdout,
+    errors: child.stderr,
+    exited: child.exited,
+    async write(bytes) {
+      child.stdin.write(bytes);
+      await child.stdin.flush();
+    },
+    async closeInput() {
+      await child.stdin.end();
+    },
+    kill: () => child.kill(),
+  };
+}

@@ -1,0 +1,41 @@
+/**
+ * For tests of servers and handlers: connects to a server in every era and over every transport, and fakes what a
+ * handler is given.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { connect } from "@x/mcp/testing";
+ *
+ * const hello = tool({ name: "hello", run: () => "Hello!" });
+ * const server = createServer({ name: "greeter", version: "1.0.0", handlers: [hello] });
+ *
+ * await using client = await connect(server);
+ * const tools = await client.listTools();
+ * if (tools[0].name !== "hello") throw new Error("hello is missing");
+ * ```
+ *
+ * @module
+ */
+export { connect, type Connection, type ConnectOptions, type ListedTool } from "./connect.ts";
+export { type FakeClock, fakeClock } from "./fake_clock.ts";
+export { type FakeContext, fakeContext, type FakeContextOptions } from "./fake_context.ts";
+export type { AnswerServer, RequestOptions, ServerRequest } from "./peer.ts";
+export type { RouteFacts, TestServer, Transport } from "./route.ts";
+export { RpcError } from "./rpc_error.ts";
+export type { Filter, Notification, Subscription } from "./subscription.ts";
+// The types that the signatures above mention.
+export type { Id, Params, Result } from "../protocol/jsonrpc.ts";
+export type {
+  ClientCapabilities,
+  Implementation,
+  LogLevel,
+  Meta,
+  PromptMessage,
+  ResourceContents,
+  ToolResult,
+} from "../protocol/types.ts";
+export type { Clock } from "../core/clock.ts";
+export type { ClientFacts, Context, Principal } from "../core/context.ts";
+export type { ConnectionInfo } from "../transports/gate.ts";
+export type { Fetch } from "../transports/http.ts";
+export type { OpenPipe, PIPE } from "../transports/pipe.ts";

@@ -1,0 +1,77 @@
+/**
+ * What went over the wire, as lines of text that are the same on every run.
+ *
+ * @module
+ */
+import type { Message } from "./message.ts";
+
+/** Headers that a transcript shows; the others are the same on every request. */
+const SHOWN = /^(mcp-(?!session-id).*|authorization|last-event-id)$/;
+
+/**
+ * Writes down what a connection sends (`→`) and receives (`←`). What differs from run to run (session ids, request
+ * states, ids of errors, event ids) is replaced by `<session 1>`, `<state 1>`, `<error 1>` and `<event 1>`: the same
+ * value by the same name.
+ */
+export class Transcript {
+  /** The lines so far. */
+  readonly lines: string[] = [];
+  readonly #names = new Map<string, string>();
+  readonly #counts = new Map<string, number>();
+
+  /** Notes the head of an HTTP request. */
+  request(method: string, headers: Headers): void {
+    const session = headers.get("mcp-session-id");
+    const shown = [...headers].filter(([name]) => SHOWN.test(name)).map(([name, value]) =>
+      `${name}: ${name === "last-event-id" ? this.name("event", value) : value}`
+    );
+    if (session !== null) shown.push(`mcp-session-id: ${this.name("session", session)}`);
+    this.lines.push([`→ ${method}`, ...shown].join(" | "));
+  }
+
+  /** Notes the head of an HTTP response. */
+  response({ status, headers }: Response): void {
+    const session = headers.get("mcp-session-id");
+    const shown = [`← ${status}`];
+    if (headers.has("content-type")) shown.push(`content-type: ${headers.get("content-type")}`);
+    if (session !== null) shown.push(`mcp-session-id: ${this.name("session", session)}`);
+    this.lines.push(shown.join(" | "));
+  }
+
+  /** Notes a message that was sent. */
+  sent(message: Message): void {
+    this.lines.push(`→ ${this.toText(message)}`);
+  }
+
+  /** Notes a message that was received. */
+  heard(message: Message): void {
+    this.lines.push(`← ${this.toText(message)}`);
+  }
+
+  /** Notes a body that is no message. */
+  other(text: string): void {
+    if (text) this.lines.push(`← ${text}`);
+  }
+
+  /** A message as JSON with stable names in place of what differs from run to run. */
+  toText(message: unknown): string {
+    return JSON.stringify(message, (key, value) => {
+      if (typeof value !== "string") return value;
+      if (key === "requestState") return this.name("state", value);
+      if (key === "errorId") return this.name("error", value);
+      // Where only text reaches the client, the id of an error stands in the text.
+      return value.replace(/(?<=Internal error \()[0-9a-f]{8}(?=\)$)/, (id) => this.name("error", id));
+    });
+  }
+
+  /** The stable name of a value. */
+  name(kind: string, value: string): string {
+    const known = this.#names.get(`${kind} ${value}`);
+    if (known) return known;
+    const count = (this.#counts.get(kind) ?? 0) + 1;
+    this.#counts.set(kind, count);
+    const name = `<${kind} ${count}>`;
+    this.#names.set(`${kind} ${value}`, name);
+    return name;
+  }
+}

@@ -261,9 +261,11 @@ Deno.test("a prompt can be run by a test without a server", () => {
 });
 
 Deno.test("a prompt may ask the client, and is written with the answer", async () => {
+  const reported: unknown[] = [];
   const server = createServer({
     name: "test",
     version: "1.0.0",
+    onError: (error) => reported.push(error),
     handlers: [prompt({ name: "where", run: async (_, ctx) => (await ctx.roots()).map((root) => root.uri).join() })],
   });
   const _meta = { "io.modelcontextprotocol/clientCapabilities": { roots: {} } };
@@ -276,4 +278,6 @@ Deno.test("a prompt may ask the client, and is written with the answer", async (
     inputResponses: { roots: { roots: [{ uri: "file:///home" }] } },
   });
   assertEquals(messages[0].content.text, "file:///home");
+  // Asking is no error.
+  assertEquals(reported, []);
 });

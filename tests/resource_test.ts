@@ -505,9 +505,12 @@ Deno.test("a resource can be read by a test without a server, with the input tha
 });
 
 Deno.test("reading may ask the client, and the result comes with the answer", async () => {
+  const reported: unknown[] = [];
   const server = createServer({
     name: "test",
     version: "1.0.0",
+    ttlMs: 5000,
+    onError: (error) => reported.push(error),
     handlers: [resource({
       uri: "roots:all",
       name: "roots",
@@ -518,11 +521,13 @@ Deno.test("reading may ask the client, and the result comes with the answer", as
   const asked = await call(server, "resources/read", { uri: "roots:all", _meta });
   assertEquals([asked.resultType, asked.inputRequests.roots.method], ["input_required", "roots/list"]);
   assertEquals([asked.ttlMs, asked.cacheScope], [undefined, undefined]);
-  const { contents } = await call(server, "resources/read", {
+  const { contents, ttlMs } = await call(server, "resources/read", {
     uri: "roots:all",
     _meta,
     requestState: asked.requestState,
     inputResponses: { roots: { roots: [{ uri: "file:///home" }] } },
   });
-  assertEquals(contents[0].text, "file:///home");
+  assertEquals([contents[0].text, ttlMs], ["file:///home", 0]);
+  // Asking is no error.
+  assertEquals(reported, []);
 });

@@ -98,18 +98,13 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
     ttlMs: options.ttlMs ?? 0,
     sealer: new Sealer(options.secret),
     listeners,
-    get closing() {
-      return closed !== undefined;
-    },
-    get registry() {
-      return registry;
-    },
+    closing: false,
+    registry: new Registry(() => core),
     emit,
     run,
     report,
   };
-  const registry = new Registry(core);
-  registry.add(options.handlers ?? []);
+  core.registry.add(options.handlers ?? []);
   const era = speak(core);
   const allows = corsRule(options.cors);
   const { fetch, parts } = createFetch(core, era, {
@@ -146,6 +141,7 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
   }
 
   async function shut(): Promise<void> {
+    core.closing = true;
     stop();
     flush();
     for (const listener of [...listeners]) listener({ kind: "close" });
@@ -159,8 +155,8 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
   return {
     fetch: options.cors ? withCors(allows, fetch) : fetch,
     handlers: {
-      add: (...handlers) => registry.add(handlers),
-      remove: (...handlers) => registry.remove(handlers),
+      add: (...handlers) => core.registry.add(handlers),
+      remove: (...handlers) => core.registry.remove(handlers),
     },
     updated: (uri) => emit({ kind: "resource", uri }),
     close: () => closed ??= shut(),

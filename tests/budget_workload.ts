@@ -1,7 +1,8 @@
 // Sends as many tools/call requests as the first argument says to a server in this process.
 import { createServer, tool } from "../mod.ts";
+import { z } from "zod";
 
-const input = { type: "object", properties: { a: { type: "number" }, b: { type: "number" } }, required: ["a", "b"] };
+const input = z.object({ a: z.number(), b: z.number() });
 const add = tool({ name: "add", input, run: (args) => String(JSON.stringify(args)) });
 const server = createServer({ name: "calc", version: "1.0.0", handlers: [add] });
 

@@ -96,20 +96,19 @@ export class Scope {
   readonly #calls = new Map<Id, Call>();
   /** Calls that wait until others have ended. */
   readonly waiting: (() => void)[] = [];
-
-  /** How many ids are in flight. */
-  get size(): number {
-    return this.#calls.size;
-  }
+  /** How many calls are at work; those that only wait for news do not count. */
+  size = 0;
 
   /** Notes a call. An id may be in flight twice (some clients number everything 1): both are kept. */
   add(call: Call): void {
+    if (!call.lasting) this.size++;
     call.older = this.#calls.get(call.id);
     this.#calls.set(call.id, call);
   }
 
   /** Forgets a call that has ended. */
   remove(call: Call): void {
+    if (!call.lasting) this.size--;
     const newest = this.#calls.get(call.id);
     if (newest === call) {
       if (call.older) this.#calls.set(call.id, call.older);
@@ -145,6 +144,8 @@ export class Call implements Context {
   readonly scope: Scope;
   /** Another running call with the same id in the same scope. */
   older?: Call;
+  /** Whether nothing more may be said for this call. */
+  ended = false;
   /** Whether the call does not work but wait for news. */
   lasting?: boolean;
   /** Ends the wait for the handler; set while the call runs. */
@@ -153,7 +154,6 @@ export class Call implements Context {
   cache?: { readonly ttlMs: number; readonly scope: "public" | "private" };
   readonly #carrier: Carrier;
   #controller?: AbortController;
-  #ended = false;
   #reason?: unknown;
   #progress = -Infinity;
   #waiting?: Promise<void>;
@@ -183,11 +183,6 @@ export class Call implements Context {
     return isObject(meta) ? meta : {};
   }
 
-  /** Whether nothing more may be said for this call. */
-  get ended(): boolean {
-    return this.#ended;
-  }
-
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
@@ -196,15 +191,10 @@ export class Call implements Context {
     return this.#controller.signal;
   }
 
-  /** The call has its outcome: what comes later is dropped. */
-  end(): void {
-    this.#ended = true;
-  }
-
   /** Stops the call: without an error there is no answer, with one that is the answer. */
   cancel(reason?: unknown, error?: McpError): void {
-    if (this.#ended) return;
-    this.#ended = true;
+    if (this.ended) return;
+    this.ended = true;
     this.#reason = reason ?? new DOMException("Cannot go on: the call was cancelled", "AbortError");
     this.#controller?.abort(this.#reason);
     this.onCancel?.(error);
@@ -285,7 +275,7 @@ export class Call implements Context {
   }
 
   closeStream(retryMs?: number): void {
-    if (!this.#ended) this.link.release(retryMs);
+    if (!this.ended) this.link.release(retryMs);
   }
 
   #ask<T>(key: string, needs: ClientCapabilities, prepare: () => Question): Promise<T> {
@@ -302,12 +292,12 @@ export class Call implements Context {
         { requiredCapabilities: needs },
       );
     }
-    if (this.#ended) throw this.#reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call is over");
+    if (this.ended) throw this.#reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call is over");
     return await this.#carrier.ask(this, key, prepare());
   }
 
   #say(method: string, params: Params): Promise<void> {
-    if (this.#ended) return done;
+    if (this.ended) return done;
     const room = this.#carrier.notify(this, method, params);
     if (!room) return done;
     this.#waiting = room.then(() => {

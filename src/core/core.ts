@@ -44,7 +44,7 @@ export interface Core {
   /** Who hears of changes. */
   readonly listeners: Set<(change: Change) => void>;
   /** Whether the server takes no new calls. */
-  readonly closing: boolean;
+  closing: boolean;
   /** Runs a call to its one outcome. Nothing comes back when the call was cancelled first. */
   run(call: Call, method: Method): Promise<Outcome | undefined>;
   /** Tells `onError` the truth; what the client may know of it. */

@@ -83,7 +83,7 @@ export function createRun(
       const end = (outcome?: Outcome) => {
         if (!open) return;
         open = false;
-        call.end();
+        call.ended = true;
         if (alarm) ticker.drop(alarm);
         scope.remove(call);
         if (!scope.size) running.delete(scope);

@@ -38,7 +38,7 @@ export interface Limits {
   readonly stateMs: number;
   /** Characters of one result as JSON. */
   readonly resultBytes: number;
-  /** Silence before a call's answer becomes a stream, so that a client that went away is noticed. */
+  /** Silence after which a call's answer becomes a stream (at most twice this), so that a lost client is noticed. */
   readonly graceMs: number;
   /** Pause between two comments on a silent stream; one runtime cuts a stream after ten silent seconds. */
   readonly heartbeatMs: number;
@@ -90,7 +90,7 @@ export const LIMITS: Limits = {
   stateBytes: 65_536,
   stateMs: 600_000,
   resultBytes: 32 * 1024 * 1024,
-  graceMs: 40,
+  graceMs: 25,
   heartbeatMs: 8000,
   streamFrames: 256,
   streamBytes: 1024 * 1024,

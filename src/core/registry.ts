@@ -9,24 +9,20 @@ import type { Compiled, Feature, Handler, Method } from "./handler.ts";
 
 /** The handlers of a server. They are compiled when they change, never while a call runs. */
 export class Registry {
-  readonly #core: Core;
+  readonly #core: () => Core;
   #handlers: readonly Handler[] = [];
   #compiled = new Map<string, Compiled>();
-  #methods = new Map<string, Method>();
+  /** What answers each method; swapped whole when handlers change. */
+  methods: ReadonlyMap<string, Method> = new Map();
 
-  /** An empty registry. */
-  constructor(core: Core) {
+  /** An empty registry of the server that `core` will be. */
+  constructor(core: () => Core) {
     this.#core = core;
   }
 
   /** What the server declares. */
   get capabilities(): Record<string, Readonly<Record<string, unknown>>> {
     return Object.assign({}, ...[...this.#compiled.values()].map((compiled) => compiled.capabilities));
-  }
-
-  /** What answers a method. */
-  find(name: string): Method | undefined {
-    return this.#methods.get(name);
   }
 
   /** Adds handlers; throws, and changes nothing, if one of them cannot stand beside the others. */
@@ -57,12 +53,12 @@ export class Registry {
   #swap(handlers: readonly Handler[], features: ReadonlyMap<string, Feature>): void {
     const compiled = new Map(this.#compiled);
     for (const [name, feature] of features) {
-      compiled.set(name, feature.compile(handlers.filter((handler) => handler.feature.name === name), this.#core));
+      compiled.set(name, feature.compile(handlers.filter((handler) => handler.feature.name === name), this.#core()));
     }
     this.#handlers = handlers;
     this.#compiled = compiled;
-    this.#methods = new Map([...compiled.values()].flatMap(({ methods }) => Object.entries(methods)));
-    for (const name of features.keys()) this.#core.emit({ kind: "list", feature: name });
+    this.methods = new Map([...compiled.values()].flatMap(({ methods }) => Object.entries(methods)));
+    for (const name of features.keys()) this.#core().emit({ kind: "list", feature: name });
   }
 }
 

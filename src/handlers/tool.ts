@@ -99,7 +99,7 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
   const place = `tool ${JSON.stringify(name)}`;
   const input = options.input && compileSchema(options.input, { use: "input", place });
   const output = options.output && compileSchema(options.output, { use: "output", place });
-  const answer = (value: unknown) => toResult(value, place, output);
+  const answer = (value: unknown) => output ? toCheckedResult(value, place, output) : toPlainResult(value, place);
   return {
     key: name,
     allow,
@@ -138,7 +138,9 @@ const tools: Feature = {
         "tools/call": {
           subject: "name",
           asks: true,
-          mirrored: ({ name }) => byName.get(String(name))?.headers ?? [],
+          mirrored: definitions.some(({ headers }) => headers.length)
+            ? ({ name }) => byName.get(String(name))?.headers ?? []
+            : undefined,
           run: (call) => callTool(byName, call, core),
         },
       },
@@ -186,8 +188,7 @@ function toToolError(content: string | readonly Content[]): Result {
 /** The tool gave something that cannot be sent: the server's fault, and nothing a model could mend. */
 class ResultError extends Error {}
 
-function toResult(value: unknown, place: string, output: CompiledSchema | undefined): Result | Promise<Result> {
-  if (!output) return toPlainResult(value, place);
+function toCheckedResult(value: unknown, place: string, output: CompiledSchema): Result | Promise<Result> {
   const full = isToolResult(value) ? value : undefined;
   if (full?.isError) return { ...full };
   const reading = output.validate(full ? full.structuredContent : value);
@@ -200,7 +201,7 @@ function toResult(value: unknown, place: string, output: CompiledSchema | undefi
 }
 
 function toPlainResult(value: unknown, place: string): Result {
-  if (typeof value === "string") return { content: [toText(value)] };
+  if (typeof value === "string") return { content: [{ type: "text", text: value }] };
   if (isToolResult(value)) return { ...value };
   if (isContent(value)) return { content: [value] };
   if (Array.isArray(value) && value.length && value.every(isContent)) return { content: value };

@@ -57,24 +57,24 @@ export const HTTP: unique symbol = Symbol.for("mcp.http");
 /** Makes the handler of the endpoint. */
 export function createFetch(core: Core, era: Era, options: HttpOptions): { fetch: Fetch; parts: HttpParts } {
   const { limits, ticker } = core;
+  const { path } = options;
   const streams = new EventStreams(limits, ticker);
   const allow = era.attach ? "GET, POST, DELETE" : "POST";
-  // Exchanges younger than the grace, oldest first; then those whose body is slow to arrive.
+  // Exchanges of this and of the last grace, so that no time is read for each; then those whose body is slow to come.
   let young: Exchange[] = [];
+  let older: Exchange[] = [];
   let slow: Exchange[] = [];
-  // The Host and Accept of the last good caller: most requests repeat them.
-  let goodHost: string | undefined;
+  // What the last good caller named: most requests repeat it. Only loopback hosts, which are good for every caller.
+  let goodHost = "";
+  let goodTarget = "";
   let goodAccept: string | undefined;
 
   function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
-    const { headers, method, url } = request;
-    const host = headers.get("host");
-    if (host === null || host !== goodHost || headers.has("origin") || !isAt(url, host)) {
-      const refusal = check(request, info);
+    const { headers, method } = request;
+    if (!isTarget(request.url, goodTarget) || headers.get("host") !== goodHost || headers.has("origin")) {
+      const refusal = checkFirst(request, info);
       if (refusal) return refusal;
-      if (host !== null && isLoopbackHost(host)) goodHost = host;
     }
-    if (!isPath(url, options.path)) return refuse(404, `Cannot serve the request: the endpoint is ${options.path}`);
     if (core.closing) return refuse(503, "Cannot serve the request: the server is closing", { "retry-after": "1" });
     const accept = headers.get("accept");
     const accepts = accept !== null && accept === goodAccept ? BOTH : readAccept(accept);
@@ -82,11 +82,22 @@ export function createFetch(core: Core, era: Era, options: HttpOptions): { fetch
     const reason = method === "POST" ? checkPost(headers, accepts) : checkVisit(method, headers);
     if (reason) return refuse(...reason);
     return new Promise((resolve) => {
-      const exchange = new Exchange(request, readPrincipal(info), accepts, streams, resolve);
+      const principal = info?.principal === undefined ? undefined : readPrincipal(info);
+      const exchange = new Exchange(request, principal, accepts, streams, resolve);
       serve(exchange, method).catch((error) => {
         exchange.finish({ text: toFailure(undefined, core.report(error)), status: 200 });
       });
     });
+  }
+
+  function checkFirst(request: Request, info?: ConnectionInfo): Promise<Response> | undefined {
+    const refusal = check(request, info);
+    if (refusal) return refusal;
+    if (!isPath(request.url, path)) return refuse(404, `Cannot serve the request: the endpoint is ${path}`);
+    const host = request.headers.get("host");
+    if (host === null || !isLoopbackHost(host)) return;
+    goodHost = host;
+    goodTarget = host + path;
   }
 
   function check(request: Request, info?: ConnectionInfo): Promise<Response> | undefined {
@@ -95,7 +106,8 @@ export function createFetch(core: Core, era: Era, options: HttpOptions): { fetch
   }
 
   function checkPost(headers: Headers, accepts: Accepts): [status: number, reason: string] | undefined {
-    if (!isJsonType(headers.get("content-type"))) {
+    const type = headers.get("content-type");
+    if (type !== "application/json" && !isJsonType(type)) {
       return [415, "Cannot serve the request: Content-Type must be application/json in UTF-8"];
     }
     const encoding = headers.get("content-encoding");
@@ -135,7 +147,7 @@ export function createFetch(core: Core, era: Era, options: HttpOptions): { fetch
     }
     if (!body) return exchange.finish(toRefusal(413, TOO_LARGE));
     exchange.isCall = true;
-    if (exchange.isSlow) watch(exchange);
+    if (exchange.slowSince) watch(exchange);
     const reply = era.accept(toIncoming(body), exchange);
     exchange.finish(reply instanceof Promise ? await reply : reply);
   }
@@ -151,29 +163,28 @@ export function createFetch(core: Core, era: Era, options: HttpOptions): { fetch
   }
 
   function watch(exchange: Exchange): void {
-    exchange.since = ticker.clock.now();
-    young.push(exchange);
-    if (young.length === 1) ticker.wake(sweepYoung, limits.graceMs);
+    if (young.push(exchange) === 1 && !older.length) ticker.wake(sweepYoung, limits.graceMs);
   }
 
   // A call that is not over within the grace becomes a stream: only on a stream is a lost client noticed.
   function sweepYoung(now: number): number | undefined {
-    const old = young.findIndex(({ since }) => now - since < limits.graceMs);
-    for (const exchange of young.splice(0, old < 0 ? young.length : old)) {
+    for (const exchange of older) {
       if (exchange.isOver) continue;
       if (exchange.isCall) exchange.outgrow();
       else {
-        exchange.isSlow = true;
+        exchange.slowSince = now;
         if (slow.push(exchange) === 1) ticker.wake(sweepSlow, 1000);
       }
     }
-    return young.length ? Math.max(1, limits.graceMs - (now - young[0].since)) : undefined;
+    older = young;
+    young = [];
+    return older.length ? limits.graceMs : undefined;
   }
 
   function sweepSlow(now: number): number | undefined {
     slow = slow.filter((exchange) => !exchange.isOver && !exchange.isCall);
     for (const exchange of slow) {
-      if (now - exchange.since < limits.bodyMs) continue;
+      if (now - exchange.slowSince < limits.bodyMs) continue;
       exchange.finish(toRefusal(408, `Cannot read the body: it took longer than ${limits.bodyMs} ms (bodyMs)`));
     }
     return slow.length ? 1000 : undefined;
@@ -197,12 +208,10 @@ class Exchange implements Link {
   quick?: boolean;
   journal?: Journal;
   onClose?: () => void;
-  /** When the body, or then the call, was begun. */
-  since = 0;
   /** Whether the body has been read. */
   isCall = false;
-  /** Whether the body took longer than the grace. */
-  isSlow = false;
+  /** When the body was found to be slow, if it was. */
+  slowSince = 0;
   /** Whether the response has been given, or has become a stream. */
   isOver = false;
   readonly #accepts: Accepts;
@@ -305,17 +314,14 @@ function refuse(status: number, message: string, headers?: Record<string, string
   return Promise.resolve(new Response(text, { status, headers: { ...JSON_HEADERS, ...headers } }));
 }
 
-// Whether a URL is on the host that its Host header names; an absolute-form target can name another.
-function isAt(url: string, host: string): boolean {
-  return url.startsWith(`${host}/`, url.indexOf("//") + 2);
+// Whether a URL is this host and path, and nothing more than a query. Compared, not parsed: it is nearly always so. An
+// absolute-form target can name another host than the Host header does.
+function isTarget(url: string, target: string): boolean {
+  const at = url.indexOf("//") + 2;
+  const after = at + target.length;
+  return url.startsWith(target, at) && target !== "" && (after === url.length || url[after] === "?");
 }
 
-// Sliced, not parsed: nearly every request has the path as it stands.
 function isPath(url: string, path: string): boolean {
-  const at = url.indexOf("/", url.indexOf("//") + 2);
-  const after = at + path.length;
-  if (at > 0 && url.startsWith(path, at) && (after === url.length || url[after] === "?" || url[after] === "#")) {
-    return true;
-  }
   return URL.canParse(url) && new URL(url).pathname === path;
 }

@@ -128,7 +128,7 @@ export function legacyEra(core: Core): Era {
   }
 
   function answer(session: Session, message: Request, link: Link): Reply | Promise<Reply> {
-    const method = core.registry.find(message.method);
+    const method = core.registry.methods.get(message.method);
     try {
       if (!method) {
         if (runSessionMethod(core, session, message.method, message.params ?? {})) {
@@ -225,7 +225,9 @@ const UNKNOWN_SESSION = "Cannot serve the request: the session is unknown or has
 
 function takeNote({ method, params = {} }: Notification, scope: Scope): Reply {
   const { requestId: id, reason } = params;
-  if (method === "notifications/cancelled" && (typeof id === "string" || typeof id === "number")) scope.cancel(id, reason);
+  if (method === "notifications/cancelled" && (typeof id === "string" || typeof id === "number")) {
+    scope.cancel(id, reason);
+  }
   return {};
 }
 

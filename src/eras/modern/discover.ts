@@ -6,7 +6,7 @@
  */
 import type { Core } from "../../core/core.ts";
 import type { Method } from "../../core/handler.ts";
-import { VERSION } from "./envelope.ts";
+import { VERSION } from "./revision.ts";
 
 /** The method. */
 export function discover(core: Core): Method {

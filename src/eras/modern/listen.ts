@@ -6,12 +6,10 @@
  */
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
-import type { Call, Reply } from "../../core/call.ts";
+import type { Call, Reply, Scope } from "../../core/call.ts";
 import type { Change, Core } from "../../core/core.ts";
 import { BUSY } from "../../core/dispatch.ts";
-import { META } from "./envelope.ts";
-
-const SUBSCRIPTION = META + "subscriptionId";
+import { META_SUBSCRIPTION } from "./revision.ts";
 
 /** Which changes one listener hears of. */
 interface Filter {
@@ -22,15 +20,18 @@ interface Filter {
 /** Makes the function that opens subscriptions. */
 export function listener(core: Core): (call: Call) => Promise<Reply> {
   let open = 0;
+  const perScope = new WeakMap<Scope, number>();
 
   return (call) => {
     const { link, scope, id } = call;
     const { filter, granted } = readFilter(core, call.params.notifications);
     if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
-    if (open >= core.limits.streams || scope.size >= core.limits.streamsPerClient) {
+    const here = perScope.get(scope) ?? 0;
+    if (open >= core.limits.streams || here >= core.limits.streamsPerClient) {
       throw new McpError(BUSY, "Cannot open the subscription: too many are open (streams, streamsPerClient)");
     }
     open++;
+    perScope.set(scope, here + 1);
     const idText = toIdText(id);
     return new Promise((resolve) => {
       let room: Promise<void> | undefined;
@@ -57,15 +58,18 @@ export function listener(core: Core): (call: Call) => Promise<Reply> {
       function end(reply: Reply): void {
         core.listeners.delete(hear);
         scope.remove(call);
-        call.end();
+        call.ended = true;
         open--;
+        perScope.set(scope, (perScope.get(scope) ?? 1) - 1);
         resolve(reply);
       }
 
       // On a pipe there is no stream to close, so the end is told in both of the ways that clients look for.
       function finish(): void {
         if (!link.http) link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing" }));
-        end({ text: toSuccess(id, `{"resultType":"complete","_meta":${JSON.stringify({ [SUBSCRIPTION]: id })}}`) });
+        end({
+          text: toSuccess(id, `{"resultType":"complete","_meta":${JSON.stringify({ [META_SUBSCRIPTION]: id })}}`),
+        });
       }
 
       call.lasting = true;
@@ -74,7 +78,7 @@ export function listener(core: Core): (call: Call) => Promise<Reply> {
       core.listeners.add(hear);
       link.send(toNotification("notifications/subscriptions/acknowledged", {
         notifications: granted,
-        _meta: { [SUBSCRIPTION]: id },
+        _meta: { [META_SUBSCRIPTION]: id },
       }));
     });
   };
@@ -120,7 +124,7 @@ function toFrame(change: Change): readonly [before: string, after: string] {
   if (change !== lastChange && change.kind !== "close") {
     const isList = change.kind === "list";
     const method = isList ? `notifications/${change.feature}/list_changed` : "notifications/resources/updated";
-    const text = toNotification(method, { _meta: { [SUBSCRIPTION]: 0 }, ...isList ? {} : { uri: change.uri } });
+    const text = toNotification(method, { _meta: { [META_SUBSCRIPTION]: 0 }, ...isList ? {} : { uri: change.uri } });
     const at = text.indexOf(`Id":0`) + 4;
     lastChange = change;
     lastFrame = [text.slice(0, at), text.slice(at + 1)];

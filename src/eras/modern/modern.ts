@@ -4,26 +4,37 @@
  * @see specification/2026-07-28/basic/versioning
  * @module
  */
-import { INTERNAL_ERROR, INVALID_REQUEST, McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
+import {
+  INTERNAL_ERROR,
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  McpError,
+  METHOD_NOT_FOUND,
+  quote,
+  UNSUPPORTED_VERSION,
+} from "../../protocol/errors.ts";
 import {
   type Id,
   type Incoming,
   isObject,
-  type Request,
+  type Request as Message,
   type Result,
   toFailure,
   toNotification,
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
-import { Call, type Carrier, type Link, type Reply } from "../../core/call.ts";
+import { LOG_LEVELS } from "../../protocol/types.ts";
+import { Call, type Carrier, isProgressToken, type Link, type Reply } from "../../core/call.ts";
+import type { ClientFacts } from "../../core/context.ts";
 import type { Core, Era, Outcome } from "../../core/core.ts";
 import { BUSY } from "../../core/dispatch.ts";
 import type { Method } from "../../core/handler.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { Answers } from "./answers.ts";
 import { discover } from "./discover.ts";
-import { META, readEnvelope, VERSION } from "./envelope.ts";
 import { listener } from "./listen.ts";
+import { checkMirrored, isMirrored, toMismatch } from "./mirror.ts";
+import { META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SERVER, META_VERSION, VERSION } from "./revision.ts";
 
 /** Serves modern requests, and hands what is not modern to `other`; without another, everything is taken as modern. */
 export function modernEra(core: Core, other?: Era): Era {
@@ -31,7 +42,7 @@ export function modernEra(core: Core, other?: Era): Era {
   const listen = listener(core);
   const rounds = new WeakMap<Call, Answers>();
   const texts = new WeakMap<Result, string>();
-  const head = `{"resultType":"complete","_meta":${JSON.stringify({ [META + "serverInfo"]: core.identity })}`;
+  const head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: core.identity })}`;
 
   const carrier: Carrier = {
     notify: ({ link }, method, params) => link.send(toNotification(method, params)),
@@ -54,49 +65,20 @@ export function modernEra(core: Core, other?: Era): Era {
     return { text: toFailure(undefined, error), status: 400 };
   }
 
-  function answer(message: Request, link: Link): Reply | Promise<Reply> {
-    const method = own.get(message.method) ?? core.registry.find(message.method);
+  // What is wrong with a request is said before anything runs, so that it can still be said with its own status.
+  async function answer(message: Message, link: Link): Promise<Reply> {
     try {
-      const isListen = message.method === "subscriptions/listen";
+      const method = own.get(message.method) ?? core.registry.methods.get(message.method);
       const call = new Call(carrier, link, message, readEnvelope(message, link.http, method));
-      if (isListen) return listen(call);
+      if (message.method === "subscriptions/listen") return await listen(call);
       if (!method) throw toUnknownMethod(message.method);
-      return method.asks ? answerAsking(call, method) : run(call, method);
+      const { inputResponses, requestState } = call.params;
+      if (method.asks && (inputResponses !== undefined || requestState !== undefined)) await answersOf(call).restore();
+      const outcome = await core.run(call, method);
+      return outcome ? await toReply(call, method, outcome) : {};
     } catch (error) {
-      return toErrorReply(message.id, error instanceof McpError ? error : core.report(error));
+      return toErrorReply(message.id, error instanceof McpError ? error : core.report(error, message));
     }
-  }
-
-  async function run(call: Call, method: Method): Promise<Reply> {
-    const outcome = await core.run(call, method);
-    return outcome ? toReply(call, method, outcome) : {};
-  }
-
-  // A call that may ask comes back with answers, and goes out with questions.
-  function answerAsking(call: Call, method: Method): Promise<Reply> {
-    const { inputResponses, requestState } = call.params;
-    return inputResponses === undefined && requestState === undefined ? ask(call, method) : resume(call, method);
-  }
-
-  async function ask(call: Call, method: Method): Promise<Reply> {
-    const outcome = await core.run(call, method);
-    if (!outcome) return {};
-    const answers = rounds.get(call);
-    if (!answers?.asks) return toReply(call, method, outcome);
-    try {
-      return { text: toSuccess(call.id, stamp(call, await answers.toResult())) };
-    } catch (error) {
-      return toErrorReply(call.id, error instanceof McpError ? error : core.report(error, call));
-    }
-  }
-
-  async function resume(call: Call, method: Method): Promise<Reply> {
-    try {
-      await answersOf(call).restore();
-    } catch (error) {
-      return toErrorReply(call.id, error instanceof McpError ? error : core.report(error, call));
-    }
-    return await ask(call, method);
   }
 
   function answersOf(call: Call): Answers {
@@ -105,49 +87,45 @@ export function modernEra(core: Core, other?: Era): Era {
     return answers;
   }
 
-  function toReply(call: Call, method: Method, { result, error }: Outcome): Reply {
-    if (error) return toErrorReply(call.id, error);
-    try {
-      let text = method.stable ? texts.get(result) : undefined;
-      if (!text) {
-        text = stamp(call, result);
-        if (method.stable) texts.set(result, text);
-      }
-      return { text: toSuccess(call.id, text) };
-    } catch (error) {
-      return toErrorReply(call.id, core.report(error, call));
+  // An open question comes before whatever the handler made of not having its answer.
+  function toReply(call: Call, method: Method, { result, error }: Outcome): Reply | Promise<Reply> {
+    const answers = method.asks ? rounds.get(call) : undefined;
+    if (answers?.asks) return answers.toResult().then((result) => ({ text: toSuccess(call.id, stamp(call, result)) }));
+    if (error) throw error;
+    let text = method.stable ? texts.get(result) : undefined;
+    if (!text) {
+      text = stamp(call, result);
+      if (method.stable) texts.set(result, text);
     }
+    return { text: toSuccess(call.id, text) };
   }
 
   // The stamp is spliced into the text: what every result carries is written once, not copied for every call.
-  function stamp(call: Call, result: Result): string {
+  function stamp({ cache, params }: Call, result: Result): string {
     let text = JSON.stringify(result);
     if (text.length > core.limits.resultBytes) {
       throw new Error(`Cannot send the result: it is longer than ${core.limits.resultBytes} (resultBytes)`);
     }
-    const { _meta: meta, resultType } = result;
-    if (meta !== undefined || resultType !== undefined) {
-      text = JSON.stringify({
-        resultType: "complete",
-        ...result,
-        _meta: { [META + "serverInfo"]: core.identity, ...isObject(meta) ? meta : {} },
-      });
-      if (!call.cache) return text;
-      return `${text.slice(0, -1)}${toHints(call.cache)}}`;
+    let hints = "";
+    if (cache) {
+      // What depends on answers must not be kept: they are no part of the request that a cache compares.
+      const isKept = params.requestState === undefined && params.inputResponses === undefined;
+      hints = `,"ttlMs":${isKept ? cache.ttlMs : 0},"cacheScope":"${isKept ? cache.scope : "private"}"`;
     }
-    const stamped = call.cache ? head + toHints(call.cache) : head;
-    return text === "{}" ? `${stamped}}` : `${stamped},${text.slice(1)}`;
+    const { _meta: meta, resultType } = result;
+    if (meta === undefined && resultType === undefined) {
+      return text === "{}" ? `${head}${hints}}` : `${head}${hints},${text.slice(1)}`;
+    }
+    const dressed = { resultType: "complete", ...result, _meta: { [META_SERVER]: core.identity, ...meta ?? {} } };
+    text = JSON.stringify(dressed);
+    return `${text.slice(0, -1)}${resultType === undefined ? hints : ""}}`;
   }
 
-  // Modern clients have no streams of their own to open or sessions to end.
+  // Modern clients have no streams of their own to open and no sessions to end.
   const visit = (open: Era["attach"]): Era["attach"] =>
     open && ((link) => isModernLink(link) ? { status: 405, headers: { allow: "POST" } } : open(link));
 
   return { accept, attach: visit(other?.attach), detach: visit(other?.detach) };
-}
-
-function toHints({ ttlMs, scope }: NonNullable<Call["cache"]>): string {
-  return `,"ttlMs":${ttlMs},"cacheScope":"${scope}"`;
 }
 
 /**
@@ -158,7 +136,7 @@ function toHints({ ttlMs, scope }: NonNullable<Call["cache"]>): string {
 function isModern(message: Incoming, link: Link): boolean {
   if (message.kind === "request") {
     const meta = message.params?._meta;
-    if (isObject(meta) && META + "protocolVersion" in meta) return true;
+    if (typeof meta === "object" && meta !== null && META_VERSION in meta) return true;
     if (message.method === "server/discover") return true;
   }
   return isModernLink(link);
@@ -169,8 +147,70 @@ function isModernLink(link: Link): boolean {
   return typeof header === "string" && !(/^\d{4}-\d\d-\d\d$/.test(header) && header < VERSION);
 }
 
+/**
+ * Reads what a request says of itself, in the order of the specification: first the body's `_meta`, then the headers
+ * that must repeat it.
+ *
+ * @see specification/2026-07-28/basic/transports/streamable-http (Server Validation)
+ */
+function readEnvelope(message: Message, http: Request | undefined, method: Method | undefined): ClientFacts {
+  const { params = {} } = message;
+  const { _meta: meta = {} } = params;
+  if (!isObject(meta)) throw invalid("params._meta is not an object");
+  const { [META_VERSION]: version, [META_CAPABILITIES]: capabilities, [META_LEVEL]: level, progressToken } = meta;
+  if (typeof version !== "string") {
+    throw invalid(`params._meta["${META_VERSION}"] is missing; this server speaks ${VERSION}`);
+  }
+  const headers = http?.headers;
+  const header = headers?.get("mcp-protocol-version");
+  if (headers && header !== version) throw toMismatch("MCP-Protocol-Version", header, version);
+  if (version !== VERSION) {
+    throw new McpError(
+      UNSUPPORTED_VERSION,
+      `Cannot serve the request: protocol version ${quote(version)} is not supported`,
+      { supported: [VERSION], requested: version.slice(0, 200) },
+    );
+  }
+  if (typeof capabilities !== "object" || capabilities === null || Array.isArray(capabilities)) {
+    throw invalid(`params._meta["${META_CAPABILITIES}"] is not an object`);
+  }
+  const info = readClient(meta[META_CLIENT]);
+  const logLevel = level === undefined ? undefined : LOG_LEVELS.find((each) => each === level);
+  if (level !== logLevel) throw invalid(`params._meta["${META_LEVEL}"] is not a log level`);
+  if (progressToken !== undefined && !isProgressToken(progressToken)) {
+    throw invalid("params._meta.progressToken is not a string or integer");
+  }
+  if (headers) {
+    const named = headers.get("mcp-method");
+    if (named !== message.method) throw toMismatch("Mcp-Method", named, message.method);
+    const subject = method?.subject && params[method.subject];
+    if (typeof subject === "string") {
+      const name = headers.get("mcp-name");
+      if ((name !== subject || name.startsWith("=?")) && !isMirrored(name, subject)) {
+        throw toMismatch("Mcp-Name", name, subject);
+      }
+    }
+    if (method?.mirrored) checkMirrored(method.mirrored(params), headers, params.arguments);
+  }
+  // Capabilities are open: each is looked at when it is needed.
+  return { version, info, capabilities: { ...capabilities }, logLevel };
+}
+
+function readClient(info: unknown): ClientFacts["info"] {
+  if (info === undefined) return;
+  if (typeof info === "object" && info !== null && "name" in info && "version" in info) {
+    const { name, version } = info;
+    if (typeof name === "string" && typeof version === "string") return { ...info, name, version };
+  }
+  throw invalid(`params._meta["${META_CLIENT}"] has no name and version`);
+}
+
+function invalid(state: string): McpError {
+  return new McpError(INVALID_PARAMS, `Cannot serve the request: ${state}`);
+}
+
 function toErrorReply(id: Id, error: McpError): Reply {
-  if (error.code === BUSY) return { text: toFailure(id, error), status: 503, headers: { "retry-after": "1" } };
-  const status = error.code === METHOD_NOT_FOUND ? 404 : error.code === INTERNAL_ERROR ? 200 : 400;
-  return { text: toFailure(id, error), status };
+  const text = toFailure(id, error);
+  if (error.code === BUSY) return { text, status: 503, headers: { "retry-after": "1" } };
+  return { text, status: error.code === METHOD_NOT_FOUND ? 404 : error.code === INTERNAL_ERROR ? 200 : 400 };
 }

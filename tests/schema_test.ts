@@ -61,7 +61,7 @@ for (const [name, schema] of Object.entries(SCHEMAS)) {
 }
 
 Deno.test("schema: the problem names each field", () => {
-  assertEquals(checkNow(SCHEMAS["JSON Schema"], { b: 1 }).problem, "a: required; b: expected string, got number");
+  assertEquals(checkNow(SCHEMAS["JSON Schema"], { b: 1 }).problem, "b: expected string, got number; a: required");
   assertEquals(
     checkNow(z.object({ list: z.array(z.object({ n: z.number() })) }), { list: [{ n: 1 }, { n: "x" }] }).problem,
     "list[1].n: Invalid input: expected number, received string",

@@ -153,7 +153,6 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
     const before = issues.length;
     const own = tracks && new Set<Key>() || undefined;
     const kind = toKind(value);
-    const fits = (type: string) => type === kind || type === "integer" && Number.isInteger(value);
     const child = (key: Key, part: Sub | undefined, item: unknown): boolean => {
       if (part === undefined) return false;
       path.push(key);
@@ -166,7 +165,8 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
     check(refs.get(sub.$ref), value, own);
     if (draft7 && sub.$ref !== undefined) return;
     check(refs.get(sub.$dynamicRef), value, own);
-    if (sub.type && !(typeof sub.type === "string" ? fits(sub.type) : sub.type.some(fits))) {
+    // One type or several: no name of a kind is a part of another one.
+    if (sub.type && !sub.type.includes(kind) && !(sub.type.includes("integer") && Number.isInteger(value))) {
       return expect(String(sub.type).replaceAll(",", " or "), kind);
     }
     for (const list of [sub.enum, sub.const !== undefined && [sub.const]]) {
@@ -209,14 +209,11 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
       if (sub.uniqueItems && new Set(value.map(toKey)).size < value.length) fail("two items are equal");
     } else if (isObject(value)) {
       const { properties = {}, patternProperties = {}, propertyNames } = sub;
-      const need = (names: readonly string[]) =>
-        names.forEach((name) => lookUp(value, name) === undefined && fail("required", name));
-      need(sub.required ?? []);
-      const entries = Object.entries(value).filter(([, item]) => item !== undefined);
-      parts = entries;
+      const needed = [sub.required ?? []];
       rest = sub.unevaluatedProperties;
-      bound(entries.length, " properties", sub.minProperties, sub.maxProperties);
-      for (const [key, item] of entries) {
+      for (const [key, item] of Object.entries(value)) {
+        if (item === undefined) continue;
+        parts.push([key, item]);
         let known = child(key, lookUp(properties, key), item);
         for (const pattern in patternProperties) {
           if (patterns.get(pattern)?.test(key)) known = child(key, patternProperties[pattern], item);
@@ -224,14 +221,14 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
         if (!known) child(key, sub.additionalProperties, item);
         const misfit = propertyNames !== undefined && attempt(propertyNames, key);
         if (misfit) fail(`not allowed as a name: ${misfit}`, key);
-      }
-      for (const named of [sub.dependentRequired, sub.dependentSchemas, sub.dependencies]) {
-        for (const [key, also] of Object.entries<Sub | string[]>(named ?? {})) {
-          if (lookUp(value, key) === undefined) continue;
-          if (Array.isArray(also)) need(also);
+        for (const named of [sub.dependentRequired, sub.dependentSchemas, sub.dependencies]) {
+          const also = named && lookUp<Sub | string[]>(named, key);
+          if (Array.isArray(also)) needed.push(also);
           else check(also, value, own);
         }
       }
+      bound(parts.length, " properties", sub.minProperties, sub.maxProperties);
+      for (const name of needed.flat()) if (lookUp(value, name) === undefined) fail("required", name);
     }
 
     sub.allOf?.forEach((part) => check(part, value, own));

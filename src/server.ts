@@ -84,6 +84,12 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
   if (!path.startsWith("/")) {
     throw new TypeError(`Cannot create a server: path ${JSON.stringify(path)} must start with /`);
   }
+  const { ttlMs = 0 } = options;
+  if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {
+    throw new TypeError(
+      `Cannot create a server: ttlMs is ${ttlMs}; it must be a whole number of milliseconds, 0 or more`,
+    );
+  }
   const limits = readLimits(options.limits);
   const ticker = new Ticker(options.clock ?? systemClock);
   const listeners = new Set<(change: Change) => void>();
@@ -95,7 +101,7 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
     instructions,
     limits,
     ticker,
-    ttlMs: options.ttlMs ?? 0,
+    ttlMs,
     sealer: new Sealer(options.secret),
     listeners,
     closing: false,

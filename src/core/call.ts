@@ -146,6 +146,8 @@ export class Call implements Context {
   older?: Call;
   /** Whether nothing more may be said for this call. */
   ended = false;
+  /** Why the call was cancelled, if it was. */
+  reason?: unknown;
   /** Whether the call does not work but wait for news. */
   lasting?: boolean;
   /** Ends the wait for the handler; set while the call runs. */
@@ -154,7 +156,6 @@ export class Call implements Context {
   cache?: { readonly ttlMs: number; readonly scope: "public" | "private" };
   readonly #carrier: Carrier;
   #controller?: AbortController;
-  #reason?: unknown;
   #progress = -Infinity;
   #waiting?: Promise<void>;
   #merged?: Params;
@@ -186,7 +187,7 @@ export class Call implements Context {
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
-      if (this.#reason) this.#controller.abort(this.#reason);
+      if (this.reason) this.#controller.abort(this.reason);
     }
     return this.#controller.signal;
   }
@@ -195,8 +196,8 @@ export class Call implements Context {
   cancel(reason?: unknown, error?: McpError): void {
     if (this.ended) return;
     this.ended = true;
-    this.#reason = reason ?? new DOMException("Cannot go on: the call was cancelled", "AbortError");
-    this.#controller?.abort(this.#reason);
+    this.reason = reason ?? new DOMException("Cannot go on: the call was cancelled", "AbortError");
+    this.#controller?.abort(this.reason);
     this.onCancel?.(error);
   }
 
@@ -292,7 +293,7 @@ export class Call implements Context {
         { requiredCapabilities: needs },
       );
     }
-    if (this.ended) throw this.#reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call is over");
+    if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call is over");
     return await this.#carrier.ask(this, key, prepare());
   }
 

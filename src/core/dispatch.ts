@@ -106,7 +106,9 @@ export function createRun(
   }
 
   function toMcpError(error: unknown, call: Call): McpError {
-    return error instanceof McpError ? error : report(error, call);
+    if (error instanceof McpError) return error;
+    // A handler that stops because it was told to is no fault.
+    return call.ended && error === call.reason ? new McpError(INTERNAL_ERROR, "Cancelled") : report(error, call);
   }
 
   return {

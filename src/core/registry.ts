@@ -58,7 +58,9 @@ export class Registry {
     this.#handlers = handlers;
     this.#compiled = compiled;
     this.methods = new Map([...compiled.values()].flatMap(({ methods }) => Object.entries(methods)));
-    for (const name of features.keys()) this.#core().emit({ kind: "list", feature: name });
+    for (const [name, { capabilities }] of compiled) {
+      if (features.has(name) && capabilities[name]?.listChanged) this.#core().emit({ kind: "list", feature: name });
+    }
   }
 }
 

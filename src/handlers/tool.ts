@@ -56,7 +56,11 @@ export interface Tool<Input = never> extends Handler {
   readonly name: string;
   /** The function as it was given: nothing is checked. */
   readonly run: (input: Input, ctx: Context) => unknown;
-  /** What the registry needs; not for use outside. */
+  /**
+   * What the registry needs; not for use outside.
+   *
+   * @internal
+   */
   readonly definition: Definition;
 }
 
@@ -173,7 +177,7 @@ async function runTool(definition: Definition, call: Call, given: Params, core: 
     }
     return await definition.invoke(call, value);
   } catch (error) {
-    if (error instanceof McpError) throw error;
+    if (error instanceof McpError || (call.ended && error === call.reason)) throw error;
     if (error instanceof ToolError) return toToolError(error.content);
     const told = core.report(error, { method: call.method, subject: definition.key });
     if (error instanceof ResultError) throw told;

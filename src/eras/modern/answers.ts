@@ -39,6 +39,8 @@ export class Answers {
   readonly #made = new Map<string, string>();
   #asked = new Map<string, string>();
   #given: Params = {};
+  /** Whether the answers came before any question: then there is no question they could have been meant for instead. */
+  #isUnasked = false;
   #round = 0;
 
   /** The answers of a call that has just begun. */
@@ -56,7 +58,11 @@ export class Answers {
   async restore(): Promise<void> {
     const { inputResponses: given = {}, requestState: text } = this.#call.params;
     if (!isObject(given)) throw refuse("inputResponses is not an object");
-    if (text === undefined) return;
+    if (text === undefined) {
+      this.#given = given;
+      this.#isUnasked = true;
+      return;
+    }
     if (typeof text !== "string") throw refuse("requestState is not a string");
     const { sealer, limits, ticker } = this.#core;
     // What was sealed here under this purpose is a State; nothing else opens.
@@ -79,8 +85,9 @@ export class Answers {
     const kept = this.#answered.get(key);
     let answer: unknown;
     if (kept?.[0] === text) answer = kept[1];
-    else if (this.#asked.get(key) === text && Object.hasOwn(this.#given, key)) answer = this.#given[key];
-    else return this.#leaveOpen(key, question);
+    else if ((this.#isUnasked || this.#asked.get(key) === text) && Object.hasOwn(this.#given, key)) {
+      answer = this.#given[key];
+    } else return this.#leaveOpen(key, question);
     const reading = question.read(answer);
     const checked = reading instanceof Promise ? await reading : reading;
     if (checked.problem !== undefined) return this.#leaveOpen(key, question);

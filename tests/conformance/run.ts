@@ -202,6 +202,21 @@ function findProblems(run: Run, scenarios: readonly Scenario[], rows: readonly E
   });
 }
 
+/** A server that ignores `?cap=` would pass without the older wire being spoken at all. */
+async function checkCap(server: Served, cap: string): Promise<void> {
+  const clientInfo = { name: "conformance-cap", version: "1.0.0" };
+  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
+  const response = await fetch(`${server.url}?cap=${cap}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params }),
+  });
+  const text = await response.text();
+  if (!text.includes(`"protocolVersion":"${cap}"`)) {
+    throw new Error(`Cannot test at most ${cap}: the server does not heed ?cap=, it answered ${text.slice(0, 200)}`);
+  }
+}
+
 async function main(args: readonly string[]): Promise<number> {
   const options = toOptions(args);
   const table: string[] = [];
@@ -209,6 +224,7 @@ async function main(args: readonly string[]): Promise<number> {
   const warnings: string[] = [];
   for (const runtime of options.runtimes) {
     await using server = await serve(runtime, options.server);
+    if (options.cap) await checkCap(server, options.cap);
     for (const spec of options.specs) {
       const scenarios = await testVersion(server, spec, options);
       const count = (status: Status) => String(scenarios.filter((row) => row.status === status).length).padStart(8);

@@ -22,6 +22,7 @@ Deno.test("header value: what only resembles the encoded form is literal", () =>
     const text of ["SGVsbG8=", "=?base64?SGVsbG8=", "SGVsbG8=?=", "=?BASE64?SGVsbG8=?=", "=?Base64?x?=", "=?base64?="]
   ) {
     assertEquals(decodeHeaderValue(text), text);
+    if (text !== "=?base64?=") assertEquals(encodeHeaderValue(text), text);
   }
 });
 
@@ -53,6 +54,7 @@ Deno.test("header value: spaces and tabs around it go, those inside stay", () =>
   assertEquals(decodeHeaderValue("two  words\tthree"), "two  words\tthree");
   assertEquals(decodeHeaderValue("  =?base64?SGVsbG8=?=  "), "Hello");
   assertEquals(decodeHeaderValue(""), "");
+  assertEquals(decodeHeaderValue("=?base64??="), "");
   assertEquals(encodeHeaderValue("two  words\tthree"), "two  words\tthree");
 });
 

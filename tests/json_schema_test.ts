@@ -464,6 +464,7 @@ Deno.test("json schema: at most twenty issues, each of them short", () => {
   const found = compileJsonSchema(schema)({ big: "z".repeat(1_000_000), ...many });
   assertEquals(found.length, 20);
   for (const { path, message } of found) assertLess(path.length + message.length, 400);
+  assertEquals(compileJsonSchema({ required: Array.from({ length: 30 }, (_, i) => `r${i}`) })({}).length, 20);
   assertEquals(compileJsonSchema({ items: { anyOf: [{ const: 1 }, { const: 2 }] } })(Array(100).fill(3)).length, 20);
 });
 
@@ -545,6 +546,7 @@ Deno.test("json schema: what looks like a loop but takes a step into the value i
   let nested: JsonSchema = { type: "number" };
   for (let i = 0; i < 64; i++) nested = { items: nested };
   assert(fits(nested, []));
+  assert(fits({ anyOf: Array.from({ length: 9999 }, () => ({})) }, []));
 });
 
 Deno.test("json schema: hostile values cost bounded time and memory", () => {

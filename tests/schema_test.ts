@@ -86,6 +86,8 @@ Deno.test("schema: a problem has at most two kilobytes, whatever is wrong", () =
   const { problem } = checkNow(z.object({ a: z.array(z.number()) }), many);
   assertStringIncludes(problem ?? "", "a[0]: Invalid input: expected number, received string; a[1]: ");
   assertStringIncludes(problem ?? "", "; and 9980 more");
+  const twenty = checkNow(z.object({ a: z.array(z.number()) }), { a: Array(20).fill("x") }).problem;
+  assert(twenty?.endsWith("a[19]: Invalid input: expected number, received string"), twenty);
 });
 
 Deno.test("schema: what a schema makes of a value is what comes out", () => {

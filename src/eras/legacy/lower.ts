@@ -58,10 +58,6 @@ function lowerContent(block: unknown, version: Version): unknown {
   if (block.type === "resource_link" && version < "2025-06-18") {
     return { type: "text", text: `${block.title ?? block.name}: ${block.uri}` };
   }
-  if (block.type === "audio" && version < "2025-03-26") {
-    const { data, mimeType } = block;
-    return { type: "resource", resource: { uri: `data:${mimeType}`, mimeType, blob: data } };
-  }
   return block;
 }
 

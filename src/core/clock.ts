@@ -83,6 +83,9 @@ export class Ticker {
   /** Forgets an alarm. */
   drop(alarm: Alarm): void {
     this.#alarms.delete(alarm);
+    // A timer set for what was dropped would keep a process alive that has nothing else to do. It is moved and not
+    // stopped, because the next alarm is often set at once.
+    if (!this.#alarms.size && this.#sweeps.has(this.#ring)) this.wake(this.#ring, DROPPED_MS);
   }
 
   /** Stops for good. */
@@ -113,3 +116,6 @@ export class Ticker {
     if (!this.#closed && this.#sweeps.size) this.#arm(Math.min(...this.#sweeps.values()));
   }
 }
+
+/** How long the timer may outlast the last alarm. */
+const DROPPED_MS = 100;

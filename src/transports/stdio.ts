@@ -56,7 +56,11 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
       }
       if (done) break;
     }
-    await Promise.race([pipe.idle(), writer.lost, pause(graceMs)]);
+    const { promise: grace, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, graceMs);
+    await Promise.race([pipe.idle(), writer.lost, grace]);
+    // A timer that is still set would keep the process alive.
+    clearTimeout(timer);
   } finally {
     signal?.removeEventListener("abort", stop);
     pipe.close();
@@ -108,10 +112,6 @@ function lineWriter(output: (bytes: Uint8Array) => Promise<unknown>): LineWriter
   }
 
   return { write, flush: () => writing ?? Promise.resolve(), lost };
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 /** The parts of the two runtimes' globals that standard streams need. */

@@ -21,8 +21,15 @@ export interface Host {
   toFileUrl(path: string): string;
   /** Whether there is a file; also yes where it must not be looked for. */
   hasFile(url: string): Promise<boolean>;
-  /** Serves HTTP; the port that was taken. Throws if it cannot. */
-  serve(options: ServeOptions): number;
+  /** Serves HTTP. Throws if it cannot. */
+  serve(options: ServeOptions): Served;
+}
+
+/** A port that is served. */
+export interface Served {
+  readonly port: number;
+  /** Takes no more connections, and settles when what was answered has been sent. */
+  stop(): Promise<void>;
 }
 
 /** Where to serve, and what. Port 0 takes one that is free. */
@@ -45,7 +52,7 @@ interface DenoGlobal {
   serve(
     options: { readonly hostname: string; readonly port: number; readonly onListen: () => void },
     handler: ServeOptions["fetch"],
-  ): { readonly addr: { readonly port: number } };
+  ): { readonly addr: { readonly port: number }; shutdown(): Promise<void> };
 }
 
 interface BunGlobal {
@@ -53,7 +60,7 @@ interface BunGlobal {
   readonly stdin: { stat(): Promise<{ isCharacterDevice(): boolean }> };
   file(url: URL): { exists(): Promise<boolean> };
   pathToFileURL(path: string): URL;
-  serve(options: ServeOptions & { readonly idleTimeout: number }): { readonly port: number };
+  serve(options: ServeOptions & { readonly idleTimeout: number }): Served;
 }
 
 interface ProcessGlobal {
@@ -95,7 +102,10 @@ function denoHost(deno: DenoGlobal): Host {
     toFileUrl: (path) => toFileUrl(path, deno.cwd(), deno.build.os === "windows"),
     hasFile: (url) =>
       deno.stat(new URL(url)).then(({ isFile }) => isFile, (error) => !(isCoded(error) && error.code === "ENOENT")),
-    serve: ({ fetch, ...place }) => deno.serve({ ...place, onListen: () => {} }, fetch).addr.port,
+    serve({ fetch, ...place }) {
+      const server = deno.serve({ ...place, onListen: () => {} }, fetch);
+      return { port: server.addr.port, stop: () => server.shutdown() };
+    },
   };
 }
 
@@ -112,7 +122,7 @@ function bunHost(bun: BunGlobal, process: ProcessGlobal): Host {
     toFileUrl: (path) => bun.pathToFileURL(path).href,
     hasFile: (url) => bun.file(new URL(url)).exists(),
     // Bun's own 10 s would cut off a client that takes no streams from a call that is longer.
-    serve: (options) => bun.serve({ ...options, idleTimeout: 255 }).port,
+    serve: (options) => bun.serve({ ...options, idleTimeout: 255 }),
   };
 }
 

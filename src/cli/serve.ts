@@ -4,12 +4,13 @@
  * @module
  */
 import type { Server } from "../../mod.ts";
+import { guardConsole } from "../transports/console.ts";
 import { HTTP } from "../transports/http.ts";
 import { serveStdio } from "../transports/stdio.ts";
 import type { Args } from "./args.ts";
 import { type Command, toProgram, toShell } from "./command.ts";
 import { demo } from "./demo.ts";
-import { host, isCoded } from "./host.ts";
+import { host, isCoded, type Served } from "./host.ts";
 import { loadServer, toName, toTargetUrl } from "./load.ts";
 import { Problem } from "./problem.ts";
 
@@ -36,6 +37,9 @@ async function serveTarget({ operands, flags }: Args): Promise<void> {
   const port = readPort(flags.port ?? "3000");
   const path = flags.path ?? "";
   if (path && !path.startsWith("/")) throw new Problem(`Cannot serve at ${path}: a path begins with /; write /${path}`);
+  const isHttp = "http" in flags;
+  // What the file prints while it is loaded must not come between the messages either.
+  if (!isHttp) guardConsole();
   const server = target === undefined ? demo() : await loadServer(target);
   const ended = new AbortController();
   let closing = false;
@@ -44,9 +48,11 @@ async function serveTarget({ operands, flags }: Args): Promise<void> {
     closing = true;
     server.close().then(() => ended.abort());
   });
-  if ("http" in flags) {
-    serveHttp(server, target, { port, hostname: flags.host ?? "127.0.0.1", path });
-    return new Promise((resolve) => ended.signal.addEventListener("abort", () => resolve()));
+  if (isHttp) {
+    const served = serveHttp(server, target, { port, hostname: flags.host ?? "127.0.0.1", path });
+    await new Promise<void>((resolve) => ended.signal.addEventListener("abort", () => resolve()));
+    // The last answers are written by now, but not sent. A client that does not read them is not waited for.
+    return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, 1000))]);
   }
   if (await host.isTerminal()) console.error(explainSilence(target));
   await serveStdio(server, { signal: ended.signal });
@@ -65,18 +71,18 @@ interface Place {
   readonly path: string;
 }
 
-function serveHttp(server: Server, target: string | undefined, { hostname, port, path }: Place): void {
+function serveHttp(server: Server, target: string | undefined, { hostname, port, path }: Place): Served {
   const own = server[HTTP].path;
   const fetch = (request: Request, info: object) => server.fetch(path ? move(request, path, own) : request, info);
   const name = target ?? "the demonstration";
-  let taken: number;
+  let served: Served;
   try {
-    taken = host.serve({ hostname, port, fetch });
+    served = host.serve({ hostname, port, fetch });
   } catch (error) {
     throw new Problem(`Cannot serve ${name}: ${tellPlace(error, hostname, port)}`);
   }
   const shown = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
-  const url = `http://${shown.includes(":") ? `[${shown}]` : shown}:${taken}${path || own}`;
+  const url = `http://${shown.includes(":") ? `[${shown}]` : shown}:${served.port}${path || own}`;
   const question = target === undefined ? ["add", "a=2", "b=3"] : [];
   console.error(`Serving ${name} at ${url}
 
@@ -84,6 +90,7 @@ Ask it from another terminal:
   ${toShell([...toProgram(), "call", url, ...question])}
 
 Ctrl-C ends it.`);
+  return served;
 }
 
 /** A request for `from` as one for `to`, and one for anything else as it is, unless it is for `to`, where nothing is. */

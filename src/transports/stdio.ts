@@ -11,6 +11,7 @@
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
  */
+import { guardConsole } from "./console.ts";
 import { LineSplitter } from "./lines.ts";
 import { type OpenPipe, PIPE, type Write } from "./pipe.ts";
 
@@ -144,12 +145,4 @@ function standardOutput(): (bytes: Uint8Array) => Promise<unknown> {
 
 async function writeAll(to: { write(bytes: Uint8Array): Promise<number> }, bytes: Uint8Array): Promise<void> {
   for (let at = 0; at < bytes.length;) at += await to.write(bytes.subarray(at));
-}
-
-// Standard output belongs to the protocol: one stray line there and the client cannot read on.
-function guardConsole(): () => void {
-  const names = ["log", "info", "debug", "table", "dir", "group"] as const;
-  const before = names.map((name) => console[name]);
-  for (const name of names) console[name] = (...data: unknown[]) => console.error(...data);
-  return () => names.forEach((name, i) => console[name] = before[i]);
 }

@@ -1,0 +1,350 @@
+// One face for clients that were written by others, and what every one of them must see of the server for peers.
+import { assert, assertEquals, assertMatch, assertObjectMatch, assertRejects } from "@std/assert";
+
+/** A result as it came over the wire. */
+export type Result = Readonly<Record<string, unknown>>;
+
+/** How a call is made. */
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  readonly onprogress?: (progress: Progress) => void;
+  readonly _meta?: Readonly<Record<string, unknown>>;
+}
+
+/** How far a call has come. */
+export interface Progress {
+  readonly progress: number;
+  readonly total?: number;
+  readonly message?: string;
+}
+
+/** A notification that a client heard. */
+export interface Heard {
+  readonly method: string;
+  readonly params?: Result;
+}
+
+/** A connected client. */
+export interface Peer extends AsyncDisposable {
+  /** The protocol version that was agreed on. */
+  readonly version: string;
+  /** The code of the error for a resource that does not exist, as this client tells it. */
+  readonly missing: number;
+  /** What the server said of itself. */
+  readonly server: { readonly name?: string; readonly version?: string; readonly instructions?: string };
+  /** Every notification that was heard, in order. */
+  readonly heard: Heard[];
+  /** The text of every question that the user was asked, in order. */
+  readonly asked: string[];
+  /** What the client complained of. */
+  readonly errors: unknown[];
+  callTool(name: string, args?: Result, options?: CallOptions): Promise<Result>;
+  listTools(): Promise<{ readonly tools: readonly Result[] }>;
+  listResources(): Promise<{ readonly resources: readonly Result[] }>;
+  listResourceTemplates(): Promise<{ readonly resourceTemplates: readonly Result[] }>;
+  listPrompts(): Promise<{ readonly prompts: readonly Result[] }>;
+  readResource(params: { uri: string }): Promise<{ readonly contents: readonly Result[] }>;
+  getPrompt(params: { name: string; arguments?: Record<string, string> }): Promise<{ readonly messages: unknown }>;
+  complete(params: {
+    ref: { type: "ref/prompt"; name: string } | { type: "ref/resource"; uri: string };
+    argument: { name: string; value: string };
+    context?: { arguments?: Record<string, string> };
+  }): Promise<{ readonly completion: { values: string[] } }>;
+  /** Has the tool call hear of log messages of this level and above. */
+  setLogLevel(level: "debug" | "warning"): Promise<Pick<CallOptions, "_meta">>;
+  /** Hears of the list of tools and of one resource, until disposed. */
+  watch(uri: string): Promise<AsyncDisposable>;
+}
+
+/** What a client says that it can do. */
+export const CAPABILITIES = { elicitation: { form: {} }, sampling: {}, roots: {} };
+
+/** What the user and the model of every client answer. */
+export function answerForm(
+  message: string,
+): { action: "accept" | "decline"; content?: Record<string, string | number | boolean> } {
+  const contents: Readonly<Record<string, Record<string, string | number | boolean>>> = {
+    "Which color?": { color: "red" },
+    "How many?": { count: 3 },
+    "Who?": { name: "Ada" },
+    "About what?": { topic: "tea" },
+    "Is it Ada?": { ok: true },
+    "Is it nobody?": { ok: false },
+  };
+  const content = contents[message] ?? (/^Take ticket/.test(message) ? { ok: true } : undefined);
+  return content ? { action: "accept", content } : { action: "decline" };
+}
+
+export const MODEL_ANSWER = {
+  role: "assistant",
+  model: "parrot-1",
+  content: { type: "text", text: "A parrot" },
+} as const;
+
+export const ROOTS = { roots: [{ uri: "file:///home/ada" }, { uri: "file:///srv" }] };
+
+/** Waits until a condition holds. */
+export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  const end = performance.now() + 15_000;
+  while (!await condition()) {
+    if (performance.now() > end) throw new Error(`Waited in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+function text(text: string): Result {
+  return { content: [{ type: "text", text }] };
+}
+
+/** The members of a result that a handler decides; eras and clients add their own. */
+function toGiven({ content, structuredContent, isError }: Result): Result {
+  return JSON.parse(JSON.stringify({ content, structuredContent, isError }));
+}
+
+/** What the server counted. */
+async function readSeen(peer: Peer): Promise<{ made: number; aborted: number; waiting: number }> {
+  const { content } = await peer.callTool("seen");
+  return JSON.parse((content as readonly { text: string }[])[0].text);
+}
+
+function namesOf(items: readonly Result[]): unknown[] {
+  return items.map(({ name }) => name);
+}
+
+/** What every client must see, whatever it speaks and however it is connected. */
+export const behaviours: readonly { readonly name: string; run(peer: Peer): Promise<void> }[] = [
+  {
+    name: "introduces itself",
+    run(peer) {
+      assertEquals(peer.server, { name: "peers", version: "1.2.3", instructions: "Try everything." });
+      return Promise.resolve();
+    },
+  },
+  {
+    name: "lists tools, resources, templates and prompts",
+    async run(peer) {
+      const { tools } = await peer.listTools();
+      assertEquals(namesOf(tools).slice(0, 3), ["give", "measure", "echo"]);
+      assertObjectMatch(tools[0], {
+        title: "Give",
+        description: "Gives what it is asked for",
+        annotations: { readOnlyHint: true },
+        inputSchema: { type: "object", required: ["what"] },
+      });
+      if (peer.version >= "2025-06-18") assertObjectMatch(tools[1], { outputSchema: { type: "object" } });
+      const { resources } = await peer.listResources();
+      assertEquals(resources.map(({ uri }) => uri), [
+        "asked://topic",
+        "config://app",
+        "pixel://1",
+        "note://1",
+        "note://2",
+      ]);
+      const { resourceTemplates } = await peer.listResourceTemplates();
+      assertEquals(resourceTemplates.map(({ uriTemplate }) => uriTemplate), ["note://{id}"]);
+      const { prompts } = await peer.listPrompts();
+      assertEquals(namesOf(prompts), ["ask_prompt", "greet"]);
+      assertObjectMatch(prompts[1], {
+        arguments: [{ name: "name", description: "Whom", required: true }, { name: "style" }],
+      });
+    },
+  },
+  {
+    name: "calls tools that give everything",
+    async run(peer) {
+      const give = async (what: string) => toGiven(await peer.callTool("give", { what }));
+      assertEquals(await give("text"), text("a text"));
+      assertEquals(await give("number"), text("42"));
+      assertEquals(await give("nothing"), text("null"));
+      assertObjectMatch(await give("object"), text('{"a":[1,2],"b":"two"}'));
+      assertEquals(await give("image"), { content: [{ type: "image", data: "iVBORw==", mimeType: "image/png" }] });
+      assertEquals(await give("many"), { content: [{ type: "text", text: "one" }, { type: "text", text: "two" }] });
+      assertEquals(await give("embedded"), {
+        content: [{ type: "resource", resource: { uri: "note://1", mimeType: "text/plain", text: "Buy milk" } }],
+      });
+      assertEquals(await give("refusal"), { ...text("There is nothing left to give"), isError: true });
+      if (peer.version < "2025-03-26") return;
+      assertEquals(await give("sound"), { content: [{ type: "audio", data: "iVBORw==", mimeType: "audio/wav" }] });
+      if (peer.version < "2025-06-18") return;
+      assertEquals(await give("link"), { content: [{ type: "resource_link", uri: "note://1", name: "first" }] });
+      assertEquals((await give("object")).structuredContent, { a: [1, 2], b: "two" });
+      assertEquals((await peer.callTool("measure", { feet: 10 })).structuredContent, { meters: 3.048, exact: true });
+    },
+  },
+  {
+    name: "tells what is wrong with a call",
+    async run(peer) {
+      const wrong = await peer.callTool("measure", { feet: "ten" });
+      assertEquals(wrong.isError, true);
+      assertMatch(JSON.stringify(wrong.content), /feet/);
+      const accident = await peer.callTool("give", { what: "accident" });
+      assertEquals(accident.isError, true);
+      assertMatch(JSON.stringify(accident.content), /Internal error/);
+      assert(!JSON.stringify(accident).includes("swordfish"), "the text of an unexpected error reached the client");
+      const unknown = await assertRejects(() => peer.callTool("nonsense"));
+      assertObjectMatch(unknown as object, { code: -32602 });
+      const missing = await assertRejects(() => peer.readResource({ uri: "note://9" }));
+      assertObjectMatch(missing as object, { code: peer.missing });
+    },
+  },
+  {
+    name: "carries large and foreign texts",
+    async run(peer) {
+      const large = 'Grüße, 世界 \u2028 \u{1f600} \r\n\t\\" '.repeat(20_000);
+      const { content } = await peer.callTool("echo", { text: large });
+      assert(JSON.stringify(content) === JSON.stringify(text(large).content), "the text was changed on the way");
+    },
+  },
+  {
+    name: "reads resources",
+    async run(peer) {
+      const read = async (uri: string) => JSON.parse(JSON.stringify((await peer.readResource({ uri })).contents));
+      const json = [{ uri: "config://app", mimeType: "application/json", text: '{"theme":"dark"}' }];
+      assertEquals(await read("config://app"), json);
+      assertEquals(await read("note://2"), [{ uri: "note://2", mimeType: "text/plain", text: "Call Ada" }]);
+      assertEquals(await read("pixel://1"), [{ uri: "pixel://1", mimeType: "image/png", blob: "iVBORw==" }]);
+    },
+  },
+  {
+    name: "gets prompts and completes their arguments",
+    async run(peer) {
+      const { messages } = await peer.getPrompt({ name: "greet", arguments: { name: "Ada" } });
+      assertEquals(messages, [{ role: "user", content: { type: "text", text: "Greet Ada, plain." } }]);
+      const style = await peer.complete({
+        ref: { type: "ref/prompt", name: "greet" },
+        argument: { name: "style", value: "l" },
+        context: { arguments: { name: "Bob" } },
+      });
+      assertEquals(style.completion.values, ["like Bob", "loud"]);
+      const id = await peer.complete({
+        ref: { type: "ref/resource", uri: "note://{id}" },
+        argument: { name: "id", value: "2" },
+      });
+      assertEquals(id.completion.values, ["2"]);
+    },
+  },
+  {
+    name: "tells of progress, before the result",
+    async run(peer) {
+      const seen: Progress[] = [];
+      // The clients forget a call at once when its result comes, and drop what came with it in one piece: so the result
+      // waits until the last value was heard.
+      const onprogress = (progress: Progress) => {
+        if (seen.push(progress) === 3) peer.callTool("go");
+      };
+      const { content } = await peer.callTool("count", { to: 3 }, { onprogress });
+      assertEquals(content, [{ type: "text", text: "counted to 3" }]);
+      const expected = [1, 2, 3].map((at) => ({ progress: at, total: 3, message: `at ${at}` }));
+      assertEquals(seen.map(({ progress, total, message }) => ({ progress, total, message })), expected);
+    },
+  },
+  {
+    name: "logs what the client wants to hear",
+    async run(peer) {
+      const hear = async (options: CallOptions) => {
+        peer.heard.length = 0;
+        await peer.callTool("talk", {}, options);
+        await until(() => peer.heard.at(-1)?.params?.data === "loudest", "the last message");
+        return peer.heard.map(({ method, params }) => [method, params?.level, params?.logger, params?.data]);
+      };
+      const loud = [
+        ["notifications/message", "warning", "talker", { loud: true }],
+        ["notifications/message", "error", "talker", "loudest"],
+      ];
+      assertEquals(await hear(await peer.setLogLevel("warning")), loud);
+      const all = [["notifications/message", "debug", "talker", "quiet"], ...loud];
+      assertEquals(await hear(await peer.setLogLevel("debug")), all);
+    },
+  },
+  {
+    name: "tells of changed lists and resources",
+    async run(peer) {
+      {
+        await using _watching = await peer.watch("note://1");
+        peer.heard.length = 0;
+        await peer.callTool("grow");
+        await until(() => peer.heard.length > 0, "the tools have changed");
+        assertEquals(namesOf((await peer.listTools()).tools).at(-1), "extra");
+        assertEquals((await peer.callTool("extra")).content, [{ type: "text", text: "here" }]);
+        await peer.callTool("touch", { uri: "note://2" });
+        await peer.callTool("touch", { uri: "note://1" });
+        await until(() => peer.heard.length > 1, "the resource has changed");
+        assertEquals(peer.heard.map(({ method, params }) => [method, params?.uri]), [
+          ["notifications/tools/list_changed", undefined],
+          ["notifications/resources/updated", "note://1"],
+        ]);
+      }
+      peer.heard.length = 0;
+      await peer.callTool("shrink");
+      await peer.callTool("touch", { uri: "note://1" });
+      // Twice the time for which changes are gathered, and a round trip after it.
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      assert(!namesOf((await peer.listTools()).tools).includes("extra"), "the tool is still there");
+      assertEquals(peer.heard.filter(({ method }) => method === "notifications/resources/updated"), []);
+    },
+  },
+  {
+    name: "asks two questions at once",
+    async run(peer) {
+      peer.asked.length = 0;
+      assertEquals(toGiven(await peer.callTool("ask_both")), text("3 red"));
+      assertEquals(peer.asked.sort(), ["How many?", "Which color?"]);
+    },
+  },
+  {
+    name: "asks one question after another, though the handler swallows errors",
+    async run(peer) {
+      peer.asked.length = 0;
+      assertEquals(toGiven(await peer.callTool("ask_caught")), text("Ada true"));
+      assert(peer.asked.includes("Is it Ada?"), `the user was asked ${peer.asked}`);
+    },
+  },
+  {
+    name: "keeps a value over a question",
+    async run(peer) {
+      const { made: before } = await readSeen(peer);
+      peer.asked.length = 0;
+      const result = toGiven(await peer.callTool("ask_once"));
+      const ticket = `ticket ${before + 1}`;
+      assertEquals(peer.asked, [`Take ${ticket}?`]);
+      assertEquals(result, text(`accept ${ticket}`));
+    },
+  },
+  {
+    name: "takes no for an answer",
+    async run(peer) {
+      assertEquals(toGiven(await peer.callTool("ask_refused")), text("decline"));
+    },
+  },
+  {
+    name: "asks the model and for roots",
+    async run(peer) {
+      assertEquals(toGiven(await peer.callTool("ask_model")), text("parrot-1: A parrot"));
+      assertEquals(toGiven(await peer.callTool("ask_roots")), text("file:///home/ada file:///srv"));
+    },
+  },
+  {
+    name: "asks before a prompt and a resource",
+    async run(peer) {
+      const { messages } = await peer.getPrompt({ name: "ask_prompt" });
+      assertEquals(messages, [{ role: "user", content: { type: "text", text: "About tea." } }]);
+      const { contents } = await peer.readResource({ uri: "asked://topic" });
+      assertEquals(contents.map(({ text }) => text), ["About tea."]);
+    },
+  },
+  {
+    name: "cancels a call",
+    async run(peer) {
+      const before = await readSeen(peer);
+      const cancel = new AbortController();
+      const begun = Promise.withResolvers<void>();
+      const options = { signal: cancel.signal, onprogress: () => begun.resolve() };
+      const refused = assertRejects(() => peer.callTool("wait", {}, options));
+      await begun.promise;
+      cancel.abort(new Error("enough"));
+      await refused;
+      await until(async () => (await readSeen(peer)).aborted > before.aborted, "the call is cancelled on the server");
+      assertEquals((await readSeen(peer)).aborted, before.aborted + 1);
+    },
+  },
+];

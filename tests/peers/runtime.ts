@@ -1,0 +1,136 @@
+// What the tests with real clients need of the two runtimes: a port, a process of either runtime, a wire to cut.
+import type { ConnectionInfo } from "../../src/transports/gate.ts";
+
+type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
+
+/** What can be served on a port; `websocket` is for Bun alone. */
+export interface Service {
+  readonly fetch: Fetch;
+  readonly websocket?: object;
+}
+
+/** A service on a free port of 127.0.0.1. */
+export interface Port extends AsyncDisposable {
+  /** Such as `127.0.0.1:40123`. */
+  readonly host: string;
+}
+
+interface BunHost {
+  readonly argv: readonly string[];
+  serve(options: Service & { hostname: string; port: number; idleTimeout: number }): {
+    readonly port: number;
+    stop(now: boolean): Promise<void>;
+  };
+  which(name: string): string | null;
+}
+
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // Deno has no types for it
+
+/** Serves until disposed. */
+export function serve({ fetch, websocket }: Service): Port {
+  if (bun) {
+    const server = bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 10, fetch, websocket });
+    return { host: `127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) };
+  }
+  const end = new AbortController();
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, signal: end.signal, onListen() {} }, fetch);
+  return {
+    host: `127.0.0.1:${server.addr.port}`,
+    async [Symbol.asyncDispose]() {
+      end.abort();
+      await server.finished;
+    },
+  };
+}
+
+/** A program and its arguments. */
+export interface Command {
+  readonly command: string;
+  readonly args: string[];
+}
+
+/** How each runtime that is on this machine runs a file, as a user's client would be told to. */
+export function listCommands(file: URL): readonly (Command & { readonly runtime: "deno" | "bun" })[] {
+  const own = bun ? "bun" : "deno";
+  return (["deno", "bun"] as const).flatMap((runtime) => {
+    const command = runtime === own ? (bun ? bun.argv[0] : Deno.execPath()) : find(runtime);
+    const args = runtime === "deno" ? ["run", "--quiet", "--no-prompt"] : [];
+    return command ? [{ runtime, command, args: [...args, file.pathname] }] : [];
+  });
+}
+
+function find(name: string): string | undefined {
+  if (bun) return bun.which(name) ?? undefined;
+  try {
+    const { success } = new Deno.Command(name, { args: ["--version"], stdout: "null", stderr: "null" }).outputSync();
+    return success ? name : undefined;
+  } catch {
+    return;
+  }
+}
+
+/** A `fetch` whose connections can be lost on the way. */
+export interface Wire {
+  readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>;
+  /** How many streams are open that nobody has ended. */
+  streams(method: "GET" | "POST"): number;
+  /** From now on what arrives on open streams of this method is lost. */
+  lose(method: "GET" | "POST"): void;
+  /** Ends the connections of open streams of this method, as a network would. */
+  cut(method: "GET" | "POST"): void;
+}
+
+interface Strand {
+  readonly method: string;
+  isLost: boolean;
+  readonly cut: () => void;
+}
+
+/** Makes a wire. */
+export function createWire(): Wire {
+  const strands = new Set<Strand>();
+  const listOf = (method: string) => [...strands].filter((strand) => strand.method === method);
+
+  async function fetchByWire(url: string | URL, init: RequestInit = {}): Promise<Response> {
+    const end = new AbortController();
+    const signal = init.signal ? AbortSignal.any([init.signal, end.signal]) : end.signal;
+    const response = await fetch(url, { ...init, signal });
+    const { body, headers } = response;
+    if (!body || !headers.get("content-type")?.startsWith("text/event-stream")) return response;
+    const strand: Strand = { method: init.method ?? "GET", isLost: false, cut: () => end.abort(new Error("cut")) };
+    strands.add(strand);
+    const reader = body.getReader();
+    const watched = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        try {
+          while (true) {
+            const { done, value } = await reader.read();
+            if (strand.isLost && !done) continue;
+            if (!done) return controller.enqueue(value);
+            strands.delete(strand);
+            return controller.close();
+          }
+        } catch (error) {
+          strands.delete(strand);
+          controller.error(error);
+        }
+      },
+      cancel: (reason) => {
+        strands.delete(strand);
+        return reader.cancel(reason);
+      },
+    });
+    return new Response(watched, { status: response.status, headers });
+  }
+
+  return {
+    fetch: fetchByWire,
+    streams: (method) => listOf(method).length,
+    lose(method) {
+      for (const strand of listOf(method)) strand.isLost = true;
+    },
+    cut(method) {
+      for (const strand of listOf(method)) strand.cut();
+    },
+  };
+}

@@ -1,0 +1,250 @@
+// One of everything a client can meet, for clients that were written by others.
+import {
+  type Context,
+  createServer,
+  type Handler,
+  link,
+  media,
+  prompt,
+  resource,
+  type Server,
+  tool,
+  ToolError,
+} from "../../mod.ts";
+import { z } from "zod";
+
+const PIXEL = Uint8Array.of(137, 80, 78, 71);
+
+/** What the tool `give` can give. */
+const gifts: Readonly<Record<string, () => string | number | boolean | null | object>> = {
+  text: () => "a text",
+  number: () => 42,
+  nothing: () => null,
+  object: () => ({ a: [1, 2], b: "two" }),
+  image: () => media(PIXEL, "image/png"),
+  sound: () => media(PIXEL, "audio/wav"),
+  link: () => link("note://1", { name: "first" }),
+  embedded: () => ({ type: "resource", resource: { uri: "note://1", mimeType: "text/plain", text: "Buy milk" } }),
+  many: () => [{ type: "text", text: "one" }, { type: "text", text: "two" }],
+  refusal: () => {
+    throw new ToolError("There is nothing left to give");
+  },
+  accident: () => {
+    throw new Error("the password is swordfish");
+  },
+};
+
+const notes = new Map([["1", "Buy milk"], ["2", "Call Ada"]]);
+const yes = z.object({ ok: z.boolean() });
+
+/** Waits until a call is cancelled. */
+function untilAborted(signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  if (signal.aborted) resolve();
+  else signal.addEventListener("abort", () => resolve(), { once: true });
+  return promise;
+}
+
+/** Makes a server of its own: nothing that its tools count or change is shared. */
+export function createPeerServer(): Server {
+  const seen = { waiting: 0, aborted: 0, made: 0 };
+  const held: (() => void)[] = [];
+
+  const giving: readonly Handler[] = [
+    tool({
+      name: "give",
+      title: "Give",
+      description: "Gives what it is asked for",
+      input: z.object({ what: z.enum(Object.keys(gifts)) }),
+      annotations: { readOnlyHint: true },
+      run: ({ what }) => gifts[what](),
+    }),
+    tool({
+      name: "measure",
+      description: "Gives what its output schema promises",
+      input: z.object({ feet: z.number().min(0) }),
+      output: z.object({ meters: z.number(), exact: z.boolean() }),
+      run: ({ feet }) => ({ meters: feet * 0.3048, exact: true }),
+    }),
+    tool({
+      name: "echo",
+      description: "Gives back its input, however large",
+      input: z.object({ text: z.string() }),
+      run: ({ text }) => text,
+    }),
+  ];
+
+  const telling: readonly Handler[] = [
+    tool({
+      name: "count",
+      description: "Tells how far it is, and ends when `go` is called",
+      input: z.object({ to: z.int() }),
+      run: async ({ to }, ctx) => {
+        // Before the last value, or the call of `go` could come too early.
+        const going = new Promise<void>((resolve) => held.push(resolve));
+        for (let at = 1; at <= to; at++) await ctx.progress(at, { total: to, message: `at ${at}` });
+        await going;
+        return `counted to ${to}`;
+      },
+    }),
+    tool({
+      name: "go",
+      description: "Ends calls of `count`",
+      run: () => `let ${held.splice(0).map((go) => go()).length} go`,
+    }),
+    tool({
+      name: "talk",
+      description: "Logs",
+      run: async (_, ctx) => {
+        await ctx.log("debug", "quiet", "talker");
+        await ctx.log("warning", { loud: true }, "talker");
+        await ctx.log("error", "loudest", "talker");
+        return "said";
+      },
+    }),
+    tool({
+      name: "wait",
+      description: "Waits until it is cancelled",
+      run: async (_, ctx) => {
+        seen.waiting++;
+        await ctx.progress(1);
+        await untilAborted(ctx.signal);
+        seen.aborted++;
+        return "cancelled";
+      },
+    }),
+    tool({ name: "seen", description: "Tells how many calls waited", run: () => ({ ...seen }) }),
+  ];
+
+  const asking: readonly Handler[] = [
+    tool({
+      name: "ask_both",
+      description: "Asks two things at once",
+      run: async (_, ctx) => {
+        const [color, count] = await Promise.all([
+          ctx.elicit("color", { message: "Which color?", schema: z.object({ color: z.enum(["red", "blue"]) }) }),
+          ctx.elicit("count", { message: "How many?", schema: z.object({ count: z.int() }) }),
+        ]);
+        return `${count.content?.count} ${color.content?.color}`;
+      },
+    }),
+    tool({
+      name: "ask_caught",
+      description: "Asks one thing after another, and swallows what is thrown",
+      run: async (_, ctx) => {
+        let name = "nobody";
+        try {
+          const answer = await ctx.elicit("name", { message: "Who?", schema: z.object({ name: z.string() }) });
+          name = answer.content?.name ?? name;
+        } catch { /* a handler that knows nothing of being run again */ }
+        let sure = false;
+        try {
+          sure = (await ctx.elicit("sure", { message: `Is it ${name}?`, schema: yes })).content?.ok ?? false;
+        } catch { /* the same */ }
+        return `${name} ${sure}`;
+      },
+    }),
+    tool({
+      name: "ask_once",
+      description: "Makes a value before the question and keeps it",
+      run: async (_, ctx) => {
+        const ticket = await ctx.once("ticket", () => `ticket ${++seen.made}`);
+        const { action } = await ctx.elicit("take", { message: `Take ${ticket}?`, schema: yes });
+        return `${action} ${ticket}`;
+      },
+    }),
+    tool({
+      name: "ask_refused",
+      description: "Asks what the user declines",
+      run: async (_, ctx) => (await ctx.elicit("soul", { message: "Sell your soul?", schema: yes })).action,
+    }),
+    tool({
+      name: "ask_model",
+      description: "Asks the client's model",
+      run: async (_, ctx) => {
+        const messages = [{ role: "user", content: { type: "text", text: "Who are you?" } }] as const;
+        const { model, content } = await ctx.sample("who", { messages, maxTokens: 10 });
+        return `${model}: ${"text" in content ? content.text : ""}`;
+      },
+    }),
+    tool({
+      name: "ask_roots",
+      description: "Asks for the client's roots",
+      run: async (_, ctx) => (await ctx.roots()).map(({ uri }) => uri).join(" "),
+    }),
+    prompt({ name: "ask_prompt", description: "Asks before it speaks", run: (_, ctx) => askTopic(ctx) }),
+    resource({ uri: "asked://topic", name: "asked", read: (_, ctx) => askTopic(ctx) }),
+  ];
+
+  const reading: readonly Handler[] = [
+    resource({ uri: "config://app", name: "config", title: "Configuration", read: () => ({ theme: "dark" }) }),
+    resource({
+      uri: "pixel://1",
+      name: "pixel",
+      mimeType: "image/png",
+      read: () => PIXEL,
+    }),
+    resource({
+      uri: "note://{id}",
+      name: "note",
+      mimeType: "text/plain",
+      complete: { id: (value) => [...notes.keys()].filter((id) => id.startsWith(value)) },
+      list: () => [...notes.keys()].map((id) => ({ uri: `note://${id}`, name: `note ${id}` })),
+      read: ({ id }) => notes.get(id),
+    }),
+    prompt({
+      name: "greet",
+      description: "Greets someone",
+      input: z.object({ name: z.string().describe("Whom"), style: z.string().optional() }),
+      complete: { style: (value, { name }) => [`like ${name}`, "loud"].filter((style) => style.startsWith(value)) },
+      run: ({ name, style = "plain" }) => `Greet ${name}, ${style}.`,
+    }),
+  ];
+
+  const extra = tool({ name: "extra", description: "Comes and goes", run: () => "here" });
+  const changing: readonly Handler[] = [
+    tool({
+      name: "grow",
+      description: "Adds the tool extra",
+      run: () => {
+        server.handlers.add(extra);
+        return "grown";
+      },
+    }),
+    tool({
+      name: "shrink",
+      description: "Takes the tool extra away",
+      run: () => {
+        server.handlers.remove(extra);
+        return "shrunk";
+      },
+    }),
+    tool({
+      name: "touch",
+      description: "Says that a resource has changed",
+      input: z.object({ uri: z.string() }),
+      run: ({ uri }) => {
+        server.updated(uri);
+        return "touched";
+      },
+    }),
+  ];
+
+  const server = createServer({
+    name: "peers",
+    version: "1.2.3",
+    title: "For peers",
+    instructions: "Try everything.",
+    handlers: [...giving, ...telling, ...asking, ...reading, ...changing],
+    // What a handler throws by accident is expected here, and is nobody's business on the terminal.
+    onError: () => {},
+  });
+  return server;
+}
+
+async function askTopic(ctx: Context): Promise<string> {
+  const { content } = await ctx.elicit("topic", { message: "About what?", schema: z.object({ topic: z.string() }) });
+  return `About ${content?.topic}.`;
+}
+
+export default createPeerServer();

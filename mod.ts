@@ -27,36 +27,7 @@ export function createServer(options: ServerOptions): Server {
   return buildServer(options, (core) => modernEra(core, legacyEra(core)));
 }
 
-export type { Server, ServerOptions };
-export { type Tool, tool, type ToolOptions, type ToolReturn } from "./src/handlers/tool.ts";
-export { link, media, type MediaOptions } from "./src/handlers/content.ts";
-export {
-  type Resource,
-  resource,
-  type ResourceCommonOptions,
-  type ResourceFixedOptions,
-  type ResourceInput,
-  type ResourceOptions,
-  type ResourceProviderOptions,
-  type ResourceTemplateOptions,
-  type TemplateText,
-} from "./src/handlers/resource.ts";
-export type { ResourceEntry, ResourcePage } from "./src/handlers/resource_methods.ts";
-export type { NameList, TemplateVariables } from "./src/protocol/uri_template.ts";
-export type { ResourceReturn } from "./src/handlers/contents.ts";
-export {
-  type ArgumentNames,
-  type Prompt,
-  prompt,
-  type PromptOptions,
-  type PromptReturn,
-} from "./src/handlers/prompt.ts";
-export type { Completer, Completers, Completion } from "./src/handlers/completion.ts";
-export { McpError, ToolError } from "./src/protocol/errors.ts";
-export type { Middleware } from "./src/core/dispatch.ts";
-export type { Handler } from "./src/core/handler.ts";
-export type { Context } from "./src/core/context.ts";
-export type { Schema } from "./src/schema/schema.ts";
+export * from "./src/names.ts";
 
 // Started instead of imported, this file is the command line. Bundlers that keep `import.meta.main` would start it in
 // place of the server that they bundled, were it not for the name; and they would pack it into every server, were it

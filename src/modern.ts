@@ -19,11 +19,4 @@ export function createServer(options: ServerOptions): Server {
   return buildServer(options, modernEra);
 }
 
-export type { Server, ServerOptions };
-export { type Tool, tool, type ToolOptions, type ToolReturn } from "./handlers/tool.ts";
-export { link, media, type MediaOptions } from "./handlers/content.ts";
-export { McpError, ToolError } from "./protocol/errors.ts";
-export type { Middleware } from "./core/dispatch.ts";
-export type { Handler } from "./core/handler.ts";
-export type { Context } from "./core/context.ts";
-export type { Schema } from "./schema/schema.ts";
+export * from "./names.ts";

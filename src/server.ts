@@ -24,8 +24,11 @@ export interface ServerOptions {
   readonly version: string;
   /** The server's name for people. */
   readonly title?: string;
+  /** What the server is for, in a sentence. */
   readonly description?: string;
+  /** Where people read more. */
   readonly websiteUrl?: string;
+  /** Images that stand for the server. */
   readonly icons?: readonly Icon[];
   /** What a model should know to use this server well. */
   readonly instructions?: string;
@@ -71,9 +74,17 @@ export interface Server {
   updated(uri: string): void;
   /** Takes no new calls, lets running ones finish for a while (`closeMs`), ends streams, and settles when all is over. */
   close(): Promise<void>;
-  /** Opens a pipe; for transports. */
+  /**
+   * Opens a pipe; for transports.
+   *
+   * @internal
+   */
   readonly [PIPE]: OpenPipe;
-  /** What other transports over HTTP need. */
+  /**
+   * What other transports over HTTP need.
+   *
+   * @internal
+   */
   readonly [HTTP]: HttpParts;
 }
 

@@ -21,7 +21,9 @@ export interface Principal {
 export interface ClientFacts {
   /** The protocol version of this call. */
   readonly version: string;
+  /** Its name and version, if it said so. */
   readonly info?: Implementation;
+  /** What it can do. */
   readonly capabilities: ClientCapabilities;
   /** Least severe log message the client wants; without it, none is sent. */
   readonly logLevel?: LogLevel;
@@ -37,7 +39,9 @@ export interface ElicitOptions<S extends Schema = Schema> {
 
 /** A page for the user to visit, for what must not pass through the client (passwords, payments). */
 export interface ElicitUrlOptions {
+  /** Why the user should go there. */
   readonly message: string;
+  /** The page. */
   readonly url: string;
 }
 
@@ -48,6 +52,7 @@ export type Elicited<T> =
 
 /** How far a call has come. */
 export interface ProgressOptions {
+  /** The value that means done, if it is known. */
   readonly total?: number;
   /** A few words for people. */
   readonly message?: string;

@@ -10,11 +10,19 @@ import type { Core } from "./core.ts";
 
 /** A tool, a resource or a prompt: an object made by one of the factories. */
 export interface Handler {
-  /** What it is part of. */
+  /**
+   * What it is part of.
+   *
+   * @internal
+   */
   readonly feature: Feature;
   /** Unique within its feature. */
   readonly key: string;
-  /** Handlers of other features that come and go with this one. */
+  /**
+   * Handlers of other features that come and go with this one.
+   *
+   * @internal
+   */
   readonly also?: readonly Handler[];
 }
 

@@ -19,6 +19,7 @@ import type {
 export interface MediaOptions {
   /** Where it is from; needed for what is neither image nor sound. */
   readonly uri?: string;
+  /** Hints for clients on how to use it. */
   readonly annotations?: Annotations;
 }
 

@@ -35,8 +35,11 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
   readonly input?: I;
   /** What the tool gives. The result is checked before it is sent. */
   readonly output?: O;
+  /** Hints about what the tool does. */
   readonly annotations?: ToolAnnotations;
+  /** Images that stand for the tool. */
   readonly icons?: readonly Icon[];
+  /** Free metadata, shown on the list. */
   readonly _meta?: Meta;
   /** Code around this tool's calls; the first is the outermost. */
   readonly use?: readonly Middleware[];
@@ -53,6 +56,7 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
 
 /** A tool, ready to be registered, or to be run by a test. */
 export interface Tool<Input = never> extends Handler {
+  /** The name that clients call. */
   readonly name: string;
   /** The function as it was given: nothing is checked. */
   readonly run: (input: Input, ctx: Context) => unknown;

@@ -33,6 +33,7 @@ export const UNSUPPORTED_VERSION = -32022;
  * ```
  */
 export class McpError extends Error {
+  /** `McpError`. */
   override readonly name = "McpError";
   /** A JSON-RPC error code, an integer. */
   readonly code: number;
@@ -59,6 +60,7 @@ export class McpError extends Error {
  * @see specification/2026-07-28/server/tools (Error Handling)
  */
 export class ToolError extends Error {
+  /** `ToolError`. */
   override readonly name = "ToolError";
   /** What the model sees. */
   readonly content: readonly Content[];

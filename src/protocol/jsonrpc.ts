@@ -89,7 +89,10 @@ export function toMessage(value: unknown, limits: MessageLimits): Exclude<Incomi
   const known = isId(id) && (typeof id === "number" || id.length <= limits.idLength) ? id : undefined;
   if (value.jsonrpc !== "2.0") return broken(INVALID_REQUEST, 'Cannot read the message: jsonrpc is not "2.0"', known);
   if (id !== undefined && known === undefined) {
-    return broken(INVALID_REQUEST, `Cannot read the message: id is no integer or string up to ${limits.idLength} (idLength)`);
+    return broken(
+      INVALID_REQUEST,
+      `Cannot read the message: id is no integer or string up to ${limits.idLength} (idLength)`,
+    );
   }
   const isResult = "result" in value;
   const isError = "error" in value;

@@ -38,4 +38,4 @@ export type { Clock } from "../core/clock.ts";
 export type { ClientFacts, Context, Principal } from "../core/context.ts";
 export type { ConnectionInfo } from "../transports/gate.ts";
 export type { Fetch } from "../transports/http.ts";
-export type { OpenPipe, PIPE } from "../transports/pipe.ts";
+export type { OpenPipe, PIPE, Pipe, Write } from "../transports/pipe.ts";

@@ -17,6 +17,7 @@ import { type OpenPipe, PIPE, type Write } from "./pipe.ts";
 
 /** Where bytes come from and go to; without it, the process' own standard streams. */
 export interface StdioOptions {
+  /** Where bytes come from. */
   readonly input?: ReadableStream<Uint8Array>;
   /** Writes all bytes, and settles when there is room for more. */
   readonly output?: (bytes: Uint8Array) => Promise<unknown>;
@@ -28,7 +29,11 @@ export interface StdioOptions {
 
 /** What can be served: a server made by `createServer`. */
 export interface PipeServer {
-  /** Opens a channel to the server. */
+  /**
+   * Opens a channel to the server.
+   *
+   * @internal
+   */
   readonly [PIPE]: OpenPipe;
 }
 

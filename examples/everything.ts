@@ -1,6 +1,6 @@
 // One of everything: the tools, resources and prompts that the official conformance suite asks a server for, with the
 // names and texts it looks for. `deno task conformance` runs the suite against this file on both runtimes.
-import { type Context, createServer, type Handler, prompt, resource, tool, ToolError } from "@x/mcp";
+import { type Context, createServer, type Handler, prompt, resource, type Server, tool, ToolError } from "@x/mcp";
 import { z } from "zod";
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
@@ -410,4 +410,20 @@ const server = createServer({
   handlers: [...contents, ...talkers, ...askers, ...triggers, ...resources, ...prompts],
 });
 
-export default server;
+/**
+ * With `?cap=2025-06-18`, as if the client had proposed no newer revision: the suite always proposes its newest, and
+ * would never hear the older ones.
+ */
+async function cap(request: Request): Promise<Request> {
+  const newest = /[?&]cap=([\d-]+)/.exec(request.url)?.[1];
+  if (!newest || request.method !== "POST") return request;
+  const message = await request.clone().json().catch(() => undefined);
+  if (message?.method !== "initialize") return request;
+  message.params.protocolVersion = newest;
+  return new Request(request, { body: JSON.stringify(message) });
+}
+
+export default {
+  ...server,
+  fetch: async (request, info) => await server.fetch(await cap(request), info),
+} satisfies Server;

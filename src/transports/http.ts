@@ -7,7 +7,6 @@
 import { INVALID_REQUEST, PARSE_ERROR } from "../protocol/errors.ts";
 import { type Incoming, parseMessage, toFailure } from "../protocol/jsonrpc.ts";
 import { type EventFields, type Journal, type Link, type Reply, Scope } from "../core/call.ts";
-import type { Sweep } from "../core/clock.ts";
 import type { Principal } from "../core/context.ts";
 import type { Core, Era } from "../core/core.ts";
 import { type EventStream, EventStreams } from "./event_stream.ts";

@@ -15,10 +15,11 @@ interface V2Peer extends Peer {
   readonly era?: string;
 }
 
-async function connect(transport: Transport, mode: Mode): Promise<V2Peer> {
+async function connect(transport: Transport, mode: Mode, version?: string): Promise<V2Peer> {
   const client = new Client({ name: "v2", version: "2.4.0" }, {
     capabilities: CAPABILITIES,
     versionNegotiation: { mode },
+    ...(version === undefined ? {} : { supportedProtocolVersions: [version] }),
   });
   const heard: Peer["heard"] = [];
   const asked: string[] = [];
@@ -84,6 +85,7 @@ async function connect(transport: Transport, mode: Mode): Promise<V2Peer> {
 async function connectHttp(
   stack: AsyncDisposableStack,
   mode: Mode,
+  version?: string,
 ): Promise<{ peer: V2Peer; wire: Wire; transport: StreamableHTTPClientTransport; url: URL }> {
   const server = createPeerServer();
   stack.defer(() => server.close());
@@ -91,7 +93,7 @@ async function connectHttp(
   const wire = createWire();
   const url = new URL(`http://${host}/mcp`);
   const transport = new StreamableHTTPClientTransport(url, { fetch: wire.fetch });
-  const peer = stack.use(await connect(transport, mode));
+  const peer = stack.use(await connect(transport, mode, version));
   if (peer.era === "legacy") await until(() => wire.streams("GET") === 1, "the stream for news is open");
   return { peer, wire, transport, url };
 }
@@ -120,6 +122,16 @@ for (const [era, mode, version] of eras) {
       assertEquals(peer.errors, []);
     });
   }
+}
+
+for (const version of ["2025-06-18", "2025-03-26", "2024-11-05"]) {
+  Deno.test(`client 2.4.0 that knows ${version} alone over HTTP`, async (t) => {
+    await using stack = new AsyncDisposableStack();
+    const { peer } = await connectHttp(stack, "legacy", version);
+    assertEquals(peer.version, version);
+    for (const { name, run } of behaviours) await t.step(name, () => run(peer));
+    assertEquals(peer.errors, []);
+  });
 }
 
 for (const way of ways) {

@@ -77,8 +77,7 @@ function toOptions(args: readonly string[]): Options {
     scenario: values.get("--scenario"),
     cap: values.get("--cap"),
     suite: suite.version,
-    server: values.get("--server") ??
-      new URL(values.has("--cap") ? "capped.ts" : "../../examples/everything.ts", import.meta.url).pathname,
+    server: values.get("--server") ?? new URL("../../examples/everything.ts", import.meta.url).pathname,
   };
 }
 

@@ -78,12 +78,15 @@ export interface Wire {
   lose(method: "GET" | "POST"): void;
   /** Ends the connections of open streams of this method, as a network would. */
   cut(method: "GET" | "POST"): void;
+  /** The same, but the server is not told: to it the connections are open, with a reader who stands still. */
+  vanish(method: "GET" | "POST"): void;
 }
 
 interface Strand {
   readonly method: string;
   isLost: boolean;
   readonly cut: () => void;
+  vanish(): void;
 }
 
 /** Makes a wire. */
@@ -97,14 +100,26 @@ export function createWire(): Wire {
     const response = await fetch(url, { ...init, signal });
     const { body, headers } = response;
     if (!body || !headers.get("content-type")?.startsWith("text/event-stream")) return response;
-    const strand: Strand = { method: init.method ?? "GET", isLost: false, cut: () => end.abort(new Error("cut")) };
+    const strand: Strand = {
+      method: init.method ?? "GET",
+      isLost: false,
+      cut: () => end.abort(new Error("cut")),
+      vanish: () => {},
+    };
     strands.add(strand);
     const reader = body.getReader();
     const watched = new ReadableStream<Uint8Array>({
+      start(controller) {
+        strand.vanish = () => {
+          strands.delete(strand);
+          controller.error(new Error("vanished"));
+        };
+      },
       async pull(controller) {
         try {
           while (true) {
             const { done, value } = await reader.read();
+            if (!strands.has(strand)) return;
             if (strand.isLost && !done) continue;
             if (!done) return controller.enqueue(value);
             strands.delete(strand);
@@ -131,6 +146,9 @@ export function createWire(): Wire {
     },
     cut(method) {
       for (const strand of listOf(method)) strand.cut();
+    },
+    vanish(method) {
+      for (const strand of listOf(method)) strand.vanish();
     },
   };
 }

@@ -17,6 +17,7 @@ export class Transcript {
   /** The lines so far. */
   readonly lines: string[] = [];
   readonly #names = new Map<string, string>();
+  readonly #values = new Map<string, string>();
   readonly #counts = new Map<string, number>();
 
   /** Notes the head of an HTTP request. */
@@ -64,6 +65,11 @@ export class Transcript {
     });
   }
 
+  /** A text with the values in place of their names. */
+  reveal(text: string): string {
+    return text.replace(/<\w+ \d+>/g, (name) => this.#values.get(name) ?? name);
+  }
+
   /** The stable name of a value. */
   name(kind: string, value: string): string {
     const known = this.#names.get(`${kind} ${value}`);
@@ -72,6 +78,7 @@ export class Transcript {
     this.#counts.set(kind, count);
     const name = `<${kind} ${count}>`;
     this.#names.set(`${kind} ${value}`, name);
+    this.#values.set(name, value);
     return name;
   }
 }

@@ -244,6 +244,24 @@ for (const fault of ["cut", "vanish"] as const) {
   });
 }
 
+Deno.test("client 1.32.2 finds its place again when two connections in a row are lost before anything was said", async () => {
+  await using stack = new AsyncDisposableStack();
+  const { peer, wire, server } = await connectHttp(stack);
+  const { begun, end } = createStory(server);
+  const result = peer.callTool("story");
+  const ctx = await begun;
+  await ctx.log("info", "heard");
+  await until(() => wordsOf(peer).length === 1, "the first word");
+  wire.cut("POST");
+  await until(() => wire.streams("GET") === 2, "the client takes the stream up again");
+  wire.cut("GET");
+  await until(() => wire.streams("GET") === 0, "both streams are lost");
+  await ctx.log("info", "said to nobody");
+  end("The end");
+  assertObjectMatch(await result, { content: [{ type: "text", text: "The end" }] });
+  assertEquals(wordsOf(peer), ["heard", "said to nobody"]);
+});
+
 Deno.test("client 1.32.2 comes back for the rest when a handler closes the stream", async () => {
   await using stack = new AsyncDisposableStack();
   const { peer, server } = await connectHttp(stack);

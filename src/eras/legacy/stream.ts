@@ -169,6 +169,8 @@ export class Streams {
       throw new McpError(INVALID_REQUEST, "Cannot resume the stream: what follows Last-Event-ID is no longer kept");
     }
     link.open();
+    // Clients forget where they were with every connection: one that is lost before an event would never come back.
+    if (this.primes) link.send("", { id: lastEvent, retry: RETRY_MS });
     return stream.take(link, after);
   }
 

@@ -93,21 +93,26 @@ export function isLoopbackHost(host: string): boolean {
 export function isJsonType(type: string | null): boolean {
   if (type === "application/json") return true;
   const [name = "", ...parameters] = (type ?? "").toLowerCase().split(";").map((part) => part.trim());
+  // A comma joins several header lines to one: then nobody knows which of the types the sender meant.
   return name === "application/json" &&
-    parameters.every((part) => !part.startsWith("charset=") || /^charset="?utf-8"?$/.test(part));
+    parameters.every((part) => part.startsWith("charset=") ? /^charset="?utf-8"?$/.test(part) : !part.includes(","));
 }
 
 /** Which answers a client takes, by its Accept header. Without one, or with `*` + `/*`, it takes both. */
 export function readAccept(accept: string | null): Accepts {
   if (!accept?.trim()) return { json: true, stream: true };
-  const accepts = { json: false, stream: false };
-  for (const part of accept.toLowerCase().split(",")) {
-    const [range, ...parameters] = part.split(";").map((piece) => piece.trim());
-    const wanted = !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-    if (["application/json", "application/*", "*/*"].includes(range)) accepts.json = wanted;
-    if (["text/event-stream", "text/*", "*/*"].includes(range)) accepts.stream = wanted;
-  }
-  return accepts;
+  const ranges = new Map(
+    accept.toLowerCase().split(",").map((part) => {
+      const [range, ...parameters] = part.split(";").map((piece) => piece.trim());
+      return [range, !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))];
+    }),
+  );
+  // The narrowest range that was named decides.
+  const takes = (...names: string[]) => names.map((name) => ranges.get(name)).find((wanted) => wanted !== undefined);
+  return {
+    json: takes("application/json", "application/*", "*/*") ?? false,
+    stream: takes("text/event-stream", "text/*", "*/*") ?? false,
+  };
 }
 
 /** Who is asking, from code in front that has authenticated the request. */
@@ -137,7 +142,7 @@ function parseAuthority(text: string | undefined): Authority | undefined {
 
 // Sliced, not parsed: a runtime builds the URL from the Host header, and a parser may throw on what it made of it.
 function hostOf(url: string): string | undefined {
-  return /^https?:\/\/([^/?#]*)/i.exec(url)?.[1];
+  return /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(url)?.[1];
 }
 
 function isLoopbackName(name: string): boolean {

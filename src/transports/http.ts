@@ -78,7 +78,7 @@ export function createFetch(core: Core, era: Era, options: HttpOptions): { fetch
     const accept = headers.get("accept");
     const accepts = accept !== null && accept === goodAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream && accept !== null) goodAccept = accept;
-    const reason = method === "POST" ? checkPost(headers, accepts) : checkVisit(method, headers);
+    const reason = method === "POST" ? checkPost(headers, accepts) : checkVisit(method, headers, accepts);
     if (reason) return refuse(...reason);
     return new Promise((resolve) => {
       const principal = info?.principal === undefined ? undefined : readPrincipal(info);
@@ -121,11 +121,15 @@ export function createFetch(core: Core, era: Era, options: HttpOptions): { fetch
   }
 
   // GET and DELETE: whether there is something to open or to end is the era's business.
-  function checkVisit(method: string, headers: Headers): [number, string, Record<string, string>?] | undefined {
+  function checkVisit(
+    method: string,
+    headers: Headers,
+    accepts: Accepts,
+  ): [number, string, Record<string, string>?] | undefined {
     if (!era.attach || (method !== "GET" && method !== "DELETE")) {
       return [405, `Cannot serve ${method.slice(0, 20)}: use ${allow}`, { allow }];
     }
-    if (method === "GET" && !/text\/event-stream/i.test(headers.get("accept") ?? "")) {
+    if (method === "GET" && !(accepts.stream && /text\/event-stream/i.test(headers.get("accept") ?? ""))) {
       return [406, "Cannot serve GET: Accept must list text/event-stream"];
     }
   }

@@ -1,0 +1,317 @@
+// A server on a port, served as users serve one, and cases that are sent to it over raw sockets. After every case the
+// server must be well: it answers a good call, has reported no fault, and has shown nothing of its inside.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { createServer, prompt, type Server, type ServerOptions, tool } from "../../mod.ts";
+import { startHost } from "../../src/testing/host.ts";
+import { connectRaw, type RawAnswer, type RawConnection } from "./raw.ts";
+
+export type Json = { readonly [key: string]: unknown };
+
+export const MODERN = "2026-07-28";
+export const LEGACY = "2025-11-25";
+export const META = "io.modelcontextprotocol/";
+
+/** Which of the two runtimes runs the tests. */
+export const runtime: "deno" | "bun" = "Bun" in globalThis ? "bun" : "deno";
+
+/** Header lines: a list is several lines of one name, `null` takes a line away, `undefined` says nothing. */
+export type HeaderLines = Readonly<Record<string, string | readonly string[] | null | undefined>>;
+
+/** One request by hand. What is left out is as in a good call. */
+export interface RawRequest {
+  readonly method?: string;
+  readonly target?: string;
+  readonly headers?: HeaderLines;
+  readonly body?: string | Uint8Array;
+}
+
+/** What the runtime does with a request that never reaches the library: its own status, or a closed connection. */
+type Dropped = number | "closed";
+
+/** A request and what must come of it. */
+export interface Case extends RawRequest {
+  /** Begins with the number of the case. */
+  readonly name: string;
+  /** The whole request as it goes over the wire, in place of the parts. */
+  readonly raw?: string | ((port: number) => string);
+  readonly status: number;
+  /** The error's code; `undefined` where there is no error. */
+  readonly code?: number;
+  /** The answer's id; `undefined` is none at all. */
+  readonly id?: unknown;
+  /** What the body must say. */
+  readonly says?: string;
+  /** Headers that the answer must have. */
+  readonly has?: Readonly<Record<string, string | null>>;
+  /** Whether a tool may run. */
+  readonly runs?: boolean;
+  /** Where a runtime does not let the request through. */
+  readonly dropped?: { readonly deno?: Dropped; readonly bun?: Dropped };
+}
+
+/** A running server, and how to reach it. */
+export interface Fixture extends AsyncDisposable {
+  readonly server: Server;
+  readonly port: number;
+  /** The tools that ran, in order. */
+  readonly ran: string[];
+  /** What went to `onError`. */
+  readonly faults: unknown[];
+  connect(): Promise<RawConnection>;
+  /** Sends one request on a connection of its own and reads the answer. */
+  send(request: RawRequest): Promise<RawAnswer | undefined>;
+  /** The header lines and the body of a good call. */
+  readonly good: Required<RawRequest>;
+  /** Checks that a good call is answered. */
+  checkAlive(what: string): Promise<void>;
+  check(each: Case): Promise<void>;
+}
+
+/** Who opens the fixture. */
+export interface FixtureOptions {
+  /** A session of an old revision; without it, requests that stand for themselves. */
+  readonly version?: string;
+  readonly server?: Omit<Partial<ServerOptions>, "onError">;
+  readonly create?: (options: ServerOptions) => Server;
+}
+
+/** `_meta` of a good request. */
+export function toMeta(more: Json = {}): Json {
+  return {
+    [META + "protocolVersion"]: MODERN,
+    [META + "clientInfo"]: { name: "hostile", version: "1" },
+    [META + "clientCapabilities"]: {},
+    ...more,
+  };
+}
+
+export const initialize = {
+  jsonrpc: "2.0",
+  id: 0,
+  method: "initialize",
+  params: { protocolVersion: LEGACY, capabilities: {}, clientInfo: { name: "hostile", version: "1" } },
+};
+
+/** A message as it travels in one era or the other. */
+export function toMessage(era: "modern" | "legacy", change: Json = {}, params: Json = {}, meta: Json = {}): Json {
+  return {
+    jsonrpc: "2.0",
+    id: 1,
+    method: "tools/call",
+    params: { name: "good", arguments: {}, ...era === "modern" ? { _meta: toMeta(meta) } : {}, ...params },
+    ...change,
+  };
+}
+
+/** Starts a server. */
+export async function startFixture({ version, server: more, create = createServer }: FixtureOptions = {}): Promise<
+  Fixture
+> {
+  const ran: string[] = [];
+  const faults: unknown[] = [];
+  const any = { type: "object" } as const;
+  const server = create({
+    name: "hostile",
+    version: "1.0.0",
+    handlers: [
+      tool({ name: "good", run: () => (ran.push("good"), "good") }),
+      tool({ name: "echo", input: any, run: (input) => (ran.push("echo"), JSON.stringify(input)) }),
+      tool({
+        name: "steps",
+        async run(_input, ctx) {
+          ran.push("steps");
+          await ctx.progress(1);
+          await ctx.progress(2);
+          return "done";
+        },
+      }),
+      tool({
+        name: "hold",
+        run: (_input, { signal }) =>
+          new Promise<string>((resolve) => {
+            ran.push("hold");
+            signal.addEventListener("abort", () => {
+              ran.push("aborted");
+              resolve("aborted");
+            });
+          }),
+      }),
+      tool({
+        name: "region",
+        input: {
+          type: "object",
+          properties: {
+            region: { type: "string", "x-mcp-header": "Region" },
+            count: { type: "integer", "x-mcp-header": "Count" },
+          },
+        },
+        run: () => (ran.push("region"), "here"),
+      }),
+      prompt({ name: "gr\u00fcezi", run: () => "Hello" }),
+    ],
+    onError: (error) => faults.push(error),
+    ...more,
+  });
+  const host = startHost(server.fetch);
+  const port = Number(new URL(host.origin).port);
+  const connections = new Set<RawConnection>();
+
+  async function connect(): Promise<RawConnection> {
+    const connection = await connectRaw(port);
+    connections.add(connection);
+    return connection;
+  }
+
+  async function send(request: RawRequest): Promise<RawAnswer | undefined> {
+    const connection = await connect();
+    await connection.write(toBytes(port, good, request));
+    const answer = await connection.read({ isHead: request.method === "HEAD" });
+    connection.close();
+    return answer;
+  }
+
+  const body = JSON.stringify(toMessage(version ? "legacy" : "modern"));
+  let good: Required<RawRequest> = {
+    method: "POST",
+    target: "/mcp",
+    headers: {
+      host: `127.0.0.1:${port}`,
+      accept: "application/json, text/event-stream",
+      "content-type": "application/json",
+    },
+    body,
+  };
+  if (version) {
+    const hello = JSON.stringify({ ...initialize, params: { ...initialize.params, protocolVersion: version } });
+    const answer = await send({ body: hello });
+    assertEquals(answer?.status, 200, answer?.body);
+    const session = answer?.headers.get("mcp-session-id") ?? "";
+    good = { ...good, headers: { ...good.headers, "mcp-protocol-version": version, "mcp-session-id": session } };
+  } else {
+    const own = { "mcp-protocol-version": MODERN, "mcp-method": "tools/call", "mcp-name": "good" };
+    good = { ...good, headers: { ...good.headers, ...own } };
+  }
+  // Kept open: what another connection does must not disturb this one.
+  const witness = await connect();
+
+  async function checkAlive(what: string): Promise<void> {
+    await witness.write(toBytes(port, good, {}));
+    const answer = await witness.read({ ms: 3000 });
+    assert(answer, `${what}: the server closed the connection of another client`);
+    assertEquals(answer.status, 200, `${what}: the next good call got ${answer.body}`);
+    assertEquals(JSON.parse(answer.body).result.content[0].text, "good", what);
+    const at = ran.lastIndexOf("good");
+    assert(at >= 0, `${what}: the next good call did not run`);
+    ran.splice(at, 1);
+    assertEquals(faults, [], what);
+  }
+
+  async function check(each: Case): Promise<void> {
+    const { name, raw, runs = each.status === 200 } = each;
+    ran.length = 0;
+    const connection = await connect();
+    try {
+      const text = typeof raw === "function" ? raw(port) : raw;
+      await connection.write(text === undefined ? toBytes(port, good, each) : latin1(text));
+      const answer = await connection.read({ isHead: each.method === "HEAD" });
+      judge(each, answer);
+    } finally {
+      connection.close();
+    }
+    if (!runs) assertEquals(ran, [], `${name}: a tool ran`);
+    ran.length = 0;
+    await checkAlive(name);
+  }
+
+  return {
+    server,
+    port,
+    ran,
+    faults,
+    get good() {
+      return good;
+    },
+    connect,
+    send,
+    checkAlive,
+    check,
+    async [Symbol.asyncDispose]() {
+      for (const connection of connections) connection.close();
+      await server.close();
+      await host.stop();
+    },
+  };
+}
+
+/** Sends each case to one server, as a step of its own. */
+export function cases(title: string, options: FixtureOptions, list: (fixture: Fixture) => readonly Case[]): void {
+  Deno.test(title, async (t) => {
+    await using fixture = await startFixture(options);
+    for (const each of list(fixture)) await t.step(each.name, () => fixture.check(each));
+  });
+}
+
+/** Whether a body is one JSON-RPC error and nothing more; gives it. */
+export function readError(body: string): { readonly code: number; readonly message: string; readonly id?: unknown } {
+  const { jsonrpc, id, error, ...rest } = JSON.parse(body);
+  assertEquals(
+    [jsonrpc, Number.isInteger(error?.code), typeof error?.message, rest],
+    ["2.0", true, "string", {}],
+    body,
+  );
+  return { code: error.code, message: error.message, id };
+}
+
+/** Checks that a text shows nothing of the inside: no stack, no path of a file, no words of a parser or a database. */
+export function checkSecrecy(text: string, what: string): void {
+  const found =
+    /\bat \S+ \(|\bat (?:async )?file:|\.[jt]s:\d|file:\/\/|\/(?:work|home|root|usr|tmp)\/|node_modules|SyntaxError|TypeError|at position \d/
+      .exec(text);
+  assertEquals(found?.[0], undefined, `${what}: shows its inside: ${text.slice(0, 500)}`);
+}
+
+function judge({ name, status, code, id, says, has = {}, dropped }: Case, answer: RawAnswer | undefined): void {
+  const drop = dropped?.[runtime];
+  if (answer) checkSecrecy(answer.body, name);
+  // The runtime's own answer is its own affair, as long as it is one of refusal.
+  if (drop !== undefined) return assertEquals(answer?.status ?? "closed", drop, name);
+  assert(answer, `${name}: the connection was closed without an answer`);
+  const { headers, body } = answer;
+  const error = answer.status >= 400 && body !== "" ? readError(body) : undefined;
+  const inside = error ??
+    (body && headers.get("content-type") === "application/json" ? JSON.parse(body).error : undefined);
+  assertEquals([answer.status, inside?.code], [status, code], `${name}: ${body.slice(0, 500)}`);
+  if (code !== undefined) {
+    const said = JSON.parse(body);
+    assertEquals([said.id, "id" in said], [id, id !== undefined], `${name}: ${body.slice(0, 500)}`);
+    assertEquals(headers.get("content-type"), "application/json", name);
+    assert(body.length < 1500, `${name}: the error repeats the input`);
+  }
+  if (says) assertStringIncludes(body, says, name);
+  for (const [header, value] of Object.entries(has)) assertEquals(headers.get(header), value, `${name}: ${header}`);
+}
+
+/** A request as bytes: the head in Latin-1, so that any byte can be put there. */
+export function toBytes(port: number, good: Required<RawRequest>, request: RawRequest): Uint8Array {
+  const { method = good.method, target = good.target, headers = {}, body = good.body } = request;
+  const hasBody = !["GET", "HEAD", "DELETE", "OPTIONS", "TRACE", "CONNECT"].includes(method) ||
+    request.body !== undefined;
+  const bytes = !hasBody ? new Uint8Array(0) : typeof body === "string" ? new TextEncoder().encode(body) : body;
+  const lines = new Map<string, string | readonly string[] | null | undefined>(
+    Object.entries({ host: `127.0.0.1:${port}`, ...good.headers }),
+  );
+  if (hasBody) lines.set("content-length", `${bytes.length}`);
+  for (const [name, value] of Object.entries(headers)) if (value !== undefined) lines.set(name, value);
+  let head = `${method} ${target} HTTP/1.1\r\n`;
+  for (const [name, value] of lines) for (const each of [value ?? []].flat()) head += `${name}: ${each}\r\n`;
+  const first = latin1(`${head}\r\n`);
+  const all = new Uint8Array(first.length + bytes.length);
+  all.set(first);
+  all.set(bytes, first.length);
+  return all;
+}
+
+/** One byte for each character. */
+export function latin1(text: string): Uint8Array {
+  return Uint8Array.from(text, (character) => character.charCodeAt(0));
+}

@@ -1,0 +1,239 @@
+// HTTP/1.1 by hand over a socket: sends bytes that `fetch` would tidy or refuse, and reads whatever comes back.
+
+/** One response as it came. */
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+/** A connection to a server on this machine. */
+export interface RawConnection {
+  /** Sends bytes, or a text as UTF-8. Bytes that the other side no longer takes are passed over. */
+  write(data: string | Uint8Array): Promise<void>;
+  /** The next response; `undefined` if the connection ends first. Throws when nothing comes in time. */
+  read(options?: ReadOptions): Promise<RawAnswer | undefined>;
+  /** The head of the next response, the rest of which is not waited for. */
+  readHead(options?: ReadOptions): Promise<Omit<RawAnswer, "body"> | undefined>;
+  /** Whether the other side has closed within the time. */
+  isClosed(ms: number): Promise<boolean>;
+  close(): void;
+}
+
+/** How a response is waited for. */
+export interface ReadOptions {
+  /** Milliseconds; 5,000 if nothing is said. */
+  readonly ms?: number;
+  /** Whether the request was HEAD, so that the response has no body whatever its head says. */
+  readonly isHead?: boolean;
+}
+
+/** The bytes of one socket, the same on both runtimes. */
+interface Socket {
+  write(bytes: Uint8Array): Promise<void>;
+  /** The next bytes; `undefined` when the other side has ended. */
+  read(): Promise<Uint8Array | undefined>;
+  close(): void;
+}
+
+interface BunSocket {
+  write(bytes: Uint8Array): number;
+  end(): void;
+}
+
+interface BunHost {
+  connect(options: {
+    hostname: string;
+    port: number;
+    socket: Record<string, (socket: BunSocket, data: Uint8Array) => void>;
+  }): Promise<BunSocket>;
+}
+
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // Deno has no types for it
+
+/** Connects to `127.0.0.1`. */
+export async function connectRaw(port: number): Promise<RawConnection> {
+  const socket = await (bun ? openBun(bun, port) : openDeno(port));
+  let held: Uint8Array = new Uint8Array(0);
+  let pending: Promise<Uint8Array | undefined> | undefined;
+
+  // A read that a deadline gave up on is taken up by the next one, so that no bytes are lost.
+  async function more(deadline: number, what: string): Promise<boolean> {
+    const next = pending ??= socket.read();
+    const chunk = await within(next, deadline - performance.now(), what);
+    pending = undefined;
+    if (chunk === undefined) return false;
+    const joined = new Uint8Array(held.length + chunk.length);
+    joined.set(held);
+    joined.set(chunk, held.length);
+    held = joined;
+    return true;
+  }
+
+  function take(size: number): Uint8Array {
+    const taken = held.slice(0, size);
+    held = held.slice(size);
+    return taken;
+  }
+
+  async function readLine(deadline: number): Promise<string | undefined> {
+    while (true) {
+      const at = held.indexOf(10);
+      if (at >= 0) return latin1(take(at + 1)).replace(/\r?\n$/, "");
+      if (!await more(deadline, "the end of a line")) return;
+    }
+  }
+
+  async function readBytes(size: number, deadline: number): Promise<Uint8Array> {
+    while (held.length < size) if (!await more(deadline, `${size} bytes of a body`)) break;
+    return take(size);
+  }
+
+  async function readHead({ ms = 5000 }: ReadOptions = {}): Promise<Omit<RawAnswer, "body"> | undefined> {
+    const deadline = performance.now() + ms;
+    while (true) {
+      const line = await readLine(deadline);
+      if (line === undefined) return;
+      const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(line)?.[1]);
+      if (!status) throw new Error(`Cannot read the response: it begins with ${JSON.stringify(line.slice(0, 200))}`);
+      const headers = new Headers();
+      for (let text = await readLine(deadline); text; text = await readLine(deadline)) {
+        const colon = text.indexOf(":");
+        headers.append(text.slice(0, colon), text.slice(colon + 1).trim());
+      }
+      // 100 Continue is no answer.
+      if (status >= 200) return { status, headers };
+    }
+  }
+
+  async function readBody(headers: Headers, deadline: number): Promise<Uint8Array> {
+    if (/chunked/i.test(headers.get("transfer-encoding") ?? "")) {
+      const parts: Uint8Array[] = [];
+      while (true) {
+        const size = parseInt(await readLine(deadline) ?? "0", 16);
+        if (!size) break;
+        parts.push(await readBytes(size, deadline));
+        await readLine(deadline);
+      }
+      await readLine(deadline);
+      return Uint8Array.from(parts.flatMap((part) => [...part]));
+    }
+    const length = headers.get("content-length");
+    if (length !== null) return await readBytes(Number(length), deadline);
+    while (await more(deadline, "the end of the connection"));
+    return take(held.length);
+  }
+
+  return {
+    write: (data) => socket.write(typeof data === "string" ? new TextEncoder().encode(data) : data),
+    readHead,
+    async read(options = {}) {
+      const deadline = performance.now() + (options.ms ?? 5000);
+      const head = await readHead(options);
+      if (!head) return;
+      const isEmpty = options.isHead || head.status === 204 || head.status === 304;
+      const bytes = isEmpty ? new Uint8Array(0) : await readBody(head.headers, deadline);
+      // Fatal: an answer must be UTF-8 whatever came in.
+      return { ...head, body: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
+    },
+    async isClosed(ms) {
+      const deadline = performance.now() + ms;
+      try {
+        while (await more(deadline, "the end of the connection"));
+        return true;
+      } catch {
+        return false;
+      }
+    },
+    close: () => socket.close(),
+  };
+}
+
+async function openDeno(port: number): Promise<Socket> {
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port });
+  let isOpen = true;
+  return {
+    async write(bytes) {
+      for (let at = 0; at < bytes.length;) {
+        try {
+          at += await connection.write(bytes.subarray(at));
+        } catch {
+          return;
+        }
+      }
+    },
+    async read() {
+      const buffer = new Uint8Array(65_536);
+      const size = await connection.read(buffer).catch(() => null);
+      return size === null ? undefined : buffer.slice(0, size);
+    },
+    close() {
+      if (isOpen) connection.close();
+      isOpen = false;
+    },
+  };
+}
+
+async function openBun({ connect }: BunHost, port: number): Promise<Socket> {
+  const chunks: Uint8Array[] = [];
+  let isOver = false;
+  let heard = Promise.withResolvers<void>();
+  let drained = Promise.withResolvers<void>();
+  const wake = () => {
+    heard.resolve();
+    heard = Promise.withResolvers<void>();
+  };
+  const drain = () => {
+    drained.resolve();
+    drained = Promise.withResolvers<void>();
+  };
+  const end = () => {
+    isOver = true;
+    wake();
+    drain();
+  };
+  const socket = await connect({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      data(_socket, data) {
+        chunks.push(data.slice());
+        wake();
+      },
+      drain,
+      close: end,
+      end,
+      error: end,
+    },
+  });
+  return {
+    async write(bytes) {
+      for (let at = 0; at < bytes.length && !isOver;) {
+        const wait = drained.promise;
+        at += Math.max(0, socket.write(bytes.subarray(at)));
+        if (at < bytes.length && !isOver) await wait;
+      }
+    },
+    async read() {
+      while (!chunks.length && !isOver) await heard.promise;
+      return chunks.shift();
+    },
+    close: () => socket.end(),
+  };
+}
+
+async function within<T>(promise: Promise<T>, ms: number, what: string): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`Cannot read the response: waited too long for ${what}`)), ms);
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function latin1(bytes: Uint8Array): string {
+  let text = "";
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  return text;
+}

@@ -65,7 +65,10 @@ export interface Connection extends AsyncDisposable, RouteFacts {
   readonly sessionId?: string;
   /** All notifications so far. */
   readonly received: readonly Notification[];
-  /** The wire so far: `→` is what was sent, `←` what came; see {@linkcode Transcript}. */
+  /**
+   * The wire so far: `→` is what was sent, `←` what came; over HTTP the head of a message comes before it. Session ids,
+   * states of questions and the like have names such as `<session 1>`, so that the lines are the same on every run.
+   */
   readonly transcript: readonly string[];
   /**
    * Sends a request and waits for its result. In the modern era, questions that come in place of a result are answered

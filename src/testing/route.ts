@@ -18,7 +18,7 @@ import type { Transcript } from "./transcript.ts";
 export interface TestServer {
   /** Answers web-standard requests. */
   readonly fetch: Fetch;
-  /** Opens a pipe. */
+  /** @internal Opens a pipe. */
   readonly [PIPE]: OpenPipe;
 }
 

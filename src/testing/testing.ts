@@ -23,19 +23,5 @@ export type { AnswerServer, RequestOptions, ServerRequest } from "./peer.ts";
 export type { RouteFacts, TestServer, Transport } from "./route.ts";
 export { RpcError } from "./rpc_error.ts";
 export type { Filter, Notification, Subscription } from "./subscription.ts";
-// The types that the signatures above mention.
-export type { Id, Params, Result } from "../protocol/jsonrpc.ts";
-export type {
-  ClientCapabilities,
-  Implementation,
-  LogLevel,
-  Meta,
-  PromptMessage,
-  ResourceContents,
-  ToolResult,
-} from "../protocol/types.ts";
-export type { Clock } from "../core/clock.ts";
-export type { ClientFacts, Context, Principal } from "../core/context.ts";
-export type { ConnectionInfo } from "../transports/gate.ts";
-export type { Fetch } from "../transports/http.ts";
-export type { OpenPipe, PIPE, Pipe, Write } from "../transports/pipe.ts";
+// What the signatures above mention beside the names of the main entry.
+export type { Id, Params } from "../protocol/jsonrpc.ts";

@@ -8,10 +8,13 @@ import type { Message } from "./message.ts";
 /** Headers that a transcript shows; the others are the same on every request. */
 const SHOWN = /^(mcp-(?!session-id).*|authorization|last-event-id)$/;
 
+/** Headers whose values are named. */
+const NAMED = new Map([["authorization", "token"], ["last-event-id", "event"]]);
+
 /**
  * Writes down what a connection sends (`→`) and receives (`←`). What differs from run to run (session ids, request
- * states, ids of errors, event ids) is replaced by `<session 1>`, `<state 1>`, `<error 1>` and `<event 1>`: the same
- * value by the same name.
+ * states, ids of errors, event ids), and what is secret, is replaced by names such as `<session 1>`: the same value by
+ * the same name.
  */
 export class Transcript {
   /** The lines so far. */
@@ -23,9 +26,10 @@ export class Transcript {
   /** Notes the head of an HTTP request. */
   request(method: string, headers: Headers): void {
     const session = headers.get("mcp-session-id");
-    const shown = [...headers].filter(([name]) => SHOWN.test(name)).map(([name, value]) =>
-      `${name}: ${name === "last-event-id" ? this.name("event", value) : value}`
-    );
+    const shown = [...headers].filter(([name]) => SHOWN.test(name)).map(([name, value]) => {
+      const kind = NAMED.get(name);
+      return `${name}: ${kind ? this.name(kind, value) : value}`;
+    });
     if (session !== null) shown.push(`mcp-session-id: ${this.name("session", session)}`);
     this.lines.push([`→ ${method}`, ...shown].join(" | "));
   }

@@ -166,6 +166,7 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
     ticker.alarm(limits.closeMs, resolve);
     await Promise.race([idle(), promise]);
     for (const scope of running) scope.cancelAll(new DOMException("Cannot go on: the server is closing", "AbortError"));
+    parts.streams.end();
     ticker.close();
   }
 

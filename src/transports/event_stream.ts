@@ -41,6 +41,11 @@ export class EventStreams {
     this.ticker.wake(this.#sweep, this.#pause);
     return stream;
   }
+
+  /** Ends all streams as if their readers had gone away, but what was written can still be read. */
+  end(): void {
+    for (const stream of this.#open) stream.end(true);
+  }
 }
 
 /** One stream. Texts that are ready together leave in one chunk. */
@@ -90,10 +95,12 @@ export class EventStream {
     if (!this.#ended) this.#push(COMMENT);
   }
 
-  /** Ends the stream when everything written has been read. */
-  end(): void {
+  /** Ends the stream when everything written has been read; `onLost` is told only if its owner does not know. */
+  end(isNews = false): void {
+    const isFirst = !this.#ended;
     this.#ended = true;
     this.#flush();
+    if (isNews && isFirst) this.#onLost();
   }
 
   /** Keeps the stream alive, or gives it up. */

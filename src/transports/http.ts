@@ -43,7 +43,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 export interface HttpParts {
   /** The path of the endpoint. */
   readonly path: string;
-  /** Refuses a caller that may not talk to this server. */
+  /** Refuses a caller that may not talk to this server, and everybody when it is closing. */
   check(request: Request, info?: ConnectionInfo): Promise<Response> | undefined;
   /** Reads a body within the server's limits; `undefined` if it is too large. Throws if it is not UTF-8. */
   readText(request: Request): Promise<string | undefined>;
@@ -74,7 +74,7 @@ export function createFetch(core: Core, era: Era, options: HttpOptions): { fetch
       const refusal = checkFirst(request, info);
       if (refusal) return refusal;
     }
-    if (core.closing) return refuse(503, "Cannot serve the request: the server is closing", { "retry-after": "1" });
+    if (core.closing) return refuse(503, CLOSING, { "retry-after": "1" });
     const accept = headers.get("accept");
     const accepts = accept !== null && accept === goodAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream && accept !== null) goodAccept = accept;
@@ -193,14 +193,19 @@ export function createFetch(core: Core, era: Era, options: HttpOptions): { fetch
     return slow.length ? 1000 : undefined;
   }
 
+  // For transports that open what would outlast the server.
+  const checkOpen: HttpParts["check"] = (request, info) =>
+    check(request, info) ?? (core.closing ? refuse(503, CLOSING, { "retry-after": "1" }) : undefined);
+
   const readText = async (request: Request): Promise<string | undefined> => {
     const body = await readBody(request, limits.bodyBytes);
     return body && decoder.decode(body);
   };
 
-  return { fetch, parts: { path: options.path, check, readText, streams } };
+  return { fetch, parts: { path: options.path, check: checkOpen, readText, streams } };
 }
 
+const CLOSING = "Cannot serve the request: the server is closing";
 const TOO_LARGE = "Cannot read the body: it is larger than the server takes (bodyBytes)";
 
 /** One HTTP request and its response: the link of the messages it carries. */

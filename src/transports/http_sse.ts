@@ -56,8 +56,13 @@ export function httpSse(
   }
 
   function open(principal?: Principal): Response {
+    const { streams } = server[HTTP];
+    if (pipes.size >= streams.limits.streams) {
+      const headers = { "retry-after": "1" };
+      return new Response("Cannot open the stream: too many are open (streams)", { status: 503, headers });
+    }
     const id = crypto.randomUUID();
-    const stream = server[HTTP].streams.create(() => {
+    const stream = streams.create(() => {
       pipes.get(id)?.pipe.close();
       pipes.delete(id);
     });

@@ -123,7 +123,7 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
   };
   core.registry.add(options.handlers ?? []);
   const era = speak(core);
-  const allows = corsRule(options.cors);
+  const allows = corsRule(options.cors, report);
   const { fetch, parts } = createFetch(core, era, {
     path,
     hosts: options.hosts ?? [],

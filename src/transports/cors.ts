@@ -30,13 +30,23 @@ const EXPOSED = "mcp-session-id, www-authenticate, retry-after";
 /** Seconds for which a browser need not ask again; more than two hours no browser takes. */
 const MAX_AGE = "7200";
 
-/** Makes the function that says what pages of an origin may do; nothing, if they may not call. */
-export function corsRule(cors: Cors = "none"): (origin: string) => Grant | undefined {
+/** Makes the function that says what pages of an origin may do; nothing, if they may not call. Errors are reported. */
+export function corsRule(
+  cors: Cors = "none",
+  report: (error: unknown) => unknown,
+): (origin: string) => Grant | undefined {
   if (cors === "none") return () => undefined;
   if (typeof cors === "function") {
     return (origin) => {
-      const granted = cors(origin);
-      return granted ? { credentials: granted === true ? false : granted.credentials } : undefined;
+      // A caller can write anything as its origin: a function that fails over it lets nobody in.
+      try {
+        const granted = cors(origin);
+        if (granted === true) return { credentials: false };
+        // A promise, which is no answer, has no such field: it must not let everybody in.
+        if (granted && typeof granted.credentials === "boolean") return granted;
+      } catch (error) {
+        report(error);
+      }
     };
   }
   const { origins, credentials = false } = cors;

@@ -1,0 +1,379 @@
+// C-051 to C-062: web pages, names that point at this machine, and ways to write a path.
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { createServer, type ServerOptions } from "../../mod.ts";
+import { createServer as createModernServer } from "../../src/modern.ts";
+import { type Case, cases, checkSecrecy, type HeaderLines, LEGACY, MODERN, readError, startFixture } from "./http.ts";
+
+const APP = "https://app.example.com";
+const EVIL = "http://evil.example";
+const refused = { status: 403, code: -32600 };
+
+/** Headers that clients of each kind of revision send from a page. */
+const ASKED = [
+  "content-type, mcp-protocol-version, mcp-method, mcp-name, mcp-param-region, authorization",
+  "content-type, mcp-protocol-version, mcp-session-id, last-event-id, authorization",
+];
+
+function preflight(origin: string, asked: string): { readonly method: string; readonly headers: HeaderLines } {
+  return {
+    method: "OPTIONS",
+    headers: {
+      origin,
+      "access-control-request-method": "POST",
+      "access-control-request-headers": asked,
+      "mcp-protocol-version": null,
+      "mcp-session-id": null,
+    },
+  };
+}
+
+const list = (text: string | null) => (text ?? "").toLowerCase().split(",").map((name) => name.trim());
+
+const kinds: readonly {
+  readonly name: string;
+  readonly cors: ServerOptions["cors"];
+  readonly credentials?: boolean;
+}[] = [
+  { name: "a list", cors: { origins: [APP] } },
+  { name: "a list with credentials", cors: { origins: [APP], credentials: true }, credentials: true },
+  { name: "a function", cors: (origin) => origin === APP },
+  {
+    name: "a function with credentials",
+    cors: (origin) => origin === APP ? { credentials: true } : false,
+    credentials: true,
+  },
+  { name: "every page", cors: { origins: "*" } },
+];
+
+for (
+  const { title, create, version } of [
+    { title: "both eras", create: createServer, version: undefined },
+    { title: "a session", create: createServer, version: LEGACY },
+    { title: "one era alone", create: createModernServer, version: undefined },
+  ]
+) {
+  Deno.test(`pages of other origins, ${title}`, async (t) => {
+    for (const { name, cors, credentials = false } of kinds) {
+      await using fixture = await startFixture({ version, create, server: { cors } });
+      const granted = {
+        "access-control-allow-origin": APP,
+        "access-control-allow-credentials": credentials ? "true" : null,
+      };
+      await t.step(`C-051 the preflight of a page that ${name} lets in is 204`, async () => {
+        for (const asked of ASKED) {
+          const answer = await fixture.send(preflight(APP, asked));
+          assertEquals([answer?.status, answer?.body], [204, ""]);
+          for (const [header, value] of Object.entries(granted)) assertEquals(answer?.headers.get(header), value);
+          const allowed = list(answer?.headers.get("access-control-allow-headers") ?? null);
+          for (const header of list(asked)) assert(allowed.includes(header), `${header} is not in ${allowed}`);
+          assert(list(answer?.headers.get("vary") ?? null).includes("origin"));
+          assert(list(answer?.headers.get("access-control-allow-methods") ?? null).includes("POST".toLowerCase()));
+        }
+      });
+      await t.step(`C-051 the call of a page that ${name} lets in is answered, and its errors too`, async () => {
+        for (const body of [undefined, "{"]) {
+          const answer = await fixture.send({ headers: { origin: APP }, body });
+          assertEquals(answer?.status, body ? 400 : 200);
+          for (const [header, value] of Object.entries(granted)) assertEquals(answer?.headers.get(header), value);
+          const exposed = list(answer?.headers.get("access-control-expose-headers") ?? null);
+          assert(exposed.includes("mcp-session-id") && exposed.includes("www-authenticate"), String(exposed));
+          assert(list(answer?.headers.get("vary") ?? null).includes("origin"));
+        }
+        fixture.ran.length = 0;
+        await fixture.checkAlive("C-051");
+      });
+      if (name === "every page") continue;
+      for (const origin of [EVIL, `${APP}.evil.example`, `${APP}:8443`, "null"]) {
+        await t.step(`C-051 ${name} lets ${origin} not in: neither its preflight nor its call`, async () => {
+          for (const request of [preflight(origin, ASKED[0]), { headers: { origin } }]) {
+            const answer = await fixture.send(request);
+            assertEquals(answer?.status, 403);
+            assertEquals(answer?.headers.get("access-control-allow-origin"), null);
+          }
+          assertEquals(fixture.ran, []);
+          await fixture.checkAlive("C-051");
+        });
+      }
+    }
+  });
+
+  cases(`pages of other origins, ${title}, when nothing or "none" is said`, { version, create }, () => [
+    { name: "C-051 a preflight is 403", ...preflight(APP, ASKED[0]), ...refused, says: "origins" },
+    {
+      name: "C-051 a preflight of the server's own page is 405: it needs none",
+      method: "OPTIONS",
+      headers: { "access-control-request-method": "POST" },
+      status: 405,
+      code: -32600,
+      has: { "access-control-allow-origin": null },
+    },
+    { name: "C-052 a call is 403", headers: { origin: EVIL }, ...refused, says: "origins" },
+    { name: "C-052 a call is 403 before its body is parsed", headers: { origin: EVIL }, body: "{", ...refused },
+    { name: "C-052 GET is 403", method: "GET", headers: { origin: EVIL }, ...refused },
+    { name: "C-052 DELETE is 403", method: "DELETE", headers: { origin: EVIL }, ...refused },
+    ...[
+      "http://localhost.evil.example",
+      "http://127.0.0.1.nip.io",
+      "http://localhost:80@evil.example",
+      "http://evil.example#localhost",
+      "http://evil.example?localhost",
+      "http://evil.example/127.0.0.1",
+      "garbage",
+      "null",
+      "*",
+      "//127.0.0.1",
+      "127.0.0.1",
+      "http:127.0.0.1",
+      "http://",
+      "\xff",
+      "file:///",
+      "data:text/html,x",
+    ].map((origin) => ({ name: `C-054 the origin ${JSON.stringify(origin)}`, headers: { origin }, ...refused })),
+    {
+      name: "C-057 an empty Origin is taken as none",
+      headers: { origin: "" },
+      status: 200,
+    },
+  ]);
+}
+
+cases("origins that are this server's own, or look like it", {}, ({ port }) => {
+  const own = `127.0.0.1:${port}`;
+  const good = (name: string, origin: string, host = own): Case => ({ name, headers: { origin, host }, status: 200 });
+  const bad = (name: string, origin: string | string[], host = own): Case => ({
+    name,
+    headers: { origin, host },
+    ...refused,
+  });
+  return [
+    good("C-056 the server's own origin", `http://${own}`),
+    good("C-056 the own origin in other case", `HTTP://LOCALHOST:${port}`, `localhost:${port}`),
+    good("C-056 a Host in other case", `http://localhost:${port}`, `LocalHost:${port}`),
+    good("C-056 the default port given", "http://localhost:80", "localhost"),
+    good("C-056 the default port left out", "http://localhost", "localhost:80"),
+    good("C-056 IPv6", `http://[::1]:${port}`, `[::1]:${port}`),
+    bad("C-056 another scheme", `https://${own}`),
+    bad("C-056 another port", "http://127.0.0.1:1"),
+    bad("C-056 another loopback name", `http://localhost:${port}`),
+    bad("C-056 a path behind the own origin", `http://${own}/`),
+    bad("C-056 user information before the own origin", `http://x@${own}`),
+    bad("C-054 two origins, the own one first", [`http://${own}`, EVIL]),
+    bad("C-054 two origins, the own one last", [EVIL, `http://${own}`]),
+    bad("C-054 two origins on one line", `http://${own} ${EVIL}`),
+  ];
+});
+
+cases("names that point at this machine", {}, ({ port }) => [
+  ...["localhost", "LOCALHOST:5", "127.0.0.1", "127.8.9.10:1", "[::1]", `[::1]:${port}`].map((host) => ({
+    name: `C-059 the Host ${host} is loopback`,
+    headers: { host },
+    status: 200,
+  })),
+  ...[
+    "evil.example",
+    "0.0.0.0",
+    `0.0.0.0:${port}`,
+    "127.1",
+    "2130706433",
+    "0x7f.1",
+    "0177.0.0.1",
+    "[::ffff:127.0.0.1]",
+    "[::]",
+    "localhost.",
+    "localhost.evil.example",
+    "127.0.0.1.nip.io",
+    "xn--localhost",
+  ].map((host) => ({ name: `C-059 the Host ${host} is not loopback`, headers: { host }, ...refused })),
+  ...["localhost:99999", "127.0.0.256", "127.999.0.1"].map((host) => ({
+    name: `C-059 the Host ${host} is no URL's: 404`,
+    headers: { host },
+    status: 404,
+    code: -32600,
+  })),
+  ...[
+    "x/public?",
+    "localhost/mcp?",
+    "user@localhost",
+    "localhost:",
+    "localhost:80:80",
+    "local host",
+    "\xff",
+    "localhost,evil.example",
+    "localhost#",
+    "localhost\\x",
+    "%6cocalhost",
+    "localhost%00",
+    "::1",
+    "[::1",
+    "-",
+    "localhost..",
+  ].map((host) => ({
+    name: `C-061 the Host ${JSON.stringify(host)} is no host`,
+    headers: { host },
+    ...host === "-" ? refused : { status: 400, code: -32600 },
+  })),
+  { name: "C-061 an empty Host", headers: { host: "" }, status: 400, code: -32600 },
+  { name: "C-061 no Host", headers: { host: null }, status: 400, code: -32600, dropped: { bun: 400 } },
+  {
+    name: "C-061 no Host in HTTP/1.0",
+    raw: "POST /mcp HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}",
+    status: 400,
+    code: -32600,
+  },
+  ...[[`127.0.0.1:${port}`, "evil.example"], ["evil.example", `127.0.0.1:${port}`]].map((host) => ({
+    name: `C-061 two Hosts, ${host[0].startsWith("evil") ? "a foreign one first" : "a good one first"}`,
+    headers: { host },
+    status: 400,
+    code: -32600,
+    dropped: { deno: 400 },
+  })),
+  {
+    name: "C-061 two Hosts that agree",
+    headers: { host: ["localhost", "localhost"] },
+    status: 400,
+    code: -32600,
+    dropped: { deno: 400 },
+  },
+  // Bun builds the request's URL from Host and lets nobody see what the target said, so there the Host alone decides.
+  ...["http://evil.example/mcp", "https://evil.example/mcp", "ws://evil.example/mcp", "x-y.z+1://evil.example/mcp"].map(
+    (target) => ({
+      name: `C-061 the absolute-form target ${target}`,
+      target,
+      ...refused,
+      dropped: { bun: target.startsWith("http") ? 200 : 400 },
+    }),
+  ),
+  {
+    name: "C-061 an absolute-form target and a Host that are both foreign",
+    target: "http://evil.example/mcp",
+    headers: { host: "evil.example" },
+    ...refused,
+  },
+  {
+    name: "C-061 an absolute-form target that is the server's own",
+    target: `http://127.0.0.1:${port}/mcp`,
+    status: 200,
+  },
+  {
+    name: "C-061 an absolute-form target with user information",
+    target: `http://evil.example@127.0.0.1:${port}/mcp`,
+    ...refused,
+    dropped: { bun: 200 },
+  },
+  {
+    name: "C-061 an absolute-form target without a host",
+    target: "http:///mcp",
+    status: 404,
+    code: -32600,
+    dropped: { bun: 200 },
+  },
+]);
+
+cases("ways to write a path", {}, () => [
+  ...[
+    "/mcp/../admin",
+    "/mcp/%2e%2e/admin",
+    "/mcp%2f",
+    "//mcp",
+    "/mcp;x",
+    "/MCP",
+    "/%6dcp",
+    "/mcp/",
+    "/mcp/x",
+    "/mcp\\",
+    "/mcp%00",
+    "//evil.example/mcp",
+    "/",
+    "/?/mcp",
+  ].map((target) => ({ name: `C-062 ${target} is not the endpoint`, target, status: 404, code: -32600 })),
+  ...["/mcp?x", "/mcp?", "/mcp#f", "/mcp?http://evil.example", "/admin/../mcp", "/./mcp", "/x/%2e%2e/mcp"].map((
+    target,
+  ) => ({ name: `C-062 ${target} is the endpoint once it is parsed`, target, status: 200 })),
+  ...["mcp", "*", "?x", "\\mcp"].map((target) => ({
+    name: `C-062 the target ${target}`,
+    target,
+    status: 400,
+    dropped: { deno: 400, bun: 400 },
+  })),
+  {
+    name: "C-062 a target of 70,000 characters",
+    target: `/mcp?${"x".repeat(70_000)}`,
+    status: 414,
+    dropped: { deno: 400, bun: 431 },
+  },
+  { name: "C-062 a byte that is no ASCII", target: "/mcp\xff", status: 404, code: -32600, dropped: { deno: 400 } },
+]);
+
+Deno.test("C-059 hosts that are listed are let in, with any port or with the one that was listed", async (t) => {
+  await using fixture = await startFixture({ server: { hosts: ["box.local", "other.example:8080"] } });
+  const each: readonly Case[] = [
+    ...["box.local", "BOX.local:9", "other.example:8080"].map((host) => ({
+      name: `C-059 ${host} is listed`,
+      headers: { host },
+      status: 200,
+    })),
+    ...["other.example", "other.example:8081", "x.box.local", "box.local.evil.example"].map((host) => ({
+      name: `C-059 ${host} is not listed`,
+      headers: { host },
+      ...refused,
+      says: "hosts",
+    })),
+    { name: "C-056 a page of a listed host", headers: { host: "box.local", origin: "http://box.local" }, status: 200 },
+    {
+      name: "C-056 a page of a listed host, behind a proxy that ends TLS",
+      headers: { host: "box.local", origin: "https://box.local" },
+      status: 200,
+    },
+  ];
+  for (const one of each) await t.step(one.name, () => fixture.check(one));
+});
+
+Deno.test("C-056 origins that are listed are compared whole, however they are written", async (t) => {
+  await using fixture = await startFixture({ server: { origins: ["https://App.Example.com:443"] } });
+  for (const [origin, status] of [["https://app.example.com", 200], ["https://app.example.com:444", 403]] as const) {
+    const one = { name: `C-056 ${origin}`, headers: { origin }, status, ...status === 403 ? { code: -32600 } : {} };
+    await t.step(one.name, () => fixture.check(one));
+  }
+});
+
+Deno.test("C-051 credentials for every page are refused when the server is made", () => {
+  for (const create of [createServer, createModernServer]) {
+    assertThrows(
+      () => create({ name: "x", version: "1", cors: { origins: "*", credentials: true } }),
+      TypeError,
+      "credentials",
+    );
+  }
+});
+
+Deno.test("C-051 a rule that throws lets nobody in, and shows nothing", async () => {
+  const cors = (origin: string) => new URL(origin).hostname === "app.example.com";
+  await using fixture = await startFixture({ server: { cors } });
+  const good = await fixture.send({ headers: { origin: APP } });
+  assertEquals(good?.status, 200);
+  fixture.ran.length = 0;
+  for (const request of [{ headers: { origin: "garbage" } }, preflight("garbage", ASKED[0])]) {
+    const answer = await fixture.send(request);
+    assertEquals([answer?.status, readError(answer?.body ?? "").code, fixture.ran], [403, -32600, []]);
+    checkSecrecy(answer?.body ?? "", "C-051");
+    assert(fixture.faults.splice(0).length > 0, "the author of the rule is not told");
+    await fixture.checkAlive("C-051");
+  }
+});
+
+Deno.test("C-051 a rule that answers with a promise lets nobody in", async () => {
+  // What the types forbid, but plain JavaScript does not.
+  const cors = (() => Promise.resolve(false)) as unknown as (origin: string) => boolean;
+  await using fixture = await startFixture({ server: { cors } });
+  for (const request of [{ headers: { origin: EVIL } }, preflight(EVIL, ASKED[0])]) {
+    await fixture.check({ name: "C-051", ...request, ...refused });
+  }
+});
+
+Deno.test(`C-052 a page is refused whatever else ${MODERN} or ${LEGACY} says`, async () => {
+  await using fixture = await startFixture();
+  for (const version of [MODERN, LEGACY, null, "garbage"]) {
+    const headers = { origin: EVIL, "mcp-protocol-version": version };
+    await fixture.check({ name: `C-052 ${version}`, headers, ...refused });
+  }
+});

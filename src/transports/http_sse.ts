@@ -2,7 +2,7 @@
  * The first transport over HTTP, for clients that know no other: one stream for all that the server says, and a second
  * address for what the client says.
  *
- * ```ts no-run
+ * ```ts ignore
  * import { httpSse } from "@x/mcp/http-sse";
  * import server from "./server.ts";
  *

@@ -1,7 +1,7 @@
 /**
  * Serves a server over standard input and output, one JSON message a line.
  *
- * ```ts no-run
+ * ```ts ignore
  * import { serveStdio } from "@x/mcp/stdio";
  * import server from "./server.ts";
  *

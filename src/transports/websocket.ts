@@ -1,7 +1,7 @@
 /**
  * Serves a server over WebSocket, one JSON message a frame.
  *
- * ```ts no-run
+ * ```ts ignore
  * import { webSocket } from "@x/mcp/websocket";
  * import server from "./server.ts";
  *

@@ -61,7 +61,9 @@ export function behaviour(
   options: BehaviourOptions = {},
 ): void {
   for (const way of listWays(options)) {
-    Deno.test(`${name} (${way.version} over ${way.transport})`, async () => {
+    // Whatever the behaviour, no timer and no socket is left behind.
+    const strict = { sanitizeOps: true, sanitizeResources: true };
+    Deno.test({ name: `${name} (${way.version} over ${way.transport})`, ...strict }, async () => {
       const faults: Told[] = [];
       await using stack = new AsyncDisposableStack();
       await run(async (options, client) => {

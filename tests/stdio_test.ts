@@ -65,6 +65,7 @@ function startTalk(): Talk {
     },
     async [Symbol.asyncDispose]() {
       if (!isOver) child.kill();
+      await child.closeInput().catch(() => {});
       await child.exited;
       await lines.return(undefined);
       await stderr;

@@ -21,7 +21,8 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/testing": outer,
   "src/client": outer,
   "src/cli": [...outer, "src/handlers", "src/modern.ts"],
-  "src/modern.ts": [...below, "src/handlers", "src/eras", "src/eras/modern", "src/transports", "src/server.ts"],
+  "src/names.ts": [...below, "src/handlers", "src/transports", "src/server.ts"],
+  "src/modern.ts": [...below, "src/eras", "src/eras/modern", "src/server.ts", "src/names.ts"],
 };
 
 /** The packages a room may import; every other room imports none. */

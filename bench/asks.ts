@@ -1,0 +1,86 @@
+// The messages that are measured, and a first exchange with each server to see that it answers them.
+import type { Ask } from "./load.ts";
+
+/** What is asked of a server. */
+export type Subject = "add" | "count" | "list";
+
+/** How a server is spoken to: each request stands for itself, in a session, or plainly, with neither. */
+export type Manner = "modern" | "session" | "plain";
+
+const MODERN = "2026-07-28";
+const OLDER = "2025-06-18";
+const client = { name: "bench", version: "1.0.0" };
+const envelope = {
+  "io.modelcontextprotocol/protocolVersion": MODERN,
+  "io.modelcontextprotocol/clientInfo": client,
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+
+/** A message with the id that stands for all others. */
+export function toMessage(subject: Subject, manner: Manner, id = 1_000_000): string {
+  const _meta = {
+    ...manner === "modern" ? envelope : {},
+    ...subject === "count" ? { progressToken: 7 } : {},
+  };
+  const params = {
+    ...subject === "list" ? {} : { name: subject, arguments: subject === "add" ? { a: 1, b: 2 } : {} },
+    ...Object.keys(_meta).length ? { _meta } : {},
+  };
+  return JSON.stringify({ jsonrpc: "2.0", id, method: toMethod(subject), params });
+}
+
+/** The first message of a session. */
+export function toInitialize(id = 1): string {
+  const params = { protocolVersion: OLDER, capabilities: {}, clientInfo: client };
+  return JSON.stringify({ jsonrpc: "2.0", id, method: "initialize", params });
+}
+
+/** What a client says when the session is agreed. */
+export const INITIALIZED: string = JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" });
+
+function toMethod(subject: Subject): string {
+  return subject === "list" ? "tools/list" : "tools/call";
+}
+
+/** The request that opens a session. */
+export const handshake: Ask = { headers, body: toInitialize(1_000_000) };
+
+/** The request to measure; opens a session if there is to be one. */
+export async function toAsk(port: number, subject: Subject, manner: Manner): Promise<Ask> {
+  const body = toMessage(subject, manner);
+  if (manner === "modern") {
+    const names: Record<string, string> = subject === "list" ? {} : { "mcp-name": subject };
+    return { headers: { ...headers, "mcp-protocol-version": MODERN, "mcp-method": toMethod(subject), ...names }, body };
+  }
+  const older = { ...headers, "mcp-protocol-version": OLDER };
+  if (manner === "plain") return { headers: older, body };
+  const response = await post(port, handshake);
+  await response.body?.cancel();
+  const session = response.headers.get("mcp-session-id");
+  if (!session) throw new Error(`Cannot open a session on port ${port}: status ${response.status}, no id`);
+  const ask = { headers: { ...older, "mcp-session-id": session }, body };
+  await (await post(port, { ...ask, body: INITIALIZED })).body?.cancel();
+  return ask;
+}
+
+function post(port: number, { headers, body }: Ask): Promise<Response> {
+  return fetch(`http://127.0.0.1:${port}/mcp`, { method: "POST", headers, body });
+}
+
+/** The messages a server answers with; throws if they are not what was asked for. */
+export async function readAnswer(port: number, ask: Ask, subject: Subject): Promise<string[]> {
+  const response = await post(port, ask);
+  const text = await response.text();
+  const streamed = response.headers.get("content-type")?.includes("event-stream");
+  const texts = streamed ? text.split(/\r?\n/).flatMap((line) => /^data: ?(\{.*)/.exec(line)?.[1] ?? []) : [text];
+  const { id, result } = JSON.parse(texts[texts.length - 1] ?? "{}");
+  const good = id === 1_000_000 &&
+    (subject === "add"
+      ? result?.structuredContent?.sum === 3
+      : subject === "list"
+      ? result?.tools?.length === 100
+      : result?.content?.[0]?.text === "counted" && texts.length === 11);
+  if (!good) throw new Error(`Cannot measure the server on port ${port}: it answered ${text.slice(0, 500)}`);
+  return texts;
+}

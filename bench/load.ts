@@ -1,0 +1,51 @@
+// Sends requests to a server for a while: with wrk where it is installed, else with a generator of our own, which is
+// slower and takes a share of the machine that wrk would leave alone.
+import { LOAD_CORE, pinned } from "./machine.ts";
+
+/** One request of a workload. The body holds its id as 1000000. */
+export interface Ask {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** What a load of one or more seconds came to. */
+export interface Load {
+  readonly requests: number;
+  readonly micros: number;
+  readonly failed: number;
+  /** Microseconds. */
+  readonly p50: number;
+  readonly p99: number;
+}
+
+const lua = new URL("load.lua", import.meta.url).pathname;
+const own = new URL("programs/load.ts", import.meta.url).pathname;
+
+/** Whether wrk is there. */
+export const hasWrk: boolean = await new Deno.Command("wrk", { args: ["-v"], stdout: "null", stderr: "null" }).output()
+  .then(() => true, () => false);
+
+let nextId = 1_000_000;
+
+/** Sends an ask over and over on as many connections, for whole seconds. */
+export async function load(port: number, ask: Ask, connections: number, seconds = 1): Promise<Load> {
+  const file = await Deno.makeTempFile();
+  const lines = Object.entries(ask.headers).map(([name, value]) => `${name}: ${value}`);
+  await Deno.writeTextFile(file, `${lines.join("\n")}\n\n${ask.body}\n`);
+  // Ids are used once and have seven digits.
+  if (nextId > 8_000_000) nextId = 1_000_000;
+  const words = hasWrk
+    ? ["wrk", "-t1", `-c${connections}`, `-d${seconds}s`, "-s", lua, `http://127.0.0.1:${port}`, file, `${nextId}`]
+    : [Deno.execPath(), "run", "-A", "--quiet", own, `${port}`, `${connections}`, `${seconds}`, file, `${nextId}`];
+  const { stdout } = await pinned(LOAD_CORE, words, { stderr: "inherit" }).output();
+  await Deno.remove(file);
+  const text = new TextDecoder().decode(stdout);
+  const json = /JSON (.*)/.exec(text)?.[1];
+  if (!json) throw new Error(`Cannot read what the load generator printed: ${text}`);
+  const result: Load = JSON.parse(json);
+  if (result.failed) {
+    throw new Error(`Cannot trust the figures: ${result.failed} of ${result.requests} requests failed`);
+  }
+  nextId += result.requests + connections;
+  return result;
+}

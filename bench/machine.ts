@@ -1,0 +1,116 @@
+// What the machine did: processor time of processes, read where Linux shows it, and who else worked.
+
+/** The core that servers run on; what drives them runs on the other. */
+export const SERVER_CORE = 0;
+export const LOAD_CORE = 1;
+
+const TICK = 0.01; // seconds; Linux shows times in hundredths to every program
+const folder = new URL(".", import.meta.url).pathname;
+
+/** The fields of /proc/<pid>/stat from the third on; the second may hold spaces. */
+function readStat(pid: number | "self"): number[] {
+  const text = Deno.readTextFileSync(`/proc/${pid}/stat`);
+  return text.slice(text.lastIndexOf(")") + 2).split(" ").map(Number);
+}
+
+/** Seconds of processor time, user and system, of all threads of a process. */
+export function readCpu(pid: number): number {
+  const stat = readStat(pid);
+  return (stat[11] + stat[12]) * TICK;
+}
+
+/** Bytes of memory that a process holds. */
+export function readRss(pid: number): number {
+  return Number(/VmRSS:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1]) * 1024;
+}
+
+/** Seconds that all cores together have worked, and that this process and those it waited for have. */
+function readWork(): { readonly all: number; readonly own: number } {
+  const [user, nice, system, , , irq, softirq, steal] = Deno.readTextFileSync("/proc/stat").split("\n", 1)[0].split(
+    /\s+/,
+  )
+    .slice(1).map(Number);
+  const stat = readStat("self");
+  return {
+    all: (user + nice + system + irq + softirq + steal) * TICK,
+    own: (stat[11] + stat[12] + stat[13] + stat[14]) * TICK,
+  };
+}
+
+/** Slices measured so far, and those in which other processes took more than a tenth of a core. */
+export const slices = { all: 0, shared: 0 };
+
+/** Measures one slice of time: seconds, the server's processor time, and whether others used the machine meanwhile. */
+export async function measure<T>(
+  pid: number,
+  work: () => Promise<T>,
+): Promise<{ cpu: number; wall: number; value: T }> {
+  const before = { ...readWork(), cpu: readCpu(pid), at: performance.now() };
+  const value = await work();
+  const wall = (performance.now() - before.at) / 1000;
+  const cpu = readCpu(pid) - before.cpu;
+  const { all, own } = readWork();
+  slices.all++;
+  if (all - before.all - (own - before.own) - cpu > 0.1 * wall) slices.shared++;
+  return { cpu, wall, value };
+}
+
+/** Keeps this process, with all its threads, off the servers' core. */
+export async function pinSelf(): Promise<void> {
+  await new Deno.Command("taskset", { args: ["-acp", `${LOAD_CORE}`, `${Deno.pid}`], stdout: "null" }).output();
+}
+
+/** A command that runs on one core. */
+export function pinned(core: number, words: readonly string[], options: Deno.CommandOptions = {}): Deno.Command {
+  return new Deno.Command("taskset", { args: ["-c", `${core}`, ...words], cwd: folder, ...options });
+}
+
+export type Runtime = "deno" | "bun";
+
+/** How a runtime runs a program. */
+export function toWords(runtime: Runtime, file: string, args: readonly string[]): string[] {
+  return runtime === "deno" ? [Deno.execPath(), "run", "-A", "--quiet", file, ...args] : ["bun", "run", file, ...args];
+}
+
+/** A server that listens on a port. */
+export interface Server {
+  readonly pid: number;
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+/** Starts a server on the servers' core, and waits for the port that it prints. */
+export async function startServer(words: readonly string[]): Promise<Server> {
+  const child = pinned(SERVER_CORE, words, { stdin: "null", stdout: "piped", stderr: "null" }).spawn();
+  const reader = child.stdout.getReader();
+  let text = "";
+  while (!text.includes("\n")) {
+    const { done, value } = await reader.read();
+    if (done) throw new Error(`Cannot measure "${words.join(" ")}": it printed no port; run it to see why`);
+    text += new TextDecoder().decode(value);
+  }
+  return {
+    pid: child.pid,
+    port: Number(text),
+    async stop() {
+      child.kill("SIGKILL");
+      await reader.cancel();
+      await child.status;
+    },
+  };
+}
+
+/** The value in the middle. */
+export function toMedian(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/** The machine and the versions, on one line. */
+export async function describeMachine(): Promise<string> {
+  const model = /model name\s*: (.*)/.exec(Deno.readTextFileSync("/proc/cpuinfo"))?.[1] ?? "unknown processor";
+  const bun = new TextDecoder().decode((await new Deno.Command("bun", { args: ["--version"] }).output()).stdout).trim();
+  const cores = `${navigator.hardwareConcurrency} cores of ${model}, Linux ${Deno.osRelease()}`;
+  return `${cores}; Deno ${Deno.version.deno}, Bun ${bun}`;
+}

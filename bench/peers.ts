@@ -1,0 +1,48 @@
+// Other libraries: installed into a folder of their own for the time of a run.
+import type { Manner } from "./asks.ts";
+
+/** A library that is measured beside this one. */
+export interface Peer {
+  readonly name: string;
+  readonly file: string;
+  readonly package: string;
+  /** How it takes requests outside of a session. */
+  readonly manner: Manner;
+  /** The argument with which it serves sessions. */
+  readonly session: string;
+  readonly stdio: boolean;
+}
+
+const known = [
+  {
+    name: "TS SDK",
+    file: "sdk.ts",
+    package: "@modelcontextprotocol/server",
+    manner: "modern",
+    session: "session",
+    stdio: true,
+  },
+  { name: "tmcp", file: "tmcp.ts", package: "tmcp", manner: "modern", session: "call", stdio: true },
+  { name: "mcp-lite", file: "mcp_lite.ts", package: "mcp-lite", manner: "plain", session: "session", stdio: false },
+] as const;
+
+/** Installs the peers, and gives them with the paths of their programs. */
+export async function installPeers(): Promise<{ readonly peers: readonly Peer[]; remove(): Promise<void> }> {
+  const here = new URL(".", import.meta.url).pathname;
+  const folder = await Deno.makeTempDir({ prefix: "mcp-bench-" });
+  for (const part of ["peers", "programs"]) {
+    await Deno.mkdir(`${folder}/${part}`);
+    for (const { name } of Deno.readDirSync(here + part)) {
+      await Deno.copyFile(`${here}${part}/${name}`, `${folder}/${part}/${name}`);
+    }
+  }
+  await Deno.rename(`${folder}/peers/package.json`, `${folder}/package.json`);
+  const { success, stderr } = await new Deno.Command(Deno.execPath(), { args: ["install", "--quiet"], cwd: folder })
+    .output();
+  if (!success) throw new Error(`Cannot install the peers: ${new TextDecoder().decode(stderr)}`);
+  const peers = known.map((peer) => {
+    const { version } = JSON.parse(Deno.readTextFileSync(`${folder}/node_modules/${peer.package}/package.json`));
+    return { ...peer, name: `${peer.name} ${version}`, file: `${folder}/peers/${peer.file}` };
+  });
+  return { peers, remove: () => Deno.remove(folder, { recursive: true }) };
+}

@@ -1,0 +1,44 @@
+// The least a server can do, over HTTP: no check of anything, and an answer that was taken from a real server. The first
+// argument says how it answers, the second where the answer is.
+import { args, serve } from "./serve.ts";
+
+const [how, file] = args;
+/** Texts of messages in the order they came; the last one is the answer. */
+const { default: texts }: { default: readonly string[] } = await import(file, { with: { type: "json" } });
+const last = texts[texts.length - 1];
+const { result } = JSON.parse(last);
+const encoder = new TextEncoder();
+
+async function answerJson(request: Request): Promise<Response> {
+  const { id } = await request.json();
+  return Response.json({ jsonrpc: "2.0", id, result });
+}
+
+// The id is put into bytes that are ready.
+const [before, after] = last.split(/(?<="id":)\d+/).map((part) => encoder.encode(part));
+
+async function answerBytes(request: Request): Promise<Response> {
+  const { id } = await request.json();
+  const text = `${id}`;
+  const bytes = new Uint8Array(before.length + text.length + after.length);
+  bytes.set(before);
+  encoder.encodeInto(text, bytes.subarray(before.length));
+  bytes.set(after, before.length + text.length);
+  return new Response(bytes, { headers: { "content-type": "application/json" } });
+}
+
+const frames = texts.slice(0, -1).map((text) => encoder.encode(`data: ${text}\n\n`));
+
+async function answerFrames(request: Request): Promise<Response> {
+  const { id } = await request.json();
+  const body = new ReadableStream({
+    start(controller) {
+      for (const frame of frames) controller.enqueue(frame);
+      controller.enqueue(encoder.encode(`data: {"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}\n\n`));
+      controller.close();
+    },
+  });
+  return new Response(body, { headers: { "content-type": "text/event-stream" } });
+}
+
+serve(how === "bytes" ? answerBytes : how === "frames" ? answerFrames : answerJson);

@@ -1,0 +1,37 @@
+// The least a server can do over standard input and output: bytes are split into lines, lines parsed, answers that were
+// taken from a real server written with the id of each request, what is ready together in one write. The argument says
+// where the answer is; with `zod` as a second one it loads that library first.
+import { args, bun } from "./serve.ts";
+
+const [file, library] = args;
+if (library) await import("zod");
+const { default: texts }: { default: readonly string[] } = await import(file, { with: { type: "json" } });
+const { result } = JSON.parse(texts[texts.length - 1]);
+
+const input = bun ? bun.stdin.stream() : Deno.stdin.readable;
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+let rest = new Uint8Array();
+
+async function write(bytes: Uint8Array): Promise<void> {
+  if (bun) await bun.write(bun.stdout, bytes);
+  else for (let at = 0; at < bytes.length;) at += await Deno.stdout.write(bytes.subarray(at));
+}
+
+for await (const chunk of input) {
+  let bytes = chunk;
+  if (rest.length) {
+    bytes = new Uint8Array(rest.length + chunk.length);
+    bytes.set(rest);
+    bytes.set(chunk, rest.length);
+  }
+  let out = "";
+  let from = 0;
+  for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, from)) {
+    const { id } = JSON.parse(decoder.decode(bytes.subarray(from, at)));
+    if (id !== undefined) out += JSON.stringify({ jsonrpc: "2.0", id, result }) + "\n";
+    from = at + 1;
+  }
+  rest = bytes.slice(from);
+  if (out) await write(encoder.encode(out));
+}

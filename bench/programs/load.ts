@@ -1,0 +1,46 @@
+// A small load generator for machines without wrk. Arguments: port, connections, seconds, a file with header lines, an
+// empty line and the body, and the first id. Answers are read by their length or their chunks, and not looked at.
+const [port, connections, seconds, file, first] = Deno.args;
+const [head, body] = (await Deno.readTextFile(file)).split("\n\n");
+const size = new TextEncoder().encode(body.trimEnd()).length;
+const lines = ["POST /mcp HTTP/1.1", `host: 127.0.0.1:${port}`, ...head.split("\n"), `content-length: ${size}`];
+const [before, after] = `${lines.join("\r\n")}\r\n\r\n${body.trimEnd()}`.split(/(?<="id":)1000000/);
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("latin1");
+const end = performance.now() + Number(seconds) * 1000;
+const times: number[] = [];
+let id = Number(first);
+let failed = 0;
+
+/** Whether a text holds a whole answer. */
+function isWhole(text: string): boolean {
+  const at = text.indexOf("\r\n\r\n");
+  if (at < 0) return false;
+  const length = /content-length: (\d+)/i.exec(text.slice(0, at))?.[1];
+  return length === undefined ? text.endsWith("\r\n0\r\n\r\n") : text.length >= at + 4 + Number(length);
+}
+
+async function run(): Promise<void> {
+  using connection = await Deno.connect({ port: Number(port) });
+  const buffer = new Uint8Array(256 * 1024);
+  while (performance.now() < end) {
+    const start = performance.now();
+    const bytes = encoder.encode(before + ++id + after);
+    for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
+    let text = "";
+    while (!isWhole(text)) {
+      const count = await connection.read(buffer);
+      if (count === null) throw new Error("Cannot read the answer: the connection ended");
+      text += decoder.decode(buffer.subarray(0, count));
+    }
+    if (!text.startsWith("HTTP/1.1 2")) failed++;
+    times.push(performance.now() - start);
+  }
+}
+
+const start = performance.now();
+await Promise.all(Array.from({ length: Number(connections) }, run));
+const micros = Math.round((performance.now() - start) * 1000);
+times.sort((a, b) => a - b);
+const at = (part: number) => Math.round(times[Math.floor(times.length * part)] * 1000);
+console.log(`JSON ${JSON.stringify({ requests: times.length, micros, failed, p50: at(0.5), p99: at(0.99) })}`);

@@ -1,0 +1,36 @@
+// This library, as the first argument says: `call`, `list`, `stdio`, or as many tools as it counts.
+import { createServer, tool } from "../../mod.ts";
+import { serveStdio } from "../../src/transports/stdio.ts";
+import { args, serve } from "./serve.ts";
+import { names, pair, query, STEPS, sum, toDescription } from "./shapes.ts";
+
+const add = tool({
+  name: "add",
+  description: "Adds two numbers",
+  input: pair,
+  output: sum,
+  run: ({ a, b }) => ({ sum: a + b }),
+});
+
+const count = tool({
+  name: "count",
+  description: "Counts to ten",
+  async run(_, ctx) {
+    for (let i = 1; i <= STEPS; i++) await ctx.progress(i, { total: STEPS });
+    return "counted";
+  },
+});
+
+const [what = "call"] = args;
+const searches = (count: readonly string[]) =>
+  count.map((name) => tool({ name, description: toDescription(name), input: query, run: () => "nothing found" }));
+const others = Array.from({ length: Number(what) || 0 }, (_, i) => `tool_${i}`);
+
+const server = createServer({
+  name: "bench",
+  version: "1.0.0",
+  handlers: what === "list" ? searches(names) : [add, count, ...searches(others)],
+});
+
+if (what === "stdio") await serveStdio(server);
+else serve(server.fetch);

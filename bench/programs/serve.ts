@@ -1,0 +1,23 @@
+// Serves requests on a free port of 127.0.0.1, on either runtime, and prints the port on a line of its own.
+
+type Fetch = (request: Request) => Response | Promise<Response>;
+
+interface BunHost {
+  readonly argv: readonly string[];
+  readonly stdin: { stream(): ReadableStream<Uint8Array> };
+  readonly stdout: unknown;
+  serve(options: object): { readonly port: number };
+  write(to: unknown, bytes: Uint8Array): Promise<number>;
+}
+
+/** What Deno, which checks this file, has no types for. */
+export const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost };
+
+/** The arguments of the program. */
+export const args: readonly string[] = bun ? bun.argv.slice(2) : Deno.args;
+
+/** Serves until the process is ended. */
+export function serve(fetch: Fetch): void {
+  if (bun) console.log(bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 0, fetch }).port);
+  else Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: ({ port }) => console.log(port) }, fetch);
+}

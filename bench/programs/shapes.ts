@@ -1,0 +1,29 @@
+// What every measured server offers, so that they do the same work.
+import { z } from "zod";
+
+/** What `add` takes. */
+export const pair = z.object({ a: z.number(), b: z.number() });
+/** What `add` gives. */
+export const sum = z.object({ sum: z.number() });
+/** A tool without parameters, for libraries that ask for a schema. */
+export const nothing = z.object({});
+/** How often `count` reports progress. */
+export const STEPS = 10;
+
+/** The properties of each of the hundred tools on the long list. */
+export const query = z.object({
+  text: z.string().describe("What to look for"),
+  limit: z.number().int().describe("How many results at most"),
+  offset: z.number().int().optional().describe("How many results to pass over"),
+  order: z.enum(["newest", "oldest", "best"]).describe("Which results come first"),
+  exact: z.boolean().optional().describe("Whether only whole words count"),
+  tags: z.array(z.string()).optional().describe("Tags that a result must have"),
+});
+
+/** Names of the tools on the long list. */
+export const names: readonly string[] = Array.from({ length: 100 }, (_, i) => `search_${100 + i}`);
+
+/** The description of a tool on the long list. */
+export function toDescription(name: string): string {
+  return `Searches the archive ${name} and gives the results that fit best`;
+}

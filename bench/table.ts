@@ -1,0 +1,15 @@
+// Figures as Markdown.
+
+/** The figures of one subject, by column. */
+export type Row = Map<string, string>;
+
+/** A table with one row for each subject, under its title. */
+export function toTable(title: string, rows: ReadonlyMap<string, Row>): string {
+  const columns = [...new Set([...rows.values()].flatMap((row) => [...row.keys()]))];
+  const lines = [
+    ["", ...columns],
+    ["---", ...columns.map(() => "--:")],
+    ...[...rows].map(([name, row]) => [name, ...columns.map((column) => row.get(column) ?? "–")]),
+  ];
+  return `### ${title}\n\n${lines.map((cells) => `| ${cells.join(" | ")} |`).join("\n")}\n`;
+}

@@ -3,9 +3,10 @@
  *
  * @module
  */
-import { INTERNAL_ERROR, McpError } from "./protocol/errors.ts";
+import { INTERNAL_ERROR, McpError, type ToolError } from "./protocol/errors.ts";
 import type { Icon } from "./protocol/types.ts";
 import { type Clock, systemClock, Ticker } from "./core/clock.ts";
+import type { Context } from "./core/context.ts";
 import type { Change, Core, Era, Fault } from "./core/core.ts";
 import { createRun, type Middleware } from "./core/dispatch.ts";
 import type { Handler } from "./core/handler.ts";
@@ -53,8 +54,18 @@ export interface ServerOptions {
   readonly limits?: Partial<Limits>;
   /** Milliseconds for which clients may keep lists and resources, unless a handler says otherwise; 0 if nothing is said. */
   readonly ttlMs?: number;
+  /**
+   * Who may keep lists: anybody (`"public"`, if nothing is said) or only the caller. Lists with anything that not
+   * everybody may see are private in any case, and so is what is read unless its handler says otherwise.
+   */
+  readonly cacheScope?: "public" | "private";
   /** Told the truth about unexpected errors; clients are told only `fault.id`. Without it, they go to `console.error`. */
   readonly onError?: (error: unknown, fault: Fault) => void;
+  /**
+   * Words for the model about an unexpected error of a tool, instead of "Internal error"; nothing for those it should
+   * not know of. `onError` is told in any case.
+   */
+  readonly onToolError?: (error: unknown, call: Context) => string | ToolError | undefined;
   /** Time, for tests. */
   readonly clock?: Clock;
 }
@@ -113,6 +124,8 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
     limits,
     ticker,
     ttlMs,
+    cacheScope: options.cacheScope ?? "public",
+    toToolError: options.onToolError,
     sealer: new Sealer(options.secret),
     listeners,
     closing: false,

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { McpError } from "../protocol/errors.ts";
+import type { McpError, ToolError } from "../protocol/errors.ts";
 import type { Incoming, Result } from "../protocol/jsonrpc.ts";
 import type { Implementation } from "../protocol/types.ts";
 import type { Call, Link, Reply } from "./call.ts";
@@ -39,6 +39,10 @@ export interface Core {
   readonly sealer: Sealer;
   /** Milliseconds for which clients may keep what says nothing else. */
   readonly ttlMs: number;
+  /** Who may keep lists that are the same for everybody. */
+  readonly cacheScope: "public" | "private";
+  /** Words for the model about an unexpected error of a tool. */
+  readonly toToolError?: (error: unknown, call: Call) => string | ToolError | undefined;
   /** Tells listeners of a change; bursts are told once. */
   emit(change: Change): void;
   /** Who hears of changes. */

@@ -51,7 +51,7 @@ export function createList(
 
   return (call) => {
     const from = readPlace(name, call.params.cursor, places);
-    call.cache = { ttlMs: core.ttlMs, scope: isPrivate ? "private" : "public" };
+    call.cache = { ttlMs: core.ttlMs, scope: isPrivate ? "private" : core.cacheScope };
     if (isPrivate) return toVisiblePage(from, call);
     let page = pages.get(from);
     if (!page) pages.set(from, page = toPage(from, entries));

@@ -185,7 +185,8 @@ async function runTool(definition: Definition, call: Call, given: Params, core: 
     if (error instanceof ToolError) return toToolError(error.content);
     const told = core.report(error, { method: call.method, subject: definition.key });
     if (error instanceof ResultError) throw told;
-    return toToolError(`${told.message} (${Object.values(told.data ?? {})})`);
+    const words = core.toToolError?.(error, call) ?? `${told.message} (${Object.values(told.data ?? {})})`;
+    return toToolError(words instanceof ToolError ? words.content : words);
   }
 }
 

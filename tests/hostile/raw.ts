@@ -15,8 +15,10 @@ export interface RawConnection {
   read(options?: ReadOptions): Promise<RawAnswer | undefined>;
   /** The head of the next response, the rest of which is not waited for. */
   readHead(options?: ReadOptions): Promise<Omit<RawAnswer, "body"> | undefined>;
-  /** Whether the other side has closed within the time. */
-  isClosed(ms: number): Promise<boolean>;
+  /** What comes until a pattern is found in it. */
+  readUntil(pattern: RegExp, options?: ReadOptions): Promise<string>;
+  /** What comes until the other side ends the response in chunks, or the connection. */
+  readRest(options?: ReadOptions): Promise<string>;
   close(): void;
 }
 
@@ -136,14 +138,15 @@ export async function connectRaw(port: number): Promise<RawConnection> {
       // Fatal: an answer must be UTF-8 whatever came in.
       return { ...head, body: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
     },
-    async isClosed(ms) {
+    async readUntil(pattern, { ms = 5000 } = {}) {
       const deadline = performance.now() + ms;
-      try {
-        while (await more(deadline, "the end of the connection"));
-        return true;
-      } catch {
-        return false;
-      }
+      while (!pattern.test(latin1(held))) if (!await more(deadline, `${pattern}`)) break;
+      return latin1(take(held.length));
+    },
+    async readRest({ ms = 5000 } = {}) {
+      const deadline = performance.now() + ms;
+      while (!latin1(held.slice(-5)).endsWith("0\r\n\r\n")) if (!await more(deadline, "the end of the stream")) break;
+      return latin1(take(held.length));
     },
     close: () => socket.close(),
   };

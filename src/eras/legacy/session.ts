@@ -4,6 +4,7 @@
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
  */
+import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../../protocol/types.ts";
 import { Scope } from "../../core/call.ts";
@@ -69,8 +70,8 @@ export class Sessions {
     return this.#known.values();
   }
 
-  /** Makes an id for what was agreed. Nothing is kept: a handshake alone costs no memory. */
-  create({ version, info, capabilities }: SessionFacts, principal: Principal | undefined): Promise<string> {
+  /** Makes an id for what was agreed. Nothing is kept: a handshake alone costs no memory. Throws if it gets too long. */
+  async create({ version, info, capabilities }: SessionFacts, principal: Principal | undefined): Promise<string> {
     const small = info && { name: info.name.slice(0, 200), version: info.version.slice(0, 100) };
     const sealed: Sealed = {
       t: this.#core.ticker.clock.date(),
@@ -79,7 +80,9 @@ export class Sessions {
       c: capabilities,
       p: principal?.id,
     };
-    return this.#core.sealer.seal(this.#purpose, sealed);
+    const id = await this.#core.sealer.seal(this.#purpose, sealed);
+    if (id.length <= MOST_ID) return id;
+    throw new McpError(INVALID_PARAMS, "Cannot initialize: the capabilities are too long to be part of a session id");
   }
 
   /** The session of an id that was used before, without a pause. */

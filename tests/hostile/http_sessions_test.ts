@@ -1,0 +1,335 @@
+// C-064 to C-076: sessions of revisions that begin with a handshake.
+import { assert, assertEquals, assertMatch, assertNotMatch } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { until } from "../behaviour.ts";
+import {
+  type Case,
+  cases,
+  type Fixture,
+  initialize,
+  LEGACY,
+  readError,
+  startFixture,
+  toBytes,
+  toMessage,
+} from "./http.ts";
+
+const invalid = { status: 400, code: -32600 };
+const gone = { status: 404, code: -32600 };
+const none = { "mcp-session-id": null };
+const list = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
+const STREAM = { accept: "text/event-stream" };
+
+/** The session that a fixture holds. */
+const sessionOf = ({ good }: Fixture) => String(good.headers["mcp-session-id"]);
+
+cases("requests without the session they need", { version: LEGACY }, () => [
+  { name: "C-064 a request", headers: none, ...invalid, id: 1 },
+  { name: "C-064 a notification", headers: none, body: '{"jsonrpc":"2.0","method":"x"}', ...invalid, id: null },
+  { name: "C-064 an answer", headers: none, body: '{"jsonrpc":"2.0","id":1,"result":{}}', ...invalid, id: null },
+  { name: "C-064 a batch", headers: none, body: `[${list}]`, ...invalid, id: null },
+  { name: "C-064 GET", method: "GET", headers: { ...none, ...STREAM }, ...invalid, id: null },
+  { name: "C-064 DELETE", method: "DELETE", headers: none, ...invalid, id: null },
+  {
+    name: "C-064 ping before the handshake",
+    headers: none,
+    body: list.replace("tools/list", "ping"),
+    ...invalid,
+    id: 1,
+  },
+]);
+
+Deno.test("C-066 session ids cannot be guessed: 2,000 of them", async () => {
+  const server = createServer({ name: "hostile", version: "1.0.0" });
+  const ids = await Promise.all(Array.from({ length: 2000 }, async () => {
+    const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+    const request = new Request("http://localhost/mcp", { method: "POST", headers, body: JSON.stringify(initialize) });
+    const response = await server.fetch(request);
+    await response.body?.cancel();
+    return response.headers.get("mcp-session-id") ?? "";
+  }));
+  assertEquals(new Set(ids).size, ids.length);
+  for (const id of ids) assertMatch(id, /^[\x21-\x7e]{32,}$/);
+  // The nonce at the front and the seal at the end: each place takes nearly every one of 64 characters, so that neither
+  // a time nor a counter is in it. By chance one character in 64 is missing in 2,000 ids once in 10^12 runs.
+  for (const place of [...Array(16).keys(), ...Array.from({ length: 20 }, (_, i) => -2 - i)]) {
+    const seen = new Set(ids.map((id) => id.at(place)));
+    assert(seen.size >= 60, `place ${place} takes only ${seen.size} characters`);
+  }
+  await server.close();
+});
+
+Deno.test("C-068 DELETE while a tool runs", async (t) => {
+  for (const accept of ["application/json, text/event-stream", "text/event-stream", "application/json"]) {
+    const isStream = accept !== "application/json";
+    await t.step(
+      `C-068 the call is aborted, and ${isStream ? "its stream closes" : "is 202 without a body"} (${accept})`,
+      async () => {
+        await using fixture = await startFixture({ version: LEGACY });
+        const running = await fixture.connect();
+        const body = JSON.stringify(toMessage("legacy", {}, { name: "hold" }));
+        await running.write(toBytes(fixture.port, fixture.good, { headers: { accept }, body }));
+        await until(() => fixture.ran.includes("hold"), "the tool runs");
+        if (isStream) assertEquals((await running.readHead())?.status, 200);
+        const ended = await fixture.send({ method: "DELETE" });
+        assertEquals([ended?.status, ended?.body], [204, ""]);
+        await until(() => fixture.ran.includes("aborted"), "the tool is aborted");
+        if (isStream) {
+          const rest = await running.readRest();
+          assertNotMatch(rest, /"result"/);
+        } else {
+          const answer = await running.read();
+          assertEquals([answer?.status, answer?.body], [202, ""]);
+        }
+        for (const request of [{}, { method: "GET", headers: STREAM }, { method: "DELETE" }]) {
+          assertEquals((await fixture.send(request))?.status, 404);
+        }
+      },
+    );
+  }
+});
+
+Deno.test("C-069 ids that are no session's, or nearly one's", async (t) => {
+  await using fixture = await startFixture({ version: LEGACY });
+  const id = sessionOf(fixture);
+  const last = id.at(-1) === "A" ? "B" : "A";
+  const bad: readonly (string | readonly string[])[] = [
+    "__proto__",
+    "constructor",
+    "0",
+    "",
+    "*",
+    "../..",
+    "x".repeat(16_000),
+    "\xff\xfe",
+    "a b",
+    "a\tb",
+    `${id}\xa0`,
+    `${id}\x85`,
+    `\xad${id}`,
+    `${id}=`,
+    `${id}==`,
+    `${id}A`,
+    id.slice(0, -1),
+    id.slice(1),
+    id.slice(0, -1) + last,
+    id.toUpperCase(),
+    `${id}, ${id}`,
+    `"${id}"`,
+    `${id};x`,
+    [id, id],
+    [id, "x"],
+    ["x", id],
+  ];
+  for (const each of bad) {
+    const name = `C-069 ${JSON.stringify(each).slice(0, 40)} (${bad.indexOf(each)}) is 404`;
+    for (const request of [{}, { method: "GET", headers: STREAM }, { method: "DELETE" }]) {
+      const one: Case = {
+        name,
+        ...request,
+        headers: { ...request.headers, "mcp-session-id": each },
+        id: request.method ? null : 1,
+        ...gone,
+      };
+      await t.step(`${name} for ${request.method ?? "POST"}`, () => fixture.check(one));
+    }
+  }
+  const long: Case = {
+    name: "C-069 an id of 64 KB",
+    headers: { "mcp-session-id": "x".repeat(65_536) },
+    ...gone,
+    id: 1,
+    dropped: { deno: 400, bun: 431 },
+  };
+  await t.step(long.name, () => fixture.check(long));
+  for (const control of ["\x01", "\x7f"]) {
+    const one: Case = {
+      name: `C-069 an id with ${JSON.stringify(control)}`,
+      headers: { "mcp-session-id": id + control },
+      ...gone,
+      id: 1,
+      dropped: { deno: 400, bun: control === "\x01" ? 400 : undefined },
+    };
+    await t.step(one.name, () => fixture.check(one));
+  }
+  const spaced = {
+    name: "C-069 spaces around a header's value are no part of it",
+    headers: { "mcp-session-id": ` ${id}\t ` },
+  };
+  await t.step(spaced.name, () => fixture.check({ ...spaced, status: 200 }));
+});
+
+Deno.test("C-071 C-072 the version in the header of a session's request", async (t) => {
+  await using fixture = await startFixture({ version: LEGACY });
+  const each: readonly Case[] = [
+    {
+      name: "C-071 another known version is taken (the session keeps its own)",
+      headers: { "mcp-protocol-version": "2025-03-26" },
+      status: 200,
+    },
+    {
+      name: "C-071 another known version lends none of its ways: a batch stays refused",
+      headers: { "mcp-protocol-version": "2025-03-26" },
+      body: `[${list}]`,
+      ...invalid,
+      id: null,
+    },
+    { name: "C-071 an unknown version", headers: { "mcp-protocol-version": "1999-01-01" }, ...invalid, id: 1 },
+    {
+      name: "C-071 two versions",
+      headers: { "mcp-protocol-version": [LEGACY, LEGACY] },
+      status: 400,
+      code: -32602,
+      id: 1,
+    },
+    { name: "C-072 no version is the session's", headers: { "mcp-protocol-version": null }, status: 200 },
+  ];
+  for (const one of each) await t.step(one.name, () => fixture.check(one));
+});
+
+Deno.test("C-074 handshakes", async (t) => {
+  await using fixture = await startFixture({ version: LEGACY });
+  const hello = (protocolVersion: unknown, more = {}) =>
+    JSON.stringify({ ...initialize, params: { ...initialize.params, protocolVersion, ...more } });
+  const fresh = { ...none, "mcp-protocol-version": null };
+  const each: readonly Case[] = [
+    { name: "C-074 a second one in the session", body: hello(LEGACY), ...invalid, id: 0 },
+    ...["2099-01-01", "2026-07-28", "1999-01-01", "", "__proto__"].map((version) => ({
+      name: `C-074 one for ${JSON.stringify(version)} is answered with the newest that begins so`,
+      headers: fresh,
+      body: hello(version),
+      status: 200,
+      says: `"protocolVersion":"${LEGACY}"`,
+      runs: false,
+    })),
+    ...[undefined, null, 20251125, {}].map((version) => ({
+      name: `C-074 one for ${JSON.stringify(version)}`,
+      headers: fresh,
+      body: hello(version),
+      status: 400,
+      code: -32602,
+      id: 0,
+    })),
+    ...[{ capabilities: [] }, { capabilities: null }, { clientInfo: "x" }, { clientInfo: [] }].map((more) => ({
+      name: `C-074 one with ${JSON.stringify(more)}`,
+      headers: fresh,
+      body: hello(LEGACY, more),
+      status: 400,
+      code: -32602,
+      id: 0,
+    })),
+    {
+      name: "C-074 one whose capabilities do not fit into an id is refused, not answered with an id that is no good",
+      headers: fresh,
+      body: hello(LEGACY, { capabilities: { experimental: { x: "y".repeat(20_000) } } }),
+      status: 400,
+      code: -32602,
+      id: 0,
+      says: "capabilities",
+    },
+    {
+      name: "C-074 one with a name of 1 MB is cut short",
+      headers: fresh,
+      body: hello(LEGACY, { clientInfo: { name: "n".repeat(1_000_000), version: "v".repeat(1_000_000) } }),
+      status: 200,
+      runs: false,
+    },
+    {
+      name: "C-074 one as a notification",
+      headers: fresh,
+      body: hello(LEGACY).replace('"id":0,', ""),
+      ...invalid,
+      id: null,
+    },
+  ];
+  for (const one of each) await t.step(one.name, () => fixture.check(one));
+  await t.step("C-074 a session whose handshake was just within the bound is good", async () => {
+    const body = hello(LEGACY, { capabilities: { experimental: { x: "y".repeat(11_000) } } });
+    const answer = await fixture.send({ headers: fresh, body });
+    const session = answer?.headers.get("mcp-session-id") ?? "";
+    assertEquals((await fixture.send({ headers: { "mcp-session-id": session } }))?.status, 200);
+  });
+});
+
+Deno.test("C-075 a second stream of one session is 409, and the first one lives on", async () => {
+  await using fixture = await startFixture({ version: LEGACY });
+  const first = await fixture.connect();
+  const open = toBytes(fixture.port, fixture.good, { method: "GET", headers: STREAM });
+  await first.write(open);
+  assertEquals((await first.readHead())?.status, 200);
+  await fixture.check({ name: "C-075", method: "GET", headers: STREAM, status: 409, code: -32600, id: null });
+  fixture.server.handlers.add(tool({ name: "added", run: () => "" }));
+  assertMatch(await first.readUntil(/notifications\/tools\/list_changed/), /data: /);
+  first.close();
+  let status;
+  for (let i = 0; i < 200 && status !== 200; i++) {
+    const next = await fixture.connect();
+    await next.write(open);
+    status = (await next.readHead())?.status;
+    if (status !== 200) next.close();
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assertEquals(status, 200, "the session's stream cannot be opened again after its client went away");
+});
+
+Deno.test("C-076 silence ends a session, and what runs keeps it", async (t) => {
+  const limits = { sessionIdleMs: 100_000, sessionMs: 1_000_000 };
+
+  await t.step("C-076 a call before notifications/initialized is served", async () => {
+    await using fixture = await startFixture({ version: LEGACY });
+    await fixture.checkAlive("C-076");
+  });
+
+  await t.step("C-076 after the time it is 404", async () => {
+    const clock = fakeClock();
+    await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
+    await fixture.checkAlive("C-076");
+    await clock.advance(90_000);
+    await fixture.checkAlive("C-076 shortly before");
+    await clock.advance(90_000);
+    await fixture.checkAlive("C-076 each call begins the time anew");
+    await clock.advance(161_000);
+    const answer = await fixture.send({});
+    assertEquals([answer?.status, readError(answer?.body ?? "").code], [404, -32600]);
+  });
+
+  await t.step("C-076 a call that runs keeps it", async () => {
+    const clock = fakeClock();
+    await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
+    const running = await fixture.connect();
+    const body = JSON.stringify(toMessage("legacy", { id: "held" }, { name: "hold" }));
+    await running.write(toBytes(fixture.port, fixture.good, { body, headers: { accept: "application/json" } }));
+    await until(() => fixture.ran.includes("hold"), "the tool runs");
+    await clock.advance(400_000);
+    assert(!fixture.ran.includes("aborted"), "the running call was ended");
+    await fixture.checkAlive("C-076");
+    const cancel = JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "held" } });
+    assertEquals((await fixture.send({ body: cancel }))?.status, 202);
+    await until(() => fixture.ran.includes("aborted"), "the call is cancelled");
+    await clock.advance(161_000);
+    assertEquals((await fixture.send({}))?.status, 404);
+  });
+
+  await t.step("C-076 an open stream keeps it", async () => {
+    const clock = fakeClock();
+    await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
+    const stream = await fixture.connect();
+    await stream.write(toBytes(fixture.port, fixture.good, { method: "GET", headers: STREAM }));
+    assertEquals((await stream.readHead())?.status, 200);
+    const read = stream.readRest();
+    await clock.advance(400_000);
+    await fixture.checkAlive("C-076");
+    stream.close();
+    await read.catch(() => {});
+    for (let i = 0; i < 20; i++) await clock.advance(20_000);
+    assertEquals((await fixture.send({}))?.status, 404);
+  });
+
+  await t.step("C-076 no session outlives its longest life once it is forgotten", async () => {
+    const clock = fakeClock();
+    await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
+    await clock.advance(1_000_001);
+    assertEquals((await fixture.send({}))?.status, 404);
+  });
+});

@@ -35,6 +35,8 @@ export interface Session {
   tell(text: string): void;
   /** When the client was last heard of. */
   seen: number;
+  /** When it ends, however busy it is, in milliseconds since 1970. */
+  readonly ends: number;
 }
 
 /** What is sealed into an id. Short names: it travels with every request. */
@@ -90,6 +92,9 @@ export class Sessions {
     const session = this.#known.get(id);
     if (!session || session.principal !== principal?.id) return;
     session.seen = this.#core.ticker.clock.now();
+    // The map is in the order of last use, so that the first of it can make room.
+    this.#known.delete(id);
+    this.#known.set(id, session);
     return session;
   }
 
@@ -99,16 +104,14 @@ export class Sessions {
     if (known || id.length > MOST_ID || this.#ended.has(toEnd(id)) || this.#known.has(id)) return known;
     const sealed = await this.#core.sealer.open(this.#purpose, id);
     const { limits, ticker } = this.#core;
-    if (!isSealed(sealed) || sealed.t + limits.sessionMs < ticker.clock.date() || sealed.p !== principal?.id) return;
+    if (!isSealed(sealed) || sealed.p !== principal?.id) return;
+    const ends = sealed.t + limits.sessionMs;
+    if (ends < ticker.clock.date()) return;
     // Two requests may open the same session at once: both must get the one that is kept.
     const raced = this.find(id, principal);
     if (raced) return raced;
-    const session = createSession(
-      this.#core,
-      { version: sealed.v, info: sealed.i, capabilities: sealed.c },
-      id,
-      sealed.p,
-    );
+    const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
+    const session = createSession(this.#core, facts, { id, principal: sealed.p, ends });
     if (this.#known.size >= limits.sessions) this.#makeRoom();
     this.#known.set(id, session);
     ticker.wake(this.#sweep, SWEEP_MS);
@@ -134,7 +137,7 @@ export class Sessions {
     session.streams.end();
   }
 
-  // The state of the session that was heard of first and does nothing now; its id stays good.
+  // The state of the session that was idle for longest; its id stays good.
   #makeRoom(): void {
     for (const session of this.#known.values()) {
       if (isBusy(session)) continue;
@@ -144,12 +147,12 @@ export class Sessions {
 
   #tidy(now: number): number | undefined {
     const { limits, ticker } = this.#core;
+    const date = ticker.clock.date();
     for (const session of this.#known.values()) {
       if (isBusy(session)) session.seen = now;
-      else if (now - session.seen > limits.sessionIdleMs) this.end(session);
+      if (session.ends < date || now - session.seen > limits.sessionIdleMs) this.end(session);
       session.streams.sweep(now);
     }
-    const date = ticker.clock.date();
     for (const [id, until] of this.#ended) if (until < date) this.#ended.delete(id);
     return this.#known.size || this.#ended.size ? SWEEP_MS : undefined;
   }
@@ -161,7 +164,11 @@ const SWEEP_MS = 60_000;
 const MOST_ID = 16_384;
 
 /** A session that has just been agreed on. Without an id it lives as long as its pipe. */
-export function createSession(core: Core, client: SessionFacts, id?: string, principal?: string): Session {
+export function createSession(
+  core: Core,
+  client: SessionFacts,
+  { id, principal, ends = Infinity }: { readonly id?: string; readonly principal?: string; readonly ends?: number } = {},
+): Session {
   const streams = new Streams(core, hasPriming(client.version));
   return {
     id,
@@ -174,6 +181,7 @@ export function createSession(core: Core, client: SessionFacts, id?: string, pri
     watched: new Set(),
     tell: (text) => streams.tell(text),
     seen: core.ticker.clock.now(),
+    ends,
   };
 }
 

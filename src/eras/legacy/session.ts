@@ -167,8 +167,9 @@ const MOST_ID = 16_384;
 export function createSession(
   core: Core,
   client: SessionFacts,
-  { id, principal, ends = Infinity }: { readonly id?: string; readonly principal?: string; readonly ends?: number } = {},
+  known: Partial<Pick<Session, "id" | "principal" | "ends">> = {},
 ): Session {
+  const { id, principal, ends = Infinity } = known;
   const streams = new Streams(core, hasPriming(client.version));
   return {
     id,

@@ -9,9 +9,12 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import { decodeHeaderValue } from "../../protocol/header_value.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 
+/** Text that stands for itself in a header. A raw byte beyond ASCII is read in one way here and in another elsewhere. */
+export const PLAIN = /^(?!=\?)[ -~]*$/;
+
 /** Whether a header says what the body says. Most names are plain; the rest are decoded. */
 export function isMirrored(header: string | null, value: string): boolean {
-  if (header === value && !header.startsWith("=?")) return true;
+  if (header === value && PLAIN.test(value)) return true;
   return header !== null && decodeHeaderValue(header) === value;
 }
 
@@ -43,7 +46,7 @@ export function toMismatch(name: string, header: string | null | undefined, body
 
 function isSameNumber(header: string, value: unknown): boolean {
   const text = decodeHeaderValue(header)?.trim();
-  return !!text && Number(text) === value;
+  return /^-?[\d.]+(e[+-]?\d+)?$/i.test(text ?? "") && Number(text) === value;
 }
 
 function valueAt(value: unknown, path: readonly string[]): unknown {

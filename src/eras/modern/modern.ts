@@ -33,7 +33,7 @@ import { toUnknownMethod } from "../../core/registry.ts";
 import { Answers } from "./answers.ts";
 import { discover } from "./discover.ts";
 import { listener } from "./listen.ts";
-import { checkMirrored, isMirrored, toMismatch } from "./mirror.ts";
+import { checkMirrored, isMirrored, PLAIN, toMismatch } from "./mirror.ts";
 import { META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SERVER, META_VERSION, VERSION } from "./revision.ts";
 
 /** Serves modern requests, and hands what is not modern to `other`; without another, everything is taken as modern. */
@@ -186,7 +186,7 @@ function readEnvelope(message: Message, http: Request | undefined, method: Metho
     const subject = method?.subject && params[method.subject];
     if (typeof subject === "string") {
       const name = headers.get("mcp-name");
-      if ((name !== subject || name.startsWith("=?")) && !isMirrored(name, subject)) {
+      if ((name !== subject || !PLAIN.test(name)) && !isMirrored(name, subject)) {
         throw toMismatch("Mcp-Name", name, subject);
       }
     }

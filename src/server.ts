@@ -116,6 +116,7 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
   const ticker = new Ticker(options.clock ?? systemClock);
   const listeners = new Set<(change: Change) => void>();
   const { run, running, idle, stop } = createRun({ limits, ticker, report }, options.use ?? []);
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   let closed: Promise<void> | undefined;
 
   const core: Core = {
@@ -180,6 +181,7 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
     await Promise.race([idle(), promise]);
     for (const scope of running) scope.cancelAll(new DOMException("Cannot go on: the server is closing", "AbortError"));
     parts.streams.end();
+    end();
     ticker.close();
   }
 
@@ -192,7 +194,7 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
     updated: (uri) => emit({ kind: "resource", uri }),
     close: () => closed ??= shut(),
     [PIPE]: pipeOpener(core, era),
-    [HTTP]: parts,
+    [HTTP]: { ...parts, ended },
   };
 }
 

@@ -1,6 +1,7 @@
 // The first transport over HTTP as it looks on the wire.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../mod.ts";
+import { until } from "./peers/peer.ts";
 import { httpSse, type HttpSseOptions } from "../src/transports/http_sse.ts";
 
 const origin = "http://localhost:8000";
@@ -145,8 +146,7 @@ Deno.test("a client that leaves has its calls cancelled, and its address is gone
   const signal = await begun.promise;
   assert(!signal.aborted);
   await events.leave();
-  for (let turn = 0; turn < 100 && !signal.aborted; turn++) await new Promise((resolve) => setTimeout(resolve, 5));
-  assert(signal.aborted);
+  await until(() => signal.aborted, "the call is cancelled");
   assertEquals((await post(path, initialize)).status, 404);
   await server.close();
 });
@@ -169,9 +169,8 @@ Deno.test("no more streams are opened than the server has room for", async () =>
   const refused = await service.fetch(new Request(`${origin}/sse`));
   assertEquals([refused.status, refused.headers.get("retry-after")], [503, "1"]);
   await first.events.leave();
-  let third = await open();
-  for (let turn = 0; turn < 100 && !third.path; turn++) third = await open();
-  assertEquals(third.response.status, 200);
+  let third = first;
+  await until(async () => (third = await open()).response.status === 200, "there is room again");
   await second.events.leave();
   await third.events.leave();
   await server.close();

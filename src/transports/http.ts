@@ -48,13 +48,19 @@ export interface HttpParts {
   /** Reads a body within the server's limits; `undefined` if it is too large. Throws if it is not UTF-8. */
   readText(request: Request): Promise<string | undefined>;
   readonly streams: EventStreams;
+  /** Settles when the server has ended. */
+  readonly ended: Promise<void>;
 }
 
 /** Where a server keeps its {@linkcode HttpParts}. */
 export const HTTP: unique symbol = Symbol.for("mcp.http");
 
 /** Makes the handler of the endpoint. */
-export function createFetch(core: Core, era: Era, options: HttpOptions): { fetch: Fetch; parts: HttpParts } {
+export function createFetch(
+  core: Core,
+  era: Era,
+  options: HttpOptions,
+): { fetch: Fetch; parts: Omit<HttpParts, "ended"> } {
   const { limits, ticker } = core;
   const { path } = options;
   const streams = new EventStreams(limits, ticker);

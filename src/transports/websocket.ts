@@ -40,6 +40,8 @@ export interface Socket {
   send(text: string): unknown;
   /** Closes with a code and a reason. */
   close(code?: number, reason?: string): void;
+  /** What Bun keeps for the one who upgraded the request. */
+  readonly data?: unknown;
   /** Bytes that were sent and have not left yet. */
   readonly bufferedAmount?: number;
   /** Bun's form of `bufferedAmount`. */
@@ -59,10 +61,15 @@ export interface WebSocketService {
   };
 }
 
-/** Serves sockets beside the HTTP endpoint. Host and Origin are checked before a socket is opened. */
+/**
+ * Serves sockets beside the HTTP endpoint. Host and Origin are checked before a socket is opened; sockets close when
+ * the server does.
+ */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   const { path = "/ws" } = options;
+  const { ended, streams } = server[HTTP];
   const lines = new Map<Socket, SocketLine>();
+  ended.then(() => lines.forEach((_, socket) => socket.close(GOING_AWAY, "the server is closing")));
 
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
@@ -70,40 +77,58 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     const refusal = server[HTTP].check(request, info);
     if (refusal) return await refusal;
     if (new URL(request.url).pathname !== path) return new Response("Cannot open a socket here", { status: 404 });
+    if (lines.size >= streams.limits.streams) {
+      const headers = { "retry-after": "1" };
+      return new Response("Cannot open the socket: too many are open (streams)", { status: 503, headers });
+    }
     return upgrade(request, info);
   }
 
   // The subprotocol is named only to a client that asked for it: others would close at once.
   function upgrade(request: Request, info: ConnectionInfo | undefined): Response {
     const asked = /(^|,)\s*mcp\s*(,|$)/.test(request.headers.get("sec-websocket-protocol") ?? "");
+    const principal = readPrincipal(info);
     const { Deno: deno } = globalThis as Runtime; // This file also runs where there is no Deno.
     if (deno?.upgradeWebSocket) {
       const { socket, response } = deno.upgradeWebSocket(request, asked ? { protocol: "mcp" } : {});
-      attachSocket(server, socket, readPrincipal(info));
+      listen(socket, open(socket, principal));
       return response;
     }
     const headers = asked ? { "sec-websocket-protocol": "mcp" } : undefined;
-    if (isUpgrader(info) && info.upgrade(request, { headers, data: {} })) return new Response(null);
+    if (isUpgrader(info) && info.upgrade(request, { headers, data: { principal } })) return new Response(null);
     return new Response("Cannot open the socket: this runtime has no WebSocket upgrade", { status: 501 });
+  }
+
+  function open(socket: Socket, principal: Principal | undefined): SocketLine {
+    const { close, ...line } = openLine(server, socket, principal);
+    const known = {
+      ...line,
+      close() {
+        lines.delete(socket);
+        close();
+      },
+    };
+    lines.set(socket, known);
+    return known;
   }
 
   return {
     fetch,
     websocket: {
-      open: (socket) => void lines.set(socket, openLine(server, socket)),
+      open: (socket) => void open(socket, readPrincipal(isObject(socket.data) ? socket.data : undefined)),
       message: (socket, data) => lines.get(socket)?.receive(data),
       drain: (socket) => lines.get(socket)?.drain(),
-      close(socket) {
-        lines.get(socket)?.close();
-        lines.delete(socket);
-      },
+      close: (socket) => lines.get(socket)?.close(),
     },
   };
 }
 
 /** Serves one standard socket that is open or opening; for those who upgrade on their own. */
 export function attachSocket(server: { readonly [PIPE]: OpenPipe }, socket: WebSocket, principal?: Principal): void {
-  const line = openLine(server, socket, principal);
+  listen(socket, openLine(server, socket, principal));
+}
+
+function listen(socket: WebSocket, line: SocketLine): void {
   socket.addEventListener("message", ({ data }) => line.receive(data));
   socket.addEventListener("close", () => line.close());
   socket.addEventListener("error", () => line.close());
@@ -121,6 +146,7 @@ const STALLED_MS = 30_000;
 const POLL_MS = 50;
 /** Messages that wait while the server is busy; sockets cannot be read more slowly. */
 const MOST_LATE = 1024;
+const GOING_AWAY = 1001;
 const TRY_LATER = 1013;
 const UNSUPPORTED_DATA = 1003;
 

@@ -66,9 +66,11 @@ export function createFetch(
   const streams = new EventStreams(limits, ticker);
   const allow = era.attach ? "GET, POST, DELETE" : "POST";
   // Exchanges of this and of the last grace, so that no time is read for each; then those whose body is slow to come.
-  let young: Exchange[] = [];
-  let older: Exchange[] = [];
+  // Those that are over leave at once: what is held for a few milliseconds here doubles the work of garbage collection.
+  let young = new Set<Exchange>();
+  let older = new Set<Exchange>();
   let slow: Exchange[] = [];
+  let isWatching = false;
   // What the last good caller named: most requests repeat it. Only loopback hosts, which are good for every caller.
   let goodHost = "";
   let goodTarget = "";
@@ -159,6 +161,7 @@ export function createFetch(
     if (exchange.slowSince) watch(exchange);
     const reply = era.accept(toIncoming(body), exchange);
     exchange.finish(reply instanceof Promise ? await reply : reply);
+    if (!young.delete(exchange)) older.delete(exchange);
   }
 
   function toIncoming(body: ArrayBuffer | Uint8Array): Incoming {
@@ -172,13 +175,15 @@ export function createFetch(
   }
 
   function watch(exchange: Exchange): void {
-    if (young.push(exchange) === 1 && !older.length) ticker.wake(sweepYoung, limits.graceMs);
+    young.add(exchange);
+    if (isWatching) return;
+    isWatching = true;
+    ticker.wake(sweepYoung, limits.graceMs);
   }
 
   // A call that is not over within the grace becomes a stream: only on a stream is a lost client noticed.
   function sweepYoung(now: number): number | undefined {
     for (const exchange of older) {
-      if (exchange.isOver) continue;
       if (exchange.isCall) exchange.outgrow();
       else {
         exchange.slowSince = now;
@@ -186,8 +191,9 @@ export function createFetch(
       }
     }
     older = young;
-    young = [];
-    return older.length ? limits.graceMs : undefined;
+    young = new Set();
+    isWatching = older.size > 0;
+    return isWatching ? limits.graceMs : undefined;
   }
 
   function sweepSlow(now: number): number | undefined {

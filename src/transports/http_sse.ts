@@ -15,15 +15,19 @@
 import { type ConnectionInfo, isJsonType, readPrincipal } from "./gate.ts";
 import type { Principal } from "../core/context.ts";
 import { HTTP, type HttpParts } from "./http.ts";
-import { type OpenPipe, PIPE, type Pipe } from "./pipe.ts";
+import { PIPE, type Pipe, type PipeServer } from "./pipe.ts";
+
+export type { PipeServer };
 
 /** What can be served: a server made by `createServer`. */
-export interface SseServer {
+export interface SseServer extends PipeServer {
   /** Answers what is at neither address. */
   fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
-  /** Opens a channel to the server. */
-  readonly [PIPE]: OpenPipe;
-  /** Checks callers and makes streams. */
+  /**
+   * Checks callers and makes streams.
+   *
+   * @internal
+   */
   readonly [HTTP]: HttpParts;
 }
 

@@ -36,6 +36,16 @@ export type OpenPipe = (write: Write, principal?: Principal) => Pipe;
  */
 export const PIPE: unique symbol = Symbol.for("mcp.pipe");
 
+/** What can be served over a channel: a server made by `createServer`. */
+export interface PipeServer {
+  /**
+   * Opens a channel to the server.
+   *
+   * @internal
+   */
+  readonly [PIPE]: OpenPipe;
+}
+
 /** Makes the function that opens pipes. */
 export function pipeOpener(core: Core, era: Era): OpenPipe {
   return (write, principal) => {

@@ -13,7 +13,9 @@
  */
 import { guardConsole } from "./console.ts";
 import { LineSplitter } from "./lines.ts";
-import { type OpenPipe, PIPE, type Write } from "./pipe.ts";
+import { PIPE, type PipeServer, type Write } from "./pipe.ts";
+
+export type { PipeServer };
 
 /** Where bytes come from and go to; without it, the process' own standard streams. */
 export interface StdioOptions {
@@ -25,16 +27,6 @@ export interface StdioOptions {
   readonly graceMs?: number;
   /** Ends serving as the end of input does. */
   readonly signal?: AbortSignal;
-}
-
-/** What can be served: a server made by `createServer`. */
-export interface PipeServer {
-  /**
-   * Opens a channel to the server.
-   *
-   * @internal
-   */
-  readonly [PIPE]: OpenPipe;
 }
 
 /**

@@ -16,15 +16,19 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import type { Principal } from "../core/context.ts";
 import { type ConnectionInfo, readPrincipal } from "./gate.ts";
 import { HTTP, type HttpParts } from "./http.ts";
-import { type OpenPipe, PIPE, type Pipe } from "./pipe.ts";
+import { PIPE, type Pipe, type PipeServer } from "./pipe.ts";
 
-/** What can be served over a socket: a server made by `createServer`. */
-export interface SocketServer {
+export type { PipeServer };
+
+/** What can be served beside its endpoint: a server made by `createServer`. */
+export interface SocketServer extends PipeServer {
   /** Answers what is no socket. */
   fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
-  /** Opens a channel to the server. */
-  readonly [PIPE]: OpenPipe;
-  /** Checks callers. */
+  /**
+   * Checks callers.
+   *
+   * @internal
+   */
   readonly [HTTP]: HttpParts;
 }
 
@@ -124,7 +128,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
 }
 
 /** Serves one standard socket that is open or opening; for those who upgrade on their own. */
-export function attachSocket(server: { readonly [PIPE]: OpenPipe }, socket: WebSocket, principal?: Principal): void {
+export function attachSocket(server: PipeServer, socket: WebSocket, principal?: Principal): void {
   listen(socket, openLine(server, socket, principal));
 }
 
@@ -150,7 +154,7 @@ const GOING_AWAY = 1001;
 const TRY_LATER = 1013;
 const UNSUPPORTED_DATA = 1003;
 
-function openLine(server: { readonly [PIPE]: OpenPipe }, socket: Socket, principal?: Principal): SocketLine {
+function openLine(server: PipeServer, socket: Socket, principal?: Principal): SocketLine {
   const late: string[] = [];
   let drained: { promise: Promise<void>; resolve: () => void } | undefined;
   let isWaiting = false;

@@ -10,7 +10,7 @@ import { fromBase64Url, toBase64Url } from "../protocol/base64.ts";
  * secret the key is random: what was sealed before a restart, or by another instance, cannot be opened.
  */
 export class Sealer {
-  readonly #secrets: readonly Uint8Array<ArrayBuffer>[];
+  readonly #secrets: readonly (Uint8Array<ArrayBuffer> | undefined)[];
   readonly #keys: Promise<CryptoKey>[] = [];
 
   /** A sealer for one or more secrets, newest first. A short secret is refused: it could be guessed. */
@@ -23,9 +23,7 @@ export class Sealer {
         );
       }
     }
-    this.#secrets = texts.length
-      ? texts.map((text) => new TextEncoder().encode(text))
-      : [crypto.getRandomValues(new Uint8Array(32))];
+    this.#secrets = texts.length ? texts.map((text) => new TextEncoder().encode(text)) : [undefined];
   }
 
   /** A JSON value as an opaque text of letters, digits, `-` and `_`; `purpose` must be the same at both ends. */
@@ -55,7 +53,8 @@ export class Sealer {
   }
 
   #key(index: number): Promise<CryptoKey> {
-    return this.#keys[index] ??= toKey(this.#secrets[index]);
+    // Random only when it is needed: Workers refuse randomness while a module, and with it a server, is loading.
+    return this.#keys[index] ??= toKey(this.#secrets[index] ?? crypto.getRandomValues(new Uint8Array(32)));
   }
 }
 

@@ -4,6 +4,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, prompt, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { startHost } from "../../src/testing/host.ts";
 import { connectRaw, type RawAnswer, type RawConnection } from "./raw.ts";
+import { findSecret } from "./secrecy.ts";
 
 export type Json = { readonly [key: string]: unknown };
 
@@ -262,12 +263,9 @@ export function readError(body: string): { readonly code: number; readonly messa
   return { code: error.code, message: error.message, id };
 }
 
-/** Checks that a text shows nothing of the inside: no stack, no path of a file, no words of a parser or a database. */
+/** Checks that a text shows nothing of the inside. */
 export function checkSecrecy(text: string, what: string): void {
-  const found =
-    /\bat \S+ \(|\bat (?:async )?file:|\.[jt]s:\d|file:\/\/\/\w|\/(?:work|home|root|usr|tmp)\/|node_modules|SyntaxError|TypeError|at position \d/
-      .exec(text);
-  assertEquals(found?.[0], undefined, `${what}: shows its inside: ${text.slice(0, 500)}`);
+  assertEquals(findSecret(text), undefined, `${what}: shows its inside: ${text.slice(0, 500)}`);
 }
 
 function judge({ name, status, code, id, says, has = {}, dropped }: Case, answer: RawAnswer | undefined): void {

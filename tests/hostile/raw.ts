@@ -15,10 +15,14 @@ export interface RawConnection {
   read(options?: ReadOptions): Promise<RawAnswer | undefined>;
   /** The head of the next response, the rest of which is not waited for. */
   readHead(options?: ReadOptions): Promise<Omit<RawAnswer, "body"> | undefined>;
+  /** The body of a response whose head has been read. */
+  readBody(head: Pick<RawAnswer, "status" | "headers">, options?: ReadOptions): Promise<string>;
   /** What comes until a pattern is found in it. */
   readUntil(pattern: RegExp, options?: ReadOptions): Promise<string>;
   /** What comes until the other side ends the response in chunks, or the connection. */
   readRest(options?: ReadOptions): Promise<string>;
+  /** Says that nothing more will be written, and reads on. */
+  end(): void;
   close(): void;
 }
 
@@ -35,11 +39,13 @@ interface Socket {
   write(bytes: Uint8Array): Promise<void>;
   /** The next bytes; `undefined` when the other side has ended. */
   read(): Promise<Uint8Array | undefined>;
+  end(): void;
   close(): void;
 }
 
 interface BunSocket {
   write(bytes: Uint8Array): number;
+  shutdown(): void;
   end(): void;
 }
 
@@ -108,7 +114,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
     }
   }
 
-  async function readBody(headers: Headers, deadline: number): Promise<Uint8Array> {
+  async function readContent(headers: Headers, deadline: number): Promise<Uint8Array> {
     if (/chunked/i.test(headers.get("transfer-encoding") ?? "")) {
       const parts: Uint8Array[] = [];
       while (true) {
@@ -126,17 +132,23 @@ export async function connectRaw(port: number): Promise<RawConnection> {
     return take(held.length);
   }
 
+  async function readBody(
+    { status, headers }: Pick<RawAnswer, "status" | "headers">,
+    { ms = 5000, isHead }: ReadOptions = {},
+  ): Promise<string> {
+    const isEmpty = isHead || status === 204 || status === 304;
+    const bytes = isEmpty ? new Uint8Array(0) : await readContent(headers, performance.now() + ms);
+    // Fatal: an answer must be UTF-8 whatever came in.
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  }
+
   return {
     write: (data) => socket.write(typeof data === "string" ? new TextEncoder().encode(data) : data),
     readHead,
+    readBody,
     async read(options = {}) {
-      const deadline = performance.now() + (options.ms ?? 5000);
       const head = await readHead(options);
-      if (!head) return;
-      const isEmpty = options.isHead || head.status === 204 || head.status === 304;
-      const bytes = isEmpty ? new Uint8Array(0) : await readBody(head.headers, deadline);
-      // Fatal: an answer must be UTF-8 whatever came in.
-      return { ...head, body: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
+      return head && { ...head, body: await readBody(head, options) };
     },
     async readUntil(pattern, { ms = 5000 } = {}) {
       const deadline = performance.now() + ms;
@@ -148,6 +160,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
       while (!latin1(held.slice(-5)).endsWith("0\r\n\r\n")) if (!await more(deadline, "the end of the stream")) break;
       return latin1(take(held.length));
     },
+    end: () => socket.end(),
     close: () => socket.close(),
   };
 }
@@ -170,6 +183,7 @@ async function openDeno(port: number): Promise<Socket> {
       const size = await connection.read(buffer).catch(() => null);
       return size === null ? undefined : buffer.slice(0, size);
     },
+    end: () => void connection.closeWrite().catch(() => {}),
     close() {
       if (isOpen) connection.close();
       isOpen = false;
@@ -221,6 +235,7 @@ async function openBun({ connect }: BunHost, port: number): Promise<Socket> {
       while (!chunks.length && !isOver) await heard.promise;
       return chunks.shift();
     },
+    end: () => socket.shutdown(),
     close: () => socket.end(),
   };
 }

@@ -1,0 +1,41 @@
+// Sends a server what good messages become when they are damaged, and says what it did wrong. The same seed sends the
+// same inputs; a failure names the one seed that makes its input again.
+//
+//   deno task fuzz [--seed N] [--in-process N] [--sockets N] [--lines N]
+//   bun tests/fuzz.ts …
+//
+// In full: --in-process 1000000 --sockets 100000 --lines 200000
+import { fuzzFetch, fuzzLines, fuzzSockets, type Run, type Tally } from "./fuzz/drive.ts";
+
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: { readonly argv: readonly string[] } }; // Deno has no types for it
+const args = bun ? bun.argv.slice(2) : Deno.args;
+
+function readNumber(name: string, otherwise: number): number {
+  const at = args.indexOf(`--${name}`);
+  const value = at < 0 ? otherwise : Number(args[at + 1]);
+  if (!Number.isSafeInteger(value) || value < 0) throw new Error(`Cannot read --${name}: ${args[at + 1]} is no number`);
+  return value;
+}
+
+const seed = readNumber("seed", Date.now() % 2 ** 31);
+const parts: readonly (readonly [name: string, count: number, run: (run: Run) => Promise<Tally>])[] = [
+  ["in-process", readNumber("in-process", 20_000), fuzzFetch],
+  ["sockets", readNumber("sockets", 2000), fuzzSockets],
+  ["lines", readNumber("lines", 4000), fuzzLines],
+];
+
+console.log(`seed ${seed} on ${bun ? "Bun" : "Deno"}`);
+let failed = 0;
+for (const [name, count, run] of parts) {
+  if (!count) continue;
+  const start = performance.now();
+  const { answers, failures } = await run({ seed, count });
+  const seconds = (performance.now() - start) / 1000;
+  const list = [...answers].sort(([a], [b]) => a < b ? -1 : 1).map(([answer, times]) => `${answer} × ${times}`);
+  console.log(`${name}: ${count} in ${seconds.toFixed(1)} s, ${failures.length} failures; ${list.join(", ")}`);
+  for (const { reason, seed, input } of failures) {
+    console.error(`FAILED ${reason}\n  again: --seed ${seed} --${name} ${name === "lines" ? 200 : 1}\n  ${input}`);
+  }
+  failed += failures.length;
+}
+if (failed) throw new Error(`${failed} failures`);

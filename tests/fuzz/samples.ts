@@ -1,0 +1,146 @@
+// Good messages of both kinds of revision, from which bad ones are made.
+import type { Random } from "../random.ts";
+
+/** Any JSON value. */
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+/** A JSON object. */
+export type JsonObject = { readonly [key: string]: Json };
+
+/** One HTTP request. Its body holds one character for each byte, so that any body is a line of text. */
+export interface Input {
+  readonly method: string;
+  readonly target: string;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly body: string;
+  /** The bytes of the whole request over a socket, where its head is no HTTP any more. */
+  readonly raw?: string;
+}
+
+/** What a server handed out, for good messages to bring back. */
+export interface Handed {
+  /** Ids of sessions by version. */
+  readonly sessions: readonly (readonly [version: string, id: string])[];
+  /** The state of a call that asked something. */
+  readonly state: string;
+}
+
+const META = "io.modelcontextprotocol/";
+export const MODERN = "2026-07-28";
+
+const state = { action: "accept", content: { ok: true, n: 3 } } as const;
+
+/** Methods and their parameters, the same in every revision. */
+const calls: readonly (readonly [method: string, params: JsonObject])[] = [
+  ["tools/list", {}],
+  ["tools/list", { cursor: "dG9vbHM6dHlwZWQ" }],
+  ["tools/call", { name: "good", arguments: {} }],
+  ["tools/call", { name: "echo", arguments: { a: 1, b: [true, null, "x\u00e9\u{1f600}"], c: { d: { e: -1.5e3 } } } }],
+  ["tools/call", {
+    name: "typed",
+    arguments: { name: "ada", count: 3, tags: ["a", "b"], choice: 2.5, deep: { x: {} } },
+  }],
+  ["tools/call", { name: "region", arguments: { region: "eu", count: 42 } }],
+  ["tools/call", { name: "steps" }],
+  ["tools/call", { name: "broken", arguments: {} }],
+  ["resources/list", {}],
+  ["resources/templates/list", {}],
+  ["resources/read", { uri: "note://one" }],
+  ["resources/read", { uri: "repo://ada/a/b%20c?ref=main" }],
+  ["resources/read", { uri: "dir://a/b" }],
+  ["prompts/list", {}],
+  ["prompts/get", { name: "greet", arguments: { who: "Ada", how: "well" } }],
+  ["completion/complete", { ref: { type: "ref/prompt", name: "greet" }, argument: { name: "how", value: "w" } }],
+  [
+    "completion/complete",
+    {
+      ref: { type: "ref/resource", uri: "repo://{owner}/{+path}{?ref}" },
+      argument: { name: "owner", value: "a" },
+      context: { arguments: { path: "x" } },
+    },
+  ],
+];
+
+const modern: typeof calls = [
+  ...calls,
+  ["server/discover", {}],
+  ["subscriptions/listen", { notifications: { toolsListChanged: true, resourceSubscriptions: ["note://one"] } }],
+  ["tools/call", { name: "ask", arguments: {} }],
+  ["tools/call", {
+    name: "ask",
+    arguments: {},
+    inputResponses: { first: state, second: state },
+    requestState: "STATE",
+  }],
+];
+
+const legacy: typeof calls = [
+  ...calls,
+  ["initialize", {
+    protocolVersion: "2025-11-25",
+    capabilities: { roots: {} },
+    clientInfo: { name: "f", version: "1" },
+  }],
+  ["ping", {}],
+  ["logging/setLevel", { level: "debug" }],
+  ["resources/subscribe", { uri: "note://one" }],
+  ["resources/unsubscribe", { uri: "note://one" }],
+  ["tools/call", { name: "ask", arguments: {}, _meta: { progressToken: 1 } }],
+];
+
+const notes: readonly JsonObject[] = [
+  { jsonrpc: "2.0", method: "notifications/initialized" },
+  { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "nobody's", reason: "fuzz" } },
+  { jsonrpc: "2.0", method: "notifications/roots/list_changed" },
+  { jsonrpc: "2.0", id: "ask-1", result: { action: "decline" } },
+  { jsonrpc: "2.0", id: "ask-2", error: { code: -1, message: "no" } },
+];
+
+/** A request of 2026-07-28. */
+export function pickModern(random: Random, id: Json, { state }: Handed): JsonObject {
+  const [method, params] = random.pick(modern);
+  const _meta: JsonObject = {
+    [META + "protocolVersion"]: MODERN,
+    [META + "clientInfo"]: { name: "fuzz", version: "1" },
+    [META + "clientCapabilities"]: { elicitation: { form: {} }, sampling: {}, roots: {} },
+    [META + "logLevel"]: "info",
+    progressToken: "p",
+  };
+  const known = params.requestState === undefined ? params : { ...params, requestState: state };
+  return { jsonrpc: "2.0", id, method, params: { ...known, _meta } };
+}
+
+/** A message of a session. */
+export function pickLegacy(random: Random, id: Json): JsonObject {
+  if (!random.below(8)) return random.pick(notes);
+  const [method, params] = random.pick(legacy);
+  return { jsonrpc: "2.0", id, method, ...random.below(4) ? { params } : {} };
+}
+
+/** What the headers of a request of 2026-07-28 say of its body; nothing for what cannot be told of it. */
+export function toMirror(message: Json): [name: string, value: string][] {
+  const { method, params } = toObject(message);
+  const { name, uri, arguments: args } = toObject(params);
+  const subject = method === "resources/read" ? uri : name;
+  const { region, count } = toObject(args);
+  const said: [string, Json | undefined][] = [
+    ["mcp-method", method],
+    ["mcp-name", subject],
+    ...name === "region"
+      ? [["mcp-param-region", region], ["mcp-param-count", count]] as [string, Json | undefined][]
+      : [],
+  ];
+  return said.flatMap(([header, value]): [string, string][] =>
+    typeof value === "string" || typeof value === "number" ? [[header, encode(String(value))]] : []
+  );
+}
+
+function encode(value: string): string {
+  if (/^[\x21-\x7e]*$/.test(value) && !value.startsWith("=?")) return value;
+  return `=?base64?${new TextEncoder().encode(value).toBase64()}?=`;
+}
+
+/** The fields of an object; of anything else, none. */
+export function toObject(value: unknown): { readonly [key: string]: Json } {
+  // Only read from, field by field.
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? value as JsonObject : {};
+}

@@ -1,9 +1,11 @@
 /**
- * The runtime under the command line: arguments, exit, signals, the terminal, files and a port. Every other file goes
- * through here.
+ * The runtime under the command line: arguments, exit, signals, the terminal, files, programs and a port. Every other
+ * file goes through here.
  *
  * @module
  */
+import { type BunFiles, bunFiles, type DenoFiles, denoFiles, type Files } from "./host_files.ts";
+import { type BunProcesses, bunSpawn, type DenoProcesses, denoSpawn, type Spawn } from "./host_process.ts";
 
 /** What the command line needs of a runtime. */
 export interface Host {
@@ -17,8 +19,26 @@ export interface Host {
   onSignal(listener: (code: number) => void): void;
   /** Whether a person sits at standard input. */
   isTerminal(): Promise<boolean>;
+  /** Which of the two it is. */
+  readonly runtime: "deno" | "bun";
+  /** Such as `linux`, `darwin` and `windows`. */
+  readonly os: string;
+  /** The path of the runtime's own program. */
+  execPath(): string;
+  /** A path, seen from the working directory, as an absolute one with forward slashes. */
+  toPath(path: string): string;
   /** A path, seen from the working directory, as a URL. */
   toFileUrl(path: string): string;
+  readonly files: Files;
+  /** Whether a path may be read without asking a person. */
+  mayRead(path: string): boolean;
+  /** A variable of the environment. Throws if it may not be read. */
+  env(name: string): string | undefined;
+  readonly spawn: Spawn;
+  /** The addresses of a host's name. Throws if it has none. */
+  lookUp(name: string): Promise<readonly string[]>;
+  /** What `import()` takes to load a file again after `version` changed, and with it none of the files it imports. */
+  toImport(url: string, version: number): string;
   /** Whether there is a file; also yes where it must not be looked for. */
   hasFile(url: string): Promise<boolean>;
   /** Serves HTTP. Throws if it cannot. */
@@ -40,14 +60,14 @@ export interface ServeOptions {
   readonly fetch: (request: Request, info: object) => Promise<Response>;
 }
 
-interface DenoGlobal {
+interface DenoGlobal extends DenoFiles, DenoProcesses {
   readonly args: readonly string[];
-  readonly build: { readonly os: string };
   readonly stdin: { isTerminal(): boolean };
   exit(code: number): never;
   execPath(): string;
   cwd(): string;
-  stat(url: URL): Promise<{ readonly isFile: boolean }>;
+  readonly env: { get(name: string): string | undefined };
+  readonly permissions: { querySync(wanted: { name: "read"; path: string }): { readonly state: string } };
   addSignalListener(signal: string, listener: () => void): void;
   serve(
     options: { readonly hostname: string; readonly port: number; readonly onListen: () => void },
@@ -55,23 +75,33 @@ interface DenoGlobal {
   ): { readonly addr: { readonly port: number }; shutdown(): Promise<void> };
 }
 
-interface BunGlobal {
+interface BunGlobal extends BunProcesses {
   readonly argv: readonly string[];
-  readonly stdin: { stat(): Promise<{ isCharacterDevice(): boolean }> };
-  file(url: URL): { exists(): Promise<boolean> };
-  pathToFileURL(path: string): URL;
+  readonly env: Readonly<Record<string, string | undefined>>;
   serve(options: ServeOptions & { readonly idleTimeout: number }): Served;
 }
 
 interface ProcessGlobal {
+  readonly platform: string;
+  readonly execPath: string;
   exit(code: number): never;
+  cwd(): string;
   on(signal: string, listener: () => void): void;
+  getBuiltinModule(name: "fs"): BunFiles;
+  getBuiltinModule(name: "tty"): { isatty(file: number): boolean };
+  getBuiltinModule(name: "dns"): DnsModule;
+}
+
+interface DnsModule {
+  readonly promises: {
+    lookup(name: string, options: { readonly all: true }): Promise<readonly { readonly address: string }[]>;
+  };
 }
 
 interface Globals {
   readonly Deno?: DenoGlobal;
   readonly Bun?: BunGlobal;
-  readonly process?: ProcessGlobal;
+  readonly process: ProcessGlobal;
 }
 
 const signals = [["SIGINT", 130], ["SIGTERM", 143]] as const;
@@ -81,15 +111,30 @@ export const host: Host = findHost();
 
 function findHost(): Host {
   // Looked up, because neither runtime has types for the other's globals.
-  const { Deno: deno, Bun: bun, process } = globalThis as unknown as Globals;
-  if (deno) return denoHost(deno);
-  if (bun && process) return bunHost(bun, process);
+  const globals = globalThis as unknown as Globals;
+  const { Deno: deno, Bun: bun } = globals;
+  // Not looked up on Deno before it is needed: to look at it loads what stands behind it.
+  if (deno) return denoHost(deno, () => globals.process);
+  if (bun) return bunHost(bun, globals.process);
   throw new Error("Cannot run the command line: this is neither Deno nor Bun; start it with one of them");
 }
 
-function denoHost(deno: DenoGlobal): Host {
+function denoHost(deno: DenoGlobal, toProcess: () => ProcessGlobal): Host {
+  const isWindows = deno.build.os === "windows";
+  const toPath = (path: string) => toAbsolute(path, deno.cwd, isWindows);
+  const files = denoFiles(deno);
   return {
     args: deno.args,
+    runtime: "deno",
+    os: deno.build.os,
+    execPath: () => deno.execPath(),
+    files,
+    toPath,
+    mayRead: (path) => deno.permissions.querySync({ name: "read", path }).state === "granted",
+    env: (name) => deno.env.get(name),
+    spawn: denoSpawn(deno),
+    lookUp: (name) => lookUp(toProcess(), name),
+    toImport: (url, version) => `${url}?${version}`,
     toRunner(permissions) {
       const program = isFetched(deno.execPath()) ? ["npx", "-y", "deno@2"] : ["deno"];
       return [...program, "run", ...(permissions === "all" ? ["-A"] : [])];
@@ -99,9 +144,8 @@ function denoHost(deno: DenoGlobal): Host {
       for (const [name, code] of signals) deno.addSignalListener(name, () => listener(code));
     },
     isTerminal: () => Promise.resolve(deno.stdin.isTerminal()),
-    toFileUrl: (path) => toFileUrl(path, deno.cwd(), deno.build.os === "windows"),
-    hasFile: (url) =>
-      deno.stat(new URL(url)).then(({ isFile }) => isFile, (error) => !(isCoded(error) && error.code === "ENOENT")),
+    toFileUrl: (path) => toUrl(toPath(path)),
+    hasFile: (url) => hasFile(files, url),
     serve({ fetch, ...place }) {
       const server = deno.serve({ ...place, onListen: () => {} }, fetch);
       return { port: server.addr.port, stop: () => server.shutdown() };
@@ -110,25 +154,36 @@ function denoHost(deno: DenoGlobal): Host {
 }
 
 function bunHost(bun: BunGlobal, process: ProcessGlobal): Host {
+  const os = process.platform === "win32" ? "windows" : process.platform;
+  const toPath = (path: string) => toAbsolute(path, process.cwd, os === "windows");
+  // Bun has no names of its own for folders, links and watching.
+  const files = bunFiles(process.getBuiltinModule("fs"));
   return {
     args: bun.argv.slice(2),
+    runtime: "bun",
+    os,
+    execPath: () => process.execPath,
+    files,
+    toPath,
+    mayRead: () => true,
+    env: (name) => bun.env[name],
+    spawn: bunSpawn(bun),
+    lookUp: (name) => lookUp(process, name),
+    // Of a URL, Bun overlooks the query.
+    toImport: (url, version) =>
+      `${url.startsWith("file:") ? decodeURIComponent(new URL(url).pathname) : url}?${version}`,
     toRunner: () => isFetched(bun.argv[0]) ? ["npx", "-y", "bun@1"] : ["bun"],
     exit: (code) => process.exit(code),
     onSignal(listener) {
       for (const [name, code] of signals) process.on(name, () => listener(code));
     },
     // `process.stdin` would tell more exactly, but to look at it is to begin reading, and the lines are the server's.
-    isTerminal: () => bun.stdin.stat().then((facts) => facts.isCharacterDevice(), () => false),
-    toFileUrl: (path) => bun.pathToFileURL(path).href,
-    hasFile: (url) => bun.file(new URL(url)).exists(),
+    isTerminal: () => Promise.resolve(process.getBuiltinModule("tty").isatty(0)),
+    toFileUrl: (path) => toUrl(toPath(path)),
+    hasFile: (url) => hasFile(files, url),
     // Bun's own 10 s would cut off a client that takes no streams from a call that is longer.
     serve: (options) => bun.serve({ ...options, idleTimeout: 255 }),
   };
-}
-
-/** Whether an error has a code such as `ENOENT`. */
-export function isCoded(error: unknown): error is Error & { readonly code: string } {
-  return error instanceof Error && "code" in error && typeof error.code === "string";
 }
 
 // Where npx keeps a program that it fetched for one run: the shell does not know its name.
@@ -136,9 +191,32 @@ function isFetched(program: string): boolean {
   return /[\\/]_npx[\\/]/.test(program);
 }
 
-function toFileUrl(path: string, folder: string, isWindows: boolean): string {
-  const clean = (text: string) =>
-    (isWindows ? text.replaceAll("\\", "/") : text).replace(/[%#?\\]/g, encodeURIComponent);
-  const absolute = /^([a-z]:)?\//i.test(clean(path)) ? clean(path) : `${clean(folder)}/${clean(path)}`;
-  return new URL(`file://${absolute.startsWith("/") ? "" : "/"}${absolute}`).href;
+async function hasFile(files: Files, url: string): Promise<boolean> {
+  try {
+    return (await files.look(decodeURIComponent(new URL(url).pathname)))?.kind === "file";
+  } catch {
+    return true;
+  }
+}
+
+async function lookUp(process: ProcessGlobal, name: string): Promise<readonly string[]> {
+  const found = await process.getBuiltinModule("dns").promises.lookup(name, { all: true });
+  return found.map(({ address }) => address);
+}
+
+// `cwd` is asked only where it matters: it may not be there, or not be readable.
+function toAbsolute(path: string, cwd: () => string, isWindows: boolean): string {
+  const slash = (text: string) => isWindows ? text.replaceAll("\\", "/") : text;
+  const given = slash(path);
+  const whole = /^([a-z]:)?\//i.test(given) ? given : `${slash(cwd())}/${given}`;
+  const parts: string[] = [];
+  for (const part of whole.split("/")) {
+    if (part === "..") parts.pop();
+    else if (part && part !== ".") parts.push(part);
+  }
+  return (isWindows ? "" : "/") + parts.join("/");
+}
+
+function toUrl(path: string): string {
+  return new URL(`file://${path.startsWith("/") ? "" : "/"}${path.replace(/[%#?\\]/g, encodeURIComponent)}`).href;
 }

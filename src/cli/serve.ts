@@ -10,7 +10,8 @@ import { serveStdio } from "../transports/stdio.ts";
 import type { Args } from "./args.ts";
 import { type Command, toProgram, toShell } from "./command.ts";
 import { demo } from "./demo.ts";
-import { host, isCoded, type Served } from "./host.ts";
+import { host, type Served } from "./host.ts";
+import { isCoded } from "./host_files.ts";
 import { loadServer, toName, toTargetUrl } from "./load.ts";
 import { Problem } from "./problem.ts";
 

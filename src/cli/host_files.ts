@@ -1,0 +1,218 @@
+/**
+ * Files and folders on either runtime. Paths are absolute and have forward slashes.
+ *
+ * @module
+ */
+
+/** What stands at a path. */
+export interface FileFacts {
+  readonly kind: "file" | "folder" | "other";
+  /** Bytes. */
+  readonly size: number;
+  /** A text that is another one when the file has been written or replaced. */
+  readonly version: string;
+}
+
+/** A name in a folder. Links are not followed. */
+export interface FolderEntry {
+  readonly name: string;
+  readonly kind: "file" | "folder" | "link" | "other";
+}
+
+/** What the command line does with files. What the runtime does not permit is thrown. */
+export interface Files {
+  /** What stands at a path, behind links; nothing if nothing does. */
+  look(path: string): Promise<FileFacts | undefined>;
+  /** The path without links; nothing if it leads nowhere. */
+  resolve(path: string): Promise<string | undefined>;
+  /** What is in a folder, in no order. */
+  list(path: string): Promise<readonly FolderEntry[]>;
+  /** The first bytes of a file. */
+  read(path: string, most: number): Promise<Uint8Array>;
+  /** Writes a file whole; with `isNew`, it throws if there is one. */
+  write(path: string, text: string, options?: { readonly isNew?: boolean }): Promise<void>;
+  /** Makes a folder, and those around it. */
+  makeFolder(path: string): Promise<void>;
+  /** Calls back with each path under a folder that is written, comes or goes, until the function it returns is called. */
+  watch(path: string, listener: (path: string) => void): () => void;
+}
+
+/** What is used of Deno. */
+export interface DenoFiles {
+  readonly build: { readonly os: string };
+  stat(path: string): Promise<Stat>;
+  realPath(path: string): Promise<string>;
+  readDir(path: string): AsyncIterable<Kinds & { readonly name: string }>;
+  open(path: string): Promise<{ read(into: Uint8Array): Promise<number | null>; close(): void }>;
+  writeTextFile(path: string, text: string, options: { readonly createNew: boolean }): Promise<void>;
+  mkdir(path: string, options: { readonly recursive: boolean }): Promise<void>;
+  watchFs(path: string): AsyncIterable<{ readonly kind: string; readonly paths: readonly string[] }> & {
+    close(): void;
+  };
+}
+
+interface Kinds {
+  readonly isFile: boolean;
+  readonly isDirectory: boolean;
+  readonly isSymlink: boolean;
+}
+
+interface Stat extends Kinds {
+  readonly size: number;
+  readonly mtime: Date | null;
+  readonly ino: number | null;
+}
+
+/** What is used of the file system module that Bun has built in. */
+export interface BunFiles {
+  readonly promises: {
+    stat(path: string): Promise<BunKinds & { readonly size: number; readonly mtimeMs: number; readonly ino: number }>;
+    realpath(path: string): Promise<string>;
+    readdir(
+      path: string,
+      options: { readonly withFileTypes: true },
+    ): Promise<readonly (BunKinds & { readonly name: string })[]>;
+    open(path: string): Promise<{
+      read(into: Uint8Array, at: number, length: number): Promise<{ readonly bytesRead: number }>;
+      close(): Promise<void>;
+    }>;
+    writeFile(path: string, text: string, options: { readonly flag: "wx" | "w" }): Promise<void>;
+    mkdir(path: string, options: { readonly recursive: boolean }): Promise<unknown>;
+  };
+  watch(
+    path: string,
+    options: { readonly recursive: boolean; readonly persistent: boolean },
+    listener: (kind: string, name: string | null) => void,
+  ): { close(): void };
+}
+
+interface BunKinds {
+  isFile(): boolean;
+  isDirectory(): boolean;
+  isSymbolicLink(): boolean;
+}
+
+/** Whether an error has a code such as `ENOENT`. */
+export function isCoded(error: unknown): error is Error & { readonly code: string } {
+  return error instanceof Error && "code" in error && typeof error.code === "string";
+}
+
+// A path that leads through a file, or in a circle, leads nowhere as one without a file does.
+const NOWHERE = ["ENOENT", "ENOTDIR", "ELOOP", "ENAMETOOLONG"];
+
+function orNothing(error: unknown): undefined {
+  if (isCoded(error) && NOWHERE.includes(error.code)) return;
+  throw error;
+}
+
+/** Files on Deno. */
+export function denoFiles(deno: DenoFiles): Files {
+  const slash = (path: string) => deno.build.os === "windows" ? path.replaceAll("\\", "/") : path;
+  return {
+    look: (path) =>
+      deno.stat(path).then((facts) => ({
+        kind: facts.isFile ? "file" as const : facts.isDirectory ? "folder" as const : "other" as const,
+        size: facts.size,
+        version: `${facts.mtime?.getTime()} ${facts.size} ${facts.ino}`,
+      }), orNothing),
+    resolve: (path) => deno.realPath(path).then(slash, orNothing),
+    async list(path) {
+      const entries: FolderEntry[] = [];
+      for await (const { name, ...kinds } of deno.readDir(path)) entries.push({ name, kind: toKind(kinds) });
+      return entries;
+    },
+    async read(path, most) {
+      const file = await deno.open(path);
+      try {
+        return await fill(most, async (into) => await file.read(into) ?? 0);
+      } finally {
+        file.close();
+      }
+    },
+    write: (path, text, { isNew = false } = {}) => deno.writeTextFile(path, text, { createNew: isNew }),
+    makeFolder: (path) => deno.mkdir(path, { recursive: true }),
+    watch(path, listener) {
+      const watcher = deno.watchFs(path);
+      const hear = async () => {
+        for await (const { kind, paths } of watcher) {
+          if (kind !== "access") { for (const path of paths) listener(slash(path)); }
+        }
+      };
+      // A watched folder that is taken away ends its watcher.
+      hear().catch(() => {});
+      return () => {
+        try {
+          watcher.close();
+        } catch {
+          // It has ended.
+        }
+      };
+    },
+  };
+}
+
+/** Files on Bun. */
+export function bunFiles({ promises: fs, watch }: BunFiles): Files {
+  return {
+    look: (path) =>
+      fs.stat(path).then((facts) => ({
+        kind: facts.isFile() ? "file" as const : facts.isDirectory() ? "folder" as const : "other" as const,
+        size: facts.size,
+        version: `${facts.mtimeMs} ${facts.size} ${facts.ino}`,
+      }), orNothing),
+    resolve: (path) => fs.realpath(path).catch(orNothing),
+    async list(path) {
+      const entries = await fs.readdir(path, { withFileTypes: true });
+      return entries.map((entry) => ({
+        name: entry.name,
+        kind: toKind({
+          isFile: entry.isFile(),
+          isDirectory: entry.isDirectory(),
+          isSymlink: entry.isSymbolicLink(),
+        }),
+      }));
+    },
+    async read(path, most) {
+      const file = await fs.open(path);
+      try {
+        return await fill(most, async (into) => (await file.read(into, 0, into.length)).bytesRead);
+      } finally {
+        await file.close();
+      }
+    },
+    write: (path, text, { isNew = false } = {}) => fs.writeFile(path, text, { flag: isNew ? "wx" : "w" }),
+    makeFolder: async (path) => void await fs.mkdir(path, { recursive: true }),
+    watch(path, listener) {
+      const watcher = watch(
+        path,
+        { recursive: true, persistent: false },
+        (_, name) => listener(name === null ? path : `${path}/${name}`),
+      );
+      return () => watcher.close();
+    },
+  };
+}
+
+function toKind({ isFile, isDirectory, isSymlink }: Kinds): FolderEntry["kind"] {
+  return isSymlink ? "link" : isFile ? "file" : isDirectory ? "folder" : "other";
+}
+
+// In pieces, because the size that a file tells need not be the one it has when it is read.
+async function fill(most: number, read: (into: Uint8Array) => Promise<number>): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  while (size < most) {
+    const piece = new Uint8Array(Math.min(65_536, most - size));
+    const count = await read(piece);
+    if (!count) break;
+    pieces.push(piece.subarray(0, count));
+    size += count;
+  }
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
+}

@@ -1,0 +1,127 @@
+/**
+ * What a client answers when the server asks, and what it says it can be asked.
+ *
+ * @see specification/2026-07-28/client/elicitation
+ * @see specification/2026-07-28/client/sampling
+ * @see specification/2026-07-28/client/roots
+ * @module
+ */
+import { INVALID_PARAMS, METHOD_NOT_FOUND } from "../protocol/errors.ts";
+import { isObject, type Params } from "../protocol/jsonrpc.ts";
+import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../protocol/types.ts";
+import type { AnswerServer } from "./peer.ts";
+import { RpcError } from "./rpc_error.ts";
+
+/** A form that the server wants the user to fill in. */
+export interface ElicitRequest {
+  /** What to tell the user. */
+  readonly message: string;
+  /** A JSON Schema: a flat object of strings, numbers, booleans and choices. */
+  readonly requestedSchema: Params;
+  /** Whatever else the server said. */
+  readonly [key: string]: unknown;
+}
+
+/** A page that the server wants the user to visit. */
+export interface ElicitUrlRequest {
+  /** What to tell the user. */
+  readonly message: string;
+  /** An http or https URL. Show its host, and ask before it is opened. */
+  readonly url: string;
+  /** Whatever else the server said. */
+  readonly [key: string]: unknown;
+}
+
+/** What the user did with a form. */
+export interface ElicitResult {
+  /** The user agreed, refused, or closed the form without a choice. */
+  readonly action: "accept" | "decline" | "cancel";
+  /** With `accept`, the values by name. For a name left out, the default of the form is sent. */
+  readonly content?: Readonly<Record<string, string | number | boolean | readonly string[]>>;
+}
+
+/** What a question comes with. */
+export interface AskContext {
+  /** Aborted when the answer is not wanted any more. */
+  readonly signal: AbortSignal;
+}
+
+/** Who answers what the server asks. A client says that it can be asked what it has a function for. */
+export interface AnswerOptions {
+  /** Has the user fill in a form. */
+  readonly onElicit?: (request: ElicitRequest, context: AskContext) => ElicitResult | Promise<ElicitResult>;
+  /** Has the user visit a page. */
+  readonly onElicitUrl?: (
+    request: ElicitUrlRequest,
+    context: AskContext,
+  ) => Pick<ElicitResult, "action"> | Promise<Pick<ElicitResult, "action">>;
+  /** Has a model continue a conversation. */
+  readonly onSample?: (request: SamplingRequest, context: AskContext) => SamplingResult | Promise<SamplingResult>;
+  /** The directories and files that the server may work on, or a function that lists them. */
+  readonly roots?: readonly Root[] | (() => readonly Root[] | Promise<readonly Root[]>);
+}
+
+/** What a client with these functions can be asked. */
+export function toCapabilities({ onElicit, onElicitUrl, onSample, roots }: AnswerOptions): ClientCapabilities {
+  const elicitation = { ...onElicit && { form: {} }, ...onElicitUrl && { url: {} } };
+  return {
+    ...(onElicit || onElicitUrl) && { elicitation },
+    ...onSample && { sampling: {} },
+    ...roots && { roots: {} },
+  };
+}
+
+/** Makes the function that answers the server. */
+export function answerWith({ onElicit, onElicitUrl, onSample, roots }: AnswerOptions): AnswerServer {
+  return async ({ method, params }, signal) => {
+    switch (method) {
+      case "ping":
+        return {};
+      case "elicitation/create":
+        if (params.mode === "url" && onElicitUrl) return await onElicitUrl(readUrlRequest(params), { signal });
+        if (params.mode !== "url" && onElicit) {
+          const request = readRequest(params);
+          return withDefaults(await onElicit(request, { signal }), request);
+        }
+        break;
+      case "sampling/createMessage":
+        if (onSample) return await onSample(readSampling(params), { signal });
+        break;
+      case "roots/list":
+        if (roots) return { roots: typeof roots === "function" ? await roots() : roots };
+    }
+    throw new RpcError(METHOD_NOT_FOUND, `Cannot answer ${method}: this client has no function for it`);
+  };
+}
+
+function readRequest({ message, requestedSchema, ...more }: Params): ElicitRequest {
+  if (typeof message !== "string" || !isObject(requestedSchema)) throw refuse("message or requestedSchema is missing");
+  return { ...more, message, requestedSchema };
+}
+
+function readUrlRequest({ message, url, ...more }: Params): ElicitUrlRequest {
+  if (typeof message !== "string" || typeof url !== "string") throw refuse("message or url is missing");
+  // Other schemes run code or open files.
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw refuse("url is neither http nor https");
+  return { ...more, message, url };
+}
+
+function readSampling(params: Params): SamplingRequest {
+  if (!Array.isArray(params.messages)) throw refuse("messages is missing");
+  // What is in the messages is for the function to look at: it differs from revision to revision.
+  return params as unknown as SamplingRequest; // Its messages are there.
+}
+
+function refuse(state: string): RpcError {
+  return new RpcError(INVALID_PARAMS, `Cannot answer: ${state}`);
+}
+
+// The user agreed to the form as it was shown, and what was not changed was shown with its default.
+function withDefaults(result: ElicitResult, { requestedSchema }: ElicitRequest): ElicitResult {
+  if (result.action !== "accept") return result;
+  const { properties } = requestedSchema;
+  const defaults = Object.entries(isObject(properties) ? properties : {}).flatMap(([name, schema]) =>
+    isObject(schema) && schema.default !== undefined ? [[name, schema.default]] : []
+  );
+  return { ...result, content: { ...Object.fromEntries(defaults), ...result.content } };
+}

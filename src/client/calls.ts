@@ -1,0 +1,183 @@
+/**
+ * What a program does with a client: methods in place of messages.
+ *
+ * @see specification/2026-07-28/schema
+ * @module
+ */
+import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
+import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import type { LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
+import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./listed.ts";
+import type { Peer, RequestOptions } from "./peer.ts";
+import { RpcError } from "./rpc_error.ts";
+import type { ServerFacts, Speaker } from "./speaker.ts";
+import { type Filter, type Subscription, toSubscription } from "./subscription.ts";
+
+/** What a completion is for: a prompt, or a resource template. */
+export type CompletionRef =
+  | { readonly type: "ref/prompt"; readonly name: string }
+  | { readonly type: "ref/resource"; readonly uri: string };
+
+/** What goes along with a completion. */
+export interface CompleteOptions extends RequestOptions {
+  /** What was chosen for the other arguments. */
+  readonly arguments?: Readonly<Record<string, string>>;
+}
+
+/** What the server suggests. */
+export interface Completion {
+  /** The best first. */
+  readonly values: readonly string[];
+  /** How many there are. */
+  readonly total?: number;
+  /** Whether there are more. */
+  readonly hasMore?: boolean;
+}
+
+/**
+ * A client that is connected to a server. Its methods throw an {@linkcode RpcError} if the server answers with an error
+ * or with no answer at all, and what `signal` was aborted with, or a `TimeoutError`, if that comes first.
+ */
+export interface Client extends AsyncDisposable {
+  /** Who the server is, and what is spoken with it. */
+  readonly server: ServerFacts;
+  /** The tools of all pages; none if the server has no tools. */
+  listTools(options?: RequestOptions): Promise<readonly ListedTool[]>;
+  /** The resources of all pages; none if the server has no resources. */
+  listResources(options?: RequestOptions): Promise<readonly ListedResource[]>;
+  /** The resource templates of all pages; none if the server has none. */
+  listTemplates(options?: RequestOptions): Promise<readonly ListedTemplate[]>;
+  /** The prompts of all pages; none if the server has no prompts. */
+  listPrompts(options?: RequestOptions): Promise<readonly ListedPrompt[]>;
+  /** Calls a tool. That the tool failed is no error but a result with `isError`. */
+  callTool(name: string, args?: Params, options?: RequestOptions): Promise<ToolResult & Result>;
+  /** Reads a resource. */
+  read(uri: string, options?: RequestOptions): Promise<{ readonly contents: readonly ResourceContents[] } & Result>;
+  /** Has a prompt filled in. */
+  getPrompt(
+    name: string,
+    args?: Readonly<Record<string, string>>,
+    options?: RequestOptions,
+  ): Promise<{ readonly description?: string; readonly messages: readonly PromptMessage[] } & Result>;
+  /** Completes an argument of a prompt, or a variable of a resource template. */
+  complete(
+    ref: CompletionRef,
+    argument: { readonly name: string; readonly value: string },
+    options?: CompleteOptions,
+  ): Promise<Completion>;
+  /** Sends any request. Questions of the server are answered before there is a result. */
+  request(method: string, params?: Params, options?: RequestOptions): Promise<Result>;
+  /** Sends a notification. */
+  notify(method: string, params?: Params): Promise<void>;
+  /** Hears of changes from now on. */
+  subscribe(filter: Filter): Promise<Subscription>;
+  /** Asks for log messages from this severity on; they go to `onNotification`. */
+  setLogLevel(level: LogLevel): Promise<void>;
+  /** Ends what runs, the session, the connection, the process; a server in this process stays as it is. */
+  close(): Promise<void>;
+}
+
+/** A server that sends pages without end must not be followed without end. */
+const MOST_PAGES = 1000;
+
+/** A client over a speaker. */
+export function toClient(peer: Peer, speaker: Speaker): Client {
+  let closing: Promise<void> | undefined;
+
+  async function request(method: string, params: Params = {}, options?: RequestOptions): Promise<Result> {
+    return (await speaker.request(method, params, options)).result;
+  }
+
+  async function list(method: string, key: string, options?: RequestOptions): Promise<readonly Params[]> {
+    const items: Params[] = [];
+    let cursor: unknown;
+    for (let page = 0; page < MOST_PAGES; page++) {
+      const result = await ask(method, cursor === undefined ? {} : { cursor }, options);
+      if (!result) return items;
+      items.push(...readObjects(result, key));
+      if (result.nextCursor === undefined || result.nextCursor === null) return items;
+      if (result.nextCursor === cursor) throw new Error(`Cannot list ${key}: the server sends the same page again`);
+      cursor = result.nextCursor;
+    }
+    throw new Error(`Cannot list ${key}: there are more than ${MOST_PAGES} pages`);
+  }
+
+  // Nothing if the server has no such feature, and has not said that it had.
+  async function ask(method: string, params: Params, options?: RequestOptions): Promise<Result | undefined> {
+    try {
+      return await request(method, params, options);
+    } catch (error) {
+      const [feature] = method.split("/");
+      const isMissing = error instanceof RpcError && error.code === METHOD_NOT_FOUND;
+      if (!isMissing || (feature in speaker.server.capabilities && method !== "resources/templates/list")) throw error;
+    }
+  }
+
+  async function complete(
+    ref: CompletionRef,
+    argument: { readonly name: string; readonly value: string },
+    { arguments: chosen, ...options }: CompleteOptions = {},
+  ): Promise<Completion> {
+    const params = { ref, argument, ...chosen && { context: { arguments: chosen } } };
+    const { completion } = await request("completion/complete", params, options);
+    if (!isObject(completion) || !Array.isArray(completion.values)) throw toMisfit("completion/complete", "values");
+    const { values, total, hasMore } = completion;
+    return {
+      values: values.map(String),
+      ...typeof total === "number" && { total },
+      ...typeof hasMore === "boolean" && { hasMore },
+    };
+  }
+
+  async function end(): Promise<void> {
+    await speaker.close();
+    peer.abort();
+    await peer.channel.close();
+  }
+
+  const close = () => closing ??= end();
+  return {
+    get server() {
+      return speaker.server;
+    },
+    // Of what follows only that it is there is checked: the rest is the server's word.
+    listTools: (options) => list("tools/list", "tools", options) as ReturnType<Client["listTools"]>, // As above.
+    listResources: (options) => list("resources/list", "resources", options) as ReturnType<Client["listResources"]>, // As above.
+    listTemplates: (options) =>
+      list("resources/templates/list", "resourceTemplates", options) as ReturnType<Client["listTemplates"]>, // As above.
+    listPrompts: (options) => list("prompts/list", "prompts", options) as ReturnType<Client["listPrompts"]>, // As above.
+    async callTool(name, args = {}, options) {
+      const result = await request("tools/call", { name, arguments: args }, options);
+      // A result that is no final one has no content.
+      if (result.resultType === undefined || result.resultType === "complete") readObjects(result, "content");
+      return result as Awaited<ReturnType<Client["callTool"]>>; // As above.
+    },
+    async read(uri, options) {
+      const result = await request("resources/read", { uri }, options);
+      readObjects(result, "contents");
+      return result as Awaited<ReturnType<Client["read"]>>; // As above.
+    },
+    async getPrompt(name, args = {}, options) {
+      const result = await request("prompts/get", { name, arguments: args }, options);
+      readObjects(result, "messages");
+      return result as Awaited<ReturnType<Client["getPrompt"]>>; // As above.
+    },
+    complete,
+    request,
+    notify: peer.notify,
+    subscribe: (filter) => toSubscription((tell) => speaker.watch(filter, tell)),
+    setLogLevel: (level) => speaker.setLogLevel(level),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function readObjects(result: Result, key: string): readonly Params[] {
+  const items = result[key];
+  if (!Array.isArray(items) || !items.every(isObject)) throw toMisfit("the request", key);
+  return items;
+}
+
+function toMisfit(method: string, key: string): RpcError {
+  return new RpcError(0, `Cannot use the result of ${method}: ${key} is not what it should be`);
+}

@@ -1,0 +1,129 @@
+/**
+ * A child process whose standard streams are ours, on either runtime.
+ *
+ * @module
+ */
+
+/** How to start a server that speaks over its standard streams. */
+export interface CommandTarget {
+  /** The program: a name that is found through PATH, or a path. */
+  readonly command: string;
+  /** Its arguments. They go to the program as they are: no shell reads them. */
+  readonly args?: readonly string[];
+  /** Variables laid over the environment of this process. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** The working directory; this process' own if nothing is said. */
+  readonly cwd?: string;
+}
+
+/** A child process. */
+export interface Child {
+  readonly output: ReadableStream<Uint8Array>;
+  /** What it writes to standard error, if that is ours to read. */
+  readonly errors?: ReadableStream<Uint8Array>;
+  /** The exit code, when it has exited. */
+  readonly exited: Promise<number>;
+  write(bytes: Uint8Array): Promise<void>;
+  closeInput(): Promise<void>;
+  /** Ends it by force; without a signal at once. */
+  kill(signal?: "SIGTERM"): void;
+}
+
+interface Runtimes {
+  readonly Deno?: {
+    readonly Command: new (
+      path: string,
+      options: {
+        args: string[];
+        env?: Record<string, string>;
+        cwd?: string;
+        stdin: "piped";
+        stdout: "piped";
+        stderr: "piped" | "inherit";
+      },
+    ) => {
+      spawn(): {
+        readonly stdin: WritableStream<Uint8Array>;
+        readonly stdout: ReadableStream<Uint8Array>;
+        readonly stderr: ReadableStream<Uint8Array>;
+        readonly status: Promise<{ readonly code: number }>;
+        kill(signal: string): void;
+      };
+    };
+  };
+  readonly Bun?: {
+    readonly env: Readonly<Record<string, string>>;
+    spawn(command: readonly string[], options: {
+      env?: Readonly<Record<string, string>>;
+      cwd?: string;
+      stdin: "pipe";
+      stdout: "pipe";
+      stderr: "pipe" | "inherit";
+    }): {
+      readonly stdin: { write(bytes: Uint8Array): unknown; flush(): unknown; end(): unknown };
+      readonly stdout: ReadableStream<Uint8Array>;
+      readonly stderr?: ReadableStream<Uint8Array>;
+      readonly exited: Promise<number>;
+      kill(signal: string): void;
+    };
+  };
+}
+
+// Looked up, not imported: each runtime lacks the other's global.
+const { Deno: deno, Bun: bun } = globalThis as Runtimes;
+
+/** Starts a child process; with `readsErrors` its standard error is ours to read, else it goes where this process' goes. */
+export function startChild(target: CommandTarget, { readsErrors = false } = {}): Child {
+  try {
+    return spawn(target, readsErrors);
+  } catch (cause) {
+    const state = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`Cannot start ${target.command}: ${state}`, { cause });
+  }
+}
+
+function spawn(target: CommandTarget, readsErrors: boolean): Child {
+  const { command, env, cwd } = target;
+  const args = [...target.args ?? []];
+  let isOver = false;
+  const over = (code: number) => {
+    isOver = true;
+    return code;
+  };
+  if (deno) {
+    const stderr = readsErrors ? "piped" : "inherit";
+    const child = new deno.Command(command, { args, env, cwd, stdin: "piped", stdout: "piped", stderr }).spawn();
+    const writer = child.stdin.getWriter();
+    return {
+      output: child.stdout,
+      // To ask for a stream that is inherited is an error.
+      errors: readsErrors ? child.stderr : undefined,
+      exited: child.status.then(({ code }) => over(code)),
+      write: (bytes) => writer.write(bytes),
+      closeInput: () => writer.close(),
+      // To kill what has exited is an error.
+      kill: (signal) => isOver ? undefined : child.kill(signal ?? "SIGKILL"),
+    };
+  }
+  if (!bun) throw new Error("this is neither Deno nor Bun");
+  const child = bun.spawn([command, ...args], {
+    env: env && { ...bun.env, ...env },
+    cwd,
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: readsErrors ? "pipe" : "inherit",
+  });
+  return {
+    output: child.stdout,
+    errors: child.stderr,
+    exited: child.exited.then(over),
+    async write(bytes) {
+      child.stdin.write(bytes);
+      await child.stdin.flush();
+    },
+    async closeInput() {
+      await child.stdin.end();
+    },
+    kill: (signal) => isOver ? undefined : child.kill(signal ?? "SIGKILL"),
+  };
+}

@@ -1,0 +1,44 @@
+/**
+ * A client for servers of every revision: over HTTP, over the standard streams of a command, or in this process.
+ *
+ * ```ts no-run
+ * import { connect } from "@x/mcp/client";
+ *
+ * await using client = await connect("https://mcp.example.com/mcp", {
+ *   onElicit: ({ message }) => confirm(message) ? { action: "accept" } : { action: "decline" },
+ * });
+ * for (const { name, description } of await client.listTools()) console.log(name, description);
+ * const { content } = await client.callTool("add", { a: 2, b: 3 }, { onProgress: console.log });
+ * ```
+ *
+ * @module
+ */
+export type { AnswerOptions, AskContext, ElicitRequest, ElicitResult, ElicitUrlRequest } from "./answers.ts";
+export type { Client, CompleteOptions, Completion, CompletionRef } from "./calls.ts";
+export type { Trace } from "./channel.ts";
+export type { CommandTarget } from "./child.ts";
+export { connect, type ConnectOptions } from "./connect.ts";
+export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./listed.ts";
+export type { Message, Notification } from "./message.ts";
+export type { Progress, RequestOptions } from "./peer.ts";
+export { RpcError } from "./rpc_error.ts";
+export type { ServerFacts } from "./speaker.ts";
+export type { Filter, Subscription, Watch } from "./subscription.ts";
+export type { ServerTarget, Target, TargetOptions } from "./target.ts";
+// The types that the signatures above mention.
+export type { Id, Params, Result } from "../protocol/jsonrpc.ts";
+export type {
+  Annotations,
+  ClientCapabilities,
+  Icon,
+  Implementation,
+  LogLevel,
+  PromptMessage,
+  ResourceContents,
+  Root,
+  SamplingRequest,
+  SamplingResult,
+  ToolAnnotations,
+  ToolResult,
+} from "../protocol/types.ts";
+export type { OpenPipe, PIPE, Pipe, Write } from "../transports/pipe.ts";

@@ -1,0 +1,76 @@
+/**
+ * Reads a stream of server-sent events.
+ *
+ * @see specification/2026-07-28/basic/transports/streamable-http (Receiving Messages)
+ * @module
+ */
+import { MOST_CHARACTERS } from "./body.ts";
+
+/** One event; without `data` it only says where the stream is. */
+export interface StreamEvent {
+  readonly type?: string;
+  readonly data?: string;
+  readonly id?: string;
+  /** Milliseconds. */
+  readonly retry?: number;
+}
+
+/** The events of a response, until it ends; aborting `signal` closes it and throws the reason. */
+export async function* readEvents(response: Response, signal?: AbortSignal): AsyncGenerator<StreamEvent> {
+  const reader = response.body?.getReader();
+  if (!reader) return;
+  const stop = () => void reader.cancel(signal?.reason).catch(() => {});
+  signal?.addEventListener("abort", stop);
+  const decoder = new TextDecoder();
+  let rest = "";
+  let size = 0;
+  // A line may end in CR, LF or both, and a chunk between the two.
+  let endsInReturn = false;
+  let fields: string[] = [];
+  try {
+    while (true) {
+      signal?.throwIfAborted();
+      const { done, value } = await reader.read();
+      signal?.throwIfAborted();
+      if (done) return;
+      const decoded = decoder.decode(value, { stream: true });
+      if (!decoded) continue;
+      const text: string = endsInReturn && decoded.startsWith("\n") ? decoded.slice(1) : decoded;
+      endsInReturn = text.endsWith("\r");
+      const lines = text.split(/\r\n|\r|\n/);
+      lines[0] = rest + lines[0];
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        size += line.length;
+        if (line) fields.push(line);
+        else {
+          if (fields.some((field) => !field.startsWith(":"))) yield toEvent(fields);
+          fields = [];
+          size = 0;
+        }
+      }
+      if (size + rest.length > MOST_CHARACTERS) {
+        throw new RangeError(`Cannot read the stream: an event is longer than ${MOST_CHARACTERS} characters`);
+      }
+    }
+  } finally {
+    signal?.removeEventListener("abort", stop);
+    stop();
+  }
+}
+
+function toEvent(lines: readonly string[]): StreamEvent {
+  const values = new Map<string, string>();
+  for (const line of lines) {
+    const [, name, value = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
+    const before = name === "data" ? values.get(name) : undefined;
+    values.set(name, before === undefined ? value : `${before}\n${value}`);
+  }
+  const retry = values.get("retry");
+  return {
+    type: values.get("event"),
+    data: values.get("data") || undefined,
+    id: values.get("id"),
+    retry: retry !== undefined && /^\d{1,9}$/.test(retry) ? Number(retry) : undefined,
+  };
+}

@@ -1,0 +1,91 @@
+/**
+ * The two ends that lines can have: a child process, or a server in this process.
+ *
+ * @see specification/2026-07-28/basic/transports/stdio (Shutdown)
+ * @module
+ */
+import type { Principal } from "../core/context.ts";
+import { LineSplitter } from "../transports/lines.ts";
+import { type OpenPipe, PIPE } from "../transports/pipe.ts";
+import type { Child } from "./child.ts";
+import type { OpenLines } from "./line_channel.ts";
+import { pause } from "./pause.ts";
+
+/** Lines to a server in this process. */
+export function memoryLines(server: { readonly [PIPE]: OpenPipe }, principal?: Principal): OpenLines {
+  return (receive, end) => {
+    // A turn later, as it is between two processes: what is written during a call never arrives before the call returns.
+    const pipe = server[PIPE]((text) => void queueMicrotask(() => receive(text)), principal);
+    return {
+      write: (text) => pipe.receive(text),
+      async close() {
+        pipe.close();
+        await undefined;
+        end("the connection was closed");
+      },
+    };
+  };
+}
+
+/** How a child process is watched. */
+export interface ChildLinesOptions {
+  /** Told of every line that cannot be read. */
+  readonly onBroken: (error: unknown) => void;
+  /** Milliseconds that the process gets to exit when its input has ended, and again when it was asked to. */
+  readonly exitMs: number;
+}
+
+/** Bytes of one line: a server that never ends a line must not fill the memory. */
+const MOST_BYTES = 64 * 1024 * 1024;
+
+/** Lines to a child process. Closing ends its input, and ends it by force if that is not enough. */
+export function childLines(child: Child, { onBroken, exitMs }: ChildLinesOptions): OpenLines {
+  return (receive, end) => {
+    const reader = child.output.getReader();
+    const encoder = new TextEncoder();
+    let ending: Promise<number> | undefined;
+    const shutDown = () => ending ??= endChild(child, exitMs);
+    const reading = read();
+
+    async function read(): Promise<void> {
+      const splitter = new LineSplitter(MOST_BYTES);
+      try {
+        for (let next = await reader.read(); !next.done; next = await reader.read()) {
+          splitter.push(next.value).forEach(take);
+        }
+        splitter.end().forEach(take);
+      } catch (error) {
+        onBroken(error);
+      }
+      end(`the server ended with code ${await shutDown()}`);
+    }
+
+    function take(line: ReturnType<LineSplitter["push"]>[number]): void {
+      if ("text" in line) return receive(line.text);
+      const state = line.problem === "long" ? `it is longer than ${MOST_BYTES} bytes` : "it is not UTF-8";
+      onBroken(new Error(`Cannot read the server's line: ${state}`));
+    }
+
+    async function close(): Promise<void> {
+      await shutDown();
+      // A process of the child's own may hold the output open for longer than the child lives.
+      await reader.cancel().catch(() => {});
+      await reading;
+    }
+
+    // Whoever waits for an answer hears of a process that reads no more when its output has ended.
+    return { write: (text) => child.write(encoder.encode(`${text}\n`)).catch(() => {}), close };
+  };
+}
+
+async function endChild(child: Child, exitMs: number): Promise<number> {
+  await child.closeInput().catch(() => {});
+  for (const signal of ["SIGTERM", undefined] as const) {
+    const late = new AbortController();
+    const code = await Promise.race([child.exited, pause(exitMs, late.signal).catch(() => {})]);
+    late.abort();
+    if (code !== undefined) return code;
+    child.kill(signal);
+  }
+  return await child.exited;
+}

@@ -1,0 +1,250 @@
+/**
+ * A client that says in every request who it is.
+ *
+ * @see specification/2026-07-28/basic
+ * @module
+ */
+import { HEADER_MISMATCH, UNSUPPORTED_VERSION } from "../protocol/errors.ts";
+import { encodeHeaderValue } from "../protocol/header_value.ts";
+import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import type { LogLevel } from "../protocol/types.ts";
+import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
+import type { Message, Notification } from "./message.ts";
+import { type Outcome, type Peer, type RequestOptions, type Speech, SUBSCRIPTION, type WireOptions } from "./peer.ts";
+import { pause } from "./pause.ts";
+import { RpcError } from "./rpc_error.ts";
+import type { ClientIdentity, ServerFacts, Speaker, SpeakerOptions } from "./speaker.ts";
+import type { Filter, Watch } from "./subscription.ts";
+
+const META = "io.modelcontextprotocol/";
+/** Which parameter a header repeats. */
+const NAMED: Readonly<Record<string, string>> = {
+  "tools/call": "name",
+  "prompts/get": "name",
+  "resources/read": "uri",
+  "tasks/get": "taskId",
+  "tasks/update": "taskId",
+  "tasks/cancel": "taskId",
+};
+const MOST_ROUNDS = 64;
+const MOST_PAGES = 1000;
+const RETRY_MS = 1000;
+const MOST_RETRY_MS = 30_000;
+
+/** What a modern client adds to messages; it learns from tool lists which arguments must be repeated in headers. */
+export class ModernSpeech implements Speech {
+  readonly hasSession = false;
+  /** The revision that requests say they are of. */
+  version: string;
+  /** Least severe log message that requests ask for. */
+  logLevel?: LogLevel;
+  readonly #identity: ClientIdentity;
+  readonly #mirrored = new Map<unknown, readonly HeaderParam[]>();
+
+  /** The speech of a client. */
+  constructor(version: string, identity: ClientIdentity) {
+    this.version = version;
+    this.logLevel = identity.logLevel;
+    this.#identity = identity;
+  }
+
+  toParams(params: Params): Params {
+    const _meta = {
+      [META + "protocolVersion"]: this.version,
+      [META + "clientInfo"]: this.#identity.info,
+      [META + "clientCapabilities"]: this.#identity.capabilities,
+      [META + "logLevel"]: this.logLevel,
+      ...isObject(params._meta) ? params._meta : {},
+    };
+    return { ...params, _meta };
+  }
+
+  toHeaders({ method = "", params = {} }: Message): Readonly<Record<string, string>> {
+    const headers: Record<string, string> = { "mcp-protocol-version": this.version, "mcp-method": method };
+    const name = params[NAMED[method]];
+    if (typeof name === "string") headers["mcp-name"] = encodeHeaderValue(name);
+    for (const { header, path } of method === "tools/call" ? this.#mirrored.get(name) ?? [] : []) {
+      const value = path.reduce<unknown>(
+        (at, key) => isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined,
+        params.arguments,
+      );
+      if (value !== undefined && value !== null) headers[`mcp-param-${header}`] = encodeHeaderValue(String(value));
+    }
+    return headers;
+  }
+
+  /** Looks through a tool for arguments that must be repeated in headers. @throws {TypeError} if that cannot be done. */
+  learn({ name, inputSchema }: Params): void {
+    this.#mirrored.delete(name);
+    if (isObject(inputSchema)) this.#mirrored.set(name, findHeaderParams(inputSchema));
+  }
+}
+
+/** What a modern client knows of its server. */
+export interface ModernOptions extends SpeakerOptions {
+  readonly server: ServerFacts;
+  /** The revisions that the client speaks, the best first. */
+  readonly versions: readonly string[];
+}
+
+/** A modern client at the end of a connection. */
+export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernOptions): Speaker {
+  const { answer, onWarning, recovers, versions } = options;
+  const hasHeaders = peer.channel.visit !== undefined;
+  const watches = new Set<() => Promise<void>>();
+
+  async function request(method: string, params: Params, given: WireOptions = {}): Promise<Outcome> {
+    let outcome = await send(method, params, given);
+    for (let round = 0; outcome.result.resultType === "input_required" && given.rounds !== false; round++) {
+      if (round >= MOST_ROUNDS) throw new Error(`Cannot finish ${method}: the server asked ${MOST_ROUNDS} times`);
+      const { inputRequests, requestState } = outcome.result;
+      // A server that asks nothing wants to be asked later.
+      if (!isObject(inputRequests)) await pause(Math.min(100 * 2 ** round, 5000), given.signal);
+      const next = {
+        ...params,
+        ...isObject(inputRequests) && { inputResponses: await toResponses(inputRequests, given.signal) },
+        ...requestState !== undefined && { requestState },
+      };
+      outcome = await send(method, next, { ...given, id: undefined });
+    }
+    const { resultType = "complete" } = outcome.result;
+    if (resultType !== "complete" && resultType !== "input_required" && !options.capabilities.extensions) {
+      throw new Error(`Cannot use the result of ${method}: no extension was declared for a ${resultType}`);
+    }
+    return method === "tools/list" && hasHeaders ? { ...outcome, result: withoutUnusable(outcome.result) } : outcome;
+  }
+
+  async function toResponses(requests: Params, signal = new AbortController().signal): Promise<Params> {
+    const responses: Record<string, unknown> = {};
+    // One after the other: there is one user.
+    for (const [key, asked] of Object.entries(requests)) {
+      if (!isObject(asked) || typeof asked.method !== "string") throw new Error(`Cannot read the question ${key}`);
+      signal.throwIfAborted();
+      responses[key] = await answer(
+        { method: asked.method, params: isObject(asked.params) ? asked.params : {} },
+        signal,
+      );
+    }
+    return responses;
+  }
+
+  async function send(method: string, params: Params, options: WireOptions): Promise<Outcome> {
+    try {
+      return await peer.request(method, params, options);
+    } catch (error) {
+      if (!recovers || !(error instanceof RpcError) || !await mend(method, error)) throw error;
+      return await peer.request(method, params, options);
+    }
+  }
+
+  // Whether a request that was refused may be sent again.
+  async function mend(method: string, error: RpcError): Promise<boolean> {
+    if (error.code === UNSUPPORTED_VERSION) {
+      const version = versions.find((each) => readSupported(error).includes(each));
+      if (version) speech.version = version;
+      return version !== undefined;
+    }
+    if (error.code !== HEADER_MISMATCH || method !== "tools/call" || !hasHeaders) return false;
+    // The tool may have changed, or was never listed: its schema says which headers it wants.
+    let cursor: unknown;
+    for (let page = 0; page < MOST_PAGES; page++) {
+      const { result } = await request("tools/list", cursor === undefined ? {} : { cursor });
+      if (typeof result.nextCursor !== "string") break;
+      cursor = result.nextCursor;
+    }
+    return true;
+  }
+
+  // A tool that cannot be called as the protocol wants it must not be offered; the others can be.
+  function withoutUnusable(result: Result): Result {
+    if (!Array.isArray(result.tools)) return result;
+    const tools = result.tools.filter((tool) => {
+      try {
+        if (isObject(tool)) speech.learn(tool);
+        return true;
+      } catch (error) {
+        if (!recovers) throw error;
+        onWarning(`Cannot offer the tool ${tool.name}: ${error instanceof Error ? error.message : error}`);
+        return false;
+      }
+    });
+    return { ...result, tools };
+  }
+
+  async function watch(filter: Filter, tell: (notification: Notification) => void): Promise<Watch> {
+    const stop = new AbortController();
+    const { promise: acknowledged, resolve, reject } = Promise.withResolvers<Filter>();
+    const late = new DOMException(`Cannot subscribe: no answer in ${peer.timeoutMs} ms`, "TimeoutError");
+    const timer = setTimeout(() => stop.abort(late), peer.timeoutMs);
+    const ended = keepListening();
+
+    async function keepListening(): Promise<Result | undefined> {
+      for (let retryMs = RETRY_MS;; retryMs = Math.min(retryMs * 2, MOST_RETRY_MS)) {
+        let isHeard = false;
+        try {
+          const { result } = await listen(() => isHeard = true);
+          reject(new Error("Cannot subscribe: the server ended the subscription at once"));
+          return result;
+        } catch (error) {
+          reject(error);
+          const isLost = hasHeaders && recovers && !(error instanceof RpcError && error.code);
+          if (!isLost || stop.signal.aborted || await isRefused()) return;
+        }
+        if (isHeard) retryMs = RETRY_MS;
+        await pause(retryMs, stop.signal).catch(() => {});
+      }
+    }
+
+    // Whether there never was a subscription.
+    function isRefused(): Promise<boolean> {
+      return acknowledged.then(() => false, () => true);
+    }
+
+    async function listen(onHeard: () => void): Promise<Outcome> {
+      const options: RequestOptions = {
+        signal: stop.signal,
+        timeoutMs: Infinity,
+        onNotification({ method, params }) {
+          if (!isObject(params._meta) || !(SUBSCRIPTION in params._meta)) return;
+          if (method !== "notifications/subscriptions/acknowledged") return tell({ method, params });
+          onHeard();
+          resolve(isObject(params.notifications) ? params.notifications : {});
+        },
+      };
+      return await send("subscriptions/listen", { notifications: filter }, options);
+    }
+
+    async function close(): Promise<void> {
+      watches.delete(close);
+      stop.abort(new DOMException("The subscription was closed", "AbortError"));
+      await ended;
+    }
+
+    watches.add(close);
+    try {
+      return { granted: await acknowledged, ended, close };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  return {
+    get server() {
+      return { ...options.server, version: speech.version };
+    },
+    request,
+    watch,
+    async setLogLevel(level) {
+      speech.logLevel = level;
+      await undefined;
+    },
+    async close() {
+      await Promise.all([...watches].map((close) => close()));
+    },
+  };
+}
+
+/** The revisions that a server names when it refuses one. */
+export function readSupported({ data }: RpcError): readonly unknown[] {
+  return isObject(data) && Array.isArray(data.supported) ? data.supported : [];
+}

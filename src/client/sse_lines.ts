@@ -1,0 +1,74 @@
+/**
+ * The first transport over HTTP: one stream for all that the server says, and an address for what the client says.
+ *
+ * @see specification/2024-11-05/basic/transports (HTTP with SSE)
+ * @module
+ */
+import { readEvents } from "./events.ts";
+import { type HttpChannelOptions, isStream, reach, toError } from "./http_channel.ts";
+import type { OpenLines } from "./line_channel.ts";
+
+/** Where the stream is, and what gives up opening it. */
+export interface SseLinesOptions extends Pick<HttpChannelOptions, "url" | "fetch" | "headers"> {
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Opens the stream and waits for the address.
+ *
+ * @throws {RpcError} if there is no such stream.
+ */
+export async function sseLines({ url, fetch, headers, signal }: SseLinesOptions): Promise<OpenLines> {
+  const stop = new AbortController();
+  const isGivenUp = () => stop.abort(signal.reason);
+  signal.addEventListener("abort", isGivenUp);
+  const request = new Request(url, { headers: { accept: "text/event-stream", ...headers }, signal: stop.signal });
+  const response = await reach(fetch, request);
+  if (!isStream(response)) throw await toError(response);
+  const events = readEvents(response, stop.signal);
+  const address = await readAddress();
+  signal.removeEventListener("abort", isGivenUp);
+
+  async function readAddress(): Promise<URL> {
+    for (let next = await events.next(); !next.done; next = await events.next()) {
+      const { type, data = "" } = next.value;
+      if (type !== "endpoint") continue;
+      const address = new URL(data, url);
+      // What is posted may carry the user's credentials for this server.
+      if (address.origin === new URL(url).origin) return address;
+      stop.abort();
+      throw new Error(`Cannot use the address that the server names: ${address.origin} is another origin`);
+    }
+    throw new Error("Cannot get the address for messages: the stream ended before it");
+  }
+
+  return (receive, end) => {
+    const reading = read();
+
+    async function read(): Promise<void> {
+      try {
+        for (let next = await events.next(); !next.done; next = await events.next()) {
+          if (next.value.data !== undefined) receive(next.value.data);
+        }
+      } catch {
+        // It broke: that is an end too.
+      }
+      end("the server closed the stream");
+    }
+
+    async function write(body: string): Promise<void> {
+      const post = { ...headers, "content-type": "application/json" };
+      const init = { method: "POST", headers: post, body, signal: stop.signal };
+      const response = await reach(fetch, new Request(address, init));
+      if (!response.ok) throw await toError(response);
+      await response.body?.cancel();
+    }
+
+    async function close(): Promise<void> {
+      stop.abort();
+      await reading;
+    }
+
+    return { write, close };
+  };
+}

@@ -1,0 +1,134 @@
+/**
+ * Where a server can be, and how messages get there.
+ *
+ * @module
+ */
+import { type OpenPipe, PIPE } from "../transports/pipe.ts";
+import type { Channel, Trace } from "./channel.ts";
+import { type CommandTarget, startChild } from "./child.ts";
+import { isModernRefusal } from "./detect.ts";
+import { httpChannel, type HttpChannelOptions } from "./http_channel.ts";
+import { lineChannel, type OpenLines } from "./line_channel.ts";
+import { childLines, memoryLines } from "./lines.ts";
+import type { Message } from "./message.ts";
+import { RpcError } from "./rpc_error.ts";
+import { sseLines } from "./sse_lines.ts";
+
+/** A server in this process, as `createServer` makes it. */
+export interface ServerTarget {
+  /**
+   * Opens a channel to the server.
+   *
+   * @internal
+   */
+  readonly [PIPE]: OpenPipe;
+}
+
+/**
+ * Where the server is: an http or https URL, a command that starts it and speaks over its standard streams, or a
+ * server in this process.
+ */
+export type Target = string | URL | CommandTarget | ServerTarget;
+
+/** How to get to the server. */
+export interface TargetOptions {
+  /** Fetches; a server's own `fetch` will do, for tests without a port. */
+  readonly fetch?: (request: Request) => Promise<Response>;
+  /** Headers of every HTTP request, such as `authorization`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Given what a child process writes to standard error, which goes to that of this process if nothing is said. */
+  readonly onStderr?: (text: string) => void;
+  /** Gives up connecting, with the reason. */
+  readonly signal?: AbortSignal;
+  /** Sees everything that goes over the wire. */
+  readonly trace?: Trace;
+}
+
+/** Opens a channel to a server. */
+export type Open = (hooks: {
+  readonly hear: (message: Message) => void;
+  readonly onBroken: (error: unknown) => void;
+}) => Channel;
+
+/** Milliseconds that a child process gets to exit by itself, and again when it was asked to. */
+const EXIT_MS = 2000;
+/** Milliseconds for a stream to name the address of messages. */
+const STREAM_MS = 10_000;
+
+/** How to open a channel to a server. @throws {TypeError} if that is none. */
+export function openTarget(target: Target, options: TargetOptions): Open {
+  const { trace } = options;
+  if (typeof target === "string" || target instanceof URL) {
+    const channel = toHttp(target, options);
+    return () => httpChannel(channel);
+  }
+  if (PIPE in target) return openLines(memoryLines(target), trace);
+  if (typeof target.command !== "string") {
+    throw new TypeError("Cannot connect: give a URL, { command, args }, or a server made by createServer");
+  }
+  return (hooks) => openLines(openCommand(target, options, hooks.onBroken), trace)(hooks);
+}
+
+/** What a first attempt came to. */
+export interface Failed extends TargetOptions {
+  readonly error: unknown;
+  /** Whether only a handshake was tried. */
+  readonly wasOld: boolean;
+}
+
+/** Another way to shake hands with a server after the usual one has failed; nothing if there is none. */
+export async function findOther(target: Target, { error, wasOld, ...options }: Failed): Promise<Open | undefined> {
+  if (typeof target === "string" || target instanceof URL) {
+    return hasNoEndpoint(error) ? await findStream(toHttp(target, options), options) : undefined;
+  }
+  // Some old servers end at the first word they do not know.
+  const ended = error instanceof DOMException && error.name === "NetworkError";
+  return "command" in target && ended && !wasOld ? openTarget(target, options) : undefined;
+}
+
+function hasNoEndpoint(error: unknown): boolean {
+  return error instanceof RpcError && [400, 404, 405].includes(error.status ?? 0) && !isModernRefusal(error);
+}
+
+// The first revision had one address for the stream and another for messages.
+async function findStream(channel: HttpChannelOptions, { signal, trace }: TargetOptions): Promise<Open | undefined> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), STREAM_MS);
+  try {
+    const stop = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
+    return openLines(await sseLines({ ...channel, signal: stop }), trace);
+  } catch {
+    signal?.throwIfAborted();
+    // What the first attempt came to says more.
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function openLines(open: OpenLines, trace: Trace | undefined): Open {
+  return (hooks) => lineChannel({ open, trace, ...hooks });
+}
+
+function openCommand(
+  target: CommandTarget,
+  { onStderr }: TargetOptions,
+  onBroken: (error: unknown) => void,
+): OpenLines {
+  const child = startChild(target, { readsErrors: onStderr !== undefined });
+  if (child.errors && onStderr) readErrors(child.errors, onStderr).catch(onBroken);
+  return childLines(child, { onBroken, exitMs: EXIT_MS });
+}
+
+async function readErrors(errors: ReadableStream<Uint8Array>, tell: (text: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
+  for await (const bytes of errors) tell(decoder.decode(bytes, { stream: true }));
+}
+
+function toHttp(target: string | URL, options: TargetOptions): HttpChannelOptions {
+  const { fetch = (request: Request) => globalThis.fetch(request), headers, trace } = options;
+  const url = String(target);
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+    throw new TypeError(`Cannot connect to ${url}: give an http or https URL; for a command, { command, args }`);
+  }
+  return { url, fetch, headers, trace };
+}

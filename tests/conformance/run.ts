@@ -7,27 +7,14 @@
 // --cap V sends `?cap=V` so that the server negotiates at most V; the suite's client always proposes its newest
 // handshake version, so this is the only way to the older wires. --old takes the last suite of the handshake versions.
 import expected from "./expected.json" with { type: "json" };
+import { listScenarios, readScenarios, runSuite, type Scenario, type Status } from "./suite.ts";
 
 type Runtime = "deno" | "bun";
-type Status = "passed" | "failed" | "skipped";
 
 /** One run of the suite: which server, which version of the specification. */
 interface Run {
   readonly runtime: Runtime;
   readonly spec: string;
-}
-
-interface Check {
-  readonly id: string;
-  readonly status: string;
-  readonly errorMessage?: string;
-}
-
-interface Scenario {
-  readonly name: string;
-  readonly status: Status;
-  readonly failures: readonly string[];
-  readonly warnings: readonly string[];
 }
 
 interface Expectation {
@@ -125,51 +112,6 @@ async function serve(runtime: Runtime, file: string): Promise<Served> {
   throw new Error(`Cannot serve ${file} under ${runtime}: it ${exited ? "ended" : "did not answer"}`);
 }
 
-/** The suite is a program of its own: no lock file, import map or node_modules of this project reaches it. */
-async function runSuite(version: string, args: readonly string[]): Promise<string> {
-  const suite = `npm:@modelcontextprotocol/conformance@${version}`;
-  const flags = ["run", "-q", "-A", "--no-config", "--no-lock", "--node-modules-dir=none"];
-  const { stdout, stderr } = await new Deno.Command("deno", {
-    args: [...flags, suite, ...args],
-    env: { NO_COLOR: "1" },
-    stdin: "null",
-  }).output();
-  return new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
-}
-
-async function listScenarios(version: string, spec: string): Promise<string[]> {
-  const text = await runSuite(version, ["list", "--server"]);
-  const rows = [...text.matchAll(/^ {2}- (\S+) \[(.*)\]$/gm)];
-  const names = rows.filter(([, , specs]) => specs.split(",").includes(spec)).map(([, name]) => name);
-  if (names.length === 0) throw new Error(`Cannot list the scenarios of ${spec}: the suite said\n${text}`);
-  return names;
-}
-
-function isCheck(value: unknown): value is Check {
-  return typeof value === "object" && value !== null && "id" in value && "status" in value;
-}
-
-function toScenario(name: string, checks: readonly Check[]): Scenario {
-  const toLine = (check: Check) => check.id + (check.errorMessage ? `: ${check.errorMessage}` : "");
-  const failures = checks.filter((check) => check.status === "FAILURE").map(toLine);
-  const warnings = checks.filter((check) => check.status === "WARNING").map(toLine);
-  const tested = checks.some((check) => check.status === "SUCCESS" && check.id !== "wire-schema-valid");
-  const status = failures.length > 0 ? "failed" : tested || warnings.length > 0 ? "passed" : "skipped";
-  return { name, status, failures, warnings };
-}
-
-/** Reads what the suite left for each scenario; one that left nothing has failed. */
-async function readScenarios(directory: string, names: readonly string[]): Promise<Scenario[]> {
-  const folders = (await Array.fromAsync(Deno.readDir(directory))).map((entry) => entry.name);
-  return await Promise.all(names.map(async (name) => {
-    const folder = folders.find((folder) => folder.replace(/-\d{4}-\d\d-\d\dT.*$/, "") === `server-${name}`);
-    if (!folder) return toScenario(name, [{ id: "run", status: "FAILURE", errorMessage: "the suite left no result" }]);
-    const checks: unknown = JSON.parse(await Deno.readTextFile(`${directory}/${folder}/checks.json`));
-    if (!Array.isArray(checks) || !checks.every(isCheck)) throw new Error(`Cannot read the checks of ${name}`);
-    return toScenario(name, checks);
-  }));
-}
-
 async function testVersion(server: Served, spec: string, options: Options): Promise<Scenario[]> {
   const output = await Deno.makeTempDir({ prefix: "mcp-conformance-" });
   try {
@@ -179,8 +121,8 @@ async function testVersion(server: Served, spec: string, options: Options): Prom
       ...["server", "--url", url, "--spec-version", spec, "-o", output],
       ...choice,
     ]);
-    const names = options.scenario ? [options.scenario] : await listScenarios(options.suite, spec);
-    const scenarios = await readScenarios(output, names);
+    const names = options.scenario ? [options.scenario] : await listScenarios(options.suite, "server", spec);
+    const scenarios = await readScenarios(output, "server", names);
     if (options.scenario) console.log(text);
     return scenarios;
   } finally {

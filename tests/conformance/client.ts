@@ -1,0 +1,73 @@
+// The program that the official suite starts for each of its client scenarios: it does what the scenario's name asks,
+// with the client of this library and nothing set but what a user would set. The URL is the last argument.
+import { type Client, connect, type ConnectOptions } from "../../src/client/client.ts";
+
+interface BunHost {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly argv: readonly string[];
+}
+
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // Deno has no types for it
+const variable = (name: string) => bun ? bun.env[name] : Deno.env.get(name);
+const scenario = variable("MCP_CONFORMANCE_SCENARIO") ?? "";
+const context: unknown = JSON.parse(variable("MCP_CONFORMANCE_CONTEXT") ?? "{}");
+const url = (bun ? bun.argv : Deno.args).at(-1) ?? "";
+
+/** What to do in a scenario, once connected. */
+const acts: Readonly<Record<string, (client: Client) => Promise<unknown>>> = {
+  initialize: (client) => client.listTools(),
+  "request-metadata": (client) => client.listTools(),
+  "json-schema-ref-no-deref": (client) => client.listTools(),
+  async tools_call(client) {
+    await client.listTools();
+    await client.callTool("add_numbers", { a: 5, b: 3 });
+  },
+  "elicitation-sep1034-client-defaults": (client) => client.callTool("test_client_elicitation_defaults"),
+  "sse-retry": (client) => client.callTool("test_reconnection"),
+  async "sep-2322-client-request-state"(client) {
+    // One call runs while another is asked: neither may take what belongs to the other.
+    await Promise.all([client.callTool("test_mrtr_echo_state"), client.callTool("test_mrtr_unrelated")]);
+    await client.callTool("test_mrtr_no_state");
+    await client.callTool("test_mrtr_no_result_type");
+  },
+  async "http-standard-headers"(client) {
+    for (const { name } of await client.listTools()) await client.callTool(name);
+    for (const { uri } of await client.listResources()) await client.read(uri);
+    for (const { name } of await client.listPrompts()) await client.getPrompt(name);
+  },
+  async "http-custom-headers"(client) {
+    await client.listTools();
+    for (const { name, arguments: args } of readCalls(context)) await client.callTool(name, args);
+  },
+  async "http-invalid-tool-headers"(client) {
+    for (const { name } of await client.listTools()) await client.callTool(name, { region: "north" });
+  },
+  async "json-schema-2020-12-preservation"(client) {
+    const tools = await client.listTools();
+    const schema = tools.find(({ name }) => name === "json_schema_2020_12_tool")?.inputSchema;
+    await client.callTool("json_schema_echo", { schema });
+  },
+};
+
+interface PlannedCall {
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+function readCalls(value: unknown): readonly PlannedCall[] {
+  const calls = typeof value === "object" && value && "toolCalls" in value ? value.toolCalls : undefined;
+  if (!Array.isArray(calls)) throw new Error("Cannot read the context: it has no toolCalls");
+  return calls as readonly PlannedCall[]; // the suite wrote it
+}
+
+const options: ConnectOptions = {
+  info: { name: "conformance-client", version: "1.0.0" },
+  onElicit: () => ({ action: "accept" }),
+  onSample: () => ({ role: "assistant", model: "none", content: { type: "text", text: "Paris" } }),
+  roots: [],
+};
+
+const act = acts[scenario];
+if (!act) throw new Error(`Cannot run the scenario "${scenario}": it is unknown`);
+await using client = await connect(url, options);
+await act(client);

@@ -1,0 +1,68 @@
+// Runs the client scenarios of the official conformance suite, all but those about authorization and extensions, with
+// the program in client.ts under both runtimes.
+//
+//   deno task conformance:client [--runtime deno|bun] [--spec V] [--scenario S]
+import { listScenarios, readScenarios, runSuite, type Scenario } from "./suite.ts";
+
+const suite = "0.2.0-alpha.12";
+const versions = ["2025-06-18", "2025-11-25", "2026-07-28"];
+const program = new URL("./client.ts", import.meta.url).pathname;
+const commands: Readonly<Record<string, string>> = {
+  deno: `deno run -q -A --no-check ${program}`,
+  bun: `bun ${program}`,
+};
+
+function toOptions(args: readonly string[]): Map<string, string> {
+  const values = new Map<string, string>();
+  for (let i = 0; i < args.length; i += 2) {
+    if (!/^--(runtime|spec|scenario)$/.test(args[i]) || i + 1 >= args.length) {
+      throw new Error(`Cannot read the arguments: "${args[i]}" is unknown or has no value`);
+    }
+    values.set(args[i], args[i + 1]);
+  }
+  return values;
+}
+
+async function test(command: string, name: string, spec: string): Promise<Scenario> {
+  const output = await Deno.makeTempDir({ prefix: "mcp-conformance-" });
+  try {
+    const text = await runSuite(suite, [
+      ...["client", "--command", command, "--scenario", name, "--spec-version", spec, "-o", output],
+    ]);
+    const [scenario] = await readScenarios(output, "client", [name]);
+    // The program ended with an error, or not at all.
+    const trouble = /CLIENT TIMED OUT|CLIENT EXITED WITH ERROR/.exec(text)?.[0];
+    if (!trouble) return scenario;
+    return { ...scenario, status: "failed", failures: [...scenario.failures, `${trouble}\n${text}`] };
+  } finally {
+    await Deno.remove(output, { recursive: true });
+  }
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const options = toOptions(args);
+  const table: string[] = [];
+  const notes: string[] = [];
+  let failures = 0;
+  for (const spec of versions.filter((each) => each === (options.get("--spec") ?? each))) {
+    const names = (await listScenarios(suite, "client", spec)).filter((name) =>
+      !name.startsWith("auth/") && name === (options.get("--scenario") ?? name)
+    );
+    for (const [runtime, command] of Object.entries(commands)) {
+      if (runtime !== (options.get("--runtime") ?? runtime)) continue;
+      for (const name of names) {
+        const scenario = await test(command, name, spec);
+        table.push(`${runtime.padEnd(8)}${spec.padEnd(12)}${name.padEnd(40)}${scenario.status}`);
+        for (const line of scenario.warnings) notes.push(`WARNING ${runtime} ${spec} ${name} | ${line}`);
+        for (const line of scenario.failures) notes.push(`FAILURE ${runtime} ${spec} ${name} | ${line}`);
+        if (scenario.status !== "passed") failures++;
+      }
+    }
+  }
+  console.log(`suite ${suite}\nruntime spec        scenario                                result`);
+  for (const line of [...table, ...notes]) console.log(line);
+  console.log(failures === 0 ? `ok, ${table.length} passed` : `${failures} of ${table.length} did not pass`);
+  return failures === 0 && table.length > 0 ? 0 : 1;
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args));

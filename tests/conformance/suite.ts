@@ -1,0 +1,68 @@
+// The official conformance suite as a program: how it is started, and how what it leaves is read.
+
+export type Status = "passed" | "failed" | "skipped";
+
+export interface Check {
+  readonly id: string;
+  readonly status: string;
+  readonly errorMessage?: string;
+}
+
+export interface Scenario {
+  readonly name: string;
+  readonly status: Status;
+  readonly failures: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/** The suite is a program of its own: no lock file, import map or node_modules of this project reaches it. */
+export async function runSuite(version: string, args: readonly string[]): Promise<string> {
+  const suite = `npm:@modelcontextprotocol/conformance@${version}`;
+  const flags = ["run", "-q", "-A", "--no-config", "--no-lock", "--node-modules-dir=none"];
+  const { stdout, stderr } = await new Deno.Command("deno", {
+    args: [...flags, suite, ...args],
+    env: { NO_COLOR: "1" },
+    stdin: "null",
+  }).output();
+  return new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+}
+
+/** The scenarios that test a server, or a client, at one version of the specification. */
+export async function listScenarios(version: string, side: "server" | "client", spec: string): Promise<string[]> {
+  const text = await runSuite(version, ["list", `--${side}`]);
+  const rows = [...text.matchAll(/^ {2}- (\S+) \[(.*)\]$/gm)];
+  const names = rows.filter(([, , specs]) => specs.split(",").includes(spec)).map(([, name]) => name);
+  if (names.length === 0) throw new Error(`Cannot list the scenarios of ${spec}: the suite said\n${text}`);
+  return names;
+}
+
+/** Reads what the suite left for each scenario; one that left nothing has failed. */
+export async function readScenarios(
+  directory: string,
+  side: "server" | "client",
+  names: readonly string[],
+): Promise<Scenario[]> {
+  const folders = (await Array.fromAsync(Deno.readDir(directory))).map((entry) => entry.name);
+  const prefix = side === "server" ? "server-" : "";
+  return await Promise.all(names.map(async (name) => {
+    const folder = folders.find((folder) => folder.replace(/-\d{4}-\d\d-\d\dT.*$/, "") === prefix + name);
+    if (!folder) return toScenario(name, [{ id: "run", status: "FAILURE", errorMessage: "the suite left no result" }]);
+    const checks: unknown = JSON.parse(await Deno.readTextFile(`${directory}/${folder}/checks.json`));
+    if (!Array.isArray(checks) || !checks.every(isCheck)) throw new Error(`Cannot read the checks of ${name}`);
+    return toScenario(name, checks);
+  }));
+}
+
+/** A scenario passes when none of its checks failed, and one was made that a peer which says nothing would not pass. */
+function toScenario(name: string, checks: readonly Check[]): Scenario {
+  const toLine = (check: Check) => check.id + (check.errorMessage ? `: ${check.errorMessage}` : "");
+  const failures = checks.filter((check) => check.status === "FAILURE").map(toLine);
+  const warnings = checks.filter((check) => check.status === "WARNING").map(toLine);
+  const tested = checks.some((check) => check.status === "SUCCESS" && check.id !== "wire-schema-valid");
+  const status = failures.length > 0 ? "failed" : tested || warnings.length > 0 ? "passed" : "skipped";
+  return { name, status, failures, warnings };
+}
+
+function isCheck(value: unknown): value is Check {
+  return typeof value === "object" && value !== null && "id" in value && "status" in value;
+}

@@ -8,7 +8,7 @@ import { type Random, random } from "../random.ts";
 import { damageHead, fromLatin1, makeInput, makeLine, toLatin1 } from "./mutation.ts";
 import { judge, type Kind, type Outcome, readKind } from "./oracle.ts";
 import { type Handed, type Input, MODERN, toMirror, toObject } from "./samples.ts";
-import { createTarget, type Target } from "./target.ts";
+import { createTarget, LINE_BYTES, type Target } from "./target.ts";
 
 /** An input that was not answered as it must be. */
 export interface Failure {
@@ -235,7 +235,11 @@ async function createVisitor(server: Server): Promise<Visitor> {
       method: "tools/call",
       params: { name: "ask", arguments: {}, _meta: meta },
     };
-    const headers = { "mcp-protocol-version": MODERN, ...Object.fromEntries(toMirror(message)) };
+    const headers = {
+      accept: "application/json",
+      "mcp-protocol-version": MODERN,
+      ...Object.fromEntries(toMirror(message)),
+    };
     const { result } = await (await server.fetch(toRequest(toInput(headers, message)))).json();
     return result.requestState;
   }
@@ -452,7 +456,7 @@ function expectAnswers(bytes: Uint8Array): Map<string, readonly [least: number, 
     const end = bytes.indexOf(10, at);
     const line = bytes.subarray(at, end < 0 ? bytes.length : end);
     at += line.length + 1;
-    const kind: Kind = line.length > 65_536 ? { kind: "broken" } : readKind(line);
+    const kind: Kind = line.length > LINE_BYTES ? { kind: "broken" } : readKind(line);
     if (!new TextDecoder().decode(line).trim()) continue;
     if (kind.kind === "request") add(toKey(kind.id), kind.method === "subscriptions/listen" ? 0 : 1);
     if (kind.kind === "broken") add(toKey(kind.id), 1);

@@ -8,6 +8,9 @@ export interface Target {
   readonly faults: unknown[];
 }
 
+/** Bytes of the longest line that is taken. */
+export const LINE_BYTES = 16_384;
+
 const HIDDEN = "hidden in /home/someone/server.ts:12";
 
 const handlers = [
@@ -102,7 +105,7 @@ export function createTarget(): Target {
     limits: {
       askMs: 30,
       bodyBytes: 65_536,
-      lineBytes: 65_536,
+      lineBytes: LINE_BYTES,
       bodyMs: 500,
       page: 3,
       subscriptions: 20,

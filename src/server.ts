@@ -115,7 +115,7 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
   const limits = readLimits(options.limits);
   const ticker = new Ticker(options.clock ?? systemClock);
   const listeners = new Set<(change: Change) => void>();
-  const { run, running, idle, stop } = createRun({ limits, ticker, report }, options.use ?? []);
+  const { run, idle, stop, cancelAll } = createRun({ limits, ticker, report }, options.use ?? []);
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   let closed: Promise<void> | undefined;
 
@@ -163,8 +163,9 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
     const id = crypto.randomUUID().slice(0, 8);
     try {
       const fault = { id, method: about.method, subject: about.subject };
-      if (onError) onError(error, fault);
-      else console.error(`Error ${id} in ${fault.method ?? name}:`, error);
+      const telling: unknown = onError?.(error, fault);
+      if (telling instanceof Promise) telling.catch(() => {});
+      if (!onError) console.error(`Error ${id} in ${fault.method ?? name}:`, error);
     } catch {
       // What cannot be told, or whose telling fails, must not become the next error.
     }
@@ -179,7 +180,7 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
     const { promise, resolve } = Promise.withResolvers<void>();
     ticker.alarm(limits.closeMs, resolve);
     await Promise.race([idle(), promise]);
-    for (const scope of running) scope.cancelAll(new DOMException("Cannot go on: the server is closing", "AbortError"));
+    cancelAll();
     parts.streams.end();
     end();
     ticker.close();

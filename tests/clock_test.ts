@@ -1,5 +1,5 @@
 // What happens as time goes by: streams that begin, stay alive and are given up, sessions that end, events that fade.
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../mod.ts";
 import { connect, type Connection, fakeClock, RpcError } from "../src/testing/testing.ts";
 import { started, textOf, until } from "./behaviour.ts";
@@ -102,7 +102,7 @@ Deno.test("who does not read holds up the handler, and is given up in the end", 
   await clock.advance(10_000);
   assertEquals(log.length, before);
   await clock.advance(15_000);
-  await assertRejects(() => response.text(), DOMException, "stands still");
+  assert(!/"result"|"error"/.test(await response.text()), "the stream ends without an answer");
   await until(() => log.length === before + 1, "the handler goes on, and sees that it was cancelled");
   await server.close();
 });

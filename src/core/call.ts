@@ -35,12 +35,12 @@ export interface EventFields {
   readonly retry?: number;
 }
 
-/** Gives every text on a stream a name, and keeps it to be read again. */
+/** Gives every text on a stream a name, and keeps it to be read again over another connection. */
 export interface Journal {
-  /** The event that opens a stream, if there is one. */
-  open(): EventFields | undefined;
-  /** Keeps a text; gives the name it got. */
-  keep(text: string): string;
+  /** Begins on a connection; the event that opens it, if there is one. */
+  open(link: Link): EventFields | undefined;
+  /** Keeps a text and sends it to whoever reads the stream now; a promise if the sender should wait for room. */
+  write(text: string): Promise<void> | undefined;
   /** Nothing more will come. */
   end(): void;
 }
@@ -91,24 +91,27 @@ export interface Carrier {
   once(call: Call, key: string, make: () => unknown): Promise<unknown>;
 }
 
+/** A call that has to wait until others have ended; runs it when there is a slot. */
+export type Waiting = () => void;
+
 /** Where ids are unique, and which calls are running there. */
 export class Scope {
   readonly #calls = new Map<Id, Call>();
-  /** Calls that wait until others have ended. */
-  readonly waiting: (() => void)[] = [];
-  /** How many calls are at work; those that only wait for news do not count. */
+  /** Calls that wait for a slot of this client, the oldest first. */
+  readonly waiting: Set<Waiting> = new Set();
+  /** How many calls have a slot of this client; those that only wait for news need none. */
   size = 0;
+  /** Called once when fewer calls wait. */
+  onRoom?: () => void;
 
   /** Notes a call. An id may be in flight twice (some clients number everything 1): both are kept. */
   add(call: Call): void {
-    if (!call.lasting) this.size++;
     call.older = this.#calls.get(call.id);
     this.#calls.set(call.id, call);
   }
 
   /** Forgets a call that has ended. */
   remove(call: Call): void {
-    if (!call.lasting) this.size--;
     const newest = this.#calls.get(call.id);
     if (newest === call) {
       if (call.older) this.#calls.set(call.id, call.older);
@@ -123,13 +126,22 @@ export class Scope {
     this.#calls.get(id)?.cancel(reason);
   }
 
-  /** Cancels everything, or only the calls that wait for news. */
-  cancelAll(reason?: unknown, onlyLasting = false): void {
-    for (const newest of [...this.#calls.values()]) {
-      for (let call: Call | undefined = newest; call; call = call.older) {
-        if (call.lasting || !onlyLasting) call.cancel(reason);
-      }
+  /** Cancels everything; with an error, that is the answer. */
+  cancelAll(reason?: unknown, error?: McpError): void {
+    for (const call of this.#all()) call.cancel(reason, error);
+  }
+
+  /** Cancels the calls that only wait for news. */
+  cancelLasting(): void {
+    for (const call of this.#all()) if (call.lasting) call.cancel();
+  }
+
+  #all(): Call[] {
+    const all: Call[] = [];
+    for (const newest of this.#calls.values()) {
+      for (let call: Call | undefined = newest; call; call = call.older) all.push(call);
     }
+    return all;
   }
 }
 
@@ -299,7 +311,13 @@ export class Call implements Context {
 
   #say(method: string, params: Params): Promise<void> {
     if (this.ended) return done;
-    const room = this.#carrier.notify(this, method, params);
+    let room;
+    try {
+      room = this.#carrier.notify(this, method, params);
+    } catch {
+      // What JSON cannot hold must not end the handler that wanted to say it.
+      if ("data" in params) return this.#say(method, { level: params.level, data: "[a value that JSON cannot hold]" });
+    }
     if (!room) return done;
     this.#waiting = room.then(() => {
       const merged = this.#merged;
@@ -346,11 +364,7 @@ function toAccepted(checked: Checked): Checked {
   return checked.problem === undefined ? { value: { action: "accept", content: checked.value } } : checked;
 }
 
-// Log data comes from anywhere; what JSON cannot hold must not end the handler that wanted to log it.
+// What JSON leaves out would leave a message without data.
 function toLoggable(data: unknown): unknown {
-  try {
-    return JSON.stringify(data) === undefined ? String(data) : data;
-  } catch {
-    return "[a value that JSON cannot hold]";
-  }
+  return ["undefined", "function", "symbol"].includes(typeof data) ? String(data) : data;
 }

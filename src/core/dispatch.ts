@@ -5,7 +5,7 @@
  */
 import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
-import type { Call, Scope } from "./call.ts";
+import type { Call, Scope, Waiting } from "./call.ts";
 import type { Ticker } from "./clock.ts";
 import type { Context } from "./context.ts";
 import type { Core, Outcome } from "./core.ts";
@@ -45,79 +45,135 @@ export function fold<A extends readonly unknown[]>(
 export function createRun(
   { limits, ticker, report }: { limits: Limits; ticker: Ticker; report: Core["report"] },
   middleware: readonly Middleware[],
-): { run: Core["run"]; readonly running: Set<Scope>; stop(): void; idle(): Promise<void> } {
+): { run: Core["run"]; stop(): void; idle(): Promise<void>; cancelAll(): void } {
   const invoke: Run = fold(middleware, (call, method: Method) => method.run(call));
-  const queue: (() => void)[] = [];
-  const running = new Set<Scope>();
+  // Calls that have a slot of their client and wait for one of the process, the oldest first.
+  const queue = new Set<Waiting>();
+  const busy = new Set<Scope>();
   const idlers: (() => void)[] = [];
   let taken = 0;
+  let waiting = 0;
   let isOpen = true;
+  let isHanding = false;
 
   function run(call: Call, method: Method): Promise<Outcome | undefined> {
-    if (!isOpen) return Promise.resolve({ error: new McpError(BUSY, "Cannot run the call: the server is closing") });
-    if (call.scope.size >= limits.callsPerClient) return wait(call, method, call.scope.waiting, "callsPerClient");
-    if (taken >= limits.calls) return wait(call, method, queue, "calls");
-    return start(call, method);
-  }
-
-  // A queue that is full is a refusal, not a longer queue: what waits costs memory, and its client gives up anyway.
-  function wait(call: Call, method: Method, line: (() => void)[], limit: string): Promise<Outcome | undefined> {
-    if (line.length < limits.queue) return new Promise((resolve) => line.push(() => resolve(run(call, method))));
-    return Promise.resolve({
-      error: new McpError(BUSY, `Cannot run the call: too many run and wait (${limit}, queue)`),
+    if (call.ended) return Promise.resolve(undefined);
+    const { scope } = call;
+    const isFull = scope.size >= limits.callsPerClient;
+    const mustWait = isFull || taken >= limits.calls;
+    // A queue that is full is a refusal, not a longer queue: what waits costs memory, and its client gives up anyway.
+    const state = !isOpen
+      ? "the server is closing"
+      : mustWait && waiting >= limits.queue
+      ? `too many run and wait (${isFull ? "callsPerClient" : "calls"}, queue)`
+      : undefined;
+    if (state) return Promise.resolve({ error: new McpError(BUSY, `Cannot run the call: ${state}`) });
+    return new Promise((resolve) => {
+      scope.add(call);
+      busy.add(scope);
+      if (!isFull) scope.size++;
+      if (mustWait) wait(call, isFull, () => start(call, method, resolve), resolve);
+      else start(call, method, resolve);
     });
   }
 
-  function start(call: Call, method: Method): Promise<Outcome | undefined> {
-    if (call.ended) return Promise.resolve(undefined);
-    taken++;
-    return new Promise((resolve) => {
-      const { scope } = call;
-      scope.add(call);
-      running.add(scope);
-      const alarm = limits.callMs === Infinity ? undefined : ticker.alarm(limits.callMs, () => {
-        const text = `Cannot finish the call: it took longer than ${limits.callMs} ms (callMs)`;
-        call.cancel(new DOMException(text, "TimeoutError"), new McpError(INTERNAL_ERROR, text));
-      });
-      let open = true;
-      const end = (outcome?: Outcome) => {
-        if (!open) return;
-        open = false;
-        call.ended = true;
-        if (alarm) ticker.drop(alarm);
-        scope.remove(call);
-        if (!scope.size) running.delete(scope);
-        taken--;
-        scope.waiting.shift()?.();
-        queue.shift()?.();
-        if (!taken) idlers.splice(0).forEach((idle) => idle());
-        resolve(outcome);
-      };
-      call.onCancel = (error) => end(error && { error });
-      let result;
-      try {
-        result = invoke(call, method);
-      } catch (error) {
-        return end({ error: toMcpError(error, call) });
+  // A call that waits is cancelled like one that runs, or it would run for a client that has gone.
+  function wait(call: Call, isFull: boolean, go: Waiting, resolve: (outcome?: Outcome) => void): void {
+    const { scope } = call;
+    waiting++;
+    (isFull ? scope.waiting : queue).add(go);
+    call.onCancel = (error) => {
+      if (!scope.waiting.delete(go)) {
+        queue.delete(go);
+        scope.size--;
       }
+      waiting--;
+      leave(call);
+      resolve(error && { error });
+    };
+  }
+
+  function start(call: Call, method: Method, resolve: (outcome?: Outcome) => void): void {
+    taken++;
+    const alarm = limits.callMs === Infinity ? undefined : ticker.alarm(limits.callMs, () => {
+      const text = `Cannot finish the call: it took longer than ${limits.callMs} ms (callMs)`;
+      call.cancel(new DOMException(text, "TimeoutError"), new McpError(INTERNAL_ERROR, text));
+    });
+    let open = true;
+    const end = (outcome?: Outcome) => {
+      if (!open) return;
+      open = false;
+      call.ended = true;
+      if (alarm) ticker.drop(alarm);
+      call.scope.size--;
+      taken--;
+      leave(call);
+      resolve(outcome);
+    };
+    call.onCancel = (error) => end(error && { error });
+    try {
+      const result = invoke(call, method);
       if (!(result instanceof Promise)) return end({ result });
       result.then((result) => end({ result }), (error) => end({ error: toMcpError(error, call) }));
-    });
+    } catch (error) {
+      end({ error: toMcpError(error, call) });
+    }
+  }
+
+  // A slot that is free goes to the oldest call of its client, behind those that waited for the process before.
+  function leave(call: Call): void {
+    const { scope } = call;
+    scope.remove(call);
+    if (waiting) hand(scope);
+    scope.onRoom?.();
+    if (scope.size) return;
+    busy.delete(scope);
+    if (!busy.size) idlers.splice(0).forEach((idle) => idle());
+  }
+
+  function hand(scope: Scope): void {
+    for (const go of scope.waiting) {
+      if (scope.size >= limits.callsPerClient) break;
+      scope.waiting.delete(go);
+      scope.size++;
+      queue.add(go);
+    }
+    // A call that ends at once comes back here: one loop starts them all, or the stack would grow with the queue.
+    if (isHanding) return;
+    isHanding = true;
+    for (const go of queue) {
+      if (taken >= limits.calls) break;
+      queue.delete(go);
+      waiting--;
+      go();
+    }
+    isHanding = false;
   }
 
   function toMcpError(error: unknown, call: Call): McpError {
-    if (error instanceof McpError) return error;
-    // A handler that stops because it was told to is no fault.
-    return call.ended && error === call.reason ? new McpError(INTERNAL_ERROR, "Cancelled") : report(error, call);
+    try {
+      if (error instanceof McpError) return error;
+      // A handler that stops because it was told to is no fault.
+      if (call.ended && error === call.reason) return new McpError(INTERNAL_ERROR, "Cancelled");
+    } catch {
+      // A thrown proxy may throw when it is looked at, which must not cost the call its end.
+    }
+    return report(error, call);
   }
 
   return {
     run,
-    running,
     stop: () => {
       isOpen = false;
     },
-    idle: () => taken ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve(),
+    idle: () => busy.size ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve(),
+    cancelAll() {
+      // What waits is not begun only to be cancelled.
+      isHanding = true;
+      const text = "Cannot finish the call: the server is closing";
+      const error = new McpError(INTERNAL_ERROR, text);
+      for (const scope of busy) scope.cancelAll(new DOMException(text, "AbortError"), error);
+    },
   };
 }
 

@@ -44,13 +44,13 @@ export interface Limits {
   readonly heartbeatMs: number;
   /** Frames waiting on one stream before its producer has to wait. */
   readonly streamFrames: number;
-  /** Characters waiting on one stream before its producer has to wait. */
+  /** Characters waiting on one stream before its producer has to wait; a runtime holds some sixteen times as much. */
   readonly streamBytes: number;
   /** How long a stream may stand with a full queue before it is closed and its call is cancelled. */
   readonly writeMs: number;
   /** Open streams in the process that only wait for news. */
   readonly streams: number;
-  /** The same for one client. */
+  /** The same for one client: a pipe or, over HTTP, a principal. */
   readonly streamsPerClient: number;
   /** Resources one client may watch. */
   readonly subscriptions: number;
@@ -62,7 +62,7 @@ export interface Limits {
   readonly sessionMs: number;
   /** Events of one session that can be read again. */
   readonly replayEvents: number;
-  /** Characters of one session's events that can be read again. */
+  /** Characters of all events in the process that can be read again; one session holds at most as much as is free. */
   readonly replayBytes: number;
   /** How long an event can be read again. */
   readonly replayMs: number;
@@ -93,7 +93,7 @@ export const LIMITS: Limits = {
   graceMs: 25,
   heartbeatMs: 8000,
   streamFrames: 256,
-  streamBytes: 1024 * 1024,
+  streamBytes: 8192,
   writeMs: 30_000,
   streams: 1024,
   streamsPerClient: 32,
@@ -102,7 +102,7 @@ export const LIMITS: Limits = {
   sessionIdleMs: 1_800_000,
   sessionMs: 86_400_000,
   replayEvents: 1000,
-  replayBytes: 10 * 1024 * 1024,
+  replayBytes: 8 * 1024 * 1024,
   replayMs: 300_000,
   page: 250,
   closeMs: 5000,

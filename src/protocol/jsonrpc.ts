@@ -126,7 +126,13 @@ export function toSuccess(id: Id, result: string): string {
 /** The text of a failed answer. `null` is an id that could not be read, `undefined` leaves the id out. */
 export function toFailure(id: Id | null | undefined, error: Pick<McpError, "code" | "message" | "data">): string {
   const { code, message, data } = error;
-  return JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } });
+  const toText = (data?: unknown) => JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } });
+  try {
+    return toText(data);
+  } catch {
+    // Data that JSON cannot hold must not cost the client its answer.
+    return toText();
+  }
 }
 
 /** The text of a notification. */

@@ -34,9 +34,12 @@ export class EventStreams {
     return this.#open.size;
   }
 
-  /** Opens a stream; `onLost` is called once if its reader goes away or stands still. */
-  create(onLost: () => void): EventStream {
-    const stream = new EventStream(this, () => this.#open.delete(stream), onLost);
+  /**
+   * Opens a stream; `onLost` is called once if its reader goes away or stands still. `comment` is what is written on a
+   * silent stream.
+   */
+  create(onLost: () => void, comment = COMMENT): EventStream {
+    const stream = new EventStream(this, () => this.#open.delete(stream), onLost, comment);
     this.#open.add(stream);
     this.ticker.wake(this.#sweep, this.#pause);
     return stream;
@@ -55,6 +58,7 @@ export class EventStream {
   readonly #owner: EventStreams;
   readonly #forget: () => void;
   readonly #onLost: () => void;
+  readonly #comment: string;
   #controller?: ReadableStreamDefaultController<Uint8Array>;
   #frames: string[] = [];
   #size = 0;
@@ -65,11 +69,14 @@ export class EventStream {
   #read: number;
 
   /** A stream that belongs to `owner`. */
-  constructor(owner: EventStreams, forget: () => void, onLost: () => void) {
+  constructor(owner: EventStreams, forget: () => void, onLost: () => void, comment: string) {
     this.#owner = owner;
     this.#forget = forget;
     this.#onLost = onLost;
+    this.#comment = comment;
     this.#wrote = this.#read = owner.ticker.clock.now();
+    // Both runtimes pull only when the socket takes more: what a reader leaves unread waits in the kernel (some 4 MB)
+    // and in the queue here. With a higher mark, or without a pull, all that is written would be held by the runtime.
     this.body = new ReadableStream({
       start: (controller) => {
         this.#controller = controller;
@@ -86,13 +93,24 @@ export class EventStream {
 
   /** Writes one event; a promise if the writer should wait for room. */
   write(text: string, fields?: EventFields): Promise<void> | undefined {
-    if (this.#ended) return;
-    return this.#push(toEvent(text, fields));
+    return this.push(toEvent(text, fields));
   }
 
   /** Writes a comment: it says only that the stream is alive. */
   comment(): void {
-    if (!this.#ended) this.#push(COMMENT);
+    this.push(this.#comment);
+  }
+
+  /** Writes a text as it is; a promise if the writer should wait for room. */
+  push(frame: string): Promise<void> | undefined {
+    if (this.#ended) return;
+    this.#wrote = this.#owner.ticker.clock.now();
+    if (!this.#frames.length) this.#read = this.#wrote;
+    this.#frames.push(frame);
+    this.#size += frame.length;
+    this.#flush();
+    if (this.#hasRoom()) return;
+    return (this.#room ??= Promise.withResolvers<void>()).promise;
   }
 
   /** Ends the stream when everything written has been read; `onLost` is told only if its owner does not know. */
@@ -106,22 +124,18 @@ export class EventStream {
   /** Keeps the stream alive, or gives it up. */
   check(now: number): void {
     const { heartbeatMs, writeMs } = this.#owner.limits;
-    if (this.#frames.length) {
-      if (now - this.#read < writeMs) return;
-      this.#controller?.error(new DOMException("Cannot write: the reader stands still", "TimeoutError"));
+    if (!this.#frames.length && !this.#ended) {
+      if (now - this.#wrote >= heartbeatMs - 1000) this.comment();
+    } else if (now - this.#read >= writeMs) {
       this.#lose();
-    } else if (now - this.#wrote >= heartbeatMs - 1000) this.comment();
+      // Closed and not broken off: neither runtime lets go of a socket sooner for an error, and both print it.
+      this.#close();
+    }
   }
 
-  #push(frame: string): Promise<void> | undefined {
-    const { limits, ticker } = this.#owner;
-    this.#wrote = ticker.clock.now();
-    if (!this.#frames.length) this.#read = this.#wrote;
-    this.#frames.push(frame);
-    this.#size += frame.length;
-    this.#flush();
-    if (this.#frames.length < limits.streamFrames && this.#size < limits.streamBytes) return;
-    return (this.#room ??= Promise.withResolvers<void>()).promise;
+  #hasRoom(): boolean {
+    const { streamFrames, streamBytes } = this.#owner.limits;
+    return this.#frames.length < streamFrames && this.#size < streamBytes;
   }
 
   // Only what the reader asked for is handed over: the rest waits here, where it is counted.
@@ -143,34 +157,47 @@ export class EventStream {
     });
   }
 
+  // What the runtime holds for a reader that stands still is a multiple of a chunk, so chunks are no larger than they
+  // have to be.
   #hand(): void {
-    const chunk = this.#frames.join("");
-    this.#frames = [];
-    this.#size = 0;
+    let chunk = "";
+    let count = 0;
+    while (count < this.#frames.length && chunk.length < this.#owner.limits.streamBytes) chunk += this.#frames[count++];
+    this.#frames.splice(0, count);
+    this.#size -= chunk.length;
     this.#read = this.#owner.ticker.clock.now();
-    const room = this.#room;
-    this.#room = undefined;
-    room?.resolve();
+    if (this.#hasRoom()) {
+      this.#room?.resolve();
+      this.#room = undefined;
+    }
     try {
       if (chunk) this.#controller?.enqueue(encoder.encode(chunk));
-      if (!this.#ended) return;
-      this.#forget();
-      this.#controller?.close();
     } catch {
       // The reader went away between asking and getting.
-      this.#lose();
+      return this.#lose();
     }
+    if (!this.#ended || this.#frames.length) return;
+    this.#forget();
+    this.#close();
   }
 
   #lose(): void {
+    const isFirst = !this.#ended;
+    this.#ended = true;
     this.#frames = [];
     this.#size = 0;
     this.#room?.resolve();
     this.#pulled?.();
     this.#forget();
-    if (this.#ended) return;
-    this.#ended = true;
-    this.#onLost();
+    if (isFirst) this.#onLost();
+  }
+
+  #close(): void {
+    try {
+      this.#controller?.close();
+    } catch {
+      // The reader has gone already.
+    }
   }
 }
 

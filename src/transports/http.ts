@@ -260,25 +260,27 @@ class Exchange implements Link {
   send(text: string, event?: EventFields): Promise<void> | undefined {
     if (!this.streams) return;
     this.open();
-    const fields = event ?? this.#name(text);
-    return this.#stream?.write(text, fields);
+    return this.journal && !event ? this.journal.write(text) : this.#stream?.write(text, event);
   }
 
+  // For a client that takes no events, what keeps the stream alive is white space before the JSON.
   open(): void {
-    if (this.#stream || this.isOver) return;
+    if (this.isOver) return;
     this.isOver = true;
-    const stream = this.#stream = this.#streams.create(() => {
+    const { streams } = this;
+    const onLost = () => {
       this.scope.cancelAll();
       this.onClose?.();
-    });
-    const first = this.journal?.open();
+    };
+    const stream = this.#stream = this.#streams.create(onLost, streams ? undefined : "\n");
+    const first = streams && this.journal?.open(this);
     if (first) stream.write("", first);
     else stream.comment();
-    this.#resolve(new Response(stream.body, { headers: STREAM_HEADERS }));
+    this.#resolve(new Response(stream.body, { headers: streams ? STREAM_HEADERS : JSON_HEADERS }));
   }
 
   outgrow(): void {
-    if (!this.quick && this.streams) this.open();
+    if (!this.quick) this.open();
   }
 
   release(retryMs?: number): void {
@@ -292,7 +294,7 @@ class Exchange implements Link {
   finish({ text, status, headers }: Reply): void {
     if (!this.#accepts.json && text !== undefined && !status) this.open();
     if (this.#stream) {
-      if (text !== undefined) this.#stream.write(text, this.#name(text));
+      if (text !== undefined) this.streams ? this.send(text) : this.#stream.push(text);
       this.journal?.end();
       return this.#stream.end();
     }
@@ -300,10 +302,6 @@ class Exchange implements Link {
     this.isOver = true;
     if (text === undefined) return this.#resolve(new Response(null, { status: status ?? 202, headers }));
     this.#resolve(new Response(text, { status, headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS }));
-  }
-
-  #name(text: string): EventFields | undefined {
-    return this.journal && { id: this.journal.keep(text) };
   }
 }
 

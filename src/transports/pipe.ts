@@ -5,7 +5,7 @@
  * @module
  */
 import { INVALID_REQUEST, PARSE_ERROR } from "../protocol/errors.ts";
-import { type Broken, type Incoming, parseMessage } from "../protocol/jsonrpc.ts";
+import { type Broken, type Incoming, parseMessage, toFailure } from "../protocol/jsonrpc.ts";
 import { type Link, Scope } from "../core/call.ts";
 import type { Principal } from "../core/context.ts";
 import type { Core, Era } from "../core/core.ts";
@@ -68,7 +68,9 @@ export function pipeOpener(core: Core, era: Era): OpenPipe {
       const reply = era.accept(message, link);
       if (!(reply instanceof Promise)) return answer(reply.text);
       busy++;
-      reply.then((reply) => answer(reply.text), (error) => core.report(error)).finally(() => {
+      const fail = (error: unknown) =>
+        answer(toFailure(message.kind === "request" ? message.id : undefined, core.report(error)));
+      reply.then((reply) => answer(reply.text), fail).finally(() => {
         if (!--busy) idlers.splice(0).forEach((idle) => idle());
       });
     }
@@ -83,15 +85,24 @@ export function pipeOpener(core: Core, era: Era): OpenPipe {
       }
     }
 
+    // Several may wait at once where every message is a request of its own.
+    function waitForSlot(): Promise<void> {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const { onRoom } = scope;
+      scope.onRoom = () => {
+        scope.onRoom = undefined;
+        onRoom?.();
+        resolve();
+      };
+      return promise;
+    }
+
     return {
       receive(text) {
         if (!open) return;
         accept(parseMessage(text, core.limits));
         // Who does not read its answers, or has a full queue of calls, is not read from either.
-        if (scope.waiting.length >= core.limits.callsPerClient) {
-          return new Promise((resolve) => scope.waiting.push(resolve));
-        }
-        return room;
+        return scope.waiting.size >= core.limits.callsPerClient ? waitForSlot() : room;
       },
       reject(problem) {
         accept(problem === "long" ? tooLong(core.limits.lineBytes) : NOT_UTF8);
@@ -99,7 +110,7 @@ export function pipeOpener(core: Core, era: Era): OpenPipe {
       },
       lineBytes: core.limits.lineBytes,
       idle() {
-        scope.cancelAll(undefined, true);
+        scope.cancelLasting();
         return busy ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve();
       },
       close() {

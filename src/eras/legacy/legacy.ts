@@ -20,6 +20,7 @@ import {
 import { Call, type Carrier, type Link, type Reply, type Scope } from "../../core/call.ts";
 import type { Change, Core, Era, Outcome } from "../../core/core.ts";
 import { BUSY } from "../../core/dispatch.ts";
+import { newsTeller } from "../../core/news.ts";
 import type { Method } from "../../core/handler.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
@@ -35,6 +36,8 @@ export function legacyEra(core: Core): Era {
   const piped = new Map<Scope, Session>();
   const sessionOf = new WeakMap<Call, Session>();
   const made = new WeakMap<Call, Map<string, Promise<unknown>>>();
+  // Streams that no request asked for.
+  let visits = 0;
   const texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
 
   const carrier: Carrier = {
@@ -76,7 +79,12 @@ export function legacyEra(core: Core): Era {
   }
 
   async function openAndServe(id: string, message: Exclude<Incoming, { kind: "broken" }>, link: Link): Promise<Reply> {
-    const session = await sessions.open(id, link.principal);
+    let session;
+    try {
+      session = await sessions.open(id, link.principal);
+    } catch (error) {
+      return toBusyReply(message, error);
+    }
     return session ? await serve(session, message, link) : refuse(message, 404, UNKNOWN_SESSION);
   }
 
@@ -100,7 +108,7 @@ export function legacyEra(core: Core): Era {
       const text = toSuccess(message.id, JSON.stringify(toAgreement(core, client)));
       if (link.http) return { text, headers: { "mcp-session-id": await sessions.create(client, link.principal) } };
       const session = createSession(core, client);
-      piped.set(link.scope, { ...session, scope: link.scope, tell: (text) => void link.send(text) });
+      piped.set(link.scope, { ...session, scope: link.scope, tell: newsTeller((text) => link.send(text)) });
       link.onClose = () => piped.delete(link.scope);
       return { text };
     } catch (error) {
@@ -139,7 +147,8 @@ export function legacyEra(core: Core): Era {
     } catch (error) {
       return toErrorReply(message, error instanceof McpError ? error : core.report(error, message));
     }
-    if (link.http) link.journal = session.streams.create();
+    // The answers of a batch travel together.
+    if (link.http) link.journal ??= session.streams.create();
     const call = new Call(carrier, link, message, session.client, session.scope);
     if (method.asks) sessionOf.set(call, session);
     return run(session, call, method);
@@ -196,18 +205,30 @@ export function legacyEra(core: Core): Era {
   async function find(link: Link): Promise<Session | Reply> {
     const id = link.http?.headers.get("mcp-session-id");
     if (typeof id !== "string") return refuse(undefined, 400, "Cannot serve the request: it has no Mcp-Session-Id");
-    return await sessions.open(id, link.principal) ?? refuse(undefined, 404, UNKNOWN_SESSION);
+    try {
+      return await sessions.open(id, link.principal) ?? refuse(undefined, 404, UNKNOWN_SESSION);
+    } catch (error) {
+      return toBusyReply(undefined, error);
+    }
   }
 
   async function attach(link: Link): Promise<Reply> {
     const session = await find(link);
     if (!("scope" in session)) return session;
+    const { streams } = core.limits;
+    if (visits >= streams) {
+      return toBusyReply(undefined, new McpError(BUSY, `Cannot open the stream: ${streams} are open (streams)`));
+    }
+    const place = link.http?.headers.get("last-event-id") ?? null;
+    visits++;
     try {
-      await session.streams.attach(link, link.http?.headers.get("last-event-id") ?? null);
+      await session.streams.attach(link, place);
       return {};
     } catch (error) {
       if (!(error instanceof McpError)) throw error;
-      return { text: toFailure(null, error), status: link.http?.headers.has("last-event-id") ? 400 : 409 };
+      return { text: toFailure(null, error), status: place === null ? 409 : 400 };
+    } finally {
+      visits--;
     }
   }
 
@@ -234,6 +255,13 @@ function takeNote({ method, params = {} }: Notification, scope: Scope): Reply {
 function refuse(message: Incoming | undefined, status: number, text: string): Reply {
   const id = message?.kind === "request" ? message.id : null;
   return { text: toFailure(id, new McpError(INVALID_REQUEST, text)), status };
+}
+
+// For what has nothing to do with the client that hears of it: it may come back as it is.
+function toBusyReply(message: Incoming | undefined, error: unknown): Reply {
+  if (!(error instanceof McpError)) throw error;
+  const text = toFailure(message?.kind === "request" ? message.id : null, error);
+  return { text, status: 503, headers: { "retry-after": "1" } };
 }
 
 function toErrorReply({ id, method }: { readonly id: Id; readonly method: string }, error: McpError): Reply {

@@ -4,14 +4,15 @@
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
  */
-import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../../protocol/types.ts";
 import { Scope } from "../../core/call.ts";
 import type { ClientFacts, Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
+import { BUSY } from "../../core/dispatch.ts";
 import { Peer } from "./peer.ts";
-import { Streams } from "./stream.ts";
+import { type Kept, Streams } from "./stream.ts";
 import { hasPriming, isVersion, type Version } from "./versions.ts";
 
 /** What client and server agreed on, with the log level that may change. */
@@ -35,7 +36,7 @@ export interface Session {
   tell(text: string): void;
   /** When the client was last heard of. */
   seen: number;
-  /** When it ends, however busy it is, in milliseconds since 1970. */
+  /** When it ends, however busy it is. */
   readonly ends: number;
 }
 
@@ -57,6 +58,7 @@ export class Sessions {
   readonly #core: Core;
   readonly #purpose: string;
   readonly #known = new Map<string, Session>();
+  readonly #kept: Kept = { size: 0 };
   /** Ends of ids that are no longer good, with the time when they would have expired anyway. */
   readonly #ended = new Map<string, number>();
   readonly #sweep = (now: number): number | undefined => this.#tidy(now);
@@ -98,21 +100,26 @@ export class Sessions {
     return session;
   }
 
-  /** The session of an id; `undefined` if the id was changed, has expired or was ended, or is somebody else's. */
+  /**
+   * The session of an id; `undefined` if the id was changed, has expired or was ended, or is somebody else's. Throws if
+   * there is no room for its state.
+   */
   async open(id: string, principal: Principal | undefined): Promise<Session | undefined> {
     const known = this.find(id, principal);
     if (known || id.length > MOST_ID || this.#ended.has(toEnd(id)) || this.#known.has(id)) return known;
     const sealed = await this.#core.sealer.open(this.#purpose, id);
     const { limits, ticker } = this.#core;
     if (!isSealed(sealed) || sealed.p !== principal?.id) return;
-    const ends = sealed.t + limits.sessionMs;
-    if (ends < ticker.clock.date()) return;
+    // From here on time is counted, and not read from the system's clock: that may be set while the session lives.
+    const leftMs = sealed.t + limits.sessionMs - ticker.clock.date();
+    if (leftMs < 0) return;
     // Two requests may open the same session at once: both must get the one that is kept.
     const raced = this.find(id, principal);
     if (raced) return raced;
-    const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
-    const session = createSession(this.#core, facts, { id, principal: sealed.p, ends });
     if (this.#known.size >= limits.sessions) this.#makeRoom();
+    const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
+    const ends = ticker.clock.now() + leftMs;
+    const session = createSession(this.#core, facts, { id, principal: sealed.p, ends, kept: this.#kept });
     this.#known.set(id, session);
     ticker.wake(this.#sweep, SWEEP_MS);
     return session;
@@ -128,32 +135,37 @@ export class Sessions {
         break;
       }
     }
-    if (session.id) this.#ended.set(toEnd(session.id), ticker.clock.date() + limits.sessionMs);
+    if (session.id) this.#ended.set(toEnd(session.id), ticker.clock.now() + limits.sessionMs);
   }
 
   #forget(session: Session): void {
     if (session.id) this.#known.delete(session.id);
-    session.scope.cancelAll(new DOMException("Cannot go on: the session has ended", "AbortError"));
+    const text = "Cannot finish the call: the session has ended";
+    session.scope.cancelAll(new DOMException(text, "AbortError"), new McpError(INVALID_REQUEST, text));
     session.streams.end();
   }
 
   // The state of the session that was idle for longest; its id stays good.
   #makeRoom(): void {
-    for (const session of this.#known.values()) {
-      if (isBusy(session)) continue;
-      return this.#forget(session);
+    let left = this.#known.size;
+    for (const [id, session] of this.#known) {
+      if (!isBusy(session)) return this.#forget(session);
+      if (!left--) break;
+      // The next search begins behind this one.
+      this.#known.delete(id);
+      this.#known.set(id, session);
     }
+    throw new McpError(BUSY, `Cannot open the session: ${this.#known.size} sessions are at work (sessions)`);
   }
 
   #tidy(now: number): number | undefined {
-    const { limits, ticker } = this.#core;
-    const date = ticker.clock.date();
+    const { limits } = this.#core;
     for (const session of this.#known.values()) {
       if (isBusy(session)) session.seen = now;
-      if (session.ends < date || now - session.seen > limits.sessionIdleMs) this.end(session);
+      if (session.ends < now || now - session.seen > limits.sessionIdleMs) this.end(session);
       session.streams.sweep(now);
     }
-    for (const [id, until] of this.#ended) if (until < date) this.#ended.delete(id);
+    for (const [id, until] of this.#ended) if (until < now) this.#ended.delete(id);
     return this.#known.size || this.#ended.size ? SWEEP_MS : undefined;
   }
 }
@@ -167,10 +179,10 @@ const MOST_ID = 16_384;
 export function createSession(
   core: Core,
   client: SessionFacts,
-  known: Partial<Pick<Session, "id" | "principal" | "ends">> = {},
+  known: Partial<Pick<Session, "id" | "principal" | "ends">> & { readonly kept?: Kept } = {},
 ): Session {
-  const { id, principal, ends = Infinity } = known;
-  const streams = new Streams(core, hasPriming(client.version));
+  const { id, principal, ends = Infinity, kept = { size: 0 } } = known;
+  const streams = new Streams(core, hasPriming(client.version), kept);
   return {
     id,
     // Until a client says how much it wants to hear.
@@ -180,7 +192,7 @@ export function createSession(
     peer: new Peer(core),
     streams,
     watched: new Set(),
-    tell: (text) => streams.tell(text),
+    tell: streams.tell,
     seen: core.ticker.clock.now(),
     ends,
   };

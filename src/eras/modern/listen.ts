@@ -9,6 +9,7 @@ import { isObject, type Params, toIdText, toNotification, toSuccess } from "../.
 import type { Call, Reply, Scope } from "../../core/call.ts";
 import type { Change, Core } from "../../core/core.ts";
 import { BUSY } from "../../core/dispatch.ts";
+import { newsTeller } from "../../core/news.ts";
 import { META_SUBSCRIPTION } from "./revision.ts";
 
 /** Which changes one listener hears of. */
@@ -20,39 +21,29 @@ interface Filter {
 /** Makes the function that opens subscriptions. */
 export function listener(core: Core): (call: Call) => Promise<Reply> {
   let open = 0;
-  const perScope = new WeakMap<Scope, number>();
+  // By principal where one is known: over HTTP every request has a scope of its own.
+  const perClient = new Map<Scope | string, number>();
 
   return (call) => {
     const { link, scope, id } = call;
     const { filter, granted } = readFilter(core, call.params.notifications);
     if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
-    const here = perScope.get(scope) ?? 0;
+    const client = link.principal?.id ?? scope;
+    const here = perClient.get(client) ?? 0;
     if (open >= core.limits.streams || here >= core.limits.streamsPerClient) {
       throw new McpError(BUSY, "Cannot open the subscription: too many are open (streams, streamsPerClient)");
     }
     open++;
-    perScope.set(scope, here + 1);
+    perClient.set(client, here + 1);
     const idText = toIdText(id);
     return new Promise((resolve) => {
-      let room: Promise<void> | undefined;
-      const late = new Map<string, Change>();
+      const tell = newsTeller((text) => link.send(text));
 
       function hear(change: Change): void {
         if (change.kind === "close") return finish();
         if (!(change.kind === "list" ? filter.lists.has(change.feature) : filter.uris.has(change.uri))) return;
-        // A client that reads slowly hears of a change once, however often it happened meanwhile.
-        if (room) late.set(change.kind === "list" ? change.feature : `uri ${change.uri}`, change);
-        else tell(change);
-      }
-
-      function tell(change: Change): void {
         const [before, after] = toFrame(change);
-        room = link.send(before + idText + after)?.then(() => {
-          room = undefined;
-          const changes = [...late.values()];
-          late.clear();
-          changes.forEach(hear);
-        });
+        tell(before + idText + after);
       }
 
       function end(reply: Reply): void {
@@ -60,7 +51,9 @@ export function listener(core: Core): (call: Call) => Promise<Reply> {
         scope.remove(call);
         call.ended = true;
         open--;
-        perScope.set(scope, (perScope.get(scope) ?? 1) - 1);
+        const left = (perClient.get(client) ?? 1) - 1;
+        if (left) perClient.set(client, left);
+        else perClient.delete(client);
         resolve(reply);
       }
 

@@ -110,7 +110,10 @@ export function createRun(
       leave(call);
       resolve(outcome);
     };
-    call.onCancel = (error) => end(error && { error });
+    // Not written where it is assigned: V8 takes a function that is for one that lives long, puts it where only a full
+    // collection looks, and with it keeps all that belongs to the request.
+    const onCancel = (error?: McpError) => end(error && { error });
+    call.onCancel = onCancel;
     try {
       const result = invoke(call, method);
       if (!(result instanceof Promise)) return end({ result });

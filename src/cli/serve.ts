@@ -5,6 +5,7 @@
  */
 import type { Server } from "../../mod.ts";
 import { guardConsole } from "../transports/console.ts";
+import { isLoopbackHost } from "../transports/gate.ts";
 import { HTTP } from "../transports/http.ts";
 import { serveStdio } from "../transports/stdio.ts";
 import type { Args } from "./args.ts";
@@ -12,6 +13,7 @@ import { type Command, toProgram, toShell } from "./command.ts";
 import { demo } from "./demo.ts";
 import { host, type Served } from "./host.ts";
 import { isCoded } from "./host_files.ts";
+import type { Inspector } from "./inspector/inspector.ts";
 import { loadServer, toName, toTargetUrl } from "./load.ts";
 import { Problem } from "./problem.ts";
 
@@ -19,26 +21,31 @@ import { Problem } from "./problem.ts";
 export const serve: Command = {
   name: "serve",
   summary: "Serve the default export of a file, or a demonstration, over standard input and output or over HTTP",
-  usage: `[serve] [file] [--http [--port N] [--host H] [--path P]] [-- words for the file]
+  usage: `[serve] [file] [--http [--port N] [--host H] [--path P] [--inspect]] [-- words for the file]
 
 --http       serve over HTTP instead of standard input and output
 --port N     the port; 3000 if nothing is said, 0 for any that is free
 --host H     the address to listen on; 127.0.0.1 if nothing is said, 0.0.0.0 for all networks
 --path P     the path of the endpoint; the server's own (/mcp) if nothing is said
+--inspect    serve a page at / too, in which you see the server and try it; on this machine only
 --help, --version`,
-  flags: { http: false, port: true, host: true, path: true },
+  flags: { http: false, port: true, host: true, path: true, inspect: false },
   run: serveTarget,
 };
 
 async function serveTarget({ operands, flags }: Args): Promise<void> {
   const [target, extra] = operands;
   if (extra !== undefined) throw new Problem(`Cannot serve ${extra} beside ${target}: name one file`);
-  const alone = ["port", "host", "path"].find((name) => name in flags && !("http" in flags));
+  const alone = ["port", "host", "path", "inspect"].find((name) => name in flags && !("http" in flags));
   if (alone) throw new Problem(`Cannot use --${alone}: it is about HTTP; add --http`);
   const port = readPort(flags.port ?? "3000");
   const path = flags.path ?? "";
   if (path && !path.startsWith("/")) throw new Problem(`Cannot serve at ${path}: a path begins with /; write /${path}`);
   const isHttp = "http" in flags;
+  const hostname = flags.host ?? "127.0.0.1";
+  if ("inspect" in flags && !isLoopbackHost(toAuthority(hostname))) {
+    throw new Problem(`Cannot inspect on ${hostname}: the page is for this machine only; leave out --host`);
+  }
   // What the file prints while it is loaded must not come between the messages either.
   if (!isHttp) guardConsole();
   const server = target === undefined ? demo() : await loadServer(target);
@@ -50,7 +57,8 @@ async function serveTarget({ operands, flags }: Args): Promise<void> {
     server.close().then(() => ended.abort());
   });
   if (isHttp) {
-    const served = serveHttp(server, target, { port, hostname: flags.host ?? "127.0.0.1", path });
+    const inspector = "inspect" in flags ? await loadInspector(path || server[HTTP].path) : undefined;
+    const served = serveHttp(server, target, { port, hostname, path, inspector });
     await new Promise<void>((resolve) => ended.signal.addEventListener("abort", () => resolve()));
     // The last answers are written by now, but not sent. A client that does not read them is not waited for.
     return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, 1000))]);
@@ -70,11 +78,23 @@ interface Place {
   readonly hostname: string;
   readonly port: number;
   readonly path: string;
+  readonly inspector?: Inspector;
 }
 
-function serveHttp(server: Server, target: string | undefined, { hostname, port, path }: Place): Served {
+// Loaded when it is wanted: whoever serves without it, over standard input above all, starts sooner.
+async function loadInspector(endpoint: string): Promise<Inspector> {
+  const { createInspector, PAGE_PATH } = await import("./inspector/inspector.ts");
+  if (endpoint !== PAGE_PATH) return await createInspector(endpoint);
+  throw new Problem(`Cannot inspect a server at ${endpoint}: the page is there; move the server with --path /mcp`);
+}
+
+function serveHttp(server: Server, target: string | undefined, place: Place): Served {
+  const { hostname, port, path, inspector } = place;
   const own = server[HTTP].path;
-  const fetch = (request: Request, info: object) => server.fetch(path ? move(request, path, own) : request, info);
+  const ask = (request: Request, info: object) => server.fetch(path ? move(request, path, own) : request, info);
+  const fetch = inspector
+    ? async (request: Request, info: object) => inspector(request, info) ?? await ask(request, info)
+    : ask;
   const name = target ?? "the demonstration";
   let served: Served;
   try {
@@ -83,15 +103,21 @@ function serveHttp(server: Server, target: string | undefined, { hostname, port,
     throw new Problem(`Cannot serve ${name}: ${tellPlace(error, hostname, port)}`);
   }
   const shown = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
-  const url = `http://${shown.includes(":") ? `[${shown}]` : shown}:${served.port}${path || own}`;
+  const origin = `http://${toAuthority(shown)}:${served.port}`;
+  const url = origin + (path || own);
   const question = target === undefined ? ["add", "a=2", "b=3"] : [];
   console.error(`Serving ${name} at ${url}
-
+${inspector ? `\nSee it and try it in a browser:\n  ${origin}/\n` : ""}
 Ask it from another terminal:
   ${toShell([...toProgram(), "call", url, ...question])}
 
 Ctrl-C ends it.`);
   return served;
+}
+
+/** A host as it stands in a URL. */
+function toAuthority(hostname: string): string {
+  return hostname.includes(":") ? `[${hostname}]` : hostname;
 }
 
 /** A request for `from` as one for `to`, and one for anything else as it is, unless it is for `to`, where nothing is. */

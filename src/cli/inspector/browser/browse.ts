@@ -1,0 +1,151 @@
+/**
+ * A list on the left and what is chosen on the right; on a narrow screen one after the other.
+ *
+ * @module
+ */
+import type { Dom, Element } from "./dom.ts";
+
+/** One thing in a list. */
+export interface Item {
+  /** Tells it from the others of the list. */
+  readonly key: string;
+  readonly name: string;
+  /** A line below the name. */
+  readonly note?: string;
+  /** Heading of the items that follow, until another one. */
+  readonly group?: string;
+  /** What it is made of, as text: when this changes, it is built anew. */
+  readonly source: string;
+  /** Makes what is on the right. */
+  build(): Element;
+}
+
+/** A list with its details. */
+export interface Browsing {
+  readonly element: Element;
+  /** Shows these items and keeps what is chosen. `more` loads further ones, if there are any. */
+  set(items: readonly Item[], more?: () => void): void;
+  /** Chooses an item; nothing happens if it is not there. */
+  choose(key: string): void;
+  /** Shows something that is not in the list. */
+  visit(item: Item): void;
+  /** What is chosen. */
+  readonly chosen: string | undefined;
+}
+
+/** What a list is for. */
+export interface BrowseOptions {
+  /** What the items are, such as `tools`. */
+  readonly what: string;
+  /** Stands above the list. */
+  readonly top?: Element;
+  /** Told what a person has chosen, or that nothing is. */
+  readonly onChoose: (key: string | undefined) => void;
+}
+
+/** Makes lists. */
+export type MakeBrowsing = (options: BrowseOptions) => Browsing;
+
+/** Makes the maker of lists. */
+export function createBrowse({ h, say, visible }: Dom): MakeBrowsing {
+  return ({ what, top, onChoose }) => {
+    let items: readonly Item[] = [];
+    let more: (() => void) | undefined;
+    let chosen: string | undefined;
+    const built = new Map<string, readonly [source: string, element: Element]>();
+    const label = `Filter ${what}`;
+    const filter = h("input.filter", { type: "search", "aria-label": label, placeholder: label, input: draw });
+    filter.setAttribute("autocomplete", "off");
+    const list = h("ul.list", { "aria-label": what });
+    const hint = h("p.muted.pad", {}, "Loading …");
+    const detail = h("div.detail", {}, h("p.muted.blank", {}, `Choose one of the ${what}.`));
+    const back = h("button.quiet.back", { type: "button", click: leave }, `‹ All ${what}`);
+    const element = h(
+      "div.browse",
+      {},
+      h("div.side", {}, top, h("div.filters", {}, filter), list, hint),
+      h("div.main", {}, back, detail),
+    );
+    element.addEventListener("keydown", (event) => {
+      const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+      if (!step || !(event.target === filter || list.contains(event.target))) return;
+      event.preventDefault();
+      const rows = [...list.querySelectorAll("button")];
+      rows[Math.max(0, Math.min(rows.length - 1, rows.indexOf(event.target) + step))]?.focus();
+    });
+
+    function draw(): void {
+      const wanted = filter.value.trim().toLowerCase();
+      const shown = items.filter(({ name, note = "", key }) =>
+        `${name}\n${note}\n${key}`.toLowerCase().includes(wanted)
+      );
+      let group: string | undefined;
+      const rows: Element[] = [];
+      for (const item of shown) {
+        if (item.group !== group) rows.push(h("li.group", {}, item.group));
+        group = item.group;
+        rows.push(h("li", {}, toRow(item)));
+      }
+      if (more) rows.push(h("li", {}, h("button.quiet", { type: "button", click: more }, "Load more")));
+      list.replaceChildren(...rows);
+      hint.textContent = items.length ? "Nothing matches." : `This server has no ${what}.`;
+      hint.hidden = shown.length > 0;
+    }
+
+    function toRow({ key, name, note }: Item): Element {
+      const choice = () => {
+        choose(key);
+        onChoose(key);
+      };
+      const row = h("button.item", { type: "button", click: choice }, h("span.name", {}, say(name)));
+      if (note) row.append(h("span.note", {}, say(note.split("\n", 1)[0])));
+      row.setAttribute("title", visible(name));
+      if (key === chosen) row.setAttribute("aria-current", "true");
+      return row;
+    }
+
+    function choose(key: string): void {
+      const item = items.find((each) => each.key === key);
+      if (item) visit(item);
+    }
+
+    // What was built is kept with what a person has typed into it.
+    function visit(item: Item): void {
+      const { key, source } = item;
+      let [known, view] = built.get(key) ?? [];
+      if (!view || known !== source) {
+        view = item.build();
+        built.set(key, [source, view]);
+      }
+      chosen = key;
+      element.classList.toggle("chosen", true);
+      detail.replaceChildren(view);
+      detail.scrollTop = 0;
+      draw();
+    }
+
+    function leave(): void {
+      element.classList.toggle("chosen", false);
+      const row = list.querySelector("[aria-current]") ?? filter;
+      row.focus();
+    }
+
+    function set(next: readonly Item[], loadMore?: () => void): void {
+      items = next;
+      more = loadMore;
+      const item = items.find(({ key }) => key === chosen);
+      if (item && built.get(item.key)?.[0] !== item.source) visit(item);
+      else draw();
+    }
+
+    return {
+      element,
+      set,
+      choose,
+      visit,
+      get chosen() {
+        return chosen;
+      },
+    };
+  };
+}

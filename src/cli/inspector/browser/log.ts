@@ -1,0 +1,103 @@
+/**
+ * The log of all frames.
+ *
+ * @module
+ */
+import type { Dom, Element } from "./dom.ts";
+import type { JsonTools } from "./json.ts";
+import type { Frame } from "./wire.ts";
+
+/** The log. */
+export interface Log {
+  readonly element: Element;
+  add(frame: Frame): void;
+}
+
+/** Makes the log; `counted` is told how many frames there were. */
+export function createLog({ h, say, visible, copier }: Dom, json: JsonTools, counted: (count: number) => void): Log {
+  const most = 1000; // frames that are kept
+  const longest = 100_000; // characters of one that are kept
+  let frames: (readonly [words: string, row: Element])[] = [];
+  let count = 0;
+  const filter = h("input.filter", { type: "search", "aria-label": "Filter frames", placeholder: "Filter frames" });
+  const clear = h("button.quiet.small", { type: "button", click: empty }, "Clear");
+  const list = h("ol.frames", { role: "log", "aria-live": "off", "aria-label": "Frames", tabindex: 0 });
+  const hint = h("p.muted.pad", {}, "Nothing has been sent.");
+  filter.addEventListener("input", () => frames.forEach(sift));
+
+  function empty(): void {
+    frames = [];
+    list.replaceChildren();
+    hint.hidden = false;
+  }
+
+  function sift([words, row]: readonly [string, Element]): void {
+    row.hidden = !words.includes(filter.value.trim().toLowerCase());
+  }
+
+  function add(frame: Frame): void {
+    const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 30;
+    const { kind, id, method, subject = "", text } = frame;
+    const entry = [
+      `#${id} ${kind} ${method} ${subject} ${text.slice(0, longest)}`.toLowerCase(),
+      toRow(frame),
+    ] as const;
+    sift(entry);
+    frames.push(entry);
+    list.append(entry[1]);
+    hint.hidden = true;
+    if (frames.length > most) frames.shift()?.[1].remove();
+    if (isAtEnd) list.scrollTop = list.scrollHeight;
+    counted(++count);
+  }
+
+  function toRow({ kind, id, method, subject, text, at, ms, status }: Frame): Element {
+    const isRequest = kind === "request";
+    const isBad = kind === "error" || kind === "failure";
+    const title = kind === "result" || isBad ? kind : method;
+    const note = isRequest || kind === "notification" ? subject : method;
+    const http = status !== undefined && status !== 200 ? ` HTTP ${status}` : "";
+    const body = text.length > longest ? `${text.slice(0, longest)} …` : text;
+    const row = h(
+      "details",
+      {},
+      h(
+        "summary",
+        {},
+        h("span.way", { role: "img", "aria-label": isRequest ? "sent" : "received" }, isRequest ? "→" : "←"),
+        h("span.id", {}, `#${id}`),
+        h("span.method", {}, say(title)),
+        h("span.note", {}, say(note ?? ""), http),
+        h("span.when", {}, isRequest ? toClock(at) : `+${json.time(ms)}`),
+      ),
+    );
+    // Built when it is opened: most frames never are.
+    row.addEventListener("toggle", () => {
+      if (!row.open || row.childElementCount > 1) return;
+      const parsed = json.parse(body);
+      const shown = "value" in parsed ? json.pretty(parsed.value) : body;
+      const facts = h("span.muted.grow", {}, `${toClock(at)} · ${json.size(text.length)} characters`);
+      row.append(
+        h("div.head", {}, facts, copier("Copy", () => text)),
+        h("pre.code", { tabindex: 0 }, visible(shown)),
+      );
+    });
+    return h(`li.${kind}`, {}, row);
+  }
+
+  function toClock(at: number): string {
+    const date = new Date(at);
+    const two = (value: number) => String(value).padStart(2, "0");
+    const rest = String(date.getMilliseconds()).padStart(3, "0");
+    return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${rest}`;
+  }
+
+  const element = h(
+    "section.log",
+    { "aria-label": "Log" },
+    h("div.filters", {}, filter, clear),
+    list,
+    hint,
+  );
+  return { element, add };
+}

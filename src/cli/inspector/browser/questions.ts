@@ -1,0 +1,191 @@
+/**
+ * Dialogs for what the server asks in the middle of a call.
+ *
+ * @see specification/2026-07-28/client/elicitation
+ * @module
+ */
+import type { Browser, Dom, Element } from "./dom.ts";
+import type { Forms } from "./forms.ts";
+import type { Json, JsonTools } from "./json.ts";
+import type { Show } from "./show.ts";
+
+/** Asks the user; the answer as the server wants it, or nothing if the call shall end. */
+export type AnswerQuestion = (method: string, params: Json) => Promise<Json | undefined>;
+
+/** What the dialogs are built with. */
+export interface QuestionParts {
+  readonly dom: Dom;
+  readonly json: JsonTools;
+  readonly forms: Forms;
+  readonly show: Show;
+  /** The server's name. */
+  readonly serverName: () => string;
+}
+
+/** Makes the dialogs; one is open at a time, and the next one waits. */
+export function createQuestions({ document }: Browser, parts: QuestionParts): AnswerQuestion {
+  const { dom: { h, say, visible, newId }, json: { isObject, objects, text }, forms, show, serverName } = parts;
+  let last: Promise<unknown> = Promise.resolve();
+
+  /** A dialog, as it is being filled. */
+  interface Question {
+    readonly title: string;
+    readonly body: readonly (Element | undefined)[];
+    /** Names of the buttons, and what each one answers; an answer of `false` leaves the dialog open. */
+    readonly answers: readonly (readonly [name: string, answer: () => Json | false | undefined])[];
+    /** The answer of Escape. */
+    readonly dismissed: Json | undefined;
+  }
+
+  function ask({ title, body, answers, dismissed }: Question): Promise<Json | undefined> {
+    return new Promise((resolve) => {
+      const before = document.activeElement;
+      const heading = h("h2", { id: newId() }, title);
+      const [[firstName, first], ...others] = answers;
+      const form = h(
+        "form",
+        { method: "dialog" },
+        heading,
+        ...body,
+        h(
+          "div.actions",
+          {},
+          h("button.primary", { type: "submit" }, firstName),
+          ...others.map(([name, answer]) => h("button", { type: "button", click: () => end(answer()) }, name)),
+        ),
+      );
+      const dialog = h("dialog", { "aria-labelledby": heading.id }, form);
+
+      function end(answer: Json | false | undefined): void {
+        if (answer === false) return;
+        dialog.close();
+        dialog.remove();
+        before?.focus();
+        resolve(answer);
+      }
+
+      form.addEventListener("submit", (event) => {
+        event.preventDefault();
+        end(first());
+      });
+      dialog.addEventListener("cancel", (event) => {
+        event.preventDefault();
+        end(dismissed);
+      });
+      document.body.append(dialog);
+      dialog.showModal();
+      (dialog.querySelector("input, textarea, select, a") ?? dialog.querySelector("button"))?.focus();
+    });
+  }
+
+  const from = () => h("p.muted", {}, "Asked by ", say(serverName()));
+  const cancel = { action: "cancel" };
+  const refuse = [
+    ["Decline", () => ({ action: "decline" })],
+    ["Cancel", () => cancel],
+  ] as const;
+
+  function askForm({ message, requestedSchema }: Json): Promise<Json | undefined> {
+    const form = forms.fields(isObject(requestedSchema) ? requestedSchema : {});
+    const accept = () => {
+      const content = form.read();
+      return content ? { action: "accept", content } : false;
+    };
+    return ask({
+      title: "The server asks you",
+      body: [from(), h("p.message", {}, say(message)), form.element],
+      answers: [["Accept", accept], ...refuse],
+      dismissed: cancel,
+    });
+  }
+
+  function askUrl({ message, url }: Json): Promise<Json | undefined> {
+    const address = String(url);
+    const isWeb = /^https?:\/\//i.test(address) && URL.canParse(address);
+    const link = isWeb
+      ? h("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, visible(address))
+      : h("code", {}, visible(address));
+    return ask({
+      title: "The server asks you to visit a page",
+      body: [
+        from(),
+        h("p.message", {}, say(message)),
+        h("p.address", {}, link),
+        isWeb ? h("p.muted", {}, "Host: ", h("strong", {}, say(new URL(address).host))) : undefined,
+        h(
+          "p.muted",
+          {},
+          isWeb ? "Open the page only if you trust this host." : "This is not the address of a web page.",
+        ),
+      ],
+      answers: [["Accept", () => ({ action: "accept" })], ...refuse],
+      dismissed: cancel,
+    });
+  }
+
+  function askModel(params: Json): Promise<Json | undefined> {
+    const area = h("textarea", { id: newId(), rows: 4 });
+    const said = objects(params.messages).map(({ role, content }) =>
+      h("div.turn", {}, h("strong", {}, say(role)), ...show.contents(content))
+    );
+    const system = text(params.systemPrompt);
+    return ask({
+      title: "The server asks the client’s model",
+      body: [
+        from(),
+        system === undefined ? undefined : h("div.turn", {}, h("strong", {}, "system"), show.long(system)),
+        ...said,
+        h("p.muted", {}, visible(`At most ${params.maxTokens} tokens. There is no model here: answer in its place.`)),
+        h("div.field", {}, h("label", { for: area.id }, h("span.name", {}, "answer")), area),
+        show.fold("The whole request", () => show.json(params)),
+      ],
+      answers: [
+        ["Answer", () => ({
+          role: "assistant",
+          content: { type: "text", text: area.value },
+          model: "inspector",
+          stopReason: "endTurn",
+        })],
+        ["End the call", () => undefined],
+      ],
+      dismissed: undefined,
+    });
+  }
+
+  function askRoots(): Promise<Json | undefined> {
+    const area = h("textarea.code", {
+      id: newId(),
+      rows: 3,
+      placeholder: "file:///home/me/project",
+      spellcheck: "false",
+    });
+    const toRoots = () => ({
+      roots: area.value.split("\n").map((line) => line.trim()).filter(Boolean).map((uri) => ({ uri })),
+    });
+    return ask({
+      title: "The server asks for roots",
+      body: [
+        from(),
+        h(
+          "div.field",
+          {},
+          h("label", { for: area.id }, h("span.name", {}, "roots"), h("span.type", {}, "one file:// URI per line")),
+          area,
+        ),
+      ],
+      answers: [["Answer", toRoots], ["End the call", () => undefined]],
+      dismissed: undefined,
+    });
+  }
+
+  return (method, params) => {
+    const next = () => {
+      if (method === "elicitation/create") return params.mode === "url" ? askUrl(params) : askForm(params);
+      if (method === "sampling/createMessage") return askModel(params);
+      return method === "roots/list" ? askRoots() : Promise.resolve(undefined);
+    };
+    const answer = last.then(next);
+    last = answer;
+    return answer;
+  };
+}

@@ -57,12 +57,14 @@ export function listener(core: Core): (call: Call) => Promise<Reply> {
         resolve(reply);
       }
 
-      // On a pipe there is no stream to close, so the end is told in both of the ways that clients look for.
+      // On a pipe there is no stream to close, so the end is told in both of the ways that clients look for. The result
+      // comes first: a client may forget its request when it hears that it is cancelled.
       function finish(): void {
-        if (!link.http) link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing" }));
-        end({
-          text: toSuccess(id, `{"resultType":"complete","_meta":${JSON.stringify({ [META_SUBSCRIPTION]: id })}}`),
-        });
+        const text = toSuccess(id, `{"resultType":"complete","_meta":${JSON.stringify({ [META_SUBSCRIPTION]: id })}}`);
+        if (link.http) return end({ text });
+        link.send(text);
+        link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing" }));
+        end({});
       }
 
       call.lasting = true;

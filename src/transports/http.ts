@@ -184,7 +184,8 @@ export function createFetch(
   // A call that is not over within the grace becomes a stream: only on a stream is a lost client noticed.
   function sweepYoung(now: number): number | undefined {
     for (const exchange of older) {
-      if (exchange.isCall) exchange.outgrow();
+      if (exchange.quick) young.add(exchange);
+      else if (exchange.isCall) exchange.outgrow();
       else {
         exchange.slowSince = now;
         if (slow.push(exchange) === 1) ticker.wake(sweepSlow, 1000);
@@ -280,7 +281,7 @@ class Exchange implements Link {
   }
 
   outgrow(): void {
-    if (!this.quick) this.open();
+    this.open();
   }
 
   release(retryMs?: number): void {

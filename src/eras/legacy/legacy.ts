@@ -80,11 +80,14 @@ export function legacyEra(core: Core): Era {
 
   async function openAndServe(id: string, message: Exclude<Incoming, { kind: "broken" }>, link: Link): Promise<Reply> {
     let session;
+    // No stream yet, however long it takes: a stream has status 200 for good, and a session that is unknown has 404.
+    link.quick = true;
     try {
       session = await sessions.open(id, link.principal);
     } catch (error) {
       return toBusyReply(message, error);
     }
+    link.quick = false;
     return session ? await serve(session, message, link) : refuse(message, 404, UNKNOWN_SESSION);
   }
 

@@ -113,9 +113,9 @@ export class Sessions {
     // From here on time is counted, and not read from the system's clock: that may be set while the session lives.
     const leftMs = sealed.t + limits.sessionMs - ticker.clock.date();
     if (leftMs < 0) return;
-    // Two requests may open the same session at once: both must get the one that is kept.
+    // Two requests may open the same session at once: both must get the one that is kept, or none if it was ended.
     const raced = this.find(id, principal);
-    if (raced) return raced;
+    if (raced || this.#ended.has(toEnd(id))) return raced;
     if (this.#known.size >= limits.sessions) this.#makeRoom();
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     const ends = ticker.clock.now() + leftMs;

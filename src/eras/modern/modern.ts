@@ -73,7 +73,12 @@ export function modernEra(core: Core, other?: Era): Era {
       if (message.method === "subscriptions/listen") return await listen(call);
       if (!method) throw toUnknownMethod(message.method);
       const { inputResponses, requestState } = call.params;
-      if (method.asks && (inputResponses !== undefined || requestState !== undefined)) await answersOf(call).restore();
+      if (method.asks && (inputResponses !== undefined || requestState !== undefined)) {
+        // No stream yet: it has status 200 for good, and a state that is refused has 400.
+        link.quick = true;
+        await answersOf(call).restore();
+        link.quick = false;
+      }
       const outcome = await core.run(call, method);
       return outcome ? await toReply(call, method, outcome) : {};
     } catch (error) {

@@ -8,7 +8,7 @@
 export const style: string = `
 :root {
   color-scheme: light dark;
-  --ground: #f5f5f2; --panel: #ffffff; --sunken: #f7f7f4; --hover: #eeeeea;
+  --panel: #ffffff; --sunken: #f6f6f3; --hover: #eeeeea;
   --line: #dcdcd5; --edge: #85857b; --text: #1d1d1a; --muted: #5e5e56;
   --accent: #1a5fb4; --on-accent: #ffffff; --accent-soft: #e4eefa;
   --good: #17693a; --good-soft: #e2f2e8; --bad: #b3261e; --bad-soft: #fbe8e6; --warn: #7d4e00; --warn-soft: #f8eed9;
@@ -17,7 +17,7 @@ export const style: string = `
 }
 @media (prefers-color-scheme: dark) {
   :root {
-    --ground: #131312; --panel: #1b1b1a; --sunken: #161615; --hover: #272725;
+    --panel: #1b1b1a; --sunken: #141413; --hover: #272725;
     --line: #33332f; --edge: #77776d; --text: #e8e8e2; --muted: #a4a49a;
     --accent: #8cb8f5; --on-accent: #0d1f38; --accent-soft: #1f2f46;
     --good: #82cf9c; --good-soft: #1a2e21; --bad: #ff968c; --bad-soft: #3b1f1c; --warn: #e6bb6c; --warn-soft: #33290f;
@@ -28,8 +28,8 @@ export const style: string = `
 [hidden] { display: none !important; }
 html { height: 100%; }
 body {
-  margin: 0; height: 100%; display: grid; grid-template: auto auto auto minmax(0, 1fr) / minmax(0, 1fr);
-  background: var(--ground); color: var(--text); font: 13.5px/1.5 system-ui, sans-serif;
+  margin: 0; height: 100%; display: grid; grid-template: auto auto minmax(0, 1fr) / minmax(0, 1fr);
+  background: var(--panel); color: var(--text); font: 13.5px/1.5 system-ui, sans-serif;
   overflow-wrap: anywhere;
 }
 h1, h2, h3, p, ul, ol, dl, dd, pre, fieldset, figure { margin: 0; padding: 0; }
@@ -52,7 +52,7 @@ pre:focus-visible, .frames:focus-visible { outline-offset: -2px; }
 
 button, input, select, textarea { font: inherit; color: inherit; }
 button {
-  padding: 4px 12px; border: 1px solid var(--line); border-radius: 6px; background: var(--panel); cursor: pointer;
+  flex: none; padding: 4px 12px; white-space: nowrap; border: 1px solid var(--line); border-radius: 6px; background: var(--panel); cursor: pointer;
   line-height: 1.5; font-weight: 500;
 }
 button:hover { background: var(--hover); }
@@ -74,11 +74,13 @@ input[type=checkbox] { width: 15px; height: 15px; margin: 0; accent-color: var(-
 [aria-invalid] { border-color: var(--bad) !important; }
 option { background: var(--panel); color: var(--text); }
 
-header { display: flex; align-items: center; gap: 12px; padding: 8px 16px; background: var(--panel); }
-.who { display: flex; align-items: baseline; flex-wrap: wrap; gap: 2px 10px; flex: 1 1 0; min-width: 0; }
+header { display: flex; flex-wrap: wrap; align-items: center; gap: 0 20px; padding: 0 16px; background: var(--sunken); border-bottom: 1px solid var(--line); }
+.who { display: flex; align-items: baseline; flex-wrap: wrap; gap: 0 10px; min-width: 0; max-width: 40%; padding: 4px 0; }
+header > button { margin-left: auto; }
+header > button[aria-expanded=true] { color: var(--text); background: var(--hover); }
 .count { font-size: 11.5px; color: var(--muted); font-variant-numeric: tabular-nums; font-weight: 400; }
-.tabs { display: flex; gap: 2px; padding: 0 10px; background: var(--panel); border-bottom: 1px solid var(--line); overflow-x: auto; scrollbar-width: none; }
-.tabs button { border: 0; border-radius: 0; background: none; padding: 5px 8px 6px; color: var(--muted); white-space: nowrap; border-bottom: 2px solid transparent; }
+.tabs { display: flex; gap: 2px; min-width: 0; overflow-x: auto; scrollbar-width: none; align-self: flex-end; }
+.tabs button { border: 0; border-radius: 0; background: none; padding: 9px 8px 8px; color: var(--muted); border-bottom: 2px solid transparent; }
 .tabs button:hover { color: var(--text); }
 .tabs button:focus-visible { outline-offset: -3px; border-radius: 6px; }
 .tabs button[aria-selected=true] { color: var(--text); border-bottom-color: var(--accent); }
@@ -97,7 +99,7 @@ header .state { font-weight: 400; }
 @media (prefers-reduced-motion: reduce) { .state.running::before { animation: none; } }
 
 .browse { display: grid; grid-template: minmax(0, 1fr) / 250px minmax(0, 1fr); height: 100%; }
-.side { display: flex; flex-direction: column; min-height: 0; border-right: 1px solid var(--line); background: var(--panel); }
+.side { display: flex; flex-direction: column; min-height: 0; border-right: 1px solid var(--line); background: var(--sunken); }
 .filters { display: flex; gap: 6px; padding: 8px 8px 0; align-items: center; }
 .filters + .filters { padding-top: 6px; }
 .list { overflow-y: auto; padding: 8px; min-height: 0; }
@@ -127,7 +129,7 @@ article > form { margin-top: 16px; }
 
 .fields { display: grid; gap: 14px; }
 .field { border: 0; min-width: 0; margin: 0; }
-.field > label, .field > legend { display: flex; flex-wrap: wrap; gap: 0 8px; align-items: baseline; padding: 0; margin-bottom: 4px; }
+.labels { display: flex; flex-wrap: wrap; gap: 0 8px; align-items: baseline; padding: 0; margin-bottom: 4px; }
 .field .name { font-weight: 600; font-size: 12.5px; }
 .field .title { font-weight: 500; }
 .field .type, .field .required { color: var(--muted); font-size: 12px; }
@@ -135,7 +137,7 @@ article > form { margin-top: 16px; }
 .hint { color: var(--muted); font-size: 12.5px; margin-top: 3px; }
 .problem { color: var(--bad); font-size: 12.5px; margin-top: 3px; }
 .box { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0 8px; align-items: center; }
-.box > label { grid-area: 1 / 2; margin: 0; }
+.box > .labels { grid-area: 1 / 2; margin: 0; }
 .box > input { grid-area: 1 / 1; }
 .box > p { grid-column: 2; }
 .boxes { display: flex; flex-wrap: wrap; gap: 4px 16px; }
@@ -145,7 +147,9 @@ article > form { margin-top: 16px; }
 .rows li { display: flex; gap: 6px; align-items: center; }
 .rows li > :first-child { flex: 1 1 0; min-width: 0; }
 .rows li > input[type=checkbox]:first-child { flex: none; }
-.modes { display: flex; justify-content: flex-end; gap: 0; margin-bottom: 2px; }
+.split { display: flex; justify-content: space-between; align-items: baseline; margin-bottom: 6px; }
+.split h3 { margin: 0; }
+.modes { display: flex; }
 .modes button { padding: 0 9px; font-size: 12px; border-radius: 0; color: var(--muted); }
 .modes button:first-child { border-radius: 6px 0 0 6px; }
 .modes button:last-child { border-radius: 0 6px 6px 0; margin-left: -1px; }
@@ -210,7 +214,7 @@ dt { color: var(--muted); }
 .changes { display: grid; gap: 3px; }
 .changes li { display: flex; flex-wrap: wrap; gap: 0 10px; font-variant-numeric: tabular-nums; }
 
-.log { display: flex; flex-direction: column; min-height: 0; background: var(--panel); border-left: 1px solid var(--line); }
+.log { display: flex; flex-direction: column; min-height: 0; background: var(--sunken); border-left: 1px solid var(--line); }
 .frames { overflow-y: auto; flex: 1 1 0; min-height: 0; padding: 6px 4px; font-size: 12px; margin-top: 6px; border-top: 1px solid var(--line); }
 .frames + .pad { position: absolute; margin-top: 44px; }
 .frames summary { display: flex; gap: 7px; padding: 1px 6px; border-radius: 4px; cursor: pointer; align-items: baseline; list-style: none; }
@@ -223,9 +227,10 @@ dt { color: var(--muted); }
 .frames .note { color: var(--muted); flex: 1 1 0; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .frames .when { color: var(--muted); flex: none; font-variant-numeric: tabular-nums; }
 .frames .result .method { color: var(--good); }
+.frames .question .method { color: var(--warn); }
 .frames .error, .frames .failure { all: unset; display: block; }
 .frames .error .method, .frames .failure .method { color: var(--bad); }
-.frames details[open] { background: var(--sunken); border-radius: 6px; padding-bottom: 6px; margin-bottom: 4px; }
+.frames details[open] { background: var(--panel); border-radius: 6px; padding-bottom: 6px; margin-bottom: 4px; }
 .frames details > .head { padding: 2px 8px 4px; font-size: 11.5px; }
 .frames details > pre { margin: 0 6px; font-size: 11.5px; max-height: 40vh; padding: 6px 8px; }
 
@@ -241,19 +246,20 @@ dialog .field + p { margin-top: 10px; }
 
 @media (min-width: 1100px) {
   body.logged { grid-template-columns: minmax(0, 1fr) 400px; }
-  body.logged > header, body.logged > .tabs, body.logged > .failure { grid-column: 1 / -1; }
-  body > main { grid-row: 4; grid-column: 1; }
-  body > .log { grid-row: 4; grid-column: 2; }
+  body > header, body > .failure { grid-column: 1 / -1; }
+  body > main { grid-row: 3; grid-column: 1; }
+  body > .log { grid-row: 3; grid-column: 2; }
 }
 @media (max-width: 1099px) {
-  body { grid-template-rows: auto auto auto minmax(0, 1fr) auto; }
-  body > main { grid-row: 4; }
-  body > .log { grid-row: 5; height: 38dvh; border-left: 0; border-top: 1px solid var(--edge); }
+  body { grid-template-rows: auto auto minmax(0, 1fr) auto; }
+  body > main { grid-row: 3; }
+  body > .log { grid-row: 4; height: 38dvh; border-left: 0; border-top: 1px solid var(--edge); }
 }
 @media (max-width: 700px) {
-  header { padding: 6px 12px; }
-  .tabs { padding: 0 4px; }
-  .tabs button { padding: 7px 8px 8px; }
+  header { padding: 4px 8px 0; gap: 0 8px; }
+  .who { flex: 1 1 0; max-width: none; padding: 4px; }
+  .tabs { order: 3; flex: 1 0 100%; }
+  .tabs button { padding: 8px 7px; }
   .browse { grid-template-columns: minmax(0, 1fr); }
   .browse:not(.chosen) > .main, .browse.chosen > .side { display: none; }
   .side { border-right: 0; }

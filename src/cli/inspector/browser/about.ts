@@ -108,10 +108,15 @@ export function createAbout({ dom, json, show, wire, url }: AboutParts): About {
     h(
       "fieldset.field",
       {},
-      h("legend", {}, h("span.name", {}, "Capabilities")),
+      h("legend.labels", {}, h("span.name", {}, "Capabilities")),
       h("div.boxes", {}, ...boxes.map(({ name, box }) => h("label", {}, box, name))),
     ),
-    h("div.field", {}, h("label", { for: level.id }, h("span.name", {}, "Log messages from level")), level),
+    h(
+      "div.field",
+      {},
+      h("div.labels", {}, h("label", { for: level.id }, h("span.name", {}, "Log messages from level"))),
+      level,
+    ),
   );
   return { element, show: showServer };
 }

@@ -45,9 +45,9 @@ export function createArguments({ h, say, visible, newId }: Dom, { isObject }: J
       const hint = h("p.hint", { id: newId() }, say(description ?? ""));
       if (description) input.setAttribute("aria-describedby", hint.id);
       const label = h("label", { for: input.id }, h("span.name", {}, say(name)));
-      if (title && title !== name) label.append(h("span.title", {}, say(title)));
-      if (isRequired) label.append(h("span.required", {}, "required"));
-      return h("div.field", {}, label, reference ? suggest(input, name) : input, description ? hint : undefined);
+      if (title && title !== name) label.append(" ", h("span.title", {}, say(title)));
+      const labels = h("div.labels", {}, label, isRequired && h("span.required", {}, "required"));
+      return h("div.field", {}, labels, reference ? suggest(input, name) : input, description ? hint : undefined);
     }
 
     function toInput({ isRequired }: Argument): Element {

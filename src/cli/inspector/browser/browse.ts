@@ -27,6 +27,8 @@ export interface Browsing {
   set(items: readonly Item[], more?: () => void): void;
   /** Chooses an item; nothing happens if it is not there. */
   choose(key: string): void;
+  /** Chooses the first item, if there is one. */
+  chooseFirst(): void;
   /** Shows something that is not in the list. */
   visit(item: Item): void;
   /** What is chosen. */
@@ -142,6 +144,7 @@ export function createBrowse({ h, say, visible }: Dom): MakeBrowsing {
       element,
       set,
       choose,
+      chooseFirst: () => items.length > 0 && choose(items[0].key),
       visit,
       get chosen() {
         return chosen;

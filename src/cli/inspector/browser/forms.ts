@@ -86,7 +86,17 @@ export function createForms({ h, say, visible, newId }: Dom, json: JsonTools, sc
     const area = h("textarea.code", { rows: 4, spellcheck: "false", "aria-label": "Arguments as JSON" });
     const problem = h("p.problem", { role: "alert" });
     const modes = ["Form", "JSON"].map((name) => h("button", { type: "button", click: () => turn(name) }, name));
-    const element = h("div", {}, h("div.modes", { role: "group", "aria-label": "Fill in as" }, ...modes), body);
+    const element = h(
+      "div",
+      {},
+      h(
+        "div.split",
+        {},
+        h("h3", {}, "Arguments"),
+        h("div.modes", { role: "group", "aria-label": "Fill in as" }, ...modes),
+      ),
+      body,
+    );
     mark("Form");
 
     function mark(name: string): void {
@@ -125,25 +135,29 @@ export function createForms({ h, say, visible, newId }: Dom, json: JsonTools, sc
   function labelled(shape: Shape, name: string, isRequired: boolean, initial: unknown, root: Json): Field {
     const id = newId();
     const { title, description } = shape.schema;
-    const hint = text(description) ? h("p.hint", { id: newId() }, say(description)) : undefined;
+    const isGroup = shape.kind === "choices" || shape.kind === "list";
+    const label = h(isGroup ? "span.label" : "label", { id: newId() }, h("span.name", {}, say(name)));
+    if (!isGroup) label.setAttribute("for", id);
+    if (text(title) && title !== name) label.append(" ", h("span.title", {}, say(title)));
+    const type = h("span.type", { id: newId() }, visible(shape.hint));
+    const hint = h("p.hint", { id: newId() }, say(text(description) ?? ""));
+    hint.hidden = !text(description);
     const problem = h("p.problem", { id: newId(), role: "alert" });
     problem.hidden = true;
-    const about = { "aria-describedby": `${hint?.id ?? ""} ${problem.id}`.trim() };
-    const label = [
-      h("span.name", {}, say(name)),
-      text(title) && title !== name ? h("span.title", {}, say(title)) : undefined,
-      h("span.type", {}, visible(shape.hint)),
-      isRequired ? h("span.required", {}, "required") : undefined,
-    ];
-    const place = { id, name, isRequired, initial, root, about };
-    const control = toControl(shape, place);
-    const isGroup = shape.kind === "choices" || shape.kind === "list";
+    const about = {
+      "aria-describedby": [type, hint, problem].map((each) => each.id).join(" "),
+      ...isRequired && !isGroup ? { "aria-required": "true" } : {},
+    };
+    const control = toControl(shape, { id, name, isRequired, initial, root, about });
     const isBox = control.element.getAttribute("type") === "checkbox";
-    const element = isGroup
-      ? h("fieldset.field", about, h("legend", {}, ...label), control.element)
-      : h(isBox ? "div.field.box" : "div.field", {}, h("label", { for: id }, ...label), control.element);
-    if (hint) element.append(hint);
-    element.append(problem);
+    const element = h(
+      isBox ? "div.field.box" : "div.field",
+      isGroup ? { role: "group", "aria-labelledby": label.id, ...about } : {},
+      h("div.labels", {}, label, type, isRequired && h("span.required", {}, "required")),
+      control.element,
+      hint,
+      problem,
+    );
 
     function read(): Reading {
       const reading = control.read();

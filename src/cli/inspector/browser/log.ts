@@ -53,9 +53,9 @@ export function createLog({ h, say, visible, copier }: Dom, json: JsonTools, cou
 
   function toRow({ kind, id, method, subject, text, at, ms, status }: Frame): Element {
     const isRequest = kind === "request";
-    const isBad = kind === "error" || kind === "failure";
-    const title = kind === "result" || isBad ? kind : method;
-    const note = isRequest || kind === "notification" ? subject : method;
+    const isNews = kind === "notification";
+    const title = isRequest ? method : isNews ? method.replace(/^notifications\//, "") : kind;
+    const note = isRequest || isNews ? subject : method;
     const http = status !== undefined && status !== 200 ? ` HTTP ${status}` : "";
     const body = text.length > longest ? `${text.slice(0, longest)} …` : text;
     const row = h(

@@ -136,7 +136,7 @@ export function createQuestions({ document }: Browser, parts: QuestionParts): An
         system === undefined ? undefined : h("div.turn", {}, h("strong", {}, "system"), show.long(system)),
         ...said,
         h("p.muted", {}, visible(`At most ${params.maxTokens} tokens. There is no model here: answer in its place.`)),
-        h("div.field", {}, h("label", { for: area.id }, h("span.name", {}, "answer")), area),
+        h("div.field", {}, h("div.labels", {}, h("label", { for: area.id }, h("span.name", {}, "answer"))), area),
         show.fold("The whole request", () => show.json(params)),
       ],
       answers: [
@@ -169,7 +169,12 @@ export function createQuestions({ document }: Browser, parts: QuestionParts): An
         h(
           "div.field",
           {},
-          h("label", { for: area.id }, h("span.name", {}, "roots"), h("span.type", {}, "one file:// URI per line")),
+          h(
+            "div.labels",
+            {},
+            h("label", { for: area.id }, h("span.name", {}, "roots")),
+            h("span.type", {}, "one file:// URI per line"),
+          ),
           area,
         ),
       ],

@@ -279,15 +279,17 @@ export function start(browser: Browser, parts: Parts, config: Config): void {
   }
 
   function recall(): void {
-    const [tab, key] = location.hash.slice(1).split("/");
+    const [tab, key = ""] = location.hash.slice(1).split("/");
     const name = tabs.find((each) => each.name === tab)?.name ?? tabs[0].name;
     turnTo(name);
-    const list = lists.find((each) => each.tab === name);
-    if (!key || !list) return;
     try {
-      list.browsing.choose(decodeURIComponent(key));
+      lists.find((each) => each.tab === name)?.browsing.choose(decodeURIComponent(key));
     } catch {
       // Not an address of this page's.
+    }
+    // Where there is room for a list and what is chosen, something is.
+    for (const { browsing } of browser.innerWidth > 700 ? lists : []) {
+      if (browsing.chosen === undefined) browsing.chooseFirst();
     }
   }
 
@@ -335,11 +337,16 @@ export function start(browser: Browser, parts: Parts, config: Config): void {
   browser.addEventListener("hashchange", recall);
 
   document.body.append(
-    h("header", {}, h("div.who", {}, title, version, status), logSwitch),
     h(
-      "div.tabs",
-      { role: "tablist", "aria-label": "Parts of the server", keydown: walk },
-      ...tabs.map(({ tab }) => tab),
+      "header",
+      {},
+      h("div.who", {}, title, version, status),
+      h(
+        "div.tabs",
+        { role: "tablist", "aria-label": "Parts of the server", keydown: walk },
+        ...tabs.map(({ tab }) => tab),
+      ),
+      logSwitch,
     ),
     failure,
     h("main", {}, ...tabs.map(({ view }) => view)),

@@ -8,7 +8,7 @@ import type { Json, JsonTools } from "./json.ts";
 
 /** One message on the wire. */
 export interface Frame {
-  readonly kind: "request" | "notification" | "result" | "error" | "failure";
+  readonly kind: "request" | "notification" | "result" | "question" | "error" | "failure";
   /** Id of the request it belongs to. */
   readonly id: number;
   readonly method: string;
@@ -119,7 +119,7 @@ export function createWire(
         return;
       }
       if (isObject(result)) {
-        tell("result", text, status);
+        tell(result.resultType === "input_required" ? "question" : "result", text, status);
         return { kind: "result", result, ms: passed(), size: text.length };
       }
       tell("error", text, status);

@@ -180,6 +180,8 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
     const { promise, resolve } = Promise.withResolvers<void>();
     ticker.alarm(limits.closeMs, resolve);
     await Promise.race([idle(), promise]);
+    // The last outcome is still on its way to its stream, some promises further on; a turn later it has been written.
+    await new Promise((resolve) => setTimeout(resolve));
     cancelAll();
     parts.streams.end();
     end();

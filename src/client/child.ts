@@ -14,6 +14,8 @@ export interface CommandTarget {
   readonly env?: Readonly<Record<string, string>>;
   /** The working directory; this process' own if nothing is said. */
   readonly cwd?: string;
+  /** Milliseconds that it gets to exit by itself when its input ends, and again when it was asked to; 2000 by default. */
+  readonly exitMs?: number;
 }
 
 /** A child process. */

@@ -5,6 +5,7 @@
  * @see specification/2025-11-25/basic/transports
  * @module
  */
+import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Visit } from "./channel.ts";
 import type { Notification } from "./message.ts";
@@ -64,7 +65,8 @@ export async function legacySpeaker(peer: Peer, speech: LegacySpeech, options: L
   let visit: Promise<Visit | undefined> | undefined;
   let renewing: Promise<void> | undefined;
   let handshake = await shakeHands();
-  if (options.listens) listen().catch(() => {});
+  // What is told or asked before the stream is open is lost.
+  if (options.listens) await listen().catch(() => {});
 
   async function shakeHands(): Promise<Result> {
     const { capabilities, info: clientInfo } = options;
@@ -86,7 +88,7 @@ export async function legacySpeaker(peer: Peer, speech: LegacySpeech, options: L
     try {
       return await peer.request(method, params, given);
     } catch (error) {
-      if (!recovers || sessionId === undefined || !(error instanceof RpcError) || error.status !== 404) throw error;
+      if (!recovers || sessionId === undefined || !isSessionLost(error)) throw error;
       // A server that does not know the session has not looked at the request.
       await renew(sessionId);
       return await peer.request(method, params, given);
@@ -108,14 +110,15 @@ export async function legacySpeaker(peer: Peer, speech: LegacySpeech, options: L
     for (const uri of watched.keys()) await peer.request("resources/subscribe", { uri });
   }
 
-  // One stream serves all subscriptions: a server tells each thing on only one.
-  async function listen(): Promise<void> {
+  // One stream serves all subscriptions: a server tells each thing on only one. Whether there is such a stream.
+  async function listen(): Promise<boolean> {
     visit ??= open().catch((error) => {
       visit = undefined;
       throw error;
     });
     const late = new AbortController();
-    await Promise.race([visit, pause(VISIT_MS, late.signal).catch(() => {})]).finally(() => late.abort());
+    const waited = pause(VISIT_MS, late.signal).then(() => true, () => true);
+    return await Promise.race([visit.then((opened) => opened !== undefined), waited]).finally(() => late.abort());
   }
 
   async function open(): Promise<Visit | undefined> {
@@ -133,7 +136,7 @@ export async function legacySpeaker(peer: Peer, speech: LegacySpeech, options: L
       return opened;
     } catch (error) {
       if (!recovers || !(error instanceof RpcError) || error.status !== 405) throw error;
-      options.onWarning("Cannot hear of what belongs to no request: the server has no stream for it");
+      // The server has no such stream.
     }
   }
 
@@ -152,7 +155,9 @@ export async function legacySpeaker(peer: Peer, speech: LegacySpeech, options: L
     stop.signal.addEventListener("abort", finish);
     channel.ended?.then(finish);
     try {
-      await listen();
+      if (!await listen() && channel.visit) {
+        options.onWarning("Cannot hear of changes outside of calls: the server has no stream for them");
+      }
       if (!recovers) (await visit)?.ended.then(finish);
       for (const uri of uris) {
         watched.set(uri, (watched.get(uri) ?? 0) + 1);
@@ -206,6 +211,10 @@ export async function legacySpeaker(peer: Peer, speech: LegacySpeech, options: L
     },
     close,
   };
+}
+
+function isSessionLost(error: unknown): boolean {
+  return error instanceof RpcError && error.status === 404 && error.code !== METHOD_NOT_FOUND;
 }
 
 function toFacts({ protocolVersion, serverInfo, capabilities, instructions }: Result): ServerFacts {

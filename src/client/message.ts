@@ -31,10 +31,19 @@ export interface Notification {
 
 /** Reads what the server sent: one message, or several in an array. Throws if it is neither. */
 export function readMessages(text: string): readonly Message[] {
-  const value: unknown = JSON.parse(text);
+  const value = parse(text);
   const messages = Array.isArray(value) ? value : [value];
   if (!messages.every(isMessage)) throw new Error(`Cannot read the server's message: ${text.slice(0, 500)}`);
   return messages;
+}
+
+// Nothing for what is no JSON: that is no message either.
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function isMessage(value: unknown): value is Message {

@@ -104,6 +104,7 @@ interface Running {
   readonly token: unknown;
   readonly tell: (notification: Notification) => void;
   readonly stop: AbortController;
+  timer?: ReturnType<typeof setTimeout>;
 }
 
 /** Field of `_meta` that names the subscription a notification belongs to. */
@@ -111,6 +112,10 @@ export const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
 /** A timer for longer than this would ring at once. */
 const MOST_MS = 2 ** 31 - 1;
+
+const ENDED = "Cannot get the answer: the server cancelled the request";
+/** Milliseconds for the result of a request that the server has cancelled. */
+const RESULT_MS = 200;
 
 /** A connection's end over a channel. */
 export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }: PeerOptions): Peer {
@@ -127,7 +132,7 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
     if (method === undefined) return;
     if (isId(id)) return void respond(id, { method, params }).catch(onError);
     const notification = { method, params };
-    if (method === "notifications/cancelled" && isId(params.requestId)) questions.get(params.requestId)?.abort();
+    if (method === "notifications/cancelled") hearCancelled(params.requestId);
     const belongs = from ? [from] : [...running].filter((each) => mayBelong(notification, each));
     for (const tell of [...listeners, ...belongs.map(({ tell }) => tell)]) {
       try {
@@ -135,6 +140,15 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
       } catch (error) {
         onError(error);
       }
+    }
+  }
+
+  // In a session the server takes back a question; without one it ends a subscription, the result of which may follow.
+  function hearCancelled(id: unknown): void {
+    if (peer.speech.hasSession) return isId(id) ? questions.get(id)?.abort() : undefined;
+    for (const exchange of running) {
+      if (exchange.id !== id) continue;
+      exchange.timer = setTimeout(() => exchange.stop.abort(new DOMException(ENDED, "AbortError")), RESULT_MS);
     }
   }
 
@@ -206,7 +220,10 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
       hear: (message) => hear(message, exchange),
       resumes: () => speech.hasSession && !isGivenUp,
     });
-    sending.catch(() => {}).finally(() => running.delete(exchange));
+    sending.catch(() => {}).finally(() => {
+      clearTimeout(exchange.timer);
+      running.delete(exchange);
+    });
     try {
       return toOutcome(id, await Promise.race([sending, gaveUp]));
     } finally {

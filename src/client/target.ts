@@ -50,8 +50,6 @@ export type Open = (hooks: {
   readonly onBroken: (error: unknown) => void;
 }) => Channel;
 
-/** Milliseconds that a child process gets to exit by itself, and again when it was asked to. */
-const EXIT_MS = 2000;
 /** Milliseconds for a stream to name the address of messages. */
 const STREAM_MS = 10_000;
 
@@ -116,7 +114,7 @@ function openCommand(
 ): OpenLines {
   const child = startChild(target, { readsErrors: onStderr !== undefined });
   if (child.errors && onStderr) readErrors(child.errors, onStderr).catch(onBroken);
-  return childLines(child, { onBroken, exitMs: EXIT_MS });
+  return childLines(child, { onBroken, exitMs: target.exitMs ?? 2000 });
 }
 
 async function readErrors(errors: ReadableStream<Uint8Array>, tell: (text: string) => void): Promise<void> {

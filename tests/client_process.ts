@@ -1,0 +1,46 @@
+// A server of an old revision with bad habits, started as a process by tests of the client. Its argument says which.
+interface Runtimes {
+  readonly Deno?: {
+    readonly args: readonly string[];
+    readonly stdin: { readonly readable: ReadableStream<Uint8Array> };
+    exit(code: number): never;
+    addSignalListener(signal: string, listener: () => void): void;
+  };
+  readonly Bun?: { readonly argv: readonly string[]; readonly stdin: { stream(): ReadableStream<Uint8Array> } };
+  readonly process?: { exit(code: number): never; on(signal: string, listener: () => void): void };
+}
+
+const { Deno: deno, Bun: bun, process } = globalThis as Runtimes; // each runtime lacks the other's global
+const habit = (deno ? deno.args : bun?.argv ?? []).at(-1);
+const input = deno ? deno.stdin.readable : bun?.stdin.stream();
+const exit = (code: number) => (deno ?? process)?.exit(code);
+if (!input) throw new Error("Cannot read standard input");
+
+const say = (message: object) => console.log(JSON.stringify({ jsonrpc: "2.0", ...message }));
+const decoder = new TextDecoder();
+let rest = "";
+
+if (habit === "deaf") {
+  const listen = deno ? deno.addSignalListener : process?.on.bind(process);
+  listen?.("SIGTERM", () => {});
+}
+if (habit === "noisy") console.log("Starting…\n{}\n[1]");
+if (habit === "wordy") console.error("ready: héllo");
+
+for await (const bytes of input) {
+  const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+  rest = lines.pop() ?? "";
+  for (const line of lines) {
+    const { id, method, params } = JSON.parse(line);
+    if (method === "initialize") {
+      const { protocolVersion } = params;
+      say({ id, result: { protocolVersion, capabilities: {}, serverInfo: { name: habit, version: "1" } } });
+    } else if (method === "tools/list") {
+      say({ id, result: { tools: [{ name: "cwd", inputSchema: { type: "object" } }] } });
+    } else if (method === "tools/call" && params.name === "exit") exit(3);
+    else if (id !== undefined && habit === "strict") exit(1);
+    else if (id !== undefined) say({ id, error: { code: -32601, message: "no such method" } });
+  }
+}
+// A process with a timer does not end with its input.
+if (habit === "deaf" || habit === "stubborn") setInterval(() => {}, 1000);

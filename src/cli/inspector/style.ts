@@ -36,8 +36,9 @@ h1, h2, h3, p, ul, ol, dl, dd, pre, fieldset, figure { margin: 0; padding: 0; }
 ul, ol { list-style: none; }
 h1 { font-size: 15px; font-weight: 650; }
 h2 { font-size: 17px; font-weight: 650; line-height: 1.3; }
-h3 { font-size: 12px; font-weight: 600; color: var(--muted); margin-top: 18px; }
-code, pre, .code, h2:has(+ .title), .name, .method { font-family: var(--mono); }
+h3, legend { font-size: 12px; font-weight: 600; color: var(--muted); }
+h3 { margin-top: 18px; }
+code, pre, .code, article > h2, .name, .method { font-family: var(--mono); }
 code, pre, .code { font-size: 12.5px; }
 pre {
   padding: 10px 12px; border: 1px solid var(--line); border-radius: 6px; background: var(--sunken);
@@ -119,6 +120,7 @@ header .state { font-weight: 400; }
 .page { overflow-y: auto; padding: 18px 22px 40px; height: 100%; }
 .page > h2:not(:first-child) { margin-top: 28px; }
 
+article > h2 { font-size: 16px; }
 article > .title { font-weight: 600; color: var(--muted); }
 .description { white-space: pre-line; max-width: 68ch; margin-top: 4px; }
 .address { margin: 6px 0; color: var(--muted); }
@@ -130,7 +132,10 @@ article > form { margin-top: 16px; }
 .fields { display: grid; gap: 14px; }
 .field { border: 0; min-width: 0; margin: 0; }
 .labels { display: flex; flex-wrap: wrap; gap: 0 8px; align-items: baseline; padding: 0; margin-bottom: 4px; }
-.field .name { font-weight: 600; font-size: 12.5px; }
+.labels label { font-weight: 600; }
+.field .name { font-size: 12.5px; }
+input[type=number], input[type=date], input[type=datetime-local], .field > select { max-width: 280px; }
+.turn ~ .field textarea { min-height: 84px; }
 .field .title { font-weight: 500; }
 .field .type, .field .required { color: var(--muted); font-size: 12px; }
 .field .required { color: var(--warn); }
@@ -179,7 +184,8 @@ article > form { margin-top: 16px; }
 .resource { display: grid; gap: 4px; min-width: 0; }
 .turn { display: grid; gap: 4px; min-width: 0; margin-top: 4px; }
 .turn > strong { font-size: 12px; color: var(--muted); }
-img { max-width: 100%; max-height: 60vh; justify-self: start; border-radius: 4px; border: 1px solid var(--line); background: repeating-conic-gradient(#8883 0 25%, transparent 0 50%) 0 0 / 16px 16px; image-rendering: auto; min-width: 16px; }
+.media { display: grid; gap: 4px; padding: 7px 10px; border: 1px solid var(--line); border-radius: 6px; background: var(--sunken); }
+img { max-width: 100%; max-height: 320px; justify-self: start; background: repeating-conic-gradient(#8883 0 25%, transparent 0 50%) 0 0 / 16px 16px; }
 img.icon { width: 24px; height: 24px; border: 0; background: none; }
 audio { width: 100%; max-width: 420px; }
 .error { display: grid; grid-template-columns: auto 1fr; gap: 2px 10px; padding: 10px 12px; border: 1px solid var(--bad); border-radius: 6px; background: var(--bad-soft); }
@@ -208,7 +214,6 @@ progress:indeterminate { background: linear-gradient(90deg, var(--hover), var(--
 dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 4px 18px; margin-top: 10px; }
 dt { color: var(--muted); }
 .page .field { margin-top: 12px; }
-.page .field select { max-width: 220px; }
 .page > pre, .page > p { margin-top: 4px; }
 .page h3 + * { margin-top: 4px; }
 .changes { display: grid; gap: 3px; }
@@ -229,7 +234,9 @@ dt { color: var(--muted); }
 .frames .result .method { color: var(--good); }
 .frames .question .method { color: var(--warn); }
 .frames .error, .frames .failure { all: unset; display: block; }
-.frames .error .method, .frames .failure .method { color: var(--bad); }
+.frames .error .method, .frames .failure .method, .frames .tool-error .method { color: var(--bad); }
+.frames .closed .method { color: var(--muted); }
+.frames .http { color: var(--bad); flex: none; }
 .frames details[open] { background: var(--panel); border-radius: 6px; padding-bottom: 6px; margin-bottom: 4px; }
 .frames details > .head { padding: 2px 8px 4px; font-size: 11.5px; }
 .frames details > pre { margin: 0 6px; font-size: 11.5px; max-height: 40vh; padding: 6px 8px; }

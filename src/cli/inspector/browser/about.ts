@@ -108,13 +108,13 @@ export function createAbout({ dom, json, show, wire, url }: AboutParts): About {
     h(
       "fieldset.field",
       {},
-      h("legend.labels", {}, h("span.name", {}, "Capabilities")),
+      h("legend", {}, "Capabilities"),
       h("div.boxes", {}, ...boxes.map(({ name, box }) => h("label", {}, box, name))),
     ),
     h(
       "div.field",
       {},
-      h("div.labels", {}, h("label", { for: level.id }, h("span.name", {}, "Log messages from level"))),
+      h("div.labels", {}, h("label", { for: level.id }, "Log messages from level")),
       level,
     ),
   );

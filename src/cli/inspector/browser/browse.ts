@@ -98,6 +98,7 @@ export function createBrowse({ h, say, visible }: Dom): MakeBrowsing {
       const choice = () => {
         choose(key);
         onChoose(key);
+        if (!list.checkVisibility()) back.focus();
       };
       const row = h("button.item", { type: "button", click: choice }, h("span.name", {}, say(name)));
       if (note) row.append(h("span.note", {}, say(note.split("\n", 1)[0])));

@@ -79,8 +79,10 @@ export function createCalls({ dom, json, show, wire, answer, announce }: CallPar
       stopping = undefined;
       stop.hidden = true;
       start.removeAttribute("aria-disabled");
-      output.replaceChildren(...toOutput(outcome, performance.now() - began, present), news);
-      announce(`${verb}: ${output.querySelector(".state")?.textContent ?? ""}`);
+      const [head, ...rest] = toOutput(outcome, performance.now() - began, present);
+      output.replaceChildren(head, news, ...rest);
+      head.scrollIntoView({ block: "nearest" });
+      announce(`${verb}: ${head.textContent}`);
     }
 
     return { actions, output, run };

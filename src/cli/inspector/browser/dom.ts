@@ -53,6 +53,7 @@ export interface Element {
   querySelectorAll(selector: string): Iterable<Element>;
   contains(other: Element | null): boolean;
   matches(selector: string): boolean;
+  checkVisibility(): boolean;
   focus(): void;
   requestSubmit(): void;
   scrollIntoView(options: { readonly block: "nearest" }): void;

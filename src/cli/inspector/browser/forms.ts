@@ -301,7 +301,7 @@ export function createForms({ h, say, visible, newId }: Dom, json: JsonTools, sc
     const adder = h(
       "button.quiet.small",
       { type: "button", click: () => add().querySelector(controls)?.focus() },
-      "Add",
+      "Add an item",
     );
     const element = h("div", {}, list, adder);
     let rows: (readonly [Element, Field])[] = [];

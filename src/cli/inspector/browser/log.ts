@@ -5,6 +5,7 @@
  */
 import type { Dom, Element } from "./dom.ts";
 import type { JsonTools } from "./json.ts";
+import type { Show } from "./show.ts";
 import type { Frame } from "./wire.ts";
 
 /** The log. */
@@ -13,8 +14,17 @@ export interface Log {
   add(frame: Frame): void;
 }
 
-/** Makes the log; `counted` is told how many frames there were. */
-export function createLog({ h, say, visible, copier }: Dom, json: JsonTools, counted: (count: number) => void): Log {
+/** What the log is built with. */
+export interface LogParts {
+  readonly dom: Dom;
+  readonly json: JsonTools;
+  readonly show: Show;
+  /** Told how many frames there were. */
+  readonly counted: (count: number) => void;
+}
+
+/** Makes the log. */
+export function createLog({ dom: { h, say, copier }, json, show, counted }: LogParts): Log {
   const most = 1000; // frames that are kept
   const longest = 100_000; // characters of one that are kept
   let frames: (readonly [words: string, row: Element])[] = [];
@@ -51,12 +61,11 @@ export function createLog({ h, say, visible, copier }: Dom, json: JsonTools, cou
     counted(++count);
   }
 
-  function toRow({ kind, id, method, subject, text, at, ms, status }: Frame): Element {
-    const isRequest = kind === "request";
-    const isNews = kind === "notification";
-    const title = isRequest ? method : isNews ? method.replace(/^notifications\//, "") : kind;
-    const note = isRequest || isNews ? subject : method;
-    const http = status !== undefined && status !== 200 ? ` HTTP ${status}` : "";
+  function toRow(frame: Frame): Element {
+    const { kind, id, method, text, at, ms, status } = frame;
+    const isSent = kind === "request" || kind === "closed";
+    const isTitle = kind === "request" || kind === "notification";
+    const http = status !== undefined && status !== 200 ? `HTTP ${status}` : "";
     const body = text.length > longest ? `${text.slice(0, longest)} …` : text;
     const row = h(
       "details",
@@ -64,25 +73,34 @@ export function createLog({ h, say, visible, copier }: Dom, json: JsonTools, cou
       h(
         "summary",
         {},
-        h("span.way", { role: "img", "aria-label": isRequest ? "sent" : "received" }, isRequest ? "→" : "←"),
+        h("span.way", { role: "img", "aria-label": isSent ? "sent" : "received" }, isSent ? "→" : "←"),
         h("span.id", {}, `#${id}`),
-        h("span.method", {}, say(title)),
-        h("span.note", {}, say(note ?? ""), http),
-        h("span.when", {}, isRequest ? toClock(at) : `+${json.time(ms)}`),
+        h("span.method", {}, say(isTitle ? method.replace(/^notifications\//, "") : kind)),
+        h("span.note", {}, say(toNote(frame))),
+        http && h("span.http", {}, http),
+        h("span.when", {}, kind === "request" ? toClock(at) : `+${json.time(ms)}`),
       ),
     );
     // Built when it is opened: most frames never are.
     row.addEventListener("toggle", () => {
       if (!row.open || row.childElementCount > 1) return;
-      const parsed = json.parse(body);
-      const shown = "value" in parsed ? json.pretty(parsed.value) : body;
       const facts = h("span.muted.grow", {}, `${toClock(at)} · ${json.size(text.length)} characters`);
-      row.append(
-        h("div.head", {}, facts, copier("Copy", () => text)),
-        h("pre.code", { tabindex: 0 }, visible(shown)),
-      );
+      const parsed = json.parse(body);
+      const shown = "value" in parsed ? show.json(parsed.value) : show.long(body);
+      row.append(h("div.head", {}, facts, copier("Copy", () => text)), shown);
     });
-    return h(`li.${kind}`, {}, row);
+    return h(`li.${kind.replace(" ", "-")}`, {}, row);
+  }
+
+  /** What tells a frame from others of its kind. */
+  function toNote({ kind, method, subject = "", text }: Frame): string {
+    if (kind === "request") return subject;
+    if (kind !== "notification") return method;
+    const parsed = json.parse(text);
+    const message = "value" in parsed && json.isObject(parsed.value) ? parsed.value.params : undefined;
+    const { progress, total, message: words = "", level, data, uri = "" } = json.isObject(message) ? message : {};
+    if (progress !== undefined) return `${progress}${total === undefined ? "" : `/${total}`} ${words}`;
+    return level === undefined ? String(uri) : `${level} ${typeof data === "string" ? data : JSON.stringify(data)}`;
   }
 
   function toClock(at: number): string {

@@ -136,7 +136,7 @@ export function createQuestions({ document }: Browser, parts: QuestionParts): An
         system === undefined ? undefined : h("div.turn", {}, h("strong", {}, "system"), show.long(system)),
         ...said,
         h("p.muted", {}, visible(`At most ${params.maxTokens} tokens. There is no model here: answer in its place.`)),
-        h("div.field", {}, h("div.labels", {}, h("label", { for: area.id }, h("span.name", {}, "answer"))), area),
+        h("div.field", {}, h("div.labels", {}, h("label", { for: area.id }, "Answer")), area),
         show.fold("The whole request", () => show.json(params)),
       ],
       answers: [
@@ -172,7 +172,7 @@ export function createQuestions({ document }: Browser, parts: QuestionParts): An
           h(
             "div.labels",
             {},
-            h("label", { for: area.id }, h("span.name", {}, "roots")),
+            h("label", { for: area.id }, "Roots"),
             h("span.type", {}, "one file:// URI per line"),
           ),
           area,

@@ -122,17 +122,16 @@ export function createShow(dom: Dom, tools: JsonTools, open: (uri: string) => vo
   function toMedia(mimeType: string, data: string): Element {
     const source = `data:${mimeType};base64,${data}`;
     const isSafe = /^[\w.+/-]+$/.test(mimeType) && /^[\w+/=-]*$/.test(data);
-    if (isSafe && mimeType.startsWith("image/")) return h("img", { src: source, alt: `Image, ${mimeType}` });
-    if (isSafe && mimeType.startsWith("audio/")) {
-      return h("audio", { src: source, controls: true, "aria-label": `Sound, ${mimeType}` });
-    }
     const bytes = Math.floor(data.replace(/=+$/, "").length * 3 / 4);
-    return h(
-      "div.link",
-      {},
-      h("span.grow", {}, `${bytes} bytes of ${visible(mimeType || "unknown type")}`),
-      copier("Copy Base64", () => data),
-    );
+    const facts = h("span.grow.muted", {}, `${visible(mimeType || "unknown type")}, ${bytes} bytes`);
+    const row = h("div.head", {}, facts, copier("Copy Base64", () => data));
+    if (isSafe && mimeType.startsWith("image/")) {
+      return h("div.media", {}, h("img", { src: source, alt: "Image" }), row);
+    }
+    if (isSafe && mimeType.startsWith("audio/")) {
+      return h("div.media", {}, h("audio", { src: source, controls: true, "aria-label": "Sound" }), row);
+    }
+    return h("div.media", {}, row);
   }
 
   function error({ code, message, data, status }: Outcome & { readonly kind: "error" }): Element {

@@ -67,7 +67,8 @@ export function start(browser: Browser, parts: Parts, config: Config): void {
   // The log.
 
   const frameCount = h("span.count", {}, "0");
-  const log = parts.createLog(dom, json, (count) => frameCount.textContent = String(count));
+  const show = parts.createShow(dom, json, openUri);
+  const log = parts.createLog({ dom, json, show, counted: (count) => frameCount.textContent = String(count) });
   const wire = parts.createWire({ ...config, onFrame: log.add }, json);
   const logSwitch = h("button.quiet", { type: "button", click: () => turnLog() }, "Log ", frameCount);
 
@@ -80,7 +81,6 @@ export function start(browser: Browser, parts: Parts, config: Config): void {
   // Calls.
 
   const announcer = h("div.unseen", { role: "status" });
-  const show = parts.createShow(dom, json, openUri);
   const forms = parts.createForms(dom, json, schemas);
   const serverName = () => text(identity.title) ?? text(identity.name) ?? "the server";
   const answer = parts.createQuestions(browser, { dom, json, forms, show, serverName });

@@ -117,7 +117,7 @@ export function createWatch({ h, say }: Dom, { isObject, pretty }: JsonTools, li
     h(
       "fieldset.field",
       {},
-      h("legend.labels", {}, h("span.name", {}, "Changes of lists")),
+      h("legend", {}, "Changes of lists"),
       h("div.boxes", {}, ...boxes.map(([name, box]) => h("label", {}, box, name))),
     ),
     h("h3", {}, "Resources"),

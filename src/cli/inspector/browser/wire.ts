@@ -6,9 +6,20 @@
  */
 import type { Json, JsonTools } from "./json.ts";
 
+/** What a message is; `closed` is none, but the end that the page has made. */
+export type FrameKind =
+  | "request"
+  | "notification"
+  | "result"
+  | "question"
+  | "tool error"
+  | "error"
+  | "failure"
+  | "closed";
+
 /** One message on the wire. */
 export interface Frame {
-  readonly kind: "request" | "notification" | "result" | "question" | "error" | "failure";
+  readonly kind: FrameKind;
   /** Id of the request it belongs to. */
   readonly id: number;
   readonly method: string;
@@ -119,7 +130,8 @@ export function createWire(
         return;
       }
       if (isObject(result)) {
-        tell(result.resultType === "input_required" ? "question" : "result", text, status);
+        const { resultType, isError } = result;
+        tell(resultType === "input_required" ? "question" : isError === true ? "tool error" : "result", text, status);
         return { kind: "result", result, ms: passed(), size: text.length };
       }
       tell("error", text, status);
@@ -163,7 +175,7 @@ export function createWire(
       return fail("The stream ended without an answer", response.status);
     } catch (error) {
       if (!options.signal?.aborted) return fail(`No answer: ${error instanceof Error ? error.message : error}`);
-      tell("failure", JSON.stringify({ stopped: "The page closed the stream" }));
+      tell("closed", JSON.stringify({ closed: "The page has closed the stream" }));
       return { kind: "stopped", ms: passed() };
     }
   }

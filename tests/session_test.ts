@@ -1,5 +1,5 @@
 // Sessions as the server that keeps them sees them: what ends them, what outlives a process, and what is never lent.
-import { assert, assertEquals, assertNotEquals, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../mod.ts";
 import { fakeClock } from "../src/testing/testing.ts";
 import { until } from "./behaviour.ts";
@@ -28,11 +28,23 @@ function start(options: Partial<ServerOptions> = {}): Held {
         });
       }),
   });
-  const who = tool({ name: "who", run: (_input, { client }) => ({ ...client.info, sampling: client.capabilities.sampling }) });
-  return { log, server: createServer({ name: "kept", version: "1.0.0", secret: SECRET, handlers: [hold, who], ...options }) };
+  const who = tool({
+    name: "who",
+    run: (_input, { client }) => ({ ...client.info, sampling: client.capabilities.sampling }),
+  });
+  return {
+    log,
+    server: createServer({ name: "kept", version: "1.0.0", secret: SECRET, handlers: [hold, who], ...options }),
+  };
 }
 
-function send({ server }: Held, id: string | undefined, message: Json | undefined, more: Headers = {}, principal?: unknown) {
+function send(
+  { server }: Held,
+  id: string | undefined,
+  message: Json | undefined,
+  more: Headers = {},
+  principal?: unknown,
+) {
   const method = message ? "POST" : more.method ?? "GET";
   const headers: Record<string, string> = {
     "content-type": "application/json",
@@ -108,3 +120,186 @@ Deno.test("a session that is ended while another request opens it stays ended", 
     await before.server.close();
     await held.server.close();
   }));
+
+Deno.test("what was agreed outlives the process that agreed, under the same secret and name alone", async () => {
+  const before = start();
+  const id = await shake(before, {
+    capabilities: { sampling: { tools: {} } },
+    clientInfo: { name: "ada", version: "7" },
+  });
+  await before.server.close();
+  const after = start();
+  const answer = await (await send(after, id, call("who"))).json();
+  assertEquals(answer.result.structuredContent, { name: "ada", version: "7", sampling: { tools: {} } });
+  const others = [
+    start({ secret: "another secret of at least thirty-two characters" }),
+    start({ secret: undefined }),
+    start({ name: "other" }),
+  ];
+  for (const other of others) assertEquals(await isGood(other, id), false);
+  const rotated = start({ secret: ["another secret of at least thirty-two characters", SECRET] });
+  assertEquals(await isGood(rotated, id), true);
+  for (const { server } of [after, rotated, ...others]) await server.close();
+});
+
+Deno.test("a client that says nothing of itself has a session too", async () => {
+  const held = start();
+  for (const clientInfo of [undefined, {}, { name: "x" }, { name: "x", version: 5 }]) {
+    const id = await shake(held, { clientInfo });
+    assertEquals(await isGood(held, id), true);
+    const { result } = await (await send(held, id, call("who"))).json();
+    assertEquals(result.structuredContent.name, undefined);
+  }
+  await held.server.close();
+});
+
+Deno.test("a session is its principal's alone", async () => {
+  const held = start();
+  const [ada, bob] = [{ id: "ada" }, { id: "bob" }];
+  for (const isUsed of [false, true]) {
+    const own = await shake(held, {}, ada);
+    const open = await shake(held);
+    if (isUsed) assertEquals([await isGood(held, own, ada), await isGood(held, open)], [true, true]);
+    assertEquals(await isGood(held, own, bob), false);
+    assertEquals(await isGood(held, own), false);
+    assertEquals(await isGood(held, open, ada), false);
+    assertEquals([await isGood(held, own, ada), await isGood(held, open)], [true, true]);
+  }
+  await held.server.close();
+});
+
+Deno.test("an id is good up to its longest life, and an ended one is not good for as long", async () => {
+  const clock = fakeClock();
+  const held = start({ clock, limits: { sessionMs: 1000 } });
+  const [unused, ended] = [await shake(held), await shake(held)];
+  assertEquals(await end(held, ended), 204);
+  await clock.advance(1000);
+  assertEquals(await isGood(held, ended), false);
+  assertEquals(await isGood(held, unused), true);
+  const late = await shake(held);
+  await clock.advance(1001);
+  assertEquals(await isGood(held, late), false);
+  await held.server.close();
+});
+
+Deno.test("ends are remembered as long as their ids could come back, and longer than other sessions idle", async () => {
+  const clock = fakeClock();
+  const held = start({ clock, limits: { sessionMs: 200_000, sessionIdleMs: 10_000 } });
+  const id = await shake(held);
+  assertEquals(await end(held, id), 204);
+  // The sweep each minute must not forget the end before the id's own time is over.
+  for (let i = 0; i < 3; i++) {
+    await clock.advance(60_000);
+    assertEquals(await isGood(held, id), false);
+  }
+  await held.server.close();
+});
+
+Deno.test("silence ends a session after its time, and not before", async () => {
+  const clock = fakeClock();
+  const held = start({ clock, limits: { sessionIdleMs: 60_000 } });
+  const id = await shake(held);
+  assertEquals(await isGood(held, id), true);
+  await clock.advance(60_000); // a sweep at the very end of the time
+  assertEquals(await isGood(held, id), true);
+  await clock.advance(60_001 + 60_000);
+  assertEquals(await isGood(held, id), false);
+  // Ended, not forgotten: the id would else be good again.
+  assertEquals(await isGood(held, id), false);
+  await held.server.close();
+});
+
+Deno.test("what runs and what listens keeps a session from ending", async () => {
+  const clock = fakeClock();
+  const held = start({ clock, limits: { sessionIdleMs: 50_000, graceMs: 1_000_000 } });
+  const [running, listening] = [await shake(held), await shake(held)];
+  const answer = send(held, running, call("hold", "held"), { accept: "application/json" });
+  await until(() => held.log.includes("hold"), "the tool runs");
+  const stream = await send(held, listening, undefined);
+  assertEquals(stream.status, 200);
+  const reading = stream.body?.getReader();
+  const read = (async () => {
+    while (!(await reading?.read())?.done);
+  })();
+  await clock.advance(300_000);
+  assertEquals([await isGood(held, running), await isGood(held, listening)], [true, true]);
+  assertEquals(held.log, ["hold"]);
+  await reading?.cancel();
+  await read;
+  await (await send(held, running, { method: "notifications/cancelled", params: { requestId: "held" } })).body
+    ?.cancel();
+  await (await answer).body?.cancel();
+  await clock.advance(300_000);
+  assertEquals([await isGood(held, running), await isGood(held, listening)], [false, false]);
+  await held.server.close();
+});
+
+Deno.test("to end a session is to end all that runs in it, and nothing else", async () => {
+  const held = start();
+  const [id, other] = [await shake(held), await shake(held)];
+  const stream = await send(held, id, undefined);
+  const answers = [send(held, id, call("hold")), send(held, id, call("hold")), send(held, other, call("hold"))];
+  await until(() => held.log.length === 3, "the tools run");
+  assertEquals(await end(held, id), 204);
+  await stream.text();
+  const text = await (await answers[0]).text() + await (await answers[1]).text();
+  assert(!text.includes('"result"'), text);
+  await until(() => held.log.length === 5, "the tools are aborted");
+  for (const line of held.log.slice(3)) assertStringIncludes(line, "the session has ended");
+  assertEquals([await isGood(held, id), await isGood(held, other)], [false, true]);
+  assertEquals(await end(held, other), 204);
+  await (await answers[2]).body?.cancel();
+  await held.server.close();
+});
+
+Deno.test("only the state of so many sessions is kept; an id whose state made room is good again", async () => {
+  const held = start({ limits: { sessions: 2 } });
+  const [a, b, c] = [await shake(held), await shake(held), await shake(held)];
+  const level = { id: 1, method: "logging/setLevel", params: { level: "error" } };
+  const stream = await send(held, a, undefined);
+  assertEquals([await isGood(held, b), await isGood(held, c)], [true, true]);
+  // The busy one stays, though it was heard of first; the idle one made room.
+  held.server.handlers.add(tool({ name: "added", run: () => "" }));
+  const reader = stream.body?.getReader();
+  let text = "";
+  while (!text.includes("list_changed")) text += new TextDecoder().decode((await reader?.read())?.value);
+  assertEquals(await isGood(held, b), true);
+  // Nothing can make room while both are at work.
+  const busy = send(held, b, call("hold"));
+  await until(() => held.log.includes("hold"), "the tool runs");
+  const full = await send(held, c, level);
+  assertEquals(full.ok, false);
+  assertEquals(Object(await full.json()).error.code === undefined, false);
+  await end(held, b);
+  await (await busy).body?.cancel();
+  assertEquals(await isGood(held, c), true);
+  await reader?.cancel();
+  await held.server.close();
+});
+
+Deno.test("of more ends than are kept the oldest is forgotten first", async () => {
+  const held = start({ limits: { sessions: 2 } });
+  const ids = [await shake(held), await shake(held), await shake(held)];
+  for (const id of ids) assertEquals(await end(held, id), 204);
+  assertEquals([await isGood(held, ids[1]), await isGood(held, ids[2])], [false, false]);
+  await held.server.close();
+});
+
+Deno.test("an id that is too long is not even opened, and none is handed out", async () => {
+  const held = start();
+  const capabilities = (size: number) => ({ experimental: { x: "y".repeat(size) } });
+  let id = "";
+  let size = 12_000;
+  // The longest id there is.
+  for (let step = 128; step >= 1; step /= 2) {
+    while (true) {
+      const next = await shake(held, { capabilities: capabilities(size + step) });
+      if (!next) break;
+      id = next;
+      size += step;
+    }
+  }
+  assert(id.length > 16_380 && id.length <= 16_384, `${id.length}`);
+  assertEquals(await isGood(held, id), true);
+  await held.server.close();
+});

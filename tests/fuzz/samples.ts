@@ -129,8 +129,9 @@ export function toMirror(message: Json): [name: string, value: string][] {
       ? [["mcp-param-region", region], ["mcp-param-count", count]] as [string, Json | undefined][]
       : [],
   ];
+  // A head of more than 16 KB a runtime refuses by itself.
   return said.flatMap(([header, value]): [string, string][] =>
-    typeof value === "string" || typeof value === "number" ? [[header, encode(String(value))]] : []
+    typeof value === "string" || typeof value === "number" ? [[header, encode(String(value).slice(0, 2000))]] : []
   );
 }
 

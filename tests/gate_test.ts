@@ -1,0 +1,241 @@
+// Who is let in, told by what the runtime or a router in front says of the connection.
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { createServer, type ServerOptions, tool } from "../mod.ts";
+import { type ConnectionInfo, isJsonType, readAccept } from "../src/transports/gate.ts";
+
+const message = JSON.stringify({
+  jsonrpc: "2.0",
+  id: 1,
+  method: "tools/call",
+  params: {
+    name: "who",
+    _meta: {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities": {},
+    },
+  },
+});
+
+interface Caller {
+  readonly url?: string;
+  readonly host?: string;
+  readonly origin?: string;
+  readonly info?: ConnectionInfo;
+  readonly options?: Partial<ServerOptions>;
+}
+
+/** The status, and the reason of a refusal. */
+async function visit({ url, host, origin, info, options }: Caller): Promise<readonly [status: number, text: string]> {
+  const who = tool({ name: "who", run: (_input, { principal }) => JSON.stringify(principal ?? null) });
+  const server = createServer({ name: "gate", version: "1.0.0", handlers: [who], ...options });
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": "tools/call",
+    "mcp-name": "who",
+    ...host === undefined ? {} : { host },
+    ...origin === undefined ? {} : { origin },
+  };
+  try {
+    const request = new Request(url ?? `http://${host ?? "localhost"}/mcp`, { method: "POST", headers, body: message });
+    const response = await server.fetch(request, info);
+    const { result, error } = await response.json();
+    return [response.status, error?.message ?? result.content[0].text];
+  } finally {
+    await server.close();
+  }
+}
+
+const deno = (hostname: string) => ({ remoteAddr: { transport: "tcp", hostname, port: 5 } });
+const bun = (address: string | null) => ({ requestIP: () => address && { address, family: "IPv4", port: 5 } });
+const far = ["192.168.1.5", "8.8.8.8", "::2", "2001:db8::1", "::ffff:10.0.0.1", "1127.0.0.1", "127", "::1:127.0.0.1"];
+const near = ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1", "::FFFF:127.0.0.1", "localhost"];
+
+Deno.test("a caller on this machine must name it; one from elsewhere may name any host", async () => {
+  for (const to of [deno, bun]) {
+    for (const address of near) {
+      assertEquals((await visit({ host: "evil.example", info: to(address) }))[0], 403, address);
+      assertEquals((await visit({ host: "localhost", info: to(address) }))[0], 200, address);
+    }
+    for (const address of far) {
+      assertEquals((await visit({ host: "mcp.example.com", info: to(address) }))[0], 200, address);
+    }
+  }
+});
+
+Deno.test("a caller nobody knows is taken for one on this machine", async () => {
+  const infos: readonly (ConnectionInfo | undefined)[] = [
+    undefined,
+    {},
+    bun(null),
+    { remoteAddr: undefined },
+    { remoteAddr: "8.8.8.8" },
+    { remoteAddr: null },
+    { remoteAddr: { hostname: 5 } },
+    { requestIP: "8.8.8.8" },
+    { requestIP: () => ({ address: 5 }) },
+  ];
+  for (const info of infos) assertEquals((await visit({ host: "evil.example", info }))[0], 403, JSON.stringify(info));
+});
+
+Deno.test("without a Host header the address is looked at only if no connection is known", async () => {
+  assertEquals((await visit({ url: "http://localhost/mcp" }))[0], 200);
+  assertEquals((await visit({ url: "http://evil.example/mcp" }))[0], 403);
+  assertEquals((await visit({ url: "http://localhost/mcp", info: {} }))[0], 200);
+  assertEquals((await visit({ url: "http://localhost/mcp", info: deno("127.0.0.1") }))[0], 400);
+  assertEquals((await visit({ url: "http://localhost/mcp", info: bun("127.0.0.1") }))[0], 400);
+});
+
+Deno.test("the address and the Host must be of one name", async () => {
+  const near = deno("127.0.0.1");
+  assertEquals((await visit({ url: "http://evil.example/mcp", host: "localhost", info: near }))[0], 403);
+  assertEquals((await visit({ url: "http://localhost:1/mcp", host: "localhost:2", info: near }))[0], 200);
+  assertEquals((await visit({ url: "HTTP://LOCALHOST/mcp", host: "localhost", info: near }))[0], 200);
+  assertEquals(
+    (await visit({ url: "http://x@localhost/mcp", host: "localhost", info: near }).catch(() => [403]))[0],
+    403,
+  );
+});
+
+Deno.test("a refusal says what was seen and which option would allow it", async () => {
+  const [, host] = await visit({ host: "box.local:80", info: deno("127.0.0.1") });
+  assertStringIncludes(host, '"box.local:80"');
+  assertStringIncludes(host, 'hosts: ["box.local"]');
+  const [, origin] = await visit({ host: "localhost", origin: "https://app.example.com" });
+  assertStringIncludes(origin, 'origins: ["https://app.example.com"]');
+});
+
+Deno.test("listed hosts are let in by name or with their port", async () => {
+  const options = { hosts: ["box.local", "other.example:8080"] };
+  for (
+    const [host, status] of [
+      ["box.local", 200],
+      ["box.local:1", 200],
+      ["BOX.local", 200],
+      ["other.example:8080", 200],
+      ["other.example", 403],
+      ["x.box.local", 403],
+    ] as const
+  ) {
+    assertEquals((await visit({ host, info: deno("127.0.0.1"), options }))[0], status, host);
+  }
+});
+
+Deno.test("a page must come from the host it calls, by http or, for a public host, by https", async () => {
+  const rows: readonly (readonly [host: string, origin: string, status: number, url?: string])[] = [
+    ["localhost:80", "http://localhost", 200],
+    ["localhost", "https://localhost", 403],
+    ["localhost", "https://localhost", 200, "https://localhost/mcp"],
+    ["localhost", "http://localhost", 403, "https://localhost/mcp"],
+    ["mcp.example.com", "https://mcp.example.com", 200],
+    ["mcp.example.com", "http://mcp.example.com", 200],
+    ["mcp.example.com", "https://mcp.example.com.evil.example", 403],
+    ["mcp.example.com", "https://mcp.example.com:8443", 403],
+    ["mcp.example.com", "https://mcp.example.com/", 403],
+    ["mcp.example.com", "null", 403],
+    ["mcp.example.com", "", 200],
+  ];
+  for (const [host, origin, status, url] of rows) {
+    const info = deno(host.startsWith("localhost") ? "127.0.0.1" : "8.8.8.8");
+    assertEquals((await visit({ host, origin, info, url }))[0], status, `${origin} calls ${url ?? host}`);
+  }
+});
+
+Deno.test("a page of another origin must be listed, or be let in by the rule", async () => {
+  const origin = "https://app.example.com";
+  const host = "localhost";
+  assertEquals((await visit({ host, origin }))[0], 403);
+  assertEquals((await visit({ host, origin, options: { origins: [origin] } }))[0], 200);
+  assertEquals((await visit({ host, origin, options: { origins: ["https://APP.example.com:443"] } }))[0], 200);
+  assertEquals((await visit({ host, origin, options: { origins: ["https://other.example"] } }))[0], 403);
+  assertEquals((await visit({ host, origin, options: { cors: { origins: [origin] } } }))[0], 200);
+  assertEquals((await visit({ host, origin: "garbage", options: { origins: ["garbage"] } }))[0], 200);
+});
+
+Deno.test("what is no host is refused before the address is parsed", async () => {
+  for (
+    const host of [
+      "",
+      "a b",
+      "a/b",
+      "a?b",
+      "a#b",
+      "a@b",
+      "a:",
+      "a:123456",
+      "[::1",
+      "::1",
+      "a..b",
+      "a,b",
+      "%61",
+      "\u00e9",
+    ]
+  ) {
+    const [status, text] = await visit({ url: "http://localhost/mcp", host, info: deno("127.0.0.1") });
+    assertEquals([status, text.includes("Host header")], [400, true], host);
+  }
+  const [status] = await visit({
+    url: "http://localhost/mcp",
+    host: `${"a".repeat(64)}.example`,
+    info: deno("8.8.8.8"),
+  });
+  assertEquals(status, 400);
+});
+
+Deno.test("code in front may say who is asking, and only in the right form", async () => {
+  const info = { ...deno("127.0.0.1"), principal: { id: "ada", role: "admin" } };
+  assertEquals(await visit({ host: "localhost", info }), [200, '{"id":"ada","role":"admin"}']);
+  assertEquals(await visit({ host: "localhost", info: { principal: undefined } }), [200, "null"]);
+  for (const principal of [null, "ada", 5, {}, { id: 5 }, ["ada"]]) {
+    await assertRejects(() => visit({ host: "localhost", info: { principal } }), TypeError, "info.principal");
+  }
+});
+
+Deno.test("a JSON type is that type alone, in UTF-8", () => {
+  for (
+    const type of [
+      "application/json",
+      "Application/JSON",
+      "application/json;charset=utf-8",
+      'application/json; Charset="UTF-8" ; a=b',
+    ]
+  ) {
+    assert(isJsonType(type), type);
+  }
+  for (
+    const type of [null, "", "json", "text/json", "application/jsonp", "application/json;charset=latin1"]
+      .concat([
+        "application/json;charset=utf-8x",
+        "application/json;charset=xutf-8",
+        "application/json, x",
+        "x;application/json",
+      ])
+      .concat(["application/json;a=b, text/plain", "application/json;a=b;charset=utf-16"])
+  ) assert(!isJsonType(type), String(type));
+});
+
+Deno.test("of several ranges the narrowest decides, wherever it stands", () => {
+  const rows: readonly (readonly [accept: string | null, json: boolean, stream: boolean])[] = [
+    [null, true, true],
+    ["", true, true],
+    ["  ", true, true],
+    ["*/*", true, true],
+    ["application/json", true, false],
+    ["text/event-stream", false, true],
+    ["application/*, text/*", true, true],
+    ["APPLICATION/JSON ; q=0.5,Text/Event-Stream;q=1", true, true],
+    ["*/*;q=0", false, false],
+    ["*/*;q=0.0, application/json", true, false],
+    ["application/json, */*;q=0.000", true, false],
+    ["text/event-stream;q=0, */*", true, false],
+    ["*/*, text/event-stream;q=0", true, false],
+    ["application/json;q=0, application/*", false, false],
+    ["application/*;q=0, */*", false, true],
+    ["application/json;q=0.001", true, false],
+    ["application/json;x=q=0", true, false],
+    ["text/html", false, false],
+    [",;", false, false],
+  ];
+  for (const [accept, json, stream] of rows) assertEquals(readAccept(accept), { json, stream }, String(accept));
+});

@@ -57,7 +57,7 @@ export interface Peer extends AsyncDisposable {
 }
 
 /** What a client says that it can do. */
-export const CAPABILITIES = { elicitation: { form: {} }, sampling: {}, roots: {} };
+export const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 
 /** What the user and the model of every client answer. */
 export function answerForm(
@@ -71,6 +71,7 @@ export function answerForm(
     "Is it Ada?": { ok: true },
     "Is it nobody?": { ok: false },
   };
+  if (message === "Pay here") return { action: "accept" };
   const content = contents[message] ?? (/^Take ticket/.test(message) ? { ok: true } : undefined);
   return content ? { action: "accept", content } : { action: "decline" };
 }
@@ -94,6 +95,21 @@ export async function until(condition: () => boolean | Promise<boolean>, what: s
 
 function text(text: string): Result {
   return { content: [{ type: "text", text }] };
+}
+
+/** Every page of a list, for clients that give one at a time. */
+export async function readPages<P extends { readonly nextCursor?: string }, I>(
+  read: (params?: { cursor: string }) => Promise<P>,
+  toItems: (page: P) => readonly I[],
+): Promise<I[]> {
+  const items: I[] = [];
+  let page = await read();
+  items.push(...toItems(page));
+  while (page.nextCursor !== undefined) {
+    page = await read({ cursor: page.nextCursor });
+    items.push(...toItems(page));
+  }
+  return items;
 }
 
 /** The members of a result that a handler decides; eras and clients add their own. */
@@ -124,7 +140,8 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     name: "lists tools, resources, templates and prompts",
     async run(peer) {
       const { tools } = await peer.listTools();
-      assertEquals(namesOf(tools).slice(0, 3), ["give", "measure", "echo"]);
+      assertEquals(namesOf(tools).slice(0, 4), ["give", "measure", "forecast", "echo"]);
+      assertEquals(namesOf(tools).at(-1), "touch");
       assertObjectMatch(tools[0], {
         title: "Give",
         description: "Gives what it is asked for",
@@ -169,6 +186,16 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
       assertEquals(await give("link"), { content: [{ type: "resource_link", uri: "note://1", name: "first" }] });
       assertEquals((await give("object")).structuredContent, { a: [1, 2], b: "two" });
       assertEquals((await peer.callTool("measure", { feet: 10 })).structuredContent, { meters: 3.048, exact: true });
+    },
+  },
+  {
+    name: "takes arguments that clients repeat in headers",
+    async run(peer) {
+      await peer.listTools();
+      const { content } = await peer.callTool("forecast", { place: "Zürich\n", days: 3 });
+      assertEquals(content, [{ type: "text", text: "Zürich\n: 3 days of rain" }]);
+      const plain = await peer.callTool("forecast", { place: "Bern" });
+      assertEquals(plain.content, [{ type: "text", text: "Bern: 1 days of rain" }]);
     },
   },
   {
@@ -229,10 +256,12 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
       const seen: Progress[] = [];
       // The clients forget a call at once when its result comes, and drop what came with it in one piece: so the result
       // waits until the last value was heard.
+      let going: Promise<Result> | undefined;
       const onprogress = (progress: Progress) => {
-        if (seen.push(progress) === 3) peer.callTool("go");
+        if (seen.push(progress) === 3) going = peer.callTool("go");
       };
       const { content } = await peer.callTool("count", { to: 3 }, { onprogress });
+      assertEquals((await going)?.content, [{ type: "text", text: "let 1 go" }]);
       assertEquals(content, [{ type: "text", text: "counted to 3" }]);
       const expected = [1, 2, 3].map((at) => ({ progress: at, total: 3, message: `at ${at}` }));
       assertEquals(seen.map(({ progress, total, message }) => ({ progress, total, message })), expected);
@@ -314,6 +343,12 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     name: "takes no for an answer",
     async run(peer) {
       assertEquals(toGiven(await peer.callTool("ask_refused")), text("decline"));
+    },
+  },
+  {
+    name: "sends the user to a page",
+    async run(peer) {
+      if (peer.version >= "2025-11-25") assertEquals(toGiven(await peer.callTool("ask_visit")), text("accept"));
     },
   },
   {

@@ -85,7 +85,7 @@ export interface Wire {
 interface Strand {
   readonly method: string;
   isLost: boolean;
-  readonly cut: () => void;
+  cut(): void;
   vanish(): void;
 }
 
@@ -95,15 +95,13 @@ export function createWire(): Wire {
   const listOf = (method: string) => [...strands].filter((strand) => strand.method === method);
 
   async function fetchByWire(url: string | URL, init: RequestInit = {}): Promise<Response> {
-    const end = new AbortController();
-    const signal = init.signal ? AbortSignal.any([init.signal, end.signal]) : end.signal;
-    const response = await fetch(url, { ...init, signal });
+    const response = await fetch(url, init);
     const { body, headers } = response;
     if (!body || !headers.get("content-type")?.startsWith("text/event-stream")) return response;
     const strand: Strand = {
       method: init.method ?? "GET",
       isLost: false,
-      cut: () => end.abort(new Error("cut")),
+      cut: () => {},
       vanish: () => {},
     };
     strands.add(strand);
@@ -112,7 +110,12 @@ export function createWire(): Wire {
       start(controller) {
         strand.vanish = () => {
           strands.delete(strand);
-          controller.error(new Error("vanished"));
+          controller.error(new Error("the connection is lost"));
+        };
+        // Not by an abort signal: under Deno a request's signal may be collected as garbage, and then aborts nothing.
+        strand.cut = () => {
+          strand.vanish();
+          reader.cancel().catch(() => {});
         };
       },
       async pull(controller) {

@@ -67,6 +67,12 @@ export function createPeerServer(): Server {
       run: ({ feet }) => ({ meters: feet * 0.3048, exact: true }),
     }),
     tool({
+      name: "forecast",
+      description: "Takes an argument that clients repeat in a header",
+      input: z.object({ place: z.string().meta({ "x-mcp-header": "Place" }), days: z.int().optional() }),
+      run: ({ place, days = 1 }) => `${place}: ${days} days of rain`,
+    }),
+    tool({
       name: "echo",
       description: "Gives back its input, however large",
       input: z.object({ text: z.string() }),
@@ -159,6 +165,12 @@ export function createPeerServer(): Server {
       run: async (_, ctx) => (await ctx.elicit("soul", { message: "Sell your soul?", schema: yes })).action,
     }),
     tool({
+      name: "ask_visit",
+      description: "Sends the user to a page",
+      run: async (_, ctx) =>
+        (await ctx.elicitUrl("pay", { message: "Pay here", url: "https://example.com/pay" })).action,
+    }),
+    tool({
       name: "ask_model",
       description: "Asks the client's model",
       run: async (_, ctx) => {
@@ -235,6 +247,8 @@ export function createPeerServer(): Server {
     version: "1.2.3",
     title: "For peers",
     instructions: "Try everything.",
+    // So that every list but the shortest has several pages.
+    limits: { page: 3 },
     handlers: [...giving, ...telling, ...asking, ...reading, ...changing],
     // What a handler throws by accident is expected here, and is nobody's business on the terminal.
     onError: () => {},

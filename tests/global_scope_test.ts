@@ -35,6 +35,7 @@ Deno.test("making a server takes neither randomness nor a timer nor a request", 
           resource({ uri: "note://{id}", name: "r", read: () => "" }),
         ],
       });
+      server.handlers.add(tool({ name: "t2", run: () => "" }));
       httpSse(server);
       webSocket(server);
     }

@@ -52,13 +52,14 @@ export function legacyEra(core: Core): Era {
     },
   };
 
-  core.listeners.add((change) => {
+  // Listens from the first client on: what changes before, while a server is being made, sets no timer.
+  function hear(change: Change): void {
     const text = toNews(change);
     for (const session of [...sessions.known, ...piped.values()]) {
       if (change.kind === "close") session.streams.end();
       else if (change.kind === "list" || session.watched.has(change.uri)) session.tell(text);
     }
-  });
+  }
 
   function accept(message: Incoming, link: Link): Reply | Promise<Reply> {
     if (message.kind === "broken") return { text: toFailure(message.id ?? null, message), status: 400 };
@@ -82,6 +83,7 @@ export function legacyEra(core: Core): Era {
     let session;
     // No stream yet, however long it takes: a stream has status 200 for good, and a session that is unknown has 404.
     link.quick = true;
+    core.listeners.add(hear);
     try {
       session = await sessions.open(id, link.principal);
     } catch (error) {
@@ -102,6 +104,7 @@ export function legacyEra(core: Core): Era {
 
   async function initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
     link.quick = true;
+    core.listeners.add(hear);
     try {
       const isKnown = link.http
         ? typeof id === "string" && await sessions.open(id, link.principal)
@@ -208,6 +211,7 @@ export function legacyEra(core: Core): Era {
   async function find(link: Link): Promise<Session | Reply> {
     const id = link.http?.headers.get("mcp-session-id");
     if (typeof id !== "string") return refuse(undefined, 400, "Cannot serve the request: it has no Mcp-Session-Id");
+    core.listeners.add(hear);
     try {
       return await sessions.open(id, link.principal) ?? refuse(undefined, 404, UNKNOWN_SESSION);
     } catch (error) {

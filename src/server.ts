@@ -80,6 +80,8 @@ export interface Server {
     add(...handlers: readonly Handler[]): void;
     /** Takes handlers away, and tells clients that lists have changed. */
     remove(...handlers: readonly Handler[]): void;
+    /** Those that are there, in the order in which they came. */
+    list(): readonly Handler[];
   };
   /** Tells clients that watch it that a resource has changed. */
   updated(uri: string): void;
@@ -193,6 +195,7 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
     handlers: {
       add: (...handlers) => core.registry.add(handlers),
       remove: (...handlers) => core.registry.remove(handlers),
+      list: () => core.registry.handlers,
     },
     updated: (uri) => emit({ kind: "resource", uri }),
     close: () => closed ??= shut(),

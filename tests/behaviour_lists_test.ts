@@ -1,6 +1,6 @@
 // Lists: pages, changes while the server runs, and what only some may see.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { tool } from "../mod.ts";
+import { createServer, prompt, tool } from "../mod.ts";
 import { type Connection, RpcError } from "../src/testing/testing.ts";
 import { behaviour, textOf } from "./behaviour.ts";
 
@@ -67,6 +67,23 @@ behaviour("handlers come and go while the server runs", async (connect) => {
   assertEquals((await assertRejects(() => client.callTool("b"), RpcError)).code, -32602);
   server.handlers.add(b);
   assertEquals(textOf(await client.callTool("b")), "b");
+});
+
+Deno.test("a server tells which handlers it has, and they make another server", () => {
+  const review = prompt({
+    name: "review",
+    complete: { x: () => [] },
+    input: { type: "object", properties: { x: {} } },
+    run: () => "",
+  });
+  const [a, b] = ["a", "b"].map(make);
+  const server = createServer({ name: "lists", version: "1.0.0", handlers: [a, review] });
+  server.handlers.add(b);
+  assertEquals(server.handlers.list(), [a, review, b]);
+  server.handlers.remove(...server.handlers.list());
+  assertEquals(server.handlers.list(), []);
+  server.handlers.add(b, review);
+  assertEquals(server.handlers.list(), [b, review]);
 });
 
 behaviour("handlers that cannot stand beside the others change nothing", async (connect) => {

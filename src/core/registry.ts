@@ -25,6 +25,12 @@ export class Registry {
     return Object.assign({}, ...[...this.#compiled.values()].map((compiled) => compiled.capabilities));
   }
 
+  /** What was added; what came along with it is not told. */
+  get handlers(): readonly Handler[] {
+    const also = new Set(this.#handlers.flatMap(({ also = [] }) => also));
+    return this.#handlers.filter((handler) => !also.has(handler));
+  }
+
   /** Adds handlers; throws, and changes nothing, if one of them cannot stand beside the others. */
   add(handlers: readonly Handler[]): void {
     const added = handlers.flatMap(withAlso);

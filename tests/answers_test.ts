@@ -229,6 +229,17 @@ Deno.test("a state that grew too long is the server's fault, and is not sent", a
   await roomy.server.close();
 });
 
+Deno.test("a state may be exactly as long as the limit says", async () => {
+  const roomy = start();
+  const length = (await call(roomy, "large")).state?.length ?? 0;
+  for (const [stateBytes, code] of [[length, undefined], [length - 1, -32603]] as const) {
+    const held = start({ limits: { stateBytes } });
+    assertEquals((await call(held, "large")).code, code);
+    await held.server.close();
+  }
+  await roomy.server.close();
+});
+
 Deno.test("a state that is refused is 400 however long it takes to find that out", async () => {
   const held = start({ limits: { graceMs: 1 } });
   const { decrypt } = crypto.subtle;

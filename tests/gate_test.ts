@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../mod.ts";
 import { type ConnectionInfo, isJsonType, readAccept } from "../src/transports/gate.ts";
+import { toRequest } from "./requests.ts";
 
 const message = JSON.stringify({
   jsonrpc: "2.0",
@@ -238,4 +239,63 @@ Deno.test("of several ranges the narrowest decides, wherever it stands", () => {
     [",;", false, false],
   ];
   for (const [accept, json, stream] of rows) assertEquals(readAccept(accept), { json, stream }, String(accept));
+});
+
+Deno.test("a foreign host that was good for a caller from elsewhere is not good for one on this machine", async () => {
+  const server = createServer({ name: "gate", version: "1.0.0" });
+  const visit = async (host: string, address: string) => {
+    const request = new Request(`http://${host}/mcp`, toRequest("server/discover", {}, { host }));
+    const { status, body } = await server.fetch(request, deno(address));
+    await body?.cancel();
+    return status;
+  };
+  for (let i = 0; i < 2; i++) {
+    assertEquals(await visit("mcp.example.com", "8.8.8.8"), 200);
+    assertEquals(await visit("mcp.example.com", "127.0.0.1"), 403);
+    assertEquals(await visit("localhost", "127.0.0.1"), 200);
+  }
+  await server.close();
+});
+
+/** Runs with globals that other platforms have. */
+async function withGlobals<T>(globals: Readonly<Record<string, unknown>>, run: () => Promise<T>): Promise<T> {
+  const kept = Object.keys(globals).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)] as const);
+  for (const [name, value] of Object.entries(globals)) {
+    Object.defineProperty(globalThis, name, { configurable: true, writable: true, value });
+  }
+  try {
+    return await run();
+  } finally {
+    for (const [name, property] of kept) {
+      if (property) Object.defineProperty(globalThis, name, property);
+      else Reflect.deleteProperty(globalThis, name);
+    }
+  }
+}
+
+Deno.test("where no caller is on the same machine, unknown ones may name any host", async () => {
+  const request = new Request("http://mcp.example.com/mcp", { headers: { host: "mcp.example.com" } });
+  const options = { hosts: [], origins: [], allows: () => undefined };
+  let copies = 0;
+  // What the platform is asked once and kept, so that each try needs a copy of its own.
+  const isLetIn = async (globals: Readonly<Record<string, unknown>>) => {
+    const copy = `../src/transports/gate.ts?copy=${++copies}`;
+    const gate: typeof import("../src/transports/gate.ts") = await import(copy);
+    return await withGlobals(
+      globals,
+      () => Promise.resolve(gate.checkCaller(request, undefined, options) === undefined),
+    );
+  };
+  const deno = (state: string, id?: string) => ({
+    Deno: { permissions: { querySync: () => ({ state }) }, env: { get: () => id } },
+  });
+  const here = { userAgent: "Here/1" };
+  assertEquals(await isLetIn({ ...deno("granted"), navigator: { userAgent: "Cloudflare-Workers" } }), true);
+  assertEquals(await isLetIn({ ...deno("granted", "a1b2"), navigator: here }), true);
+  assertEquals(await isLetIn({ ...deno("prompt", "a1b2"), navigator: here }), false);
+  assertEquals(await isLetIn({ ...deno("granted", ""), navigator: here }), false);
+  assertEquals(await isLetIn({ ...deno("granted"), navigator: here }), false);
+  assertEquals(await isLetIn({ Deno: { env: { get: () => "a1b2" } }, navigator: here }), false);
+  assertEquals(await isLetIn({ Deno: undefined, navigator: here }), false);
+  assertEquals(await isLetIn({ Deno: undefined, navigator: undefined }), false);
 });

@@ -195,6 +195,18 @@ Deno.test("ends are remembered as long as their ids could come back, and longer 
   await held.server.close();
 });
 
+Deno.test("at the very end of its life an id is good, and one that was ended is not", async () => {
+  const clock = fakeClock();
+  const held = start({ clock, limits: { sessionMs: 60_000 } });
+  const [used, ended] = [await shake(held), await shake(held)];
+  assertEquals([await isGood(held, used), await isGood(held, ended), await end(held, ended)], [true, true, 204]);
+  await clock.advance(60_000); // the sweep runs at this moment
+  assertEquals([await isGood(held, used), await isGood(held, ended)], [true, false]);
+  await clock.advance(60_000);
+  assertEquals([await isGood(held, used), await isGood(held, ended)], [false, false]);
+  await held.server.close();
+});
+
 Deno.test("silence ends a session after its time, and not before", async () => {
   const clock = fakeClock();
   const held = start({ clock, limits: { sessionIdleMs: 60_000 } });
@@ -282,6 +294,7 @@ Deno.test("of more ends than are kept the oldest is forgotten first", async () =
   const ids = [await shake(held), await shake(held), await shake(held)];
   for (const id of ids) assertEquals(await end(held, id), 204);
   assertEquals([await isGood(held, ids[1]), await isGood(held, ids[2])], [false, false]);
+  assertEquals(await isGood(held, ids[0]), true, "more ends are kept than the limit says");
   await held.server.close();
 });
 
@@ -299,7 +312,7 @@ Deno.test("an id that is too long is not even opened, and none is handed out", a
       size += step;
     }
   }
-  assert(id.length > 16_380 && id.length <= 16_384, `${id.length}`);
+  assertEquals(id.length, 16_384);
   assertEquals(await isGood(held, id), true);
   await held.server.close();
 });

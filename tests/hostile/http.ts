@@ -144,6 +144,7 @@ export async function startFixture({ version, server: more, create = createServe
           properties: {
             region: { type: "string", "x-mcp-header": "Region" },
             count: { type: "integer", "x-mcp-header": "Count" },
+            constructor: { type: "string", "x-mcp-header": "Built" },
           },
         },
         run: () => (ran.push("region"), "here"),

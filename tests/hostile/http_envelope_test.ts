@@ -29,11 +29,19 @@ const greeting = {
 };
 
 cases("headers that do not repeat the body", {}, () => [
-  ...["mcp-protocol-version", "mcp-method", "mcp-name"].map((header) => ({
+  ...["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"].map((header) => ({
     name: `C-077 no ${header}`,
-    headers: { [header]: null },
+    headers: { [header.toLowerCase()]: null },
     ...mismatch,
+    says: `header ${header} is missing`,
   })),
+  {
+    name: "C-077 a method that only this revision has, with nothing that says so",
+    headers: { "mcp-protocol-version": null, "mcp-method": null, "mcp-name": null },
+    body: '{"jsonrpc":"2.0","id":1,"method":"server/discover"}',
+    ...invalid,
+    says: "protocolVersion",
+  },
   {
     name: "C-077 none of them: _meta alone makes it a request of its own",
     headers: { "mcp-protocol-version": null, "mcp-method": null, "mcp-name": null },
@@ -43,6 +51,7 @@ cases("headers that do not repeat the body", {}, () => [
     name: `C-078 Mcp-Method ${JSON.stringify(method)}`,
     headers: { "mcp-method": method },
     ...mismatch,
+    says: `header Mcp-Method is ${JSON.stringify(JSON.stringify(method)).slice(1, -1)}`,
   })),
   { name: "C-078 Mcp-Method twice", headers: { "mcp-method": ["tools/call", "tools/call"] }, ...mismatch },
   { name: "C-078 Mcp-Method is never encoded", headers: { "mcp-method": encoded("tools/call") }, ...mismatch },
@@ -155,6 +164,9 @@ cases("parameters that headers repeat", {}, () => {
       ...mismatch,
     })),
     { name: "C-078 nothing is not the number 0", ...call({ count: 0 }, { "mcp-param-count": "" }), ...mismatch },
+    { name: "C-077 a parameter that every object seems to have", ...call({}, {}), status: 200 },
+    { name: "C-077 the same parameter, given", ...call({ constructor: "x" }, { "mcp-param-built": "x" }), status: 200 },
+    { name: "C-077 the same parameter, not repeated", ...call({ constructor: "x" }, {}), ...mismatch },
     { name: "C-080 a header that nothing names", ...call({}, { "mcp-param-__proto__": "x" }), status: 200 },
   ];
 });

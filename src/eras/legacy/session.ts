@@ -106,7 +106,7 @@ export class Sessions {
    */
   async open(id: string, principal: Principal | undefined): Promise<Session | undefined> {
     const known = this.find(id, principal);
-    if (known || id.length > MOST_ID || this.#ended.has(toEnd(id)) || this.#known.has(id)) return known;
+    if (known || id.length > MOST_ID) return known;
     const sealed = await this.#core.sealer.open(this.#purpose, id);
     const { limits, ticker } = this.#core;
     if (!isSealed(sealed) || sealed.p !== principal?.id) return;

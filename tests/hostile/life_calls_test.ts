@@ -1,0 +1,436 @@
+// Every call ends in exactly one of two ways: with its answer, or, when it was cancelled, with a closed stream.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { createServer, McpError, type ServerOptions, tool } from "../../mod.ts";
+import { connect, type Connection, RpcError } from "../../src/testing/testing.ts";
+import { behaviour, gate, started, textOf, until } from "../behaviour.ts";
+import { random } from "../random.ts";
+import { ask, toRequest } from "../requests.ts";
+import { readData } from "./unread.ts";
+
+const any = { type: "object" } as const;
+
+/** Fails the test if a rejection nobody handles comes up while `run` runs, and for a moment after it. */
+async function withoutUnhandled(run: () => Promise<void>): Promise<void> {
+  const unhandled: unknown[] = [];
+  const listener = (event: Event) => {
+    event.preventDefault();
+    unhandled.push("reason" in event ? event.reason : event);
+  };
+  globalThis.addEventListener("unhandledrejection", listener);
+  try {
+    await run();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  } finally {
+    globalThis.removeEventListener("unhandledrejection", listener);
+  }
+  assertEquals(unhandled, []);
+}
+
+/** What a handler may throw that breaks those who look at it. */
+function hostileErrors(): readonly (readonly [what: string, error: unknown])[] {
+  const trap = () => {
+    throw new Error("a trap");
+  };
+  const { proxy: revoked, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return [
+    ["null", null],
+    ["undefined", undefined],
+    ["a symbol", Symbol("odd")],
+    [
+      "a proxy that throws when looked at",
+      new Proxy({}, { getPrototypeOf: trap, get: trap, has: trap, ownKeys: trap }),
+    ],
+    ["a revoked proxy", revoked],
+    ["an error whose message throws", Object.defineProperty(new Error("x"), "message", { get: trap })],
+    ["an error whose stack throws", Object.defineProperty(new Error("x"), "stack", { get: trap })],
+    ["an object whose toString throws", { toString: trap, toJSON: trap, [Symbol.toPrimitive]: trap }],
+    ["a thenable that never settles", { then: () => {} }],
+    ["a frozen cycle", Object.freeze(Object.assign(Object.create(null), { cycle: hostileErrors }))],
+  ];
+}
+
+behaviour("C-112 whatever a handler throws, the call has one answer", async (connect) => {
+  const errors = hostileErrors();
+  const throwing = tool({
+    name: "throwing",
+    input: any,
+    run({ i, later }: { readonly i?: unknown; readonly later?: unknown }) {
+      const [, error] = errors[Number(i)];
+      if (later) return Promise.reject(error);
+      throw error;
+    },
+  });
+  const quick = tool({ name: "quick", run: () => "quick" });
+  const { client, takeFaults } = await connect({ handlers: [throwing, quick] });
+  for (const [i, [what]] of errors.entries()) {
+    for (const later of [false, true]) {
+      // As a result that the model reads or, where the error cannot even be looked at, as an error.
+      const told = await client.callTool("throwing", { i, later }).then(textOf, (error) => {
+        assert(error instanceof RpcError, `${what}: ${error}`);
+        return error.message;
+      });
+      assertStringIncludes(told, "Internal error", what);
+      assertEquals(takeFaults().length, 1, what);
+      assertEquals(textOf(await client.callTool("quick")), "quick", what);
+    }
+  }
+});
+
+behaviour("C-112 an error of the protocol whose data JSON cannot hold is told without them", async (connect) => {
+  const cycle: Record<string, unknown> = {};
+  cycle.self = cycle;
+  const throwing = tool({
+    name: "throwing",
+    input: any,
+    run({ i }: { readonly i?: unknown }) {
+      throw new McpError(-32001, "The door is closed", [1n, cycle, { toJSON: () => 1n }][Number(i)]);
+    },
+  });
+  const { client } = await connect({ handlers: [throwing] });
+  for (const i of [0, 1, 2]) {
+    const error = await client.callTool("throwing", { i }).catch((error) => error);
+    assert(error instanceof RpcError, `${error}`);
+    assertEquals([error.code, error.message, error.data], [-32001, "The door is closed", undefined]);
+  }
+});
+
+Deno.test("C-235 an onError that throws, rejects or hangs changes no answer", () =>
+  withoutUnhandled(async () => {
+    const broken = tool({
+      name: "broken",
+      run() {
+        throw new Error("broken");
+      },
+    });
+    const hooks: readonly NonNullable<ServerOptions["onError"]>[] = [
+      () => {
+        throw new Error("telling failed");
+      },
+      () => Promise.reject(new Error("telling failed")),
+      () => new Promise(() => {}),
+    ];
+    for (const onError of hooks) {
+      const server = createServer({ name: "told", version: "1.0.0", handlers: [broken], onError });
+      assertStringIncludes(textOf((await ask(server, "tools/call", { name: "broken" })).result), "Internal error");
+      await server.close();
+    }
+  }));
+
+behaviour("C-116 a handler that ignores its signal gives its slot back", async (connect) => {
+  const ran: number[] = [];
+  const deaf = tool({ name: "deaf", run: () => new Promise<string>(() => void ran.push(1)) });
+  const quick = tool({ name: "quick", run: () => "quick" });
+  const { client } = await connect({ handlers: [deaf, quick], limits: { calls: 2, callsPerClient: 2, callMs: 50 } });
+  const errors = await Promise.all(
+    Array.from({ length: 6 }, () => client.callTool("deaf").catch((error) => error)),
+  );
+  for (const error of errors) {
+    assert(error instanceof RpcError, `${error}`);
+    assertEquals(error.code, -32603);
+    assertStringIncludes(error.message, "callMs");
+  }
+  assertEquals(ran.length, 6);
+  assertEquals(textOf(await client.callTool("quick")), "quick");
+});
+
+behaviour(
+  "C-116 what a handler does after its time is dropped, a late failure too",
+  (connect) =>
+    withoutUnhandled(async () => {
+      const over = gate();
+      const late = tool({
+        name: "late",
+        async run(_input, ctx) {
+          await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
+          await ctx.progress(1);
+          await ctx.log("error", "late");
+          await ctx.elicit("late", { message: "?", schema: { type: "object", properties: {} } }).catch(() => {});
+          ctx.closeStream(1);
+          over.open();
+          throw ctx.signal.reason;
+        },
+      });
+      const { client } = await connect({ handlers: [late], limits: { callMs: 40 } }, { logLevel: "debug" });
+      const error = await client.callTool("late", {}, { meta: { progressToken: 1 } }).catch((error) => error);
+      assertStringIncludes(error.message, "callMs");
+      await over.pass;
+      assertEquals(client.received, []);
+    }),
+);
+
+behaviour(
+  "C-117 what a handler does not wait for never becomes an unhandled rejection",
+  (connect) =>
+    withoutUnhandled(async () => {
+      const floating = tool({
+        name: "floating",
+        run(_input, ctx) {
+          const schema = { type: "object", properties: {} } as const;
+          ctx.progress(1);
+          // What types forbid comes from code without types.
+          ctx.progress(2, { total: 1n as unknown as number }); // as above
+          ctx.log("error", {
+            get a() {
+              throw new Error("a getter");
+            },
+          });
+          ctx.log("error", 1n);
+          ctx.elicit("a", { message: "?", schema });
+          ctx.elicitUrl("b", { message: "?", url: "https://example.com" });
+          ctx.sample("c", { messages: [], maxTokens: 1 });
+          ctx.roots();
+          ctx.once("d", () => Promise.reject(new Error("made in vain")));
+          return "floating";
+        },
+      });
+      const { client, takeFaults } = await connect({ handlers: [floating] }, { logLevel: "debug" });
+      // It declared nothing, so every question fails at once.
+      const result = await client.callTool("floating", {}, { meta: { progressToken: 1 } });
+      assertEquals(textOf(result), "floating");
+      assertEquals(takeFaults(), []);
+    }),
+);
+
+behaviour(
+  "C-105 values that JSON cannot hold are no reason to end a call, also while the client does not read",
+  (connect) =>
+    withoutUnhandled(async () => {
+      const odd = tool({
+        name: "odd",
+        async run(_input, ctx) {
+          for (let i = 1; i < 300; i++) ctx.progress(i, { message: "x".repeat(500) });
+          await ctx.progress(300, { total: 1n as unknown as number }); // what types forbid comes from code without types
+          return "odd";
+        },
+      });
+      const { client } = await connect({ handlers: [odd] });
+      assertEquals(textOf(await client.callTool("odd", {}, { meta: { progressToken: 1 } })), "odd");
+    }),
+);
+
+/** Tools that hold until they are let go. */
+function holding() {
+  const log: string[] = [];
+  const holds = new Map<string, () => void>();
+  const hold = tool({
+    name: "hold",
+    input: any,
+    async run({ name }: { readonly name?: unknown }, { signal }) {
+      log.push(`start ${name}`);
+      await new Promise<void>((resolve) => {
+        holds.set(String(name), resolve);
+        signal.addEventListener("abort", () => resolve());
+      });
+      log.push(`${signal.aborted ? "cancel" : "end"} ${name}`);
+      return String(name);
+    },
+  });
+  return { log, handlers: [hold], free: (name: string) => holds.get(name)?.() };
+}
+
+function cancelled(client: Connection, name: string): { readonly cancel: () => void; readonly done: Promise<unknown> } {
+  const stop = new AbortController();
+  const done = started(client.callTool("hold", { name }, { signal: stop.signal, id: name }).catch(() => "gave up"));
+  return { done, cancel: () => stop.abort() };
+}
+
+for (const limits of [{ calls: 1 }, { callsPerClient: 1 }]) {
+  const [limit] = Object.keys(limits);
+  // Over HTTP every call of the modern era is a client of its own.
+  const eras = limit === "calls" ? undefined : (["legacy"] as const);
+
+  behaviour(`C-134 a call that waits for a slot can be cancelled, and never runs (${limit})`, async (connect) => {
+    const { log, handlers, free } = holding();
+    const { client } = await connect({ handlers, limits });
+    const first = started(client.callTool("hold", { name: "a" }));
+    await until(() => log.length === 1, "the first call runs");
+    const second = cancelled(client, "b");
+    const third = started(client.callTool("hold", { name: "c" }));
+    await new Promise((resolve) => setTimeout(resolve, 80));
+    second.cancel();
+    assertEquals(await second.done, "gave up");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    free("a");
+    assertEquals(textOf(await first), "a");
+    await until(() => log.includes("start c"), "the third call takes the slot");
+    free("c");
+    assertEquals(textOf(await third), "c");
+    assertEquals(log, ["start a", "end a", "start c", "end c"]);
+  }, { eras });
+
+  behaviour(
+    `C-218 calls that wait run in the order in which they came, and none is forgotten (${limit})`,
+    async (connect) => {
+      const { log, handlers, free } = holding();
+      const { client } = await connect({ handlers, limits });
+      const names = Array.from("abcdefgh");
+      const calls = names.map((name) => started(client.callTool("hold", { name })));
+      for (const name of names) {
+        await until(() => log.includes(`start ${name}`), `${name} runs`);
+        free(name);
+      }
+      assertEquals((await Promise.all(calls)).map(textOf), names);
+      assertEquals(log, names.flatMap((name) => [`start ${name}`, `end ${name}`]));
+    },
+    { eras },
+  );
+}
+
+behaviour("C-218 a client with a queue of its own does not keep others from the process's slots", async (connect) => {
+  const { log, handlers, free } = holding();
+  const { client, join } = await connect({ handlers, limits: { calls: 2, callsPerClient: 1 } });
+  const greedy = Array.from({ length: 5 }, (_, i) => started(client.callTool("hold", { name: `greedy ${i}` })));
+  await until(() => log.length === 1, "the first runs");
+  const others = [await join(), await join()].map((other, i) =>
+    started(other.callTool("hold", { name: `other ${i}` }))
+  );
+  await until(() => log.includes("start other 0") || log.includes("start other 1"), "one of the others runs");
+  const order = () => log.filter((line) => line.startsWith("start")).map((line) => line.slice(6));
+  for (let i = 0; i < 7; i++) {
+    await until(() => order().length > i, `call ${i} runs`);
+    free(order()[i]);
+  }
+  await Promise.all([...greedy, ...others]);
+  assert(order().slice(0, 4).includes("other 0") && order().slice(0, 4).includes("other 1"), order().join());
+}, { eras: ["legacy"] });
+
+Deno.test("C-218 thousands of calls that wait and end at once do not grow the stack", async () => {
+  const open = gate();
+  const hold = tool({ name: "hold", run: () => open.pass.then(() => "") });
+  const server = createServer({ name: "queue", version: "1.0.0", handlers: [hold], limits: { calls: 1 } });
+  const first = server.fetch(toRequest("tools/call", { name: "hold" }));
+  const waiting = Array.from({ length: 4200 }, () => ask(server, "tools/list"));
+  open.open();
+  await (await first).text();
+  const answers = await Promise.all(waiting);
+  assert(answers.every(({ result, status }) => result || status === 503));
+  assertEquals(answers.filter(({ status }) => status === 503).length, 4200 - 4096);
+  assertEquals((await ask(server, "tools/list")).status, 200);
+  await server.close();
+});
+
+Deno.test("C-137 a cancellation that races with the end, 10,000 times", () =>
+  withoutUnhandled(async () => {
+    const { below } = random(137);
+    const race = tool({
+      name: "race",
+      async run(_input, { signal }) {
+        for (let turns = below(6); turns > 0 && !signal.aborted; turns--) await undefined;
+        if (below(10) === 0) signal.throwIfAborted();
+        return "done";
+      },
+    });
+    const server = createServer({ name: "race", version: "1.0.0", handlers: [race] });
+    await using client = await connect(server, { era: "legacy", transport: "pipe" });
+    const answers = new Map<number, number>();
+    const outcomes = { answered: 0, silent: 0 };
+    const pipe = server[Symbol.for("mcp.pipe") as keyof typeof server] as unknown as (
+      write: (text: string) => void,
+    ) => { receive(text: string): Promise<void> | undefined; idle(): Promise<void>; close(): void }; // the transports' own door
+    const end = pipe((text) => {
+      const { id } = JSON.parse(text);
+      answers.set(id, (answers.get(id) ?? 0) + 1);
+    });
+    const meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities": {},
+    };
+    for (let id = 1; id <= 10_000; id++) {
+      end.receive(JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "race", _meta: meta } }));
+      for (let turns = below(12); turns > 0; turns--) await undefined;
+      end.receive(JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } }));
+    }
+    await end.idle();
+    for (let id = 1; id <= 10_000; id++) {
+      const count = answers.get(id) ?? 0;
+      assert(count <= 1, `${count} answers to ${id}`);
+      outcomes[count ? "answered" : "silent"]++;
+    }
+    assert(outcomes.answered > 500 && outcomes.silent > 500, JSON.stringify(outcomes));
+    end.close();
+    await client.close();
+    await server.close();
+  }));
+
+Deno.test("C-137 a client that leaves just when the answer comes, 1,000 times", () =>
+  withoutUnhandled(async () => {
+    const { below } = random(1137);
+    let running = 0;
+    const race = tool({
+      name: "race",
+      async run(_input, ctx) {
+        running++;
+        await ctx.progress(1);
+        for (let turns = below(20); turns > 0; turns--) await undefined;
+        running--;
+        return "done";
+      },
+    });
+    const server = createServer({ name: "race", version: "1.0.0", handlers: [race] });
+    const outcomes = { whole: 0, cut: 0 };
+    for (let i = 0; i < 1000; i++) {
+      const request = toRequest("tools/call", { name: "race", _meta: { progressToken: 1 } });
+      const reader = (await server.fetch(request)).body?.getReader();
+      assert(reader);
+      let text = "";
+      for (let reads = below(5); reads > 0; reads--) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        text += new TextDecoder().decode(value);
+      }
+      await reader.cancel();
+      const results = readData(text).filter((message) => Object(message).result);
+      assert(results.length <= 1);
+      outcomes[results.length ? "whole" : "cut"]++;
+    }
+    assert(outcomes.whole > 50 && outcomes.cut > 50, JSON.stringify(outcomes));
+    await until(() => running === 0, "all handlers end");
+    await server.close();
+  }));
+
+behaviour("C-114 a result that cannot be sent is an error, on a stream as well", async (connect) => {
+  const cycle: Record<string, unknown> = {};
+  cycle.self = cycle;
+  const results = [
+    () => ({ content: [{ type: "text" as const, text: "x", _meta: { n: 1n } }] }),
+    () => ({ content: [], structuredContent: cycle }),
+    () => ({
+      content: [],
+      get structuredContent(): object {
+        throw new Error("a getter");
+      },
+    }),
+    () => ({
+      content: [],
+      structuredContent: {
+        toJSON() {
+          throw new Error("no JSON");
+        },
+      },
+    }),
+    () => "x".repeat(3000),
+    () =>
+      new Proxy({}, {
+        ownKeys() {
+          throw new Error("a trap");
+        },
+      }),
+  ];
+  const give = tool({
+    name: "give",
+    input: any,
+    async run({ i }: { readonly i?: unknown }, ctx) {
+      await ctx.progress(1);
+      return results[Number(i)]();
+    },
+  });
+  const { client, takeFaults } = await connect({ handlers: [give], limits: { resultBytes: 2000 } });
+  for (const i of results.keys()) {
+    for (const meta of [{}, { progressToken: i }]) {
+      const told = await client.callTool("give", { i }, { meta }).then(textOf, (error) => error.message);
+      assertStringIncludes(told, "Internal error", `result ${i}`);
+      assertEquals(takeFaults().length, 1, `result ${i}`);
+    }
+  }
+});

@@ -1,0 +1,157 @@
+// Connections that do not read until they are told to, and the calls that are sent over them.
+import { MODERN, toMeta } from "./http.ts";
+
+/** A connection to a server on this machine that leaves what comes in the kernel. */
+export interface Unread {
+  /** Reads until the other side ends, or `isEnough` says so of the text so far. */
+  read(isEnough?: (text: string) => boolean): Promise<string>;
+  close(): void;
+}
+
+interface BunSocket {
+  write(bytes: Uint8Array): number;
+  pause(): void;
+  resume(): void;
+  terminate(): void;
+}
+
+interface BunHost {
+  connect(options: {
+    hostname: string;
+    port: number;
+    socket: Record<string, (socket: BunSocket, data: Uint8Array) => void>;
+  }): Promise<BunSocket>;
+}
+
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // Deno has no types for it
+
+/** Connects to `127.0.0.1`, writes a text and reads nothing. */
+export function openUnread(port: number, text: string): Promise<Unread> {
+  const bytes = new TextEncoder().encode(text);
+  return bun ? openBun(bun, port, bytes) : openDeno(port, bytes);
+}
+
+async function openDeno(port: number, bytes: Uint8Array): Promise<Unread> {
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port });
+  for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
+  let isOpen = true;
+  let text = "";
+  const decoder = new TextDecoder();
+  return {
+    async read(isEnough = () => false) {
+      const buffer = new Uint8Array(1 << 20);
+      while (isOpen && !isEnough(text)) {
+        const size = await connection.read(buffer).catch(() => null);
+        if (size === null) break;
+        text += decoder.decode(buffer.subarray(0, size), { stream: true });
+      }
+      return text;
+    },
+    close() {
+      if (isOpen) connection.close();
+      isOpen = false;
+    },
+  };
+}
+
+async function openBun({ connect }: BunHost, port: number, bytes: Uint8Array): Promise<Unread> {
+  let text = "";
+  let isOver = false;
+  let wake = () => {};
+  const decoder = new TextDecoder();
+  const end = () => {
+    isOver = true;
+    wake();
+  };
+  let at = 0;
+  const write = (socket: BunSocket) => {
+    at += Math.max(0, socket.write(bytes.subarray(at)));
+  };
+  const socket = await connect({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      open(socket) {
+        socket.pause();
+        write(socket);
+      },
+      drain: write,
+      data(_socket, data) {
+        text += decoder.decode(data, { stream: true });
+        wake();
+      },
+      close: end,
+      end,
+      error: end,
+    },
+  });
+  return {
+    async read(isEnough = () => false) {
+      socket.resume();
+      while (!isOver && !isEnough(text)) await new Promise<void>((resolve) => wake = resolve);
+      return text;
+    },
+    close: () => socket.terminate(),
+  };
+}
+
+/** Who calls, and how. */
+export interface CallOptions {
+  readonly id?: string | number;
+  readonly args?: Readonly<Record<string, unknown>>;
+  /** Fields of `_meta`. */
+  readonly meta?: Readonly<Record<string, unknown>>;
+  /** The session of an old revision; without it, the call stands for itself. */
+  readonly session?: string;
+  readonly accept?: string;
+}
+
+/** One tools/call as `fetch` takes it. */
+export function toCall(name: string, options: CallOptions = {}): {
+  readonly method: "POST";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+} {
+  const { id = 1, args = {}, meta = {}, session, accept = "application/json, text/event-stream" } = options;
+  const _meta = session === undefined ? toMeta(meta) : meta;
+  return {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept,
+      ...session === undefined
+        ? { "mcp-protocol-version": MODERN, "mcp-method": "tools/call", "mcp-name": name }
+        : { "mcp-session-id": session },
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: args, _meta } }),
+  };
+}
+
+/** The same as it goes over the wire. */
+export function toWire(port: number, { method, headers, body }: ReturnType<typeof toCall>): string {
+  const lines = Object.entries({ host: `127.0.0.1:${port}`, ...headers, "content-length": body.length });
+  return `${method} /mcp HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${body}`;
+}
+
+/** Shakes hands; the session's id. */
+export async function startSession(url: string, send: (request: Request) => Promise<Response>): Promise<string> {
+  const params = {
+    protocolVersion: "2025-11-25",
+    capabilities: { elicitation: {} },
+    clientInfo: { name: "hostile", version: "1" },
+  };
+  const response = await send(
+    new Request(url, {
+      method: "POST",
+      headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 0, method: "initialize", params }),
+    }),
+  );
+  await response.text();
+  return response.headers.get("mcp-session-id") ?? "";
+}
+
+/** The data of the events in a text, however chunks cut it. */
+export function readData(text: string): unknown[] {
+  return [...text.matchAll(/^data: (\{.*\})\r?$/gm)].map(([, json]) => JSON.parse(json));
+}

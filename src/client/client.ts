@@ -1,14 +1,17 @@
 /**
  * A client for servers of every revision: over HTTP, over the standard streams of a command, or in this process.
  *
- * ```ts no-run
+ * ```ts
  * import { connect } from "@x/mcp/client";
  *
- * await using client = await connect("https://mcp.example.com/mcp", {
- *   onElicit: ({ message }) => confirm(message) ? { action: "accept" } : { action: "decline" },
- * });
- * for (const { name, description } of await client.listTools()) console.log(name, description);
- * const { content } = await client.callTool("add", { a: 2, b: 3 }, { onProgress: console.log });
+ * async function show(target: string): Promise<void> {
+ *   await using client = await connect(target, {
+ *     onElicit: ({ message }) => confirm(message) ? { action: "accept" } : { action: "decline" },
+ *   });
+ *   for (const { name, description } of await client.listTools()) console.log(name, description);
+ *   const { content } = await client.callTool("add", { a: 2, b: 3 }, { onProgress: console.log });
+ *   console.log(content);
+ * }
  * ```
  *
  * @module

@@ -32,7 +32,7 @@ const source = [
   "event: endpoint\r\ndata: /messages\r\n\r\n",
   "id: 7\rretry: 250\rdata:\r\r",
   "data: two\ndata:  lines\ndata\n\n",
-  "id\nfoo: bar\nretry: soon\ndata: ünïcödé 世界\n\n",
+  'id\nfoo: bar\nretry: soon\ndata:{"a":"ünïcödé\u2028世界"}\n\n',
   "data: cut off",
 ].join("");
 
@@ -41,7 +41,7 @@ const expected = [
   { type: "endpoint", data: "/messages" },
   { id: "7", retry: 250 },
   { data: "two\n lines\n" },
-  { id: "", data: "ünïcödé 世界" },
+  { id: "", data: '{"a":"ünïcödé\u2028世界"}' },
 ];
 
 Deno.test("events are read with every line break, and what was cut off is none", async () => {

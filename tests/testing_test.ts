@@ -3,7 +3,6 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool, ToolError } from "../mod.ts";
 import { connect, fakeClock, fakeContext, RpcError, type TestServer } from "../src/testing/testing.ts";
-import { readEvents, type StreamEvent } from "../src/testing/events.ts";
 import { Transcript } from "../src/testing/transcript.ts";
 import { PIPE } from "../src/transports/pipe.ts";
 import { behaviour, textOf } from "./behaviour.ts";
@@ -159,28 +158,6 @@ Deno.test("headers may be laid over those of a request, or taken away", async ()
     ["tools/call", "=?base64?w6Qg?=", null, "application/json, text/event-stream"],
     ["other", null, "1", null],
   ]);
-});
-
-Deno.test("events are read however they are cut", async () => {
-  const text =
-    ':\r\n\r\nid: 1\r\ndata: \r\n\r\n:x\n\nretry: 5\ndata:{"a":"é\u2028"}\nid:2\n\nevent: x\ndata: a\ndata: b\n\ndata: cut off';
-  const bytes = new TextEncoder().encode(text);
-  for (let at = 0; at <= bytes.length; at++) {
-    const body = new ReadableStream({
-      start(controller) {
-        controller.enqueue(bytes.subarray(0, at));
-        controller.enqueue(bytes.subarray(at));
-        controller.close();
-      },
-    });
-    const events: StreamEvent[] = [];
-    for await (const event of readEvents(new Response(body))) events.push(event);
-    assertEquals(events, [
-      { data: undefined, id: "1", retry: undefined },
-      { data: '{"a":"é\u2028"}', id: "2", retry: 5 },
-      { data: "a\nb", id: undefined, retry: undefined },
-    ]);
-  }
 });
 
 Deno.test("a transcript gives the same value the same name", () => {

@@ -7,7 +7,7 @@
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, type Server, tool } from "../mod.ts";
-import { readEvents } from "../src/testing/events.ts";
+import { readEvents } from "../src/client/events.ts";
 import { connect, type Connection, type ConnectOptions } from "../src/testing/testing.ts";
 import { Transcript } from "../src/testing/transcript.ts";
 import { PIPE } from "../src/transports/pipe.ts";

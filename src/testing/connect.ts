@@ -3,16 +3,21 @@
  *
  * @module
  */
+import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation, LogLevel, PromptMessage } from "../protocol/types.ts";
 import type { ResourceContents, ToolResult } from "../protocol/types.ts";
-import type { ClientFacts, Principal } from "../core/context.ts";
-import type { AnswerServer, Client, RequestOptions } from "./peer.ts";
-import { createPeer, type Peer } from "./peer.ts";
-import { legacyClient, LegacySpeech } from "./legacy.ts";
-import { modernClient, ModernSpeech } from "./modern.ts";
+import type { Principal } from "../core/context.ts";
+import { legacySpeaker, LegacySpeech } from "../client/legacy.ts";
+import type { ListedTool } from "../client/listed.ts";
+import type { Notification } from "../client/message.ts";
+import { modernSpeaker, ModernSpeech } from "../client/modern.ts";
+import { type AnswerServer, createPeer, type Peer, type WireOptions as RequestOptions } from "../client/peer.ts";
+import { RpcError } from "../client/rpc_error.ts";
+import type { Speaker, SpeakerOptions } from "../client/speaker.ts";
+import type { Filter } from "../client/subscription.ts";
 import { openRoute, type Route, type RouteFacts, type TestServer, type Transport } from "./route.ts";
-import type { Filter, Notification, Subscription } from "./subscription.ts";
+import { createFeed, type Subscription } from "./subscription.ts";
 import { Transcript } from "./transcript.ts";
 
 /** Who connects, and how. Everything may be left out: a modern client, in memory, that can do nothing. */
@@ -35,22 +40,6 @@ export interface ConnectOptions {
   readonly principal?: Principal;
   /** The path of the HTTP endpoint; `/mcp` if nothing is said. */
   readonly path?: string;
-}
-
-/** A tool as a client sees it. */
-export interface ListedTool {
-  /** Unique in the server. */
-  readonly name: string;
-  /** The name for people. */
-  readonly title?: string;
-  /** What the tool does, for a model. */
-  readonly description?: string;
-  /** A JSON Schema. */
-  readonly inputSchema: Params;
-  /** A JSON Schema. */
-  readonly outputSchema?: Params;
-  /** Whatever else the server told of it. */
-  readonly [key: string]: unknown;
 }
 
 /** A client that is connected to a server. */
@@ -120,24 +109,30 @@ export interface Connection extends AsyncDisposable, RouteFacts {
  * @throws {RpcError} if the handshake fails.
  */
 export async function connect(server: TestServer | string | URL, options: ConnectOptions = {}): Promise<Connection> {
-  const { era = "modern", answer } = options;
-  const facts = toFacts(options);
+  const { era = "modern", version = era === "legacy" ? "2025-11-25" : "2026-07-28" } = options;
+  const facts = toSpeakerOptions(options);
   const transcript = new Transcript();
-  const speech = era === "modern" ? new ModernSpeech(facts) : new LegacySpeech();
+  const received: Notification[] = [];
   const opened: { route?: Route } = {};
-  const peer = createPeer(speech, {
-    answer,
+  const modern = new ModernSpeech(version, facts);
+  const legacy = new LegacySpeech();
+  const peer = createPeer({
+    speech: era === "modern" ? modern : legacy,
+    answer: facts.answer,
+    timeoutMs: 10_000,
+    onError: fail,
     open(hear) {
       opened.route = openRoute(server, { ...options, transcript, hear });
       return opened.route.channel;
     },
   });
+  peer.listeners.add((notification) => void received.push(notification));
   try {
-    const client = speech instanceof ModernSpeech
-      ? modernClient(peer, speech, answer)
-      : await legacyClient(peer, speech, facts);
-    const version = speech instanceof LegacySpeech ? speech.version ?? facts.version : facts.version;
-    return toConnection(client, peer, { era, version, transcript: transcript.lines, ...opened.route?.facts });
+    const speaker = era === "modern"
+      ? modernSpeaker(peer, modern, { ...facts, server: { era, version, capabilities: {} }, versions: [version] })
+      : await legacySpeaker(peer, legacy, { ...facts, versions: [version], listens: false });
+    const spoken = { era, version: speaker.server.version };
+    return toConnection(speaker, peer, { ...spoken, received, transcript: transcript.lines, ...opened.route?.facts });
   } catch (error) {
     peer.abort();
     await peer.channel.close();
@@ -145,15 +140,20 @@ export async function connect(server: TestServer | string | URL, options: Connec
   }
 }
 
+// What goes wrong where nobody waits for it fails the test that runs.
+function fail(error: unknown): never {
+  throw error;
+}
+
 function toConnection(
-  client: Client,
+  speaker: Speaker,
   peer: Peer,
-  facts: Pick<Connection, "era" | "version" | "transcript"> & RouteFacts,
+  facts: Pick<Connection, "era" | "version" | "received" | "transcript"> & RouteFacts,
 ): Connection {
   let closed: Promise<void> | undefined;
 
   async function request(method: string, params: Params = {}, options?: RequestOptions): Promise<Result> {
-    return (await client.request(method, params, options)).result;
+    return (await speaker.request(method, params, options)).result;
   }
 
   async function listTools(): Promise<readonly ListedTool[]> {
@@ -168,10 +168,17 @@ function toConnection(
     return tools;
   }
 
+  async function subscribe(filter: Filter): Promise<Subscription> {
+    const feed = createFeed();
+    const watch = await speaker.watch(filter, feed.push);
+    watch.ended.then(feed.end);
+    return feed.toSubscription(watch);
+  }
+
   async function end(): Promise<void> {
     // Streams that wait for news are closed; what runs in a session is left to the end of the session.
     if (facts.era === "modern") peer.abort();
-    await client.close();
+    await speaker.close();
     peer.abort();
     await peer.channel.close();
   }
@@ -179,9 +186,8 @@ function toConnection(
   const close = () => closed ??= end();
   return {
     ...facts,
-    handshake: client.handshake,
-    sessionId: client.sessionId,
-    received: peer.received,
+    handshake: speaker.handshake,
+    sessionId: speaker.sessionId,
     request,
     notify: peer.notify,
     listTools,
@@ -192,18 +198,23 @@ function toConnection(
       request("resources/read", { uri }, options) as ReturnType<Connection["readResource"]>, // As above.
     getPrompt: (name, args = {}, options) =>
       request("prompts/get", { name, arguments: args }, options) as ReturnType<Connection["getPrompt"]>, // As above.
-    subscribe: client.subscribe,
+    subscribe,
     close,
     [Symbol.asyncDispose]: close,
   };
 }
 
-function toFacts({ era, version, capabilities, clientInfo, answer, logLevel }: ConnectOptions): ClientFacts {
+function toSpeakerOptions({ capabilities, clientInfo, answer, logLevel }: ConnectOptions): SpeakerOptions {
   const everything = { elicitation: { form: {}, url: {} }, sampling: { context: {}, tools: {} }, roots: {} };
   return {
-    version: version ?? (era === "legacy" ? "2025-11-25" : "2026-07-28"),
     info: clientInfo ?? { name: "test", version: "1.0.0" },
     capabilities: capabilities ?? (answer ? everything : {}),
     logLevel,
+    answer: answer ?? (({ method }) => {
+      throw new RpcError(METHOD_NOT_FOUND, `Cannot answer ${method}: connect was given no \`answer\``);
+    }),
+    onWarning: (text) => fail(new Error(text)),
+    // What is lost is to be seen.
+    recovers: false,
   };
 }

@@ -5,6 +5,9 @@
  */
 import type { ConnectionInfo } from "../transports/gate.ts";
 import type { Fetch } from "../transports/http.ts";
+import { type Child, startChild as startChildOf } from "../client/child.ts";
+
+export type { Child };
 
 /** An HTTP server on this machine. */
 export interface Host {
@@ -14,49 +17,18 @@ export interface Host {
   stop(): Promise<void>;
 }
 
-/** A child process. */
-export interface Child {
-  readonly output: ReadableStream<Uint8Array>;
-  readonly errors: ReadableStream<Uint8Array>;
-  /** The exit code, when it has exited. */
-  readonly exited: Promise<number>;
-  write(bytes: Uint8Array): Promise<void>;
-  closeInput(): Promise<void>;
-  /** Ends it by force. */
-  kill(): void;
-}
-
 interface Runtimes {
   readonly Deno?: {
     serve(
       options: { hostname: string; port: number; signal: AbortSignal; onListen(): void },
       handler: Fetch,
     ): { readonly addr: { readonly port: number }; readonly finished: Promise<void> };
-    readonly Command: new (
-      path: string,
-      options: { args: string[]; stdin: "piped"; stdout: "piped"; stderr: "piped" },
-    ) => {
-      spawn(): {
-        readonly stdin: WritableStream<Uint8Array>;
-        readonly stdout: ReadableStream<Uint8Array>;
-        readonly stderr: ReadableStream<Uint8Array>;
-        readonly status: Promise<{ readonly code: number }>;
-        kill(): void;
-      };
-    };
     execPath(): string;
   };
   readonly Bun?: {
     serve(
       options: { hostname: string; port: number; fetch: Fetch },
     ): { readonly port: number; stop(now: boolean): Promise<void> };
-    spawn(command: readonly string[], options: { stdin: "pipe"; stdout: "pipe"; stderr: "pipe" }): {
-      readonly stdin: { write(bytes: Uint8Array): unknown; flush(): unknown; end(): unknown };
-      readonly stdout: ReadableStream<Uint8Array>;
-      readonly stderr: ReadableStream<Uint8Array>;
-      readonly exited: Promise<number>;
-      kill(): void;
-    };
     readonly argv: readonly string[];
   };
 }
@@ -101,32 +73,6 @@ export function toCommand(file: string | URL): readonly string[] {
 }
 
 /** Starts a child process whose three standard streams are ours. */
-export function startChild([path, ...args]: readonly string[]): Child {
-  if (deno) {
-    const child = new deno.Command(path, { args, stdin: "piped", stdout: "piped", stderr: "piped" }).spawn();
-    const writer = child.stdin.getWriter();
-    return {
-      output: child.stdout,
-      errors: child.stderr,
-      exited: child.status.then(({ code }) => code),
-      write: (bytes) => writer.write(bytes),
-      closeInput: () => writer.close(),
-      kill: () => child.kill(),
-    };
-  }
-  if (!bun) throw new Error("Cannot start a process: this is neither Deno nor Bun");
-  const child = bun.spawn([path, ...args], { stdin: "pipe", stdout: "pipe", stderr: "pipe" });
-  return {
-    output: child.stdout,
-    errors: child.stderr,
-    exited: child.exited,
-    async write(bytes) {
-      child.stdin.write(bytes);
-      await child.stdin.flush();
-    },
-    async closeInput() {
-      await child.stdin.end();
-    },
-    kill: () => child.kill(),
-  };
+export function startChild([command, ...args]: readonly string[]): Child {
+  return startChildOf({ command, args }, { readsErrors: true });
 }

@@ -5,13 +5,14 @@
  */
 import type { Principal } from "../core/context.ts";
 import type { Fetch } from "../transports/http.ts";
-import { LineSplitter } from "../transports/lines.ts";
-import { type OpenPipe, PIPE } from "../transports/pipe.ts";
-import type { Channel } from "./channel.ts";
-import { fetchChannel } from "./fetch_channel.ts";
-import { type Child, startChild, startHost, toCommand, withPrincipal } from "./host.ts";
-import { lineChannel, type Lines } from "./line_channel.ts";
-import type { Message } from "./message.ts";
+import type { OpenPipe, PIPE } from "../transports/pipe.ts";
+import type { Channel } from "../client/channel.ts";
+import type { Child } from "../client/child.ts";
+import { httpChannel } from "../client/http_channel.ts";
+import { lineChannel } from "../client/line_channel.ts";
+import { childLines, memoryLines } from "../client/lines.ts";
+import type { Message } from "../client/message.ts";
+import { startChild, startHost, toCommand, withPrincipal } from "./host.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** A server as `createServer` makes it. */
@@ -66,63 +67,33 @@ export function openRoute(server: TestServer | string | URL, options: RouteOptio
   }
   if (isFile) return openChild(startChild(toCommand(server)), { transcript, hear });
   if (transport === "pipe") {
-    const channel = lineChannel({ transcript, hear, open: (receive) => openPipe(server, receive, principal) });
-    return { channel, facts: {} };
+    const open = memoryLines(server, principal);
+    return { channel: lineChannel({ open, hear, onBroken, trace: transcript }), facts: {} };
   }
   const answer = principal ? withPrincipal(server.fetch, principal) : server.fetch;
+  const strict = { trace: transcript, isStrict: true };
   if (transport === "memory") {
     const url = `http://localhost${path}`;
-    return { channel: fetchChannel({ url, fetch: (request) => answer(request), transcript }), facts: { url } };
+    return { channel: httpChannel({ url, fetch: (request) => answer(request), ...strict }), facts: { url } };
   }
   const host = startHost(answer);
   const url = host.origin + path;
-  return { channel: fetchChannel({ url, fetch, transcript, stop: host.stop }), facts: { url } };
-}
-
-function openPipe(server: TestServer, receive: (text: string) => void, principal: Principal | undefined): Lines {
-  // A turn later, as it is between two processes: what is written during a call never arrives before the call returns.
-  const pipe = server[PIPE]((text) => void queueMicrotask(() => receive(text)), principal);
-  return {
-    write: (text) => pipe.receive(text),
-    async close() {
-      pipe.close();
-      await undefined;
-    },
-  };
+  return { channel: httpChannel({ url, fetch, stop: host.stop, ...strict }), facts: { url } };
 }
 
 function openChild(child: Child, { transcript, hear }: Pick<RouteOptions, "transcript" | "hear">): Route {
   const stderr = new Response(child.errors).text();
-  const encoder = new TextEncoder();
-  const channel = lineChannel({
-    transcript,
-    hear,
-    open(receive, end) {
-      const reading = readLines(child.output, receive).finally(end);
-      return {
-        write: (text) => child.write(encoder.encode(`${text}\n`)),
-        async close() {
-          await child.closeInput().catch(() => {});
-          const timer = setTimeout(() => child.kill(), EXIT_MS);
-          await Promise.all([child.exited, reading, stderr]);
-          clearTimeout(timer);
-        },
-      };
-    },
-  });
-  return { channel, facts: { child: { stderr, exitCode: child.exited } } };
+  const open = childLines(child, { onBroken, exitMs: EXIT_MS });
+  return {
+    channel: lineChannel({ open, hear, onBroken, trace: transcript }),
+    facts: { child: { stderr, exitCode: child.exited } },
+  };
 }
 
 /** How long a child process may take to exit after the end of its input. */
 const EXIT_MS = 10_000;
 
-async function readLines(output: ReadableStream<Uint8Array>, receive: (text: string) => void): Promise<void> {
-  const splitter = new LineSplitter(Infinity);
-  for await (const bytes of output) splitter.push(bytes).forEach(take);
-  splitter.end().forEach(take);
-
-  function take(line: ReturnType<LineSplitter["push"]>[number]): void {
-    if ("problem" in line) throw new Error("Cannot read the server's output: it is not UTF-8");
-    receive(line.text);
-  }
+// What is no message fails the test that runs.
+function onBroken(error: unknown): never {
+  throw error;
 }

@@ -3,47 +3,23 @@
  *
  * @module
  */
-import type { Params, Result } from "../protocol/jsonrpc.ts";
-
-/** Something the server told without being asked. */
-export interface Notification {
-  /** Such as `notifications/progress`. */
-  readonly method: string;
-  /** What it says; empty if it says no more than its name. */
-  readonly params: Params;
-}
-
-/** Which changes a client wants to hear of. */
-export interface Filter {
-  /** Tools came or went. */
-  readonly toolsListChanged?: boolean;
-  /** Prompts came or went. */
-  readonly promptsListChanged?: boolean;
-  /** Resources or templates came or went. */
-  readonly resourcesListChanged?: boolean;
-  /** The URIs of resources whose content is watched. */
-  readonly resourceSubscriptions?: readonly string[];
-}
+import type { Result } from "../protocol/jsonrpc.ts";
+import type { Notification } from "../client/message.ts";
+import type { Watch } from "../client/subscription.ts";
 
 /** An open subscription: iterate over it, `take` a number of notifications, or look at what was `received`. */
-export interface Subscription extends AsyncIterable<Notification>, AsyncDisposable {
-  /** What the server agreed to tell. */
-  readonly granted: Filter;
+export interface Subscription extends Watch, AsyncIterable<Notification>, AsyncDisposable {
   /** All notifications so far. */
   readonly received: readonly Notification[];
-  /** Settles when the subscription is over; with the server's last word, if there was one. */
-  readonly ended: Promise<Result | undefined>;
   /** The first `count` notifications, as soon as there are so many. Throws if the subscription ends before. */
   take(count: number): Promise<readonly Notification[]>;
-  /** Ends the subscription. */
-  close(): Promise<void>;
 }
 
 /** The end of a subscription that is fed. */
 export interface Feed {
   push(notification: Notification): void;
   end(result?: Result): void;
-  toSubscription(granted: Filter, close: () => Promise<void>): Subscription;
+  toSubscription(watch: Watch): Subscription;
 }
 
 /** A subscription that nobody feeds yet. */
@@ -88,14 +64,13 @@ export function createFeed(): Feed {
       resolve(result);
       wake();
     },
-    toSubscription: (granted, close) => ({
-      granted,
+    toSubscription: (watch) => ({
+      ...watch,
       received,
       ended,
       take,
-      close,
       [Symbol.asyncIterator]: iterate,
-      [Symbol.asyncDispose]: close,
+      [Symbol.asyncDispose]: watch.close,
     }),
   };
 }

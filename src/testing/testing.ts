@@ -16,12 +16,15 @@
  *
  * @module
  */
-export { connect, type Connection, type ConnectOptions, type ListedTool } from "./connect.ts";
+export type { ListedTool } from "../client/listed.ts";
+export type { Notification } from "../client/message.ts";
+export type { AnswerServer, ServerRequest, WireOptions as RequestOptions } from "../client/peer.ts";
+export { RpcError } from "../client/rpc_error.ts";
+export type { Filter } from "../client/subscription.ts";
+export { connect, type Connection, type ConnectOptions } from "./connect.ts";
 export { type FakeClock, fakeClock } from "./fake_clock.ts";
 export { type FakeContext, fakeContext, type FakeContextOptions } from "./fake_context.ts";
-export type { AnswerServer, RequestOptions, ServerRequest } from "./peer.ts";
 export type { RouteFacts, TestServer, Transport } from "./route.ts";
-export { RpcError } from "./rpc_error.ts";
-export type { Filter, Notification, Subscription } from "./subscription.ts";
+export type { Subscription } from "./subscription.ts";
 // What the signatures above mention beside the names of the main entry.
 export type { Id, Params } from "../protocol/jsonrpc.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Message } from "./message.ts";
+import type { Message } from "../client/message.ts";
 
 /** Headers that a transcript shows; the others are the same on every request. */
 const SHOWN = /^(mcp-(?!session-id).*|authorization|last-event-id)$/;

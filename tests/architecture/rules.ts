@@ -18,7 +18,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/middleware": below,
   "src/stores": below,
   "src/extensions": below,
-  "src/testing": outer,
+  "src/testing": [...outer, "src/client"],
   "src/client": outer,
   "src/cli": [...outer, "src/handlers", "src/modern.ts"],
   "src/names.ts": [...below, "src/handlers", "src/transports", "src/server.ts"],

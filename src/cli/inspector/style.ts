@@ -32,7 +32,7 @@ body {
   background: var(--panel); color: var(--text); font: 13.5px/1.5 system-ui, sans-serif;
   overflow-wrap: anywhere;
 }
-h1, h2, h3, p, ul, ol, dl, dd, pre, fieldset, figure { margin: 0; padding: 0; }
+h1, h2, h3, p, ul, ol, dl, dd, pre, fieldset, legend { margin: 0; padding: 0; }
 ul, ol { list-style: none; }
 h1 { font-size: 15px; font-weight: 650; }
 h2 { font-size: 17px; font-weight: 650; line-height: 1.3; }
@@ -180,6 +180,7 @@ input[type=number], input[type=date], input[type=datetime-local], .field > selec
 .block { display: grid; gap: 4px; min-width: 0; }
 .block > h3 { margin: 4px 0 0; }
 .block > * { min-width: 0; }
+.head:has(.bad) ~ .block > pre { border-color: var(--bad); }
 .link { display: flex; gap: 8px; align-items: baseline; padding: 7px 10px; border: 1px solid var(--line); border-radius: 6px; background: var(--sunken); }
 .resource { display: grid; gap: 4px; min-width: 0; }
 .turn { display: grid; gap: 4px; min-width: 0; margin-top: 4px; }
@@ -214,6 +215,8 @@ progress:indeterminate { background: linear-gradient(90deg, var(--hover), var(--
 dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 4px 18px; margin-top: 10px; }
 dt { color: var(--muted); }
 .page .field { margin-top: 12px; }
+.page legend { margin-bottom: 4px; }
+.page .labels label { font-size: 12px; color: var(--muted); }
 .page > pre, .page > p { margin-top: 4px; }
 .page h3 + * { margin-top: 4px; }
 .changes { display: grid; gap: 3px; }

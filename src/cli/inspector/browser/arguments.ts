@@ -70,6 +70,8 @@ export function createArguments({ h, say, visible, newId }: Dom, { isObject }: J
       let asking = new AbortController();
 
       async function ask(): Promise<void> {
+        // A second list would come under the hand of a person who is choosing from the first.
+        clearTimeout(timer);
         asking.abort();
         const { signal } = asking = new AbortController();
         const others = Object.entries(read()).filter(([other, value]) => other !== name && value);
@@ -147,7 +149,7 @@ export function createArguments({ h, say, visible, newId }: Dom, { isObject }: J
       }
       input.setAttribute("aria-controls", options.id);
       input.addEventListener("input", later);
-      input.addEventListener("focus", later);
+      input.addEventListener("focus", () => input.value || later());
       input.addEventListener("blur", close);
       input.addEventListener("keydown", press);
       show([], false);

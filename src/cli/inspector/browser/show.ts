@@ -103,7 +103,7 @@ export function createShow(dom: Dom, tools: JsonTools, open: (uri: string) => vo
       "div.head",
       {},
       h("code.grow", {}, say(uri)),
-      h("span.muted", {}, visible(text(mimeType) ?? (blob === undefined ? "text" : "bytes"))),
+      blob === undefined && h("span.muted", {}, visible(text(mimeType) ?? "")),
       typeof contents.text === "string" && copier("Copy", () => String(contents.text)),
     );
     const body = typeof contents.text === "string"

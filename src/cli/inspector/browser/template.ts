@@ -1,14 +1,14 @@
 /**
- * URI templates, as RFC 6570 has them.
+ * URI templates, as far as this library serves them.
  *
  * @module
  */
 
 /** Works with templates. */
 export interface Templates {
-  /** Names of the variables, each once. */
+  /** Names of the variables. */
   names(template: string): readonly string[];
-  /** The URI with these values. */
+  /** The URI with these values; what has none is left out. */
   expand(template: string, values: Readonly<Record<string, string>>): string;
 }
 
@@ -16,18 +16,8 @@ export interface Templates {
 export function createTemplates(): Templates {
   const expression = /\{([+#./;?&]?)([^{}]*)\}/g;
 
-  function toSpecs(
-    list: string,
-  ): readonly { readonly name: string; readonly isList: boolean; readonly length?: number }[] {
-    return list.split(",").map((spec) => {
-      const [, name = spec, star, length] = /^([^*:]*)(\*?)(?::(\d+))?$/.exec(spec) ?? [];
-      return { name, isList: star === "*", length: length === undefined ? undefined : Number(length) };
-    });
-  }
-
   function names(template: string): readonly string[] {
-    const all = [...template.matchAll(expression)].flatMap(([, , list]) => toSpecs(list).map(({ name }) => name));
-    return [...new Set(all)].filter(Boolean);
+    return [...new Set([...template.matchAll(expression)].flatMap(([, , list]) => list.split(",")))];
   }
 
   function expand(template: string, values: Readonly<Record<string, string>>): string {
@@ -35,22 +25,21 @@ export function createTemplates(): Templates {
       const isNamed = operator !== "" && ";?&".includes(operator);
       const isOpen = operator === "+" || operator === "#";
       const between = operator === "?" ? "&" : operator !== "" && "./;&".includes(operator) ? operator : ",";
-      const encode = (text: string) =>
-        isOpen
-          ? encodeURI(text.toWellFormed()).replaceAll("%25", "%").replace(/%(?![\da-f]{2})/gi, "%25")
-          : encodeURIComponent(text.toWellFormed()).replace(/[!'()*]/g, (c) =>
-            `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
-      const parts = toSpecs(list).flatMap(({ name, isList, length }) => {
-        const value = Object.hasOwn(values, name) ? values[name] : "";
-        if (!value) return [];
-        // A list is typed as it will stand: with slashes in a path, with commas elsewhere.
-        const items = isList ? value.split(operator === "/" ? "/" : ",") : [[...value].slice(0, length).join("")];
-        if (!isNamed) return items.map(encode).join(between);
-        return items.map((item) => `${name}=${encode(item)}`).join(between);
+      const parts = list.split(",").filter((name) => Object.hasOwn(values, name) && values[name] !== "").map((name) => {
+        const value = (isOpen ? encodeOpen : encode)(values[name].toWellFormed());
+        return isNamed ? `${name}=${value}` : value;
       });
-      if (!parts.length) return "";
-      return (operator === "+" ? "" : operator) + parts.join(between);
+      return parts.length ? (operator === "+" ? "" : operator) + parts.join(between) : "";
     });
+  }
+
+  function encode(text: string): string {
+    return encodeURIComponent(text).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+  }
+
+  // What has a meaning in a URI stays, and so does what is encoded already.
+  function encodeOpen(text: string): string {
+    return encodeURI(text).replace(/%25(?=[\da-f]{2})/gi, "%").replace(/%5B|%5D/g, decodeURIComponent);
   }
 
   return { names, expand };

@@ -249,6 +249,13 @@ table("JSON that is no request is -32600, or -32602 if only its params are wrong
   { name: "a request with a result", body: message({ result: {} }), status: 400, code: -32600, id: 1 },
   { name: "1,000 levels", body: deep(1000), status: 400, code: -32600, says: "jsonDepth" },
   { name: "brackets only", body: "[".repeat(1_000_000), status: 400, code: -32600, says: "jsonDepth" },
+  {
+    name: "objects and arrays by turns",
+    body: goodBody.replace('"arguments":{}', `"arguments":${'{"a":['.repeat(70)}1${"]}".repeat(70)}`),
+    status: 400,
+    code: -32600,
+    says: "jsonDepth",
+  },
 ]);
 
 table("what is only unusual is served", [
@@ -257,6 +264,12 @@ table("what is only unusual is served", [
   { name: "an empty id", body: message({ id: "" }), status: 200 },
   { name: "further keys", body: message({ extra: { a: 1 } }), status: 200 },
   { name: "levels below the limit", body: deep(100), status: 200 },
+  { name: "the character that stands for unreadable ones", body: message({ extra: "\ufffd" }), status: 200 },
+  {
+    name: "more brackets than levels",
+    body: message({ extra: Array(200).fill([]), more: Array(200).fill({}) }),
+    status: 200,
+  },
   {
     name: "duplicate keys, the last of which is good",
     body: goodBody.replace('"id":1', '"id":null,"id":1'),

@@ -37,7 +37,8 @@ const STREAM_HEADERS = {
   "x-accel-buffering": "no",
 };
 const BOTH: Accepts = { json: true, stream: true };
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** What other transports over HTTP share with the endpoint. */
 export interface HttpParts {
@@ -78,7 +79,7 @@ export function createFetch(
 
   function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const { headers, method } = request;
-    if (!isTarget(request.url, goodTarget) || headers.get("host") !== goodHost || headers.has("origin")) {
+    if (!isTarget(request.url, goodTarget) || headers.get("host") !== goodHost || headers.get("origin") !== null) {
       const refusal = checkFirst(request, info);
       if (refusal) return refusal;
     }
@@ -124,8 +125,6 @@ export function createFetch(
     if (!accepts.json && !accepts.stream) {
       return [406, "Cannot serve the request: Accept must list application/json and text/event-stream"];
     }
-    const length = headers.get("content-length");
-    if (length !== null && !(Number(length) <= limits.bodyBytes)) return [413, TOO_LARGE];
   }
 
   // GET and DELETE: whether there is something to open or to end is the era's business.
@@ -147,12 +146,14 @@ export function createFetch(
       const open = method === "GET" ? era.attach : era.detach;
       return exchange.finish(await open?.(exchange) ?? {});
     }
+    const { http } = exchange;
+    const length = http.headers.get("content-length");
+    if (length !== null && !(Number(length) <= limits.bodyBytes)) return exchange.finish(toRefusal(413, TOO_LARGE));
     watch(exchange);
     let body;
     try {
       // With a length the runtime holds the client to it; without one the bytes are counted as they come.
-      const counted = !exchange.http.headers.has("content-length");
-      body = counted ? await readBody(exchange.http, limits.bodyBytes) : await exchange.http.arrayBuffer();
+      body = length === null ? await readBody(http, limits.bodyBytes) : await http.arrayBuffer();
     } catch {
       return exchange.finish(toRefusal(400, "Cannot read the body: it broke off"));
     }
@@ -167,7 +168,7 @@ export function createFetch(
   function toIncoming(body: ArrayBuffer | Uint8Array): Incoming {
     let text;
     try {
-      text = decoder.decode(body);
+      text = decode(body);
     } catch {
       return { kind: "broken", code: PARSE_ERROR, message: "Cannot read the message: it is not UTF-8" };
     }
@@ -212,7 +213,7 @@ export function createFetch(
 
   const readText = async (request: Request): Promise<string | undefined> => {
     const body = await readBody(request, limits.bodyBytes);
-    return body && decoder.decode(body);
+    return body && decode(body);
   };
 
   return { fetch, parts: { path: options.path, check: checkOpen, readText, streams } };
@@ -304,6 +305,12 @@ class Exchange implements Link {
     if (text === undefined) return this.#resolve(new Response(null, { status: status ?? 202, headers }));
     this.#resolve(new Response(text, { status, headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS }));
   }
+}
+
+// The lenient decoder is the faster one. What it could not read is U+FFFD in its text, and so is U+FFFD itself.
+function decode(bytes: ArrayBuffer | Uint8Array): string {
+  const text = lenient.decode(bytes);
+  return text.includes("\ufffd") ? strict.decode(bytes) : text;
 }
 
 async function readBody(request: Request, limit: number): Promise<Uint8Array | undefined> {

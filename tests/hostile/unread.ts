@@ -151,7 +151,7 @@ export async function startSession(url: string, send: (request: Request) => Prom
   return response.headers.get("mcp-session-id") ?? "";
 }
 
-/** The data of the events in a text, however chunks cut it. */
+/** The data of the events in a text, however chunks cut it. A line of an event ends only at a line feed. */
 export function readData(text: string): unknown[] {
-  return [...text.matchAll(/^data: (\{.*\})\r?$/gm)].map(([, json]) => JSON.parse(json));
+  return text.split("\n").filter((line) => line.startsWith("data: {")).map((line) => JSON.parse(line.slice(6)));
 }

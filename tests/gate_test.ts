@@ -257,6 +257,50 @@ Deno.test("a foreign host that was good for a caller from elsewhere is not good 
   await server.close();
 });
 
+Deno.test("what one Accept was found to mean is not believed of another", async () => {
+  const server = createServer({ name: "gate", version: "1.0.0" });
+  const accepts = [
+    "application/json, text/event-stream",
+    "text/html",
+    "text/event-stream",
+    "application/json",
+    "*/*;q=0",
+  ];
+  // Each one twice in a row, and after each other.
+  for (const [at, accept] of [...accepts, ...accepts].flatMap((accept) => [accept, accept]).entries()) {
+    const response = await server.fetch(toRequest("server/discover", {}, { accept }));
+    const type = accept === "text/event-stream" ? accept : "application/json";
+    const isGood = /json|stream/.test(accept);
+    assertEquals(
+      [response.status, response.headers.get("content-type")],
+      [isGood ? 200 : 406, type],
+      `${accept} at ${at}`,
+    );
+    await response.body?.cancel();
+  }
+  await server.close();
+});
+
+Deno.test("a stream is opened only for who asks for one by name", async () => {
+  const server = createServer({ name: "gate", version: "1.0.0" });
+  for (
+    const [accept, status] of [
+      ["text/event-stream", 400],
+      ["text/html, Text/Event-Stream;q=0.1", 400],
+      ["text/event-stream;q=0", 406],
+      ["text/event-stream;q=0, */*", 406],
+      ["*/*", 406],
+      ["text/*", 406],
+      ["application/json", 406],
+    ] as const
+  ) {
+    // Without a session: whoever comes so far is told that.
+    const response = await server.fetch(new Request("http://localhost/mcp", { headers: { accept } }));
+    assertEquals([response.status, (await response.json()).error.code], [status, -32600], accept);
+  }
+  await server.close();
+});
+
 /** Runs with globals that other platforms have. */
 async function withGlobals<T>(globals: Readonly<Record<string, unknown>>, run: () => Promise<T>): Promise<T> {
   const kept = Object.keys(globals).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)] as const);

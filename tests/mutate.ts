@@ -20,6 +20,14 @@ interface Subject {
 
 const subjects: readonly Subject[] = [
   { path: "src/transports/gate.ts", tests: ["gate_test.ts", "wire_test.ts", "hostile/http_origin_test.ts"] },
+  { path: "src/transports/cors.ts", tests: ["hostile/http_origin_test.ts"] },
+  {
+    path: "src/transports/http.ts",
+    from: "function fetch(",
+    to: "async function serve(",
+    tests: ["gate_test.ts", "wire_test.ts", "hostile/http_origin_test.ts"],
+  },
+  { path: "src/protocol/jsonrpc.ts", tests: ["wire_test.ts", "hostile/http_framing_test.ts"] },
   {
     path: "src/eras/modern/modern.ts",
     from: "function isModern(",
@@ -57,6 +65,16 @@ const equivalent: Readonly<Record<string, string>> = {
   "const state = (text.length <= limits.stateBytes * 2 ? await sealer.open(PURPOSE, text) : undefined) as : <= → <":
     "no state that was handed out is half as long",
   "return a < b ? -1 : 1; : < → <=": "no object has two keys of one name",
+  "const accepts = accept !== null && accept === goodAccept ? BOTH : readAccept(accept); : !== → ===":
+    "the header is only read again",
+  "if (accepts.json && accepts.stream && accept !== null) goodAccept = accept; : !== → ===":
+    "the header is only read again",
+  "if (host === null || !isLoopbackHost(host)) return; : === → !==": "the caller is only looked at again",
+  'if (count(text, "{", limit) + count(text, "[", limit) <= limit) return false; : <= → <':
+    "the levels are only counted",
+  "for (let i = 0; i < text.length; i++) { : < → <=": "behind the end there is no bracket",
+  "for (let at = text.indexOf(character); at >= 0 && found <= most; at = text.indexOf(character, at + 1)) found++; : && → ||":
+    "the levels are only counted",
   "if (known || id.length > MOST_ID) return known; : || → &&":
     "a known one is found again after the id is opened, and one that is too long was never sealed",
 };

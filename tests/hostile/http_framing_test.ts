@@ -219,6 +219,15 @@ for (const { era, title, options } of eras) {
       ...isModern ? invalid : { status: 202 },
     },
     { name: "C-025 both result and error", body: '{"jsonrpc":"2.0","id":1,"result":{},"error":{}}', ...invalid, id: 1 },
+    ...["null", "[]", "{}", '{"code":1}', '{"message":"x"}', '{"code":"1","message":"x"}', '{"code":1,"message":1}']
+      .map((
+        error,
+      ) => ({
+        name: `C-025 an answer with the error ${error}`,
+        body: `{"jsonrpc":"2.0","id":1,"error":${error}}`,
+        ...invalid,
+        id: 1,
+      })),
     { name: "C-025 a request with a result", body: text({ result: {} }), ...invalid, id: 1 },
     { name: "C-025 a request with an error", body: text({ error: null }), ...invalid, id: 1 },
     {
@@ -251,15 +260,25 @@ for (const { era, title, options } of eras) {
     { name: "C-030 a body of random bytes", body: Uint8Array.from({ length: 256 }, (_, i) => 255 - i), ...parse },
     { name: "C-030 one bracket a million times", body: "[".repeat(1_000_000), ...invalid, says: "jsonDepth" },
     {
-      name: "C-030 arguments nested below the limit",
-      ...echo(era, `${'{"a":'.repeat(120)}1${"}".repeat(120)}`),
+      name: "C-030 arguments nested to the limit of 128 levels",
+      ...echo(era, `${'{"a":'.repeat(126)}1${"}".repeat(126)}`),
       status: 200,
     },
     {
-      name: "C-030 arguments nested above the limit",
-      ...echo(era, `${'{"a":'.repeat(130)}1${"}".repeat(130)}`),
+      name: "C-030 arguments nested one level deeper",
+      ...echo(era, `${'{"a":'.repeat(127)}1${"}".repeat(127)}`),
       ...invalid,
       says: "jsonDepth",
+    },
+    {
+      name: "C-030 brackets in a text are no levels, whatever is escaped in it",
+      ...echo(era, `{"s":"${"[".repeat(200)}\\"${"{".repeat(200)}\\\\","${"[{".repeat(100)}":"]"}`),
+      status: 200,
+    },
+    {
+      name: "C-030 brackets beside each other are no levels",
+      ...echo(era, `{"s":[${"[],{},".repeat(200)}1]}`),
+      status: 200,
     },
   ]);
 }

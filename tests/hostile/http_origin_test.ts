@@ -82,6 +82,12 @@ for (
         fixture.ran.length = 0;
         await fixture.checkAlive("C-051");
       });
+      await t.step(`C-051 only OPTIONS that asks is a preflight, of a page that ${name} lets in`, async () => {
+        const asks = { origin: APP, "access-control-request-method": "POST" };
+        assertEquals((await fixture.send({ headers: asks }))?.status, 200);
+        assertEquals((await fixture.send({ method: "OPTIONS", headers: { origin: APP } }))?.status, 405);
+        fixture.ran.length = 0;
+      });
       if (name === "every page") continue;
       for (const origin of [EVIL, `${APP}.evil.example`, `${APP}:8443`, "null"]) {
         await t.step(`C-051 ${name} lets ${origin} not in: neither its preflight nor its call`, async () => {

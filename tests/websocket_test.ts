@@ -198,7 +198,8 @@ Deno.test("messages that come faster than they can be taken wait, in order, up t
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const now = tool({ name: "now", run: () => "now" });
-  const { join } = setUp(stack, { handlers: [gate.handler, now], limits: { callsPerClient: 1 } });
+  // A queue of two: if messages were taken before there is room, most of them would be refused.
+  const { join } = setUp(stack, { handlers: [gate.handler, now], limits: { callsPerClient: 1, queue: 2 } });
   const patient = join();
   assert(await patient.opened);
   patient.send(initialize);
@@ -207,9 +208,10 @@ Deno.test("messages that come faster than they can be taken wait, in order, up t
   await gate.begun;
   for (let id = 1; id <= 20; id++) patient.send(toCall(id, "now"));
   gate.open();
-  const ids = [];
-  while (ids.length <= 20) ids.push(JSON.parse(await patient.next()).id);
-  assertEquals(ids, Array.from({ length: 21 }, (_, id) => id));
+  const answers = [];
+  while (answers.length <= 20) answers.push(JSON.parse(await patient.next()));
+  assertEquals(answers.map(({ id }) => id), Array.from({ length: 21 }, (_, id) => id));
+  assertEquals(answers.filter(({ error }) => error), []);
 });
 
 Deno.test("a client that sends without end while the server is busy is let go", async () => {

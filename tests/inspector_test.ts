@@ -7,7 +7,7 @@ import { missing, open, type Opened, programs } from "./inspector/browser.ts";
 import { root, run } from "./processes.ts";
 
 const isDeno = typeof Deno !== "undefined";
-if (missing) console.warn(`Skipped: the inspector page in a browser, because ${missing}`);
+if (missing && isDeno) console.warn(`Skipped: the inspector page in a browser, because ${missing}`);
 
 /** A test in a browser; nothing may go wrong there unseen. */
 function test(name: string, fn: (opened: Opened, step: Deno.TestContext["step"]) => Promise<void>, options = {}): void {
@@ -197,8 +197,15 @@ test("the page shows a server, calls its tools and tells what happens", async (o
     await panel.getByLabel("Arguments as JSON").fill(JSON.stringify({ ...given, count: 99 }));
     await press("Call");
     assertMatch(await readResult("Tool error"), /count/);
+    await panel.getByLabel("Arguments as JSON").fill(`{"count":7,"unknown":[1]}`);
     await press("Form");
-    assertEquals(await panel.getByLabel("count").inputValue(), "99");
+    assertEquals(await panel.getByLabel("count").inputValue(), "7");
+    await panel.getByText("Sent too: unknown").waitFor();
+    await press("JSON");
+    assertStringIncludes(await panel.getByLabel("Arguments as JSON").inputValue(), `"unknown": [`);
+    await panel.getByLabel("Arguments as JSON").fill("[1]");
+    await press("Call");
+    await panel.getByText("This is not a JSON object.").waitFor();
   });
 
   await step("an argument that is repeated in a header", async () => {
@@ -516,15 +523,40 @@ test("the page works from the keyboard, in 400 pixels, and with good contrast", 
   });
 });
 
-test("the page of a server on Bun is the same", async ({ page, panel, choose, press, readResult }) => {
-  await choose("steps");
+test("the page of a server on Bun is the same; a list in pages is loaded page by page", async (opened) => {
+  const { page, panel, choose, press, turn, readResult } = opened;
+  await page.getByRole("tab", { name: "Tools 2+" }).waitFor();
+  await press("Load more");
+  await page.getByRole("tab", { name: "Tools 4+" }).waitFor();
+  await press("Load more");
+  await page.getByRole("tab", { name: "Tools 5", exact: true }).waitFor();
+  assertEquals(await panel.getByRole("button", { name: "Load more" }).count(), 0);
+  await choose("tool_5");
   await press("Call");
-  assertMatch(await readResult("Done"), /5 of 5[^]*All steps taken/);
-  await choose("ask_twice");
+  assertStringIncludes(await readResult("Done"), "This is 5.");
+  await turn("Resources");
+  await panel.getByText("This server has no resources.").waitFor();
+}, { runtime: "bun", file: "tests/inspector/pages.ts" });
+
+const readme = isDeno ? await Deno.readTextFile(`${root}README.md`) : "";
+
+test("the command in README.md shows the notes", async ({ page, panel, choose, press, turn, answer, readResult }) => {
+  assertEquals(await page.title(), "notes · Inspector");
+  await choose("write");
+  await panel.getByLabel("title").fill("shopping");
+  await panel.getByLabel("text").fill("Cheese");
   await press("Call");
-  await page.getByRole("dialog").getByRole("button", { name: "Decline" }).click();
-  await panel.getByText("The first answer was decline.").waitFor();
-}, { runtime: "bun" });
+  await page.getByRole("dialog").getByLabel("overwrite").check();
+  await answer("Accept");
+  await readResult("Done");
+  await press("Read"); // goes to the link in the result
+  await press("Read");
+  assertMatch(await readResult("Done"), /note:\/\/shopping[^]*Cheese/);
+  await turn("Prompts");
+  await panel.getByLabel("title").first().fill("shopping");
+  await press("Get");
+  assertStringIncludes(await readResult("Done"), "Cheese");
+}, { command: /^deno run .*--inspect$/m.exec(readme)?.[0].split(" ") });
 
 // What follows runs in the page, and is sent there as text.
 

@@ -21,6 +21,8 @@ export interface OpenOptions {
   /** The server's file; the one beside this file if nothing is said. */
   readonly file?: string;
   readonly runtime?: keyof typeof programs;
+  /** The whole command up to the port, instead of a file and a runtime. */
+  readonly command?: readonly string[];
   readonly width?: number;
   /** What stands behind `#`. */
   readonly place?: string;
@@ -51,10 +53,11 @@ export interface Opened extends AsyncDisposable {
 
 /** Starts a server with its page. */
 export async function startServer(
-  { file = "tests/inspector/server.ts", runtime = "deno" }: OpenOptions = {},
+  { file = "tests/inspector/server.ts", runtime = "deno", command }: OpenOptions = {},
   port = "0",
 ): Promise<{ readonly running: Running; readonly url: string }> {
-  const running = await start([...programs[runtime], "serve", root + file, "--http", "--inspect", "--port", port]);
+  const words = command ?? [...programs[runtime], "serve", root + file, "--http", "--inspect"];
+  const running = await start([...words, "--port", port]);
   const [, url] = await running.waitFor(/in a browser:\s+(http:\S+)/);
   return { running, url };
 }

@@ -7,16 +7,19 @@ import { createAbout } from "./browser/about.ts";
 import { createArguments } from "./browser/arguments.ts";
 import { createBrowse } from "./browser/browse.ts";
 import { createCalls } from "./browser/calls.ts";
+import { createControls } from "./browser/controls.ts";
 import { createDom } from "./browser/dom.ts";
 import { createForms } from "./browser/forms.ts";
 import { createJson } from "./browser/json.ts";
 import { createListener } from "./browser/listen.ts";
+import { createLists } from "./browser/lists.ts";
 import { createLog } from "./browser/log.ts";
 import { createPanels } from "./browser/panels.ts";
 import { createQuestions } from "./browser/questions.ts";
 import { createSchemaReader } from "./browser/schema.ts";
 import { createShow } from "./browser/show.ts";
 import { type Config, type Parts, start } from "./browser/start.ts";
+import { createTabs } from "./browser/tabs.ts";
 import { createTemplates } from "./browser/template.ts";
 import { createWatch } from "./browser/watch.ts";
 import { createWire } from "./browser/wire.ts";
@@ -27,15 +30,18 @@ const parts: Parts = {
   createArguments,
   createBrowse,
   createCalls,
+  createControls,
   createDom,
   createForms,
   createJson,
   createListener,
+  createLists,
   createLog,
   createPanels,
   createQuestions,
   createSchemaReader,
   createShow,
+  createTabs,
   createTemplates,
   createWatch,
   createWire,
@@ -85,7 +91,9 @@ export async function toPage(config: Config): Promise<Page> {
 // The functions are sent as they stand: the runtime has taken their types away.
 function toScript(config: Config): string {
   const list = Object.entries(parts).map(([name, part]) => `${name}: ${part}`).join(",\n");
-  const script = `"use strict";\n(${start})(globalThis, {\n${list}\n}, ${JSON.stringify(config)});\n`;
+  const script = `"use strict";\n(${start})(globalThis, { config: ${
+    JSON.stringify(config)
+  }, parts: {\n${list}\n} });\n`;
   // What would end the element, or begin a comment in it, stands in strings only; there it may be written like this.
   return script.replace(/<(?=\/script|!--|script)/gi, "\\x3c");
 }

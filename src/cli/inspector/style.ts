@@ -132,7 +132,7 @@ article > form { margin-top: 16px; }
 .fields { display: grid; gap: 14px; }
 .field { border: 0; min-width: 0; margin: 0; }
 .labels { display: flex; flex-wrap: wrap; gap: 0 8px; align-items: baseline; padding: 0; margin-bottom: 4px; }
-.labels label { font-weight: 600; }
+.labels label, .label { font-weight: 600; }
 .field .name { font-size: 12.5px; }
 input[type=number], input[type=date], input[type=datetime-local], .field > select { max-width: 280px; }
 .turn ~ .field textarea { min-height: 84px; }
@@ -280,6 +280,7 @@ dialog .field + p { margin-top: 10px; }
   button:not(.small, .item, .quiet, .tabs *, .modes *) { min-height: 36px; }
   input:not([type=checkbox]), select, textarea { min-height: 36px; font-size: 16px; }
   input.code, textarea.code { font-size: 14px; }
+  input[type=number], input[type=date], input[type=datetime-local], .field > select { max-width: none; }
   dl { grid-template-columns: minmax(0, 1fr); gap: 0; }
   dd { margin-bottom: 8px; }
 }

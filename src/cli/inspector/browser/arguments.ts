@@ -26,14 +26,29 @@ export interface ArgumentFields {
   read(): Readonly<Record<string, string>>;
 }
 
-/** Makes fields; `changed` is called when something is typed. */
-export type MakeArguments = (list: readonly Argument[], reference: Reference, changed?: () => void) => ArgumentFields;
+/** What the fields are for. */
+export interface ArgumentOptions {
+  readonly reference: Reference;
+  /** Called when something is typed or chosen. */
+  readonly changed?: () => void;
+}
+
+/** Makes fields. */
+export type MakeArguments = (list: readonly Argument[], options: ArgumentOptions) => ArgumentFields;
+
+/** What the fields are built with. */
+export interface ArgumentParts {
+  readonly dom: Dom;
+  readonly json: JsonTools;
+  readonly wire: Wire;
+}
 
 /** Makes the maker of fields. */
-export function createArguments({ h, say, visible, newId }: Dom, { isObject }: JsonTools, wire: Wire): MakeArguments {
+export function createArguments({ dom, json: { isObject }, wire }: ArgumentParts): MakeArguments {
+  const { h, say, visible, newId } = dom;
   const pauseMs = 120; // between two keys of a person who types
 
-  return (list, reference, changed) => {
+  return (list, { reference, changed }) => {
     const inputs = list.map((argument) => [argument, toInput(argument)] as const);
 
     function read(): Readonly<Record<string, string>> {

@@ -41,8 +41,8 @@ export interface BrowseOptions {
   readonly what: string;
   /** Stands above the list. */
   readonly top?: Element;
-  /** Told what a person has chosen, or that nothing is. */
-  readonly onChoose: (key: string | undefined) => void;
+  /** Told what a person has chosen. */
+  readonly onChoose: (key: string) => void;
 }
 
 /** Makes lists. */

@@ -20,8 +20,10 @@ export interface Listener {
   listen(filter: Json | undefined): void;
 }
 
-/** Who is told what happens. */
+/** What the subscription is made over, and who is told what happens. */
 export interface ListenOptions {
+  readonly wire: Wire;
+  readonly json: JsonTools;
   readonly onState: (state: ListenState) => void;
   readonly onChange: (method: string, params: Json) => void;
   /** The subscription is there again after it was lost: something may have been missed. */
@@ -29,8 +31,7 @@ export interface ListenOptions {
 }
 
 /** Makes the subscription. */
-export function createListener(wire: Wire, { isObject }: JsonTools, options: ListenOptions): Listener {
-  const { onState, onChange, onReturn } = options;
+export function createListener({ wire, json: { isObject }, onState, onChange, onReturn }: ListenOptions): Listener {
   let current = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let pauseMs = 500;
@@ -45,7 +46,8 @@ export function createListener(wire: Wire, { isObject }: JsonTools, options: Lis
     onState({ kind: "off" });
   }
 
-  async function open(filter: Json, mine: AbortController, opened: () => void): Promise<void> {
+  /** Opens it, and calls `opened` when that is done or has failed. */
+  async function open(filter: Json, mine: AbortController, opened = () => {}): Promise<void> {
     if (!isLost) onState({ kind: "opening" });
     const outcome = await wire.send("subscriptions/listen", { notifications: filter }, {
       signal: mine.signal,
@@ -67,7 +69,7 @@ export function createListener(wire: Wire, { isObject }: JsonTools, options: Lis
     const reason = outcome.kind === "error" ? outcome.message : "The server has closed it";
     onState({ kind: "lost", reason, retries: !isFinal });
     if (isFinal) return;
-    timer = setTimeout(() => open(filter, mine, () => {}), pauseMs);
+    timer = setTimeout(() => open(filter, mine), pauseMs);
     pauseMs = Math.min(pauseMs * 2, 8000);
   }
 

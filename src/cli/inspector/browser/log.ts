@@ -12,6 +12,8 @@ import type { Frame } from "./wire.ts";
 export interface Log {
   readonly element: Element;
   add(frame: Frame): void;
+  /** Goes to the newest frame. */
+  toEnd(): void;
 }
 
 /** What the log is built with. */
@@ -57,8 +59,12 @@ export function createLog({ dom: { h, say, copier }, json, show, counted }: LogP
     list.append(entry[1]);
     hint.hidden = true;
     if (frames.length > most) frames.shift()?.[1].remove();
-    if (isAtEnd) list.scrollTop = list.scrollHeight;
+    if (isAtEnd) toEnd();
     counted(++count);
+  }
+
+  function toEnd(): void {
+    list.scrollTop = list.scrollHeight;
   }
 
   function toRow(frame: Frame): Element {
@@ -117,5 +123,5 @@ export function createLog({ dom: { h, say, copier }, json, show, counted }: LogP
     list,
     hint,
   );
-  return { element, add };
+  return { element, add, toEnd };
 }

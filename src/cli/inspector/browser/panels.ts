@@ -125,7 +125,9 @@ export function createPanels(parts: PanelParts): Panels {
       description: text(argument.description),
       isRequired: argument.required === true,
     }));
-    const fields = makeArguments(list, parts.completes() ? { type: "ref/prompt", name } : undefined);
+    const fields = makeArguments(list, {
+      reference: parts.completes() ? { type: "ref/prompt", name } : undefined,
+    });
     const runner = makeRunner("Get");
     const send = () =>
       void runner.run({
@@ -152,10 +154,12 @@ export function createPanels(parts: PanelParts): Panels {
     const runner = makeRunner("Read");
     const send = () => void runner.run({ method: "resources/read", params: { uri }, present: presentContents });
     if (parts.watches()) runner.actions.append(parts.watcher(uri));
-    const facts = [text(resource.mimeType), typeof resource.size === "number" ? `${resource.size} bytes` : undefined];
-    return panel(resource, text(resource.name) ?? uri, [
-      h("p.address", {}, h("code", {}, say(uri))),
-      h("p", {}, show.marks(facts.filter((fact) => fact !== undefined))),
+    const facts = [text(resource.mimeType), typeof resource.size === "number" && `${resource.size} bytes`]
+      .filter((fact) => typeof fact === "string");
+    const name = text(resource.name) ?? uri;
+    return panel(resource, name, [
+      name === uri ? undefined : h("p.address", {}, h("code", {}, say(uri))),
+      facts.length ? h("p", {}, show.marks(facts)) : undefined,
       form(send, runner.actions),
       runner.output,
       h("div.folds", {}, show.fold("Definition", () => show.json(resource))),
@@ -168,7 +172,7 @@ export function createPanels(parts: PanelParts): Panels {
     const list = names.map((name) => ({ name, isRequired: false }));
     const reference = parts.completes() ? { type: "ref/resource", uri: pattern } : undefined;
     const shown = h("code");
-    const fields = makeArguments(list, reference, draw);
+    const fields = makeArguments(list, { reference, changed: draw });
     const runner = makeRunner("Read");
     const toUri = () => templates.expand(pattern, fields.read());
     const send = () =>

@@ -25,9 +25,16 @@ export interface Show {
   fold(title: string, make: () => Element): Element;
 }
 
-/** Makes the shower; `open` goes to a resource. */
-export function createShow(dom: Dom, tools: JsonTools, open: (uri: string) => void): Show {
-  const { h, say, visible, copier } = dom;
+/** What things are shown with. */
+export interface ShowParts {
+  readonly dom: Dom;
+  readonly json: JsonTools;
+  /** Goes to a resource. */
+  readonly open: (uri: string) => void;
+}
+
+/** Makes what shows things. */
+export function createShow({ dom: { h, say, visible, copier }, json: tools, open }: ShowParts): Show {
   const { isObject, text, pretty } = tools;
   const most = 50_000; // characters that are shown at once: a browser is slow with more
 

@@ -6,6 +6,7 @@
 import type { Dom, Element } from "./dom.ts";
 import type { Json, JsonTools } from "./json.ts";
 import type { Listener, ListenState } from "./listen.ts";
+import type { Show } from "./show.ts";
 
 /** The panel and what others need of it. */
 export interface Watch {
@@ -14,12 +15,20 @@ export interface Watch {
   begin(capabilities: Json): void;
   /** A button that watches a resource. */
   watcher(uri: string): Element;
-  show(state: ListenState): void;
+  showState(state: ListenState): void;
   heard(method: string, params: Json): void;
 }
 
+/** What the panel is built with. */
+export interface WatchParts {
+  readonly dom: Dom;
+  readonly json: JsonTools;
+  readonly show: Show;
+  readonly listener: () => Listener;
+}
+
 /** Makes the panel. */
-export function createWatch({ h, say }: Dom, { isObject, pretty }: JsonTools, listener: () => Listener): Watch {
+export function createWatch({ dom: { h, say }, json: { isObject }, show, listener }: WatchParts): Watch {
   const lists = ["tools", "prompts", "resources"];
   const most = 200; // changes that are shown
   const watched = new Set<string>();
@@ -36,7 +45,7 @@ export function createWatch({ h, say }: Dom, { isObject, pretty }: JsonTools, li
   const uri = h("input.code", { "aria-label": "URI to watch", placeholder: "URI", spellcheck: "false" });
   const adder = h("button", { type: "submit" }, "Watch");
   const form = h("form.inline", { novalidate: true }, uri, adder);
-  const granted = h("pre.code", { tabindex: 0, "aria-label": "Granted" });
+  const granted = h("div");
   const changes = h("ol.changes", { "aria-label": "Changes" });
   const noChanges = h("p.muted", {}, "Nothing has changed yet.");
   form.addEventListener("submit", (event) => {
@@ -90,12 +99,12 @@ export function createWatch({ h, say }: Dom, { isObject, pretty }: JsonTools, li
     button.textContent = isOn ? "Watching" : "Watch";
   }
 
-  function show(now: ListenState): void {
+  function showState(now: ListenState): void {
     const names = { off: "Off", opening: "Opening", open: "Listening", lost: "Lost" };
     state.textContent = names[now.kind];
     state.className = `state ${now.kind === "open" ? "good" : now.kind === "lost" ? "bad" : ""}`;
     reason.replaceChildren(...now.kind === "lost" ? [say(now.reason), now.retries ? "; trying again" : ""] : []);
-    granted.replaceChildren(now.kind === "open" ? pretty(now.granted) : "{}");
+    granted.replaceChildren(show.json(now.kind === "open" ? now.granted : {}));
   }
 
   function heard(method: string, params: Json): void {
@@ -130,5 +139,5 @@ export function createWatch({ h, say }: Dom, { isObject, pretty }: JsonTools, li
     noChanges,
     changes,
   );
-  return { element, begin, watcher, show, heard };
+  return { element, begin, watcher, showState, heard };
 }

@@ -174,7 +174,9 @@ export function createWire(
       }
       return fail("The stream ended without an answer", response.status);
     } catch (error) {
-      if (!options.signal?.aborted) return fail(`No answer: ${error instanceof Error ? error.message : error}`);
+      if (!options.signal?.aborted) {
+        return fail(`${error instanceof Error ? error.message : error}; is the server still running?`);
+      }
       tell("closed", JSON.stringify({ closed: "The page has closed the stream" }));
       return { kind: "stopped", ms: passed() };
     }

@@ -80,12 +80,14 @@ Deno.test("a caller nobody knows is taken for one on this machine", async () => 
   for (const info of infos) assertEquals((await visit({ host: "evil.example", info }))[0], 403, JSON.stringify(info));
 });
 
-Deno.test("without a Host header the address is looked at only if no connection is known", async () => {
-  assertEquals((await visit({ url: "http://localhost/mcp" }))[0], 200);
-  assertEquals((await visit({ url: "http://evil.example/mcp" }))[0], 403);
-  assertEquals((await visit({ url: "http://localhost/mcp", info: {} }))[0], 200);
-  assertEquals((await visit({ url: "http://localhost/mcp", info: deno("127.0.0.1") }))[0], 400);
-  assertEquals((await visit({ url: "http://localhost/mcp", info: bun("127.0.0.1") }))[0], 400);
+Deno.test("without a Host header, as in HTTP/2, the host of the address counts", async () => {
+  for (const info of [undefined, {}, deno("127.0.0.1"), bun("127.0.0.1")]) {
+    assertEquals((await visit({ url: "http://localhost/mcp", info }))[0], 200);
+    assertEquals((await visit({ url: "http://evil.example/mcp", info }))[0], 403);
+    assertEquals((await visit({ url: "http://localhost/mcp", origin: "http://evil.example", info }))[0], 403);
+    assertEquals((await visit({ url: "http://localhost:8/mcp", origin: "http://localhost:8", info }))[0], 200);
+  }
+  assertEquals((await visit({ url: "https://mcp.example.com/mcp", info: deno("8.8.8.8") }))[0], 200);
 });
 
 Deno.test("the address and the Host must be of one name", async () => {

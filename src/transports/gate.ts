@@ -50,7 +50,8 @@ export function checkCaller(
   options: GateOptions,
 ): Refusal | undefined {
   const { headers } = request;
-  const host = headers.get("host") ?? (isConnection(info) ? "" : hostOf(request.url));
+  // HTTP/2 has no Host header: what it has in its place the runtime puts into the URL.
+  const host = headers.get("host") ?? hostOf(request.url);
   const authority = parseAuthority(host);
   if (!authority) return { status: 400, reason: `Cannot serve the request: the Host header is ${quoted(host)}` };
   const target = hostOf(request.url);
@@ -147,10 +148,6 @@ function hostOf(url: string): string | undefined {
 
 function isLoopbackName(name: string): boolean {
   return name === "localhost" || name === "[::1]" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name);
-}
-
-function isConnection(info: ConnectionInfo | undefined): boolean {
-  return info?.remoteAddr !== undefined || typeof info?.requestIP === "function";
 }
 
 // Whole origins are compared, as a URL parser reads them: `http://localhost.evil.example` starts like a good one.

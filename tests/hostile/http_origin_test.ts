@@ -2,7 +2,17 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, type ServerOptions } from "../../mod.ts";
 import { createServer as createModernServer } from "../../src/modern.ts";
-import { type Case, cases, checkSecrecy, type HeaderLines, LEGACY, MODERN, readError, startFixture } from "./http.ts";
+import {
+  type Case,
+  cases,
+  checkSecrecy,
+  type HeaderLines,
+  LEGACY,
+  MODERN,
+  readError,
+  runtime,
+  startFixture,
+} from "./http.ts";
 
 const APP = "https://app.example.com";
 const EVIL = "http://evil.example";
@@ -219,12 +229,19 @@ cases("names that point at this machine", {}, ({ port }) => [
     ...host === "-" ? refused : { status: 400, code: -32600 },
   })),
   { name: "C-061 an empty Host", headers: { host: "" }, status: 400, code: -32600 },
-  { name: "C-061 no Host", headers: { host: null }, status: 400, code: -32600, dropped: { bun: 400 } },
+  // Deno hides what tells this from HTTP/2, which has no Host; a browser always sends the one or the other.
   {
-    name: "C-061 no Host in HTTP/1.0",
+    name: "C-061 no Host is taken for the address that was called",
+    headers: { host: null },
+    status: 200,
+    dropped: { bun: 400 },
+  },
+  {
+    name: "C-061 no Host in HTTP/1.0 (read as far as its body on Deno)",
     raw: "POST /mcp HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}",
     status: 400,
     code: -32600,
+    id: runtime === "deno" ? null : undefined,
   },
   ...[[`127.0.0.1:${port}`, "evil.example"], ["evil.example", `127.0.0.1:${port}`]].map((host) => ({
     name: `C-061 two Hosts, ${host[0].startsWith("evil") ? "a foreign one first" : "a good one first"}`,

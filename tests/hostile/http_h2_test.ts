@@ -1,0 +1,25 @@
+// C-061 over HTTP/2, which has no Host header: its `:authority` counts, as it does for every browser that comes by TLS.
+import { assertEquals } from "@std/assert";
+import { MODERN, startFixture } from "./http.ts";
+
+Deno.test({
+  name: "C-061 a request over HTTP/2 is for the host that it names",
+  ignore: typeof Deno === "undefined", // Bun serves HTTP/1.1 alone
+  async fn() {
+    await using fixture = await startFixture();
+    using client = Deno.createHttpClient({ http1: false, http2: true });
+    const { headers, body } = fixture.good;
+    const call = async (more: Record<string, string>) => {
+      const { host: _host, ...rest } = headers as Record<string, string>; // all of one line each
+      const url = `http://127.0.0.1:${fixture.port}/mcp`;
+      const response = await fetch(url, { method: "POST", headers: { ...rest, ...more }, body: String(body), client });
+      return [response.status, (await response.json()).error?.code];
+    };
+    for (let i = 0; i < 3; i++) assertEquals(await call({}), [200, undefined]);
+    assertEquals(await call({ origin: "http://evil.example" }), [403, -32600]);
+    assertEquals(await call({ origin: `http://127.0.0.1:${fixture.port}` }), [200, undefined]);
+    assertEquals(await call({ "mcp-protocol-version": `${MODERN}x` }), [400, -32020]);
+    fixture.ran.length = 0;
+    await fixture.checkAlive("C-061");
+  },
+});

@@ -171,6 +171,7 @@ export class Call implements Context {
   #progress = -Infinity;
   #waiting?: Promise<void>;
   #merged?: Params;
+  #ahead = 0;
 
   /** A call that came over `link` and is spoken for by `carrier`. */
   constructor(carrier: Carrier, link: Link, request: Message, client: ClientFacts, scope: Scope = link.scope) {
@@ -228,7 +229,8 @@ export class Call implements Context {
     const wanted = this.client.logLevel;
     const rank = LOG_LEVELS.indexOf(level);
     if (!wanted || rank < LOG_LEVELS.indexOf(wanted)) return done;
-    if (this.#waiting) return this.#waiting;
+    // A handler that does not wait gets only so far ahead of its client; what it says beyond is dropped.
+    if (this.#waiting && this.#ahead++ >= MOST_AHEAD) return this.#waiting;
     return this.#say("notifications/message", { level, logger, data: toLoggable(data) });
   }
 
@@ -318,10 +320,11 @@ export class Call implements Context {
       // What JSON cannot hold must not end the handler that wanted to say it.
       if ("data" in params) return this.#say(method, { level: params.level, data: "[a value that JSON cannot hold]" });
     }
-    if (!room) return done;
+    if (!room || this.#waiting) return this.#waiting ?? done;
     this.#waiting = room.then(() => {
       const merged = this.#merged;
       this.#waiting = this.#merged = undefined;
+      this.#ahead = 0;
       if (merged) return this.#say("notifications/progress", merged);
     });
     return this.#waiting;
@@ -329,6 +332,9 @@ export class Call implements Context {
 }
 
 const done = Promise.resolve();
+
+/** Log messages that may follow one for which there was no room. */
+const MOST_AHEAD = 256;
 
 // A question may fail before its asker waits for it; that is no unhandled rejection, which would end the process.
 function quiet<T>(promise: Promise<T>): Promise<T> {

@@ -86,7 +86,8 @@ export interface Context {
    */
   progress(progress: number, options?: ProgressOptions): Promise<void>;
   /**
-   * Sends a log message, if the client wants messages of this level. Settles when there is room for more.
+   * Sends a log message, if the client wants messages of this level. Settles when there is room for more; a handler
+   * that does not wait for that, and gets far ahead of its client, loses messages.
    *
    * @see specification/2026-07-28/server/utilities/logging
    */

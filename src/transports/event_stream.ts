@@ -117,6 +117,8 @@ export class EventStream {
   end(isNews = false): void {
     const isFirst = !this.#ended;
     this.#ended = true;
+    // Whoever waits for room has nothing more to write here, but maybe elsewhere.
+    this.#room?.resolve();
     this.#flush();
     if (isNews && isFirst) this.#onLost();
   }

@@ -250,7 +250,7 @@ for (const limits of [{ calls: 1 }, { callsPerClient: 1 }]) {
     await new Promise((resolve) => setTimeout(resolve, 80));
     second.cancel();
     assertEquals(await second.done, "gave up");
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await new Promise((resolve) => setTimeout(resolve, 250));
     free("a");
     assertEquals(textOf(await first), "a");
     await until(() => log.includes("start c"), "the third call takes the slot");

@@ -1,0 +1,327 @@
+// Clients that do not read: what is made for them waits, what is kept for them is bounded, and in the end they are let go.
+import { assert, assertEquals } from "@std/assert";
+import { createServer, type Limits, resource, tool } from "../../mod.ts";
+import { startHost } from "../../src/testing/host.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { behaviour, textOf, until } from "../behaviour.ts";
+import { META } from "./http.ts";
+import { openUnread, readData, startSession, toCall, toWire } from "./unread.ts";
+
+const any = { type: "object" } as const;
+const MB = 1_000_000;
+const eras = ["modern", "legacy"] as const;
+
+/** A tool that offers some thousand messages of 4 KB, and counts what was taken. */
+function flooding() {
+  const taken = new Map<unknown, number>();
+  const aborted = new Set<unknown>();
+  const ended = new Set<unknown>();
+  const flood = tool({
+    name: "flood",
+    input: any,
+    async run({ n, messages, by }: { readonly n?: unknown; readonly messages?: unknown; readonly by?: unknown }, ctx) {
+      const text = "x".repeat(4000);
+      ctx.signal.addEventListener("abort", () => aborted.add(n));
+      for (let i = 1; i <= Number(messages) && !ctx.signal.aborted; i++) {
+        if (by === "progress") await ctx.progress(i, { message: text });
+        else await ctx.log("info", { i, text });
+        taken.set(n, i);
+      }
+      ended.add(n);
+      return "flooded";
+    },
+  });
+  return { taken, aborted, ended, handlers: [flood, tool({ name: "quick", run: () => "quick" })] };
+}
+
+function start(limits: Partial<Limits> = {}) {
+  const { taken, aborted, ended, handlers } = flooding();
+  const server = createServer({ name: "flood", version: "1.0.0", handlers, limits });
+  const host = startHost(server.fetch);
+  const port = Number(new URL(host.origin).port);
+  const url = `${host.origin}/mcp`;
+  return {
+    ...{ taken, aborted, ended, server, port, url },
+    async open(era: typeof eras[number], n: number, args: Readonly<Record<string, unknown>> = {}) {
+      const session = era === "legacy" ? await startSession(url, fetch) : undefined;
+      const meta = { [`${META}logLevel`]: "info", progressToken: n };
+      return await openUnread(port, toWire(port, toCall("flood", { session, args: { n, ...args }, meta })));
+    },
+    /** Waits until nothing more is taken; the bytes that were taken by each. */
+    async settle(clients: number): Promise<readonly number[]> {
+      let last = -1;
+      const sum = () => taken.values().reduce((all, each) => all + each, 0);
+      await until(() => taken.size === clients, "all handlers begin");
+      while (sum() !== last) {
+        last = sum();
+        await new Promise((resolve) => setTimeout(resolve, 150));
+      }
+      return [...taken.values()].map((count) => count * 4000);
+    },
+    async [Symbol.asyncDispose]() {
+      await server.close();
+      await host.stop();
+    },
+  };
+}
+
+for (const era of eras) {
+  for (const by of ["log", "progress"]) {
+    Deno.test(`C-102 who does not read makes the handler wait, and then gets all of it (${by}, ${era})`, async () => {
+      await using fixture = start();
+      const messages = 2500;
+      const clients = await Promise.all([0, 1, 2, 3, 4].map((n) => fixture.open(era, n, { messages, by })));
+      const taken = await fixture.settle(clients.length);
+      // Some 4 MB are in the kernel; the rest of 10 MB was never made.
+      for (const bytes of taken) assert(bytes < 7 * MB, `${taken}`);
+      assertEquals([fixture.ended.size, fixture.aborted.size], [0, 0]);
+      const quick = await (await fetch(fixture.url, toCall("quick"))).json();
+      assertEquals(quick.result.content[0].text, "quick");
+      const text = await clients[0].read((text) => text.endsWith("0\r\n\r\n"));
+      const got = text.split("\n").filter((line) => line.startsWith("data: {")).map((line) =>
+        /"(?:i|progress)":(\d+)/.exec(line)?.[1] ?? "answer"
+      );
+      assertEquals(got.length, messages + 1);
+      assert(got.every((each, i) => each === (i < messages ? `${i + 1}` : "answer")), "in order, each once");
+      for (const client of clients) client.close();
+    });
+  }
+}
+
+for (const era of eras) {
+  Deno.test(`C-102 who stands still for too long loses the stream, and ${era} calls end as they should`, async () => {
+    await using fixture = start({ writeMs: 500 });
+    const messages = 3000;
+    const still = await fixture.open(era, 1, { messages });
+    const reading = await fixture.open(era, 2, { messages });
+    const whole = reading.read((text) => text.endsWith("0\r\n\r\n"));
+    await until(() => fixture.ended.has(1), "the handler goes on");
+    // What a session's client does not read it may come back for; nobody else can.
+    assertEquals(fixture.aborted.has(1), era === "modern");
+    assertEquals(fixture.taken.get(1) === messages, era === "legacy");
+    const text = await still.read((text) => text.endsWith("0\r\n\r\n"));
+    assert(!text.includes('"result"') && text.length < 8 * MB, "the stream ends without an answer");
+    assert(text.endsWith("\n\n\r\n0\r\n\r\n"), "and after a whole event");
+    assert((await whole).includes('"result"'), "another client is not disturbed");
+    still.close();
+    reading.close();
+  });
+}
+
+Deno.test("C-102 an answer that nobody reads to its end is not waited for without end", async () => {
+  const big = tool({ name: "big", run: () => "x".repeat(12 * MB) });
+  const clock = fakeClock();
+  const server = createServer({ name: "big", version: "1.0.0", handlers: [big], clock });
+  const response = await server.fetch(
+    new Request("http://localhost/mcp", { ...toCall("big", { accept: "text/event-stream" }) }),
+  );
+  const reader = response.body?.getReader();
+  await reader?.read();
+  await clock.advance(60_000);
+  await reader?.read();
+  const last = await reader?.read();
+  assertEquals(last?.done, true);
+  await clock.advance(60_000);
+  assertEquals(clock.waiting, 0, "nothing is looked after any more");
+  await server.close();
+});
+
+Deno.test("C-102 who takes a stream up again and does not read it makes the handler wait as well", async () => {
+  const { taken, ended, handlers } = flooding();
+  const server = createServer({ name: "flood", version: "1.0.0", handlers });
+  const url = "http://localhost/mcp";
+  const session = await startSession(url, server.fetch);
+  const call = toCall("flood", { session, args: { n: 1, messages: 5000 } });
+  const first = (await server.fetch(new Request(url, call))).body?.getReader();
+  const opening = new TextDecoder().decode((await first?.read())?.value);
+  const place = /^id: (\S+)$/m.exec(opening)?.[1] ?? "";
+  const headers = { accept: "text/event-stream", "mcp-session-id": session, "last-event-id": place };
+  const second = await server.fetch(new Request(url, { headers }));
+  assertEquals(second.status, 200);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const count = taken.get(1) ?? 0;
+  assert(count < 100, `${count} messages were taken`);
+  const data = readData(await second.text());
+  assert(ended.has(1));
+  assertEquals(data.length, 5001);
+  await server.close();
+});
+
+Deno.test("C-102 who lets go of a stream that is full lets the handler go on", async () => {
+  const { ended, aborted, handlers } = flooding();
+  const server = createServer({ name: "flood", version: "1.0.0", handlers });
+  const call = toCall("flood", { args: { n: 1, messages: 5000 }, meta: { [`${META}logLevel`]: "info" } });
+  const response = await server.fetch(new Request("http://localhost/mcp", call));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await response.body?.cancel();
+  await until(() => ended.has(1), "the handler ends");
+  assert(aborted.has(1));
+  await server.close();
+});
+
+for (const era of eras) {
+  Deno.test(`C-222 news that nobody reads are told once in the end (${era})`, async () => {
+    const uris = Array.from({ length: 20 }, (_, i) => `test://${i}/${"x".repeat(200)}`);
+    const handlers = uris.map((uri, i) => resource({ uri, name: `r${i}`, read: () => "" }));
+    const clock = fakeClock();
+    const server = createServer({ name: "news", version: "1.0.0", handlers, clock, limits: { writeMs: Infinity } });
+    const url = "http://localhost/mcp";
+    const request = (method: string, params: object, session?: string) => {
+      const { headers, body } = toCall("", { session });
+      const message = JSON.parse(body);
+      const { _meta } = message.params;
+      return new Request(url, {
+        method: "POST",
+        headers: session ? headers : { ...headers, "mcp-method": method },
+        body: JSON.stringify({ ...message, method, params: { ...params, _meta } }),
+      });
+    };
+    let response;
+    if (era === "modern") {
+      response = await server.fetch(
+        request("subscriptions/listen", { notifications: { resourceSubscriptions: uris } }),
+      );
+    } else {
+      const session = await startSession(url, server.fetch);
+      for (const uri of uris) await (await server.fetch(request("resources/subscribe", { uri }, session))).text();
+      const headers = { accept: "text/event-stream", "mcp-session-id": session };
+      response = await server.fetch(new Request(url, { headers }));
+    }
+    for (let round = 0; round < 100; round++) {
+      for (const uri of uris) server.updated(uri);
+      await clock.advance(10);
+    }
+    const reading = response.text();
+    await clock.advance(1000);
+    await server.close();
+    const heard = readData(await reading).flatMap((message) => Object(message).params?.uri ?? []);
+    assert(heard.length >= uris.length && heard.length < 500, `${heard.length} of 2,000 were told`);
+    assertEquals(new Set(heard).size, uris.length);
+  });
+}
+
+behaviour("C-222 who logs without waiting loses nothing that a client would read in time", async (connect) => {
+  const chat = tool({
+    name: "chat",
+    run(_input, ctx) {
+      for (let i = 1; i <= 200; i++) ctx.log("info", { i, text: "x".repeat(1000) });
+      return "chatted";
+    },
+  });
+  const { client } = await connect({ handlers: [chat] }, { logLevel: "info" });
+  assertEquals(textOf(await client.callTool("chat")), "chatted");
+  assertEquals(
+    client.received.map(({ params }) => Object(params.data).i),
+    Array.from({ length: 200 }, (_, i) => i + 1),
+  );
+});
+
+Deno.test("C-222 who logs without waiting fills no memory for a client that does not read", async () => {
+  const chat = tool({
+    name: "chat",
+    async run(_input, ctx) {
+      for (let i = 1; i <= 20_000; i++) {
+        ctx.log("info", i);
+        if (i % 100 === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+      }
+      return "chatted";
+    },
+  });
+  const server = createServer({ name: "chat", version: "1.0.0", handlers: [chat] });
+  const call = toCall("chat", { meta: { [`${META}logLevel`]: "info" } });
+  const response = await server.fetch(new Request("http://localhost/mcp", call));
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  const data = readData(await response.text());
+  assert(Object(data.at(-1)).result);
+  assert(data.length < 1000, `${data.length} messages were kept`);
+  await server.close();
+});
+
+Deno.test("C-221 what is kept to be read again is bounded for all sessions together, and nobody floods it alone", async () => {
+  const hold = Promise.withResolvers<void>();
+  const say = tool({
+    name: "say",
+    input: any,
+    async run({ messages }: { readonly messages?: unknown }, ctx) {
+      for (let i = 1; i <= Number(messages); i++) await ctx.log("info", { i, text: "x".repeat(1000) });
+      await hold.promise;
+      return "said";
+    },
+  });
+  const limits = { replayBytes: 100_000 };
+  const server = createServer({ name: "replay", version: "1.0.0", handlers: [say], limits });
+  const url = "http://localhost/mcp";
+
+  /** Has a session say something, leaves, and tells how to come back. */
+  async function leave(messages: number) {
+    const session = await startSession(url, server.fetch);
+    const response = await server.fetch(new Request(url, toCall("say", { session, args: { messages } })));
+    const reader = response.body?.getReader();
+    let text = "";
+    while (reader && !text.includes(`"i":${Math.min(messages, 3)},`)) {
+      text += new TextDecoder().decode((await reader.read()).value);
+    }
+    await reader?.cancel();
+    const name = /^id: (\S+)_\d+$/m.exec(text)?.[1];
+    return (place: number) => {
+      const headers = { accept: "text/event-stream", "mcp-session-id": session, "last-event-id": `${name}_${place}` };
+      return server.fetch(new Request(url, { headers }));
+    };
+  }
+
+  const calm = await leave(3);
+  const floods = await Promise.all([500, 500, 500, 500].map(leave));
+  const calmToo = await leave(3);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  hold.resolve();
+  for (const comeBack of [calm, calmToo]) {
+    const data = readData(await (await comeBack(0)).text());
+    assertEquals(data.length, 4, "a session that said little lost nothing");
+  }
+  let kept = 0;
+  for (const comeBack of floods) {
+    const gone = await comeBack(3);
+    assertEquals(gone.status, 400);
+    const { error } = await gone.json();
+    assertEquals(error.code, -32600);
+    const text = await (await comeBack(450)).text();
+    kept += text.startsWith("{") ? 0 : text.length;
+    const last = await comeBack(500);
+    assertEquals(readData(await last.text()).length, 1, "the end of the stream is kept");
+  }
+  assert(kept < 150_000, `${kept} were kept`);
+  await server.close();
+});
+
+Deno.test("C-221 a session keeps so many events, and none for longer than it should", async () => {
+  const clock = fakeClock();
+  const say = tool({
+    name: "say",
+    async run(_input, ctx) {
+      for (let i = 1; i <= 50; i++) await ctx.log("info", i);
+      return "said";
+    },
+  });
+  const limits = { replayEvents: 20, replayMs: 300_000 };
+  const server = createServer({ name: "replay", version: "1.0.0", handlers: [say], limits, clock });
+  const url = "http://localhost/mcp";
+  const session = await startSession(url, server.fetch);
+  const text = await (await server.fetch(new Request(url, toCall("say", { session })))).text();
+  const name = /^id: (\S+)_\d+$/m.exec(text)?.[1];
+  const comeBack = async (place: string) => {
+    const headers = { accept: "text/event-stream", "mcp-session-id": session, "last-event-id": place };
+    const response = await server.fetch(new Request(url, { headers }));
+    return [response.status, readData(await response.text()).length];
+  };
+  assertEquals(await comeBack(`${name}_30`), [400, 0]);
+  assertEquals(await comeBack(`${name}_31`), [200, 20]);
+  assertEquals(await comeBack(`${name}_51`), [200, 0]);
+  for (const bad of [`${name}_52`, `${name}_${10 ** 30}`, `${name}_-1`, `${name}_`, "x", "", `${name}_1e1`, "_1"]) {
+    assertEquals((await comeBack(bad))[0], 400, bad);
+  }
+  await clock.advance(240_000);
+  assertEquals(await comeBack(`${name}_31`), [200, 20]);
+  await clock.advance(180_000);
+  assertEquals(await comeBack(`${name}_31`), [400, 0]);
+  await server.close();
+});

@@ -136,7 +136,7 @@ interface Verdict {
 }
 
 /** Makes the input of a seed, and sends it. */
-type Attempt = (seed: number) => Promise<Verdict & { readonly input: Input }>;
+type Attempt = (seed: number) => Promise<Verdict & { readonly input?: Input }>;
 
 interface Driver {
   /** Opens a lane, with sessions of its own: one that another lane ends would end its calls. */
@@ -150,7 +150,7 @@ async function drive({ seed, count }: Run, lanes: number, start: (target: Target
   const driver = start(target);
   const answers = new Map<string, number>();
   const failures: Failure[] = [];
-  const running = new Map<number, number>();
+  const running = new Map<number, { ticks: number; readonly giveUp: () => void }>();
   let last = performance.now();
   // Ticks of this process, not of the clock: a machine that stands still is no hang.
   const watch = setInterval(() => {
@@ -160,24 +160,22 @@ async function drive({ seed, count }: Run, lanes: number, start: (target: Target
       const reason = `nothing else ran for ${stood.toFixed(0)} ms`;
       failures.push({ reason, seed: Math.max(...running.keys()), input: "" });
     }
-    for (const [at, ticks] of running) {
-      running.set(at, ticks + 1);
-      if (ticks === HANG_TICKS) {
-        failures.push({ reason: `no answer in ${HANG_TICKS * TICK_MS} ms`, seed: at, input: "" });
-      }
-    }
+    for (const each of running.values()) if (++each.ticks > HANG_TICKS) each.giveUp();
   }, TICK_MS);
   let next = seed;
   await Promise.all(Array.from({ length: Math.min(lanes, count) }, async () => {
     const attempt = await driver.open();
     while (next < seed + count && failures.length < 10) {
       const at = next++;
-      running.set(at, 0);
-      const { name, reason, input } = await attempt(at);
+      const { promise, resolve } = Promise.withResolvers<Awaited<ReturnType<Attempt>>>();
+      const fail = (reason: string) => resolve({ name: "none", reason });
+      running.set(at, { ticks: 0, giveUp: () => fail(`no answer in ${HANG_TICKS * TICK_MS} ms`) });
+      attempt(at).then(resolve, (error) => fail(`no answer: ${error}`));
+      const { name, reason, input } = await promise;
       running.delete(at);
       answers.set(name, (answers.get(name) ?? 0) + 1);
       const problems = [...reason ? [reason] : [], ...target.faults.splice(0).map(toReason)];
-      failures.push(...problems.map((reason) => ({ reason, seed: at, input: JSON.stringify(input) })));
+      failures.push(...problems.map((reason) => ({ reason, seed: at, input: input ? JSON.stringify(input) : "" })));
     }
   }));
   clearInterval(watch);

@@ -56,7 +56,8 @@ export function legacyEra(core: Core): Era {
   function hear(change: Change): void {
     const text = toNews(change);
     for (const session of [...sessions.known, ...piped.values()]) {
-      if (change.kind === "close") session.streams.end();
+      // Answers of calls that still run have their own streams.
+      if (change.kind === "close") session.streams.leave();
       else if (change.kind === "list" || session.watched.has(change.uri)) session.tell(text);
     }
   }

@@ -173,6 +173,11 @@ export class Streams {
     if (!stream.events.length && stream.isOver) this.#streams.delete(stream.name);
   }
 
+  /** Ends the connection that no request asked for. */
+  leave(): void {
+    this.#own?.leave?.();
+  }
+
   /** Ends every connection, and forgets everything. */
   end(): void {
     this.#isOver = true;

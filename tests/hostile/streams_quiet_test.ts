@@ -1,0 +1,73 @@
+// Streams on which nothing is said for long stay open, on the runtimes' own servers and behind a proxy.
+import { assert, assertEquals } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { startHost } from "../../src/testing/host.ts";
+import { startProxy } from "./proxy.ts";
+import { startSession, toCall } from "./unread.ts";
+
+/** Longer than any silence that a runtime bears: Bun closes a connection after 10 s. */
+const QUIET_MS = 14_000;
+
+Deno.test("C-103 what is quiet stays open, says soon that it is, and then says it again", async () => {
+  const { promise: over, resolve: end } = Promise.withResolvers<void>();
+  const sleep = tool({ name: "sleep", run: () => over.then(() => "slept") });
+  const server = createServer({ name: "quiet", version: "1.0.0", handlers: [sleep] });
+  const host = startHost(server.fetch);
+  const port = Number(new URL(host.origin).port);
+  const proxy = startProxy(port, 9900);
+  const start = performance.now();
+
+  /** Reads to the end; what was read, and when. */
+  async function follow(request: Request) {
+    const response = await fetch(request);
+    const times: number[] = [];
+    let text = "";
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) {
+      times.push(performance.now() - start);
+      text += decoder.decode(chunk, { stream: true });
+    }
+    return { text, times, ended: performance.now() - start };
+  }
+
+  const followed = [port, proxy.port].flatMap((port) => {
+    const url = `http://127.0.0.1:${port}/mcp`;
+    const session = startSession(url, fetch);
+    const listen = toCall("");
+    const message = JSON.parse(listen.body);
+    const { params: { _meta } } = message;
+    const params = { _meta, notifications: { toolsListChanged: true } };
+    const kinds: readonly (readonly [what: string, make: () => RequestInit | Promise<RequestInit>])[] = [
+      ["call", () => toCall("sleep")],
+      ["call of a session", async () => toCall("sleep", { session: await session })],
+      ["call that takes no events", () => toCall("sleep", { accept: "application/json" })],
+      ["stream of a session", async () => ({
+        headers: { accept: "text/event-stream", "mcp-session-id": await session },
+      })],
+      ["subscription", () => ({
+        ...listen,
+        headers: { ...listen.headers, "mcp-method": "subscriptions/listen" },
+        body: JSON.stringify({ ...message, method: "subscriptions/listen", params }),
+      })],
+    ];
+    return kinds.map(async ([what, make]) => ({ what, ...await follow(new Request(url, await make())) }));
+  });
+
+  await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+  end();
+  await server.close();
+  const all = await Promise.all(followed);
+  assertEquals(all.length, 10);
+  for (const { what, text, times, ended } of all) {
+    assert(times[0] < 2000, `${what}: the first byte came after ${times[0]} ms`);
+    assert(ended > QUIET_MS, `${what}: it ended after ${ended} ms`);
+    const gaps = [...times, QUIET_MS].map((time, i) => time - (times[i - 1] ?? 0));
+    assert(Math.max(...gaps) < 9500, `${what}: ${gaps}`);
+    if (what.startsWith("call")) assert(text.includes('"slept"'), `${what}: ${text}`);
+    if (what.endsWith("no events")) assertEquals(JSON.parse(text).result.content[0].text, "slept");
+    if (what === "subscription") assert(text.includes('"result"'), text);
+  }
+  assertEquals(proxy.cuts, 0);
+  proxy.stop();
+  await host.stop();
+});

@@ -43,7 +43,7 @@ export interface Opened extends AsyncDisposable {
   press(name: string): Promise<void>;
   /** Presses a button of the dialog. */
   answer(name: string): Promise<void>;
-  /** The text of the result, when there is a new one. */
+  /** The text of the result, when there is one since a button was pressed. */
   readResult(state: string | RegExp): Promise<string>;
   /** Turns to a tab. */
   turn(name: string): Promise<void>;
@@ -106,12 +106,17 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
     problems,
     panel,
     choose: (name) => panel.locator(".item").filter({ has: page.getByText(name, { exact: true }) }).click(),
-    press: (name) => panel.getByRole("button", { name, exact: true }).click(),
+    async press(name) {
+      await panel.locator(".output > .head").evaluateAll((all) =>
+        all.forEach((each) => each.setAttribute("data-old", ""))
+      );
+      await panel.getByRole("button", { name, exact: true }).click();
+    },
     answer: (name) => page.getByRole("dialog").getByRole("button", { name, exact: true }).click(),
     turn: (name) => page.getByRole("tab", { name }).click(),
     async readResult(state) {
       const output = panel.getByRole("region", { name: "Result" });
-      await output.locator(".state").getByText(state).waitFor();
+      await output.locator(".head:not([data-old]) > .state").getByText(state).waitFor();
       return await output.innerText();
     },
     async restart(whileGone) {

@@ -13,6 +13,8 @@ export interface ConnectionInfo {
   readonly remoteAddr?: unknown;
   /** Bun's form: its server object. */
   readonly requestIP?: unknown;
+  /** What the runtime handed to code in front, passed on as it is: a copy of it may lack what Bun's holds. */
+  readonly info?: ConnectionInfo;
   /** Who is asking, from code in front that has authenticated the request. */
   readonly principal?: unknown;
 }
@@ -157,7 +159,8 @@ function toOrigin(text: string): string {
 }
 
 // A caller nobody knows is taken for one on this machine, unless the platform is never on the caller's machine.
-function isLocal(request: Request, info: ConnectionInfo | undefined): boolean {
+function isLocal(request: Request, given: ConnectionInfo | undefined): boolean {
+  const info = given?.info ?? given;
   let address = isObject(info?.remoteAddr) ? info.remoteAddr.hostname : undefined;
   if (typeof info?.requestIP === "function") {
     const peer: unknown = info.requestIP(request);

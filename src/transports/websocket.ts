@@ -99,7 +99,8 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
       return response;
     }
     const headers = asked ? { "sec-websocket-protocol": "mcp" } : undefined;
-    if (isUpgrader(info) && info.upgrade(request, { headers, data: { principal } })) return new Response(null);
+    const runtime = info?.info ?? info;
+    if (isUpgrader(runtime) && runtime.upgrade(request, { headers, data: { principal } })) return new Response(null);
     return new Response("Cannot open the socket: this runtime has no WebSocket upgrade", { status: 501 });
   }
 

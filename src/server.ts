@@ -182,9 +182,9 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
     const { promise, resolve } = Promise.withResolvers<void>();
     ticker.alarm(limits.closeMs, resolve);
     await Promise.race([idle(), promise]);
-    // The last outcome is still on its way to its stream, some promises further on; a turn later it has been written.
-    await new Promise((resolve) => setTimeout(resolve));
     cancelAll();
+    // The last outcomes are still on their way to their streams, some promises further on; a turn later they are written.
+    await new Promise((resolve) => setTimeout(resolve));
     parts.streams.end();
     end();
     ticker.close();

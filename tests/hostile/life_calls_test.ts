@@ -240,24 +240,28 @@ for (const limits of [{ calls: 1 }, { callsPerClient: 1 }]) {
   // Over HTTP every call of the modern era is a client of its own.
   const eras = limit === "calls" ? undefined : (["legacy"] as const);
 
-  behaviour(`C-134 a call that waits for a slot can be cancelled, and never runs (${limit})`, async (connect) => {
-    const { log, handlers, free } = holding();
-    const { client } = await connect({ handlers, limits });
-    const first = started(client.callTool("hold", { name: "a" }));
-    await until(() => log.length === 1, "the first call runs");
-    const second = cancelled(client, "b");
-    const third = started(client.callTool("hold", { name: "c" }));
-    await new Promise((resolve) => setTimeout(resolve, 80));
-    second.cancel();
-    assertEquals(await second.done, "gave up");
-    await new Promise((resolve) => setTimeout(resolve, 250));
-    free("a");
-    assertEquals(textOf(await first), "a");
-    await until(() => log.includes("start c"), "the third call takes the slot");
-    free("c");
-    assertEquals(textOf(await third), "c");
-    assertEquals(log, ["start a", "end a", "start c", "end c"]);
-  }, { eras });
+  behaviour(
+    `C-134 a call that waits for a slot can be cancelled, and never runs (${limit})`,
+    async (connect, { transport }) => {
+      const { log, handlers, free } = holding();
+      const { client } = await connect({ handlers, limits });
+      const first = started(client.callTool("hold", { name: "a" }));
+      await until(() => log.length === 1, "the first call runs");
+      const second = cancelled(client, "b");
+      const third = started(client.callTool("hold", { name: "c" }));
+      await new Promise((resolve) => setTimeout(resolve, transport === "http" ? 80 : 30));
+      second.cancel();
+      assertEquals(await second.done, "gave up");
+      await new Promise((resolve) => setTimeout(resolve, transport === "http" ? 250 : 30));
+      free("a");
+      assertEquals(textOf(await first), "a");
+      await until(() => log.includes("start c"), "the third call takes the slot");
+      free("c");
+      assertEquals(textOf(await third), "c");
+      assertEquals(log, ["start a", "end a", "start c", "end c"]);
+    },
+    { eras },
+  );
 
   behaviour(
     `C-218 calls that wait run in the order in which they came, and none is forgotten (${limit})`,

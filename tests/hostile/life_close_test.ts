@@ -1,0 +1,338 @@
+// How a server ends: what runs gets its time, what waits is told, and nothing is left behind.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
+import { startChild, startHost, toCommand } from "../../src/testing/host.ts";
+import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { gate, until } from "../behaviour.ts";
+import { ask, toRequest } from "../requests.ts";
+import { readData, startSession, toCall } from "./unread.ts";
+
+/** Runs with the sanitizers on: a timer, a listener or a stream that is left fails the test. */
+function clean(name: string, fn: () => Promise<void>): void {
+  Deno.test({ name, fn, sanitizeOps: true, sanitizeResources: true });
+}
+
+function createHolding(options: Partial<ServerOptions> = {}) {
+  const { pass, open } = gate();
+  const counts = { started: 0, aborted: 0 };
+  const hold = tool({
+    name: "hold",
+    async run(_input, { signal }) {
+      counts.started++;
+      signal.addEventListener("abort", () => counts.aborted++);
+      await pass;
+      return "held";
+    },
+  });
+  const handlers = [hold, resource({ uri: "test://one", name: "one", read: () => "" })];
+  return { open, counts, server: createServer({ name: "ending", version: "1.0.0", handlers, ...options }) };
+}
+
+function toListen(): RequestInit {
+  const { headers, body } = toCall("");
+  const message = JSON.parse(body);
+  const params = { ...message.params, notifications: { toolsListChanged: true } };
+  return {
+    method: "POST",
+    headers: { ...headers, "mcp-method": "subscriptions/listen" },
+    body: JSON.stringify({ ...message, method: "subscriptions/listen", params }),
+  };
+}
+
+/** Opens `count` of everything that can be open, and waits until it is. */
+async function openAll(url: string, count: number, counts: { readonly started: number }) {
+  const ended = {
+    calls: [] as string[],
+    answers: [] as string[],
+    streams: [] as string[],
+    subscriptions: [] as string[],
+  };
+  const all: Promise<unknown>[] = [];
+  let open = 0;
+  const follow = async (list: string[], init: RequestInit) => {
+    const response = await fetch(url, init);
+    open++;
+    list.push(await response.text());
+  };
+  for (let i = 0; i < count; i++) {
+    const session = await startSession(url, fetch);
+    all.push(follow(ended.calls, toCall("hold", { id: `call ${i}` })));
+    all.push(follow(ended.answers, toCall("hold", { id: `answer ${i}`, session })));
+    all.push(follow(ended.streams, { headers: { accept: "text/event-stream", "mcp-session-id": session } }));
+    all.push(follow(ended.subscriptions, toListen()));
+  }
+  await until(() => counts.started === 2 * count && open === 4 * count, "everything is open");
+  return { ended, done: Promise.all(all) };
+}
+
+for (const inTime of [true, false]) {
+  clean(`C-229 C-142 50 calls, streams and subscriptions end ${inTime ? "in time" : "at the end of it"}`, async () => {
+    const { open, counts, server } = createHolding({ limits: { closeMs: inTime ? 10_000 : 300 } });
+    const host = startHost(server.fetch);
+    const url = `${host.origin}/mcp`;
+    const session = await startSession(url, fetch);
+    const { ended, done } = await openAll(url, 50, counts);
+    const closing = server.close();
+    assertEquals(server.close(), closing, "closed twice");
+    // What waits for news ends at once, whatever still runs.
+    await until(
+      () => ended.streams.length === 50 && ended.subscriptions.length === 50,
+      "streams and subscriptions end",
+    );
+    assertEquals([ended.calls.length, ended.answers.length], [0, 0]);
+    const get = { headers: { accept: "text/event-stream", "mcp-session-id": session } };
+    for (const init of [toCall("hold"), toCall("hold", { session }), toListen(), get]) {
+      const refused = await fetch(url, init);
+      assertEquals([refused.status, refused.headers.get("retry-after")], [503, "1"]);
+      assertStringIncludes((await refused.json()).error.message, "closing");
+    }
+    if (inTime) open();
+    await done;
+    await closing;
+    await server.close();
+    for (const [kind, texts] of [["call", ended.calls], ["answer", ended.answers]] as const) {
+      const messages = texts.flatMap(readData).map(Object);
+      assertEquals(messages.map(({ id }) => id).sort(), Array.from({ length: 50 }, (_, i) => `${kind} ${i}`).sort());
+      for (const { result, error } of messages) {
+        if (inTime) assertEquals(result.content[0].text, "held");
+        else assertEquals([error.code, error.message], [-32603, "Cannot finish the call: the server is closing"]);
+      }
+    }
+    assertEquals(counts.aborted, inTime ? 0 : 100);
+    for (const text of ended.streams) assertEquals(readData(text), []);
+    for (const text of ended.subscriptions) assertEquals(Object(readData(text).at(-1)).result.resultType, "complete");
+    open();
+    await host.stop();
+  });
+}
+
+clean("C-229 calls that wait when the server closes are not forgotten", async () => {
+  for (const inTime of [true, false]) {
+    const { open, counts, server } = createHolding({ limits: { calls: 1, closeMs: inTime ? 10_000 : 50 } });
+    const calls = [1, 2, 3].map(() => ask(server, "tools/call", { name: "hold" }));
+    await until(() => counts.started === 1, "one runs");
+    const closing = server.close();
+    if (inTime) open();
+    for (const { result, error } of await Promise.all(calls)) {
+      if (inTime) assertEquals(result.content[0].text, "held");
+      else assertStringIncludes(error?.message ?? "", "the server is closing");
+    }
+    await closing;
+    assertEquals(counts.started, inTime ? 3 : 1, "what waits is not begun only to be cancelled");
+    open();
+  }
+});
+
+clean("C-229 pipes hear the end of what runs and of what waits for news", async () => {
+  for (const era of ["modern", "legacy"] as const) {
+    const { open, counts, server } = createHolding({ limits: { closeMs: 50 } });
+    const client = await connect(server, { era, transport: "pipe" });
+    const running = client.callTool("hold").catch((error) => error.message);
+    const subscription = era === "modern" ? await client.subscribe({ toolsListChanged: true }) : undefined;
+    await until(() => counts.started === 1, "the call runs");
+    await server.close();
+    assertStringIncludes(await running, "the server is closing");
+    await subscription?.ended;
+    assertStringIncludes(
+      await client.request("tools/list").then(() => "answered", (error) => error.message),
+      "the server is closing",
+    );
+    open();
+    await client.close();
+  }
+});
+
+clean("C-231 1,000 servers come and go and leave nothing behind", async () => {
+  const quick = tool({ name: "quick", run: () => "quick" });
+  for (let i = 0; i < 1000; i++) {
+    const clock = fakeClock();
+    const server = createServer({ name: `server ${i}`, version: "1.0.0", handlers: [quick], clock });
+    assertEquals((await ask(server, "tools/call", { name: "quick" })).status, 200);
+    await server.close();
+    assertEquals(clock.waiting, 0, "timers");
+  }
+});
+
+clean("C-231 100 servers come and go on a port, each with a session, a stream and a lost client", async () => {
+  for (let i = 0; i < 100; i++) {
+    const { open, counts, server } = createHolding();
+    const host = startHost(server.fetch);
+    const url = `${host.origin}/mcp`;
+    const session = await startSession(url, fetch);
+    const stream = await fetch(url, { headers: { accept: "text/event-stream", "mcp-session-id": session } });
+    const leaving = new AbortController();
+    const lost = fetch(url, { ...toCall("hold"), signal: leaving.signal }).then(
+      (response) => response.text(),
+      () => "",
+    );
+    await until(() => counts.started === 1, "the call runs");
+    leaving.abort();
+    await lost.catch(() => {});
+    open();
+    await server.close();
+    assertEquals(readData(await stream.text()), []);
+    await host.stop();
+  }
+});
+
+clean("C-138 what is told to nobody any more is dropped without a word", async () => {
+  const { server } = createHolding();
+  const late = tool({ name: "late", run: () => "" });
+  const client = await connect(server, { era: "modern", transport: "pipe" });
+  await client.subscribe({ toolsListChanged: true });
+  server.handlers.add(late);
+  const closing = server.close();
+  server.handlers.remove(late);
+  server.updated("test://one");
+  await closing;
+  server.handlers.add(late);
+  server.handlers.remove(late);
+  server.updated("test://one");
+  await client.close();
+});
+
+clean("C-138 a handler whose client has left may say what it likes", async () => {
+  let said = 0;
+  const { promise: gone, resolve: go } = Promise.withResolvers<void>();
+  const chat = tool({
+    name: "chat",
+    async run(_input, ctx) {
+      await ctx.progress(1);
+      await gone;
+      for (let i = 2; i < 500; i++) {
+        ctx.progress(i, { message: "x".repeat(1000) });
+        await ctx.log("error", i);
+        said++;
+      }
+      return "chatted";
+    },
+  });
+  const server = createServer({ name: "chat", version: "1.0.0", handlers: [chat] });
+  const url = "http://localhost/mcp";
+  for (const session of [undefined, await startSession(url, server.fetch)]) {
+    const response = await server.fetch(new Request(url, toCall("chat", { session, meta: { progressToken: 1 } })));
+    await response.body?.cancel();
+  }
+  go();
+  await until(() => said === 2 * 498, "both handlers end");
+  await server.close();
+});
+
+clean("C-156 servers in one process share nothing: the end of one leaves the other", async () => {
+  const one = createHolding();
+  const two = createHolding();
+  two.server.handlers.add(tool({ name: "more", run: () => "more" }));
+  const names = async (server: Server) =>
+    (await ask(server, "tools/list")).result.tools.map(({ name }: { readonly name: string }) => name);
+  assertEquals([await names(one.server), await names(two.server)], [["hold"], ["hold", "more"]]);
+  await one.server.close();
+  assertEquals((await ask(two.server, "tools/call", { name: "more" })).result.content[0].text, "more");
+  const session = await startSession("http://localhost/mcp", two.server.fetch);
+  const other = createHolding();
+  const foreign = await other.server.fetch(new Request("http://localhost/mcp", toCall("hold", { session })));
+  assertEquals(foreign.status, 404);
+  await foreign.text();
+  for (const { server, open } of [one, two, other]) {
+    open();
+    await server.close();
+  }
+});
+
+/** Runs a script of one line beside this file, with no permissions where there are any. */
+async function runScript(
+  source: string,
+): Promise<{ readonly code: number; readonly out: string; readonly errors: string }> {
+  const script = `data:text/javascript,${encodeURIComponent(source)}`;
+  const isBun = "Bun" in globalThis;
+  const [program] = toCommand("");
+  const child = startChild(
+    isBun ? [program, "-e", source] : [program, "run", "--quiet", "--no-prompt", "--no-check", script],
+  );
+  const [code, out, errors] = await Promise.all([
+    child.exited,
+    new Response(child.output).text(),
+    new Response(child.errors).text(),
+  ]);
+  await child.closeInput().catch(() => {});
+  return { code, out, errors };
+}
+
+clean("C-232 an import has no effect: no output, no question, nothing that keeps a process alive", async () => {
+  const { default: config } = await import("../../deno.json", { with: { type: "json" } });
+  const root = new URL("../../", import.meta.url).href;
+  const imports = Object.values(config.exports).map((path) => `import ${JSON.stringify(new URL(path, root).href)};`);
+  assertEquals(await runScript(`${imports.join("\n")}`), { code: 0, out: "", errors: "" });
+});
+
+clean("C-232 a server that serves nothing keeps no process alive", async () => {
+  const library = JSON.stringify(new URL("../../mod.ts", import.meta.url).href);
+  const source = `const { createServer, tool } = await import(${library});
+    const server = createServer({ name: "idle", version: "1.0.0", handlers: [tool({ name: "a", run: () => "" })] });
+    const { headers, body, method } = ${JSON.stringify(toCall("a"))};
+    const response = await server.fetch(new Request("http://localhost/mcp", { method, headers, body }));
+    console.log(response.status);`;
+  assertEquals(await runScript(source), { code: 0, out: "200\n", errors: "" });
+});
+
+clean("C-234 a rejection that an author forgot is the runtime's affair: the library installs no handler", async () => {
+  const library = JSON.stringify(new URL("../../mod.ts", import.meta.url).href);
+  const source = `const { createServer, tool } = await import(${library});
+    const run = () => { Promise.reject(new Error("forgotten")); return new Promise(() => setTimeout(() => {}, 1000)); };
+    const server = createServer({ name: "idle", version: "1.0.0", handlers: [tool({ name: "a", run })] });
+    const { headers, body, method } = ${JSON.stringify(toCall("a"))};
+    await server.fetch(new Request("http://localhost/mcp", { method, headers, body }));
+    await new Promise((resolve) => setTimeout(resolve, 1000));`;
+  const { code, errors } = await runScript(source);
+  assertEquals(code, 1);
+  assertStringIncludes(errors, "forgotten");
+});
+
+/** A clock whose date can be set while its time goes on, as an administrator sets a system's clock. */
+function settableClock() {
+  const clock = fakeClock();
+  let offset = 0;
+  return {
+    advance: clock.advance,
+    set(by: number) {
+      offset += by;
+    },
+    clock: { now: clock.now, start: clock.start, date: () => clock.date() + offset },
+  };
+}
+
+for (
+  const [what, by] of [["an hour back", -3_600_000], ["a day on", 86_400_000], ["a year on", 31_536_000_000]] as const
+) {
+  clean(`C-236 the system's clock is set ${what}: nothing expires, hangs or lives on by that`, async () => {
+    const { clock, advance, set } = settableClock();
+    const { open, counts, server } = createHolding({ clock, limits: { callMs: 100_000 } });
+    const url = "http://localhost/mcp";
+    const session = await startSession(url, server.fetch);
+    const list = async () => {
+      const { headers } = toCall("", { session });
+      const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
+      const response = await server.fetch(new Request(url, { method: "POST", headers, body }));
+      await response.text();
+      return response.status;
+    };
+    assertEquals(await list(), 200);
+    const stream = await server.fetch(
+      new Request(url, { headers: { accept: "text/event-stream", "mcp-session-id": session } }),
+    );
+    const reading = stream.text();
+    const running = server.fetch(toRequest("tools/call", { name: "hold" })).then((response) => response.text());
+    await until(() => counts.started === 1, "the call runs");
+    set(by);
+    await advance(90_000);
+    assertEquals([await list(), counts.aborted], [200, 0]);
+    await advance(20_000);
+    assertEquals(counts.aborted, 1, "the call's time is over when it is over");
+    assertStringIncludes(await running, "callMs");
+    assertEquals(await list(), 200);
+    open();
+    const closing = server.close();
+    await advance(10_000);
+    await closing;
+    assertEquals(readData(await reading), []);
+  });
+}

@@ -1,5 +1,5 @@
 // How a server ends: what runs gets its time, what waits is told, and nothing is left behind.
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { startChild, startHost, toCommand } from "../../src/testing/host.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";

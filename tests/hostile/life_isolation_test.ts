@@ -1,0 +1,217 @@
+// Clients never see each other, though all of them number their requests alike and share one server object.
+import { assert, assertEquals } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import type { Principal } from "../../src/names.ts";
+import { startHost } from "../../src/testing/host.ts";
+import { connect } from "../../src/testing/testing.ts";
+import { behaviour, gate, started, textOf, until } from "../behaviour.ts";
+import { random } from "../random.ts";
+import { LEGACY, MODERN } from "./http.ts";
+import { readData, startSession, toCall } from "./unread.ts";
+
+const any = { type: "object" } as const;
+
+/** Says a word as progress, rests for a few turns, and answers with it. */
+function echoing(seed: number) {
+  const { below } = random(seed);
+  return tool({
+    name: "echo",
+    input: any,
+    async run({ word, speaks }: { readonly word?: unknown; readonly speaks?: unknown }, ctx) {
+      if (speaks) await ctx.progress(1, { message: String(word) });
+      for (let turns = below(8); turns > 0; turns--) await undefined;
+      if (below(20) === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+      if (speaks) await ctx.progress(2, { message: String(word) });
+      return String(word);
+    },
+  });
+}
+
+/** The words that one answer holds, those of its progress first. */
+async function readWords(response: Response): Promise<unknown[]> {
+  const text = await response.text();
+  const messages = text.startsWith("{") ? [JSON.parse(text)] : readData(text);
+  return messages.map((message) => {
+    assertEquals(message.id ?? 1, 1);
+    return message.params?.message ?? message.result?.content[0].text;
+  });
+}
+
+Deno.test("C-154 20,000 answers to requests that are all numbered 1: none goes astray", async () => {
+  const server = createServer({ name: "echo", version: "1.0.0", handlers: [echoing(154)] });
+  const url = "http://localhost/mcp";
+  const { below } = random(1154);
+  const sessions = await Promise.all(Array.from({ length: 20 }, () => startSession(url, server.fetch)));
+  let sent = 0;
+  let wrong = 0;
+  await Promise.all(Array.from({ length: 64 }, async () => {
+    while (sent < 20_000) {
+      const word = `word ${sent++}`;
+      const session = sent % 3 ? sessions[below(sessions.length)] : undefined;
+      const speaks = sent % 10 === 0;
+      const call = toCall("echo", { session, args: { word, speaks }, meta: speaks ? { progressToken: 1 } : {} });
+      const words = await readWords(await server.fetch(new Request(url, call)));
+      if (words.length !== (speaks ? 3 : 1) || words.some((each) => each !== word)) wrong++;
+    }
+  }));
+  assertEquals(wrong, 0);
+  await server.close();
+});
+
+Deno.test("C-154 1,000 answers over real connections, all numbered 1", async () => {
+  const server = createServer({ name: "echo", version: "1.0.0", handlers: [echoing(155)] });
+  const host = startHost(server.fetch);
+  const url = `${host.origin}/mcp`;
+  const sessions = await Promise.all(Array.from({ length: 5 }, () => startSession(url, fetch)));
+  let sent = 0;
+  await Promise.all(Array.from({ length: 32 }, async (_, i) => {
+    while (sent < 1000) {
+      const word = `word ${sent++}`;
+      const session = [undefined, ...sessions][i % 6];
+      const call = toCall("echo", { session, args: { word, speaks: true }, meta: { progressToken: "same" } });
+      assertEquals(await readWords(await fetch(url, call)), [word, word, word]);
+    }
+  }));
+  await server.close();
+  await host.stop();
+});
+
+behaviour(
+  "C-154 pairs with one id and one token on one connection: both are answered, each with its own",
+  async (connect, way) => {
+    const pairs = 300;
+    const { client } = await connect({ handlers: [echoing(156)] });
+    for (let i = 0; i < pairs; i++) {
+      const results = await Promise.all(["a", "b"].map(async (which) => {
+        const word = `${which}${i}`;
+        const heard: unknown[] = [];
+        const result = await client.callTool("echo", { word, speaks: true }, {
+          id: 1,
+          meta: { progressToken: 1 },
+          onNotification: ({ params }) => heard.push(params.message),
+        });
+        return { word, heard, text: textOf(result) };
+      }));
+      // On one pipe nothing tells two messages with one id apart, so there only the number of answers can be held.
+      if (way.transport === "pipe") assertEquals(results.map(({ text }) => text).sort(), [`a${i}`, `b${i}`]);
+      else for (const { word, heard, text } of results) assertEquals([...heard, text], [word, word, word]);
+    }
+  },
+);
+
+behaviour("C-154 a cancellation ends only what is in the same place", async (connect) => {
+  const { pass, open } = gate();
+  const log: string[] = [];
+  const hold = tool({
+    name: "hold",
+    input: any,
+    async run({ who }: { readonly who?: unknown }, { signal }) {
+      log.push(`start ${who}`);
+      await Promise.race([pass, new Promise((resolve) => signal.addEventListener("abort", resolve))]);
+      log.push(`${signal.aborted ? "cancel" : "end"} ${who}`);
+      return String(who);
+    },
+  });
+  const { client, join } = await connect({ handlers: [hold] });
+  const others = [
+    await join(),
+    await join({ era: "legacy", version: LEGACY }),
+    await join({ era: "modern", version: MODERN }),
+  ];
+  const calls = others.map((other, i) => started(other.callTool("hold", { who: `other ${i}` }, { id: 1 })));
+  await until(() => log.length === 3, "the others run");
+  const stop = new AbortController();
+  const mine = started(client.callTool("hold", { who: "mine" }, { id: 1, signal: stop.signal }).catch(() => "gave up"));
+  await until(() => log.length === 4, "mine runs");
+  stop.abort();
+  assertEquals(await mine, "gave up");
+  await until(() => log.includes("cancel mine"), "mine is cancelled");
+  open();
+  assertEquals((await Promise.all(calls)).map(textOf), ["other 0", "other 1", "other 2"]);
+});
+
+Deno.test("C-154 a handler always sees the caller's own facts", async () => {
+  const facts = tool({
+    name: "facts",
+    async run(_input, ctx) {
+      const before = [ctx.principal?.id, ctx.client.info?.name, ctx.client.logLevel, ctx.meta.mark];
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 3));
+      const after = [ctx.principal?.id, ctx.client.info?.name, ctx.client.logLevel, ctx.meta.mark];
+      return JSON.stringify([before, after]);
+    },
+  });
+  const server = createServer({ name: "facts", version: "1.0.0", handlers: [facts] });
+  const clients = await Promise.all(Array.from({ length: 20 }, async (_, i) => {
+    const principal: Principal | undefined = i % 3 ? { id: `user ${i}` } : undefined;
+    const logLevel = i % 2 ? "error" as const : "debug" as const;
+    const era = i % 4 < 2 ? "modern" as const : "legacy" as const;
+    const client = await connect(server, {
+      era,
+      principal,
+      logLevel,
+      clientInfo: { name: `client ${i}`, version: "1" },
+    });
+    return { client, expected: [principal?.id ?? null, `client ${i}`, logLevel] };
+  }));
+  await Promise.all(clients.flatMap(({ client, expected }) =>
+    Array.from({ length: 20 }, async (_, mark) => {
+      const seen = JSON.parse(textOf(await client.callTool("facts", {}, { id: 1, meta: { mark } })));
+      assertEquals(seen, [[...expected, mark], [...expected, mark]]);
+    })
+  ));
+  for (const { client } of clients) await client.close();
+  await server.close();
+});
+
+behaviour("C-157 what a handler changes in its input or its result touches no other call", async (connect) => {
+  const shared = { type: "text" as const, text: "shared" };
+  const change = tool({
+    name: "change",
+    input: any,
+    run(input: Record<string, unknown>, ctx) {
+      const seen = JSON.stringify([input, ctx.params.arguments, Object.keys(ctx.meta).length > 0]);
+      Object.assign(input, { added: true });
+      Object.assign(ctx.params, { name: "other" });
+      Object.assign(ctx.meta, { added: true });
+      return { content: [{ type: "text" as const, text: seen }, shared] };
+    },
+  });
+  const { client } = await connect({ handlers: [change] });
+  const first = await client.callTool("change", { a: 1 });
+  const [tools] = [await client.listTools()];
+  Object.assign(tools[0].inputSchema, { changed: true });
+  assertEquals(await client.callTool("change", { a: 1 }), first);
+  assertEquals((await client.listTools())[0].inputSchema, { type: "object" });
+});
+
+Deno.test("C-155 sessions that hear of lists while handlers come and go see whole lists and no more than they should", async () => {
+  const server = createServer({ name: "lists", version: "1.0.0", handlers: [echoing(157)] });
+  const url = "http://localhost/mcp";
+  const sessions = await Promise.all(Array.from({ length: 100 }, () => startSession(url, server.fetch)));
+  const streams = await Promise.all(
+    sessions.map((session) =>
+      server.fetch(new Request(url, { headers: { accept: "text/event-stream", "mcp-session-id": session } }))
+    ),
+  );
+  const reading = streams.map((stream) => stream.text());
+  const extra = Array.from(
+    { length: 50 },
+    (_, i) => tool({ name: `extra${String(i).padStart(2, "0")}`, run: () => "" }),
+  );
+  for (const each of extra) {
+    server.handlers.add(each);
+    const { body, headers } = toCall("", { session: sessions[0] });
+    const message = { ...JSON.parse(body), method: "tools/list", params: {} };
+    const request = new Request(url, { method: "POST", headers, body: JSON.stringify(message) });
+    const { result } = await (await server.fetch(request)).json();
+    const names = result.tools.map(({ name }: { readonly name: string }) => name);
+    assertEquals(names, [...names].sort());
+  }
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  await server.close();
+  for (const text of await Promise.all(reading)) {
+    const methods = readData(text).map((message) => Object(message).method);
+    assert(methods.length >= 1 && methods.length <= 50, `${methods.length} changes were told`);
+    assertEquals(new Set(methods), new Set(["notifications/tools/list_changed"]));
+  }
+});

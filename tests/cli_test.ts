@@ -258,6 +258,10 @@ for (const { name, program, file } of runtimes) {
       { words: ["imports.ts"], told: /^Cannot load imports\.ts: [^]*nowhere\.ts[^]*imports\.ts/ },
       { words: ["empty.ts", "wrong.ts"], told: /^Cannot serve wrong\.ts beside empty\.ts: name one file\n/ },
       { words: ["--htp"], told: /^Cannot read --htp: there is no such flag; there are .*--http/ },
+      { words: ["--stdio", "--http"], told: /^Cannot use --http: it is about HTTP; leave out --stdio\n/ },
+      { words: ["--stdio", "--port", "1"], told: /^Cannot use --port: it is about HTTP; leave out --stdio\n/ },
+      { words: ["--watch"], told: /^Cannot watch the demonstration: it has no file that could change\n/ },
+      { words: ["gone.jsonc"], told: /^Cannot use gone\.jsonc: there is no file \/.*\/gone\.jsonc; check the path\n/ },
       { words: ["--http=yes"], told: /^Cannot read --http=yes: --http takes no value; write it alone\n/ },
       { words: ["--port", "4000"], told: /^Cannot use --port: it is about HTTP; add --http\n/ },
       { words: ["--http", "--port"], told: /^Cannot read --port: it needs a value; write --port VALUE\n/ },
@@ -304,10 +308,20 @@ for (const { name, program, file } of runtimes) {
     assertEquals((await run([...program, "--version"])).stdout, `${config.version}\n`);
   });
 
-  test(`${name}: who starts a server in a terminal is told what to do next`, async () => {
-    const words = [...program, `${root}examples/calc.ts`];
+  test(`${name}: who starts a server in a terminal gets it over HTTP, or is told what to do next`, async () => {
     // `script` gives a program a terminal; util-linux has it, and its input stays open.
-    await using server = await start(["script", "-qec", `${words.join(" ")} 2>&1 >/dev/null | cat >&2`, "/dev/null"]);
+    const inTerminal = (words: readonly string[]) =>
+      start(["script", "-qec", `${words.join(" ")} 2>&1 >/dev/null | cat >&2`, "/dev/null"]);
+    {
+      await using server = await inTerminal([...program, `${root}examples/calc.ts`, "--port", "0"]);
+      const finished = server.finished;
+      await new Promise((resolve) => setTimeout(resolve, 1500));
+      server.kill("SIGTERM");
+      const { stdout, stderr } = await finished;
+      assertMatch(stdout + stderr, /Serving .*calc\.ts at http:\/\/127\.0\.0\.1:\d+\/mcp\r?\n/);
+    }
+    const words = [...program, `${root}examples/calc.ts`];
+    await using server = await inTerminal([...words, "--stdio"]);
     const finished = server.finished;
     await new Promise((resolve) => setTimeout(resolve, 1500));
     server.kill("SIGTERM");

@@ -49,7 +49,7 @@ Deno.test({
   fn: () =>
     withRegistry(async (registry, options) => {
       const others = registry.files.filter((file) => !file.startsWith("/src/"));
-      assertEquals(others.sort(), ["/LICENSE", "/README.md", "/deno.json", "/mod.ts"]);
+      assertEquals(others.sort(), ["/LICENSE", "/README.md", "/deno.json", "/mcp.schema.json", "/mod.ts"]);
       const child = new Deno.Command("deno", {
         ...options,
         args: ["run", "--quiet", "--no-lock", `jsr:${config.name}`],

@@ -18,18 +18,77 @@ export function toTargetUrl(target: string): string {
   return /^[a-z][a-z\d+.-]+:/i.test(target) ? target : host.toFileUrl(target);
 }
 
+/** A server that was made of a target, and how it is kept up to date. */
+export interface Loaded {
+  readonly server: Server;
+  /** The files it was read from, as far as they are known. */
+  readonly files: readonly string[];
+  /** Tells clients when what it offers changes, until the function that it returns is called. */
+  watch?(): () => void;
+  /**
+   * Reads the files again, and puts what they give now in the place of what they gave. Clients stay connected.
+   *
+   * @throws {Problem} if they cannot be used; then all stays as it was.
+   */
+  reload?(): Promise<readonly string[]>;
+}
+
+/** What is served when nothing is named: a file here, or nothing. */
+export async function findTarget(): Promise<string | undefined> {
+  for (const name of ["mcp.jsonc", "server.ts"]) {
+    const path = host.toPath(name);
+    if (host.mayRead(path) && (await host.files.look(path))?.kind === "file") return `./${name}`;
+  }
+}
+
 /**
- * Loads what a file exports as its default: a server, or handlers to make one of, which is then named like the file.
+ * Makes a server of a target: a folder, a config file, or a file that exports a server or handlers.
  *
- * @throws {Problem} if there is no file, it cannot be loaded, or it exports neither.
+ * @throws {Problem} if it is none of these, or cannot be used.
  */
-export async function loadServer(target: string): Promise<Server> {
+export async function load(target: string): Promise<Loaded> {
+  const kind = await toKind(target);
+  if (kind === "module") return await loadModule(target);
+  const path = host.toPath(target);
+  // Before anything is fetched that config files need.
+  if (kind === "config" && !(await host.hasFile(host.toFileUrl(target)))) {
+    throw new Problem(`Cannot use ${target}: there is no file ${path}; check the path`);
+  }
+  const { loadConfig, loadFolder } = await import("./config/server.ts");
+  return await (kind === "folder" ? loadFolder : loadConfig)(target, path);
+}
+
+/** What a target is, by its name and by what is there. */
+export async function toKind(target: string): Promise<"folder" | "config" | "module"> {
+  if (!toTargetUrl(target).startsWith("file:") || /^file:/i.test(target)) return "module";
+  const facts = await host.files.look(host.toPath(target)).catch(() => undefined);
+  if (facts?.kind === "folder") return "folder";
+  return /\.jsonc?$/i.test(target) ? "config" : "module";
+}
+
+/** Loads what a file exports as its default: a server, or handlers to make one of, which is then named like the file. */
+async function loadModule(target: string): Promise<Loaded> {
   const url = toTargetUrl(target);
-  if (url.startsWith("file:") && !(await host.hasFile(url))) {
+  const isFile = url.startsWith("file:");
+  if (isFile && !(await host.hasFile(url))) {
     throw new Problem(`Cannot serve ${target}: there is no file ${decodeURI(new URL(url).pathname)}; check the path`);
   }
-  const module = await importFile(target, url);
-  const { default: found } = module;
+  const server = toServer(target, await importDefault(target, url));
+  const files = isFile ? [decodeURIComponent(new URL(url).pathname)] : [];
+  let version = 0;
+
+  async function reload(): Promise<readonly string[]> {
+    const next = toServer(target, await importDefault(target, url, ++version));
+    swapHandlers(server, next.handlers.list());
+    await next.close();
+    return files;
+  }
+
+  // The file may have an older copy of this library.
+  return { server, files, reload: isFile && "list" in server.handlers ? reload : undefined };
+}
+
+function toServer(target: string, found: unknown): Server {
   if (isServer(found)) return found;
   if (!Array.isArray(found)) {
     const state = found === undefined ? "it has no default export" : "its default export is not a server";
@@ -37,16 +96,33 @@ export async function loadServer(target: string): Promise<Server> {
   }
   try {
     // What is not a handler is refused by name.
-    return createServer({ name: toName(url), version: "0.0.0", handlers: found as Handler[] });
+    return createServer({ name: toName(toTargetUrl(target)), version: "0.0.0", handlers: found as Handler[] });
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
     throw new Problem(`Cannot serve ${target}: ${error.message}`);
   }
 }
 
-async function importFile(target: string, url: string): Promise<{ readonly default?: unknown }> {
+/** Puts handlers in the place of all that a server has; clients are told once. What cannot stand changes nothing. */
+export function swapHandlers(server: Server, handlers: readonly Handler[]): void {
+  const before = server.handlers.list();
+  server.handlers.remove(...before);
   try {
-    return await import(url);
+    server.handlers.add(...handlers);
+  } catch (error) {
+    server.handlers.add(...before);
+    throw error instanceof TypeError ? new Problem(error.message) : error;
+  }
+}
+
+/**
+ * The default export of a file. With a `version` that was not used before, the file is loaded anew.
+ *
+ * @throws {Problem} if it cannot be loaded.
+ */
+export async function importDefault(target: string, url: string, version = 0): Promise<unknown> {
+  try {
+    return (await import(version ? host.toImport(url, version) : url)).default;
   } catch (error) {
     throw new Problem(`Cannot load ${target}: ${tellError(error)}`);
   }

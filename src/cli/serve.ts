@@ -1,5 +1,5 @@
 /**
- * `mcp [file]`: serves a file, or a demonstration.
+ * `mcp [target]`: serves a file, a config file, a folder, or a demonstration.
  *
  * @module
  */
@@ -14,41 +14,55 @@ import { demo } from "./demo.ts";
 import { host, type Served } from "./host.ts";
 import { isCoded } from "./host_files.ts";
 import type { Inspector } from "./inspector/inspector.ts";
-import { loadServer, toName, toTargetUrl } from "./load.ts";
+import { findTarget, load, type Loaded, toName, toTargetUrl } from "./load.ts";
 import { Problem } from "./problem.ts";
+import { watchFile } from "./watch.ts";
 
 /** The command that runs when none is named. */
 export const serve: Command = {
   name: "serve",
-  summary: "Serve the default export of a file, or a demonstration, over standard input and output or over HTTP",
-  usage: `[serve] [file] [--http [--port N] [--host H] [--path P] [--inspect]] [-- words for the file]
+  summary: "Serve a file that exports a server, a config file, or a folder, over standard input and output or HTTP",
+  usage:
+    `[serve] [target] [--stdio | --http [--port N] [--host H] [--path P] [--inspect]] [--watch] [-- words for the file]
 
---http       serve over HTTP instead of standard input and output
+Without a target ./mcp.jsonc is served, or else ./server.ts, or else a demonstration.
+
+--stdio      serve over standard input and output, as is done if these are no terminal
+--http       serve over HTTP, as is done if they are
+--watch      load the file or the config file again when it changes; clients stay connected and are told
 --port N     the port; 3000 if nothing is said, 0 for any that is free
 --host H     the address to listen on; 127.0.0.1 if nothing is said, 0.0.0.0 for all networks
 --path P     the path of the endpoint; the server's own (/mcp) if nothing is said
 --inspect    serve a page at / too, in which you see the server and try it; on this machine only
 --help, --version`,
-  flags: { http: false, port: true, host: true, path: true, inspect: false },
+  flags: { stdio: false, watch: false, http: false, port: true, host: true, path: true, inspect: false },
   run: serveTarget,
 };
 
 async function serveTarget({ operands, flags }: Args): Promise<void> {
-  const [target, extra] = operands;
-  if (extra !== undefined) throw new Problem(`Cannot serve ${extra} beside ${target}: name one file`);
-  const alone = ["port", "host", "path", "inspect"].find((name) => name in flags && !("http" in flags));
-  if (alone) throw new Problem(`Cannot use --${alone}: it is about HTTP; add --http`);
+  const [named, extra] = operands;
+  if (extra !== undefined) throw new Problem(`Cannot serve ${extra} beside ${named}: name one file`);
+  const isTerminal = await host.isTerminal();
+  const isHttp = !("stdio" in flags) && ("http" in flags || isTerminal);
+  const alone = ["port", "host", "path", "inspect", "http"].find((name) => name in flags && !isHttp);
+  if (alone) {
+    const remedy = "stdio" in flags ? "leave out --stdio" : "add --http";
+    throw new Problem(`Cannot use --${alone}: it is about HTTP; ${remedy}`);
+  }
   const port = readPort(flags.port ?? "3000");
   const path = flags.path ?? "";
   if (path && !path.startsWith("/")) throw new Problem(`Cannot serve at ${path}: a path begins with /; write /${path}`);
-  const isHttp = "http" in flags;
   const hostname = flags.host ?? "127.0.0.1";
   if ("inspect" in flags && !isLoopbackHost(toAuthority(hostname))) {
     throw new Problem(`Cannot inspect on ${hostname}: the page is for this machine only; leave out --host`);
   }
   // What the file prints while it is loaded must not come between the messages either.
   if (!isHttp) guardConsole();
-  const server = target === undefined ? demo() : await loadServer(target);
+  const target = named ?? await findTarget();
+  const loaded: Loaded = target === undefined ? { server: demo(), files: [] } : await load(target);
+  const { server } = loaded;
+  if ("watch" in flags) watchTarget(target, loaded);
+  loaded.watch?.();
   const ended = new AbortController();
   let closing = false;
   host.onSignal((code) => {
@@ -63,9 +77,33 @@ async function serveTarget({ operands, flags }: Args): Promise<void> {
     // The last answers are written by now, but not sent. A client that does not read them is not waited for.
     return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, 1000))]);
   }
-  if (await host.isTerminal()) console.error(explainSilence(target));
+  if (isTerminal) console.error(explainSilence(target));
   await serveStdio(server, { signal: ended.signal });
   await server.close();
+}
+
+/** Loads a target again whenever one of its files changes. What cannot be used is told, and the last good state stays. */
+function watchTarget(target: string | undefined, { reload, files }: Loaded): void {
+  if (!reload) throw new Problem(`Cannot watch ${target ?? "the demonstration"}: it has no file that could change`);
+  let stops: readonly (() => void)[] = [];
+  const follow = (paths: readonly string[]) => {
+    stops.forEach((stop) => stop());
+    stops = paths.map((path) => watchFile(path, again));
+  };
+  // One after the other: what is loaded last is what was written last.
+  let last = Promise.resolve();
+  const again = () => {
+    last = last.then(async () => {
+      try {
+        follow(await reload());
+        console.error(`Loaded ${target} again.`);
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+        console.error(`${error.message}\n\nWhat was loaded before is still served.`);
+      }
+    });
+  };
+  follow(files);
 }
 
 function readPort(text: string): number {

@@ -1,0 +1,148 @@
+/**
+ * A folder of which everything can be read, and nothing outside of it.
+ *
+ * @module
+ */
+import { host } from "../host.ts";
+import { toBelow, toInner } from "../path.ts";
+import { toMatcher } from "./glob.ts";
+
+/** What of a folder can be read. */
+export interface FolderOptions {
+  /** Its path without links. */
+  readonly root: string;
+  /** Whether names that begin with a dot are there. */
+  readonly hidden?: boolean;
+  /** Patterns of what is not there: of a name, or with a slash of a path in the folder. */
+  readonly exclude?: readonly string[];
+  /** Bytes of the largest file that is read. */
+  readonly maxBytes: number;
+}
+
+/** Something in a folder. */
+export interface Found {
+  /** The path in the folder, as it was asked for but without `.` and double slashes. */
+  readonly path: string;
+  /** The path without links. */
+  readonly real: string;
+  readonly kind: "file" | "folder";
+  /** Bytes. */
+  readonly size: number;
+}
+
+/** Why there is nothing, in words for people and models. */
+export interface Refusal {
+  readonly state: string;
+  /** Whether to tell it would tell what is outside. */
+  readonly isPrivate: boolean;
+}
+
+/** A folder that can be read. */
+export interface Folder {
+  readonly root: string;
+  /** What stands at a path in the folder. */
+  find(path: string): Promise<Found | Refusal>;
+  /** The bytes of a file. */
+  read(path: string): Promise<Uint8Array | Refusal>;
+  /** What is in one folder, by name. */
+  list(path: string): Promise<readonly Found[] | Refusal>;
+  /** The files in the folder and below, by path; at most `most`. Links to folders are not followed. */
+  walk(most: number): Promise<readonly Found[]>;
+  /** Whether a path in the folder is none that is left out. */
+  has(path: string): boolean;
+}
+
+/** Whether nothing was found. */
+export function isRefusal(value: object): value is Refusal {
+  return "state" in value;
+}
+
+const DEEPEST = 64;
+
+/** A folder, confined to itself: what a link leads to must lie in it too. */
+export function openFolder({ root, hidden = false, exclude = ["node_modules"], maxBytes }: FolderOptions): Folder {
+  const left = exclude.map((pattern) => ({ isPath: pattern.includes("/"), fits: toMatcher(pattern, { dots: true }) }));
+
+  function has(path: string): boolean {
+    const names = path.split("/").filter(Boolean);
+    if (!hidden && names.some((name) => name.startsWith("."))) return false;
+    return !left.some(({ isPath, fits }) =>
+      names.some((name, i) => fits(isPath ? names.slice(0, i + 1).join("/") : name))
+    );
+  }
+
+  async function find(given: string): Promise<Found | Refusal> {
+    const names = given.split("/").filter((name) => name && name !== ".");
+    if (given.startsWith("/") || names.includes("..") || /\0/.test(given) || isDrive(given)) return OUTSIDE;
+    const path = names.join("/");
+    if (!has(path)) return NOTHING;
+    const real = await host.files.resolve(toBelow(root, path));
+    if (real === undefined) return NOTHING;
+    const inner = toInner(root, real);
+    if (inner === undefined) return OUTSIDE;
+    // A link must not give another name to what is left out.
+    if (!has(inner)) return NOTHING;
+    const facts = await host.files.look(real);
+    if (!facts) return NOTHING;
+    if (facts.kind === "other") return { state: "it is not a regular file", isPrivate: false };
+    return { path, real, kind: facts.kind, size: facts.size };
+  }
+
+  async function read(path: string): Promise<Uint8Array | Refusal> {
+    const found = await find(path);
+    if (isRefusal(found)) return found;
+    if (found.kind === "folder") return { state: "it is a folder", isPrivate: false };
+    const tooLarge = { state: `it has more than the ${maxBytes} bytes that are read (maxBytes)`, isPrivate: false };
+    if (found.size > maxBytes) return tooLarge;
+    const bytes = await host.files.read(found.real, maxBytes + 1);
+    // It may have grown, or its folder may have been swapped for a link, since it was looked at.
+    if (bytes.length > maxBytes) return tooLarge;
+    return await host.files.resolve(toBelow(root, found.path)) === found.real ? bytes : NOTHING;
+  }
+
+  async function list(path: string): Promise<readonly Found[] | Refusal> {
+    const found = await find(path);
+    if (isRefusal(found)) return found;
+    if (found.kind === "file") return { state: "it is a file", isPrivate: false };
+    const entries = await host.files.list(found.real);
+    const below = await Promise.all(entries.map(({ name }) => find(found.path ? `${found.path}/${name}` : name)));
+    return below.flatMap((each) => isRefusal(each) ? [] : each).sort(byPath);
+  }
+
+  /** What stands at a path that has no links. */
+  async function look(path: string): Promise<Found | undefined> {
+    const real = toBelow(root, path);
+    const facts = await host.files.look(real);
+    return facts?.kind === "file" ? { path, real, kind: "file", size: facts.size } : undefined;
+  }
+
+  async function walk(most: number): Promise<readonly Found[]> {
+    const files: Found[] = [];
+    const folders = [{ path: "", depth: 0 }];
+    for (const { path, depth } of folders) {
+      const entries = await host.files.list(toBelow(root, path)).catch(() => []);
+      for (const { name, kind } of [...entries].sort((a, b) => a.name < b.name ? -1 : 1)) {
+        const below = path ? `${path}/${name}` : name;
+        if (kind === "folder" && depth < DEEPEST && has(below)) folders.push({ path: below, depth: depth + 1 });
+        if (kind === "folder" || kind === "other" || !has(below)) continue;
+        const found = await (kind === "link" ? find(below) : look(below));
+        if (found && !isRefusal(found) && found.kind === "file") files.push(found);
+        if (files.length === most) return files.sort(byPath);
+      }
+    }
+    return files.sort(byPath);
+  }
+
+  return { root, find, read, list, walk, has };
+}
+
+const NOTHING: Refusal = { state: "there is no such file", isPrivate: false };
+const OUTSIDE: Refusal = { state: "it is outside of the folder", isPrivate: true };
+
+function isDrive(path: string): boolean {
+  return host.os === "windows" && /[\\:]/.test(path);
+}
+
+function byPath(a: Found, b: Found): number {
+  return a.path < b.path ? -1 : 1;
+}

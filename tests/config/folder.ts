@@ -1,0 +1,69 @@
+// A folder of files outside of the project, and a server from a config file in it, on either runtime.
+import { host } from "../../src/cli/host.ts";
+import { load } from "../../src/cli/load.ts";
+import { connect, type Connection } from "../../src/testing/testing.ts";
+
+/** The project's folder, ending in a slash. */
+export const root: string = decodeURIComponent(new URL("../../", import.meta.url).pathname);
+
+/** Runs a program of the system to its end; throws if it fails. */
+export async function system(...words: string[]): Promise<string> {
+  const child = host.spawn(words, { cwd: "/", env: { PATH: host.env("PATH") ?? "" } });
+  const [code, text] = await Promise.all([
+    child.ended,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  if (code !== 0) throw new Error(`"${words.join(" ")}" ended with ${code}`);
+  return text.trim();
+}
+
+/** Files by their paths. What is no text is written as JSON; `"@x/mcp"` stands for this project's own. */
+export type Files = Readonly<Record<string, unknown>>;
+
+/** Writes files into a folder. */
+export async function writeFiles(folder: string, files: Files): Promise<void> {
+  for (const [name, content] of Object.entries(files)) {
+    const path = `${folder}/${name}`;
+    await host.files.makeFolder(path.replace(/\/[^/]*$/, ""));
+    const text = typeof content === "string" ? content : JSON.stringify(content);
+    await host.files.write(path, text.replaceAll('from "@x/mcp"', `from ${JSON.stringify(`${root}mod.ts`)}`));
+  }
+}
+
+/** A new folder with files in it, which is taken away afterwards. Its path has no links. */
+export async function withFolder(files: Files, use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await host.files.resolve(await system("mktemp", "-d", "-t", "mcp-files-XXXXXX")) ?? "";
+  try {
+    await writeFiles(folder, files);
+    await use(folder);
+  } finally {
+    await system("rm", "-rf", folder);
+  }
+}
+
+/** A client of a server that is made of a folder's `mcp.jsonc`, or of another target in it. */
+export async function withServer(
+  files: Files,
+  use: (client: Connection, folder: string) => Promise<void>,
+  target = "/mcp.jsonc",
+): Promise<void> {
+  await withFolder(files, async (folder) => {
+    const { server, watch } = await load(folder + target);
+    const stop = watch?.();
+    try {
+      await using client = await connect(server);
+      await use(client, folder);
+    } finally {
+      stop?.();
+      await server.close();
+    }
+  });
+}
+
+/** The text of a result, and whether the tool failed. */
+export function toOutcome(result: { readonly content: readonly unknown[]; readonly isError?: boolean }) {
+  // Tools of config files give texts, where a test asks for one.
+  const texts = (result.content as { text?: string }[]).map(({ text }) => text ?? "");
+  return { text: texts.join("\n"), isError: result.isError ?? false };
+}

@@ -34,7 +34,8 @@ export function legacyEra(core: Core): Era {
   const sessions = new Sessions(core);
   // Over a pipe there is one session, as long as the pipe.
   const piped = new Map<Scope, Session>();
-  const sessionOf = new WeakMap<Call, Session>();
+  // By scope and not by call: a weak map that every call enters makes each collection of garbage slower.
+  const sessionOf = new WeakMap<Scope, Session>();
   const made = new WeakMap<Call, Map<string, Promise<unknown>>>();
   // Streams that no request asked for.
   let visits = 0;
@@ -42,7 +43,7 @@ export function legacyEra(core: Core): Era {
 
   const carrier: Carrier = {
     notify: ({ link }, method, params) => link.send(toNotification(method, params)),
-    ask: async (call, _key, question) => await sessionOf.get(call)?.peer.ask(call, question),
+    ask: async (call, _key, question) => await sessionOf.get(call.scope)?.peer.ask(call, question),
     once(call, key, make) {
       const values = made.get(call) ?? new Map<string, Promise<unknown>>();
       made.set(call, values);
@@ -157,7 +158,7 @@ export function legacyEra(core: Core): Era {
     // The answers of a batch travel together.
     if (link.http) link.journal ??= session.streams.create();
     const call = new Call(carrier, link, message, session.client, session.scope);
-    if (method.asks) sessionOf.set(call, session);
+    if (method.asks && !sessionOf.has(call.scope)) sessionOf.set(call.scope, session);
     return run(session, call, method);
   }
 

@@ -24,8 +24,8 @@ export interface Kept {
 
 /** One stream: its events in order, and the connection that reads it now. */
 class Stream implements Journal {
-  readonly name = crypto.randomUUID().slice(0, 13);
   readonly #owner: Streams;
+  #name?: string;
   /** What can be read again; the first has the number `first`. */
   events: Event[] = [];
   first = 1;
@@ -39,6 +39,11 @@ class Stream implements Journal {
 
   constructor(owner: Streams) {
     this.#owner = owner;
+  }
+
+  /** Made when it is asked for: most answers are no stream, and need none. */
+  get name(): string {
+    return this.#name ??= crypto.randomUUID().slice(0, 13);
   }
 
   get last(): number {

@@ -111,10 +111,10 @@ export function readAccept(accept: string | null): Accepts {
     }),
   );
   // The narrowest range that was named decides.
-  const takes = (...names: string[]) => names.map((name) => ranges.get(name)).find((wanted) => wanted !== undefined);
+  const takes = (...names: string[]) => !!names.map((name) => ranges.get(name)).find((wanted) => wanted !== undefined);
   return {
-    json: takes("application/json", "application/*", "*/*") ?? false,
-    stream: takes("text/event-stream", "text/*", "*/*") ?? false,
+    json: takes("application/json", "application/*", "*/*"),
+    stream: takes("text/event-stream", "text/*", "*/*"),
   };
 }
 

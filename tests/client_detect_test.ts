@@ -12,6 +12,7 @@ import {
   fakePipe,
   fault,
   type Heard,
+  type Message,
   methodsOf,
   ok,
   stream,
@@ -202,20 +203,60 @@ Deno.test("a server with the stream of the first revision is spoken to over that
   await host.stop();
 });
 
+/** A server that has only the stream of the first revision, with these events. */
+function old2024(events: readonly unknown[], post = () => new Response(null, { status: 202 })) {
+  return fakeHttp(({ http, method }) => {
+    if (http === "GET") return stream(events, "open");
+    return method === "server/discover" || method === "initialize" ? new Response(null, { status: 405 }) : post();
+  });
+}
+
 Deno.test("an address of another host is not posted to", async () => {
-  const seen: string[] = [];
-  const fetch = (request: Request) => {
-    seen.push(`${request.method} ${request.url}`);
-    const isStream = request.method === "GET";
-    return Promise.resolve(
-      isStream
-        ? stream(["event: endpoint\ndata: http://evil.test/messages\n\n"], "open")
-        : new Response(null, { status: 405 }),
-    );
+  const server = old2024(["event: endpoint\ndata: http://evil.test/messages\n\n"]);
+  const connecting = connect(url, { fetch: server.fetch, headers: { authorization: "Bearer 1" } });
+  await assertRejects(() => connecting, Error, "http://evil.test is another origin");
+  assertEquals(methodsOf(server), ["server/discover", "initialize", "GET"]);
+});
+
+Deno.test("a stream that names no address is left", async () => {
+  const silent = old2024(["event: other\ndata: /messages\n\n"]);
+  await assertRejects(
+    () => connect(url, { fetch: silent.fetch, timeoutMs: 50 }),
+    DOMException,
+    "the stream names none",
+  );
+  const ending = fakeHttp(({ http }) => http === "GET" ? stream([]) : new Response(null, { status: 405 }));
+  await assertRejects(() => connect(url, { fetch: ending.fetch }), Error, "the stream ended before it");
+  const none = fakeHttp(() => new Response("nobody", { status: 404 }));
+  const error = await assertRejects(() => connect(url, { fetch: none.fetch }), RpcError, "got 404 nobody");
+  assertEquals(error.status, 404);
+});
+
+Deno.test("a message that the server does not take fails its request", async () => {
+  const posted: Message[] = [];
+  const encoder = new TextEncoder();
+  let say = (_text: string) => {};
+  const fetch = async (request: Request) => {
+    if (request.method === "GET") {
+      const body = new ReadableStream({
+        start(controller) {
+          say = (text) => controller.enqueue(encoder.encode(text));
+          say("event: endpoint\ndata: ?id=1\n\n");
+        },
+      });
+      return new Response(body, { headers: { "content-type": "text/event-stream" } });
+    }
+    if (!request.url.endsWith("?id=1")) return new Response(null, { status: 404 });
+    const message: Message = await request.json();
+    posted.push(message);
+    if (message.method === "initialize") {
+      say(`data: ${JSON.stringify({ jsonrpc: "2.0", id: message.id, result: agreed })}\n\n`);
+    }
+    return new Response("full", { status: message.method === "tools/call" ? 503 : 202 });
   };
-  const error = await assertRejects(() => connect(url, { fetch, headers: { authorization: "Bearer 1" } }), RpcError);
-  assertEquals(error.status, 405);
-  assertEquals(seen, [`POST ${url}`, `POST ${url}`, `GET ${url}`]);
+  await using client = await connect(url, { fetch });
+  const error = await assertRejects(() => client.callTool("t"), RpcError, "full");
+  assertEquals([error.status, posted.length], [503, 3]);
 });
 
 // Pipes and processes.
@@ -246,6 +287,15 @@ Deno.test("a server on a pipe that refuses the first question is shaken hands wi
   }
 });
 
+Deno.test("a server over HTTP may be slow: it will answer", async () => {
+  const server = fakeHttp(async (heard) => {
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    return discovered(heard);
+  });
+  await using client = await connect(url, { fetch: server.fetch, probeMs: 1 });
+  assertEquals(client.server.era, "modern");
+});
+
 Deno.test("a modern server that is slow to start is found all the same", async () => {
   let first: number | string | undefined;
   const server = fakePipe(({ id, method }, say) => {
@@ -269,6 +319,14 @@ Deno.test("a process that ends at an unknown first word is started again", async
   assertEquals([client.server.era, client.server.info?.name], ["legacy", "strict"]);
   const [{ name }] = await client.listTools();
   assertEquals(name, "cwd");
+});
+
+Deno.test("a process that never answers is not started again", async () => {
+  let errors = "";
+  const onStderr = (text: string) => void (errors += text);
+  const options = { probeMs: 10, timeoutMs: 1000, onStderr };
+  const error = await assertRejects(() => connect(toProcess("mute"), options), DOMException);
+  assertEquals([error.name, errors.match(/started/g)?.length], ["TimeoutError", 1]);
 });
 
 Deno.test("lines that are no messages are passed over, and told", async () => {

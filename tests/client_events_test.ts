@@ -1,7 +1,8 @@
 // Streams of events as they may come: cut anywhere, with any line break, and without an end.
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { readText } from "../src/client/body.ts";
 import { readEvents, type StreamEvent } from "../src/client/events.ts";
+import { type Message, readMessages } from "../src/client/message.ts";
 
 const encoder = new TextEncoder();
 
@@ -79,4 +80,33 @@ Deno.test("aborting ends a stream that waits", async () => {
   stop.abort(new Error("enough"));
   await assertRejects(() => reading, Error, "enough");
   assertEquals(isCancelled, true);
+});
+
+Deno.test("what is a message, and what is none", () => {
+  const good: readonly Message[] = [
+    { id: 1, result: {} },
+    { id: 1, result: null },
+    { id: null, error: { code: 1, message: "m" } },
+    { error: { code: 1, message: "m", data: 1 } },
+    { id: 1, method: "m" },
+    { method: "m", params: {} },
+  ].map((message) => ({ jsonrpc: "2.0" as const, ...message }));
+  const bad = [
+    ...["", "{", "null", "1", '"a"', "[1]", "{}"],
+    ...[
+      { id: 1 },
+      { id: 1, result: {}, error: { code: 1, message: "m" } },
+      { id: 1, error: {} },
+      { id: 1, error: null },
+      { id: 1, error: { code: "1", message: "m" } },
+      { id: 1, error: { code: 1 } },
+      { method: 1 },
+      { method: "m", params: [] },
+      { method: "m", params: "p" },
+    ].map((message) => JSON.stringify({ jsonrpc: "2.0", ...message })),
+    JSON.stringify({ jsonrpc: "1.0", id: 1, result: {} }),
+  ];
+  for (const message of good) assertEquals(readMessages(JSON.stringify(message)), [message]);
+  assertEquals(readMessages(JSON.stringify(good)), good);
+  for (const text of bad) assertThrows(() => readMessages(text), Error, "Cannot read the server's message");
 });

@@ -192,6 +192,7 @@ Deno.test("a question that nobody can answer fails the call", async () => {
     ["tools/call", {}, "no function for it"],
     ["elicitation/create", { mode: "url", message: "?", url: "javascript:alert(1)" }, "neither http nor https"],
     ["elicitation/create", { mode: "url", message: "?", url: "file:///etc/passwd" }, "neither http nor https"],
+    ["elicitation/create", { mode: "url", url: "https://a.test" }, "message or url is missing"],
     ["elicitation/create", { message: "?" }, "requestedSchema is missing"],
     ["elicitation/create", form, "tired"],
   ];
@@ -199,6 +200,23 @@ Deno.test("a question that nobody can answer fails the call", async () => {
     await using client = await connect(url, { ...options, fetch: ask(method, params).fetch });
     await assertRejects(() => client.callTool("t"), Error, state);
   }
+});
+
+Deno.test("a form is not asked in place of a page, nor the other way round", async () => {
+  const ask = (params: object) =>
+    modern((heard) => {
+      const inputRequests = { q: { method: "elicitation/create", params: { message: "?", ...params } } };
+      return ok(heard, { resultType: "input_required", inputRequests });
+    });
+  const accept = () => ({ action: "accept" as const });
+  await using one = await connect(url, { onElicit: accept, fetch: ask({ mode: "url", url: "https://a.test" }).fetch });
+  await assertRejects(() => one.callTool("t"), Error, "no function for it");
+  await using two = await connect(url, { onElicitUrl: accept, fetch: ask({ requestedSchema: {} }).fetch });
+  await assertRejects(() => two.callTool("t"), Error, "no function for it");
+  const sampling = { q: { method: "sampling/createMessage", params: { maxTokens: 1 } } };
+  const server = modern((heard) => ok(heard, { resultType: "input_required", inputRequests: sampling }));
+  await using three = await connect(url, { onSample: () => Promise.reject(new Error("asked")), fetch: server.fetch });
+  await assertRejects(() => three.callTool("t"), Error, "messages is missing");
 });
 
 Deno.test("a result of a kind that was not declared is none", async () => {
@@ -497,6 +515,114 @@ Deno.test("a server without a stream for what belongs to no request can be subsc
   assertEquals(warnings.length, 1);
   await client.callTool("t");
   assertEquals((await subscription[Symbol.asyncIterator]().next()).value.method, news.method);
+});
+
+Deno.test("a server that refuses to watch a resource refuses the subscription", async () => {
+  const server = legacy((heard) => {
+    if (heard.method === "resources/subscribe" && heard.params.uri === "a:2") return fault(heard, -32602, 200);
+    return heard.id ? ok(heard) : undefined;
+  });
+  await using client = await connect(url, { fetch: server.fetch, era: "legacy", onWarning() {} });
+  await assertRejects(() => client.subscribe({ resourceSubscriptions: ["a:1", "a:2"] }), RpcError);
+  // What was watched before the refusal is watched no more.
+  assertEquals(methodsOf(server).filter((method) => method === "resources/unsubscribe").length, 2);
+});
+
+Deno.test("a resource is watched until nobody asks for it any more", async () => {
+  const server = legacy((heard) => heard.id ? ok(heard) : heard.http === "GET" ? stream([], "open") : undefined);
+  const client = await connect(url, { fetch: server.fetch, era: "legacy" });
+  const [one, two] = [
+    await client.subscribe({ resourceSubscriptions: ["a:1"] }),
+    await client.subscribe({ resourceSubscriptions: ["a:1"] }),
+  ];
+  await one.close();
+  assertEquals(methodsOf(server).includes("resources/unsubscribe"), false);
+  await two.close();
+  assertEquals(count(methodsOf(server), "resources/unsubscribe"), 1);
+  assertEquals(count(methodsOf(server), "GET"), 1);
+  await client.close();
+});
+
+Deno.test("a stream for what belongs to no request is opened again, from its start if need be", async () => {
+  const places: (string | null)[] = [];
+  const news = (name: string) => ({ jsonrpc: "2.0", method: `notifications/${name}/list_changed` });
+  const server = legacy(({ http, headers }) => {
+    if (http !== "GET") return undefined;
+    places.push(headers.get("last-event-id"));
+    if (places.length === 1) return stream(["id: a\nretry: 5\ndata:\n\n", news("tools")]);
+    if (places.length === 2) return Promise.reject(new TypeError("no network"));
+    if (places.length === 3) return new Response("gone", { status: 400 });
+    return stream([news("prompts")], "open");
+  });
+  const seen: string[] = [];
+  const onNotification = ({ method }: { method: string }) => void seen.push(method);
+  await using client = await connect(url, { fetch: server.fetch, era: "legacy", onNotification });
+  await until(() => seen.length === 2, "both");
+  assertEquals(seen, ["notifications/tools/list_changed", "notifications/prompts/list_changed"]);
+  assertEquals(places, [null, "a", "a", null]);
+  await client.close();
+});
+
+Deno.test("a function of the user's that throws spoils nothing", async () => {
+  const warnings: string[] = [];
+  const progress = (token: unknown) => ({
+    jsonrpc: "2.0",
+    method: "notifications/progress",
+    params: { progressToken: token, progress: 1 },
+  });
+  const server = modern(({ id, params }) => stream([progress(params._meta.progressToken), message(id, "done")]));
+  await using client = await connect(url, {
+    fetch: server.fetch,
+    onWarning: (text) => void warnings.push(text),
+    onNotification() {
+      throw new Error("first");
+    },
+  });
+  const onProgress = () => {
+    throw new Error("second");
+  };
+  assertEquals(textOf(await client.callTool("t", {}, { onProgress })), "done");
+  assertEquals(warnings, ["first", "second"]);
+});
+
+Deno.test("progress of another request, or without a number, is not this request's", async () => {
+  const steps: unknown[] = [];
+  const server = modern(({ id, params: { _meta } }) => {
+    const given = [["other", 1], [_meta.progressToken, "2"], [_meta.progressToken, 3]];
+    const events = given.map(([progressToken, progress]) => ({
+      jsonrpc: "2.0",
+      method: "notifications/progress",
+      params: { progressToken, progress },
+    }));
+    return stream([...events, message(id, "")]);
+  });
+  await using client = await connect(url, { fetch: server.fetch });
+  await client.callTool("t", {}, { onProgress: ({ progress }) => void steps.push(progress) });
+  assertEquals(steps, [3]);
+  // Nobody who does not listen is reported to.
+  await client.callTool("t");
+  assertEquals(server.heard.at(-1)?.params._meta.progressToken, undefined);
+});
+
+Deno.test("a call is cancelled in the way of its era", async () => {
+  for (const era of ["modern", "legacy"] as const) {
+    const stop = new AbortController();
+    let isClosed = false;
+    const body = new ReadableStream({ cancel: () => void (isClosed = true) });
+    const make = era === "modern" ? modern : legacy;
+    const server = make(({ method }) => {
+      if (method !== "tools/call") return undefined;
+      queueMicrotask(() => stop.abort(new Error("enough")));
+      return new Response(body, { headers: { "content-type": "text/event-stream" } });
+    });
+    await using client = await connect(url, { fetch: server.fetch, era });
+    await assertRejects(() => client.callTool("t", {}, { signal: stop.signal }), Error, "enough");
+    await until(() => isClosed, "the stream to close");
+    const call = server.heard.find(({ method }) => method === "tools/call");
+    const cancelled = server.heard.find(({ method }) => method === "notifications/cancelled");
+    const expected = { requestId: call?.id, reason: "enough" };
+    assertEquals(cancelled?.params, era === "legacy" ? expected : undefined);
+  }
 });
 
 function count<T>(items: readonly T[], item: T): number {

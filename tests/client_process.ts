@@ -25,6 +25,7 @@ if (habit === "deaf") {
   listen?.("SIGTERM", () => {});
 }
 if (habit === "noisy") console.log("Starting…\n{}\n[1]");
+if (habit === "mute") console.error("started");
 if (habit === "wordy") console.error("ready: héllo");
 
 for await (const bytes of input) {
@@ -32,6 +33,7 @@ for await (const bytes of input) {
   rest = lines.pop() ?? "";
   for (const line of lines) {
     const { id, method, params } = JSON.parse(line);
+    if (habit === "mute") continue;
     if (method === "initialize") {
       const { protocolVersion } = params;
       say({ id, result: { protocolVersion, capabilities: {}, serverInfo: { name: habit, version: "1" } } });

@@ -10,7 +10,7 @@ import { detectEra, isModern, VERSIONS } from "./detect.ts";
 import { LegacySpeech } from "./legacy.ts";
 import type { Notification } from "./message.ts";
 import { createPeer } from "./peer.ts";
-import { findOther, type Open, openTarget, type Target, type TargetOptions } from "./target.ts";
+import { findOther, type Open, openTarget, type Target, type TargetOptions, USUAL_MS } from "./target.ts";
 
 /** Who connects, and how. Everything may be left out. */
 export interface ConnectOptions extends AnswerOptions, TargetOptions {
@@ -28,8 +28,6 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
   readonly era?: "modern" | "legacy";
   /** The revisions to speak, the best first; all there are if nothing is said. */
   readonly versions?: readonly string[];
-  /** Milliseconds that a request may take if it does not say; 60,000 if nothing is said. */
-  readonly timeoutMs?: number;
   /** Milliseconds after which a silent child process is taken for an old server; 5000 if nothing is said. */
   readonly probeMs?: number;
 }
@@ -114,5 +112,4 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
 }
 
 const CLIENT: Implementation = { name: "@x/mcp", version: "0.1.0" };
-const USUAL_MS = 60_000;
 const PROBE_MS = 5000;

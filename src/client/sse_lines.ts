@@ -14,17 +14,17 @@ export interface SseLinesOptions extends Pick<HttpChannelOptions, "url" | "fetch
 }
 
 /**
- * Opens the stream and waits for the address.
+ * Opens the stream and waits for the address; nothing if there is no such stream.
  *
- * @throws {RpcError} if there is no such stream.
+ * @throws {Error} if the stream names no address, or one of another origin.
  */
-export async function sseLines({ url, fetch, headers, signal }: SseLinesOptions): Promise<OpenLines> {
+export async function sseLines({ url, fetch, headers, signal }: SseLinesOptions): Promise<OpenLines | undefined> {
   const stop = new AbortController();
   const isGivenUp = () => stop.abort(signal.reason);
   signal.addEventListener("abort", isGivenUp);
   const request = new Request(url, { headers: { accept: "text/event-stream", ...headers }, signal: stop.signal });
   const response = await reach(fetch, request);
-  if (!isStream(response)) throw await toError(response);
+  if (!isStream(response)) return void await response.body?.cancel();
   const events = readEvents(response, stop.signal);
   const address = await readAddress();
   signal.removeEventListener("abort", isGivenUp);

@@ -40,6 +40,8 @@ export interface TargetOptions {
   readonly onStderr?: (text: string) => void;
   /** Gives up connecting, with the reason. */
   readonly signal?: AbortSignal;
+  /** Milliseconds that a request may take if it does not say; 60,000 if nothing is said. */
+  readonly timeoutMs?: number;
   /** Sees everything that goes over the wire. */
   readonly trace?: Trace;
 }
@@ -50,8 +52,8 @@ export type Open = (hooks: {
   readonly onBroken: (error: unknown) => void;
 }) => Channel;
 
-/** Milliseconds for a stream to name the address of messages. */
-const STREAM_MS = 10_000;
+/** Milliseconds that a request may take if nothing is said. */
+export const USUAL_MS = 60_000;
 
 /** How to open a channel to a server. @throws {TypeError} if that is none. */
 export function openTarget(target: Target, options: TargetOptions): Open {
@@ -89,15 +91,16 @@ function hasNoEndpoint(error: unknown): boolean {
 }
 
 // The first revision had one address for the stream and another for messages.
-async function findStream(channel: HttpChannelOptions, { signal, trace }: TargetOptions): Promise<Open | undefined> {
+async function findStream(
+  channel: HttpChannelOptions,
+  { signal, timeoutMs, trace }: TargetOptions,
+): Promise<Open | undefined> {
   const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), STREAM_MS);
+  const state = "Cannot get the address for messages: the stream names none";
+  const timer = setTimeout(() => late.abort(new DOMException(state, "TimeoutError")), timeoutMs ?? USUAL_MS);
   try {
-    const stop = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
-    return openLines(await sseLines({ ...channel, signal: stop }), trace);
-  } catch {
-    signal?.throwIfAborted();
-    // What the first attempt came to says more.
+    const open = await sseLines({ ...channel, signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal });
+    return open && openLines(open, trace);
   } finally {
     clearTimeout(timer);
   }

@@ -145,7 +145,7 @@ function parseAuthority(text: string | undefined): Authority | undefined {
 
 // Sliced, not parsed: a runtime builds the URL from the Host header, and a parser may throw on what it made of it.
 function hostOf(url: string): string | undefined {
-  return /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(url)?.[1];
+  return /^[^:/?#]+:\/\/([^/?#]*)/.exec(url)?.[1];
 }
 
 function isLoopbackName(name: string): boolean {

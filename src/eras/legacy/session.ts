@@ -86,7 +86,7 @@ export class Sessions {
     };
     const id = await this.#core.sealer.seal(this.#purpose, sealed);
     if (id.length <= MOST_ID) return id;
-    throw new McpError(INVALID_PARAMS, "Cannot initialize: the capabilities are too long for a session id");
+    throw new McpError(INVALID_PARAMS, "Cannot initialize: capabilities are too long for a session id");
   }
 
   /** The session of an id that was used before, without a pause. */

@@ -54,7 +54,7 @@ export interface Limits {
   readonly streamsPerClient: number;
   /** Resources one client may watch. */
   readonly subscriptions: number;
-  /** Sessions whose state is kept; the one idle for longest makes room. */
+  /** Sessions whose state is kept; the one idle for longest makes room, and if none is idle the next gets a 503. */
   readonly sessions: number;
   /** Silence after which a session ends. */
   readonly sessionIdleMs: number;

@@ -70,7 +70,7 @@ export class Answers {
       | State
       | undefined;
     if (!state) throw refuse("requestState was changed, or made by a server with another secret");
-    if (state.expires < ticker.clock.date()) throw refuse("requestState has expired; start again without it");
+    if (state.expires < ticker.clock.date()) throw refuse("requestState has expired (stateMs); start again without it");
     if (state.bound !== await this.#bond()) throw refuse("requestState belongs to another call");
     this.#round = state.round;
     this.#given = given;

@@ -1,0 +1,601 @@
+// Every limit is held, and who runs into one is told its name.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { createServer, resource, type ServerOptions, tool } from "../../mod.ts";
+import { LIMITS, type Limits } from "../../src/core/limits.ts";
+import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { serveStdio } from "../../src/transports/stdio.ts";
+import { gate, started, until } from "../behaviour.ts";
+import { META, toMeta } from "./http.ts";
+import { readData, startSession, toCall } from "./unread.ts";
+
+type Json = { readonly [key: string]: unknown };
+
+const url = "http://localhost/mcp";
+const any = { type: "object" } as const;
+const yes = { type: "object", properties: { ok: { type: "boolean" } } } as const;
+
+function start(limits: Partial<Limits>, more: Partial<ServerOptions> = {}) {
+  const clock = fakeClock();
+  const faults: string[] = [];
+  const { pass, open } = gate();
+  const counts = { started: 0, aborted: 0, said: 0 };
+  const handlers = [
+    tool({ name: "quick", input: any, run: () => "quick" }),
+    tool({
+      name: "hold",
+      async run(_input, { signal }) {
+        counts.started++;
+        signal.addEventListener("abort", () => counts.aborted++);
+        await pass;
+        return "held";
+      },
+    }),
+    tool({
+      name: "say",
+      input: any,
+      async run({ n, size }: { readonly n?: unknown; readonly size?: unknown }, ctx) {
+        for (let i = 0; i < Number(n); i++) {
+          await ctx.log("info", "x".repeat(Number(size)));
+          counts.said++;
+        }
+        return "said";
+      },
+    }),
+    tool({ name: "give", input: any, run: ({ size }: { readonly size?: unknown }) => "x".repeat(Number(size)) }),
+    tool({
+      name: "ask",
+      input: any,
+      async run({ size, times }: { readonly size?: unknown; readonly times?: unknown }, ctx) {
+        await ctx.once("large", () => "x".repeat(Number(size ?? 0)));
+        for (let i = 0; i < Number(times ?? 1); i++) await ctx.elicit(`q${i}`, { message: "?", schema: yes });
+        return "asked";
+      },
+    }),
+    ...["a", "b", "c"].map((name) => resource({ uri: `test://${name}`, name, read: () => "" })),
+  ];
+  const onError = (error: unknown) => void faults.push(String(error));
+  const server = createServer({ name: "limits", version: "1.0.0", handlers, limits, clock, onError, ...more });
+  return {
+    ...{ server, clock, faults, open, counts },
+    async [Symbol.asyncDispose]() {
+      open();
+      const closing = server.close();
+      await clock.advance(60_000);
+      await closing;
+    },
+  };
+}
+
+type Held = ReturnType<typeof start>;
+
+/** A request for any method. */
+function toRequest(
+  method: string,
+  params: Json = {},
+  { session, principal }: { session?: string; principal?: string } = {},
+) {
+  const { headers } = toCall(String(params.name ?? ""), { session });
+  const meta = toMeta({ [META + "clientCapabilities"]: { elicitation: {} }, ...Object(params._meta) });
+  const body = { jsonrpc: "2.0", id: 1, method, params: session === undefined ? { ...params, _meta: meta } : params };
+  const request = new Request(url, {
+    method: "POST",
+    headers: session === undefined ? { ...headers, "mcp-method": method } : headers,
+    body: JSON.stringify(body),
+  });
+  return [request, principal === undefined ? undefined : { principal: { id: principal } }] as const;
+}
+
+async function send({ server }: Held, ...request: Parameters<typeof toRequest>) {
+  const response = await server.fetch(...toRequest(...request));
+  const text = await response.text();
+  const message = text.startsWith("{") ? JSON.parse(text) : Object(readData(text).at(-1));
+  return { status: response.status, headers: response.headers, ...message } as {
+    readonly status: number;
+    readonly headers: Headers;
+    readonly result?: Json;
+    readonly error?: { readonly code: number; readonly message: string };
+  }; // as JSON-RPC has it
+}
+
+/** Sends something that must be refused with this status, by the name of the limit. */
+async function refuse(held: Held, limit: string, status: number, ...request: Parameters<typeof toRequest>) {
+  const { status: got, error, headers } = await send(held, ...request);
+  assertEquals(got, status, error?.message);
+  assertStringIncludes(error?.message ?? "", limit);
+  if (status === 503 || status === 429) assertEquals(headers.get("retry-after"), "1");
+}
+
+const quick = { name: "quick" };
+const listen = { notifications: { resourceSubscriptions: ["test://a"] } };
+
+const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefined } = {
+  async bodyBytes() {
+    await using held = start({ bodyBytes: 1000 });
+    await refuse(held, "bodyBytes", 413, "tools/call", { ...quick, arguments: { x: "x".repeat(1000) } });
+    const { headers } = toCall("quick");
+    // No length is told, so the bytes are counted as they come.
+    const body = new ReadableStream({
+      pull: (controller) => controller.enqueue(new TextEncoder().encode(" ".repeat(300))),
+    });
+    const request = new Request(url, { method: "POST", headers, body, ...{ duplex: "half" } });
+    const response = await held.server.fetch(request);
+    assertEquals(response.status, 413);
+    assertStringIncludes(await response.text(), "bodyBytes");
+  },
+  async bodyMs() {
+    await using held = start({ bodyMs: 5000 });
+    const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode("{")) });
+    const { headers } = toCall("quick");
+    const coming = held.server.fetch(new Request(url, { method: "POST", headers, body, ...{ duplex: "half" } }));
+    await held.clock.advance(7000);
+    const response = await coming;
+    assertEquals(response.status, 408);
+    assertStringIncludes(await response.text(), "bodyMs");
+  },
+  async jsonDepth() {
+    await using held = start({ jsonDepth: 10 });
+    await refuse(held, "jsonDepth", 400, "tools/call", {
+      ...quick,
+      arguments: JSON.parse('{"a":'.repeat(9) + "1" + "}".repeat(9)),
+    });
+  },
+  async idLength() {
+    await using held = start({ idLength: 5 });
+    const { headers, body } = toCall("quick", { id: "123456" });
+    const response = await held.server.fetch(new Request(url, { method: "POST", headers, body }));
+    assertEquals(response.status, 400);
+    assertStringIncludes(await response.text(), "idLength");
+  },
+  async methodLength() {
+    await using held = start({ methodLength: 20 });
+    await refuse(held, "methodLength", 400, "x".repeat(21));
+  },
+  async batch() {
+    await using held = start({ batch: 2 });
+    const client = await connect(held.server, { era: "legacy", version: "2025-03-26" });
+    const one = { jsonrpc: "2.0", method: "notifications/x" };
+    const { headers } = toCall("", { session: client.sessionId });
+    for (const [count, status] of [[2, 202], [3, 400]]) {
+      const body = JSON.stringify(Array.from({ length: count }, () => one));
+      const response = await held.server.fetch(new Request(url, { method: "POST", headers, body }));
+      assertEquals(response.status, status);
+      if (status === 400) assertStringIncludes(await response.text(), "(batch)");
+    }
+    await client.close();
+  },
+  async lineBytes() {
+    await using held = start({ lineBytes: 500 });
+    const good = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "ping" });
+    const input = new Blob([`${"x".repeat(600)}\n${good}\n`]).stream();
+    const decoder = new TextDecoder();
+    let out = "";
+    await serveStdio(held.server, {
+      input,
+      output(bytes) {
+        out += decoder.decode(bytes, { stream: true });
+        return Promise.resolve();
+      },
+    });
+    const [long, pong] = out.trim().split("\n");
+    assertStringIncludes(long, "lineBytes");
+    assertEquals(JSON.parse(pong).id, 7);
+  },
+  async calls() {
+    await using held = start({ calls: 1, queue: 1 });
+    const calls = [1, 2].map(() => started(send(held, "tools/call", { name: "hold" })));
+    await until(() => held.counts.started === 1, "one runs");
+    await refuse(held, "calls, queue", 503, "tools/call", quick);
+    held.open();
+    for (const { result } of await Promise.all(calls)) assert(result);
+  },
+  async callsPerClient() {
+    await using held = start({ callsPerClient: 1, queue: 1 });
+    const session = await startSession(url, held.server.fetch);
+    const calls = [1, 2].map(() => started(send(held, "tools/call", { name: "hold" }, { session })));
+    await until(() => held.counts.started === 1, "one runs");
+    await refuse(held, "callsPerClient, queue", 429, "tools/call", quick, { session });
+    held.open();
+    for (const { result } of await Promise.all(calls)) assert(result);
+  },
+  async queue() {
+    await using held = start({ calls: 1, queue: 100 });
+    const calls = Array.from({ length: 101 }, () => started(send(held, "tools/call", { name: "hold" })));
+    await until(() => held.counts.started === 1, "one runs");
+    await refuse(held, "queue", 503, "tools/call", quick);
+    held.open();
+    for (const { result } of await Promise.all(calls)) assert(result);
+  },
+  async callMs() {
+    await using held = start({ callMs: 10_000 });
+    const coming = started(send(held, "tools/call", { name: "hold" }));
+    await until(() => held.counts.started === 1, "it runs");
+    await held.clock.advance(9000);
+    assertEquals(held.counts.aborted, 0);
+    await held.clock.advance(2000);
+    assertEquals(held.counts.aborted, 1);
+    assertStringIncludes((await coming).error?.message ?? "", "callMs");
+  },
+  async askMs() {
+    await using held = start({ askMs: 10_000 });
+    const client = await connect(held.server, {
+      era: "legacy",
+      capabilities: { elicitation: {} },
+      answer: () => new Promise(() => {}),
+    });
+    const coming = started(client.callTool("ask").catch((error) => error.message));
+    await until(() => client.transcript.some((line) => line.includes("elicitation/create")), "the client is asked");
+    await held.clock.advance(11_000);
+    assertStringIncludes(await coming, "askMs");
+    await client.close();
+  },
+  async rounds() {
+    await using held = start({ rounds: 2 });
+    let params: Json = { name: "ask", arguments: { times: 3 } };
+    for (let round = 0; round < 2; round++) {
+      const { result = {} } = await send(held, "tools/call", params);
+      const inputResponses = { [`q${round}`]: { action: "accept", content: {} } };
+      params = { ...params, requestState: result.requestState, inputResponses };
+    }
+    await refuse(held, "rounds", 400, "tools/call", params);
+  },
+  async stateBytes() {
+    await using held = start({ stateBytes: 1000 });
+    const { error } = await send(held, "tools/call", { name: "ask", arguments: { size: 1000 } });
+    assertEquals(error?.message, "Internal error");
+    assertStringIncludes(held.faults.join(), "stateBytes");
+  },
+  async stateMs() {
+    await using held = start({ stateMs: 10_000 });
+    const { result = {} } = await send(held, "tools/call", { name: "ask" });
+    await held.clock.advance(10_001);
+    await refuse(held, "stateMs", 400, "tools/call", { name: "ask", requestState: result.requestState });
+  },
+  async resultBytes() {
+    await using held = start({ resultBytes: 1000 });
+    const { error } = await send(held, "tools/call", { name: "give", arguments: { size: 1000 } });
+    assertEquals(error?.message, "Internal error");
+    assertStringIncludes(held.faults.join(), "resultBytes");
+  },
+  async graceMs() {
+    await using held = start({ graceMs: 100 });
+    const coming = held.server.fetch(...toRequest("tools/call", { name: "hold" }));
+    let isOpen = false;
+    coming.then(() => isOpen = true);
+    await until(() => held.counts.started === 1, "it runs");
+    await held.clock.advance(90);
+    assert(!isOpen);
+    await held.clock.advance(110);
+    assert(isOpen);
+    await (await coming).body?.cancel();
+  },
+  async heartbeatMs() {
+    await using held = start({ heartbeatMs: 4000 });
+    const coming = held.server.fetch(...toRequest("tools/call", { name: "hold" }));
+    await until(() => held.counts.started === 1, "it runs");
+    await held.clock.advance(60);
+    const reading = (await coming).text();
+    await held.clock.advance(40_000);
+    held.open();
+    const comments = (await reading).match(/^:$/gm)?.length ?? 0;
+    assert(comments >= 10 && comments <= 15, `${comments} comments in 40 s`);
+  },
+  async streamFrames() {
+    await using held = start({ streamFrames: 10, streamBytes: Infinity });
+    const response = await held.server.fetch(...toRequest("tools/call", {
+      name: "say",
+      arguments: { n: 100, size: 1 },
+      _meta: { [META + "logLevel"]: "info" },
+    }));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were taken`);
+    assertEquals(readData(await response.text()).length, 101);
+  },
+  async streamBytes() {
+    await using held = start({ streamBytes: 1000, streamFrames: Infinity });
+    const response = await held.server.fetch(...toRequest("tools/call", {
+      name: "say",
+      arguments: { n: 100, size: 1 },
+      _meta: { [META + "logLevel"]: "info" },
+    }));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were taken`);
+    assertEquals(readData(await response.text()).length, 101);
+  },
+  async writeMs() {
+    await using held = start({ writeMs: 5000 });
+    const coming = held.server.fetch(...toRequest("tools/call", { name: "hold" }));
+    await until(() => held.counts.started === 1, "it runs");
+    await held.clock.advance(60);
+    const response = await coming;
+    await held.clock.advance(4000);
+    assertEquals(held.counts.aborted, 0);
+    await held.clock.advance(3000);
+    assertEquals(held.counts.aborted, 1);
+    assertEquals(readData(await response.text()), []);
+  },
+  async streams() {
+    await using held = start({ streams: 2 });
+    const open = await Promise.all([1, 2].map(() => held.server.fetch(...toRequest("subscriptions/listen", listen))));
+    await refuse(held, "streams", 503, "subscriptions/listen", listen);
+    await open[0].body?.cancel();
+    const third = await held.server.fetch(...toRequest("subscriptions/listen", listen));
+    assertEquals(third.status, 200);
+    for (const each of [open[1], third]) await each.body?.cancel();
+    // The streams of sessions are as many.
+    const visits: Response[] = [];
+    for (let i = 0; i < 3; i++) {
+      const headers = { accept: "text/event-stream", "mcp-session-id": await startSession(url, held.server.fetch) };
+      visits.push(await held.server.fetch(new Request(url, { headers })));
+    }
+    const [first, second, last] = visits;
+    assertEquals([first.status, second.status, last.status, last.headers.get("retry-after")], [200, 200, 503, "1"]);
+    assertStringIncludes(await last.text(), "(streams)");
+    for (const each of [first, second]) await each.body?.cancel();
+  },
+  async streamsPerClient() {
+    await using held = start({ streamsPerClient: 1 });
+    const ada = await held.server.fetch(...toRequest("subscriptions/listen", listen, { principal: "ada" }));
+    await refuse(held, "streamsPerClient", 503, "subscriptions/listen", listen, { principal: "ada" });
+    const bob = await held.server.fetch(...toRequest("subscriptions/listen", listen, { principal: "bob" }));
+    await ada.body?.cancel();
+    const again = await held.server.fetch(...toRequest("subscriptions/listen", listen, { principal: "ada" }));
+    assertEquals([bob.status, again.status], [200, 200]);
+    for (const each of [bob, again]) await each.body?.cancel();
+  },
+  async subscriptions() {
+    await using held = start({ subscriptions: 2 });
+    const many = { notifications: { resourceSubscriptions: ["test://a", "test://b", "test://c"] } };
+    await refuse(held, "subscriptions", 400, "subscriptions/listen", many);
+    const session = await startSession(url, held.server.fetch);
+    for (const uri of ["test://a", "test://b"]) {
+      assert((await send(held, "resources/subscribe", { uri }, { session })).result);
+    }
+    const { error } = await send(held, "resources/subscribe", { uri: "test://c" }, { session });
+    assertStringIncludes(error?.message ?? "", "subscriptions");
+  },
+  async sessions() {
+    await using held = start({ sessions: 2 });
+    const busy = await Promise.all([1, 2].map(() => startSession(url, held.server.fetch)));
+    const streams = await Promise.all(
+      busy.map((session) =>
+        held.server.fetch(new Request(url, { headers: { accept: "text/event-stream", "mcp-session-id": session } }))
+      ),
+    );
+    const session = await startSession(url, held.server.fetch);
+    await refuse(held, "(sessions)", 503, "ping", {}, { session });
+    const headers = { accept: "text/event-stream", "mcp-session-id": session };
+    for (const method of ["GET", "DELETE"]) {
+      const response = await held.server.fetch(new Request(url, { method, headers }));
+      assertEquals([response.status, response.headers.get("retry-after")], [503, "1"]);
+      assertStringIncludes(await response.text(), "(sessions)");
+    }
+    // One that becomes idle makes room, and comes back when there is room again.
+    await streams[0].body?.cancel();
+    assert((await send(held, "ping", {}, { session })).result);
+    await streams[1].body?.cancel();
+    for (const each of [...busy, session]) assert((await send(held, "ping", {}, { session: each })).result);
+  },
+  async sessionIdleMs() {
+    await using held = start({ sessionIdleMs: 120_000 });
+    const session = await startSession(url, held.server.fetch);
+    assert((await send(held, "ping", {}, { session })).result);
+    await held.clock.advance(100_000);
+    assert((await send(held, "ping", {}, { session })).result);
+    await held.clock.advance(200_000);
+    assertEquals((await send(held, "ping", {}, { session })).status, 404);
+  },
+  async sessionMs() {
+    await using held = start({ sessionMs: 600_000 });
+    const session = await startSession(url, held.server.fetch);
+    const unused = await startSession(url, held.server.fetch);
+    for (let i = 0; i < 5; i++) {
+      assert((await send(held, "ping", {}, { session })).result);
+      await held.clock.advance(110_000);
+    }
+    await held.clock.advance(120_000);
+    assertEquals((await send(held, "ping", {}, { session })).status, 404);
+    assertEquals((await send(held, "ping", {}, { session: unused })).status, 404);
+  },
+  // These three are held by the tests of what is kept to be read again.
+  replayEvents: undefined,
+  replayBytes: undefined,
+  replayMs: undefined,
+  async page() {
+    await using held = start({ page: 2 });
+    const { result = {} } = await send(held, "resources/list");
+    assertEquals([Object(result.resources).length, typeof result.nextCursor], [2, "string"]);
+    const next = await send(held, "resources/list", { cursor: result.nextCursor });
+    assertEquals([Object(next.result?.resources).length, next.result?.nextCursor], [1, undefined]);
+  },
+  async closeMs() {
+    const held = start({ closeMs: 10_000 });
+    const coming = started(send(held, "tools/call", { name: "hold" }));
+    await until(() => held.counts.started === 1, "it runs");
+    const closing = held.server.close();
+    await held.clock.advance(9000);
+    assertEquals(held.counts.aborted, 0);
+    await held.clock.advance(2000);
+    await closing;
+    assertEquals(held.counts.aborted, 1);
+    assertStringIncludes((await coming).error?.message ?? "", "closing");
+    held.open();
+  },
+};
+
+Deno.test("C-218 every limit has a test here", () =>
+  assertEquals(Object.keys(cases).sort(), Object.keys(LIMITS).sort()));
+
+for (const [name, run] of Object.entries(cases)) if (run) Deno.test(`C-218 limits.${name} is held`, run);
+
+Deno.test("C-141 the 1,025th subscription is refused, and the others live", async () => {
+  await using held = start({});
+  const open = await Promise.all(
+    Array.from({ length: 1024 }, () => held.server.fetch(...toRequest("subscriptions/listen", listen))),
+  );
+  await refuse(held, "streams", 503, "subscriptions/listen", listen);
+  const reading = open.map((each) => each.text());
+  held.server.updated("test://a");
+  held.server.updated("test://b");
+  await held.clock.advance(100);
+  const closing = held.server.close();
+  await held.clock.advance(10_000);
+  await closing;
+  for (const text of await Promise.all(reading)) {
+    const told = readData(text).map((message) => Object(message));
+    assertEquals(told.map(({ method }) => method ?? "result"), [
+      "notifications/subscriptions/acknowledged",
+      "notifications/resources/updated",
+      "result",
+    ]);
+  }
+});
+
+Deno.test("C-140 what is no filter is refused, and what cannot be told is left out", async () => {
+  await using held = start({});
+  for (
+    const notifications of [undefined, null, 5, "x", [], { resourceSubscriptions: "x" }, { resourceSubscriptions: [5] }]
+  ) {
+    const { status, error } = await send(held, "subscriptions/listen", { notifications });
+    assertEquals([status, error?.code], [400, -32602], JSON.stringify(notifications));
+  }
+  const uris = Array.from({ length: 50_000 }, (_, i) => `test://${i}`);
+  await refuse(held, "subscriptions", 400, "subscriptions/listen", { notifications: { resourceSubscriptions: uris } });
+  const odd = JSON.parse('{"promptsListChanged":true,"toolsListChanged":true,"unknown":true,"__proto__":{"x":true}}');
+  const response = await held.server.fetch(...toRequest("subscriptions/listen", { notifications: odd }));
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  while (!text.includes("acknowledged")) text += (await reader?.read())?.value;
+  assertEquals(Object(readData(text)[0]).params.notifications, { toolsListChanged: true });
+  await reader?.cancel();
+});
+
+Deno.test("C-216 sessions beyond the limit cost the idle ones their state and not their life", async () => {
+  await using held = start({ sessions: 50 });
+  const sessions: string[] = [];
+  for (let i = 0; i < 200; i++) sessions.push(await startSession(url, held.server.fetch));
+  for (const session of [...sessions, ...sessions]) assert((await send(held, "ping", {}, { session })).result);
+});
+
+Deno.test("C-223 thousands of session ids that are none leave nothing behind", async () => {
+  await using held = start({ sessions: 50 });
+  const real = await startSession(url, held.server.fetch);
+  for (let i = 0; i < 2000; i++) {
+    const session = i % 2 ? `${real.slice(0, -8)}${String(i).padStart(8, "A")}` : crypto.randomUUID();
+    assertEquals((await send(held, "ping", {}, { session })).status, 404);
+  }
+  assert((await send(held, "ping", {}, { session: real })).result);
+});
+
+Deno.test("C-226 10,000 calls of one session leave no listener and no warning behind", async () => {
+  await using held = start({});
+  const session = await startSession(url, held.server.fetch);
+  for (let i = 0; i < 10_000; i++) assert((await send(held, "tools/call", quick, { session })).result);
+  assertEquals(held.faults, []);
+});
+
+Deno.test("C-143 an answer that is foreign, second or late reaches no handler", async () => {
+  await using held = start({ askMs: 10_000 });
+  const asked: { readonly session: string; readonly id: unknown; readonly reading: Promise<string> }[] = [];
+  for (let i = 0; i < 2; i++) {
+    const session = await startSession(url, held.server.fetch);
+    const response = await held.server.fetch(new Request(url, toCall("ask", { session })));
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    while (!text.includes("elicitation/create")) text += (await reader?.read())?.value;
+    const rest = (async () => {
+      for (let read = await reader?.read(); read && !read.done; read = await reader?.read()) text += read.value;
+      return text;
+    })();
+    asked.push({ session, id: Object(readData(text).at(-1)).id, reading: rest });
+  }
+  const say = async (session: string, message: Json) => {
+    const { headers } = toCall("", { session });
+    const body = JSON.stringify({ jsonrpc: "2.0", ...message });
+    const response = await held.server.fetch(new Request(url, { method: "POST", headers, body }));
+    await response.text();
+    return response.status;
+  };
+  const accepted = { action: "accept", content: {} };
+  const [one, two] = asked;
+  // Answers to what nobody asked, of the other session's number, and of the wrong shape for a number.
+  for (const id of ["ask-99", "x", 1, 0]) assertEquals(await say(one.session, { id, result: accepted }), 202);
+  assertEquals(await say(two.session, { id: two.id, result: accepted }), 202);
+  assertEquals(await say(two.session, { id: two.id, result: { action: "decline" } }), 202);
+  assertStringIncludes(await two.reading, '"asked"');
+  await held.clock.advance(11_000);
+  assertStringIncludes(await one.reading, "askMs");
+  assertEquals(await say(one.session, { id: one.id, result: accepted }), 202);
+});
+
+Deno.test("C-131 C-132 what an author keeps a ticket for happens once, however often the same answer comes", async () => {
+  const used = new Set<string>();
+  const pay = tool({
+    name: "pay",
+    async run(_input, ctx) {
+      const ticket = await ctx.once("ticket", () => crypto.randomUUID());
+      const sure = await ctx.elicit("sure", { message: "Pay $10?", schema: yes });
+      if (sure.action !== "accept") return "not paid";
+      if (used.has(ticket)) return "paid before";
+      used.add(ticket);
+      return "paid";
+    },
+  });
+  await using held = start({}, { handlers: [pay] });
+  const { result = {} } = await send(held, "tools/call", { name: "pay" });
+  const inputResponses = JSON.parse(
+    '{"sure":{"action":"accept","content":{"ok":true}},"other":5,"__proto__":{"x":1},"constructor":{}}',
+  );
+  const params = { name: "pay", requestState: result.requestState, inputResponses };
+  const answers = await Promise.all(Array.from({ length: 50 }, () => send(held, "tools/call", params)));
+  const texts = answers.map(({ result }) => Object(result?.content)[0].text).sort();
+  assertEquals(texts, ["paid", ...Array.from({ length: 49 }, () => "paid before")].sort());
+  assertEquals(held.faults, []);
+});
+
+Deno.test("C-132 a yes to ten dollars pays no twelve", async () => {
+  let price = 10;
+  const pay = tool({
+    name: "pay",
+    async run(_input, ctx) {
+      const asked = price;
+      const sure = await ctx.elicit("sure", { message: `Pay $${asked}?`, schema: yes });
+      return sure.action === "accept" ? `paid ${asked}` : "not paid";
+    },
+  });
+  await using held = start({}, { handlers: [pay] });
+  const first = await send(held, "tools/call", { name: "pay" });
+  price = 12;
+  const inputResponses = { sure: { action: "accept", content: {} } };
+  const again = await send(held, "tools/call", {
+    name: "pay",
+    requestState: first.result?.requestState,
+    inputResponses,
+  });
+  assertEquals(Object(again.result?.inputRequests).sure.params.message, "Pay $12?");
+  const last = await send(held, "tools/call", {
+    name: "pay",
+    requestState: again.result?.requestState,
+    inputResponses,
+  });
+  assertEquals(Object(last.result?.content)[0].text, "paid 12");
+});
+
+Deno.test("C-131 a state is good under a secret that is still listed, and under no other", async () => {
+  const [old, young, foreign] = ["old", "young", "foreign"].map((word) => word.repeat(20));
+  const at = async (secret: string | readonly string[] | undefined, params: Json) => {
+    await using held = start({}, { secret });
+    return await send(held, "tools/call", { name: "ask", ...params });
+  };
+  const { result = {} } = await at(old, {});
+  const inputResponses = { q0: { action: "accept", content: {} } };
+  const params = { requestState: result.requestState, inputResponses };
+  for (
+    const [secret, isGood] of [[old, true], [[young, old], true], [[young], false], [foreign, false], [
+      undefined,
+      false,
+    ]] as const
+  ) {
+    const { status, error } = await at(secret, params);
+    assertEquals([status, error?.code], isGood ? [200, undefined] : [400, -32602], String(secret));
+  }
+});

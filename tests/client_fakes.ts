@@ -63,7 +63,7 @@ export function discovered(message: Message): Response {
 /** The result of a handshake. */
 export const agreed = {
   protocolVersion: "2025-11-25",
-  capabilities: { tools: { listChanged: true }, resources: { subscribe: true } },
+  capabilities: { tools: { listChanged: true }, resources: { subscribe: true }, logging: {} },
   serverInfo: { name: "fake", version: "1" },
 };
 

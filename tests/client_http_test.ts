@@ -517,6 +517,40 @@ Deno.test("a server without a stream for what belongs to no request can be subsc
   assertEquals((await subscription[Symbol.asyncIterator]().next()).value.method, news.method);
 });
 
+Deno.test("a server that does not log is not asked to", async () => {
+  const server = fakeHttp((heard) => {
+    if (heard.method === "initialize") return ok(heard, { ...agreed, capabilities: {} });
+    return heard.id ? fault(heard, -32601, 200) : undefined;
+  });
+  await using client = await connect(url, { fetch: server.fetch, era: "legacy", logLevel: "error" });
+  assertEquals(methodsOf(server), ["initialize", "notifications/initialized"]);
+  assertEquals((await assertRejects(() => client.setLogLevel("info"), RpcError)).code, -32601);
+});
+
+Deno.test("a client that was closed sends nothing more", async () => {
+  for (const make of [modern, legacy]) {
+    const server = make((heard) => {
+      if (heard.method === "subscriptions/listen") {
+        const _meta = { "io.modelcontextprotocol/subscriptionId": heard.id };
+        const method = "notifications/subscriptions/acknowledged";
+        return stream([{ jsonrpc: "2.0", method, params: { _meta } }], "open");
+      }
+      if (heard.http === "GET") return stream([], "open");
+      return heard.id ? ok(heard) : undefined;
+    });
+    const era = make === modern ? "modern" : "legacy";
+    // Time without end is no time at all for a timer that is set to it.
+    const client = await connect(url, { fetch: server.fetch, era, timeoutMs: Infinity });
+    const subscription = await client.subscribe({ resourceSubscriptions: ["a:1"] });
+    await client.close();
+    const { length } = server.heard;
+    assertEquals(await subscription.ended, undefined);
+    await subscription.close();
+    await assertRejects(() => client.listTools(), DOMException, "the client was closed");
+    assertEquals(server.heard.length, length);
+  }
+});
+
 Deno.test("a server that refuses to watch a resource refuses the subscription", async () => {
   const server = legacy((heard) => {
     if (heard.method === "resources/subscribe" && heard.params.uri === "a:2") return fault(heard, -32602, 200);

@@ -45,4 +45,4 @@ for await (const bytes of input) {
   }
 }
 // A process with a timer does not end with its input.
-if (habit === "deaf" || habit === "stubborn") setInterval(() => {}, 1000);
+if (habit === "deaf" || habit === "stubborn") setInterval(() => console.error("alive"), 20);

@@ -85,6 +85,7 @@ export function toClient(peer: Peer, speaker: Speaker): Client {
   let closing: Promise<void> | undefined;
 
   async function request(method: string, params: Params = {}, options?: RequestOptions): Promise<Result> {
+    if (closing) throw new DOMException(`Cannot request ${method}: the client was closed`, "InvalidStateError");
     return (await speaker.request(method, params, options)).result;
   }
 

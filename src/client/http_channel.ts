@@ -9,7 +9,7 @@ import { readText } from "./body.ts";
 import type { Answer, Channel, SendOptions, Trace, Visit } from "./channel.ts";
 import { readEvents, type StreamEvent } from "./events.ts";
 import { type Message, readMessages } from "./message.ts";
-import { pause } from "./pause.ts";
+import { pause, startTimer } from "./pause.ts";
 import { RpcError } from "./rpc_error.ts";
 
 /** Where requests go, and how. */
@@ -122,13 +122,13 @@ export function httpChannel(options: HttpChannelOptions): Channel {
   }
 
   async function letEnd(events: AsyncGenerator<StreamEvent>, linger: AbortController): Promise<void> {
-    const timer = setTimeout(() => linger.abort(), LINGER_MS);
+    const stopTimer = startTimer(LINGER_MS, () => linger.abort());
     try {
       while (!(await events.next()).done);
     } catch {
       // It was not waited for any longer, or broke: the answer is there.
     }
-    clearTimeout(timer);
+    stopTimer();
     lingering.delete(linger);
   }
 

@@ -10,7 +10,7 @@ import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Visit } from "./channel.ts";
 import type { Notification } from "./message.ts";
 import type { Outcome, Peer, Speech, WireOptions } from "./peer.ts";
-import { pause } from "./pause.ts";
+import { pause, startTimer } from "./pause.ts";
 import { RpcError } from "./rpc_error.ts";
 import { type ServerFacts, type Speaker, type SpeakerOptions, toImplementation } from "./speaker.ts";
 import type { Filter, Watch } from "./subscription.ts";
@@ -79,7 +79,8 @@ export async function legacySpeaker(peer: Peer, speech: LegacySpeech, options: L
     speech.version = version;
     speech.sessionId = headers?.get("mcp-session-id") ?? undefined;
     await peer.notify("notifications/initialized");
-    if (logLevel) await peer.request("logging/setLevel", { level: logLevel });
+    const canLog = isObject(result.capabilities) && "logging" in result.capabilities;
+    if (logLevel && (canLog || !recovers)) await peer.request("logging/setLevel", { level: logLevel });
     return result;
   }
 
@@ -88,7 +89,7 @@ export async function legacySpeaker(peer: Peer, speech: LegacySpeech, options: L
     try {
       return await peer.request(method, params, given);
     } catch (error) {
-      if (!recovers || sessionId === undefined || !isSessionLost(error)) throw error;
+      if (!recovers || sessionId === undefined || !isSessionLost(error) || stop.signal.aborted) throw error;
       // A server that does not know the session has not looked at the request.
       await renew(sessionId);
       return await peer.request(method, params, given);
@@ -171,7 +172,8 @@ export async function legacySpeaker(peer: Peer, speech: LegacySpeech, options: L
     async function close(): Promise<void> {
       finish();
       stop.signal.removeEventListener("abort", finish);
-      for (const uri of uris) {
+      // What the server holds for this client ends with the connection.
+      for (const uri of stop.signal.aborted ? [] : uris) {
         const count = (watched.get(uri) ?? 1) - 1;
         if (count) watched.set(uri, count);
         else if (watched.delete(uri)) await request("resources/unsubscribe", { uri });
@@ -186,8 +188,8 @@ export async function legacySpeaker(peer: Peer, speech: LegacySpeech, options: L
     await (await visit?.catch(() => undefined))?.ended;
     if (speech.sessionId === undefined || !channel.leave) return;
     const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), LEAVE_MS);
-    const left = channel.leave({ headers: speech.toHeaders(), signal: late.signal }).finally(() => clearTimeout(timer));
+    const stopTimer = startTimer(LEAVE_MS, () => late.abort());
+    const left = channel.leave({ headers: speech.toHeaders(), signal: late.signal }).finally(stopTimer);
     // A server that does not let its sessions be ended lets them expire.
     if (recovers) await left.catch(() => {});
     else await left;

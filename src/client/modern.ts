@@ -11,7 +11,7 @@ import type { LogLevel } from "../protocol/types.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import type { Message, Notification } from "./message.ts";
 import { type Outcome, type Peer, type RequestOptions, type Speech, SUBSCRIPTION, type WireOptions } from "./peer.ts";
-import { pause } from "./pause.ts";
+import { pause, startTimer } from "./pause.ts";
 import { RpcError } from "./rpc_error.ts";
 import type { ClientIdentity, ServerFacts, Speaker, SpeakerOptions } from "./speaker.ts";
 import type { Filter, Watch } from "./subscription.ts";
@@ -175,7 +175,7 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
     const stop = new AbortController();
     const { promise: acknowledged, resolve, reject } = Promise.withResolvers<Filter>();
     const late = new DOMException(`Cannot subscribe: no answer in ${peer.timeoutMs} ms`, "TimeoutError");
-    const timer = setTimeout(() => stop.abort(late), peer.timeoutMs);
+    const stopTimer = startTimer(peer.timeoutMs, () => stop.abort(late));
     const ended = keepListening();
 
     async function keepListening(): Promise<Result | undefined> {
@@ -215,16 +215,16 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
     }
 
     async function close(): Promise<void> {
-      watches.delete(close);
       stop.abort(new DOMException("The subscription was closed", "AbortError"));
       await ended;
     }
 
     watches.add(close);
+    ended.then(() => watches.delete(close));
     try {
       return { granted: await acknowledged, ended, close };
     } finally {
-      clearTimeout(timer);
+      stopTimer();
     }
   }
 

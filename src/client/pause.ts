@@ -4,6 +4,16 @@
  * @module
  */
 
+/** A timer for longer than this would ring at once. */
+const MOST_MS = 2 ** 31 - 1;
+
+/** Rings once after `ms`, or never for `Infinity`; gives the function that stops it. */
+export function startTimer(ms: number, ring: () => void): () => void {
+  if (ms === Infinity) return () => {};
+  const timer = setTimeout(ring, Math.min(ms, MOST_MS));
+  return () => clearTimeout(timer);
+}
+
 /** Settles after `ms`; throws the reason of `signal` when that is aborted before. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();

@@ -7,6 +7,7 @@ import { INTERNAL_ERROR } from "../protocol/errors.ts";
 import { type Id, isId, isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Channel } from "./channel.ts";
 import type { Message, Notification } from "./message.ts";
+import { startTimer } from "./pause.ts";
 import { RpcError } from "./rpc_error.ts";
 
 /** How far a request has come. */
@@ -104,14 +105,12 @@ interface Running {
   readonly token: unknown;
   readonly tell: (notification: Notification) => void;
   readonly stop: AbortController;
-  timer?: ReturnType<typeof setTimeout>;
+  /** Set while the result of a request that the server has cancelled is waited for. */
+  stopTimer?: () => void;
 }
 
 /** Field of `_meta` that names the subscription a notification belongs to. */
 export const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
-
-/** A timer for longer than this would ring at once. */
-const MOST_MS = 2 ** 31 - 1;
 
 const ENDED = "Cannot get the answer: the server cancelled the request";
 /** Milliseconds for the result of a request that the server has cancelled. */
@@ -148,7 +147,7 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
     if (peer.speech.hasSession) return isId(id) ? questions.get(id)?.abort() : undefined;
     for (const exchange of running) {
       if (exchange.id !== id) continue;
-      exchange.timer = setTimeout(() => exchange.stop.abort(new DOMException(ENDED, "AbortError")), RESULT_MS);
+      exchange.stopTimer = startTimer(RESULT_MS, () => exchange.stop.abort(new DOMException(ENDED, "AbortError")));
     }
   }
 
@@ -211,7 +210,7 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
     signal?.addEventListener("abort", onAbort, { once: true });
     const late = () =>
       giveUp(new DOMException(`Cannot finish ${method}: no answer in ${timeoutMs} ms`, "TimeoutError"));
-    const timer = timeoutMs === Infinity ? undefined : setTimeout(late, Math.min(timeoutMs, MOST_MS));
+    const stopTimer = startTimer(timeoutMs, late);
     const exchange: Running = { id, token, tell, stop };
     running.add(exchange);
     const sending = channel.send(message, {
@@ -221,13 +220,13 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
       resumes: () => speech.hasSession && !isGivenUp,
     });
     sending.catch(() => {}).finally(() => {
-      clearTimeout(exchange.timer);
+      exchange.stopTimer?.();
       running.delete(exchange);
     });
     try {
       return toOutcome(id, await Promise.race([sending, gaveUp]));
     } finally {
-      clearTimeout(timer);
+      stopTimer();
       signal?.removeEventListener("abort", onAbort);
     }
   }

@@ -11,6 +11,7 @@ import { httpChannel, type HttpChannelOptions } from "./http_channel.ts";
 import { lineChannel, type OpenLines } from "./line_channel.ts";
 import { childLines, memoryLines } from "./lines.ts";
 import type { Message } from "./message.ts";
+import { startTimer } from "./pause.ts";
 import { RpcError } from "./rpc_error.ts";
 import { sseLines } from "./sse_lines.ts";
 
@@ -97,12 +98,12 @@ async function findStream(
 ): Promise<Open | undefined> {
   const late = new AbortController();
   const state = "Cannot get the address for messages: the stream names none";
-  const timer = setTimeout(() => late.abort(new DOMException(state, "TimeoutError")), timeoutMs ?? USUAL_MS);
+  const stopTimer = startTimer(timeoutMs ?? USUAL_MS, () => late.abort(new DOMException(state, "TimeoutError")));
   try {
     const open = await sseLines({ ...channel, signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal });
     return open && openLines(open, trace);
   } finally {
-    clearTimeout(timer);
+    stopTimer();
   }
 }
 

@@ -18,15 +18,16 @@ export class EventStreams {
   readonly #open = new Set<EventStream>();
   readonly #sweep: Sweep = (now) => {
     for (const stream of this.#open) stream.check(now);
-    return this.#open.size ? this.#pause : undefined;
+    return this.#open.size ? this.pause : undefined;
   };
-  readonly #pause: number;
+  /** Milliseconds between two looks at all streams. */
+  readonly pause: number;
 
   /** No streams yet. */
   constructor(limits: Limits, ticker: Ticker) {
     this.limits = limits;
     this.ticker = ticker;
-    this.#pause = Math.min(1000, limits.heartbeatMs / 4, limits.writeMs / 4);
+    this.pause = Math.min(1000, limits.heartbeatMs / 4, limits.writeMs / 4);
   }
 
   /** How many are open. */
@@ -40,8 +41,7 @@ export class EventStreams {
    */
   create(onLost: () => void, comment = COMMENT): EventStream {
     const stream = new EventStream(this, () => this.#open.delete(stream), onLost, comment);
-    this.#open.add(stream);
-    this.ticker.wake(this.#sweep, this.#pause);
+    if (this.#open.add(stream).size === 1) this.ticker.wake(this.#sweep, this.pause);
     return stream;
   }
 
@@ -65,8 +65,9 @@ export class EventStream {
   #pulled?: () => void;
   #room?: { readonly promise: Promise<void>; readonly resolve: () => void };
   #ended = false;
-  #wrote: number;
-  #read: number;
+  /** Whether anything was written to an empty queue, or read, since `check` last looked; it looked at `#since`. */
+  #moved = true;
+  #since = 0;
 
   /** A stream that belongs to `owner`. */
   constructor(owner: EventStreams, forget: () => void, onLost: () => void, comment: string) {
@@ -74,7 +75,6 @@ export class EventStream {
     this.#forget = forget;
     this.#onLost = onLost;
     this.#comment = comment;
-    this.#wrote = this.#read = owner.ticker.clock.now();
     // Both runtimes pull only when the socket takes more: what a reader leaves unread waits in the kernel (some 4 MB)
     // and in the queue here. With a higher mark, or without a pull, all that is written would be held by the runtime.
     this.body = new ReadableStream({
@@ -104,8 +104,7 @@ export class EventStream {
   /** Writes a text as it is; a promise if the writer should wait for room. */
   push(frame: string): Promise<void> | undefined {
     if (this.#ended) return;
-    this.#wrote = this.#owner.ticker.clock.now();
-    if (!this.#frames.length) this.#read = this.#wrote;
+    if (!this.#frames.length) this.#moved = true;
     this.#frames.push(frame);
     this.#size += frame.length;
     this.#flush();
@@ -125,10 +124,14 @@ export class EventStream {
 
   /** Keeps the stream alive, or gives it up. */
   check(now: number): void {
-    const { heartbeatMs, writeMs } = this.#owner.limits;
-    if (!this.#frames.length && !this.#ended) {
-      if (now - this.#wrote >= heartbeatMs - 1000) this.comment();
-    } else if (now - this.#read >= writeMs) {
+    const { limits: { heartbeatMs, writeMs }, pause } = this.#owner;
+    if (this.#moved) {
+      this.#moved = false;
+      this.#since = now;
+    } else if (!this.#frames.length && !this.#ended) {
+      // The silence may have begun a pause before it was seen, and would be seen the next time a pause from now.
+      if (now - this.#since >= heartbeatMs - 2 * pause) this.comment();
+    } else if (now - this.#since >= writeMs) {
       this.#lose();
       // Closed and not broken off: neither runtime lets go of a socket sooner for an error, and both print it.
       this.#close();
@@ -167,7 +170,7 @@ export class EventStream {
     while (count < this.#frames.length && chunk.length < this.#owner.limits.streamBytes) chunk += this.#frames[count++];
     this.#frames.splice(0, count);
     this.#size -= chunk.length;
-    this.#read = this.#owner.ticker.clock.now();
+    this.#moved = true;
     if (this.#hasRoom()) {
       this.#room?.resolve();
       this.#room = undefined;

@@ -76,7 +76,8 @@ const samples: readonly Sample[] = [
   { path: "src/stores/a.ts", source: `import type { R } from "npm:redis@5";`, rule: "import-direction" },
   { path: "src/core/a.ts", source: `import "https://example.com/a.ts";`, rule: "import-direction" },
   { path: "mod.ts", source: `import { z } from "zod";`, rule: "import-direction" },
-  { path: "src/cli/a.ts", source: `import { z } from "zod";\nimport { parse } from "@std/jsonc";` },
+  { path: "src/cli/a.ts", source: `import type { z } from "npm:zod@^4";\nlet a: typeof import("npm:zod@^4");` },
+  { path: "src/cli/a.ts", source: `import { z } from "zod";`, rule: "import-direction" },
   { path: "src/cli/a.ts", source: `import { red } from "@std/fmt";`, rule: "import-direction" },
   // era words
   { path: "src/core/a.ts", source: `const isLegacy = true;`, rule: "era-word" },

@@ -20,11 +20,13 @@ export interface Command {
 
 /** The words that start this program from any folder. */
 export function toProgram(permissions: "all" | "none" = "all"): readonly string[] {
+  return [...host.toRunner(permissions), toEntry()];
+}
+
+/** What a runtime runs as this program. */
+export function toEntry(): string {
   const entry = new URL("../../mod.ts", import.meta.url);
-  return [
-    ...host.toRunner(permissions),
-    entry.protocol === "file:" ? decodeURIComponent(entry.pathname) : "jsr:@x/mcp",
-  ];
+  return entry.protocol === "file:" ? decodeURIComponent(entry.pathname) : "jsr:@x/mcp";
 }
 
 /** Words as they are typed into a shell. */

@@ -5,13 +5,16 @@
  */
 import { readArgs } from "./args.ts";
 import { call } from "./call.ts";
+import { check } from "./check.ts";
 import { type Command, toProgram, toShell } from "./command.ts";
 import { host } from "./host.ts";
+import { install } from "./install.ts";
+import { create } from "./new.ts";
 import { Problem } from "./problem.ts";
 import { serve } from "./serve.ts";
 import { VERSION } from "./version.ts";
 
-const commands: readonly Command[] = [serve, call];
+const commands: readonly Command[] = [serve, check, install, create, call];
 
 /** Runs what the user asks for, and ends the process with 0, or with 2 if the user has something to mend. */
 export async function main(): Promise<void> {

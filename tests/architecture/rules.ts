@@ -20,13 +20,13 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/extensions": below,
   "src/testing": [...outer, "src/client"],
   "src/client": outer,
-  "src/cli": [...outer, "src/handlers", "src/modern.ts"],
+  "src/cli": [...outer, "src/handlers", "src/client", "src/modern.ts"],
   "src/names.ts": [...below, "src/handlers", "src/transports", "src/server.ts"],
   "src/modern.ts": [...below, "src/eras", "src/eras/modern", "src/server.ts", "src/names.ts"],
 };
 
-/** The packages a room may import; every other room imports none. */
-const packages: Readonly<Record<string, readonly string[]>> = { "src/cli": ["zod", "@std/jsonc"] };
+/** The packages a room may name, for their types; every other room names none. */
+const packages: Readonly<Record<string, readonly string[]>> = { "src/cli": ["npm:zod@^4"] };
 
 const eraRooms = ["src/eras/", "src/testing/", "src/client/", "src/cli/", "src/modern.ts"];
 const eraWord = /legacy|modern|\b20\d\d-\d\d-\d\d\b/gi;

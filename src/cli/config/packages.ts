@@ -16,7 +16,7 @@ export const PACKAGES = {
 } as const;
 
 /** The schema library. */
-export const { z }: typeof import("zod") = await importPackage("zod");
+export const { z }: typeof import("npm:zod@^4") = await importPackage("zod");
 
 /** The parser of JSON with comments. */
 export const { parse }: { readonly parse: (text: string) => unknown } = await importPackage("jsonc");

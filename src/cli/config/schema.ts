@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { z as Zod } from "zod";
+import type { z as Zod } from "npm:zod@^4";
 import { LIMITS } from "../../core/limits.ts";
 import { z } from "./packages.ts";
 

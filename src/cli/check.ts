@@ -1,0 +1,89 @@
+/**
+ * `mcp check [target]`: looks for what clients and models would stumble over.
+ *
+ * @module
+ */
+import type { Client } from "../client/calls.ts";
+import type { Args } from "./args.ts";
+import type { Command } from "./command.ts";
+import { demo } from "./demo.ts";
+import { type Finding, findMistakes, type Listing, toTokens } from "./findings.ts";
+import { findTarget, load } from "./load.ts";
+import { Problem } from "./problem.ts";
+
+/** Checks a server. */
+export const check: Command = {
+  name: "check",
+  summary: "Check the names, descriptions and schemas of a server, and what its tools cost a model",
+  usage: `check [target] [--max-tokens N] [--strict] [--json]
+
+The exit code is 1 if there are errors.
+
+--max-tokens N  how many tokens the list of tools may cost; 20000 if nothing is said
+--strict        take warnings for errors
+--json          print JSON`,
+  flags: { "max-tokens": true, strict: false, json: false },
+  run: checkTarget,
+};
+
+async function checkTarget({ operands, flags }: Args): Promise<number> {
+  const [named, extra] = operands;
+  if (extra !== undefined) throw new Problem(`Cannot check ${extra} beside ${named}: name one target`);
+  const most = flags["max-tokens"] ?? "20000";
+  if (!/^\d+$/.test(most)) throw new Problem(`Cannot allow ${most} tokens: write --max-tokens with a number`);
+  const target = named ?? await findTarget();
+  const server = target === undefined ? demo() : (await load(target)).server;
+  const { connect } = await import("../client/connect.ts");
+  const listing = await listAll(await connect(server));
+  await server.close();
+  const findings = findMistakes(listing, Number(most));
+  console.log("json" in flags ? toJson(listing, findings) : toReport(target ?? "demonstration", listing, findings));
+  return findings.some(({ level }) => level === "error" || "strict" in flags) ? 1 : 0;
+}
+
+async function listAll(client: Client): Promise<Listing> {
+  const { capabilities } = client.server;
+  const listing = {
+    tools: capabilities.tools ? await client.listTools() : [],
+    resources: capabilities.resources ? await client.listResources() : [],
+    templates: capabilities.resources ? await client.listTemplates() : [],
+    prompts: capabilities.prompts ? await client.listPrompts() : [],
+  };
+  await client.close();
+  return listing;
+}
+
+function toReport(target: string, listing: Listing, findings: readonly Finding[]): string {
+  const { tools, resources, templates, prompts } = listing;
+  const counts = [
+    toCount(tools.length, "tool"),
+    toCount(resources.length, "resource"),
+    toCount(templates.length, "template"),
+    toCount(prompts.length, "prompt"),
+  ];
+  const tokens = tools.map(toTokens);
+  const width = Math.max(0, ...tools.map(({ name }) => name.length));
+  const lines = tools.map(({ name }, i) => `  ${name.padEnd(width)}  about ${toCount(tokens[i], "token")}`);
+  const total = tokens.reduce((sum, each) => sum + each, 0);
+  const found = findings.map(({ level, place, state }) => `${level}: ${place}: ${state}`);
+  return [
+    `${target}: ${counts.join(", ")}`,
+    ...tools.length ? [`The tools take about ${toCount(total, "token")} of a model's context:`, ...lines] : [],
+    ...found.length ? ["", ...found] : ["No problems."],
+  ].join("\n");
+}
+
+function toJson(listing: Listing, findings: readonly Finding[]): string {
+  const tools = listing.tools.map((tool) => ({ name: tool.name, tokens: toTokens(tool) }));
+  const tokens = tools.reduce((sum, { tokens }) => sum + tokens, 0);
+  const { resources, templates, prompts } = listing;
+  return JSON.stringify(
+    { tools, tokens, resources: resources.length, templates: templates.length, prompts: prompts.length, findings },
+    null,
+    2,
+  );
+}
+
+function toCount(count: number, word: string): string {
+  return `${count} ${word}${count === 1 ? "" : "s"}`;
+}

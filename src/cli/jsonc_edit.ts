@@ -1,0 +1,85 @@
+/**
+ * Puts an entry into a JSON file with comments, and leaves everything else as it is.
+ *
+ * @module
+ */
+import { type Jsonc, readJsonc, type Spot, toPlace } from "./config/jsonc.ts";
+import { Problem } from "./problem.ts";
+
+/** Where an entry goes. */
+export interface EditOptions {
+  /** How the user knows the file. */
+  readonly file: string;
+  /** The key of the object that holds the entry, and that of the entry. */
+  readonly path: readonly [holder: string, name: string];
+}
+
+/**
+ * The text with the entry in it, in the place of one of the same name if there is one.
+ *
+ * @throws {Problem} with file, line and column if the text is not JSON with comments, or holds something else there.
+ */
+export function setEntry(text: string, entry: unknown, { file, path: [holder, name] }: EditOptions): string {
+  if (!text.trim()) return `${JSON.stringify({ [holder]: { [name]: entry } }, null, 2)}\n`;
+  const jsonc = readJsonc(text, file);
+  const bom = text.startsWith("\uFEFF") ? "\uFEFF" : "";
+  const { root } = jsonc;
+  checkObject(jsonc, root, file);
+  const found = root.parts.get(holder);
+  if (!found) return bom + insert(jsonc, root, holder, { [name]: entry });
+  checkObject(jsonc, found, file);
+  const old = found.parts.get(name);
+  if (!old) return bom + insert(jsonc, found, name, entry);
+  return bom + jsonc.text.slice(0, old.start) + write(jsonc, entry, old.at) + jsonc.text.slice(old.end);
+}
+
+function checkObject({ text }: Jsonc, { start }: Spot, file: string): void {
+  if (text[start] === "{") return;
+  throw new Problem(
+    `Cannot change ${toPlace(file, text, start)}: there is something else than an object; mend it by hand`,
+  );
+}
+
+function insert(jsonc: Jsonc, spot: Spot, key: string, value: unknown): string {
+  const { text } = jsonc;
+  const closing = spot.end - 1;
+  const last = [...spot.parts.values()].at(-1);
+  // The comma goes behind the value, and the entry behind any comment that follows it.
+  const rest = last ? text.slice(last.end, closing) : text.slice(spot.start + 1, closing);
+  const isFollowed = /^(?:\s|\/\/[^\r\n]*|\/\*[^]*?\*\/)*,/.test(rest);
+  const head = last ? text.slice(0, last.end) + (isFollowed ? "" : ",") : text.slice(0, spot.start + 1);
+  const outer = toIndent(text, last ? last.at : spot.start);
+  const inner = last && toLineStart(text, last.at) !== toLineStart(text, spot.start) ? outer : outer + toUnit(jsonc);
+  const end = toIndent(text, closing === toFirst(text, closing) ? closing : spot.start);
+  const eol = toEol(text);
+  const member = `${inner}${JSON.stringify(key)}: ${write(jsonc, value, undefined, inner)}`;
+  return `${head}${rest.trimEnd()}${eol}${member}${eol}${end}${text.slice(closing)}`;
+}
+
+function write(jsonc: Jsonc, value: unknown, at: number | undefined, indent = ""): string {
+  const before = at === undefined ? indent : toIndent(jsonc.text, at);
+  return JSON.stringify(value, null, toUnit(jsonc)).replaceAll("\n", toEol(jsonc.text) + before);
+}
+
+function toEol(text: string): string {
+  return text.includes("\r\n") ? "\r\n" : "\n";
+}
+
+/** By how much the members of the whole are set in. */
+function toUnit({ text, root }: Jsonc): string {
+  const [first] = root.parts.values();
+  return (first && toIndent(text, first.at)) || "  ";
+}
+
+function toLineStart(text: string, at: number): number {
+  return Math.max(text.lastIndexOf("\n", at - 1), text.lastIndexOf("\r", at - 1)) + 1;
+}
+
+function toIndent(text: string, at: number): string {
+  return /^[ \t]*/.exec(text.slice(toLineStart(text, at), at))?.[0] ?? "";
+}
+
+/** The first character of the line that is no space. */
+function toFirst(text: string, at: number): number {
+  return toLineStart(text, at) + toIndent(text, at).length;
+}

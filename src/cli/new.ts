@@ -1,0 +1,88 @@
+/**
+ * `mcp new name`: writes a server of one file, and its test.
+ *
+ * @module
+ */
+import type { Args } from "./args.ts";
+import { type Command, toEntry, toProgram, toShell } from "./command.ts";
+import { host } from "./host.ts";
+import { isCoded } from "./host_files.ts";
+import { Problem } from "./problem.ts";
+
+/** Begins a server. */
+export const create: Command = {
+  name: "new",
+  summary: "Write a server of one file, and a test of it",
+  usage: "new name",
+  flags: {},
+  run: createFiles,
+};
+
+async function createFiles({ operands: [name, extra] }: Args): Promise<void> {
+  if (name === undefined) throw new Problem("Cannot begin a server: name it, such as weather");
+  if (extra !== undefined) throw new Problem(`Cannot begin ${extra} beside ${name}: name one server`);
+  if (!/^[a-z][\w-]{0,63}$/i.test(name)) {
+    throw new Problem(`Cannot begin ${name}: a name begins with a letter, and has letters, digits, _ and -`);
+  }
+  const [server, test] = [`${name}.ts`, `${name}_test.ts`];
+  const library = toEntry();
+  const testing = library.startsWith("jsr:")
+    ? `${library}/testing`
+    : library.replace("mod.ts", "src/testing/testing.ts");
+  const taken = await findTaken([server, test]);
+  if (taken !== undefined) throw new Problem(`Cannot write ${taken}: it is there already; choose another name`);
+  await host.files.write(host.toPath(server), toServer(name, library), { isNew: true });
+  await host.files.write(host.toPath(test), toTest(server, testing), { isNew: true });
+  const command = host.runtime === "deno" ? "deno test" : `bun test ./${test}`;
+  console.error(`${server} is a server, ${test} tests it:
+
+  ${command}${host.runtime === "deno" ? ` ${test}` : ""}
+
+Serve it, and see it and try it in a browser:
+
+  ${toShell([...toProgram(), server, "--http", "--inspect"])}`);
+}
+
+async function findTaken(names: readonly string[]): Promise<string | undefined> {
+  for (const name of names) {
+    try {
+      if (await host.files.look(host.toPath(name))) return name;
+    } catch (error) {
+      throw new Problem(`Cannot write ${name}: ${isCoded(error) ? error.message : String(error)}`);
+    }
+  }
+}
+
+function toServer(name: string, library: string): string {
+  return `import { createServer, tool } from ${JSON.stringify(library)};
+
+export const greet = tool({
+  name: "greet",
+  description: "Greets somebody by name",
+  // Raw JSON Schema, or a schema of zod, valibot or arktype, which gives \`run\` its types.
+  input: {
+    type: "object",
+    properties: { name: { type: "string", description: "Who is greeted" } },
+    required: ["name"],
+  },
+  annotations: { readOnlyHint: true },
+  run: ({ name }) => \`Hello, \${name}!\`,
+});
+
+export default createServer({ name: ${JSON.stringify(name)}, version: "0.1.0", handlers: [greet] });
+`;
+}
+
+function toTest(server: string, testing: string): string {
+  const isDeno = host.runtime === "deno";
+  return `${isDeno ? "" : 'import { test } from "bun:test";\n'}import { connect } from ${JSON.stringify(testing)};
+import server from "./${server}";
+
+${isDeno ? "Deno.test" : "test"}("greet says hello", async () => {
+  await using client = await connect(server);
+  const { content } = await client.callTool("greet", { name: "Ada" });
+  const expected = [{ type: "text", text: "Hello, Ada!" }];
+  if (JSON.stringify(content) !== JSON.stringify(expected)) throw new Error(JSON.stringify(content));
+});
+`;
+}

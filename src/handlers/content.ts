@@ -55,7 +55,9 @@ export function media(
  * ```
  */
 export function link(uri: string, options: Partial<Omit<ResourceLink, "type" | "uri">> = {}): ResourceLink {
-  return { type: "resource_link", uri, name: uri.replace(/[/?#]+$/, "").split("/").at(-1) || uri, ...options };
+  let end = uri.length;
+  while ("/?#".includes(uri.charAt(end - 1)) && end) end--;
+  return { type: "resource_link", uri, name: uri.slice(0, end).split("/").at(-1) || uri, ...options };
 }
 
 /** Whether a value is a content block. */

@@ -1,0 +1,269 @@
+// No pattern of the library takes time out of proportion to what it is matched against: each regular expression of the
+// source is pumped with the characters it looks for, and the parsers that a client reaches are given the worst they know.
+import { assert, assertEquals, assertGreater } from "@std/assert";
+import { createServer, resource, tool } from "../../mod.ts";
+import { LIMITS } from "../../src/core/limits.ts";
+import { decodeHeaderValue } from "../../src/protocol/header_value.ts";
+import { parseMessage } from "../../src/protocol/jsonrpc.ts";
+import { isJsonType, readAccept } from "../../src/transports/gate.ts";
+import { LineSplitter } from "../../src/transports/lines.ts";
+import { shortest } from "../random.ts";
+import { startSession, toCall } from "./unread.ts";
+import config from "../../deno.json" with { type: "json" };
+
+interface Pattern {
+  readonly file: string;
+  readonly source: string;
+  readonly flags: string;
+}
+
+/** The files that the exports lead to, without those that only run beside a server. */
+async function listFiles(): Promise<ReadonlyMap<string, string>> {
+  const files = new Map<string, string>();
+  const queue = Object.values(config.exports).map((path) => new URL(path, new URL("../../", import.meta.url)).href);
+  for (const url of queue) {
+    if (files.has(url) || /\/src\/(testing|cli)\//.test(url)) continue;
+    const text = await (await fetch(url)).text();
+    files.set(url, text);
+    const imports = text.matchAll(/^(?:import|export|\}).*"(\.[^"]+\.ts)"/gm);
+    for (const [, path] of imports) queue.push(new URL(path, url).href);
+  }
+  return files;
+}
+
+/** The regular expressions of a file. Read by hand: neither runtime shares a parser with the other. */
+function listPatterns(file: string, text: string): Pattern[] {
+  const patterns: Pattern[] = [];
+  const braces: string[] = [];
+  let before = "";
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at];
+    const two = text.slice(at, at + 2);
+    if (two === "//") at = (text.indexOf("\n", at) + 1 || text.length + 1) - 1;
+    else if (two === "/*") at = text.indexOf("*/", at) + 1;
+    else if (char === '"' || char === "'") {
+      for (at++; text[at] !== char; at++) if (text[at] === "\\") at++;
+      before = char;
+    } else if (char === "`" || (char === "}" && braces.pop() === "${")) {
+      for (at++; text[at] !== "`" && text.slice(at, at + 2) !== "${"; at++) if (text[at] === "\\") at++;
+      if (text[at] === "$") {
+        braces.push("${");
+        at++;
+        before = "(";
+      } else before = "`";
+    } else if (char === "/" && (/[(,=:[!&|?{};>]/.test(before) || /\breturn\s*$/.test(text.slice(0, at)))) {
+      const start = at + 1;
+      let inClass = false;
+      for (at++; text[at] !== "/" || inClass; at++) {
+        if (text[at] === "\\") at++;
+        else if (text[at] === "[") inClass = true;
+        else if (text[at] === "]") inClass = false;
+      }
+      const flags = /^[a-z]*/.exec(text.slice(at + 1))?.[0] ?? "";
+      patterns.push({ file, source: text.slice(start, at), flags });
+      at += flags.length;
+      before = "/";
+    } else {
+      if (char === "{") braces.push("{");
+      if (char.trim()) before = char;
+    }
+  }
+  return patterns;
+}
+
+/** Strings of a length that are as like to what a pattern looks for as can be, and then are not. */
+function* pump({ source }: Pattern, length: number): Generator<string> {
+  const own = [
+    ...new Set((source + (source.includes("\\s") ? " " : "")).replace(/\\[dwsbDWSB]|[\^$(){}|*+?\\[\]]/g, "")),
+  ];
+  const chars = [...new Set([...own, ...'a0A _-./,;:="%?&#@\\\n\té'])];
+  const pairs = own.flatMap((a) => own.map((b) => a + b)).slice(0, 40);
+  const literal = /^\^?((?:\\[^dwsbDWSB]|[^\\^$.|?*+(){}[\]])+)/.exec(source)?.[1].replace(/\\(.)/g, "$1") ?? "";
+  const prefixes = new Set(["", literal, literal.slice(0, -1), "a", "a://a"]);
+  for (const unit of [...chars, ...pairs]) {
+    const middle = unit.repeat(Math.ceil(length / unit.length)).slice(0, length);
+    for (const prefix of prefixes) for (const suffix of ["", "\0", "/"]) yield prefix + middle + suffix;
+  }
+}
+
+/** How often a text is replaced, as it is done where the pattern is global. */
+function run({ source, flags }: Pattern): (text: string) => unknown {
+  const pattern = new RegExp(source, flags);
+  return flags.includes("g") ? (text) => text.replace(pattern, "") : (text) => pattern.test(text);
+}
+
+const patterns = [...await listFiles()].flatMap(([url, text]) => listPatterns(url.replace(/^.*\/(?=src\/)/, ""), text));
+
+Deno.test("C-228 the patterns of the source are found", () => {
+  assertGreater(patterns.length, 30);
+  for (const { source, flags } of patterns) new RegExp(source, flags);
+  const text = 'a = /x[/]y/g; // /no/\nb = `${c.replace(/in/, `${d}`)} /no/`; e = f / g / h; i("/no/", /\\//u);';
+  assertEquals(listPatterns("", text).map(({ source, flags }) => `/${source}/${flags}`), [
+    "/x[/]y/g",
+    "/in/",
+    "/\\//u",
+  ]);
+});
+
+Deno.test("C-228 a pattern with a quadratic or worse time is found", () => {
+  for (const source of ["^(a+)+$", "\\s+$", "(,+)*;", "([^/]+(?:,[^/]+)*)$"]) {
+    assert(findSlow({ file: "", source, flags: "" }) !== undefined, source);
+  }
+});
+
+/** What makes a pattern slow, if anything does. */
+function findSlow(pattern: Pattern): string | undefined {
+  const match = run(pattern);
+  // The longer text is only tried where the shorter one took time at all; an exponential one would not end.
+  for (const length of [12, 100, 2000, 16_000]) {
+    const longer = [...pump(pattern, 2 * length)];
+    for (const [i, text] of [...pump(pattern, length)].entries()) {
+      if (shortest(() => match(text), 1) < 2 * length / 10_000) continue;
+      const times = () => [shortest(() => match(text), 3), shortest(() => match(longer[i]), 3)];
+      // Three times out of three: the machine has other things to do.
+      const isSlow = [1, 2, 3].every(() => {
+        const [short, long] = times();
+        return long > 1 && long / short > 3;
+      });
+      if (isSlow) {
+        return `${JSON.stringify(text.slice(0, 20))}…, ${text.length} characters and twice as many: ${times()} ms`;
+      }
+    }
+  }
+}
+
+for (const pattern of patterns) {
+  Deno.test(`C-228 C-224 /${pattern.source}/${pattern.flags} of ${pattern.file} is linear`, () => {
+    assertEquals(findSlow(pattern), undefined);
+  });
+}
+
+/** Asserts that twice the text takes no more than about twice the time, and 100 KB not long. */
+function linear(what: string, make: (length: number) => string, read: (text: string) => unknown): void {
+  const attempt = (text: string) => () => {
+    try {
+      read(text);
+    } catch {
+      // A refusal is as good as an answer, if it comes as soon.
+    }
+  };
+  for (let tries = 0;; tries++) {
+    const [short, long] = [50_000, 100_000].map((length) => shortest(attempt(make(length)), 5));
+    if (long < 5 || long / short < 3) return;
+    assert(tries < 3, `${what}: ${short} ms, twice as long ${long} ms`);
+  }
+}
+
+Deno.test("C-224 headers of 100 KB are read in proportion", () => {
+  for (
+    const unit of [
+      ",",
+      ";",
+      "=",
+      " ",
+      "\t",
+      '"',
+      "a,",
+      "q=0;",
+      "text/*;q=0,",
+      "charset=",
+      ";charset=utf-8",
+      "*/*,",
+      "\\",
+    ]
+  ) {
+    const make = (length: number) => unit.repeat(length / unit.length);
+    linear(`Accept ${unit}`, make, readAccept);
+    linear(`Content-Type ${unit}`, (length) => `application/json${make(length)}`, isJsonType);
+    linear(`a mirrored value ${unit}`, (length) => `=?base64?${make(length)}?=`, decodeHeaderValue);
+  }
+});
+
+Deno.test("C-028 C-029 messages of 100 KB are read in proportion", () => {
+  const units = [
+    "[",
+    "{",
+    '{"a":',
+    "[[],",
+    '"',
+    "\\",
+    '"\\u0000',
+    "1",
+    "-",
+    "1e9,",
+    " ",
+    ",",
+    ":",
+    '{"__proto__":',
+    "/*",
+  ];
+  for (const unit of units) {
+    linear(`a message of ${unit}`, (length) => unit.repeat(length / unit.length), (text) => parseMessage(text, LIMITS));
+    linear(
+      `an id of ${unit}`,
+      (length) => `{"jsonrpc":"2.0","id":"${unit.repeat(length / unit.length)}"}`,
+      (text) => parseMessage(text, LIMITS),
+    );
+  }
+});
+
+Deno.test("C-185 lines are cut in proportion, whatever their length and however they come", () => {
+  for (const line of ["", "a", "\r", "é", "x".repeat(1000)]) {
+    linear(`lines of ${line.slice(0, 3)}`, (length) => `${line}\n`.repeat(length / (line.length + 1)), (text) => {
+      const splitter = new LineSplitter(LIMITS.lineBytes);
+      const bytes = new TextEncoder().encode(text);
+      for (let at = 0; at < bytes.length; at += 7) splitter.push(bytes.subarray(at, at + 7));
+      splitter.end();
+    });
+  }
+});
+
+Deno.test("C-120 templates of every form match what is 100 KB long in proportion", async () => {
+  const names = Array.from({ length: 50 }, (_, i) => `v${i}`);
+  const templates = [
+    ...["{id}", "{+path}", "{/a,b}", "{?a,b}", "{&a}", "{;x}", "{#f}", "{.ext}"].map((each) => `t://a/${each}`),
+    ...["{a}-{b}-{c}", "{a}/{b}/{c}", "{+a}/{b}", "{a}{?b}", "{a},{b}"].map((each) => `t://b/${each}`),
+    `t://c/${names.map((name) => `{${name}}`).join("/")}`,
+    `t://d/${names.map((name) => `{${name}}`).join("-")}`,
+  ];
+  const server = createServer({
+    name: "templates",
+    version: "1.0.0",
+    handlers: [
+      ...templates.flatMap((uri, i) => {
+        try {
+          return resource({ uri, name: `t${i}`, read: () => "" });
+        } catch (error) {
+          // A form that the library refuses when it is registered cannot be slow.
+          assert(error instanceof TypeError, String(error));
+          return [];
+        }
+      }),
+      tool({ name: "quick", run: () => "" }),
+    ],
+  });
+  const url = "http://localhost/mcp";
+  const session = await startSession(url, server.fetch);
+  const { headers } = toCall("", { session });
+  const read = async (uri: string) => {
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "resources/read", params: { uri } });
+    const start = performance.now();
+    await (await server.fetch(new Request(url, { method: "POST", headers, body }))).text();
+    return performance.now() - start;
+  };
+  for (const place of ["t://a/", "t://b/", "t://c/", "t://d/", "t://a/?a=", "t://a/;x=", "t://a/#", ""]) {
+    for (const unit of [",", "/", "-", "a", "%", "%2F", "?a=", "&", "a,", "a-", "a/", "{", "."]) {
+      const time = async (length: number) =>
+        Math.min(
+          await read(place + unit.repeat(length / unit.length)),
+          await read(place + unit.repeat(length / unit.length)),
+        );
+      for (let tries = 0;; tries++) {
+        const [short, long] = [await time(25_000), await time(50_000)];
+        if (long < 10 || long / short < 3) break;
+        assert(tries < 3, `${place}${unit}: ${short} ms, twice as long ${long} ms`);
+      }
+    }
+  }
+  await server.close();
+});

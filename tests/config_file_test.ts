@@ -142,8 +142,8 @@ for (
     },
     {
       says: "a prototype",
-      file: '{ "__proto__": {}, "constructor": 1 }',
-      told: "Cannot use /mcp.jsonc:\n  /mcp.jsonc:1:3: __proto__: there is no such key",
+      file: '{ "tools": { "__proto__": {} } }',
+      told: "Cannot use /mcp.jsonc:1:14: __proto__ is the name of something else here; choose another",
     },
     {
       says: "an unknown key of a tool",

@@ -167,6 +167,30 @@ Deno.test("a file that is none, too large or binary is told, or given as it is",
   );
 });
 
+Deno.test("what the system does not let anybody read is told, and does not keep the rest from being read", async () => {
+  const files = { "mcp.jsonc": { resources: [{ folder: "f", tools: true }] }, "f/a.md": "A", "f/b/c.md": "C" };
+  await withServer(files, async (client, folder) => {
+    // A loop of links is such a thing for everybody, a mode of 000 not for root.
+    await system("ln", "-s", "y", `${folder}/f/x`);
+    await system("ln", "-s", "x", `${folder}/f/y`);
+    await system("chmod", "000", `${folder}/f/b`);
+    const isRoot = (await system("id", "-u")) === "0";
+    try {
+      const uris = await listUris(client);
+      assertEquals(uris[0], "file:///f/a.md");
+      assertEquals(uris.length, isRoot ? 2 : 1);
+      const { text, isError } = toOutcome(await client.callTool("read", { path: "b/c.md" }));
+      assertEquals(
+        { text, isError },
+        isRoot ? { text: "C", isError: false } : { text: "Cannot read b/c.md: it may not be read", isError: true },
+      );
+      assertEquals(toOutcome(await client.callTool("read", { path: "x" })).isError, true);
+    } finally {
+      await system("chmod", "700", `${folder}/f/b`);
+    }
+  });
+});
+
 Deno.test("a config file says what of a folder is there, and how its tools are named", async () => {
   const file = {
     resources: [

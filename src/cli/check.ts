@@ -34,23 +34,34 @@ async function checkTarget({ operands, flags }: Args): Promise<number> {
   const target = named ?? await findTarget();
   const server = target === undefined ? demo() : (await load(target)).server;
   const { connect } = await import("../client/connect.ts");
-  const listing = await listAll(await connect(server));
+  const { listing, failures } = await listAll(await connect(server));
   await server.close();
-  const findings = findMistakes(listing, Number(most));
+  const findings = [...failures, ...findMistakes(listing, Number(most))];
   console.log("json" in flags ? toJson(listing, findings) : toReport(target ?? "demonstration", listing, findings));
   return findings.some(({ level }) => level === "error" || "strict" in flags) ? 1 : 0;
 }
 
-async function listAll(client: Client): Promise<Listing> {
+async function listAll(client: Client): Promise<{ listing: Listing; failures: readonly Finding[] }> {
   const { capabilities } = client.server;
+  const failures: Finding[] = [];
+  const list = async <T>(feature: string, list: () => Promise<readonly T[]>): Promise<readonly T[]> => {
+    if (!capabilities[feature]) return [];
+    try {
+      return await list();
+    } catch (error) {
+      const state = error instanceof Error ? error.message : String(error);
+      failures.push({ level: "error", place: feature, state: `they cannot be listed: ${state}` });
+      return [];
+    }
+  };
   const listing = {
-    tools: capabilities.tools ? await client.listTools() : [],
-    resources: capabilities.resources ? await client.listResources() : [],
-    templates: capabilities.resources ? await client.listTemplates() : [],
-    prompts: capabilities.prompts ? await client.listPrompts() : [],
+    tools: await list("tools", () => client.listTools()),
+    resources: await list("resources", () => client.listResources()),
+    templates: await list("resources", () => client.listTemplates()),
+    prompts: await list("prompts", () => client.listPrompts()),
   };
   await client.close();
-  return listing;
+  return { listing, failures };
 }
 
 function toReport(target: string, listing: Listing, findings: readonly Finding[]): string {

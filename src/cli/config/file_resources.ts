@@ -151,7 +151,7 @@ async function readFile(folder: Folder, path: string, { uri, mimeType }: Shown):
     return text === undefined ? { uri, mimeType, blob: toBase64(bytes) } : { uri, mimeType, text };
   }
   const found = await folder.find(path);
-  if (isRefusal(found) && (found.isPrivate || /no such/.test(found.state))) return undefined;
+  if (isRefusal(found) && (found.isPrivate || found.isMissing)) return undefined;
   throw new ToolError(`Cannot read ${path}: ${bytes.state}`);
 }
 
@@ -176,7 +176,12 @@ function watchFolder(folder: Folder, { written, changed }: FolderListener): () =
   let known: Set<string> | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const listFiles = async () => new Set((await folder.walk(MOST_LISTED)).map(({ path }) => path));
-  const ready = listFiles().then((files) => known = files);
+  const ready = listFiles().then((files) => {
+    known = files;
+    if (files.size < MOST_LISTED) return;
+    stop();
+    console.error(`Cannot watch ${folder.root}: it has ${MOST_LISTED} files and more; clients are not told of changes`);
+  }).catch((error) => console.error(error));
 
   async function settle(): Promise<void> {
     await ready;

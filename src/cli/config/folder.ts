@@ -4,6 +4,7 @@
  * @module
  */
 import { host } from "../host.ts";
+import { isCoded } from "../host_files.ts";
 import { toBelow, toInner } from "../path.ts";
 import { toMatcher } from "./glob.ts";
 
@@ -33,8 +34,10 @@ export interface Found {
 /** Why there is nothing, in words for people and models. */
 export interface Refusal {
   readonly state: string;
+  /** Whether there is nothing. */
+  readonly isMissing?: boolean;
   /** Whether to tell it would tell what is outside. */
-  readonly isPrivate: boolean;
+  readonly isPrivate?: boolean;
 }
 
 /** A folder that can be read. */
@@ -76,25 +79,28 @@ export function openFolder({ root, hidden = false, exclude = ["node_modules"], m
     if (given.startsWith("/") || names.includes("..") || /\0/.test(given) || isDrive(given)) return OUTSIDE;
     const path = names.join("/");
     if (!has(path)) return NOTHING;
-    const real = await host.files.resolve(toBelow(root, path));
+    const real = await orRefuse(host.files.resolve(toBelow(root, path)));
     if (real === undefined) return NOTHING;
+    if (typeof real === "object") return real;
     const inner = toInner(root, real);
     if (inner === undefined) return OUTSIDE;
     // A link must not give another name to what is left out.
     if (!has(inner)) return NOTHING;
-    const facts = await host.files.look(real);
+    const facts = await orRefuse(host.files.look(real));
     if (!facts) return NOTHING;
-    if (facts.kind === "other") return { state: "it is not a regular file", isPrivate: false };
+    if (isRefusal(facts)) return facts;
+    if (facts.kind === "other") return { state: "it is not a regular file" };
     return { path, real, kind: facts.kind, size: facts.size };
   }
 
   async function read(path: string): Promise<Uint8Array | Refusal> {
     const found = await find(path);
     if (isRefusal(found)) return found;
-    if (found.kind === "folder") return { state: "it is a folder", isPrivate: false };
-    const tooLarge = { state: `it has more than the ${maxBytes} bytes that are read (maxBytes)`, isPrivate: false };
+    if (found.kind === "folder") return { state: "it is a folder" };
+    const tooLarge = { state: `it has more than the ${maxBytes} bytes that are read (maxBytes)` };
     if (found.size > maxBytes) return tooLarge;
-    const bytes = await host.files.read(found.real, maxBytes + 1);
+    const bytes = await orRefuse(host.files.read(found.real, maxBytes + 1));
+    if (isRefusal(bytes)) return bytes;
     // It may have grown, or its folder may have been swapped for a link, since it was looked at.
     if (bytes.length > maxBytes) return tooLarge;
     return await host.files.resolve(toBelow(root, found.path)) === found.real ? bytes : NOTHING;
@@ -103,8 +109,9 @@ export function openFolder({ root, hidden = false, exclude = ["node_modules"], m
   async function list(path: string): Promise<readonly Found[] | Refusal> {
     const found = await find(path);
     if (isRefusal(found)) return found;
-    if (found.kind === "file") return { state: "it is a file", isPrivate: false };
-    const entries = await host.files.list(found.real);
+    if (found.kind === "file") return { state: "it is a file" };
+    const entries = await orRefuse(host.files.list(found.real));
+    if (isRefusal(entries)) return entries;
     const below = await Promise.all(entries.map(({ name }) => find(found.path ? `${found.path}/${name}` : name)));
     return below.flatMap((each) => isRefusal(each) ? [] : each).sort(byPath);
   }
@@ -112,7 +119,7 @@ export function openFolder({ root, hidden = false, exclude = ["node_modules"], m
   /** What stands at a path that has no links. */
   async function look(path: string): Promise<Found | undefined> {
     const real = toBelow(root, path);
-    const facts = await host.files.look(real);
+    const facts = await host.files.look(real).catch(() => undefined);
     return facts?.kind === "file" ? { path, real, kind: "file", size: facts.size } : undefined;
   }
 
@@ -136,7 +143,17 @@ export function openFolder({ root, hidden = false, exclude = ["node_modules"], m
   return { root, find, read, list, walk, has };
 }
 
-const NOTHING: Refusal = { state: "there is no such file", isPrivate: false };
+// What the system does not let this user read. What the runtime does not permit is a mistake of whoever started it.
+async function orRefuse<T>(looking: Promise<T>): Promise<T | Refusal> {
+  try {
+    return await looking;
+  } catch (error) {
+    if (isCoded(error)) return { state: "it may not be read", isPrivate: true };
+    throw error;
+  }
+}
+
+const NOTHING: Refusal = { state: "there is no such file", isMissing: true };
 const OUTSIDE: Refusal = { state: "it is outside of the folder", isPrivate: true };
 
 function isDrive(path: string): boolean {

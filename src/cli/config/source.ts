@@ -6,7 +6,7 @@
 import { host } from "../host.ts";
 import { Problem } from "../problem.ts";
 import { isAbsolute, toBaseName, toBelow, toFolder, toInner } from "../path.ts";
-import { findSpot, type Jsonc, type Path, readJsonc, toKey, toPlace } from "./jsonc.ts";
+import { findSpot, type Jsonc, type Path, readJsonc, type Spot, toKey, toPlace } from "./jsonc.ts";
 import { type Mistake, toMistakes } from "./mistakes.ts";
 import { type ConfigFile, configSchema, includedSchema, toJsonSchema } from "./schema.ts";
 
@@ -90,6 +90,11 @@ async function readSource(
   const bytes = await host.files.read(real, MOST_BYTES + 1);
   if (bytes.length > MOST_BYTES) throw new Problem(`Cannot use ${file}: it has more than ${MOST_BYTES} bytes`);
   const jsonc = readJsonc(decode(file, bytes), file);
+  const unusable = findKey(jsonc.root, "__proto__");
+  if (unusable !== undefined) {
+    const place = toPlace(file, jsonc.text, unusable);
+    throw new Problem(`Cannot use ${place}: __proto__ is the name of something else here; choose another`);
+  }
   const checked = schema.safeParse(jsonc.value);
   if (!checked.success) {
     throw toProblem(file, jsonc, toMistakes(checked.error.issues, jsonc.value, toJsonSchema(schema)));
@@ -108,6 +113,14 @@ async function readPath(file: string, path: string): Promise<string> {
     throw new Problem(`Cannot use ${file}: there is no file ${path}; check the path`);
   } catch (error) {
     throw error instanceof Problem ? error : new Problem(`Cannot use ${file}: ${tell(error)}`);
+  }
+}
+
+// No object would have it as a key of its own.
+function findKey({ parts }: Spot, name: string): number | undefined {
+  for (const [key, part] of parts) {
+    const found = key === name ? part.at : findKey(part, name);
+    if (found !== undefined) return found;
   }
 }
 

@@ -1,5 +1,5 @@
 // The package as its users get it: from a registry, into an empty cache, away from this folder.
-import { assert, assertEquals, fail } from "@std/assert";
+import { assert, assertEquals, assertMatch, fail } from "@std/assert";
 import config from "../deno.json" with { type: "json" };
 import { type Registry, rewriteImports, serveRegistry } from "./registry/registry.ts";
 
@@ -108,5 +108,50 @@ Deno.test({
         args: ["check", "--quiet", "--no-lock", "--all", "user.ts"],
       }).output();
       assert(success, new TextDecoder().decode(stderr));
+    }),
+});
+
+Deno.test({
+  name: "the published package serves a config file with the permissions it needs, and fetches packages for it alone",
+  ignore,
+  fn: () =>
+    withRegistry(async (_registry, options) => {
+      const folder = await Deno.realPath(String(options.cwd));
+      const file = { tools: { greet: { description: "Greets", run: ["printf", "Good day!"] } } };
+      await Deno.writeTextFile(`${folder}/mcp.jsonc`, JSON.stringify(file));
+      const params = {
+        name: "greet",
+        _meta: {
+          "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+          "io.modelcontextprotocol/clientCapabilities": {},
+        },
+      };
+      const call = async (...args: string[]) => {
+        const child = new Deno.Command("deno", {
+          ...options,
+          args: ["run", "--quiet", "--no-lock", "--no-prompt", ...args],
+          stdin: "piped",
+          stdout: "piped",
+          stderr: "piped",
+        }).spawn();
+        const writer = child.stdin.getWriter();
+        await writer.write(
+          new TextEncoder().encode(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }) + "\n"),
+        );
+        await writer.close();
+        const { stdout, stderr } = await child.output();
+        return new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+      };
+      const fetched = async () => {
+        const hosts = await Array.fromAsync(Deno.readDir(`${options.env?.DENO_DIR}/npm`));
+        return (await Promise.all(
+          hosts.map(({ name }) => Array.fromAsync(Deno.readDir(`${options.env?.DENO_DIR}/npm/${name}`))),
+        )).flat().map(({ name }) => name);
+      };
+      assertMatch(await call(`jsr:${config.name}`), /Unknown tool: \\"greet\\"/);
+      assertEquals(await fetched(), [], "the demonstration needs no package");
+      const flags = [`--allow-read=${folder}/mcp.jsonc`, "--allow-env=PATH", "--allow-run=printf", "--deny-net"];
+      assertMatch(await call(...flags, `jsr:${config.name}`, `${folder}/mcp.jsonc`), /"text":"Good day!"/);
+      assertEquals((await fetched()).sort(), ["deno-std", "zod"]);
     }),
 });

@@ -148,9 +148,13 @@ function serveHttp(server: Server, target: string | undefined, place: Place): Se
 ${inspector ? `\nSee it and try it in a browser:\n  ${origin}/\n` : ""}
 Ask it from another terminal:
   ${toShell([...toProgram(), "call", url, ...question])}
-
+${target === undefined ? "" : `\nPut it into the configuration of a client:\n  ${toInstall(target)}\n`}
 Ctrl-C ends it.`);
   return served;
+}
+
+function toInstall(target: string): string {
+  return toShell([...toProgram(), "install", target, "--client", "claude-desktop"]);
 }
 
 /** A host as it stands in a URL. */
@@ -197,7 +201,7 @@ To try it here, paste this line:
 
 To give it to a client, put this into the client's configuration:
   ${JSON.stringify({ mcpServers: { [name]: { command, args } } })}
-
+${target === undefined ? "" : `or have it put there, with no more permissions than it needs:\n  ${toInstall(target)}\n`}
 To serve it over HTTP:
   ${toShell([...toProgram(), ...operands, "--http"])}
 

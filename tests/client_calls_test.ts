@@ -23,9 +23,11 @@ function everyWay(name: string, run: (join: Join, way: Way) => Promise<void>): v
       const host = way.transport === "http" ? startHost(server.fetch) : undefined;
       if (host) stack.defer(host.stop);
       const target = host ? `${host.origin}/mcp` : way.transport === "stdio" ? { command, args } : server;
+      const warnings: string[] = [];
       // A process that is slow to start is no old one.
-      const usual = { era: way.era, probeMs: 30_000 };
+      const usual = { era: way.era, probeMs: 30_000, onWarning: (text: string) => void warnings.push(text) };
       await run(async (options) => stack.use(await connect(target, { ...usual, ...options })), way);
+      assertEquals(warnings, []);
     });
   }
 }
@@ -90,6 +92,20 @@ everyWay("progress and log messages are told", async (join) => {
   assertEquals(progress, [[1, 3], [2, 3], [3, 3]]);
   const log = heard.find(({ method }) => method === "notifications/message");
   assertEquals([log?.params.level, log?.params.data], ["warning", { counted: 3 }]);
+});
+
+everyWay("calls that run side by side hear of their own progress", async (join) => {
+  const client = await join();
+  const tokens = await Promise.all([1, 2].map(async (n) => {
+    const heard: unknown[] = [];
+    await client.callTool("count", {}, {
+      meta: { progressToken: `token ${n}` },
+      onNotification: ({ method, params }) =>
+        void (method === "notifications/progress" && heard.push(params.progressToken)),
+    });
+    return heard;
+  }));
+  assertEquals(tokens, [Array(3).fill("token 1"), Array(3).fill("token 2")]);
 });
 
 everyWay("the log level can be changed", async (join) => {
@@ -157,6 +173,8 @@ everyWay("changes are told while a subscription is open", async (join) => {
   const subscription = await client.subscribe({ toolsListChanged: true, resourceSubscriptions: ["book://1"] });
   assertEquals(subscription.granted, { toolsListChanged: true, resourceSubscriptions: ["book://1"] });
   const other = await client.subscribe({ resourceSubscriptions: ["book://1", "book://2"] });
+  const lists = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
+  assertEquals((await client.subscribe(lists)).granted, lists);
   const heard: string[] = [];
   const reading = (async () => {
     for await (const { method, params } of subscription) {

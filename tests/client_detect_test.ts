@@ -153,12 +153,18 @@ Deno.test("a subscription that a server on a pipe cancels is over, with or witho
       if (method !== "subscriptions/listen") return;
       const _meta = { "io.modelcontextprotocol/subscriptionId": id };
       say({ method: "notifications/subscriptions/acknowledged", params: { _meta, notifications: {} } });
+      // What belongs to something else.
+      say({ method: "notifications/message", params: { level: "info", data: 1 } });
+      say({ method: "notifications/cancelled", params: { requestId: "other" } });
+      say({ method: "notifications/tools/list_changed", params: { _meta } });
       say({ method: "notifications/cancelled", params: { requestId: id } });
       if (last) say({ id, result: last });
     });
     await using client = await connect(server);
     const subscription = await client.subscribe({});
     assertEquals(await subscription.ended, last);
+    const heard = await Array.fromAsync(subscription);
+    assertEquals(heard.map(({ method }) => method), ["notifications/tools/list_changed"]);
   }
 });
 

@@ -123,6 +123,10 @@ Deno.test("a call of a tool that was never listed finds out which headers it wan
   const client = await connect(`${host.origin}/mcp`);
   assertEquals(textOf(await client.callTool("echo", { text: "ab", times: 2 })), "abab");
   await client.close();
+  // This one is on the last page.
+  const other = await connect(`${host.origin}/mcp`);
+  assertEquals(textOf(await other.callTool("lend", { member: "Ada" })), "1");
+  await other.close();
   await host.stop();
   await server.close();
 });
@@ -219,6 +223,14 @@ Deno.test("a form is not asked in place of a page, nor the other way round", asy
   await assertRejects(() => three.callTool("t"), Error, "messages is missing");
 });
 
+Deno.test("a question that cannot be read fails the call", async () => {
+  for (const question of [5, {}, { method: 1 }]) {
+    const server = modern((heard) => ok(heard, { resultType: "input_required", inputRequests: { q: question } }));
+    await using client = await connect(url, { fetch: server.fetch, roots: [] });
+    await assertRejects(() => client.callTool("t"), Error, "Cannot read the question q");
+  }
+});
+
 Deno.test("a result of a kind that was not declared is none", async () => {
   const server = modern((heard) => ok(heard, { resultType: "task", taskId: "1" }));
   await using client = await connect(url, { fetch: server.fetch });
@@ -292,6 +304,43 @@ Deno.test("an answer is taken from a stream that stays open, and the stream is l
   assert(isCancelled);
 });
 
+Deno.test("the answer in a stream is the one with the request's id", async () => {
+  const server = modern(({ id }) => stream([message(99, "not this"), message(id, "this")]));
+  await using client = await connect(url, { fetch: server.fetch });
+  assertEquals(textOf(await client.callTool("t")), "this");
+});
+
+Deno.test("a notification is accepted with any success, and refused with any failure", async () => {
+  let status = 202;
+  const server = modern((heard) =>
+    status === 400 ? fault(heard, -32600, 400) : new Response(status === 503 ? "busy" : null, { status })
+  );
+  await using client = await connect(url, { fetch: server.fetch });
+  for (status of [202, 200, 204]) await client.notify("notifications/x", { a: 1 });
+  assertEquals(server.heard.at(-1)?.params, { a: 1 });
+  status = 503;
+  await assertRejects(() => client.notify("notifications/x"), RpcError, "got 503 busy");
+  status = 400;
+  assertEquals((await assertRejects(() => client.notify("notifications/x"), RpcError)).code, -32600);
+});
+
+Deno.test("a completion says how many there are, if the server does", async () => {
+  const answers: unknown[] = [
+    { values: ["a", 1], total: 9, hasMore: true },
+    { values: [], total: "9", hasMore: 1 },
+    { values: "a" },
+    undefined,
+  ];
+  const server = modern((heard) => ok(heard, { completion: answers.shift() }));
+  await using client = await connect(url, { fetch: server.fetch });
+  const complete = () => client.complete({ type: "ref/prompt", name: "p" }, { name: "a", value: "" });
+  assertEquals(await complete(), { values: ["a", "1"], total: 9, hasMore: true });
+  assertEquals(server.heard.at(-1)?.params.context, undefined);
+  assertEquals(await complete(), { values: [] });
+  await assertRejects(complete, RpcError, "values is not what it should be");
+  await assertRejects(complete, RpcError, "values is not what it should be");
+});
+
 Deno.test("a request on a modern stream is not answered, and told", async () => {
   const warnings: string[] = [];
   const asked = { jsonrpc: "2.0", id: 1, method: "roots/list" };
@@ -323,6 +372,31 @@ Deno.test("a session is named in every request and ended at the end", async () =
       ["tools/call", "session-1"],
     ],
   );
+});
+
+Deno.test("the revision is named in a header from the revision on that has it", async () => {
+  for (const [version, header] of [["2024-11-05", null], ["2025-03-26", null], ["2025-06-18", "2025-06-18"]]) {
+    const server = fakeHttp((heard) => {
+      if (heard.method === "initialize") return ok(heard, { ...agreed, protocolVersion: version });
+      return heard.id ? ok(heard, { tools: [] }) : undefined;
+    });
+    await using client = await connect(url, { fetch: server.fetch, era: "legacy" });
+    await client.listTools();
+    assertEquals([client.server.version, server.heard.at(-1)?.headers.get("mcp-protocol-version")], [version, header]);
+  }
+});
+
+Deno.test("a stream that cannot be opened now may be opened later", async () => {
+  let status = 500;
+  const server = legacy(({ http }) => {
+    if (http !== "GET") return undefined;
+    return status === 200 ? stream([], "open") : new Response("not now", { status });
+  });
+  await using client = await connect(url, { fetch: server.fetch, era: "legacy", onNotification() {} });
+  await assertRejects(() => client.subscribe({ toolsListChanged: true }), RpcError, "got 500 not now");
+  status = 200;
+  await client.subscribe({ toolsListChanged: true });
+  await client.close();
 });
 
 Deno.test("a session that the server has forgotten is replaced by one, whoever notices it", async () => {
@@ -594,6 +668,8 @@ Deno.test("a stream for what belongs to no request is opened again, from its sta
   await until(() => seen.length === 2, "both");
   assertEquals(seen, ["notifications/tools/list_changed", "notifications/prompts/list_changed"]);
   assertEquals(places, [null, "a", "a", null]);
+  // The session is the same.
+  assertEquals(count(methodsOf(server), "initialize"), 1);
   await client.close();
 });
 

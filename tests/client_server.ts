@@ -73,6 +73,7 @@ export function createLibrary(): Server {
 
   const lend = tool({
     name: "lend",
+    input: { type: "object", properties: { member: { type: "string", "x-mcp-header": "Member" } } },
     run() {
       lent++;
       server.updated("book://1");

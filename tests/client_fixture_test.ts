@@ -2,19 +2,29 @@
 import { assert, assertEquals } from "@std/assert";
 import everything from "../examples/everything.ts";
 import { connect } from "../src/client/client.ts";
-import { startHost } from "../src/testing/host.ts";
+import { startHost, toCommand } from "../src/testing/host.ts";
 import { textOf } from "./behaviour.ts";
 
+/** Serves the file by the command line, as a user's client would be told to. */
+function toProcess() {
+  const [command] = toCommand("");
+  const [program, file] = ["../mod.ts", "../examples/everything.ts"].map((path) =>
+    new URL(path, import.meta.url).pathname
+  );
+  return { command, args: [...typeof Deno === "undefined" ? [] : ["run", "-q", "-A", "--no-check"], program, file] };
+}
+
 for (const era of ["modern", "legacy"] as const) {
-  for (const transport of ["http", "memory"] as const) {
+  for (const transport of ["http", "stdio", "memory"] as const) {
     Deno.test(`the server of the suite does what it should (${era} over ${transport})`, async () => {
       await using stack = new AsyncDisposableStack();
       const host = transport === "http" ? startHost(everything.fetch) : undefined;
       if (host) stack.defer(host.stop);
       const asked: string[] = [];
       const client = stack.use(
-        await connect(host ? `${host.origin}/mcp` : everything, {
+        await connect(host ? `${host.origin}/mcp` : transport === "stdio" ? toProcess() : everything, {
           era,
+          probeMs: 30_000,
           onElicit({ message }) {
             asked.push(message);
             return { action: "accept", content: { name: "Alice", color: "red", ok: true } };

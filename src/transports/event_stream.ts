@@ -53,8 +53,8 @@ export class EventStreams {
 
 /** One stream. Texts that are ready together leave in one chunk. */
 export class EventStream {
-  /** The body of the response. */
-  readonly body: ReadableStream<Uint8Array>;
+  /** Whether nothing more can be written. */
+  ended = false;
   readonly #owner: EventStreams;
   readonly #forget: () => void;
   readonly #onLost: () => void;
@@ -64,7 +64,6 @@ export class EventStream {
   #size = 0;
   #pulled?: () => void;
   #room?: { readonly promise: Promise<void>; readonly resolve: () => void };
-  #ended = false;
   /** Whether anything was written to an empty queue, or read, since `check` last looked; it looked at `#since`. */
   #moved = true;
   #since = 0;
@@ -75,20 +74,23 @@ export class EventStream {
     this.#forget = forget;
     this.#onLost = onLost;
     this.#comment = comment;
+  }
+
+  /** The body of the response, made once: a text if everything is written already, because a stream costs twice as much. */
+  toBody(): ReadableStream<Uint8Array> | string {
+    if (this.ended) {
+      this.#forget();
+      return this.#frames.join("");
+    }
     // Both runtimes pull only when the socket takes more: what a reader leaves unread waits in the kernel (some 4 MB)
     // and in the queue here. With a higher mark, or without a pull, all that is written would be held by the runtime.
-    this.body = new ReadableStream({
+    return new ReadableStream({
       start: (controller) => {
         this.#controller = controller;
       },
       pull: () => this.#pull(),
       cancel: () => this.#lose(),
     }, { highWaterMark: 0 });
-  }
-
-  /** Whether nothing more can be written. */
-  get ended(): boolean {
-    return this.#ended;
   }
 
   /** Writes one event; a promise if the writer should wait for room. */
@@ -103,7 +105,7 @@ export class EventStream {
 
   /** Writes a text as it is; a promise if the writer should wait for room. */
   push(frame: string): Promise<void> | undefined {
-    if (this.#ended) return;
+    if (this.ended) return;
     if (!this.#frames.length) this.#moved = true;
     this.#frames.push(frame);
     this.#size += frame.length;
@@ -114,8 +116,8 @@ export class EventStream {
 
   /** Ends the stream when everything written has been read; `onLost` is told only if its owner does not know. */
   end(isNews = false): void {
-    const isFirst = !this.#ended;
-    this.#ended = true;
+    const isFirst = !this.ended;
+    this.ended = true;
     // Whoever waits for room has nothing more to write here, but maybe elsewhere.
     this.#room?.resolve();
     this.#flush();
@@ -128,7 +130,7 @@ export class EventStream {
     if (this.#moved) {
       this.#moved = false;
       this.#since = now;
-    } else if (!this.#frames.length && !this.#ended) {
+    } else if (!this.#frames.length && !this.ended) {
       // The silence may have begun a pause before it was seen, and would be seen the next time a pause from now.
       if (now - this.#since >= heartbeatMs - 2 * pause) this.comment();
     } else if (now - this.#since >= writeMs) {
@@ -145,7 +147,7 @@ export class EventStream {
 
   // Only what the reader asked for is handed over: the rest waits here, where it is counted.
   #pull(): Promise<void> | undefined {
-    if (this.#frames.length || this.#ended) return void this.#hand();
+    if (this.#frames.length || this.ended) return void this.#hand();
     return new Promise((resolve) => {
       this.#pulled = resolve;
     });
@@ -181,14 +183,14 @@ export class EventStream {
       // The reader went away between asking and getting.
       return this.#lose();
     }
-    if (!this.#ended || this.#frames.length) return;
+    if (!this.ended || this.#frames.length) return;
     this.#forget();
     this.#close();
   }
 
   #lose(): void {
-    const isFirst = !this.#ended;
-    this.#ended = true;
+    const isFirst = !this.ended;
+    this.ended = true;
     this.#frames = [];
     this.#size = 0;
     this.#room?.resolve();

@@ -75,7 +75,7 @@ export function createFetch(
   // What the last good caller named: most requests repeat it. Only loopback hosts, which are good for every caller.
   let goodHost = "";
   let goodTarget = "";
-  let goodAccept: string | undefined;
+  let goodAccept: string | null = null;
 
   function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const { headers, method } = request;
@@ -85,8 +85,8 @@ export function createFetch(
     }
     if (core.closing) return refuse(503, CLOSING, { "retry-after": "1" });
     const accept = headers.get("accept");
-    const accepts = accept !== null && accept === goodAccept ? BOTH : readAccept(accept);
-    if (accepts.json && accepts.stream && accept !== null) goodAccept = accept;
+    const accepts = accept === goodAccept ? BOTH : readAccept(accept);
+    if (accepts.json && accepts.stream) goodAccept = accept;
     const reason = method === "POST" ? checkPost(headers, accepts) : checkVisit(method, headers, accepts);
     if (reason) return refuse(...reason);
     return new Promise((resolve) => {
@@ -165,10 +165,12 @@ export function createFetch(
     if (!young.delete(exchange)) older.delete(exchange);
   }
 
-  function toIncoming(body: ArrayBuffer | Uint8Array): Incoming {
+  function toIncoming(body: ArrayBuffer): Incoming {
     let text;
     try {
-      text = decode(body);
+      // The lenient decoder is the faster one. What it could not read is U+FFFD, and so is U+FFFD itself.
+      text = lenient.decode(body);
+      if (text.includes("\ufffd")) text = strict.decode(body);
     } catch {
       return { kind: "broken", code: PARSE_ERROR, message: "Cannot read the message: it is not UTF-8" };
     }
@@ -186,7 +188,7 @@ export function createFetch(
   function sweepYoung(now: number): number | undefined {
     for (const exchange of older) {
       if (exchange.quick) young.add(exchange);
-      else if (exchange.isCall) exchange.outgrow();
+      else if (exchange.isCall) exchange.open();
       else {
         exchange.slowSince = now;
         if (slow.push(exchange) === 1) ticker.wake(sweepSlow, 1000);
@@ -213,7 +215,7 @@ export function createFetch(
 
   const readText = async (request: Request): Promise<string | undefined> => {
     const body = await readBody(request, limits.bodyBytes);
-    return body && decode(body);
+    return body && strict.decode(body);
   };
 
   return { fetch, parts: { path: options.path, check: checkOpen, readText, streams } };
@@ -261,12 +263,13 @@ class Exchange implements Link {
 
   send(text: string, event?: EventFields): Promise<void> | undefined {
     if (!this.streams) return;
-    this.open();
+    // What a handler says without waiting for anything outside of itself is written, with its result, after some turns.
+    this.open(64);
     return this.journal && !event ? this.journal.write(text) : this.#stream?.write(text, event);
   }
 
   // For a client that takes no events, what keeps the stream alive is white space before the JSON.
-  open(): void {
+  open(turns = 0): void {
     if (this.isOver) return;
     this.isOver = true;
     const { streams } = this;
@@ -278,11 +281,13 @@ class Exchange implements Link {
     const first = streams && this.journal?.open(this);
     if (first) stream.write("", first);
     else stream.comment();
-    this.#resolve(new Response(stream.body, { headers: streams ? STREAM_HEADERS : JSON_HEADERS }));
+    this.#respond(stream, turns);
   }
 
-  outgrow(): void {
-    this.open();
+  /** Gives the response after so many turns of the microtasks, or when all is written. */
+  async #respond(stream: EventStream, turns: number): Promise<void> {
+    while (turns-- && !stream.ended) await undefined;
+    this.#resolve(new Response(stream.toBody(), { headers: this.streams ? STREAM_HEADERS : JSON_HEADERS }));
   }
 
   release(retryMs?: number): void {
@@ -307,14 +312,8 @@ class Exchange implements Link {
   }
 }
 
-// The lenient decoder is the faster one. What it could not read is U+FFFD in its text, and so is U+FFFD itself.
-function decode(bytes: ArrayBuffer | Uint8Array): string {
-  const text = lenient.decode(bytes);
-  return text.includes("\ufffd") ? strict.decode(bytes) : text;
-}
-
-async function readBody(request: Request, limit: number): Promise<Uint8Array | undefined> {
-  const chunks: Uint8Array[] = [];
+async function readBody(request: Request, limit: number): Promise<ArrayBuffer | undefined> {
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
   for await (const chunk of request.body ?? []) {
     size += chunk.length;
@@ -322,13 +321,7 @@ async function readBody(request: Request, limit: number): Promise<Uint8Array | u
     if (size > limit) return;
     chunks.push(chunk);
   }
-  const body = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    body.set(chunk, at);
-    at += chunk.length;
-  }
-  return body;
+  return await new Blob(chunks).arrayBuffer();
 }
 
 function toRefusal(status: number, message: string, headers?: Record<string, string>): Reply {

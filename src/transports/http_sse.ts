@@ -72,7 +72,7 @@ export function httpSse(
     });
     stream.write(`${messages}?sessionId=${id}`, { event: "endpoint" });
     pipes.set(id, { pipe: server[PIPE]((text) => stream.write(text), principal), owner: principal?.id });
-    return new Response(stream.body, {
+    return new Response(stream.toBody(), {
       headers: {
         "content-type": "text/event-stream",
         "cache-control": "no-cache, no-transform",

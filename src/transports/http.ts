@@ -321,7 +321,7 @@ async function readBody(request: Request, limit: number): Promise<ArrayBuffer | 
     if (size > limit) return;
     chunks.push(chunk);
   }
-  return await new Blob(chunks).arrayBuffer();
+  return new Blob(chunks).arrayBuffer();
 }
 
 function toRefusal(status: number, message: string, headers?: Record<string, string>): Reply {

@@ -27,6 +27,13 @@ async function answerBytes(request: Request): Promise<Response> {
   return new Response(bytes, { headers: { "content-type": "application/json" } });
 }
 
+const parts = last.split(/(?<="id":)\d+/);
+
+async function answerText(request: Request): Promise<Response> {
+  const { id } = await request.json();
+  return new Response(parts[0] + id + parts[1], { headers: { "content-type": "application/json" } });
+}
+
 const frames = texts.slice(0, -1).map((text) => encoder.encode(`data: ${text}\n\n`));
 
 async function answerFrames(request: Request): Promise<Response> {
@@ -41,4 +48,17 @@ async function answerFrames(request: Request): Promise<Response> {
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
 }
 
-serve(how === "bytes" ? answerBytes : how === "frames" ? answerFrames : answerJson);
+// What a correct server has to read, the way it has to be read: the URL, these headers, the body as strict UTF-8.
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const names = ["host", "origin", "accept", "content-type", "content-encoding", "content-length"];
+names.push("mcp-protocol-version", "mcp-method", "mcp-name");
+
+async function answerRead(request: Request): Promise<Response> {
+  const { url, method, headers } = request;
+  if (!url || !method || names.every((name) => headers.get(name) === null)) return new Response(null, { status: 400 });
+  const { id } = JSON.parse(strict.decode(await request.arrayBuffer()));
+  return Response.json({ jsonrpc: "2.0", id, result });
+}
+
+const answers = { json: answerJson, read: answerRead, text: answerText, bytes: answerBytes, frames: answerFrames };
+serve(answers[how as keyof typeof answers]); // the argument is one of the names

@@ -1,0 +1,106 @@
+// Starts the load program on a runtime and talks to it.
+import { startSession, toCall } from "../hostile/unread.ts";
+import type { Stats } from "./program.ts";
+import type { Limits } from "../../src/core/limits.ts";
+
+export const RUNTIMES = ["deno", "bun"] as const;
+export type Runtime = typeof RUNTIMES[number];
+
+/** A server in a process of its own. */
+export interface Loaded extends AsyncDisposable {
+  readonly runtime: Runtime;
+  readonly pid: number;
+  readonly port: number;
+  readonly url: string;
+  stats(): Promise<Stats>;
+  /** Asks for something of `/_load/`. */
+  tell<T>(path: string): Promise<T>;
+  /** What it wrote to standard error so far. */
+  errors(): string;
+  /** Ends it by a signal; its exit code. */
+  end(signal: "SIGTERM" | "SIGKILL"): Promise<number>;
+}
+
+const program = new URL("program.ts", import.meta.url).pathname;
+
+/** The words that run a file; on Deno with a collector of garbage that can be called. */
+export function toWords(runtime: Runtime, file: string, ...args: readonly string[]): readonly string[] {
+  return runtime === "deno"
+    ? ["deno", "run", "-A", "--no-check", "--quiet", "--v8-flags=--expose-gc", file, ...args]
+    : ["bun", file, ...args];
+}
+
+/** Starts the program. */
+export async function startLoaded(runtime: Runtime, limits: Partial<Limits> = {}): Promise<Loaded> {
+  // JSON has no Infinity, and nothing here needs one.
+  const [command, ...args] = toWords(runtime, program, JSON.stringify({ limits }));
+  const child = new Deno.Command(command, { args, stdin: "null", stdout: "piped", stderr: "piped" }).spawn();
+  let errors = "";
+  const listening = (async () => {
+    for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) errors += text;
+  })();
+  const output = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  const { value } = await output.read();
+  const port = Number(value);
+  if (!port) throw new Error(`Cannot start the program on ${runtime}: ${value} ${errors}`);
+  const origin = `http://127.0.0.1:${port}`;
+  let ended: Promise<number> | undefined;
+
+  async function tell<T>(path: string): Promise<T> {
+    return await (await fetch(`${origin}/_load/${path}`)).json();
+  }
+
+  function end(signal: "SIGTERM" | "SIGKILL"): Promise<number> {
+    ended ??= (async () => {
+      child.kill(signal);
+      const { code } = await child.status;
+      await output.cancel();
+      await listening;
+      return code;
+    })();
+    return ended;
+  }
+
+  return {
+    ...{ runtime, pid: child.pid, port, url: `${origin}/mcp`, tell, end, errors: () => errors },
+    stats: () => tell<Stats>("stats"),
+    async [Symbol.asyncDispose]() {
+      await end("SIGKILL");
+    },
+  };
+}
+
+/** Bytes of memory that a process holds. */
+export function readRss(pid: number): number {
+  return Number(/VmRSS:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1]) * 1024;
+}
+
+/** Open files and sockets of a process. */
+export function countFiles(pid: number): number {
+  return [...Deno.readDirSync(`/proc/${pid}/fd`)].length;
+}
+
+/** The value below which this share of the values lies. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
+}
+
+/** How long a good call takes while something else goes on: milliseconds of each, one after the other. */
+export async function ping(url: string, count: number): Promise<number[]> {
+  const times: number[] = [];
+  for (let i = 0; i < count; i++) {
+    const start = performance.now();
+    const response = await fetch(url, toCall("quick"));
+    const text = await response.text();
+    if (!text.includes('"quick"')) {
+      throw new Error(`Cannot measure: a good call got ${response.status} ${text.slice(0, 200)}`);
+    }
+    times.push(performance.now() - start);
+  }
+  return times;
+}
+
+export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+export const mib = (bytes: number): string => (bytes / 2 ** 20).toFixed(1);
+export { startSession, toCall };

@@ -1,0 +1,213 @@
+// A server for load, on either runtime: its tools hold, flood, throw and echo, and `/_load/…` tells how it is.
+// The first argument is options as JSON.
+import { createServer, resource, type Server, tool } from "../../mod.ts";
+import type { Limits } from "../../src/core/limits.ts";
+import { HTTP } from "../../src/transports/http.ts";
+
+interface Globals {
+  readonly Deno?: typeof Deno;
+  readonly Bun?: {
+    readonly argv: readonly string[];
+    gc(force: boolean): void;
+    serve(options: object): { readonly port: number; stop(now: boolean): Promise<void> };
+  };
+  readonly process: { memoryUsage(): { readonly rss: number; readonly heapUsed: number; readonly external: number } };
+  readonly gc?: () => void;
+  addEventListener: typeof addEventListener;
+}
+
+// Looked up, for neither runtime has types of the other.
+const globals = globalThis as unknown as Globals;
+const { Deno: deno, Bun: bun } = globals;
+
+/** What a server tells of itself. */
+export interface Stats {
+  /** In bytes, after a collection. */
+  readonly rss: number;
+  /** What is in use, in bytes, after a collection. */
+  readonly heap: number;
+  /** Jobs that wait for a time, and open streams. */
+  readonly timers: number;
+  readonly streams: number;
+  /** Entries in each map and set that the server was made with. */
+  readonly maps: Readonly<Record<string, number>>;
+  /** Calls that began, were aborted, and have ended, and characters that were taken from floods. */
+  readonly started: number;
+  readonly aborted: number;
+  readonly ended: number;
+  readonly taken: number;
+  /** Rejections that nobody handled, and errors that went to `onError`. */
+  readonly unhandled: number;
+  readonly faults: number;
+}
+
+const options: { readonly limits?: Partial<Limits>; readonly stdio?: boolean } = JSON.parse(
+  (deno?.args ?? bun?.argv.slice(2) ?? [])[0] ?? "{}",
+);
+const counts = { started: 0, aborted: 0, ended: 0, taken: 0, unhandled: 0, faults: 0 };
+/** When the call of a number was aborted, in milliseconds since 1970. */
+const abortedAt: Record<string, number> = {};
+const any = { type: "object" } as const;
+type Input = Readonly<Record<string, unknown>>;
+
+globals.addEventListener("unhandledrejection", (event) => {
+  event.preventDefault();
+  counts.unhandled++;
+});
+
+/** Counts a call, and notes when it is aborted. */
+async function counted<T>(input: Input, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+  counts.started++;
+  signal.addEventListener("abort", () => {
+    counts.aborted++;
+    if (input.n !== undefined) abortedAt[String(input.n)] = performance.timeOrigin + performance.now();
+  });
+  try {
+    return await run();
+  } finally {
+    counts.ended++;
+  }
+}
+
+const rest = (ms: unknown) => new Promise<void>((resolve) => setTimeout(resolve, Number(ms)));
+
+const handlers = [
+  tool({ name: "quick", run: () => "quick" }),
+  tool({
+    name: "echo",
+    input: any,
+    async run({ word, steps }: Input, ctx) {
+      for (let i = 1; i <= Number(steps ?? 0); i++) await ctx.progress(i, { message: String(word) });
+      return String(word);
+    },
+  }),
+  tool({
+    name: "hold",
+    input: any,
+    run: (input: Input, ctx) =>
+      counted(input, ctx.signal, async () => {
+        if (input.speaks) await ctx.progress(1);
+        const gone = new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
+        await Promise.race([rest(input.ms), gone]);
+        return "held";
+      }),
+  }),
+  tool({
+    name: "flood",
+    input: any,
+    run: (input: Input, ctx) =>
+      counted(input, ctx.signal, async () => {
+        const text = "x".repeat(Number(input.kb) * 1024);
+        for (let i = 0; i < Number(input.count) && !ctx.signal.aborted; i++) {
+          await ctx.log("info", text);
+          counts.taken += text.length;
+        }
+        return "flooded";
+      }),
+  }),
+  tool({
+    name: "throws",
+    run() {
+      throw new Error("thrown on purpose");
+    },
+  }),
+  tool({
+    name: "ask",
+    run: async (_input, ctx) =>
+      (await ctx.elicit("sure", { message: "Sure?", schema: { type: "object", properties: {} } })).action,
+  }),
+  tool({ name: "big", input: any, run: ({ kb }: Input) => "x".repeat(Number(kb) * 1024) }),
+  resource({ uri: "load://one", name: "one", read: () => "one" }),
+  resource({ uri: "load://{name}", name: "some", read: ({ name }) => name }),
+];
+
+/** The maps and sets that are made while a server is made, by the file that made them: they live as long as it does. */
+function withMaps(
+  make: () => Server,
+): { readonly server: Server; readonly maps: ReadonlyMap<string, { readonly size: number }> } {
+  const made = new Map<string, { readonly size: number }>();
+  const { Map: RealMap, Set: RealSet } = globalThis;
+  const note = (each: { readonly size: number }) => {
+    const places = new Error().stack?.match(/src\/[\w/]+\.ts:\d+/g) ?? [];
+    made.set(`${places[0]?.replace(/^src\//, "") ?? "?"} ${made.size}`, each);
+  };
+  class NotedMap<K, V> extends RealMap<K, V> {
+    constructor(entries?: Iterable<readonly [K, V]> | null) {
+      super(entries);
+      note(this);
+    }
+  }
+  class NotedSet<T> extends RealSet<T> {
+    constructor(entries?: Iterable<T> | null) {
+      super(entries);
+      note(this);
+    }
+  }
+  Object.assign(globalThis, { Map: NotedMap, Set: NotedSet });
+  try {
+    return { server: make(), maps: made };
+  } finally {
+    Object.assign(globalThis, { Map: RealMap, Set: RealSet });
+  }
+}
+
+const { server, maps } = withMaps(() =>
+  createServer({
+    name: "load",
+    version: "1.0.0",
+    handlers,
+    limits: options.limits,
+    onError: () => void counts.faults++,
+  })
+);
+
+function toStats(): Stats {
+  for (let i = 0; i < 2; i++) {
+    globals.gc?.();
+    bun?.gc(true);
+  }
+  const { rss, heapUsed, external } = globals.process.memoryUsage();
+  const { streams } = server[HTTP];
+  const sizes = [...maps].map(([place, { size }]) => [place, size] as const);
+  return {
+    rss,
+    heap: heapUsed + external,
+    timers: streams.ticker.size,
+    streams: streams.size,
+    maps: Object.fromEntries(sizes),
+    ...counts,
+  };
+}
+
+/** `/_load/…`: what the driver wants to know or have done. */
+async function answer(path: string): Promise<Response> {
+  switch (path) {
+    case "stats":
+      return Response.json(toStats());
+    case "aborted":
+      return Response.json(abortedAt);
+    case "news":
+      server.updated("load://one");
+      return Response.json({});
+    case "close": {
+      const start = performance.now();
+      await server.close();
+      return Response.json({ ms: performance.now() - start });
+    }
+  }
+  return new Response(null, { status: 404 });
+}
+
+function serve(request: Request, info: object): Promise<Response> {
+  const [, path] = /\/_load\/(\w+)$/.exec(request.url) ?? [];
+  return path ? answer(path) : server.fetch(request, info);
+}
+
+if (options.stdio) {
+  const { serveStdio } = await import("../../src/transports/stdio.ts");
+  await serveStdio(server);
+} else if (deno) {
+  deno.serve({ hostname: "127.0.0.1", port: 0, onListen: ({ port }) => console.log(port) }, serve);
+} else if (bun) {
+  console.log(bun.serve({ hostname: "127.0.0.1", port: 0, fetch: serve }).port);
+}

@@ -213,8 +213,15 @@ for (const { name, program } of runtimes) {
       const small = await run([...program, "check", "--max-tokens", "5", "--json"], { cwd });
       assertEquals(small.code, 1);
       const { tools, tokens, findings } = JSON.parse(small.stdout);
-      assertEquals(tools, [{ name: "greet", tokens }]);
+      assertEquals(tools, [{ name: "greet", tokens, headers: [] }]);
       assertMatch(findings[0].state, /^they cost about \d+ tokens, more than 5; shorten descriptions, or offer fewer$/);
+      const mirrored = `import { tool } from ${
+        JSON.stringify(`${root}mod.ts`)
+      }; export default [tool({ name: "m", description: "x", run: () => "",
+        input: { type: "object", properties: { r: { type: "string", description: "R", "x-mcp-header": "Region" } } } })];`;
+      await Deno.writeTextFile(`${cwd}/m.ts`, mirrored);
+      const headers = await run([...program, "check", "m.ts"], { cwd });
+      assertMatch(headers.stdout, / {2}m {2}about \d+ tokens; r in Mcp-Param-Region\n/);
       const header = `export { default } from "./h.ts";`;
       await Deno.writeTextFile(`${cwd}/header.ts`, header);
       await Deno.writeTextFile(
@@ -475,6 +482,45 @@ test("install asks for the permissions of code by name, and hands them on", asyn
       "--allow-env=X",
       "--deny-net",
     ]);
+  });
+});
+
+test("install on Bun writes no flags, and says that there are none", async () => {
+  await withFiles({ "s.ts": hi }, async (cwd) => {
+    const { code, stdout, stderr } = await run([
+      "bun",
+      `${root}mod.ts`,
+      "install",
+      "s.ts",
+      "--client",
+      "vscode",
+      "--dry-run",
+    ], { cwd });
+    assertEquals(code, 0, stderr);
+    assertEquals(JSON.parse(stdout).servers.s, {
+      type: "stdio",
+      command: "bun",
+      args: [`${root}mod.ts`, `${cwd}/s.ts`],
+    });
+    assertStringIncludes(stderr, "Bun has no permissions: the server may do whatever you may.");
+  });
+});
+
+test("install cannot permit what a flag cannot hold", async () => {
+  await withFiles({ "a,b/mcp.jsonc": config, "a,b/c.md": "" }, async (cwd) => {
+    const { code, stderr } = await run([
+      "deno",
+      "run",
+      "-A",
+      `${root}mod.ts`,
+      "install",
+      "a,b",
+      "--client",
+      "cursor",
+      "--dry-run",
+    ], { cwd });
+    assertEquals(code, 2);
+    assertStringIncludes(stderr, `Cannot permit ${cwd}/a,b alone: a flag of Deno cannot hold a comma; rename it`);
   });
 });
 

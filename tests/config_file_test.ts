@@ -114,12 +114,12 @@ for (
     {
       says: "no comma",
       file: '{\n  "a": 1\n  "b": 2\n}',
-      told: 'Cannot read /mcp.jsonc:3:3: unexpected ""b""; look for',
+      told: 'Cannot read /mcp.jsonc:3:3: unexpected "b"; look for',
     },
     {
       says: "a name without quotes",
       file: "{ name: 1 }",
-      told: 'Cannot read /mcp.jsonc:1:3: unexpected "name"; look for',
+      told: "Cannot read /mcp.jsonc:1:3: unexpected name; look for",
     },
     { says: "an open text", file: '{ "a": "b\n}', told: "Cannot read /mcp.jsonc:1:8: unexpected " },
     {

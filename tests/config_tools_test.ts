@@ -182,6 +182,17 @@ Deno.test("a program that is not there is told, and so is one that may not be ru
   });
 });
 
+Deno.test("more words than the system takes are told", async () => {
+  await withServer(
+    withTool({ run: [...print, "{{a}}"], input: { properties: { a: text }, required: ["a"] } }),
+    async (client) => {
+      const { text, isError } = toOutcome(await client.callTool("it", { a: "x".repeat(3_000_000) }));
+      assert(isError);
+      assertMatch(text, /^Cannot run printf: /);
+    },
+  );
+});
+
 Deno.test("a program that takes too long, or prints too much, is ended, also if it does not want to", async () => {
   const ignoring = ["sh", "-c", "trap '' TERM; echo begun; while :; do sleep 0.05; done"];
   await withServer(withTool({ run: ignoring, timeoutMs: 300 }), async (client) => {

@@ -4,10 +4,11 @@
  * @module
  */
 import type { Client } from "../client/calls.ts";
+import type { ListedTool } from "../client/listed.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
-import { type Finding, findMistakes, type Listing, toTokens } from "./findings.ts";
+import { type Finding, findMistakes, listHeaders, type Listing, toTokens } from "./findings.ts";
 import { findTarget, load } from "./load.ts";
 import { Problem } from "./problem.ts";
 
@@ -74,7 +75,9 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
   ];
   const tokens = tools.map(toTokens);
   const width = Math.max(0, ...tools.map(({ name }) => name.length));
-  const lines = tools.map(({ name }, i) => `  ${name.padEnd(width)}  about ${toCount(tokens[i], "token")}`);
+  const lines = tools.map(({ name }, i) =>
+    `  ${name.padEnd(width)}  about ${toCount(tokens[i], "token")}${tellHeaders(tools[i])}`
+  );
   const total = tokens.reduce((sum, each) => sum + each, 0);
   const found = findings.map(({ level, place, state }) => `${level}: ${place}: ${state}`);
   return [
@@ -84,8 +87,20 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
   ].join("\n");
 }
 
+/** The arguments that clients repeat in headers, where others on the way can see them. */
+function tellHeaders({ inputSchema }: ListedTool): string {
+  const headers = listHeaders(inputSchema);
+  return headers.length
+    ? `; ${headers.map(({ header, path }) => `${path.join(".")} in Mcp-Param-${header}`).join(", ")}`
+    : "";
+}
+
 function toJson(listing: Listing, findings: readonly Finding[]): string {
-  const tools = listing.tools.map((tool) => ({ name: tool.name, tokens: toTokens(tool) }));
+  const tools = listing.tools.map((tool) => ({
+    name: tool.name,
+    tokens: toTokens(tool),
+    headers: listHeaders(tool.inputSchema).map(({ header }) => header),
+  }));
   const tokens = tools.reduce((sum, { tokens }) => sum + tokens, 0);
   const { resources, templates, prompts } = listing;
   return JSON.stringify(

@@ -5,7 +5,7 @@
  */
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../client/listed.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import { findHeaderParams } from "../schema/header_params.ts";
+import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import { compileJsonSchema, type JsonSchema } from "../schema/json_schema.ts";
 
 /** Everything that a server lists. */
@@ -58,6 +58,15 @@ export function findMistakes(listing: Listing, most: number): readonly Finding[]
 /** About how many tokens a model reads to know of a tool: four characters are about one. */
 export function toTokens({ name, description, inputSchema }: ListedTool): number {
   return Math.ceil(JSON.stringify({ name, description, inputSchema }).length / 4);
+}
+
+/** The parameters that clients repeat in headers; none if the schema says so in a wrong way. */
+export function listHeaders(schema: JsonSchema): readonly HeaderParam[] {
+  try {
+    return findHeaderParams(schema);
+  } catch {
+    return [];
+  }
 }
 
 function checkTool({ name, description, inputSchema, outputSchema, annotations }: ListedTool, tell: Tell): void {

@@ -65,6 +65,7 @@ async function installTarget({ operands, flags }: Args): Promise<void> {
   const entry: StartEntry = { command, args, ...env && { env } };
   const name = flags.name ?? (kind === "config" ? toBaseName(toFolder(path)) : toName(path));
   await change(client, name, entry, flags);
+  if (host.runtime === "bun") console.error("Bun has no permissions: the server may do whatever you may.");
   const open = (needed.permissions.env ?? []).filter((name) => name !== "PATH" && !(env && name in env));
   if (open.length) {
     console.error(

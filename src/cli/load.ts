@@ -36,8 +36,12 @@ export interface Loaded {
 /** What is served when nothing is named: a file here, or nothing. */
 export async function findTarget(): Promise<string | undefined> {
   for (const name of ["mcp.jsonc", "server.ts"]) {
-    const path = host.toPath(name);
-    if (host.mayRead(path) && (await host.files.look(path))?.kind === "file") return `./${name}`;
+    try {
+      const path = host.toPath(name);
+      if (host.mayRead(path) && (await host.files.look(path))?.kind === "file") return `./${name}`;
+    } catch {
+      // The working directory is gone, or may not be looked at.
+    }
   }
 }
 

@@ -62,12 +62,11 @@ export async function build(sources: readonly [Source, ...Source[]], version: nu
       parts.push(await make(source, ["resources", i], () => toPart(source, main, resource, ["resources", i])));
     }
     for (const [i, given] of (source.config.prompts ?? []).entries()) {
-      const place = ["prompts", i];
-      for (const path of await listFiles(source, place, given)) {
-        files.push(path);
-        const text = new TextDecoder().decode(await host.files.read(path, MOST_BYTES));
-        const file = toInner(main.folder, path) ?? path;
-        parts.push({ handlers: [await make(source, place, () => readPrompt(text, file))] });
+      const { paths, root } = await make(source, ["prompts", i], () => listFiles(source, ["prompts", i], given));
+      // A folder is another one when files come or go.
+      files.push(...paths, ...root === undefined ? [] : [root]);
+      for (const path of paths) {
+        parts.push({ handlers: [await make(source, ["prompts", i], () => toPrompt(main, path))] });
       }
     }
   }
@@ -97,7 +96,7 @@ async function toOptions(main: Source): Promise<Built["options"]> {
 async function readInstructions(main: Source, given: string): Promise<string> {
   const place = ["instructions", "file"];
   const path = await resolveFile(main, place, main.locate(place, given));
-  return new TextDecoder().decode(await host.files.read(path, MOST_BYTES));
+  return await make(main, place, async () => new TextDecoder().decode(await host.files.read(path, MOST_BYTES)));
 }
 
 async function toTool(source: Source, name: string, tool: Tool): Promise<Handler> {
@@ -169,14 +168,25 @@ function toRest(pattern: string): string {
   return pattern.slice(toBase(pattern).length).replace(/^\//, "");
 }
 
+async function toPrompt(main: Source, path: string): Promise<Handler> {
+  const text = new TextDecoder().decode(await host.files.read(path, MOST_BYTES));
+  return readPrompt(text, toInner(main.folder, path) ?? path);
+}
+
+interface FileList {
+  readonly paths: readonly string[];
+  /** The folder that a pattern begins with. */
+  readonly root?: string;
+}
+
 /** The files that a path or a pattern means. */
-async function listFiles(source: Source, place: Path, given: string): Promise<readonly string[]> {
-  if (!isPattern(given)) return [await resolveFile(source, place, source.locate(place, given))];
+async function listFiles(source: Source, place: Path, given: string): Promise<FileList> {
+  if (!isPattern(given)) return { paths: [await resolveFile(source, place, source.locate(place, given))] };
   const root = await resolveFile(source, place, source.locate(place, toBase(given)), "folder");
   const fits = toMatcher(toRest(given));
   const found = await openFolder({ root, hidden: true, exclude: [], maxBytes: MOST_BYTES }).walk(MOST_PROMPTS);
   const paths = found.filter(({ path }) => fits(path)).map(({ real }) => real);
-  if (paths.length) return paths;
+  if (paths.length) return { paths, root };
   throw source.refuse(
     place,
     `no file fits ${isAbsolute(given) ? given : `${given} in ${source.folder}`}; check the pattern`,

@@ -41,7 +41,7 @@ export function readJsonc(given: string, file: string): Jsonc {
     value = parse(text);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw new Problem(`Cannot read ${file}: it is too deeply nested`);
-    const [, token, at] = /token (".*") in JSONC at position (\d+)$/s.exec(error.message) ?? [];
+    const [, token, at] = /token "(.*)" in JSONC at position (\d+)$/s.exec(error.message) ?? [];
     const state = token
       ? `unexpected ${token}; look for a missing comma, colon or quote before it`
       : "the text ends too early; look for a bracket or a quote that is not closed";

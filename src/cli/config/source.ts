@@ -86,8 +86,7 @@ async function readSource(
   path: string,
   schema: typeof configSchema | typeof includedSchema,
 ): Promise<Source> {
-  const real = await readPath(file, path);
-  const bytes = await host.files.read(real, MOST_BYTES + 1);
+  const { real, bytes } = await readPath(file, path);
   if (bytes.length > MOST_BYTES) throw new Problem(`Cannot use ${file}: it has more than ${MOST_BYTES} bytes`);
   const jsonc = readJsonc(decode(file, bytes), file);
   const unusable = findKey(jsonc.root, "__proto__");
@@ -105,11 +104,13 @@ async function readSource(
   return { file, path: real, folder, config: checked.data, refuse, locate: locateIn(folder, refuse) };
 }
 
-async function readPath(file: string, path: string): Promise<string> {
+async function readPath(file: string, path: string): Promise<{ real: string; bytes: Uint8Array }> {
   try {
     const real = await host.files.resolve(path);
     const facts = real === undefined ? undefined : await host.files.look(real);
-    if (real !== undefined && facts?.kind === "file") return real;
+    if (real !== undefined && facts?.kind === "file") {
+      return { real, bytes: await host.files.read(real, MOST_BYTES + 1) };
+    }
     throw new Problem(`Cannot use ${file}: there is no file ${path}; check the path`);
   } catch (error) {
     throw error instanceof Problem ? error : new Problem(`Cannot use ${file}: ${tell(error)}`);

@@ -260,6 +260,33 @@ for (const { name, program } of runtimes) {
   });
 }
 
+// Root may read everything, so it becomes nobody; that nobody can read this project is not said.
+const asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+const isRoot = !ignore && Deno.uid() === 0;
+const canBecomeNobody = isRoot &&
+  await new Deno.Command(asNobody[0], { args: [...asNobody.slice(1), "test", "-r", `${root}mod.ts`] })
+    .output().then(({ success }) => success, () => false);
+
+Deno.test({
+  name: "a folder of which a part may not be read is served all the same",
+  ignore: ignore || isRoot && !canBecomeNobody,
+  fn: () =>
+    withFiles(
+      { "f/a.md": "A", "f/b/c.md": "C", "mcp.jsonc": { resources: [{ folder: "f", tools: true }] } },
+      async (cwd) => {
+        await Deno.chmod(cwd, 0o755);
+        await Deno.chmod(`${cwd}/f/b`, 0o000);
+        const words = [...isRoot ? asNobody : [], "bun", `${root}mod.ts`, `${cwd}/mcp.jsonc`];
+        const input = toLine("tools/call", { name: "read", arguments: { path: "b/c.md" } }) +
+          toLine("resources/list", {});
+        const results = toResults(await run(words, { cwd: "/", input }));
+        assertEquals(results["tools/call"].content, [{ type: "text", text: "Cannot read b/c.md: it may not be read" }]);
+        assertEquals(results["resources/list"].resources.length, 1);
+        await Deno.chmod(`${cwd}/f/b`, 0o755);
+      },
+    ),
+});
+
 /** Installs into a file with a text, and gives what the file is then, and what lies beside it. */
 async function installInto(before: string | undefined, words: readonly string[], options: RunOptions = {}) {
   let result: { finished: Finished; after?: string; files: Record<string, string> } | undefined;

@@ -33,8 +33,11 @@ export interface Files {
   write(path: string, text: string, options?: { readonly isNew?: boolean }): Promise<void>;
   /** Makes a folder, and those around it. */
   makeFolder(path: string): Promise<void>;
-  /** Calls back with each path under a folder that is written, comes or goes, until the function it returns is called. */
-  watch(path: string, listener: (path: string) => void): () => void;
+  /**
+   * Calls back with each path under a folder that is written, comes or goes, until the function it returns is called.
+   * `failed` is told if not all of it can be watched any more.
+   */
+  watch(path: string, listener: (path: string) => void, failed: (error: unknown) => void): () => void;
 }
 
 /** What is used of Deno. */
@@ -83,7 +86,7 @@ export interface BunFiles {
     path: string,
     options: { readonly recursive: boolean; readonly persistent: boolean },
     listener: (kind: string, name: string | null) => void,
-  ): { close(): void };
+  ): { close(): void; on(event: "error", listener: (error: unknown) => void): void };
 }
 
 interface BunKinds {
@@ -131,15 +134,14 @@ export function denoFiles(deno: DenoFiles): Files {
     },
     write: (path, text, { isNew = false } = {}) => deno.writeTextFile(path, text, { createNew: isNew }),
     makeFolder: (path) => deno.mkdir(path, { recursive: true }),
-    watch(path, listener) {
+    watch(path, listener, failed) {
       const watcher = deno.watchFs(path);
       const hear = async () => {
         for await (const { kind, paths } of watcher) {
           if (kind !== "access") { for (const path of paths) listener(slash(path)); }
         }
       };
-      // A watched folder that is taken away ends its watcher.
-      hear().catch(() => {});
+      hear().catch(failed);
       return () => {
         try {
           watcher.close();
@@ -182,12 +184,14 @@ export function bunFiles({ promises: fs, watch }: BunFiles): Files {
     },
     write: (path, text, { isNew = false } = {}) => fs.writeFile(path, text, { flag: isNew ? "wx" : "w" }),
     makeFolder: async (path) => void await fs.mkdir(path, { recursive: true }),
-    watch(path, listener) {
+    watch(path, listener, failed) {
       const watcher = watch(
         path,
         { recursive: true, persistent: false },
         (_, name) => listener(name === null ? path : `${path}/${name}`),
       );
+      // Nobody listening, it would end the process.
+      watcher.on("error", failed);
       return () => watcher.close();
     },
   };

@@ -208,11 +208,14 @@ function watchFolder(folder: Folder, { written, changed }: FolderListener): () =
 }
 
 function startWatch(path: string, listener: (path: string) => void): () => void {
-  try {
-    return host.files.watch(path, listener);
-  } catch (error) {
+  const tell = (error: unknown) => {
     const state = error instanceof Error ? error.message : String(error);
-    console.error(`Cannot watch ${path}: ${state}; clients are not told of changes in it`);
+    console.error(`Cannot watch all of ${path}: ${state}; clients are not told of every change in it`);
+  };
+  try {
+    return host.files.watch(path, listener, tell);
+  } catch (error) {
+    tell(error);
     return () => {};
   }
 }

@@ -512,6 +512,26 @@ test("install asks for the permissions of code by name, and hands them on", asyn
   });
 });
 
+test("Deno: what a config file may not do is told with the flag that permits it", async () => {
+  const tools = {
+    web: { description: "x", fetch: { url: "https://api.example.com/" } },
+    here: { description: "x", run: ["printf", "x"] },
+  };
+  await withFiles({ "mcp.jsonc": { tools } }, async (cwd) => {
+    const withFlags = (...flags: string[]) =>
+      run(["deno", "run", "--no-prompt", ...flags, `${root}mod.ts`, `${cwd}/mcp.jsonc`], {
+        cwd,
+        input: ["web", "here"].map((name) => toLine("tools/call", { name }).replace("tools/call", name)).join(""),
+      });
+    assertMatch((await withFlags()).stderr, /^Cannot use \/\S+: Requires read access to .*--allow-read/);
+    const { stderr } = await withFlags("--allow-read");
+    assertMatch(stderr, /^Cannot use \S+\/mcp\.jsonc:1:\d+: tools\.here: Requires env access to "PATH".*--allow-env/m);
+    const { web, here } = toResults(await withFlags("--allow-read", "--allow-env", "--deny-net"));
+    assertStringIncludes(web.content[0].text, "permit that with --allow-net=api.example.com");
+    assertMatch(here.content[0].text, /^Cannot run printf: Requires run access to "printf".*--allow-run/);
+  });
+});
+
 test("install on Bun writes no flags, and says that there are none", async () => {
   await withFiles({ "s.ts": hi }, async (cwd) => {
     const { code, stdout, stderr } = await run([

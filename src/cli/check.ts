@@ -22,7 +22,11 @@ The exit code is 1 if there are errors.
 
 --max-tokens N  how many tokens the list of tools may cost; 20000 if nothing is said
 --strict        take warnings for errors
---json          print JSON`,
+--json          print JSON
+
+For example:
+  check
+  check server.ts --max-tokens 5000`,
   flags: { "max-tokens": true, strict: false, json: false },
   run: checkTarget,
 };

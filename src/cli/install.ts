@@ -29,7 +29,12 @@ For a config file or a folder the permissions are found out. For a file that exp
 --name N     its name in the list; that of the file or folder if nothing is said
 --env A,B    variables of the environment that are written into the entry, with the values they have now
 --file F     the file to change, in place of the client's own
---dry-run    print what the file would be, and change nothing`,
+--dry-run    print what the file would be, and change nothing
+
+For example:
+  install mcp.jsonc --client claude-desktop
+  install docs --client cursor --name notes --dry-run
+  install server.ts --client vscode --allow-net api.example.com --allow-env API_KEY`,
   flags: {
     client: true,
     name: true,

@@ -13,7 +13,10 @@ import { Problem } from "./problem.ts";
 export const create: Command = {
   name: "new",
   summary: "Write a server of one file, and a test of it",
-  usage: "new name",
+  usage: `new name
+
+For example:
+  new weather`,
   flags: {},
   run: createFiles,
 };

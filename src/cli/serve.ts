@@ -34,7 +34,12 @@ Without a target ./mcp.jsonc is served, or else ./server.ts, or else a demonstra
 --host H     the address to listen on; 127.0.0.1 if nothing is said, 0.0.0.0 for all networks
 --path P     the path of the endpoint; the server's own (/mcp) if nothing is said
 --inspect    serve a page at / too, in which you see the server and try it; on this machine only
---help, --version`,
+--help, --version
+
+For example:
+  serve
+  server.ts --http --inspect
+  mcp.jsonc --watch --http --port 8080`,
   flags: { stdio: false, watch: false, http: false, port: true, host: true, path: true, inspect: false },
   run: serveTarget,
 };
@@ -98,8 +103,8 @@ function watchTarget(target: string | undefined, { reload, files }: Loaded): voi
         follow(await reload());
         console.error(`Loaded ${target} again.`);
       } catch (error) {
-        if (!(error instanceof Problem)) throw error;
-        console.error(`${error.message}\n\nWhat was loaded before is still served.`);
+        console.error(error instanceof Problem ? error.message : error);
+        console.error("\nWhat was loaded before is still served.");
       }
     });
   };

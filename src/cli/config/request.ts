@@ -5,6 +5,7 @@
  */
 import { ToolError } from "../../../mod.ts";
 import { host } from "../host.ts";
+import { isCoded } from "../host_files.ts";
 import { isAddress, isPrivateAddress } from "./addresses.ts";
 
 /** What is asked. */
@@ -91,13 +92,22 @@ async function checkTarget(url: URL, allowed: readonly string[]): Promise<void> 
   if (protocol !== "http:" && protocol !== "https:") throw new ToolError(`Cannot ask ${url.href}: use http or https`);
   if (url.username || url.password) throw new ToolError(`Cannot ask ${place}: put name and password into a header`);
   if (allowed.includes(place) || allowed.includes(hostname)) return;
-  const addresses = isAddress(hostname) ? [hostname.replace(/[[\]]/g, "")] : await host.lookUp(hostname);
+  const addresses = isAddress(hostname) ? [hostname.replace(/[[\]]/g, "")] : await lookUp(hostname);
   const found = addresses.find(isPrivateAddress);
   if (found === undefined) return;
   throw new ToolError(
     `Cannot ask ${place}: ${found === hostname ? "it" : found} is an address of this machine or its network; ` +
       `to allow it, set allowPrivate: [${JSON.stringify(place)}]`,
   );
+}
+
+async function lookUp(name: string): Promise<readonly string[]> {
+  try {
+    return await host.lookUp(name);
+  } catch (error) {
+    if (!isCoded(error) || error.code !== "EPERM") throw error;
+    throw new ToolError(`Cannot ask ${name}: its address may not be looked up; permit that with --allow-net=${name}`);
+  }
 }
 
 async function readBody(response: Response, most: number): Promise<Uint8Array> {

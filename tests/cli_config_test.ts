@@ -523,7 +523,7 @@ test("Deno: what a config file may not do is told with the flag that permits it"
         cwd,
         input: ["web", "here"].map((name) => toLine("tools/call", { name }).replace("tools/call", name)).join(""),
       });
-    assertMatch((await withFlags()).stderr, /^Cannot use \/\S+: Requires read access to .*--allow-read/);
+    assertMatch((await withFlags()).stderr, /^Cannot use \/\S+: Requires read access to .*--allow-read/m);
     const { stderr } = await withFlags("--allow-read");
     assertMatch(stderr, /^Cannot use \S+\/mcp\.jsonc:1:\d+: tools\.here: Requires env access to "PATH".*--allow-env/m);
     const { web, here } = toResults(await withFlags("--allow-read", "--allow-env", "--deny-net"));

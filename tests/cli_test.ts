@@ -257,7 +257,12 @@ for (const { name, program, file } of runtimes) {
       },
       { words: ["imports.ts"], told: /^Cannot load imports\.ts: [^]*nowhere\.ts[^]*imports\.ts/ },
       { words: ["empty.ts", "wrong.ts"], told: /^Cannot serve wrong\.ts beside empty\.ts: name one file\n/ },
-      { words: ["--htp"], told: /^Cannot read --htp: there is no such flag; there are .*--http/ },
+      { words: ["--htp"], told: /^Cannot read --htp: there is no such flag; did you mean --http\?\n/ },
+      { words: ["--zzz"], told: /^Cannot read --zzz: there is no such flag; there are .*--http/ },
+      {
+        words: ["chekc"],
+        told: /^Cannot run chekc: there is no such command, and no such file; did you mean check\?\n/,
+      },
       { words: ["--stdio", "--http"], told: /^Cannot use --http: it is about HTTP; leave out --stdio\n/ },
       { words: ["--stdio", "--port", "1"], told: /^Cannot use --port: it is about HTTP; leave out --stdio\n/ },
       { words: ["--watch"], told: /^Cannot watch the demonstration: it has no file that could change\n/ },
@@ -306,6 +311,14 @@ for (const { name, program, file } of runtimes) {
       for (const flag of ["--http", "--port N", "--host H", "--path P"]) assertStringIncludes(stdout, flag);
     }
     assertEquals((await run([...program, "--version"])).stdout, `${config.version}\n`);
+    const { stdout } = await run([...program, "--help"]);
+    const [, list] = /each with a --help of its own:\n\n([^]*?)\n\n/.exec(stdout) ?? [];
+    const names = list.split("\n").map((line) => line.trim().split(" ")[0]);
+    for (const command of name === "deno" ? names : names.slice(-1)) {
+      const { code, stdout } = await run([...program, command, "--help"]);
+      assertEquals(code, 0);
+      assertMatch(stdout, /\n\n {2}For example:\n( {4}.+\n)+\nThe exit code is 0/, command);
+    }
   });
 
   test(`${name}: who starts a server in a terminal gets it over HTTP, or is told what to do next`, async () => {

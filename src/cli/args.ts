@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { findNear } from "./near.ts";
 import { Problem } from "./problem.ts";
 
 /** The flags of a command: `true` for one that takes a value, `false` for one that does not. */
@@ -14,6 +15,8 @@ export interface Args {
   readonly operands: readonly string[];
   /** Values by the flag's name; of a flag without a value, the empty text. */
   readonly flags: Readonly<Record<string, string>>;
+  /** All values of each flag in their order, for one that may be repeated; in `flags` is the last. */
+  readonly all: Readonly<Record<string, readonly string[]>>;
 }
 
 /**
@@ -25,6 +28,7 @@ export interface Args {
 export function readArgs(words: readonly string[], known: Flags): Args {
   const operands: string[] = [];
   const flags: Record<string, string> = {};
+  const all: Record<string, string[]> = {};
   for (let i = 0; i < words.length && words[i] !== "--"; i++) {
     const word = words[i] === "-h" ? "--help" : words[i];
     if (!word.startsWith("-")) {
@@ -34,10 +38,10 @@ export function readArgs(words: readonly string[], known: Flags): Args {
     const [flag, ...rest] = word.split("=");
     const name = flag.slice(2);
     if (!flag.startsWith("--") || !Object.hasOwn(known, name)) {
+      const near = findNear(name, Object.keys(known));
       const names = Object.keys(known).map((name) => `--${name}`).join(", ");
-      throw new Problem(
-        `Cannot read ${flag}: there is no such flag; ${names ? `there are ${names}` : "there are none"}`,
-      );
+      const hint = near === undefined ? `there are ${names}` : `did you mean --${near}?`;
+      throw new Problem(`Cannot read ${flag}: there is no such flag; ${hint}`);
     }
     if (!known[name] && rest.length) throw new Problem(`Cannot read ${word}: ${flag} takes no value; write it alone`);
     const value = !known[name] ? "" : rest.length ? rest.join("=") : words[++i];
@@ -45,6 +49,7 @@ export function readArgs(words: readonly string[], known: Flags): Args {
       throw new Problem(`Cannot read ${flag}: it needs a value; write ${flag} VALUE`);
     }
     flags[name] = value;
+    (all[name] ??= []).push(value);
   }
-  return { operands, flags };
+  return { operands, flags, all };
 }

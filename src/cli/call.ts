@@ -12,7 +12,12 @@ import { Problem } from "./problem.ts";
 export const call: Command = {
   name: "call",
   summary: "List the tools of a server over HTTP, or call one",
-  usage: `call url [tool] [name=value ... | '{"name":value}']`,
+  usage: `call url [tool] [name=value ... | '{"name":value}']
+
+For example:
+  call http://127.0.0.1:3000/mcp
+  call http://127.0.0.1:3000/mcp add a=2 b=3`,
+  fails: "if the tool failed",
   flags: {},
   run: callServer,
 };

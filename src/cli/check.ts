@@ -18,7 +18,7 @@ export const check: Command = {
   summary: "Check the names, descriptions and schemas of a server, and what its tools cost a model",
   usage: `check [target] [--max-tokens N] [--strict] [--json]
 
-The exit code is 1 if there are errors.
+Without a target it takes what \`serve\` would take.
 
 --max-tokens N  how many tokens the list of tools may cost; 20000 if nothing is said
 --strict        take warnings for errors
@@ -27,6 +27,7 @@ The exit code is 1 if there are errors.
 For example:
   check
   check server.ts --max-tokens 5000`,
+  fails: "if there are errors",
   flags: { "max-tokens": true, strict: false, json: false },
   run: checkTarget,
 };

@@ -14,6 +14,8 @@ export interface Command {
   /** How it is written, without the program, and what its flags mean. */
   readonly usage: string;
   readonly flags: Flags;
+  /** When the exit code is 1, such as `if there are errors`; nothing if it never is. */
+  readonly fails?: string;
   /** Does the work; the exit code, or nothing for 0. */
   run(args: Args): Promise<number | void>;
 }

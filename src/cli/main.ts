@@ -9,6 +9,7 @@ import { check } from "./check.ts";
 import { type Command, toProgram, toShell } from "./command.ts";
 import { host } from "./host.ts";
 import { install } from "./install.ts";
+import { findNear } from "./near.ts";
 import { create } from "./new.ts";
 import { Problem } from "./problem.ts";
 import { serve } from "./serve.ts";
@@ -30,6 +31,7 @@ export async function main(): Promise<void> {
 /** Runs the command that is named first, or else the first of all. */
 async function run(words: readonly string[]): Promise<number | void> {
   const named = commands.find(({ name }) => name === words[0]);
+  if (!named) await refuseSlip(words[0]);
   const { run, flags } = named ?? serve;
   const args = readArgs(named ? words.slice(1) : words, { help: false, version: false, ...flags });
   if ("help" in args.flags) return console.log(toHelp(named));
@@ -37,11 +39,23 @@ async function run(words: readonly string[]): Promise<number | void> {
   return await run(args);
 }
 
+// What is no command is a target, and of one that is not there it would be said that a file is missing.
+async function refuseSlip(word = ""): Promise<void> {
+  const near = /^[a-z]+$/.test(word) ? findNear(word, commands.map(({ name }) => name)) : undefined;
+  if (near === undefined || await host.files.look(host.toPath(word)).catch(() => true)) return;
+  throw new Problem(`Cannot run ${word}: there is no such command, and no such file; did you mean ${near}?`);
+}
+
 function toHelp(named: Command | undefined): string {
-  const program = toShell(toProgram());
-  const shown = named ? [named] : commands;
-  const parts = shown.map(({ summary, usage }) =>
-    `${summary}:\n\n  ${program} ${usage.trim().replaceAll("\n", "\n  ")}\n`
-  );
-  return [`@x/mcp ${VERSION}`, ...parts].join("\n\n");
+  const { summary, usage, fails } = named ?? serve;
+  const width = Math.max(...commands.map(({ name }) => name.length));
+  const list = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
+  const failed = fails === undefined ? "" : `, 1 ${fails}`;
+  return [
+    `@x/mcp ${VERSION}`,
+    `${summary}:`,
+    `  ${toShell(toProgram())} ${usage.trim().replace(/\n(?=.)/g, "\n  ")}`,
+    ...named ? [] : [`All commands, each with a --help of its own:\n\n${list.join("\n")}`],
+    `The exit code is 0${failed}, or 2 if there is something to mend in what was typed or in a file.`,
+  ].join("\n\n");
 }

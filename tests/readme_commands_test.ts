@@ -66,7 +66,7 @@ Deno.test({
       }
       const shown = blocks.filter(({ language }) => language === "console").flatMap(({ text }) => readShown(text));
       const named = new Set(shown.map(({ command }) => /^mcp (\w+)/.exec(command)?.[1] ?? "serve"));
-      for (const name of ["check", "install", "new", "serve"]) assertStringIncludes([...named].join(), name);
+      for (const name of ["check", "install", "inspect", "new", "serve"]) assertStringIncludes([...named].join(), name);
       for (const { command, output } of shown) {
         await t.step(command, async () => {
           const printed = await run(command, folder);

@@ -17,11 +17,13 @@ export interface Args {
   readonly flags: Readonly<Record<string, string>>;
   /** All values of each flag in their order, for one that may be repeated; in `flags` is the last. */
   readonly all: Readonly<Record<string, readonly string[]>>;
+  /** What follows `--`, if that is there. */
+  readonly rest?: readonly string[];
 }
 
 /**
  * Reads `--name`, `--name value` and `--name=value`, in any order with operands. What follows `--` is not looked at:
- * it is for the file that is run.
+ * it is for the file or the command that is run.
  *
  * @throws {Problem} for a flag that is not known, or has no value, or one too many.
  */
@@ -29,6 +31,7 @@ export function readArgs(words: readonly string[], known: Flags): Args {
   const operands: string[] = [];
   const flags: Record<string, string> = {};
   const all: Record<string, string[]> = {};
+  const end = words.indexOf("--");
   for (let i = 0; i < words.length && words[i] !== "--"; i++) {
     const word = words[i] === "-h" ? "--help" : words[i];
     if (!word.startsWith("-")) {
@@ -51,5 +54,5 @@ export function readArgs(words: readonly string[], known: Flags): Args {
     flags[name] = value;
     (all[name] ??= []).push(value);
   }
-  return { operands, flags, all };
+  return { operands, flags, all, ...end >= 0 && { rest: words.slice(end + 1) } };
 }

@@ -6,6 +6,14 @@
  */
 import { type BunFiles, bunFiles, type DenoFiles, denoFiles, type Files } from "./host_files.ts";
 import { type BunProcesses, bunSpawn, type DenoProcesses, denoSpawn, type Spawn } from "./host_process.ts";
+import {
+  type BunStreams,
+  type BunTerminal,
+  bunTerminal,
+  type DenoTerminal,
+  denoTerminal,
+  type Terminal,
+} from "./host_terminal.ts";
 
 /** What the command line needs of a runtime. */
 export interface Host {
@@ -19,6 +27,7 @@ export interface Host {
   onSignal(listener: (code: number) => void): void;
   /** Whether a person sits at standard input. */
   isTerminal(): Promise<boolean>;
+  readonly terminal: Terminal;
   /** Which of the two it is. */
   readonly runtime: "deno" | "bun";
   /** Such as `linux`, `darwin` and `windows`. */
@@ -60,9 +69,8 @@ export interface ServeOptions {
   readonly fetch: (request: Request, info: object) => Promise<Response>;
 }
 
-interface DenoGlobal extends DenoFiles, DenoProcesses {
+interface DenoGlobal extends DenoFiles, DenoProcesses, DenoTerminal {
   readonly args: readonly string[];
-  readonly stdin: { isTerminal(): boolean };
   exit(code: number): never;
   execPath(): string;
   cwd(): string;
@@ -75,13 +83,12 @@ interface DenoGlobal extends DenoFiles, DenoProcesses {
   ): { readonly addr: { readonly port: number }; shutdown(): Promise<void> };
 }
 
-interface BunGlobal extends BunProcesses {
+interface BunGlobal extends BunProcesses, BunTerminal {
   readonly argv: readonly string[];
-  readonly env: Readonly<Record<string, string | undefined>>;
   serve(options: ServeOptions & { readonly idleTimeout: number }): Served;
 }
 
-interface ProcessGlobal {
+interface ProcessGlobal extends Pick<BunStreams, "stdout" | "stderr"> {
   readonly platform: string;
   readonly execPath: string;
   exit(code: number): never;
@@ -144,6 +151,7 @@ function denoHost(deno: DenoGlobal, toProcess: () => ProcessGlobal): Host {
       for (const [name, code] of signals) deno.addSignalListener(name, () => listener(code));
     },
     isTerminal: () => Promise.resolve(deno.stdin.isTerminal()),
+    terminal: denoTerminal(deno),
     toFileUrl: (path) => toUrl(toPath(path)),
     hasFile: (url) => hasFile(files, url),
     serve({ fetch, ...place }) {
@@ -158,6 +166,7 @@ function bunHost(bun: BunGlobal, process: ProcessGlobal): Host {
   const toPath = (path: string) => toAbsolute(path, process.cwd, os === "windows");
   // Bun has no names of its own for folders, links and watching.
   const files = bunFiles(process.getBuiltinModule("fs"));
+  const isTerminal = (file: number) => process.getBuiltinModule("tty").isatty(file);
   return {
     args: bun.argv.slice(2),
     runtime: "bun",
@@ -178,7 +187,8 @@ function bunHost(bun: BunGlobal, process: ProcessGlobal): Host {
       for (const [name, code] of signals) process.on(name, () => listener(code));
     },
     // `process.stdin` would tell more exactly, but to look at it is to begin reading, and the lines are the server's.
-    isTerminal: () => Promise.resolve(process.getBuiltinModule("tty").isatty(0)),
+    isTerminal: () => Promise.resolve(isTerminal(0)),
+    terminal: bunTerminal(bun, { isTerminal, toStreams: () => process }),
     toFileUrl: (path) => toUrl(toPath(path)),
     hasFile: (url) => hasFile(files, url),
     // Bun's own 10 s would cut off a client that takes no streams from a call that is longer.

@@ -44,6 +44,7 @@ export function childLines(child: Child, { onBroken, exitMs }: ChildLinesOptions
     const reader = child.output.getReader();
     const encoder = new TextEncoder();
     let ending: Promise<number> | undefined;
+    let isClosed = false;
     const shutDown = () => ending ??= endChild(child, exitMs);
     const reading = read();
 
@@ -51,7 +52,8 @@ export function childLines(child: Child, { onBroken, exitMs }: ChildLinesOptions
       const splitter = new LineSplitter(MOST_BYTES);
       try {
         for (let next = await reader.read(); !next.done; next = await reader.read()) {
-          splitter.push(next.value).forEach(take);
+          // Nobody waits for more. To read it all the same could take longer than the process takes to write it.
+          if (!isClosed) splitter.push(next.value).forEach(take);
         }
         splitter.end().forEach(take);
       } catch (error) {
@@ -67,6 +69,7 @@ export function childLines(child: Child, { onBroken, exitMs }: ChildLinesOptions
     }
 
     async function close(): Promise<void> {
+      isClosed = true;
       await shutDown();
       // A process of the child's own may hold the output open for longer than the child lives.
       await reader.cancel().catch(() => {});

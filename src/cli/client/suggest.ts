@@ -1,0 +1,19 @@
+/**
+ * What to write in place of a name that is not there.
+ *
+ * @module
+ */
+import { findNear } from "../near.ts";
+import { toLine } from "./plain.ts";
+
+const MOST_SHOWN = 10;
+
+/** `did you mean …?`, or else what there is. The names are the server's. */
+export function suggest(name: string, names: readonly string[]): string {
+  const shown = names.map((each) => toLine(each, 100));
+  const near = findNear(name, shown);
+  if (near !== undefined) return `did you mean ${near}?`;
+  const more = names.length - MOST_SHOWN;
+  const some = shown.slice(0, MOST_SHOWN).join(", ");
+  return names.length ? `there are ${some}${more > 0 ? ` and ${more} more` : ""}` : "there are none";
+}

@@ -1,0 +1,97 @@
+/**
+ * Standard streams, and the terminal that may be behind them, on either runtime.
+ *
+ * @module
+ */
+
+/** The three standard streams. */
+export type StandardStream = "input" | "output" | "errors";
+
+/** Standard streams. What is told to a person goes to `tell`, what a program may read to `write`. */
+export interface Terminal {
+  /** Whether a person is at a stream. */
+  isAt(stream: StandardStream): boolean;
+  /** How many characters a line holds; nothing if standard output is no terminal, or does not know. */
+  columns(): number | undefined;
+  /** Whether the user wants no colours. */
+  hasNoColor(): boolean;
+  /** Standard input, to be read once. */
+  input(): ReadableStream<Uint8Array>;
+  /** Writes all bytes to standard output. Throws if nobody reads them any more. */
+  write(bytes: Uint8Array): Promise<void>;
+  /** Writes to standard error at once, without a line's end. */
+  tell(text: string): void;
+}
+
+/** What is used of Deno. */
+export interface DenoTerminal {
+  readonly noColor: boolean;
+  consoleSize(): { readonly columns: number };
+  readonly stdin: { isTerminal(): boolean; readonly readable: ReadableStream<Uint8Array> };
+  readonly stdout: { isTerminal(): boolean; write(bytes: Uint8Array): Promise<number> };
+  readonly stderr: { isTerminal(): boolean; writeSync(bytes: Uint8Array): number };
+}
+
+/** What is used of Bun. */
+export interface BunTerminal {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdin: { stream(): ReadableStream<Uint8Array> };
+  readonly stdout: unknown;
+  write(to: unknown, bytes: Uint8Array): Promise<number>;
+}
+
+/** The streams that Bun keeps elsewhere. */
+export interface BunStreams {
+  readonly stdout: { readonly columns?: number };
+  readonly stderr: { write(text: string): unknown };
+}
+
+/** Ways to what Bun keeps elsewhere; not taken before they are needed. */
+export interface BunTerminalOptions {
+  /** Whether a file of this number is a terminal. */
+  readonly isTerminal: (file: number) => boolean;
+  readonly toStreams: () => BunStreams;
+}
+
+const FILES = { input: 0, output: 1, errors: 2 } as const;
+
+/** The terminal on Deno. None of it needs a permission. */
+export function denoTerminal(deno: DenoTerminal): Terminal {
+  const { stdin, stdout, stderr } = deno;
+  const streams = { input: stdin, output: stdout, errors: stderr };
+  return {
+    isAt: (stream) => streams[stream].isTerminal(),
+    columns() {
+      try {
+        return stdout.isTerminal() ? deno.consoleSize().columns : undefined;
+      } catch {
+        // A terminal need not have a size.
+      }
+    },
+    hasNoColor: () => deno.noColor,
+    input: () => stdin.readable,
+    async write(bytes) {
+      for (let rest = bytes; rest.length;) rest = rest.subarray(await stdout.write(rest));
+    },
+    tell(text) {
+      try {
+        for (let rest = new TextEncoder().encode(text); rest.length;) rest = rest.subarray(stderr.writeSync(rest));
+      } catch {
+        // Nobody reads it.
+      }
+    },
+  };
+}
+
+/** The terminal on Bun. */
+export function bunTerminal(bun: BunTerminal, { isTerminal, toStreams }: BunTerminalOptions): Terminal {
+  const isAt = (stream: StandardStream) => isTerminal(FILES[stream]);
+  return {
+    isAt,
+    columns: () => isAt("output") ? toStreams().stdout.columns : undefined,
+    hasNoColor: () => Boolean(bun.env.NO_COLOR),
+    input: () => bun.stdin.stream(),
+    write: async (bytes) => void await bun.write(bun.stdout, bytes),
+    tell: (text) => void toStreams().stderr.write(text),
+  };
+}

@@ -1,0 +1,76 @@
+/**
+ * `mcp inspect server`: shows who a server is and what it has.
+ *
+ * @module
+ */
+import type { ServerFacts } from "../client/speaker.ts";
+import { isObject } from "../protocol/jsonrpc.ts";
+import type { Args } from "./args.ts";
+import { listAll, showListing, type ShowOptions } from "./client/listing.ts";
+import { toLine, toLines, toPlain } from "./client/plain.ts";
+import { screenWidth, styleOf, tellLine, writeLine } from "./client/screen.ts";
+import { SERVER_FLAGS, SERVER_USAGE, type Session, withServer } from "./client/session.ts";
+import { toTable } from "./client/table.ts";
+import type { Command } from "./command.ts";
+import { Problem } from "./problem.ts";
+
+/** Shows a server. */
+export const inspect: Command = {
+  name: "inspect",
+  summary: "Show who a server is, what it speaks, and its tools, resources and prompts",
+  usage: `inspect [server] [--header N=V …] [--timeout S] [--revision R] [--json]
+inspect [flags] -- command …
+
+${SERVER_USAGE}
+
+Without a server ./mcp.jsonc is shown, or else ./server.ts, or else the demonstration.
+For example:
+  inspect http://127.0.0.1:3000/mcp
+  inspect server.ts --json
+  inspect --revision 2025-06-18 -- npx -y some-server --verbose`,
+  flags: SERVER_FLAGS,
+  fails: "if a list cannot be had",
+  run: (args) => withServer(args, { verb: "inspect", isOptional: true }, (session) => showServer(session, args)),
+};
+
+async function showServer({ client, operands, signal }: Session, { flags }: Args): Promise<number> {
+  if (operands.length) throw new Problem(`Cannot inspect ${operands[0]} too: name one server, or a command after --`);
+  const { listing, failures } = await listAll(client, signal);
+  const { server } = client;
+  if ("json" in flags) {
+    const { info, version, capabilities, instructions } = server;
+    const whole = { server: info, revision: version, capabilities, instructions, ...listing };
+    await writeLine(JSON.stringify(failures.length ? { ...whole, failures } : whole, null, 2));
+  } else {
+    const options = { width: screenWidth(), style: styleOf("output") };
+    await writeLine([...showFacts(server, options), ...showListing(listing, options)].join("\n"));
+  }
+  for (const { feature, state } of failures) tellLine(`Cannot list the ${feature}: ${toLine(state)}`);
+  return failures.length ? 1 : 0;
+}
+
+function showFacts({ era, version, info, capabilities, instructions }: ServerFacts, options: ShowOptions): string[] {
+  const { style, width } = options;
+  const name = info
+    ? `${style.bold(toLine(info.name))} ${toLine(info.version)}`
+    : style.bold("A server without a name");
+  const texts = [info?.title, info?.description, info?.websiteUrl].filter((text) => typeof text === "string");
+  const features = Object.entries(capabilities).filter(([, settings]) => settings).map(showCapability).sort();
+  const rows = [
+    ["revision", era === "modern" ? version : `${version} (with a handshake)`],
+    ["capabilities", features.join(", ") || "none"],
+    ...instructions ? [["instructions", toPlain(instructions.slice(0, 20_000)).trim()]] : [],
+  ];
+  return [
+    name,
+    ...texts.flatMap((text) => toLines(toPlain(String(text).slice(0, 4000)), width - 2).map((line) => `  ${line}`)),
+    "",
+    ...toTable(rows, { indent: 2, width, styles: [style.dim] }),
+  ];
+}
+
+function showCapability([name, settings]: readonly [string, unknown]): string {
+  const parts = Object.entries(isObject(settings) ? settings : {}).filter(([, value]) => value);
+  const shown = parts.slice(0, 20).map(([part]) => toLine(part, 60)).join(", ");
+  return toLine(name, 60) + (shown && ` (${shown})`);
+}

@@ -1,0 +1,122 @@
+// `mcp inspect` as a user meets it, on servers of both eras and on ones that mean harm.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { createServer, prompt, tool } from "../mod.ts";
+import { createLibrary } from "./client_server.ts";
+import { root, run } from "./processes.ts";
+
+const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
+const programs = [["deno", "run", "-A", `${root}mod.ts`], ["bun", `${root}mod.ts`]] as const;
+
+for (const program of programs) {
+  const inspect = (...words: readonly string[]) => run([...program, "inspect", ...words], { cwd: root });
+
+  Deno.test({
+    name: `${program[0]}: inspect shows what a server has, of both eras, wherever it is`,
+    ignore,
+    async fn() {
+      await using server = serve(createLibrary().fetch);
+      await using old = serve(forgetModern(createLibrary().fetch));
+      const [here, there, started] = await Promise.all([
+        inspect(server.url),
+        inspect(old.url),
+        inspect("--revision", "2025-06-18", "--", "deno", "run", "-A", "tests/client_server.ts"),
+      ]);
+      const [facts, ...rest] = here.stdout.split("\n\nTools (7)\n");
+      assertEquals([here.code, here.stderr], [0, ""]);
+      assertMatch(facts, /^library 1\.0\.0\n\n {2}revision {6}2026-07-28\n {2}capabilities {2}completions, /);
+      assertMatch(rest[0], /\n {2}echo\n {4}Says it again\n {6}text {3}string {3}required\n {6}times {2}integer\n/);
+      assertMatch(rest[0], /\nResources \(3\)\n\n {2}book:\/\/1 {2}book 1 {2}text\/plain\n/);
+      assertMatch(rest[0], /\nResource templates \(1\)\n\n {2}shelf:\/\/\{letter\} {2}shelf\n/);
+      assertMatch(rest[0], /\nPrompts \(1\)\n\n {2}review\n {6}book {2}required\n$/);
+      for (const [text, revision] of [[there.stdout, "2025-11-25"], [started.stdout, "2025-06-18"]]) {
+        assertEquals(text.split("\n\nTools (7)\n")[1], rest[0]);
+        assertMatch(text, new RegExp(`\\n  revision +${revision} \\(with a handshake\\)\\n`));
+      }
+    },
+  });
+
+  Deno.test({
+    name: `${program[0]}: inspect --json prints one document, and headers are sent`,
+    ignore,
+    async fn() {
+      const library = createLibrary();
+      const seen: (string | null)[] = [];
+      await using server = serve((request) => {
+        seen.push(request.headers.get("x-key"));
+        return library.fetch(request);
+      });
+      const { stdout } = await inspect(server.url, "--json", "--header", "x-key=a=b", "--header", "y: 1");
+      const { revision, tools, templates, instructions } = JSON.parse(stdout);
+      assertEquals([revision, tools.length, instructions], ["2026-07-28", 7, "Be quiet."]);
+      assertEquals(templates[0].uriTemplate, "shelf://{letter}");
+      assertEquals([...new Set(seen)], ["a=b"]);
+    },
+  });
+
+  Deno.test({
+    name: `${program[0]}: what a server says cannot steer the terminal, and is broken to its width`,
+    ignore,
+    async fn() {
+      const long = "A line that goes on and on. ".repeat(20);
+      const evil = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b5m\rback\x07 \u202eback";
+      await using server = serve(
+        createServer({
+          name: `n${evil}`,
+          version: "1",
+          instructions: `${long}${evil}`,
+          handlers: [
+            tool({
+              name: "t",
+              description: long + evil,
+              input: {
+                type: "object",
+                properties: {
+                  [`p${evil}`]: { type: "string", description: `${evil}${"x".repeat(200)}`, default: evil },
+                },
+              },
+              run: () => "",
+            }),
+            prompt({ name: "q", description: evil, run: () => "" }),
+          ],
+        }).fetch,
+      );
+      const { stdout, code } = await inspect(server.url);
+      assertEquals(code, 0);
+      assert(stdout.includes("nredback") && stdout.includes("predback"), stdout);
+      // deno-lint-ignore no-control-regex
+      assertEquals(stdout.match(/[\0-\x09\x0b-\x1f\x7f-\x9f\u202e]/g), null);
+      assertEquals(stdout.split("\n").filter((line) => line.length > 80), []);
+    },
+  });
+
+  Deno.test({
+    name: `${program[0]}: a server that is none, ends, floods or never answers is told of`,
+    ignore,
+    async fn() {
+      const cases: readonly (readonly [words: readonly string[], told: RegExp])[] = [
+        [["--", "no-such-program"], /^Cannot start no-such-program: /],
+        [["--", "sh", "-c", "exit 3"], /^Cannot ask sh -c 'exit 3': .* ended with code 3\n/],
+        [["--", "yes"], /\nCannot ask yes: what it writes is not MCP\n/],
+        [["--timeout", "0.2", "--", "sleep", "60"], /^Cannot ask sleep 60: .* in 200 ms; allow more with --timeout\n/],
+        [["localhost:1/mcp"], /^Cannot inspect localhost:1\/mcp: write http:\/\/ before it\n/],
+      ];
+      await Promise.all(cases.map(async ([words, told]) => {
+        const { code, stdout, stderr } = await inspect(...words);
+        assertEquals([code, stdout], [2, ""]);
+        assertMatch(stderr, told);
+      }));
+    },
+  });
+}
+
+/** A server on a port of this machine. */
+function serve(fetch: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>) {
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, fetch);
+  return { url: `http://127.0.0.1:${server.addr.port}/mcp`, [Symbol.asyncDispose]: () => server.shutdown() };
+}
+
+/** A server as it was before there were requests without a handshake. */
+function forgetModern(fetch: (request: Request) => Response | Promise<Response>) {
+  return (request: Request) =>
+    (request.headers.get("mcp-protocol-version") ?? "") < "2026" ? fetch(request) : new Response(null, { status: 400 });
+}

@@ -24,6 +24,7 @@ inspect [flags] -- command …
 ${SERVER_USAGE}
 
 Without a server ./mcp.jsonc is shown, or else ./server.ts, or else the demonstration.
+
 For example:
   inspect http://127.0.0.1:3000/mcp
   inspect server.ts --json

@@ -29,6 +29,20 @@ function readShown(text: string): readonly Shown[] {
   });
 }
 
+/** What a command prints about a server at the address that it names; how long that took is told as `output` tells it. */
+async function runAgainst(command: string, cwd: string, output: string): Promise<string> {
+  const [, shown] = /(http:\/\/127\.0\.0\.1:\d+)/.exec(command) ?? [];
+  const program = ["deno", "run", "-A", `${root}mod.ts`];
+  await using server = await start([...program, "mcp.jsonc", "--http", "--port", "0"], { cwd });
+  const [, address] = await server.waitFor(/at (http:\/\/[\d.:]+)/);
+  const words = command.replace(shown, address).split(" ").slice(1);
+  await using process = await start([...program, ...words], { cwd, input: "" });
+  const { code, stdout, stderr } = await process.finished;
+  assertEquals(code, output.includes("problem  ") ? 1 : 0, stderr);
+  const times = output.match(/\d+ ms/g) ?? [];
+  return stdout.trim().replaceAll(address.slice(7), shown.slice(7)).replace(/\d+ ms/g, (ms) => times.shift() ?? ms);
+}
+
 /** What a command prints. One that serves is ended when it has said where; the port is any, told as the one that is shown. */
 async function run(command: string, cwd: string): Promise<string> {
   const isServing = command.includes("--http");
@@ -66,10 +80,13 @@ Deno.test({
       }
       const shown = blocks.filter(({ language }) => language === "console").flatMap(({ text }) => readShown(text));
       const named = new Set(shown.map(({ command }) => /^mcp (\w+)/.exec(command)?.[1] ?? "serve"));
-      for (const name of ["check", "install", "inspect", "new", "serve"]) assertStringIncludes([...named].join(), name);
+      for (const name of ["check", "doctor", "install", "inspect", "new", "serve"]) {
+        assertStringIncludes([...named].join(), name);
+      }
       for (const { command, output } of shown) {
         await t.step(command, async () => {
-          const printed = await run(command, folder);
+          const isAsking = command.startsWith("mcp doctor");
+          const printed = isAsking ? await runAgainst(command, folder, output) : await run(command, folder);
           assertEquals(
             printed.replaceAll(folder, "/home/me/project").replaceAll(`${root}mod.ts`, "jsr:@x/mcp"),
             output,

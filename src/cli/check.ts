@@ -3,12 +3,12 @@
  *
  * @module
  */
-import type { Client } from "../client/calls.ts";
 import type { ListedTool } from "../client/listed.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
 import { type Finding, findMistakes, listHeaders, type Listing, toTokens } from "./findings.ts";
+import { listAll, toCount } from "./listing.ts";
 import { findTarget, load } from "./load.ts";
 import { Problem } from "./problem.ts";
 
@@ -40,34 +40,13 @@ async function checkTarget({ operands, flags }: Args): Promise<number> {
   const target = named ?? await findTarget();
   const server = target === undefined ? demo() : (await load(target)).server;
   const { connect } = await import("../client/connect.ts");
-  const { listing, failures } = await listAll(await connect(server));
+  const client = await connect(server);
+  const { listing, failures } = await listAll(client);
+  await client.close();
   await server.close();
   const findings = [...failures, ...findMistakes(listing, Number(most))];
   console.log("json" in flags ? toJson(listing, findings) : toReport(target ?? "demonstration", listing, findings));
   return findings.some(({ level }) => level === "error" || "strict" in flags) ? 1 : 0;
-}
-
-async function listAll(client: Client): Promise<{ listing: Listing; failures: readonly Finding[] }> {
-  const { capabilities } = client.server;
-  const failures: Finding[] = [];
-  const list = async <T>(feature: string, list: () => Promise<readonly T[]>): Promise<readonly T[]> => {
-    if (!capabilities[feature]) return [];
-    try {
-      return await list();
-    } catch (error) {
-      const state = error instanceof Error ? error.message : String(error);
-      failures.push({ level: "error", place: feature, state: `they cannot be listed: ${state}` });
-      return [];
-    }
-  };
-  const listing = {
-    tools: await list("tools", () => client.listTools()),
-    resources: await list("resources", () => client.listResources()),
-    templates: await list("resources", () => client.listTemplates()),
-    prompts: await list("prompts", () => client.listPrompts()),
-  };
-  await client.close();
-  return { listing, failures };
 }
 
 function toReport(target: string, listing: Listing, findings: readonly Finding[]): string {
@@ -113,8 +92,4 @@ function toJson(listing: Listing, findings: readonly Finding[]): string {
     null,
     2,
   );
-}
-
-function toCount(count: number, word: string): string {
-  return `${count} ${word}${count === 1 ? "" : "s"}`;
 }

@@ -46,12 +46,24 @@ export interface Host {
   readonly spawn: Spawn;
   /** The addresses of a host's name. Throws if it has none. */
   lookUp(name: string): Promise<readonly string[]>;
+  /**
+   * Posts over plain HTTP with just these headers, a Host of any name among them, which `fetch` does not send
+   * everywhere; the status. Throws if there is no answer.
+   */
+  sendAs(url: string, sent: SentAs): Promise<number>;
   /** What `import()` takes to load a file again after `version` changed, and with it none of the files it imports. */
   toImport(url: string, version: number): string;
   /** Whether there is a file; also yes where it must not be looked for. */
   hasFile(url: string): Promise<boolean>;
   /** Serves HTTP. Throws if it cannot. */
   serve(options: ServeOptions): Served;
+}
+
+/** What is posted, and how long it may take. */
+export interface SentAs {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly timeoutMs: number;
 }
 
 /** A port that is served. */
@@ -97,6 +109,19 @@ interface ProcessGlobal extends Pick<BunStreams, "stdout" | "stderr"> {
   getBuiltinModule(name: "fs"): BunFiles;
   getBuiltinModule(name: "tty"): { isatty(file: number): boolean };
   getBuiltinModule(name: "dns"): DnsModule;
+  getBuiltinModule(name: "http"): HttpModule;
+}
+
+interface HttpModule {
+  request(
+    url: string,
+    options: { readonly method: "POST"; readonly headers: Readonly<Record<string, string>>; readonly timeout: number },
+    hear: (response: { readonly statusCode: number; destroy(): void }) => void,
+  ): {
+    on(event: "error" | "timeout", listener: (error: Error) => void): void;
+    destroy(error?: Error): void;
+    end(body: string): void;
+  };
 }
 
 interface DnsModule {
@@ -141,6 +166,7 @@ function denoHost(deno: DenoGlobal, toProcess: () => ProcessGlobal): Host {
     env: (name) => deno.env.get(name),
     spawn: denoSpawn(deno),
     lookUp: (name) => lookUp(toProcess(), name),
+    sendAs: (url, sent) => sendAs(toProcess(), url, sent),
     toImport: (url, version) => `${url}?${version}`,
     toRunner(permissions) {
       const program = isFetched(deno.execPath()) ? ["npx", "-y", "deno@2"] : ["deno"];
@@ -178,6 +204,7 @@ function bunHost(bun: BunGlobal, process: ProcessGlobal): Host {
     env: (name) => bun.env[name],
     spawn: bunSpawn(bun),
     lookUp: (name) => lookUp(process, name),
+    sendAs: (url, sent) => sendAs(process, url, sent),
     // Of a URL, Bun overlooks the query.
     toImport: (url, version) =>
       `${url.startsWith("file:") ? decodeURIComponent(new URL(url).pathname) : url}?${version}`,
@@ -212,6 +239,19 @@ async function hasFile(files: Files, url: string): Promise<boolean> {
 async function lookUp(process: ProcessGlobal, name: string): Promise<readonly string[]> {
   const found = await process.getBuiltinModule("dns").promises.lookup(name, { all: true });
   return found.map(({ address }) => address);
+}
+
+function sendAs(process: ProcessGlobal, url: string, { headers, body, timeoutMs }: SentAs): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const options = { method: "POST", headers, timeout: timeoutMs } as const;
+  const request = process.getBuiltinModule("http").request(url, options, (response) => {
+    resolve(response.statusCode);
+    response.destroy();
+  });
+  request.on("error", reject);
+  request.on("timeout", () => request.destroy(new Error(`no answer in ${timeoutMs} ms`)));
+  request.end(body);
+  return promise;
 }
 
 // `cwd` is asked only where it matters: it may not be there, or not be readable.

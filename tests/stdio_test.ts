@@ -199,6 +199,26 @@ Deno.test("who does not read its answers is not read from either", async () => {
   assertEquals([asked, written > 200_000_000], [201, true]);
 });
 
+Deno.test("of many calls in one chunk only some run ahead of a reader that stands still", async () => {
+  let runs = 0;
+  const big = tool({ name: "big", run: () => "x".repeat(1_000_000 + runs++) });
+  const server = createServer({ name: "here", version: "1.0.0", handlers: [big] });
+  const { promise: room, resolve: read } = Promise.withResolvers<void>();
+  let size = 0;
+  const chunk = utf8.encode(Array.from({ length: 60 }, (_, i) => call(i, "big") + "\n").join(""));
+  const serving = serveStdio(server, {
+    input: new Blob([chunk]).stream(),
+    output: (bytes) => room.then(() => void (size += bytes.length)),
+  });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert(runs > 0 && runs < 16, `${runs} ran`);
+  read();
+  await serving;
+  assertEquals(runs, 60);
+  assert(size > 60_000_000);
+  await server.close();
+});
+
 Deno.test("serving ends on a signal", async () => {
   const server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
   const stop = new AbortController();

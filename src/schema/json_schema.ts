@@ -113,7 +113,7 @@ export function toPath(keys: readonly PropertyKey[]): string {
  * deeper than 64 levels, has more than 10,000 subschemas, or declares another dialect than 2020-12 or draft-07.
  */
 export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (value: unknown) => Issue[] {
-  const { patterns, tracks, draft7, refs: targets } = inspect(schema, name);
+  const { patterns, tracks, looks, draft7, refs: targets } = inspect(schema, name);
   const refs = targets as Map<unknown, Sub>; // inspect() has seen that they are schemas
   let path: Key[];
   let issues: Issue[];
@@ -175,7 +175,7 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
       }
     }
 
-    let parts: (readonly [key: Key, item: unknown])[] = [];
+    let parts: Key[] = [];
     let rest: Sub | undefined;
     if (typeof value === "string") {
       const { minLength, maxLength, pattern } = sub;
@@ -198,7 +198,7 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
     } else if (Array.isArray(value)) {
       const { items, contains } = sub;
       const [tuple = [], further] = Array.isArray(items) ? [items, sub.additionalItems] : [sub.prefixItems, items];
-      if (own) parts = [...value.entries()];
+      if (own) parts = [...value.keys()];
       rest = sub.unevaluatedItems;
       bound(value.length, " items", sub.minItems, sub.maxItems);
       value.forEach((item, i) => child(i, i < tuple.length ? tuple[i] : further, item));
@@ -208,12 +208,13 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
       }
       if (sub.uniqueItems && new Set(value.map(toKey)).size < value.length) fail("two items are equal");
     } else if (isObject(value)) {
-      const { properties = {}, patternProperties = {}, propertyNames } = sub;
+      const { properties = {}, patternProperties, propertyNames } = sub;
       const needed = [sub.required ?? []];
       rest = sub.unevaluatedProperties;
-      for (const [key, item] of Object.entries(value)) {
+      for (const key in looks ? value : properties) {
+        const item = lookUp(value, key);
         if (item === undefined) continue;
-        parts.push([key, item]);
+        parts.push(key);
         let known = child(key, lookUp(properties, key), item);
         for (const pattern in patternProperties) {
           if (patterns.get(pattern)?.test(key)) known = child(key, patternProperties[pattern], item);
@@ -242,7 +243,7 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
     if (sub.if !== undefined) check(attempt(sub.if, value, own) === undefined ? sub.then : sub.else, value, own);
 
     if (!own) return;
-    for (const [key, item] of parts) if (!own.has(key)) child(key, rest, item);
+    for (const key of parts) if (!own.has(key)) child(key, rest, Object(value)[key]);
     if (issues.length === before) own.forEach((key) => seen?.add(key));
   }
 
@@ -274,6 +275,8 @@ function inspect(schema: JsonSchema, name: string) {
   const refs = new Map<unknown, unknown>([["#", schema]]);
   const patterns = new Map<unknown, RegExp>();
   let tracks = false;
+  // Whether names are looked at that `properties` does not list. A client can send hundreds of thousands of them.
+  let looks = false;
 
   function addPattern(source: unknown): void {
     try {
@@ -303,7 +306,9 @@ function inspect(schema: JsonSchema, name: string) {
       }
       if (key === "pattern") addPattern(value);
       if (key === "patternProperties") Object.keys(Object(value)).forEach(addPattern);
-      if (key.startsWith("unevaluated")) tracks = true;
+      // Keywords about names that are not listed: all with Properties or Names in them, and the dependent ones.
+      if (/^un/.test(key)) tracks = true;
+      if (/[NP]|^dep/.test(key)) looks = true;
       if (/^\$(r|dynamicR)ef$/.test(key)) {
         if (!refs.has(value)) refs.set(value, follow(String(value)));
         visit(refs.get(value), "$ref " + show(value), depth + 1);
@@ -329,7 +334,7 @@ function inspect(schema: JsonSchema, name: string) {
   const queue: Parameters<typeof visit>[] = [];
   visit(schema, name, 0);
   for (const waiting of queue) visit(...waiting);
-  return { refs, patterns, tracks, draft7 };
+  return { refs, patterns, tracks, looks, draft7 };
 }
 
 /** The schema with the anchor that a reference such as `#name` means. */

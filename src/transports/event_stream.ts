@@ -45,9 +45,9 @@ export class EventStreams {
     return stream;
   }
 
-  /** Ends all streams as if their readers had gone away, but what was written can still be read. */
+  /** Ends all streams; what was written can still be read. */
   end(): void {
-    for (const stream of this.#open) stream.end(true);
+    for (const stream of this.#open) stream.end();
   }
 }
 
@@ -114,14 +114,12 @@ export class EventStream {
     return (this.#room ??= Promise.withResolvers<void>()).promise;
   }
 
-  /** Ends the stream when everything written has been read; `onLost` is told only if its owner does not know. */
-  end(isNews = false): void {
-    const isFirst = !this.ended;
+  /** Ends the stream when everything written has been read. */
+  end(): void {
     this.ended = true;
     // Whoever waits for room has nothing more to write here, but maybe elsewhere.
     this.#room?.resolve();
     this.#flush();
-    if (isNews && isFirst) this.#onLost();
   }
 
   /** Keeps the stream alive, or gives it up. */

@@ -47,6 +47,7 @@ const options: { readonly limits?: Partial<Limits>; readonly stdio?: boolean } =
 const counts = { started: 0, aborted: 0, ended: 0, taken: 0, unhandled: 0, faults: 0 };
 /** When the call of a number was aborted, in milliseconds since 1970. */
 const abortedAt: Record<string, number> = {};
+const begun = new Set<string>();
 const any = { type: "object" } as const;
 type Input = Readonly<Record<string, unknown>>;
 
@@ -58,6 +59,7 @@ globals.addEventListener("unhandledrejection", (event) => {
 /** Counts a call, and notes when it is aborted. */
 async function counted<T>(input: Input, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
   counts.started++;
+  begun.add(String(input.n));
   signal.addEventListener("abort", () => {
     counts.aborted++;
     if (input.n !== undefined) abortedAt[String(input.n)] = performance.timeOrigin + performance.now();
@@ -181,6 +183,8 @@ function toStats(): Stats {
 
 /** `/_load/…`: what the driver wants to know or have done. */
 async function answer(path: string): Promise<Response> {
+  const [, n] = /^begun_(.*)/.exec(path) ?? [];
+  if (n) return Response.json(begun.has(n));
   switch (path) {
     case "stats":
       return Response.json(toStats());

@@ -1,0 +1,51 @@
+// `deno task figures [--quick] [--only D4,D5]`: measures what the project promises about streams, sessions, bodies and
+// ends, on both runtimes, and prints it as a Markdown table. In full it takes some twenty minutes; ten of them are silence.
+import { describeMachine } from "../../bench/machine.ts";
+import { bodyLimits, fairness, stalledClients } from "./measure_bodies.ts";
+import { graceful, stdio, worstCases } from "./measure_life.ts";
+import { crossTalk, samePairs, sessionCost } from "./measure_sessions.ts";
+import { disconnects, quietStreams, slowReaders } from "./measure_streams.ts";
+import { RUNTIMES } from "./processes.ts";
+import type { Figure, Measure } from "./figure.ts";
+
+const measures: readonly (readonly [name: string, measure: Measure])[] = [
+  ["D4", slowReaders],
+  ["D5", disconnects],
+  ["D6", quietStreams],
+  ["D7", sessionCost],
+  ["D8", crossTalk],
+  ["D9", samePairs],
+  ["D17", graceful],
+  ["D18", bodyLimits],
+  ["D19", stalledClients],
+  ["D20", worstCases],
+  ["D21", fairness],
+  ["D22", stdio],
+];
+
+const isQuick = Deno.args.includes("--quick");
+const at = Deno.args.indexOf("--only");
+const only = at < 0 ? undefined : Deno.args[at + 1].split(",");
+
+console.log(`${await describeMachine()}; deno task figures ${Deno.args.join(" ")}\n`);
+console.log("| | Figure | Aim | Deno | Bun |\n|---|---|---|---|---|");
+for (const [name, measure] of measures) {
+  if (only && !only.includes(name)) continue;
+  let sides: readonly (readonly Figure[])[];
+  try {
+    // Silence disturbs nobody; all else is measured one runtime after the other.
+    sides = measure === quietStreams
+      ? await Promise.all(RUNTIMES.map((runtime) => measure(runtime, isQuick)))
+      : [await measure("deno", isQuick), await measure("bun", isQuick)];
+  } catch (error) {
+    console.log(`| ${name} | | | ${String(error).replaceAll("\n", " ")} | |`);
+    continue;
+  }
+  const [deno, bun] = sides;
+  for (const [i, { what, aim, value, holds }] of deno.entries()) {
+    const mark = (text: string, holds: boolean | undefined) => holds === false ? `**${text}**` : text;
+    console.log(`| ${name} | ${what} | ${aim} | ${mark(value, holds)} | ${mark(bun[i].value, bun[i].holds)} |`);
+  }
+}
+console.log("\nWhat misses its aim is in bold.");
+Deno.exit(0);

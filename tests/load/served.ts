@@ -1,0 +1,16 @@
+// What the command line serves while the figures are taken.
+import { type Handler, tool } from "../../mod.ts";
+
+/** Says on standard error which calls have begun. */
+const wait = tool({
+  name: "wait",
+  input: { type: "object" },
+  async run({ ms, n }: Readonly<Record<string, unknown>>) {
+    if (n !== undefined) console.error(`began ${n};`);
+    await new Promise((resolve) => setTimeout(resolve, Number(ms)));
+    return `waited ${n}`;
+  },
+});
+
+const handlers: readonly Handler[] = [wait];
+export default handlers;

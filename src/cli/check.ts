@@ -29,6 +29,7 @@ For example:
   check server.ts --max-tokens 5000`,
   fails: "if there are errors",
   flags: { "max-tokens": true, strict: false, json: false },
+  offers: { operands: "files" },
   run: checkTarget,
 };
 

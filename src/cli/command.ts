@@ -6,6 +6,9 @@
 import type { Args, Flags } from "./args.ts";
 import { host } from "./host.ts";
 
+/** What a shell offers for a word: files and folders, or words of which one is meant. */
+export type Offer = "files" | readonly string[];
+
 /** One command. The files beside this one hold one each, and `main.ts` lists them. */
 export interface Command {
   readonly name: string;
@@ -14,6 +17,8 @@ export interface Command {
   /** How it is written, without the program, and what its flags mean. */
   readonly usage: string;
   readonly flags: Flags;
+  /** What a shell offers for operands, and by name for the values of flags; nothing for what only the user knows. */
+  readonly offers?: { readonly operands?: Offer; readonly flags?: Readonly<Record<string, Offer>> };
   /** When the exit code is 1, such as `if there are errors`; nothing if it never is. */
   readonly fails?: string;
   /** Does the work; the exit code, or nothing for 0. */

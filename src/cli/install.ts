@@ -45,6 +45,10 @@ For example:
     "allow-none": false,
     ...Object.fromEntries(KINDS.map((kind) => [`allow-${kind}`, true])),
   },
+  offers: {
+    operands: "files",
+    flags: { client: clients.map(({ name }) => name), file: "files", "allow-read": "files", "allow-write": "files" },
+  },
   run: installTarget,
 };
 

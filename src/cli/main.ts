@@ -7,6 +7,7 @@ import { readArgs } from "./args.ts";
 import { call } from "./call.ts";
 import { check } from "./check.ts";
 import { type Command, toProgram, toShell } from "./command.ts";
+import { toCompletions } from "./completions.ts";
 import { doctor } from "./doctor.ts";
 import { host } from "./host.ts";
 import { inspect } from "./inspect.ts";
@@ -17,7 +18,8 @@ import { Problem } from "./problem.ts";
 import { serve } from "./serve.ts";
 import { VERSION } from "./version.ts";
 
-const commands: readonly Command[] = [serve, check, doctor, install, create, inspect, call];
+const commands: Command[] = [serve, check, doctor, install, create, inspect, call];
+commands.push(toCompletions(commands));
 
 /** Runs what the user asks for, and ends the process with 0, or with 2 if the user has something to mend. */
 export async function main(): Promise<void> {

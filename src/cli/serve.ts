@@ -41,6 +41,7 @@ For example:
   server.ts --http --inspect
   mcp.jsonc --watch --http --port 8080`,
   flags: { stdio: false, watch: false, http: false, port: true, host: true, path: true, inspect: false },
+  offers: { operands: "files" },
   run: serveTarget,
 };
 

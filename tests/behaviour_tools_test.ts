@@ -104,9 +104,11 @@ for (const { what, value, content, structured } of returns) {
     const handlers = [
       tool({ name: "give", run: () => value }),
       tool({ name: "late", run: () => Promise.resolve(value) }),
+      // As of a query that runs when it is awaited.
+      tool({ name: "lazy", run: () => ({ then: (resolve: (value: unknown) => void) => resolve(value) }) }),
     ];
     const { client } = await connect({ handlers });
-    for (const name of ["give", "late"]) {
+    for (const name of ["give", "late", "lazy"]) {
       const result = await client.callTool(name);
       assertEquals(result.content, content);
       // Up to 2025-11-25 only objects can be structured.

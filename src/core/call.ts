@@ -96,9 +96,10 @@ export type Waiting = () => void;
 
 /** Where ids are unique, and which calls are running there. */
 export class Scope {
-  readonly #calls = new Map<Id, Call>();
+  // Mostly one, and never many: a list is cheaper to make for every request than anything with keys.
+  #calls: Call[] = [];
   /** Calls that wait for a slot of this client, the oldest first. */
-  readonly waiting: Set<Waiting> = new Set();
+  waiting?: Set<Waiting>;
   /** How many calls have a slot of this client; those that only wait for news need none. */
   size = 0;
   /** Called once when fewer calls wait. */
@@ -106,42 +107,29 @@ export class Scope {
 
   /** Notes a call. An id may be in flight twice (some clients number everything 1): both are kept. */
   add(call: Call): void {
-    call.older = this.#calls.get(call.id);
-    this.#calls.set(call.id, call);
+    if (this.#calls.length) this.#calls.push(call);
+    else this.#calls = [call];
   }
 
   /** Forgets a call that has ended. */
   remove(call: Call): void {
-    const newest = this.#calls.get(call.id);
-    if (newest === call) {
-      if (call.older) this.#calls.set(call.id, call.older);
-      else this.#calls.delete(call.id);
-      return;
-    }
-    for (let next = newest; next; next = next.older) if (next.older === call) next.older = call.older;
+    const at = this.#calls.indexOf(call);
+    if (at >= 0) this.#calls.splice(at, 1);
   }
 
   /** Cancels the newest call with this id, if there is one. */
   cancel(id: Id, reason?: unknown): void {
-    this.#calls.get(id)?.cancel(reason);
+    this.#calls.findLast((call) => call.id === id)?.cancel(reason);
   }
 
   /** Cancels everything; with an error, that is the answer. */
   cancelAll(reason?: unknown, error?: McpError): void {
-    for (const call of this.#all()) call.cancel(reason, error);
+    for (const call of [...this.#calls]) call.cancel(reason, error);
   }
 
   /** Cancels the calls that only wait for news. */
   cancelLasting(): void {
-    for (const call of this.#all()) if (call.lasting) call.cancel();
-  }
-
-  #all(): Call[] {
-    const all: Call[] = [];
-    for (const newest of this.#calls.values()) {
-      for (let call: Call | undefined = newest; call; call = call.older) all.push(call);
-    }
-    return all;
+    for (const call of [...this.#calls]) if (call.lasting) call.cancel();
   }
 }
 
@@ -154,16 +142,16 @@ export class Call implements Context {
   readonly link: Link;
   /** Where the call's id is unique. */
   readonly scope: Scope;
-  /** Another running call with the same id in the same scope. */
-  older?: Call;
   /** Whether nothing more may be said for this call. */
   ended = false;
   /** Why the call was cancelled, if it was. */
   reason?: unknown;
+  /** The answer to the call that was cancelled, if it has one. */
+  error?: McpError;
   /** Whether the call does not work but wait for news. */
   lasting?: boolean;
-  /** Ends the wait for the handler; set while the call runs. */
-  onCancel?: (error?: McpError) => void;
+  /** Ends the wait for the handler; set while the call waits. */
+  onCancel?: () => void;
   /** Whether the result may be kept, and by whom; said by the method. */
   cache?: { readonly ttlMs: number; readonly scope: "public" | "private" };
   readonly #carrier: Carrier;
@@ -210,8 +198,9 @@ export class Call implements Context {
     if (this.ended) return;
     this.ended = true;
     this.reason = reason ?? new DOMException("Cannot go on: the call was cancelled", "AbortError");
+    this.error = error;
     this.#controller?.abort(this.reason);
-    this.onCancel?.(error);
+    this.onCancel?.();
   }
 
   progress(progress: number, options: ProgressOptions = {}): Promise<void> {

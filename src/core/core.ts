@@ -50,7 +50,7 @@ export interface Core {
   /** Whether the server takes no new calls. */
   closing: boolean;
   /** Runs a call to its one outcome. Nothing comes back when the call was cancelled first. */
-  run(call: Call, method: Method): Promise<Outcome | undefined>;
+  run(call: Call, method: Method): Outcome | undefined | Promise<Outcome | undefined>;
   /** Tells `onError` the truth; what the client may know of it. */
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
 }

@@ -30,6 +30,9 @@ export type Middleware = (call: Context, next: () => Promise<Result>) => Promise
 
 type Run = (call: Call, method: Method) => Result | Promise<Result>;
 
+/** How a call ended; nothing if it was cancelled without an answer. */
+type Ended = Outcome | undefined;
+
 /** Folds middleware around what it wraps, once; the first is the outermost. */
 export function fold<A extends readonly unknown[]>(
   middleware: readonly Middleware[],
@@ -56,8 +59,8 @@ export function createRun(
   let isOpen = true;
   let isHanding = false;
 
-  function run(call: Call, method: Method): Promise<Outcome | undefined> {
-    if (call.ended) return Promise.resolve(undefined);
+  function run(call: Call, method: Method): Ended | Promise<Ended> {
+    if (call.ended) return;
     const { scope } = call;
     const isFull = scope.size >= limits.callsPerClient;
     const mustWait = isFull || taken >= limits.calls;
@@ -67,60 +70,73 @@ export function createRun(
       : mustWait && waiting >= limits.queue
       ? `too many run and wait (${isFull ? "callsPerClient" : "calls"}, queue)`
       : undefined;
-    if (state) return Promise.resolve({ error: new McpError(BUSY, `Cannot run the call: ${state}`) });
-    return new Promise((resolve) => {
-      scope.add(call);
-      busy.add(scope);
-      if (!isFull) scope.size++;
-      if (mustWait) wait(call, isFull, () => start(call, method, resolve), resolve);
-      else start(call, method, resolve);
-    });
+    if (state) return { error: new McpError(BUSY, `Cannot run the call: ${state}`) };
+    scope.add(call);
+    busy.add(scope);
+    if (!isFull) scope.size++;
+    if (!mustWait) return start(call, method);
+    return new Promise((resolve) => wait(call, isFull, () => resolve(start(call, method)), resolve));
   }
 
   // A call that waits is cancelled like one that runs, or it would run for a client that has gone.
-  function wait(call: Call, isFull: boolean, go: Waiting, resolve: (outcome?: Outcome) => void): void {
+  function wait(call: Call, isFull: boolean, go: Waiting, resolve: (ended: Ended) => void): void {
     const { scope } = call;
     waiting++;
-    (isFull ? scope.waiting : queue).add(go);
-    call.onCancel = (error) => {
-      if (!scope.waiting.delete(go)) {
+    (isFull ? scope.waiting ??= new Set() : queue).add(go);
+    call.onCancel = () => {
+      if (!scope.waiting?.delete(go)) {
         queue.delete(go);
         scope.size--;
       }
       waiting--;
       leave(call);
-      resolve(error && { error });
+      resolve(toCancelled(call));
     };
   }
 
-  function start(call: Call, method: Method, resolve: (outcome?: Outcome) => void): void {
+  // What is over at once needs no promise, no alarm and nobody who waits for it.
+  function start(call: Call, method: Method): Ended | Promise<Ended> {
     taken++;
+    call.onCancel = undefined;
+    let result;
+    try {
+      result = invoke(call, method);
+    } catch (error) {
+      return end(call, { error: toMcpError(error, call) });
+    }
+    if (!(result instanceof Promise)) return end(call, { result });
+    const running = result;
+    return new Promise((resolve) => attend(call, running, resolve));
+  }
+
+  function attend(call: Call, running: Promise<Result>, resolve: (ended: Ended) => void): void {
     const alarm = limits.callMs === Infinity ? undefined : ticker.alarm(limits.callMs, () => {
       const text = `Cannot finish the call: it took longer than ${limits.callMs} ms (callMs)`;
       call.cancel(new DOMException(text, "TimeoutError"), new McpError(INTERNAL_ERROR, text));
     });
-    let open = true;
-    const end = (outcome?: Outcome) => {
-      if (!open) return;
-      open = false;
-      call.ended = true;
+    let isOpen = true;
+    const settle = (outcome?: Outcome) => {
+      if (!isOpen) return;
+      isOpen = false;
       if (alarm) ticker.drop(alarm);
-      call.scope.size--;
-      taken--;
-      leave(call);
-      resolve(outcome);
+      resolve(end(call, outcome));
     };
     // Not written where it is assigned: V8 takes a function that is for one that lives long, puts it where only a full
     // collection looks, and with it keeps all that belongs to the request.
-    const onCancel = (error?: McpError) => end(error && { error });
+    const onCancel = () => settle();
     call.onCancel = onCancel;
-    try {
-      const result = invoke(call, method);
-      if (!(result instanceof Promise)) return end({ result });
-      result.then((result) => end({ result }), (error) => end({ error: toMcpError(error, call) }));
-    } catch (error) {
-      end({ error: toMcpError(error, call) });
-    }
+    running.then((result) => settle({ result }), (error) => settle({ error: toMcpError(error, call) }));
+    if (call.ended) settle();
+  }
+
+  /** Gives the slot back; the outcome, unless the call was cancelled first. */
+  function end(call: Call, outcome?: Outcome): Ended {
+    const ended = call.ended ? toCancelled(call) : outcome;
+    call.ended = true;
+    call.scope.size--;
+    taken--;
+    leave(call);
+    return ended;
   }
 
   // A slot that is free goes to the oldest call of its client, behind those that waited for the process before.
@@ -135,9 +151,9 @@ export function createRun(
   }
 
   function hand(scope: Scope): void {
-    for (const go of scope.waiting) {
+    for (const go of scope.waiting ?? []) {
       if (scope.size >= limits.callsPerClient) break;
-      scope.waiting.delete(go);
+      scope.waiting?.delete(go);
       scope.size++;
       queue.add(go);
     }
@@ -178,6 +194,10 @@ export function createRun(
       for (const scope of busy) scope.cancelAll(new DOMException(text, "AbortError"), error);
     },
   };
+}
+
+function toCancelled({ error }: Call): Ended {
+  return error && { error };
 }
 
 /** The server has no room for the call now. Outside the range that the specification reserves. */

@@ -7,7 +7,14 @@
 import { INVALID_PARAMS, McpError, quote, ToolError } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
-import { type CompiledSchema, compileSchema, type Infer, type InferInput, type Schema } from "../schema/schema.ts";
+import {
+  type Checked,
+  type CompiledSchema,
+  compileSchema,
+  type Infer,
+  type InferInput,
+  type Schema,
+} from "../schema/schema.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
@@ -126,8 +133,9 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
     }),
     invoke: fold(use, (call, value: unknown) => {
       // `value` is what the input schema let through, which is what Infer stands for.
-      const returned = run(value as Infer<I>, call);
-      return returned instanceof Promise ? returned.then(answer) : answer(returned);
+      const returned: unknown = run(value as Infer<I>, call);
+      // Query builders and their like can be awaited, and are no promises.
+      return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
     }),
   };
 }
@@ -169,25 +177,34 @@ async function callIfAllowed(definition: Definition, call: Call, given: Params, 
   throw new McpError(INVALID_PARAMS, `Unknown tool: ${quote(definition.key)}`);
 }
 
-async function runTool(definition: Definition, call: Call, given: Params, core: Core): Promise<Result> {
+// A tool that answers at once makes no promise.
+function runTool(definition: Definition, call: Call, given: Params, core: Core): Result | Promise<Result> {
   try {
-    let value: unknown = given;
-    if (definition.input) {
-      const reading = definition.input.validate(given);
-      const checked = reading instanceof Promise ? await reading : reading;
-      // Told as a result, not as an error: the model reads it and can mend its call.
-      if (checked.problem !== undefined) return toToolError(`Cannot call ${definition.key}: ${checked.problem}`);
-      value = checked.value;
-    }
-    return await definition.invoke(call, value);
+    const reading = definition.input ? definition.input.validate(given) : { value: given };
+    const result = reading instanceof Promise
+      ? reading.then((checked) => invoke(definition, call, checked))
+      : invoke(definition, call, reading);
+    return result instanceof Promise ? result.catch((error) => toFailed(definition, call, error, core)) : result;
   } catch (error) {
-    if (error instanceof McpError || (call.ended && error === call.reason)) throw error;
-    if (error instanceof ToolError) return toToolError(error.content);
-    const told = core.report(error, { method: call.method, subject: definition.key });
-    if (error instanceof ResultError) throw told;
-    const words = core.toToolError?.(error, call) ?? `${told.message} (${Object.values(told.data ?? {})})`;
-    return toToolError(words instanceof ToolError ? words.content : words);
+    return toFailed(definition, call, error, core);
   }
+}
+
+function invoke({ key, invoke }: Definition, call: Call, checked: Checked): Result | Promise<Result> {
+  // Told as a result, not as an error: the model reads it and can mend its call.
+  return checked.problem === undefined
+    ? invoke(call, checked.value)
+    : toToolError(`Cannot call ${key}: ${checked.problem}`);
+}
+
+/** What the model is told of an error; throws what it is not for. */
+function toFailed({ key }: Definition, call: Call, error: unknown, core: Core): Result {
+  if (error instanceof McpError || (call.ended && error === call.reason)) throw error;
+  if (error instanceof ToolError) return toToolError(error.content);
+  const told = core.report(error, { method: call.method, subject: key });
+  if (error instanceof ResultError) throw told;
+  const words = core.toToolError?.(error, call) ?? `${told.message} (${Object.values(told.data ?? {})})`;
+  return toToolError(words instanceof ToolError ? words.content : words);
 }
 
 function toToolError(content: string | readonly Content[]): Result {

@@ -91,10 +91,7 @@ export function createFetch(
     if (reason) return refuse(...reason);
     return new Promise((resolve) => {
       const principal = info?.principal === undefined ? undefined : readPrincipal(info);
-      const exchange = new Exchange(request, principal, accepts, streams, resolve);
-      serve(exchange, method).catch((error) => {
-        exchange.finish({ text: toFailure(undefined, core.report(error)), status: 200 });
-      });
+      serve(new Exchange(request, principal, accepts, streams, resolve), method);
     });
   }
 
@@ -142,27 +139,31 @@ export function createFetch(
   }
 
   async function serve(exchange: Exchange, method: string): Promise<void> {
-    if (method !== "POST") {
-      const open = method === "GET" ? era.attach : era.detach;
-      return exchange.finish(await open?.(exchange) ?? {});
-    }
-    const { http } = exchange;
-    const length = http.headers.get("content-length");
-    if (length !== null && !(Number(length) <= limits.bodyBytes)) return exchange.finish(toRefusal(413, TOO_LARGE));
-    watch(exchange);
-    let body;
     try {
+      if (method !== "POST") {
+        const open = method === "GET" ? era.attach : era.detach;
+        return exchange.finish(await open?.(exchange) ?? {});
+      }
+      const { http } = exchange;
+      const length = http.headers.get("content-length");
+      if (length !== null && !(Number(length) <= limits.bodyBytes)) return exchange.finish(toRefusal(413, TOO_LARGE));
+      watch(exchange);
       // With a length the runtime holds the client to it; without one the bytes are counted as they come.
-      body = length === null ? await readBody(http, limits.bodyBytes) : await http.arrayBuffer();
-    } catch {
-      return exchange.finish(toRefusal(400, "Cannot read the body: it broke off"));
+      const body = length === null ? await readBody(http, limits.bodyBytes) : await http.arrayBuffer();
+      if (!body) return exchange.finish(toRefusal(413, TOO_LARGE));
+      exchange.isCall = true;
+      if (exchange.slowSince) watch(exchange);
+      const reply = era.accept(toIncoming(body), exchange);
+      exchange.finish(reply instanceof Promise ? await reply : reply);
+      if (!young.delete(exchange)) older.delete(exchange);
+    } catch (error) {
+      const isRead = exchange.isCall || method !== "POST";
+      exchange.finish(
+        isRead
+          ? { text: toFailure(undefined, core.report(error)), status: 200 }
+          : toRefusal(400, "Cannot read the body: it broke off"),
+      );
     }
-    if (!body) return exchange.finish(toRefusal(413, TOO_LARGE));
-    exchange.isCall = true;
-    if (exchange.slowSince) watch(exchange);
-    const reply = era.accept(toIncoming(body), exchange);
-    exchange.finish(reply instanceof Promise ? await reply : reply);
-    if (!young.delete(exchange)) older.delete(exchange);
   }
 
   function toIncoming(body: ArrayBuffer): Incoming {

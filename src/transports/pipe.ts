@@ -102,7 +102,7 @@ export function pipeOpener(core: Core, era: Era): OpenPipe {
         if (!open) return;
         accept(parseMessage(text, core.limits));
         // Who does not read its answers, or has a full queue of calls, is not read from either.
-        return scope.waiting.size >= core.limits.callsPerClient ? waitForSlot() : room;
+        return (scope.waiting?.size ?? 0) >= core.limits.callsPerClient ? waitForSlot() : room;
       },
       reject(problem) {
         accept(problem === "long" ? tooLong(core.limits.lineBytes) : NOT_UTF8);

@@ -23,7 +23,7 @@ import {
   toNotification,
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
-import { LOG_LEVELS } from "../../protocol/types.ts";
+import { type Implementation, LOG_LEVELS } from "../../protocol/types.ts";
 import { Call, type Carrier, isProgressToken, type Link, type Reply } from "../../core/call.ts";
 import type { ClientFacts } from "../../core/context.ts";
 import type { Core, Era, Outcome } from "../../core/core.ts";
@@ -66,24 +66,39 @@ export function modernEra(core: Core, other?: Era): Era {
   }
 
   // What is wrong with a request is said before anything runs, so that it can still be said with its own status.
-  async function answer(message: Message, link: Link): Promise<Reply> {
+  function answer(message: Message, link: Link): Reply | Promise<Reply> {
     try {
-      const method = own.get(message.method) ?? core.registry.methods.get(message.method);
-      const call = new Call(carrier, link, message, readEnvelope(message, link.http, method));
-      if (message.method === "subscriptions/listen") return await listen(call);
-      if (!method) throw toUnknownMethod(message.method);
-      const { inputResponses, requestState } = call.params;
-      if (method.asks && (inputResponses !== undefined || requestState !== undefined)) {
-        // No stream yet: it has status 200 for good, and a state that is refused has 400.
-        link.quick = true;
-        await answersOf(call).restore();
-        link.quick = false;
-      }
-      const outcome = await core.run(call, method);
-      return outcome ? await toReply(call, method, outcome) : {};
+      const reply = serve(message, link);
+      return reply instanceof Promise ? reply.catch((error) => toFailed(message, error)) : reply;
     } catch (error) {
-      return toErrorReply(message.id, error instanceof McpError ? error : core.report(error, message));
+      return toFailed(message, error);
     }
+  }
+
+  function toFailed(message: Message, error: unknown): Reply {
+    return toErrorReply(message.id, error instanceof McpError ? error : core.report(error, message));
+  }
+
+  function serve(message: Message, link: Link): Reply | Promise<Reply> {
+    const method = own.get(message.method) ?? core.registry.methods.get(message.method);
+    const call = new Call(carrier, link, message, readEnvelope(message, link.http, method));
+    if (message.method === "subscriptions/listen") return listen(call);
+    if (!method) throw toUnknownMethod(message.method);
+    const { inputResponses, requestState } = call.params;
+    if (!method.asks || (inputResponses === undefined && requestState === undefined)) return run(call, method);
+    // No stream yet: it has status 200 for good, and a state that is refused has 400.
+    link.quick = true;
+    return answersOf(call).restore().then(() => {
+      link.quick = false;
+      return run(call, method);
+    });
+  }
+
+  function run(call: Call, method: Method): Reply | Promise<Reply> {
+    const outcome = core.run(call, method);
+    return outcome instanceof Promise
+      ? outcome.then((outcome) => toReply(call, method, outcome))
+      : toReply(call, method, outcome);
   }
 
   function answersOf(call: Call): Answers {
@@ -93,9 +108,11 @@ export function modernEra(core: Core, other?: Era): Era {
   }
 
   // An open question comes before whatever the handler made of not having its answer.
-  function toReply(call: Call, method: Method, { result, error }: Outcome): Reply | Promise<Reply> {
+  function toReply(call: Call, method: Method, outcome: Outcome | undefined): Reply | Promise<Reply> {
+    if (!outcome) return {};
     const answers = method.asks ? rounds.get(call) : undefined;
     if (answers?.asks) return answers.toResult().then((result) => ({ text: toSuccess(call.id, stamp(call, result)) }));
+    const { result, error } = outcome;
     if (error) throw error;
     let text = method.stable ? texts.get(result) : undefined;
     if (!text) {
@@ -176,10 +193,14 @@ function readEnvelope(message: Message, http: Request | undefined, method: Metho
       { supported: [VERSION], requested: version.slice(0, 200) },
     );
   }
-  if (typeof capabilities !== "object" || capabilities === null || Array.isArray(capabilities)) {
+  // Capabilities are open: each is looked at when it is needed.
+  if (!isObject(capabilities)) {
     throw invalid(`params._meta["${META_CAPABILITIES}"] is not an object`);
   }
-  const info = readClient(meta[META_CLIENT]);
+  const info = meta[META_CLIENT];
+  if (info !== undefined && !isImplementation(info)) {
+    throw invalid(`params._meta["${META_CLIENT}"] has no name and version`);
+  }
   const logLevel = level === undefined ? undefined : LOG_LEVELS.find((each) => each === level);
   if (level !== logLevel) throw invalid(`params._meta["${META_LEVEL}"] is not a log level`);
   if (progressToken !== undefined && !isProgressToken(progressToken)) {
@@ -197,17 +218,11 @@ function readEnvelope(message: Message, http: Request | undefined, method: Metho
     }
     if (method?.mirrored) checkMirrored(method.mirrored(params), headers, params.arguments);
   }
-  // Capabilities are open: each is looked at when it is needed.
-  return { version, info, capabilities: { ...capabilities }, logLevel };
+  return { version, info, capabilities, logLevel };
 }
 
-function readClient(info: unknown): ClientFacts["info"] {
-  if (info === undefined) return;
-  if (typeof info === "object" && info !== null && "name" in info && "version" in info) {
-    const { name, version } = info;
-    if (typeof name === "string" && typeof version === "string") return { ...info, name, version };
-  }
-  throw invalid(`params._meta["${META_CLIENT}"] has no name and version`);
+function isImplementation(value: unknown): value is Implementation {
+  return isObject(value) && typeof value.name === "string" && typeof value.version === "string";
 }
 
 function invalid(state: string): McpError {

@@ -110,7 +110,7 @@ const echo = tool({
 
 const odd = "é😀\u2028\u2029\r\n\0";
 
-Deno.test("lines may be cut at every byte", async () => {
+Deno.test("C-186 lines may be cut at every byte", async () => {
   const bytes = utf8.encode(`${call(1, "echo", { text: odd })}\r\n${call("b", "echo", { text: "two" })}\n`);
   for (let at = 0; at <= bytes.length; at++) {
     const lines = await serveChunks([bytes.subarray(0, at), bytes.subarray(at)]);
@@ -155,7 +155,7 @@ function* toBytes(line: string | Uint8Array): Iterable<Uint8Array> {
   yield Uint8Array.of(10);
 }
 
-Deno.test("bad lines are answered with an error, or not at all, and the next line is served", async (t) => {
+Deno.test("C-181 C-182 C-183 C-184 C-185 bad lines are answered with an error, or not at all, and the next line is served", async (t) => {
   for (const { what, line, answers } of lines) {
     await t.step(what, async () => {
       const good = [...toBytes(call("good", "echo", { text: "ok" }))];
@@ -168,12 +168,12 @@ Deno.test("bad lines are answered with an error, or not at all, and the next lin
   }
 });
 
-Deno.test("the last line may lack its line break", async () => {
+Deno.test("C-187 the last line may lack its line break", async () => {
   const [line] = await serveChunks([utf8.encode(call(1, "echo", { text: "last" }))]);
   assertEquals(digest(line), [1, "last"]);
 });
 
-Deno.test("who does not read its answers is not read from either", async () => {
+Deno.test("C-189 who does not read its answers is not read from either", async () => {
   const big = tool({ name: "big", run: () => "x".repeat(1_000_000) });
   const server = createServer({ name: "here", version: "1.0.0", handlers: [big] });
   const { promise: reads, resolve: read } = Promise.withResolvers<void>();
@@ -199,7 +199,7 @@ Deno.test("who does not read its answers is not read from either", async () => {
   assertEquals([asked, written > 200_000_000], [201, true]);
 });
 
-Deno.test("of many calls in one chunk only some run ahead of a reader that stands still", async () => {
+Deno.test("C-189 of many calls in one chunk only some run ahead of a reader that stands still", async () => {
   let runs = 0;
   const big = tool({ name: "big", run: () => "x".repeat(1_000_000 + runs++) });
   const server = createServer({ name: "here", version: "1.0.0", handlers: [big] });
@@ -238,7 +238,7 @@ Deno.test("serving ends on a signal", async () => {
   await server.close();
 });
 
-Deno.test("a process answers byte by byte, and nothing but answers is on its standard output", async () => {
+Deno.test("C-185 C-191 C-194 C-196 a process answers byte by byte, and nothing but answers is on its standard output", async () => {
   await using talk = startTalk();
   for (const byte of utf8.encode(`${call(1, "echo", { text: odd })}\r\n`)) await talk.write(Uint8Array.of(byte));
   assertEquals(digest(await talk.read()), [1, odd]);
@@ -258,7 +258,7 @@ Deno.test("a process answers byte by byte, and nothing but answers is on its sta
   for (const said of ["log", "info 1", "debug", "warn"]) assertStringIncludes(stderr, said);
 });
 
-Deno.test("a process answers a thousand requests that come at once, each one time", async () => {
+Deno.test("C-188 a process answers a thousand requests that come at once, each one time", async () => {
   await using talk = startTalk();
   const ids = Array.from({ length: 1000 }, (_, id) => id);
   const writing = talk.write(ids.map((id) => `${call(id, "echo", { text: `${id}` })}\n`).join(""));
@@ -269,7 +269,7 @@ Deno.test("a process answers a thousand requests that come at once, each one tim
   assertEquals((await talk.end()).lines, []);
 });
 
-Deno.test("when the input ends, what runs may finish for a moment", async () => {
+Deno.test("C-187 when the input ends, what runs may finish for a moment", async () => {
   await using talk = startTalk();
   await talk.write(`${call(1, "slow", { ms: 200 })}\n${call(2, "echo", { text: "x" })}\n`);
   assertEquals(digest(await talk.read()), [2, "x"]);
@@ -278,7 +278,7 @@ Deno.test("when the input ends, what runs may finish for a moment", async () => 
   assertStringIncludes(stderr, "slow is done");
 });
 
-Deno.test("when the input ends, what runs for too long is cancelled", async () => {
+Deno.test("C-187 when the input ends, what runs for too long is cancelled", async () => {
   await using talk = startTalk();
   await talk.write(`${call(1, "slow", { ms: 600_000 })}\n${call(2, "echo", { text: "x" })}\n`);
   assertEquals(digest(await talk.read()), [2, "x"]);
@@ -287,7 +287,7 @@ Deno.test("when the input ends, what runs for too long is cancelled", async () =
   assertStringIncludes(stderr, "slow was cancelled");
 });
 
-Deno.test("a process whose output nobody takes any more ends", async () => {
+Deno.test("C-189 a process whose output nobody takes any more ends", async () => {
   await using talk = startTalk();
   await talk.write(`${call(0, "echo", { text: "x" })}\n`);
   assertEquals(digest(await talk.read()), [0, "x"]);

@@ -146,7 +146,8 @@ const tools: Feature = {
   compile(handlers, core) {
     // The registry hands every feature its own handlers back.
     const definitions = (handlers as readonly Tool[]).map(({ definition }) => definition);
-    const byName = new Map(definitions.map((definition) => [definition.key, definition]));
+    // Asked for whatever a client gives as a name.
+    const byName = new Map<unknown, Definition>(definitions.map((definition) => [definition.key, definition]));
     return {
       capabilities: { tools: { listChanged: true } },
       methods: {
@@ -155,7 +156,7 @@ const tools: Feature = {
           subject: "name",
           asks: true,
           mirrored: definitions.some(({ headers }) => headers.length)
-            ? ({ name }) => byName.get(String(name))?.headers ?? []
+            ? ({ name }) => byName.get(name)?.headers ?? []
             : undefined,
           run: (call) => callTool(byName, call, core),
         },
@@ -164,9 +165,9 @@ const tools: Feature = {
   },
 };
 
-function callTool(byName: ReadonlyMap<string, Definition>, call: Call, core: Core): Result | Promise<Result> {
+function callTool(byName: ReadonlyMap<unknown, Definition>, call: Call, core: Core): Result | Promise<Result> {
   const { name, arguments: given = {} } = call.params;
-  const definition = typeof name === "string" ? byName.get(name) : undefined;
+  const definition = byName.get(name);
   if (!definition) throw new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
   if (!isObject(given)) throw new McpError(INVALID_PARAMS, `Cannot call ${quote(name)}: arguments is not an object`);
   return definition.allow ? callIfAllowed(definition, call, given, core) : runTool(definition, call, given, core);

@@ -1,4 +1,4 @@
-// C-077 to C-090: what a request without a session says of itself, in its headers and in `_meta`.
+// C-077 to C-093: what a request without a session says of itself, in its headers and in `_meta`.
 import { assert, assertEquals } from "@std/assert";
 import {
   type Case,
@@ -136,38 +136,43 @@ cases("parameters that headers repeat", {}, () => {
     headers: { "mcp-name": "region", ...headers },
   });
   return [
-    { name: "C-080 a parameter repeated", ...call({ region: "eu" }, { "mcp-param-region": "eu" }), status: 200 },
+    { name: "C-092 a parameter repeated", ...call({ region: "eu" }, { "mcp-param-region": "eu" }), status: 200 },
     {
-      name: "C-080 a parameter encoded",
+      name: "C-092 a parameter encoded",
       ...call({ region: "e\u00fc" }, { "mcp-param-region": encoded("e\u00fc") }),
       status: 200,
     },
     {
-      name: "C-080 a parameter as raw Latin-1",
+      name: "C-092 a parameter as raw Latin-1",
       ...call({ region: "e\u00fc" }, { "mcp-param-region": "e\xfc" }),
       ...mismatch,
     },
-    { name: "C-077 a parameter not repeated", ...call({ region: "eu" }, {}), ...mismatch },
-    { name: "C-078 a parameter in other case", ...call({ region: "eu" }, { "mcp-param-region": "EU" }), ...mismatch },
-    { name: "C-078 a parameter twice", ...call({ region: "eu" }, { "mcp-param-region": ["eu", "eu"] }), ...mismatch },
-    { name: "C-078 a header without its parameter", ...call({}, { "mcp-param-region": "eu" }), ...mismatch },
-    { name: "C-078 a header for null", ...call({ region: null }, { "mcp-param-region": "null" }), ...mismatch },
+    { name: "C-092 a parameter not repeated", ...call({ region: "eu" }, {}), ...mismatch },
+    { name: "C-092 a parameter in other case", ...call({ region: "eu" }, { "mcp-param-region": "EU" }), ...mismatch },
+    { name: "C-092 a parameter twice", ...call({ region: "eu" }, { "mcp-param-region": ["eu", "eu"] }), ...mismatch },
+    { name: "C-092 a header without its parameter", ...call({}, { "mcp-param-region": "eu" }), ...mismatch },
+    { name: "C-092 a header for null", ...call({ region: null }, { "mcp-param-region": "null" }), ...mismatch },
     {
-      name: "C-078 an empty text is a parameter",
+      name: "C-092 an empty text is a parameter",
       ...call({ region: "" }, { "mcp-param-region": "" }),
       status: 200,
     },
-    { name: "C-078 a number written otherwise", ...call({ count: 42 }, { "mcp-param-count": "4.2e1" }), status: 200 },
+    { name: "C-092 a number written otherwise", ...call({ count: 42 }, { "mcp-param-count": "4.2e1" }), status: 200 },
     ...["43", "", " ", "0x2a", "0b101010", "NaN", "4 2", "Infinity", "+42", "42n"].map((count) => ({
-      name: `C-078 the number ${JSON.stringify(count)}`,
+      name: `C-092 the number ${JSON.stringify(count)}`,
       ...call({ count: 42 }, { "mcp-param-count": count }),
       ...mismatch,
     })),
-    { name: "C-078 nothing is not the number 0", ...call({ count: 0 }, { "mcp-param-count": "" }), ...mismatch },
-    { name: "C-077 a parameter that every object seems to have", ...call({}, {}), status: 200 },
-    { name: "C-077 the same parameter, given", ...call({ constructor: "x" }, { "mcp-param-built": "x" }), status: 200 },
-    { name: "C-077 the same parameter, not repeated", ...call({ constructor: "x" }, {}), ...mismatch },
-    { name: "C-080 a header that nothing names", ...call({}, { "mcp-param-__proto__": "x" }), status: 200 },
+    { name: "C-092 nothing is not the number 0", ...call({ count: 0 }, { "mcp-param-count": "" }), ...mismatch },
+    { name: "C-092 a parameter that every object seems to have", ...call({}, {}), status: 200 },
+    { name: "C-092 the same parameter, given", ...call({ constructor: "x" }, { "mcp-param-built": "x" }), status: 200 },
+    { name: "C-092 the same parameter, not repeated", ...call({ constructor: "x" }, {}), ...mismatch },
+    ...[{ toString: "eu" }, { toString: null, valueOf: null }, ["eu"], true].map((region) => ({
+      name: `C-092 a parameter that is ${JSON.stringify(region)} and not a text`,
+      ...call({ region }, { "mcp-param-region": "eu" }),
+      ...mismatch,
+    })),
+    { name: "C-092 a header that nothing names", ...call({}, { "mcp-param-__proto__": "x" }), status: 200 },
   ];
 });
 
@@ -190,7 +195,7 @@ cases("versions that disagree", {}, () => [
     ...mismatch,
   },
   {
-    name: "C-083 a session beside it changes nothing",
+    name: "C-093 a session beside it changes nothing",
     headers: { "mcp-session-id": "garbage", "last-event-id": "x" },
     status: 200,
     has: { "mcp-session-id": null },

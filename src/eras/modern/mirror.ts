@@ -29,9 +29,10 @@ export function checkMirrored(wanted: readonly HeaderParam[], headers: Headers, 
       continue;
     }
     // A value of the wrong type is left for the tool's schema to name; only what the header claims is compared here.
-    const same = said !== null &&
-      (isMirrored(said, String(value)) || (type === "integer" && isSameNumber(said, value)));
-    if (!same) throw toMismatch(name, said, String(value));
+    // As JSON and not by String(): an object decides what that gives, and can make it throw.
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    const same = said !== null && (isMirrored(said, text) || (type === "integer" && isSameNumber(said, value)));
+    if (!same) throw toMismatch(name, said, text);
   }
 }
 

@@ -1,0 +1,188 @@
+// C-107 to C-115, C-220, C-233: names, arguments and schemas of tools, and what handlers give back.
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { createServer, prompt, resource, tool } from "../../mod.ts";
+import { behaviour, textOf } from "../behaviour.ts";
+import { cases, toMessage } from "./http.ts";
+
+const any = { type: "object" } as const;
+const person = {
+  type: "object",
+  properties: { name: { type: "string" }, age: { type: "integer", minimum: 0 } },
+  required: ["name"],
+  additionalProperties: false,
+} as const;
+
+const names: readonly (readonly [what: string, name: unknown])[] = [
+  ["a number", 5],
+  ["null", null],
+  ["missing", undefined],
+  ["empty", ""],
+  ["an object", { toString: "good" }],
+  ["a list", ["good"]],
+  ["of every object", "constructor"],
+  ["of every prototype", "__proto__"],
+  ["with a NUL", "good\0"],
+  ["in other case", "Good"],
+  ["with a space", "good "],
+  ["1 MB", "x".repeat(1_000_000)],
+];
+for (const [era, version] of [["modern", undefined], ["legacy", "2025-11-25"]] as const) {
+  cases(`tools that nobody has (${era})`, { version }, () =>
+    names.map(([what, name]) => {
+      // A header cannot hold all of them; the encoded form can.
+      const text = typeof name === "string" ? name : "";
+      const header = `=?base64?${new TextEncoder().encode(text).toBase64()}?=`;
+      const isLong = text.length > 1000;
+      return {
+        name: `C-107 the name is ${what}`,
+        body: JSON.stringify(toMessage(era, {}, { name })),
+        headers: era === "modern" ? { "mcp-name": isLong ? "x" : text ? header : null } : {},
+        status: era === "modern" ? 400 : 200,
+        // What the header cannot repeat, or does not, is refused before anybody looks for the tool.
+        code: era === "modern" && (isLong || name === "") ? -32020 : -32602,
+        id: 1,
+      };
+    }));
+}
+
+behaviour("C-109 what is wrong with arguments is told to the model, field by field and briefly", async (connect) => {
+  let runs = 0;
+  const greet = tool({ name: "greet", input: person, run: ({ name }) => (runs++, `Hello, ${name}`) });
+  const { client } = await connect({ handlers: [greet] });
+  const wrong: readonly (readonly [args: Record<string, unknown>, says: string])[] = [
+    [{}, "name: required"],
+    [{ name: 5 }, "name: expected string"],
+    [{ name: "Ada", age: "old" }, "age: expected integer"],
+    [{ name: "Ada", age: -1 }, "age: expected at least 0"],
+    [{ name: "Ada", extra: 1 }, "extra: not allowed"],
+    [JSON.parse('{"name":"Ada","__proto__":{}}'), "__proto__: not allowed"],
+    [Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`k${i}`, i])), "k0: not allowed"],
+  ];
+  for (const [args, says] of wrong) {
+    const result = await client.callTool("greet", args);
+    assertEquals(result.isError, true, says);
+    assertStringIncludes(textOf(result), says);
+    assert(textOf(result).length <= 2048, `${textOf(result).length} characters about ${says}`);
+  }
+  assertEquals(runs, 0);
+  assertEquals(textOf(await client.callTool("greet", { name: "Ada" })), "Hello, Ada");
+});
+
+behaviour("C-110 arguments that are named like parts of every object are values like any other", async (connect) => {
+  const seen: string[] = [];
+  const keys = tool({
+    name: "keys",
+    input: any,
+    run(input) {
+      seen.push(JSON.stringify(Object.getOwnPropertyNames(input).sort()));
+      return JSON.stringify(input);
+    },
+  });
+  const greet = tool({ name: "greet", input: person, run: ({ name }) => `Hello, ${name}` });
+  const { client } = await connect({ handlers: [keys, greet] });
+  const args = JSON.parse('{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"prototype":1}');
+  assertEquals(textOf(await client.callTool("keys", args)), JSON.stringify(args));
+  assertEquals(seen, ['["__proto__","constructor","prototype"]']);
+  assertEquals(Object.keys(Object.prototype), []);
+  assertEquals(Object("").polluted, undefined);
+  // What is inherited is not there: neither as a value that was given, nor as one that was required.
+  const inherited = await client.callTool("greet", JSON.parse('{"__proto__":{"name":"Ada"}}'));
+  assertEquals(inherited.isError, true);
+  assertStringIncludes(textOf(inherited), "name: required");
+});
+
+Deno.test("C-111 schemas that lead outside, in circles or too deep are refused when the tool is made", () => {
+  let deep: Record<string, unknown> = { type: "object" };
+  for (let i = 0; i < 10_000; i++) deep = { type: "object", allOf: [deep] };
+  const circle: Record<string, unknown> = { type: "object" };
+  circle.allOf = [circle];
+  const schemas: readonly (readonly [schema: Record<string, unknown>, says: string])[] = [
+    [{ type: "object", properties: { a: { $ref: "http://169.254.169.254/latest" } } }, "never fetched"],
+    [{ type: "object", properties: { a: { $ref: "file:///etc/passwd" } } }, "never fetched"],
+    [{ type: "object", $ref: "#" }, "leads back to itself"],
+    [{ type: "object", $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } }, $ref: "#/$defs/a" }, "itself"],
+    [{ type: "object", properties: { a: { $ref: "#/$defs/none" } } }, "$ref"],
+    [deep, "levels"],
+    [circle, "itself"],
+  ];
+  for (const [input, says] of schemas) {
+    const error = assertThrows(() => tool({ name: "bad", input, run: () => "" }), TypeError, 'tool "bad"');
+    assertStringIncludes(error.message, says);
+  }
+});
+
+behaviour("C-111 a pattern that takes no time to write takes none for a text of 100 KB that fits", async (connect) => {
+  const input = { type: "object", properties: { text: { type: "string", pattern: "^a+$" } } } as const;
+  const { client } = await connect({ handlers: [tool({ name: "match", input, run: () => "fits" })] });
+  assertEquals(textOf(await client.callTool("match", { text: "a".repeat(100_000) })), "fits");
+  assertEquals((await client.callTool("match", { text: "a".repeat(100_000) + "b" })).isError, true);
+}, { transports: ["memory"] });
+
+behaviour("C-115 a result that does not fit its schema is never sent, and told to the author once", async (connect) => {
+  const results: readonly (readonly [name: string, result: unknown])[] = [
+    ["wrong", { name: 5 }],
+    ["missing", undefined],
+    ["none", "text"],
+    ["content", { content: [{ type: "text", text: "secret-42" }] }],
+    ["more", { name: "Ada", secret: "secret-42" }],
+    ["structured", { content: [], structuredContent: { name: ["secret-42"] } }],
+  ];
+  const handlers = results.map(([name, result]) => tool({ name, output: person, run: () => result }));
+  const { client, takeFaults } = await connect({ handlers });
+  for (const [name] of results) {
+    const told = await client.callTool(name).then((result) => JSON.stringify(result), (error) => error);
+    assertEquals(told.code, -32603, name);
+    assertEquals(String(told.message).includes("secret-42"), false, name);
+    const faults = takeFaults();
+    assertEquals(faults.map(({ subject }) => subject), [name]);
+    assertStringIncludes(String(faults[0].error), `tool ${JSON.stringify(name)}`);
+  }
+});
+
+behaviour("C-220 a result that is too large is refused by name, and not sent", async (connect) => {
+  const text = tool({ name: "text", run: () => "x".repeat(2_000_000) });
+  const items = tool({
+    name: "items",
+    run: () => Array.from({ length: 50_000 }, () => ({ type: "text", text: "y" })),
+  });
+  const fits = tool({ name: "fits", run: () => "x".repeat(900_000) });
+  const { client, takeFaults } = await connect({ handlers: [text, items, fits], limits: { resultBytes: 1_000_000 } });
+  for (const name of ["text", "items"]) {
+    const error = await client.callTool(name).then(() => undefined, (error) => error);
+    assertEquals(error?.code, -32603, name);
+    const [fault, ...more] = takeFaults();
+    assertEquals(more, []);
+    assertStringIncludes(String(fault.error), "resultBytes");
+  }
+  assertEquals(textOf(await client.callTool("fits")).length, 900_000);
+});
+
+Deno.test("C-233 what an author does wrong is told at once, by the name of the handler", () => {
+  const good = tool({ name: "same", run: () => "" });
+  const info = { name: "author", version: "1.0.0" };
+  // Deliberately wrong: what a type checker would not let through comes from plain JavaScript.
+  const wrong = (value: unknown): never => value as never;
+  const mistakes: readonly (readonly [make: () => unknown, says: string])[] = [
+    [() => createServer({ ...info, handlers: [good, tool({ name: "same", run: () => "" })] }), '"same"'],
+    [
+      () =>
+        createServer({
+          ...info,
+          handlers: [prompt({ name: "p", run: () => "" }), prompt({ name: "p", run: () => "" })],
+        }),
+      '"p"',
+    ],
+    [() => createServer({ ...info, handlers: [wrong({ name: "x", run() {} })] }), "tool()"],
+    [() => createServer({ ...info, handlers: [good] }).handlers.add(tool({ name: "same", run: () => "" })), '"same"'],
+    [() => tool({ name: "spaced name", run: () => "" }), "spaced name"],
+    [() => tool({ name: "runs", run: wrong(undefined) }), '"runs"'],
+    [() => tool({ name: "listed", input: wrong([]), run: () => "" }), '"listed"'],
+    [() => tool({ name: "texts", input: wrong({ type: "string" }), run: () => "" }), '"texts"'],
+    [() => resource({ uri: "a://{x}{y}", name: "torn", read: () => "" }), "a://{x}{y}"],
+    [() => resource({ uri: "a://{", name: "open", read: () => "" }), "a://{"],
+    [() => createServer({ name: "", version: "1.0.0" }), "name"],
+    [() => createServer({ ...info, limits: wrong({ sesions: 1 }) }), "sesions"],
+    [() => createServer({ ...info, limits: { sessions: -1 } }), "sessions"],
+  ];
+  for (const [make, says] of mistakes) assertStringIncludes(assertThrows(make, TypeError).message, says);
+});

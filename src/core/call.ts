@@ -4,7 +4,7 @@
  * @module
  */
 import { INVALID_PARAMS, McpError, MISSING_CAPABILITY } from "../protocol/errors.ts";
-import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
+import { type Id, isObject, type Notification, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
 import {
   type ClientCapabilities,
   LOG_LEVELS,
@@ -117,9 +117,10 @@ export class Scope {
     if (at >= 0) this.#calls.splice(at, 1);
   }
 
-  /** Cancels the newest call with this id, if there is one. */
-  cancel(id: Id, reason?: unknown): void {
-    this.#calls.findLast((call) => call.id === id)?.cancel(reason);
+  /** Takes what a client says without asking: it may cancel the newest call with an id. */
+  note({ method, params }: Notification): void {
+    if (method !== "notifications/cancelled") return;
+    this.#calls.findLast(({ id }) => id === params?.requestId)?.cancel(params?.reason);
   }
 
   /** Cancels everything; with an error, that is the answer. */

@@ -70,28 +70,28 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
   if (isDeep(text, limits.jsonDepth)) {
     return broken(
       INVALID_REQUEST,
-      `Cannot read the message: nested deeper than ${limits.jsonDepth} levels (jsonDepth)`,
+      `nested deeper than ${limits.jsonDepth} levels (jsonDepth)`,
     );
   }
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    return broken(PARSE_ERROR, "Cannot read the message: it is not valid JSON");
+    return broken(PARSE_ERROR, "it is not valid JSON");
   }
   return Array.isArray(value) ? { kind: "batch", items: value } : toMessage(value, limits);
 }
 
 /** Checks one JSON value. */
 export function toMessage(value: unknown, limits: MessageLimits): Exclude<Incoming, Batch> {
-  if (!isObject(value)) return broken(INVALID_REQUEST, "Cannot read the message: it is not a JSON object");
+  if (!isObject(value)) return broken(INVALID_REQUEST, "it is not a JSON object");
   const { id, method, params } = value;
   const known = isId(id) && (typeof id === "number" || id.length <= limits.idLength) ? id : undefined;
-  if (value.jsonrpc !== "2.0") return broken(INVALID_REQUEST, 'Cannot read the message: jsonrpc is not "2.0"', known);
+  if (value.jsonrpc !== "2.0") return broken(INVALID_REQUEST, 'jsonrpc is not "2.0"', known);
   if (id !== undefined && known === undefined) {
     return broken(
       INVALID_REQUEST,
-      `Cannot read the message: id is no integer or string up to ${limits.idLength} (idLength)`,
+      `id is no integer or string up to ${limits.idLength} (idLength)`,
     );
   }
   const isResult = "result" in value;
@@ -101,17 +101,17 @@ export function toMessage(value: unknown, limits: MessageLimits): Exclude<Incomi
     if (isErrorObject(value.error)) return { kind: "response", id: known, error: value.error };
   }
   if (typeof method !== "string" || isResult || isError) {
-    return broken(INVALID_REQUEST, "Cannot read the message: it is not a request, notification or response", known);
+    return broken(INVALID_REQUEST, "it is not a request, notification or response", known);
   }
   if (method.length > limits.methodLength) {
     return broken(
       INVALID_REQUEST,
-      `Cannot read the message: method is over ${limits.methodLength} (methodLength)`,
+      `method is over ${limits.methodLength} (methodLength)`,
       known,
     );
   }
   if (params !== undefined && !isObject(params)) {
-    return broken(INVALID_PARAMS, "Cannot read the message: params is not an object", known);
+    return broken(INVALID_PARAMS, "params is not an object", known);
   }
   return known === undefined
     ? { kind: "notification", method, params }
@@ -159,8 +159,8 @@ function isErrorObject(value: unknown): value is NonNullable<Response["error"]> 
   return isObject(value) && Number.isInteger(value.code) && typeof value.message === "string";
 }
 
-function broken(code: number, message: string, id?: Id): Broken {
-  return { kind: "broken", id, code, message };
+function broken(code: number, state: string, id?: Id): Broken {
+  return { kind: "broken", id, code, message: `Cannot read the message: ${state}` };
 }
 
 // Counted on the text, before JSON.parse builds anything: a body of four million brackets costs a scan and no memory.

@@ -99,7 +99,7 @@ export function legacyEra(core: Core): Era {
     const session = piped.get(link.scope);
     if (session) return serve(session, message, link);
     // On a pipe a cancellation does not say which era it is of.
-    if (message.kind === "notification") return takeNote(message, link.scope);
+    if (message.kind === "notification") return takeNote(link.scope, message);
     if (message.kind === "request" && message.method === "ping") return { text: toSuccess(message.id, "{}") };
     return refuse(message, 400, "Cannot serve the request: initialize first");
   }
@@ -139,7 +139,7 @@ export function legacyEra(core: Core): Era {
         session.peer.answer(message);
         return {};
       case "notification":
-        return takeNote(message, session.scope);
+        return takeNote(session.scope, message);
     }
   }
 
@@ -253,11 +253,8 @@ export function legacyEra(core: Core): Era {
 
 const UNKNOWN_SESSION = "Cannot serve the request: the session is unknown or has ended; initialize again";
 
-function takeNote({ method, params = {} }: Notification, scope: Scope): Reply {
-  const { requestId: id, reason } = params;
-  if (method === "notifications/cancelled" && (typeof id === "string" || typeof id === "number")) {
-    scope.cancel(id, reason);
-  }
+function takeNote(scope: Scope, note: Notification): Reply {
+  scope.note(note);
   return {};
 }
 

@@ -55,10 +55,7 @@ export function modernEra(core: Core, other?: Era): Era {
     if (message.kind === "request") return answer(message, link);
     if (message.kind === "broken") return { text: toFailure(message.id, message), status: 400 };
     if (message.kind === "notification") {
-      const id = message.params?.requestId;
-      if (message.method === "notifications/cancelled" && (typeof id === "string" || typeof id === "number")) {
-        link.scope.cancel(id, message.params?.reason);
-      }
+      link.scope.note(message);
       return {};
     }
     const error = new McpError(INVALID_REQUEST, `Cannot accept a ${message.kind}: send one request or notification`);

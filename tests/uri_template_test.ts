@@ -307,9 +307,12 @@ Deno.test("template: time grows with the length of the URI, not with its square"
     for (const unit of [",", "/", "%", "%2", "%20", "-", "a", ";", ";b=", "?", "&", "=", "?b=&", "aab"]) {
       const small = "x" + unit.repeat(50_000 / unit.length);
       const large = "x" + unit.repeat(800_000 / unit.length);
-      const [short, long] = [shortest(() => match(small), 5), shortest(() => match(large), 3)];
-      // Sixteen times the length: a quadratic search would take 256 times as long.
-      assertLess(long, 80 * Math.max(short, 0.05), `${text} on ${unit}: ${short} ms, then ${long} ms`);
+      for (let tries = 0;; tries++) {
+        const [short, long] = [shortest(() => match(small), 5), shortest(() => match(large), 3)];
+        // Sixteen times the length: a quadratic search would take 256 times as long, whatever else the machine does.
+        if (long < 80 * Math.max(short, 0.05)) break;
+        assertLess(tries, 4, `${text} on ${unit}: ${short} ms, then ${long} ms`);
+      }
     }
   }
 });

@@ -52,7 +52,7 @@ export interface Limits {
   readonly streams: number;
   /** The same for one client: a pipe or, over HTTP, a principal. */
   readonly streamsPerClient: number;
-  /** Resources one client may watch. */
+  /** Resources one client may watch; their URIs may have 256 characters on average. */
   readonly subscriptions: number;
   /** Sessions whose state is kept; the one idle for longest makes room, and if none is idle the next gets a 503. */
   readonly sessions: number;
@@ -119,4 +119,9 @@ export function readLimits(changes: Partial<Limits> = {}): Limits {
     }
   }
   return { ...LIMITS, ...changes };
+}
+
+/** Whether one client may watch all these resources. */
+export function mayWatch(uris: readonly string[], { subscriptions }: Limits): boolean {
+  return uris.length <= subscriptions && uris.join("").length <= subscriptions * 256;
 }

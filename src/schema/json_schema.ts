@@ -307,8 +307,8 @@ function inspect(schema: JsonSchema, name: string) {
       if (key === "pattern") addPattern(value);
       if (key === "patternProperties") Object.keys(Object(value)).forEach(addPattern);
       // Keywords about names that are not listed: all with Properties or Names in them, and the dependent ones.
-      if (/^un/.test(key)) tracks = true;
-      if (/[NP]|^dep/.test(key)) looks = true;
+      tracks ||= /^un/.test(key);
+      looks ||= /[NP]|^dep/.test(key);
       if (/^\$(r|dynamicR)ef$/.test(key)) {
         if (!refs.has(value)) refs.set(value, follow(String(value)));
         visit(refs.get(value), "$ref " + show(value), depth + 1);

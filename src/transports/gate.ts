@@ -32,6 +32,7 @@ export interface GateOptions {
 /** Why a caller is not let in. */
 export interface Refusal {
   readonly status: number;
+  /** What follows "Cannot serve the request: ". */
   readonly reason: string;
 }
 
@@ -55,12 +56,12 @@ export function checkCaller(
   // HTTP/2 has no Host header: what it has in its place the runtime puts into the URL.
   const host = headers.get("host") ?? hostOf(request.url);
   const authority = parseAuthority(host);
-  if (!authority) return { status: 400, reason: `Cannot serve the request: the Host header is ${quoted(host)}` };
+  if (!authority) return { status: 400, reason: `the Host header is ${quoted(host)}` };
   const target = hostOf(request.url);
   if (target !== undefined && parseAuthority(target)?.name !== authority.name) {
     return {
       status: 403,
-      reason: `Cannot serve the request: it is for ${quoted(target)}, its Host says ${quoted(host)}`,
+      reason: `it is for ${quoted(target)}, its Host says ${quoted(host)}`,
     };
   }
   const listed = options.hosts.some((each) => each === authority.host || each === authority.name);
@@ -68,9 +69,7 @@ export function checkCaller(
   if (!listed && !loopback && isLocal(request, info)) {
     return {
       status: 403,
-      reason: `Cannot serve the request: host ${quoted(host)} is not this machine's; to allow it, set hosts: [${
-        quoted(authority.name)
-      }]`,
+      reason: `host ${quoted(host)} is not this machine's; to allow it, set hosts: [${quoted(authority.name)}]`,
     };
   }
   const origin = headers.get("origin");
@@ -80,9 +79,7 @@ export function checkCaller(
   if (options.allows(origin) || options.origins.some((each) => toOrigin(each) === toOrigin(origin))) return;
   return {
     status: 403,
-    reason: `Cannot serve the request: origin ${quoted(origin)} is not allowed; to allow it, set origins: [${
-      quoted(origin)
-    }]`,
+    reason: `origin ${quoted(origin)} is not allowed; to allow it, set origins: [${quoted(origin)}]`,
   };
 }
 

@@ -98,7 +98,7 @@ export function createFetch(
   function checkFirst(request: Request, info?: ConnectionInfo): Promise<Response> | undefined {
     const refusal = check(request, info);
     if (refusal) return refusal;
-    if (!isPath(request.url, path)) return refuse(404, `Cannot serve the request: the endpoint is ${path}`);
+    if (!isPath(request.url, path)) return refuse(404, `the endpoint is ${path}`);
     const host = request.headers.get("host");
     if (host === null || !isLoopbackHost(host)) return;
     goodHost = host;
@@ -113,14 +113,14 @@ export function createFetch(
   function checkPost(headers: Headers, accepts: Accepts): [status: number, reason: string] | undefined {
     const type = headers.get("content-type");
     if (type !== "application/json" && !isJsonType(type)) {
-      return [415, "Cannot serve the request: Content-Type must be application/json in UTF-8"];
+      return [415, "Content-Type must be application/json in UTF-8"];
     }
     const encoding = headers.get("content-encoding");
     if (encoding !== null && encoding !== "identity") {
-      return [415, "Cannot serve the request: Content-Encoding is not supported; send the body as it is"];
+      return [415, "Content-Encoding is not supported; send the body as it is"];
     }
     if (!accepts.json && !accepts.stream) {
-      return [406, "Cannot serve the request: Accept must list application/json and text/event-stream"];
+      return [406, "Accept must list application/json and text/event-stream"];
     }
   }
 
@@ -131,10 +131,10 @@ export function createFetch(
     accepts: Accepts,
   ): [number, string, Record<string, string>?] | undefined {
     if (!era.attach || (method !== "GET" && method !== "DELETE")) {
-      return [405, `Cannot serve ${method.slice(0, 20)}: use ${allow}`, { allow }];
+      return [405, `for ${method.slice(0, 20)} use ${allow}`, { allow }];
     }
     if (method === "GET" && !(accepts.stream && /text\/event-stream/i.test(headers.get("accept") ?? ""))) {
-      return [406, "Cannot serve GET: Accept must list text/event-stream"];
+      return [406, "Accept must list text/event-stream"];
     }
   }
 
@@ -222,7 +222,7 @@ export function createFetch(
   return { fetch, parts: { path: options.path, check: checkOpen, readText, streams } };
 }
 
-const CLOSING = "Cannot serve the request: the server is closing";
+const CLOSING = "the server is closing";
 const TOO_LARGE = "Cannot read the body: it is larger than the server takes (bodyBytes)";
 
 /** One HTTP request and its response: the link of the messages it carries. */
@@ -325,12 +325,12 @@ async function readBody(request: Request, limit: number): Promise<ArrayBuffer | 
   return new Blob(chunks).arrayBuffer();
 }
 
-function toRefusal(status: number, message: string, headers?: Record<string, string>): Reply {
-  return { text: toFailure(undefined, { code: INVALID_REQUEST, message }), status, headers };
+function toRefusal(status: number, message: string): Reply {
+  return { text: toFailure(undefined, { code: INVALID_REQUEST, message }), status };
 }
 
-function refuse(status: number, message: string, headers?: Record<string, string>): Promise<Response> {
-  const { text } = toRefusal(status, message);
+function refuse(status: number, state: string, headers?: Record<string, string>): Promise<Response> {
+  const { text } = toRefusal(status, `Cannot serve the request: ${state}`);
   return Promise.resolve(new Response(text, { status, headers: { ...JSON_HEADERS, ...headers } }));
 }
 

@@ -75,7 +75,12 @@ async function measureBeside(runtime: Runtime, clients: number, rounds: number) 
   for (let i = 0; i < rounds; i++) {
     quiet.push(quantile(await ping(server.url, 1000), 0.99));
     const open = await openFloods(server, clients, false);
-    await sleep(2000);
+    // Until what the system takes for them is full, and nothing more is made.
+    for (let taken = -1, now = 0; taken !== now;) {
+      await sleep(500);
+      taken = now;
+      now = await server.tell("taken");
+    }
     busy.push(quantile(await ping(server.url, 1000), 0.99));
     for (const client of open) client.close();
     for (let stats = await server.stats(); stats.started > stats.ended; stats = await server.stats()) await sleep(100);

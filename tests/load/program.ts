@@ -188,6 +188,8 @@ async function answer(path: string): Promise<Response> {
   switch (path) {
     case "stats":
       return Response.json(toStats());
+    case "taken":
+      return Response.json(counts.taken);
     case "aborted":
       return Response.json(abortedAt);
     case "news":

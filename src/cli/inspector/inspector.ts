@@ -31,7 +31,7 @@ export async function createInspector(endpoint: string): Promise<Inspector> {
     if (request.url.slice(start).replace(/[?#].*$/, "") !== PAGE_PATH) return;
     // Whatever hosts and origins the server itself allows: the page is for this machine only.
     const refusal = checkCaller(request, info, { hosts: [], origins: [], allows: () => false });
-    if (refusal) return refuse(refusal.status, refusal.reason);
+    if (refusal) return refuse(refusal.status, `Cannot serve the request: ${refusal.reason}`);
     if (!isLoopbackHost(request.headers.get("host") ?? "")) {
       return refuse(403, "Cannot show the inspector: it is for this machine only; open it at http://127.0.0.1");
     }

@@ -69,13 +69,13 @@ export function legacyEra(core: Core): Era {
     const version = http?.headers.get("mcp-protocol-version");
     if (typeof version === "string" && !isVersion(version)) {
       const supported = VERSIONS.join(", ");
-      return refuse(message, 400, `Cannot serve the request: MCP-Protocol-Version must be one of ${supported}`);
+      return refuse(message, 400, `MCP-Protocol-Version must be one of ${supported}`);
     }
     const id = http?.headers.get("mcp-session-id");
     if (message.kind === "request" && message.method === "initialize") return initialize(message, link, id);
     if (!http) return acceptPiped(message, link);
     if (typeof id !== "string") {
-      return refuse(message, 400, "Cannot serve the request: it has no Mcp-Session-Id; initialize first");
+      return refuse(message, 400, "it has no Mcp-Session-Id; initialize first");
     }
     const session = sessions.find(id, link.principal);
     return session ? serve(session, message, link) : openAndServe(id, message, link);
@@ -101,7 +101,7 @@ export function legacyEra(core: Core): Era {
     // On a pipe a cancellation does not say which era it is of.
     if (message.kind === "notification") return takeNote(link.scope, message);
     if (message.kind === "request" && message.method === "ping") return { text: toSuccess(message.id, "{}") };
-    return refuse(message, 400, "Cannot serve the request: initialize first");
+    return refuse(message, 400, "initialize first");
   }
 
   async function initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
@@ -200,7 +200,7 @@ export function legacyEra(core: Core): Era {
       : messages.some((message) => message.kind === "request" && message.method === "initialize")
       ? "initialize cannot be part of a batch"
       : undefined;
-    if (problem) return refuse({ kind: "batch", items }, 400, `Cannot serve the batch: ${problem}`);
+    if (problem) return refuse({ kind: "batch", items }, 400, problem);
     const replies = await Promise.all(
       messages.map((message) =>
         message.kind === "broken" ? { text: toFailure(message.id ?? null, message) } : serve(session, message, link)
@@ -212,7 +212,7 @@ export function legacyEra(core: Core): Era {
 
   async function find(link: Link): Promise<Session | Reply> {
     const id = link.http?.headers.get("mcp-session-id");
-    if (typeof id !== "string") return refuse(undefined, 400, "Cannot serve the request: it has no Mcp-Session-Id");
+    if (typeof id !== "string") return refuse(undefined, 400, "it has no Mcp-Session-Id");
     core.listeners.add(hear);
     try {
       return await sessions.open(id, link.principal) ?? refuse(undefined, 404, UNKNOWN_SESSION);
@@ -251,16 +251,16 @@ export function legacyEra(core: Core): Era {
   return { accept, attach, detach };
 }
 
-const UNKNOWN_SESSION = "Cannot serve the request: the session is unknown or has ended; initialize again";
+const UNKNOWN_SESSION = "the session is unknown or has ended; initialize again";
 
 function takeNote(scope: Scope, note: Notification): Reply {
   scope.note(note);
   return {};
 }
 
-function refuse(message: Incoming | undefined, status: number, text: string): Reply {
+function refuse(message: Incoming | undefined, status: number, state: string): Reply {
   const id = message?.kind === "request" ? message.id : null;
-  return { text: toFailure(id, new McpError(INVALID_REQUEST, text)), status };
+  return { text: toFailure(id, new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`)), status };
 }
 
 // For what has nothing to do with the client that hears of it: it may come back as it is.

@@ -10,6 +10,7 @@ import { INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/jsonrpc.ts";
 import { LOG_LEVELS } from "../../protocol/types.ts";
 import type { Core } from "../../core/core.ts";
+import { mayWatch } from "../../core/limits.ts";
 import type { Session } from "./session.ts";
 
 /** Runs one of them; false if the method is none of them. Their result is always empty. */
@@ -39,10 +40,10 @@ function readLevel(level: unknown): typeof LOG_LEVELS[number] {
 function watch(core: Core, { watched }: Session, uri: unknown, on: boolean): void {
   if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot subscribe: uri is not a string");
   if (!on) return void watched.delete(uri);
-  if (watched.size >= core.limits.subscriptions) {
+  if (!mayWatch([...new Set(watched).add(uri)], core.limits)) {
     throw new McpError(
       INVALID_PARAMS,
-      `Cannot subscribe: ${watched.size} resources are watched already (subscriptions)`,
+      "Cannot subscribe: too many resources are watched, or too long ones (subscriptions)",
     );
   }
   watched.add(uri);

@@ -9,6 +9,7 @@ import { isObject, type Params, toIdText, toNotification, toSuccess } from "../.
 import type { Call, Reply, Scope } from "../../core/call.ts";
 import type { Change, Core } from "../../core/core.ts";
 import { BUSY } from "../../core/dispatch.ts";
+import { mayWatch } from "../../core/limits.ts";
 import { newsTeller } from "../../core/news.ts";
 import { META_SUBSCRIPTION } from "./revision.ts";
 
@@ -88,9 +89,7 @@ function readFilter(core: Core, wanted: unknown): { filter: Filter; granted: Par
   if (!Array.isArray(given) || !given.every((uri) => typeof uri === "string")) {
     throw invalid("params.notifications.resourceSubscriptions is not an array of strings");
   }
-  if (given.length > core.limits.subscriptions) {
-    throw invalid(`more than ${core.limits.subscriptions} resources are watched (subscriptions)`);
-  }
+  if (!mayWatch(given, core.limits)) throw invalid("too many resources are watched, or too long ones (subscriptions)");
   const uris = "resources" in capabilities ? given : [];
   return {
     filter: { lists: new Set(lists.map((name) => LISTS[name])), uris: new Set(uris) },

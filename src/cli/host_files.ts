@@ -30,7 +30,7 @@ export interface Files {
   /** The first bytes of a file. */
   read(path: string, most: number): Promise<Uint8Array>;
   /** Writes a file whole; with `isNew`, it throws if there is one. */
-  write(path: string, text: string, options?: { readonly isNew?: boolean }): Promise<void>;
+  write(path: string, content: string | Uint8Array, options?: { readonly isNew?: boolean }): Promise<void>;
   /** Makes a folder, and those around it. */
   makeFolder(path: string): Promise<void>;
   /**
@@ -47,7 +47,7 @@ export interface DenoFiles {
   realPath(path: string): Promise<string>;
   readDir(path: string): AsyncIterable<Kinds & { readonly name: string }>;
   open(path: string): Promise<{ read(into: Uint8Array): Promise<number | null>; close(): void }>;
-  writeTextFile(path: string, text: string, options: { readonly createNew: boolean }): Promise<void>;
+  writeFile(path: string, bytes: Uint8Array, options: { readonly createNew: boolean }): Promise<void>;
   mkdir(path: string, options: { readonly recursive: boolean }): Promise<void>;
   watchFs(path: string): AsyncIterable<{ readonly kind: string; readonly paths: readonly string[] }> & {
     close(): void;
@@ -79,7 +79,7 @@ export interface BunFiles {
       read(into: Uint8Array, at: number, length: number): Promise<{ readonly bytesRead: number }>;
       close(): Promise<void>;
     }>;
-    writeFile(path: string, text: string, options: { readonly flag: "wx" | "w" }): Promise<void>;
+    writeFile(path: string, content: string | Uint8Array, options: { readonly flag: "wx" | "w" }): Promise<void>;
     mkdir(path: string, options: { readonly recursive: boolean }): Promise<unknown>;
   };
   watch(
@@ -132,7 +132,10 @@ export function denoFiles(deno: DenoFiles): Files {
         file.close();
       }
     },
-    write: (path, text, { isNew = false } = {}) => deno.writeTextFile(path, text, { createNew: isNew }),
+    write: (path, content, { isNew = false } = {}) =>
+      deno.writeFile(path, typeof content === "string" ? new TextEncoder().encode(content) : content, {
+        createNew: isNew,
+      }),
     makeFolder: (path) => deno.mkdir(path, { recursive: true }),
     watch(path, listener, failed) {
       const watcher = deno.watchFs(path);
@@ -182,7 +185,7 @@ export function bunFiles({ promises: fs, watch }: BunFiles): Files {
         await file.close();
       }
     },
-    write: (path, text, { isNew = false } = {}) => fs.writeFile(path, text, { flag: isNew ? "wx" : "w" }),
+    write: (path, content, { isNew = false } = {}) => fs.writeFile(path, content, { flag: isNew ? "wx" : "w" }),
     makeFolder: async (path) => void await fs.mkdir(path, { recursive: true }),
     watch(path, listener, failed) {
       const watcher = watch(

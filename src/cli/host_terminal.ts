@@ -11,8 +11,8 @@ export type StandardStream = "input" | "output" | "errors";
 export interface Terminal {
   /** Whether a person is at a stream. */
   isAt(stream: StandardStream): boolean;
-  /** How many characters a line holds; nothing if standard output is no terminal, or does not know. */
-  columns(): number | undefined;
+  /** How many characters a line holds; nothing if the stream is no terminal, or does not know. */
+  columns(stream: "output" | "errors"): number | undefined;
   /** Whether the user wants no colours. */
   hasNoColor(): boolean;
   /** Standard input, to be read once. */
@@ -43,7 +43,7 @@ export interface BunTerminal {
 /** The streams that Bun keeps elsewhere. */
 export interface BunStreams {
   readonly stdout: { readonly columns?: number };
-  readonly stderr: { write(text: string): unknown };
+  readonly stderr: { readonly columns?: number; write(text: string): unknown };
 }
 
 /** Ways to what Bun keeps elsewhere; not taken before they are needed. */
@@ -61,9 +61,9 @@ export function denoTerminal(deno: DenoTerminal): Terminal {
   const streams = { input: stdin, output: stdout, errors: stderr };
   return {
     isAt: (stream) => streams[stream].isTerminal(),
-    columns() {
+    columns(stream) {
       try {
-        return stdout.isTerminal() ? deno.consoleSize().columns : undefined;
+        return streams[stream].isTerminal() ? deno.consoleSize().columns : undefined;
       } catch {
         // A terminal need not have a size.
       }
@@ -88,7 +88,7 @@ export function bunTerminal(bun: BunTerminal, { isTerminal, toStreams }: BunTerm
   const isAt = (stream: StandardStream) => isTerminal(FILES[stream]);
   return {
     isAt,
-    columns: () => isAt("output") ? toStreams().stdout.columns : undefined,
+    columns: (stream) => isAt(stream) ? toStreams()[stream === "output" ? "stdout" : "stderr"].columns : undefined,
     hasNoColor: () => Boolean(bun.env.NO_COLOR),
     input: () => bun.stdin.stream(),
     write: async (bytes) => void await bun.write(bun.stdout, bytes),

@@ -15,10 +15,12 @@ import { install } from "./install.ts";
 import { findNear } from "./near.ts";
 import { create } from "./new.ts";
 import { Problem } from "./problem.ts";
+import { prompt } from "./prompt.ts";
+import { read } from "./read.ts";
 import { serve } from "./serve.ts";
 import { VERSION } from "./version.ts";
 
-const commands: Command[] = [serve, check, doctor, install, create, inspect, call];
+const commands: Command[] = [serve, check, doctor, install, create, inspect, call, read, prompt];
 commands.push(toCompletions(commands));
 
 /** Runs what the user asks for, and ends the process with 0, or with 2 if the user has something to mend. */

@@ -9,7 +9,7 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import type { Listing } from "../findings.ts";
 import { toLine, toLines, toPlain } from "./plain.ts";
 import { describeType, listArguments } from "./schema_text.ts";
-import type { Style } from "./screen.ts";
+import { screenWidth, type Style, writeLine } from "./screen.ts";
 import { toTable } from "./table.ts";
 
 /** Everything that is listed, and what could not be. */
@@ -144,4 +144,10 @@ function showTable(rows: readonly (readonly string[])[], { width, style }: ShowO
     ...toTable(rows.slice(0, MOST_ARGUMENTS), { indent: 6, width, styles }),
     ...more > 0 ? [`      … and ${more} more; --json prints all`] : [],
   ];
+}
+
+/** Writes names, each in a line with what it is for. */
+export async function showNames(items: readonly Pick<Listed, "name" | "title" | "description">[]): Promise<void> {
+  const rows = items.map(({ name, title, description = title }) => [toLine(name, 2000), toLine(description ?? "")]);
+  if (rows.length) await writeLine(toTable(rows, { indent: 0, width: screenWidth() }).join("\n"));
 }

@@ -1,10 +1,10 @@
 /**
- * How wide and how colourful what is shown may be.
+ * What a person sees: how wide, how colourful, and in which order on two streams that may be one terminal.
  *
  * @module
  */
 import { host } from "../host.ts";
-import { toPlain } from "./plain.ts";
+import { toPlain, toWidth } from "./plain.ts";
 
 /** Styles of text; where there are no colours, they leave it as it is. */
 export interface Style {
@@ -26,14 +26,46 @@ export function styleOf(stream: "output" | "errors"): Style {
 const USUAL_WIDTH = 80;
 const LEAST_WIDTH = 40;
 
-/** How many characters a line on standard output may have. */
-export function screenWidth(): number {
-  return Math.max(LEAST_WIDTH, host.terminal.columns() || USUAL_WIDTH);
+/** How many characters a line of a stream may have. */
+export function screenWidth(stream: "output" | "errors" = "output"): number {
+  return Math.max(LEAST_WIDTH, host.terminal.columns(stream) || USUAL_WIDTH);
 }
 
-/** Tells the user a line on standard error. */
+/** Whether a person can be asked, and sees the question. */
+export function canAsk(): boolean {
+  return host.terminal.isAt("input") && host.terminal.isAt("errors");
+}
+
+let isShown = false;
+
+/** Shows a line on standard error in place of the last one that was, until something else is told; only to a person. */
+export function showStatus(text: string): void {
+  if (!host.terminal.isAt("errors")) return;
+  const room = screenWidth("errors") - 1;
+  let shown = "";
+  for (const character of text) {
+    if (toWidth(shown) + 2 > room) break;
+    shown += character;
+  }
+  host.terminal.tell(`\r\x1b[K${shown}`);
+  isShown = true;
+}
+
+/** Takes away what `showStatus` shows. */
+export function clearStatus(): void {
+  if (isShown) host.terminal.tell("\r\x1b[K");
+  isShown = false;
+}
+
+/** Tells a person something on standard error; the line goes on after it. */
+export function tell(text: string): void {
+  clearStatus();
+  host.terminal.tell(text);
+}
+
+/** Tells a person a line on standard error. */
 export function tellLine(text: string): void {
-  host.terminal.tell(`${text}\n`);
+  tell(`${text}\n`);
 }
 
 /** Writes lines to standard output. */
@@ -49,6 +81,7 @@ export async function writeText(text: string): Promise<void> {
 
 /** Writes bytes to standard output. Whoever reads it may have seen enough: then nothing is left to do. */
 export async function writeBytes(bytes: Uint8Array): Promise<void> {
+  clearStatus();
   try {
     await host.terminal.write(bytes);
   } catch {

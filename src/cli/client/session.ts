@@ -46,12 +46,15 @@ export interface Session {
 }
 
 /** What a command does beside what every one does. */
-export interface SessionOptions extends Pick<ConnectOptions, "onElicit" | "onElicitUrl" | "roots" | "logLevel"> {
+export interface SessionOptions {
   /** What is done, such as `call`. */
   readonly verb: string;
   /** Whether the file here, or the demonstration, is taken if no server is named. */
   readonly isOptional?: boolean;
-  readonly onNotification?: ConnectOptions["onNotification"];
+  /** What the client does beside calling, for a server that the user named so. */
+  readonly toOptions?: (
+    name: string,
+  ) => Pick<ConnectOptions, "onElicit" | "onElicitUrl" | "roots" | "logLevel" | "onNotification">;
 }
 
 /** Milliseconds that a process gets to end by itself. */
@@ -72,7 +75,7 @@ const PATIENCE_MS = 3000;
  */
 export async function withServer(
   args: Args,
-  { verb, isOptional = false, ...options }: SessionOptions,
+  { verb, isOptional = false, toOptions }: SessionOptions,
   use: (session: Session) => Promise<number>,
 ): Promise<number> {
   const { target, name, operands, close } = await findServer(args, verb, isOptional);
@@ -96,7 +99,7 @@ export async function withServer(
   }, PATIENCE_MS);
   try {
     client = await connect(target, {
-      ...options,
+      ...toOptions?.(name),
       headers,
       signal,
       timeoutMs,

@@ -1,0 +1,77 @@
+/**
+ * A session in which the server may ask and tell something while it works on an answer.
+ *
+ * @module
+ */
+import type { RequestOptions } from "../../client/peer.ts";
+import type { Args, Flags } from "../args.ts";
+import { type Patience, startPatience } from "./patience.ts";
+import { createProgressLine, readLogLevel, tellLog } from "./progress.ts";
+import { QUESTIONS_USAGE, readGiven, toAnswers } from "./questions.ts";
+import { SERVER_FLAGS, SERVER_USAGE, type Session, withServer } from "./session.ts";
+
+/** The flags of every command that has a server work on something. */
+export const ASKING_FLAGS: Flags = { ...SERVER_FLAGS, output: true, answer: true, root: true, log: true };
+
+/** What the usage of these commands says of their flags. */
+export const ASKING_USAGE = `${SERVER_USAGE}
+--output FILE write what comes to a file: images, sounds and other bytes, or else the text
+--log LEVEL   the least severe log messages to show: debug, info (if nothing is said), … error, or none
+
+${QUESTIONS_USAGE}`;
+
+/** A session in which the server may ask. */
+export interface Conversation extends Session {
+  /** Sends one request, shows how far it is, and gives up when the server is silent for too long. */
+  ask<T>(send: (options: RequestOptions) => Promise<T>): Promise<T>;
+}
+
+/** Connects as `withServer` does, and answers what the server asks. */
+export async function withConversation(
+  args: Args,
+  verb: string,
+  use: (conversation: Conversation) => Promise<number>,
+): Promise<number> {
+  const given = readGiven(args);
+  const logLevel = readLogLevel(args.flags.log ?? "info");
+  const line = createProgressLine();
+  let patience: Patience | undefined;
+
+  async function hold<T>(work: () => Promise<T>): Promise<T> {
+    line.pause();
+    try {
+      return await (patience ? patience.holdFor(work) : work());
+    } finally {
+      line.go();
+    }
+  }
+
+  async function ask<T>(session: Session, send: (options: RequestOptions) => Promise<T>): Promise<T> {
+    const waiting = patience = startPatience(session.timeoutMs);
+    try {
+      return await send({
+        signal: AbortSignal.any([session.signal, waiting.signal]),
+        timeoutMs: Infinity,
+        onProgress(progress) {
+          waiting.renew();
+          line.show(progress);
+        },
+      });
+    } finally {
+      waiting.stop();
+      line.pause();
+    }
+  }
+
+  const toOptions = (name: string) => ({
+    ...toAnswers({ given, name, hold }),
+    logLevel,
+    onNotification: (notification: Parameters<typeof tellLog>[0]) => {
+      patience?.renew();
+      tellLog(notification, logLevel);
+    },
+  });
+  return await withServer(args, { verb, toOptions }, (session) => {
+    return use({ ...session, ask: (send) => ask(session, send) });
+  });
+}

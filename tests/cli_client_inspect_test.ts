@@ -2,10 +2,10 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, prompt, tool } from "../mod.ts";
 import { createLibrary } from "./client_server.ts";
+import { forgetModern, programs, serve } from "./cli_client_servers.ts";
 import { root, run } from "./processes.ts";
 
 const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
-const programs = [["deno", "run", "-A", `${root}mod.ts`], ["bun", `${root}mod.ts`]] as const;
 
 for (const program of programs) {
   const inspect = (...words: readonly string[]) => run([...program, "inspect", ...words], { cwd: root });
@@ -107,16 +107,4 @@ for (const program of programs) {
       }));
     },
   });
-}
-
-/** A server on a port of this machine. */
-function serve(fetch: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>) {
-  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, fetch);
-  return { url: `http://127.0.0.1:${server.addr.port}/mcp`, [Symbol.asyncDispose]: () => server.shutdown() };
-}
-
-/** A server as it was before there were requests without a handshake. */
-function forgetModern(fetch: (request: Request) => Response | Promise<Response>) {
-  return (request: Request) =>
-    (request.headers.get("mcp-protocol-version") ?? "") < "2026" ? fetch(request) : new Response(null, { status: 400 });
 }

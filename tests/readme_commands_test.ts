@@ -80,7 +80,9 @@ Deno.test({
       }
       const shown = blocks.filter(({ language }) => language === "console").flatMap(({ text }) => readShown(text));
       const named = new Set(shown.map(({ command }) => /^mcp (\w+)/.exec(command)?.[1] ?? "serve"));
-      for (const name of ["check", "completions", "doctor", "install", "inspect", "new", "serve"]) {
+      for (
+        const name of ["call", "check", "completions", "doctor", "install", "inspect", "new", "prompt", "read", "serve"]
+      ) {
         assertStringIncludes([...named].join(), name);
       }
       for (const { command, output } of shown) {

@@ -7,8 +7,14 @@ import type { ToolResult } from "../protocol/types.ts";
 import type { Args } from "./args.ts";
 import { ARGUMENTS_USAGE, readArguments } from "./client/arguments.ts";
 import { savePieces, toPiece } from "./client/blocks.ts";
-import { ASKING_FLAGS, ASKING_USAGE, type Conversation, withConversation } from "./client/conversation.ts";
-import { showNames } from "./client/listing.ts";
+import {
+  ASKING_FLAGS,
+  ASKING_OFFERS,
+  ASKING_USAGE,
+  type Conversation,
+  withConversation,
+} from "./client/conversation.ts";
+import { showNames } from "./client/listing_text.ts";
 import { toLine } from "./client/plain.ts";
 import { writeLine, writeText } from "./client/screen.ts";
 import { suggest } from "./client/suggest.ts";
@@ -34,6 +40,7 @@ For example:
   call server.ts remove '{"title": "old"}' --answer sure=yes
   call chart title=Rain --output chart.png -- npx -y some-server`,
   flags: ASKING_FLAGS,
+  offers: ASKING_OFFERS,
   fails: "if the tool says that it failed",
   run: (args) => withConversation(args, "call", (conversation) => callTool(conversation, args)),
 };

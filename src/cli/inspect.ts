@@ -6,12 +6,13 @@
 import type { ServerFacts } from "../client/speaker.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Args } from "./args.ts";
-import { listAll, showListing, type ShowOptions } from "./client/listing.ts";
+import { showListing, type ShowOptions } from "./client/listing_text.ts";
 import { toLine, toLines, toPlain } from "./client/plain.ts";
 import { screenWidth, styleOf, tellLine, writeLine } from "./client/screen.ts";
-import { SERVER_FLAGS, SERVER_USAGE, type Session, withServer } from "./client/session.ts";
+import { SERVER_FLAGS, SERVER_OFFERS, SERVER_USAGE, type Session, withServer } from "./client/session.ts";
 import { toTable } from "./client/table.ts";
 import type { Command } from "./command.ts";
+import { listAll } from "./listing.ts";
 import { Problem } from "./problem.ts";
 
 /** Shows a server. */
@@ -30,13 +31,14 @@ For example:
   inspect server.ts --json
   inspect --revision 2025-06-18 -- npx -y some-server --verbose`,
   flags: SERVER_FLAGS,
+  offers: SERVER_OFFERS,
   fails: "if a list cannot be had",
   run: (args) => withServer(args, { verb: "inspect", isOptional: true }, (session) => showServer(session, args)),
 };
 
 async function showServer({ client, operands, signal }: Session, { flags }: Args): Promise<number> {
   if (operands.length) throw new Problem(`Cannot inspect ${operands[0]} too: name one server, or a command after --`);
-  const { listing, failures } = await listAll(client, signal);
+  const { listing, failures } = await listAll(client, { signal });
   const { server } = client;
   if ("json" in flags) {
     const { info, version, capabilities, instructions } = server;
@@ -46,7 +48,7 @@ async function showServer({ client, operands, signal }: Session, { flags }: Args
     const options = { width: screenWidth(), style: styleOf("output") };
     await writeLine([...showFacts(server, options), ...showListing(listing, options)].join("\n"));
   }
-  for (const { feature, state } of failures) tellLine(`Cannot list the ${feature}: ${toLine(state)}`);
+  for (const { place, state } of failures) tellLine(`${place}: ${toLine(state)}`);
   return failures.length ? 1 : 0;
 }
 

@@ -4,10 +4,17 @@
  * @module
  */
 import type { Client } from "../client/calls.ts";
+import type { RequestOptions } from "../client/peer.ts";
 import type { Finding, Listing } from "./findings.ts";
 
-/** Lists everything that the server says it has; what cannot be listed is told. */
-export async function listAll(client: Client): Promise<{ listing: Listing; failures: readonly Finding[] }> {
+/** What is listed, and what could not be. */
+export interface Listed {
+  readonly listing: Listing;
+  readonly failures: readonly Finding[];
+}
+
+/** Lists everything that the server says it has; what cannot be listed is told. Throws if `signal` is aborted. */
+export async function listAll(client: Client, options: Pick<RequestOptions, "signal"> = {}): Promise<Listed> {
   const { capabilities } = client.server;
   const failures: Finding[] = [];
   const list = async <T>(feature: string, list: () => Promise<readonly T[]>): Promise<readonly T[]> => {
@@ -15,16 +22,17 @@ export async function listAll(client: Client): Promise<{ listing: Listing; failu
     try {
       return await list();
     } catch (error) {
+      options.signal?.throwIfAborted();
       const state = error instanceof Error ? error.message : String(error);
       failures.push({ level: "error", place: feature, state: `they cannot be listed: ${state}` });
       return [];
     }
   };
   const listing = {
-    tools: await list("tools", () => client.listTools()),
-    resources: await list("resources", () => client.listResources()),
-    templates: await list("resources", () => client.listTemplates()),
-    prompts: await list("prompts", () => client.listPrompts()),
+    tools: await list("tools", () => client.listTools(options)),
+    resources: await list("resources", () => client.listResources(options)),
+    templates: await list("resources", () => client.listTemplates(options)),
+    prompts: await list("prompts", () => client.listPrompts(options)),
   };
   return { listing, failures };
 }

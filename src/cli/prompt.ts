@@ -8,8 +8,14 @@ import { isObject, type Params } from "../protocol/jsonrpc.ts";
 import type { Args } from "./args.ts";
 import { readArguments } from "./client/arguments.ts";
 import { savePieces, toPiece } from "./client/blocks.ts";
-import { ASKING_FLAGS, ASKING_USAGE, type Conversation, withConversation } from "./client/conversation.ts";
-import { showNames } from "./client/listing.ts";
+import {
+  ASKING_FLAGS,
+  ASKING_OFFERS,
+  ASKING_USAGE,
+  type Conversation,
+  withConversation,
+} from "./client/conversation.ts";
+import { showNames } from "./client/listing_text.ts";
 import { toLine } from "./client/plain.ts";
 import { styleOf, writeLine, writeText } from "./client/screen.ts";
 import { suggest } from "./client/suggest.ts";
@@ -32,6 +38,7 @@ For example:
   prompt mcp.jsonc review text@=draft.md
   prompt server.ts plan day=Monday --json`,
   flags: ASKING_FLAGS,
+  offers: ASKING_OFFERS,
   run: (args) => withConversation(args, "prompt", (conversation) => getPrompt(conversation, args)),
 };
 

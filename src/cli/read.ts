@@ -6,8 +6,14 @@
 import { RpcError } from "../client/rpc_error.ts";
 import type { Args } from "./args.ts";
 import { type Piece, savePieces, toContent } from "./client/blocks.ts";
-import { ASKING_FLAGS, ASKING_USAGE, type Conversation, withConversation } from "./client/conversation.ts";
-import { showNames } from "./client/listing.ts";
+import {
+  ASKING_FLAGS,
+  ASKING_OFFERS,
+  ASKING_USAGE,
+  type Conversation,
+  withConversation,
+} from "./client/conversation.ts";
+import { showNames } from "./client/listing_text.ts";
 import { toLine } from "./client/plain.ts";
 import { writeBytes, writeLine, writeText } from "./client/screen.ts";
 import { suggest } from "./client/suggest.ts";
@@ -31,6 +37,7 @@ For example:
   read docs file:///guide.md
   read server.ts chart://rain --output rain.png`,
   flags: ASKING_FLAGS,
+  offers: ASKING_OFFERS,
   run: (args) => withConversation(args, "read", (conversation) => readResource(conversation, args)),
 };
 
@@ -44,10 +51,11 @@ async function readResource({ client, operands, ask }: Conversation, { flags }: 
   };
   if (uri === undefined) {
     const { resources, templates } = await list();
-    if ("json" in flags) await writeLine(JSON.stringify({ resources, templates }, null, 2));
-    else {await showNames(
-        [...resources, ...templates].map((each) => ({ ...each, name: toLine(each.uri ?? each.uriTemplate, 2000) })),
-      );}
+    const items = [...resources, ...templates].map(({ name, title = name, description = title, uri, uriTemplate }) => ({
+      name: toLine(uri ?? uriTemplate, 2000),
+      description,
+    }));
+    await ("json" in flags ? writeLine(JSON.stringify({ resources, templates }, null, 2)) : showNames(items));
     return 0;
   }
   const result = await ask((options) => client.read(uri, options)).catch(async (error) => {

@@ -7,7 +7,7 @@ import { fromBase64 } from "../../protocol/base64.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { host } from "../host.ts";
 import { Problem } from "../problem.ts";
-import { toSize } from "./listing.ts";
+import { toSize } from "./listing_text.ts";
 import { toLine } from "./plain.ts";
 import { tellLine } from "./screen.ts";
 

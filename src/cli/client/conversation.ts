@@ -4,14 +4,28 @@
  * @module
  */
 import type { RequestOptions } from "../../client/peer.ts";
+import { LOG_LEVELS } from "../../protocol/types.ts";
 import type { Args, Flags } from "../args.ts";
+import type { Command } from "../command.ts";
 import { type Patience, startPatience } from "./patience.ts";
 import { createProgressLine, readLogLevel, tellLog } from "./progress.ts";
 import { QUESTIONS_USAGE, readGiven, toAnswers } from "./questions.ts";
-import { SERVER_FLAGS, SERVER_USAGE, type Session, withServer } from "./session.ts";
+import { SERVER_FLAGS, SERVER_OFFERS, SERVER_USAGE, type Session, withServer } from "./session.ts";
 
 /** The flags of every command that has a server work on something. */
 export const ASKING_FLAGS: Flags = { ...SERVER_FLAGS, output: true, answer: true, root: true, log: true };
+
+/** What a shell offers for their words. */
+export const ASKING_OFFERS: Command["offers"] = {
+  operands: "files",
+  flags: {
+    ...SERVER_OFFERS.flags,
+    output: "files",
+    root: "files",
+    answer: ["accept", "decline", "cancel"],
+    log: [...LOG_LEVELS, "none"],
+  },
+};
 
 /** What the usage of these commands says of their flags. */
 export const ASKING_USAGE = `${SERVER_USAGE}
@@ -48,6 +62,7 @@ export async function withConversation(
 
   async function ask<T>(session: Session, send: (options: RequestOptions) => Promise<T>): Promise<T> {
     const waiting = patience = startPatience(session.timeoutMs);
+    line.go();
     try {
       return await send({
         signal: AbortSignal.any([session.signal, waiting.signal]),

@@ -38,6 +38,7 @@ export function createProgressLine(): ProgressLine {
     },
     pause() {
       isPaused = true;
+      last = undefined;
       clearTimeout(timer);
       timer = undefined;
       clearStatus();

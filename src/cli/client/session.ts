@@ -11,7 +11,7 @@ import { RpcError } from "../../client/rpc_error.ts";
 import type { Target } from "../../client/target.ts";
 import { guardConsole } from "../../transports/console.ts";
 import type { Args, Flags } from "../args.ts";
-import { toShell } from "../command.ts";
+import { type Command, toShell } from "../command.ts";
 import { demo } from "../demo.ts";
 import { host } from "../host.ts";
 import { findTarget, load } from "../load.ts";
@@ -21,6 +21,9 @@ import { tellLine } from "./screen.ts";
 
 /** The flags of every command that asks a server. */
 export const SERVER_FLAGS: Flags = { header: true, timeout: true, revision: true, json: false };
+
+/** What a shell offers for their words. */
+export const SERVER_OFFERS = { operands: "files", flags: { revision: VERSIONS } } as const satisfies Command["offers"];
 
 /** What the usage of these commands says of the server and of their flags. */
 export const SERVER_USAGE =

@@ -1,9 +1,8 @@
 /**
- * What a server lists, gathered and shown.
+ * What a server lists, for people.
  *
  * @module
  */
-import type { Client } from "../../client/calls.ts";
 import type { Listed, ListedPrompt, ListedTool } from "../../client/listed.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import type { Listing } from "../findings.ts";
@@ -11,35 +10,6 @@ import { toLine, toLines, toPlain } from "./plain.ts";
 import { describeType, listArguments } from "./schema_text.ts";
 import { screenWidth, type Style, writeLine } from "./screen.ts";
 import { toTable } from "./table.ts";
-
-/** Everything that is listed, and what could not be. */
-export interface Gathered {
-  readonly listing: Listing;
-  /** Why something is not there, by what it is. */
-  readonly failures: readonly { readonly feature: string; readonly state: string }[];
-}
-
-/** Lists what the server has. That one list fails keeps none of the others; that the user ends it does. */
-export async function listAll(client: Client, signal?: AbortSignal): Promise<Gathered> {
-  const failures: { feature: string; state: string }[] = [];
-  const list = async <T>(feature: string, what: string, list: () => Promise<readonly T[]>): Promise<readonly T[]> => {
-    if (!client.server.capabilities[feature]) return [];
-    try {
-      return await list();
-    } catch (error) {
-      signal?.throwIfAborted();
-      failures.push({ feature: what, state: error instanceof Error ? error.message : String(error) });
-      return [];
-    }
-  };
-  const listing = {
-    tools: await list("tools", "tools", () => client.listTools({ signal })),
-    resources: await list("resources", "resources", () => client.listResources({ signal })),
-    templates: await list("resources", "templates", () => client.listTemplates({ signal })),
-    prompts: await list("prompts", "prompts", () => client.listPrompts({ signal })),
-  };
-  return { listing, failures };
-}
 
 /** How a listing is shown. */
 export interface ShowOptions {

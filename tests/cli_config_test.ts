@@ -108,6 +108,17 @@ for (const { target, flags, asks, ...more } of examples) {
   });
 }
 
+test("every example is run with its permissions, and what needs no install needs none", async () => {
+  const own = ["stdio.ts", "tsconfig.json"];
+  const named = [...own, ...examples.map(({ target }) => target.split("/")[1])];
+  assertEquals([...new Set(named)].sort(), [...Deno.readDirSync(`${root}examples`)].map(({ name }) => name).sort());
+  const input = toLine("tools/call", { name: "add", arguments: { a: 2, b: 3 } });
+  for (const words of [[`${root}examples/stdio.ts`], [`${root}mod.ts`], [`${root}mod.ts`, "--stdio"]]) {
+    const finished = await run(["deno", "run", "--no-prompt", "--deny-net", ...words], { cwd: "/", input });
+    assertEquals(toResults(finished)["tools/call"].content, [{ type: "text", text: "5" }]);
+  }
+});
+
 for (const { name, program } of runtimes) {
   test(`${name}: ./mcp.jsonc, ./server.ts or the demonstration is served when nothing is named`, async () => {
     const list = toLine("tools/list", {});

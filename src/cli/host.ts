@@ -25,6 +25,8 @@ export interface Host {
   exit(code: number): never;
   /** Calls back for every SIGINT and SIGTERM, with the exit code that a shell expects of a process that they ended. */
   onSignal(listener: (code: number) => void): void;
+  /** Calls back when nothing is left to be done and nobody has ended the process; Deno says by itself what waits. */
+  onIdle(listener: () => void): void;
   /** Whether a person sits at standard input. */
   isTerminal(): Promise<boolean>;
   readonly terminal: Terminal;
@@ -173,6 +175,7 @@ function denoHost(deno: DenoGlobal, toProcess: () => ProcessGlobal): Host {
       return [...program, "run", ...(permissions === "all" ? ["-A"] : [])];
     },
     exit: (code) => deno.exit(code),
+    onIdle() {},
     onSignal(listener) {
       for (const [name, code] of signals) deno.addSignalListener(name, () => listener(code));
     },
@@ -210,6 +213,7 @@ function bunHost(bun: BunGlobal, process: ProcessGlobal): Host {
       `${url.startsWith("file:") ? decodeURIComponent(new URL(url).pathname) : url}?${version}`,
     toRunner: () => isFetched(bun.argv[0]) ? ["npx", "-y", "bun@1"] : ["bun"],
     exit: (code) => process.exit(code),
+    onIdle: (listener) => process.on("beforeExit", listener),
     onSignal(listener) {
       for (const [name, code] of signals) process.on(name, () => listener(code));
     },

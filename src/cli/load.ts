@@ -64,6 +64,8 @@ export async function load(target: string): Promise<Loaded> {
 
 /** What a target is, by its name and by what is there. */
 export async function toKind(target: string): Promise<"folder" | "config" | "module"> {
+  // As a path it would be the working directory, which a variable that is not set must not give away.
+  if (!target) throw new Problem('Cannot use "": the target is empty; name a file or folder, such as . for this one');
   if (!toTargetUrl(target).startsWith("file:") || /^file:/i.test(target)) return "module";
   const facts = await host.files.look(host.toPath(target)).catch(() => undefined);
   if (facts?.kind === "folder") return "folder";

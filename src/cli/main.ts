@@ -25,6 +25,10 @@ commands.push(toCompletions(commands));
 
 /** Runs what the user asks for, and ends the process with 0, or with 2 if the user has something to mend. */
 export async function main(): Promise<void> {
+  host.onIdle(() => {
+    console.error("Cannot go on: what is loaded waits for itself; look for files that import each other with await");
+    host.exit(2);
+  });
   try {
     host.exit(await run(host.args) ?? 0);
   } catch (error) {

@@ -200,7 +200,9 @@ for (const { name, program, file } of runtimes) {
           await server.waitFor(/begun/);
           server.kill(signal);
           assertStringIncludes(await answer, '"text":"Done."');
-          assertEquals((await server.finished).code, 0);
+          const { code, stderr } = await server.finished;
+          assertEquals(code, 0);
+          assertStringIncludes(stderr, "\nEnding; calls that run may finish, and another Ctrl-C ends them at once.\n");
         }
         await using server = await start([...program, "server.ts", "--http", "--port", "0"], { cwd });
         const [, url] = await server.waitFor(/at (http:\S+)\n/);

@@ -14,21 +14,23 @@ import { Problem } from "./problem.ts";
 export const doctor: Command = {
   name: "doctor",
   summary: "Find out what is wrong with a server over HTTP, and how to mend it",
-  usage: `doctor url [--header name=value ...] [--origin O] [--heartbeat N] [--timeout N] [--json]
+  usage: `doctor url [--header N=V …] [--origin O] [--heartbeat S] [--timeout S] [--json]
 
 It looks at the address, the revisions, sessions, streams, what web pages may do, tokens, and what the server lists. It
 calls no tool, and changes nothing but sessions, which it begins and ends. A problem breaks what the protocol demands,
 or lets somebody in or keeps somebody out; a note is worth knowing.
 
---header name=value  a header of every request, such as a token; may be written several times
---origin O           a web page of this origin should be let in; without it, that none is let in is a note
---heartbeat N        wait up to N seconds for a sign of life on a quiet stream
---timeout N          seconds for each request; 5 if nothing is said
---json               print JSON
+--header N=V   a header of every request, such as authorization="Bearer …"; may be there more than once
+--origin O     the origin of a web page that should be let in; if nothing is said, that none is let in is a note
+--heartbeat S  seconds to wait for a sign of life on a quiet stream; none are waited if nothing is said
+--timeout S    seconds that the server may take for an answer; 5 if nothing is said
+--json         print everything as one JSON document
+
+Ctrl-C ends it with what was found until then, and the exit code is 130.
 
 For example:
   doctor http://127.0.0.1:3000/mcp
-  doctor https://mcp.example.com/mcp --header 'authorization=Bearer abc' --heartbeat 30
+  doctor https://mcp.example.com/mcp --header authorization="Bearer …" --heartbeat 30
   doctor http://127.0.0.1:3000/mcp --origin http://localhost:6274 --json`,
   flags: { header: true, origin: true, heartbeat: true, timeout: true, json: false },
   fails: "if there are problems",

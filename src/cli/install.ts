@@ -9,6 +9,7 @@ import { type Command, toEntry, toShell } from "./command.ts";
 import { host } from "./host.ts";
 import { isCoded } from "./host_files.ts";
 import { toKind, toName, toTargetUrl } from "./load.ts";
+import { findNear } from "./near.ts";
 import { isAbsolute, toBaseName, toFolder } from "./path.ts";
 import { joinPermissions, KINDS, type Permissions, toFlags } from "./permissions.ts";
 import { Problem } from "./problem.ts";
@@ -58,10 +59,11 @@ async function installTarget({ operands, flags }: Args): Promise<void> {
   if (extra !== undefined) throw new Problem(`Cannot install ${extra} beside ${target}: name one target`);
   const client = clients.find(({ name }) => name === flags.client);
   if (!client) {
+    const names = clients.map(({ name }) => name);
     const state = flags.client === undefined ? "no client is named" : `there is no client ${flags.client}`;
-    throw new Problem(
-      `Cannot install ${target}: ${state}; add --client with ${clients.map(({ name }) => name).join(", ")}`,
-    );
+    const near = flags.client === undefined ? undefined : findNear(flags.client, names);
+    const hint = near === undefined ? `add --client with ${names.join(", ")}` : `did you mean ${near}?`;
+    throw new Problem(`Cannot install ${target}: ${state}; ${hint}`);
   }
   const kind = await toKind(target);
   const path = toTargetUrl(target).startsWith("file:") ? host.toPath(target) : target;

@@ -74,6 +74,8 @@ async function serveTarget({ operands, flags }: Args): Promise<void> {
   host.onSignal((code) => {
     if (closing) host.exit(code);
     closing = true;
+    // A client that ends its server knows that it does.
+    if (isHttp || isTerminal) console.error("Ending; calls that run may finish, and another Ctrl-C ends them at once.");
     server.close().then(() => ended.abort());
   });
   if (isHttp) {

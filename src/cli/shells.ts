@@ -147,9 +147,10 @@ function toFunction(program: string): string {
 
 /** What the usage of a command says of a flag, up to the first pause. */
 function tellFlag({ usage }: Command, flag: string): string {
-  const line = usage.split("\n").find((line) => new RegExp(`^--${flag}\\b(?!-)`).test(line)) ?? "";
-  const [, text = ""] = /^--\S+(?: \S+)*? {2,}(.+)$/.exec(line) ?? [];
-  return text.split(/[;,] /)[0];
+  const line = usage.split("\n").find((line) => new RegExp(`^--${flag}(?![\\w-])`).test(line)) ?? "";
+  // Behind the flag may stand what its value is: a letter or name in capitals.
+  const [, text = ""] = /^--\S+(?: [A-Z]\S*)? +((?!.*--).+)$/.exec(line) ?? [];
+  return text.split(/[;:,] /)[0];
 }
 
 /** A text that zsh does not look into. */

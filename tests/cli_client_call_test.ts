@@ -245,6 +245,19 @@ for (const program of programs) {
   });
 }
 
+Deno.test({
+  name: "Deno: to ask a server over HTTP takes the network and nothing else",
+  ignore,
+  async fn() {
+    await using server = serve(createDesk().fetch);
+    const [, , , entry] = programs[0];
+    const words = ["deno", "run", "--no-prompt", "--allow-net=127.0.0.1", entry];
+    const called = await run([...words, "call", server.url, "take", "text=a"]);
+    assertEquals(called, { code: 0, stdout: '{"text":"a"}\n', stderr: "" });
+    assertEquals((await run([...words, "inspect", server.url])).code, 0);
+  },
+});
+
 function answer(...answers: readonly string[]): string[] {
   return answers.flatMap((each) => ["--answer", each]);
 }

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, prompt, tool } from "../mod.ts";
 import { createLibrary } from "./client_server.ts";
-import { forgetModern, programs, serve } from "./cli_client_servers.ts";
+import { forgetModern, inTerminal, programs, serve } from "./cli_client_servers.ts";
 import { root, run } from "./processes.ts";
 
 const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
@@ -80,8 +80,19 @@ for (const program of programs) {
           ],
         }).fetch,
       );
-      const { stdout, code } = await inspect(server.url);
+      const [{ stdout, code }, terminal, colourful, json] = await Promise.all([
+        inspect(server.url),
+        run(inTerminal([...program, "inspect", server.url])),
+        run(inTerminal(["env", "-u", "NO_COLOR", ...program, "inspect", server.url])),
+        inspect(server.url, "--json"),
+      ]);
       assertEquals(code, 0);
+      const lines = terminal.stdout.trimEnd().split("\r\n");
+      assert(lines.length > 30 && lines.every((line) => line.length <= 60), terminal.stdout);
+      assert(!terminal.stdout.includes("\x1b"));
+      assert(colourful.stdout.startsWith("\x1b[1mnredback back\x1b[22m 1\r\n"), colourful.stdout);
+      assertEquals(JSON.parse(json.stdout).tools[0].description, long + evil);
+      assert(!json.stdout.includes("\x9b") && !json.stdout.includes("\u202e"));
       assert(stdout.includes("nredback") && stdout.includes("predback"), stdout);
       // deno-lint-ignore no-control-regex
       assertEquals(stdout.match(/[\0-\x09\x0b-\x1f\x7f-\x9f\u202e]/g), null);

@@ -714,6 +714,33 @@ Deno.test("progress of another request, or without a number, is not this request
   assertEquals(server.heard.at(-1)?.params._meta.progressToken, undefined);
 });
 
+Deno.test("a client that closes waits until the server has been told what is cancelled, but not for ever", async () => {
+  for (const delayMs of [100, 60_000]) {
+    let isTold = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const server = fakeHttp((heard) => {
+      if (heard.method === "initialize") return ok(heard, agreed);
+      if (heard.method === "tools/call") return stream([], "open");
+      if (heard.method !== "notifications/cancelled") return;
+      return new Promise((resolve) => {
+        timer = setTimeout(() => {
+          isTold = true;
+          resolve(new Response(null, { status: 202 }));
+        }, delayMs);
+      });
+    });
+    const client = await connect(url, { fetch: server.fetch, era: "legacy" });
+    const stop = new AbortController();
+    const calling = client.callTool("wait", {}, { signal: stop.signal }).catch((error) => error);
+    await until(() => methodsOf(server).includes("tools/call"), "the call");
+    stop.abort(new Error("enough"));
+    assertEquals((await calling).message, "enough");
+    await client.close();
+    clearTimeout(timer);
+    assertEquals(isTold, delayMs === 100);
+  }
+});
+
 Deno.test("a call is cancelled in the way of its era", async () => {
   for (const era of ["modern", "legacy"] as const) {
     const stop = new AbortController();

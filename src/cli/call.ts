@@ -16,7 +16,7 @@ import {
 } from "./client/conversation.ts";
 import { showNames } from "./client/listing_text.ts";
 import { toLine } from "./client/plain.ts";
-import { writeLine, writeText } from "./client/screen.ts";
+import { writeJson, writeText } from "./client/screen.ts";
 import { suggest } from "./client/suggest.ts";
 import type { Command } from "./command.ts";
 import { Problem } from "./problem.ts";
@@ -49,7 +49,7 @@ async function callTool({ client, operands, ask }: Conversation, { flags }: Args
   const [name, ...words] = operands;
   const tools = await ask((options) => client.listTools(options));
   if (name === undefined) {
-    await ("json" in flags ? writeLine(JSON.stringify(tools, null, 2)) : showNames(tools));
+    await ("json" in flags ? writeJson(tools) : showNames(tools));
     return 0;
   }
   const tool = tools.find((each) => each.name === name);
@@ -59,7 +59,7 @@ async function callTool({ client, operands, ask }: Conversation, { flags }: Args
   }
   const args = await readArguments(words, { what: `call ${toLine(name)}`, schema: Object(tool.inputSchema) });
   const result = await ask((options) => client.callTool(name, args, options));
-  await ("json" in flags ? writeLine(JSON.stringify(result, null, 2)) : showResult(result));
+  await ("json" in flags ? writeJson(result) : showResult(result));
   if ("output" in flags) await savePieces(toPieces(result), flags.output);
   return result.isError === true ? 1 : 0;
 }

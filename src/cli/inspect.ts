@@ -8,7 +8,7 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import type { Args } from "./args.ts";
 import { showListing, type ShowOptions } from "./client/listing_text.ts";
 import { toLine, toLines, toPlain } from "./client/plain.ts";
-import { screenWidth, styleOf, tellLine, writeLine } from "./client/screen.ts";
+import { screenWidth, styleOf, tellLine, writeJson, writeLine } from "./client/screen.ts";
 import { SERVER_FLAGS, SERVER_OFFERS, SERVER_USAGE, type Session, withServer } from "./client/session.ts";
 import { toTable } from "./client/table.ts";
 import type { Command } from "./command.ts";
@@ -43,7 +43,7 @@ async function showServer({ client, operands, signal }: Session, { flags }: Args
   if ("json" in flags) {
     const { info, version, capabilities, instructions } = server;
     const whole = { server: info, revision: version, capabilities, instructions, ...listing };
-    await writeLine(JSON.stringify(failures.length ? { ...whole, failures } : whole, null, 2));
+    await writeJson(failures.length ? { ...whole, failures } : whole);
   } else {
     const options = { width: screenWidth(), style: styleOf("output") };
     await writeLine([...showFacts(server, options), ...showListing(listing, options)].join("\n"));

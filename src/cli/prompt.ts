@@ -17,7 +17,7 @@ import {
 } from "./client/conversation.ts";
 import { showNames } from "./client/listing_text.ts";
 import { toLine } from "./client/plain.ts";
-import { styleOf, writeLine, writeText } from "./client/screen.ts";
+import { styleOf, writeJson, writeLine, writeText } from "./client/screen.ts";
 import { suggest } from "./client/suggest.ts";
 import type { Command } from "./command.ts";
 import { Problem } from "./problem.ts";
@@ -46,7 +46,7 @@ async function getPrompt({ client, operands, ask }: Conversation, { flags }: Arg
   const [name, ...words] = operands;
   const prompts = await ask((options) => client.listPrompts(options));
   if (name === undefined) {
-    await ("json" in flags ? writeLine(JSON.stringify(prompts, null, 2)) : showNames(prompts));
+    await ("json" in flags ? writeJson(prompts) : showNames(prompts));
     return 0;
   }
   const found = prompts.find((each) => each.name === name);
@@ -57,7 +57,7 @@ async function getPrompt({ client, operands, ask }: Conversation, { flags }: Arg
   const args = await readArguments(words, { what: `get ${toLine(name)}`, schema: toSchema(found) });
   const result = await ask((options) => client.getPrompt(name, toTexts(args), options));
   const messages = result.messages.map(({ role, content }) => ({ role, piece: toPiece(content) }));
-  if ("json" in flags) await writeLine(JSON.stringify(result, null, 2));
+  if ("json" in flags) await writeJson(result);
   else {
     const { bold } = styleOf("output");
     const texts = messages.map(({ role, piece }) => [bold(`${toLine(role, 20)}:`), piece.text]);

@@ -15,7 +15,7 @@ import {
 } from "./client/conversation.ts";
 import { showNames } from "./client/listing_text.ts";
 import { toLine } from "./client/plain.ts";
-import { writeBytes, writeLine, writeText } from "./client/screen.ts";
+import { writeBytes, writeJson, writeText } from "./client/screen.ts";
 import { suggest } from "./client/suggest.ts";
 import type { Command } from "./command.ts";
 import { host } from "./host.ts";
@@ -55,7 +55,7 @@ async function readResource({ client, operands, ask }: Conversation, { flags }: 
       name: toLine(uri ?? uriTemplate, 2000),
       description,
     }));
-    await ("json" in flags ? writeLine(JSON.stringify({ resources, templates }, null, 2)) : showNames(items));
+    await ("json" in flags ? writeJson({ resources, templates }) : showNames(items));
     return 0;
   }
   const result = await ask((options) => client.read(uri, options)).catch(async (error) => {
@@ -67,7 +67,7 @@ async function readResource({ client, operands, ask }: Conversation, { flags }: 
     throw new Problem(`Cannot read ${toLine(uri)}: ${said}; ${suggest(uri, names)}`);
   });
   const pieces = result.contents.map((each) => toContent({ ...each }));
-  if ("json" in flags) await writeLine(JSON.stringify(result, null, 2));
+  if ("json" in flags) await writeJson(result);
   if ("output" in flags) await savePieces(pieces, flags.output);
   else if (!("json" in flags)) { for (const piece of pieces) await print(piece); }
   return 0;

@@ -131,6 +131,8 @@ export function toClient(peer: Peer, speaker: Speaker): Client {
   }
 
   async function end(): Promise<void> {
+    // A message that is still on its way when the program ends does not arrive.
+    await peer.settle();
     await speaker.close();
     peer.abort();
     await peer.channel.close();

@@ -88,6 +88,8 @@ export interface Peer {
   hear(message: Message): void;
   /** Gives up everything in flight. */
   abort(reason?: unknown): void;
+  /** Settles when the server knows what was cancelled; it is not waited for long. */
+  settle(): Promise<void>;
 }
 
 /** What a peer is made of. */
@@ -113,6 +115,8 @@ interface Running {
 export const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
 const ENDED = "Cannot get the answer: the server cancelled the request";
+/** Milliseconds for a server to be told what is cancelled, when the connection ends. */
+const SETTLE_MS = 1000;
 /** Milliseconds for the result of a request that the server has cancelled. */
 const RESULT_MS = 200;
 
@@ -121,8 +125,9 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
   const running = new Set<Running>();
   const listeners = new Set<(notification: Notification) => void>();
   const questions = new Map<Id, AbortController>();
+  const cancelling = new Set<Promise<void>>();
   const channel = open(hear);
-  const peer: Peer = { channel, timeoutMs: usualMs, speech, listeners, request, notify, hear, abort };
+  const peer: Peer = { channel, timeoutMs: usualMs, speech, listeners, request, notify, hear, abort, settle };
   let lastId = 0;
 
   function hear(message: Message, from?: Running): void {
@@ -192,9 +197,11 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
       // A handshake must not be cancelled, and where a request has a stream of its own, closing that says it all.
       if (method === "initialize" || (channel.visit && !speech.hasSession)) return stop.abort(reason);
       const why = reason instanceof Error ? reason.message : String(reason);
-      notify("notifications/cancelled", { requestId: id, reason: why }).catch(() => {}).finally(() => {
+      const telling = notify("notifications/cancelled", { requestId: id, reason: why }).catch(() => {}).finally(() => {
+        cancelling.delete(telling);
         stop.abort(reason);
       });
+      cancelling.add(telling);
     }
 
     function tell(notification: Notification): void {
@@ -242,6 +249,13 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
   function abort(reason: unknown = new DOMException("Cannot go on: the connection was closed", "AbortError")): void {
     for (const { stop } of [...running]) stop.abort(reason);
     for (const stop of questions.values()) stop.abort(reason);
+  }
+
+  async function settle(): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const stopTimer = startTimer(SETTLE_MS, late.resolve);
+    await Promise.race([Promise.all(cancelling), late.promise]);
+    stopTimer();
   }
 
   return peer;

@@ -61,7 +61,7 @@ function describeBounds({ type, format, minimum, maximum }: Params): string {
 }
 
 function join(forms: readonly string[]): string {
-  return [...new Set(forms)].join(" | ");
+  return [...new Set(forms)].join(" | ") || "nothing";
 }
 
 /** The schema, or what it refers to in the one around it. What is said beside the reference counts too. */

@@ -173,7 +173,8 @@ function readHeaders({ all }: Args): Record<string, string> {
       if (name === undefined) throw new TypeError("it has no name");
       headers.append(name, value);
     } catch {
-      throw new Problem(`Cannot send the header ${toLine(text)}: write it as name=value`);
+      // It may be a secret.
+      throw new Problem("Cannot send a header: write --header name=value");
     }
   }
   return Object.fromEntries(headers);

@@ -204,11 +204,11 @@ export class Call implements Context {
     this.onCancel?.();
   }
 
-  progress(progress: number, options: ProgressOptions = {}): Promise<void> {
+  progress(progress: number, { total, message }: ProgressOptions = {}): Promise<void> {
     const token = this.meta.progressToken;
     if (!isProgressToken(token) || !(progress > this.#progress)) return done;
     this.#progress = progress;
-    const params = { progressToken: token, progress, ...options };
+    const params = { progressToken: token, progress, total, message };
     if (!this.#waiting) return this.#say("notifications/progress", params);
     // The client reads more slowly than the handler works: only the newest value is worth sending.
     this.#merged = params;

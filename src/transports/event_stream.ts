@@ -207,8 +207,10 @@ export class EventStream {
 }
 
 // JSON text holds no line break, so it always fits on one data line.
-function toEvent(text: string, fields: EventFields = {}): string {
+function toEvent(text: string, fields?: EventFields): string {
   let head = "";
-  for (const [name, value] of Object.entries(fields)) if (value !== undefined) head += `${name}: ${value}\n`;
+  if (fields) {
+    for (const [name, value] of Object.entries(fields)) if (value !== undefined) head += `${name}: ${value}\n`;
+  }
   return `${head}data: ${text}\n\n`;
 }

@@ -101,6 +101,7 @@ export function fakePipe(
       },
       reject: () => undefined,
       lineBytes: Infinity,
+      isBusy: false,
       idle: () => Promise.resolve(),
       close() {},
     };

@@ -113,8 +113,9 @@ export class Scope {
 
   /** Forgets a call that has ended. */
   remove(call: Call): void {
-    const at = this.#calls.indexOf(call);
-    if (at >= 0) this.#calls.splice(at, 1);
+    const at = this.#calls.lastIndexOf(call);
+    if (at === this.#calls.length - 1) this.#calls.pop();
+    else if (at >= 0) this.#calls.splice(at, 1);
   }
 
   /** Takes what a client says without asking: it may cancel the newest call with an id. */

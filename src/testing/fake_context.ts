@@ -70,7 +70,8 @@ export function fakeContext(options: FakeContextOptions = {}): FakeContext {
   const asked: FakeContext["asked"][number][] = [];
 
   const carrier: Carrier = {
-    notify(_call, name, { progressToken: _token, ...told }) {
+    notify(_call, name, { progressToken: _token, ...rest }) {
+      const told = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
       // Made by Call, so it has the shape that the method stands for.
       if (name === "notifications/progress") progressed.push(told as FakeContext["progressed"][number]);
       else logged.push(told as FakeContext["logged"][number]); // As above.

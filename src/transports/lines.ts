@@ -24,13 +24,12 @@ export class LineSplitter {
   /** The lines that these bytes complete. */
   push(bytes: Uint8Array): Line[] {
     const lines: Line[] = [];
-    let from = 0;
-    for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, from)) {
-      this.#take(bytes.subarray(from, at));
-      this.#complete(lines);
-      from = at + 1;
-    }
-    if (from < bytes.length) this.#take(bytes.slice(from));
+    const end = bytes.lastIndexOf(10) + 1;
+    let from = end && (this.#size || this.#skips) ? this.#cut(bytes, 0, lines) : 0;
+    // Whole lines are read together, which costs a fraction, unless one of them has a problem.
+    const isRead = end - from <= this.#limit && this.#read(bytes.subarray(from, end), lines);
+    while (!isRead && from < end) from = this.#cut(bytes, from, lines);
+    if (end < bytes.length) this.#take(bytes.slice(end));
     return lines;
   }
 
@@ -39,6 +38,14 @@ export class LineSplitter {
     const lines: Line[] = [];
     if (this.#size || this.#skips) this.#complete(lines);
     return lines;
+  }
+
+  /** Completes the line that ends first; where the next one begins. */
+  #cut(bytes: Uint8Array, from: number, lines: Line[]): number {
+    const at = bytes.indexOf(10, from);
+    this.#take(bytes.subarray(from, at));
+    this.#complete(lines);
+    return at + 1;
   }
 
   #take(part: Uint8Array): void {
@@ -53,19 +60,20 @@ export class LineSplitter {
 
   #complete(lines: Line[]): void {
     if (this.#skips) lines.push({ problem: "long" });
-    else if (this.#size) this.#decode(lines);
+    else if (!this.#read(join(this.#parts, this.#size), lines)) lines.push({ problem: "encoding" });
     this.#parts = [];
     this.#size = 0;
     this.#skips = false;
   }
 
-  #decode(lines: Line[]): void {
+  /** Reads whole lines, or nothing of them if they are not UTF-8. */
+  #read(bytes: Uint8Array, lines: Line[]): boolean {
     try {
-      const text = this.#decoder.decode(this.#parts.length === 1 ? this.#parts[0] : join(this.#parts, this.#size));
       // Empty lines and the CR of a CRLF are no messages.
-      if (text.trim()) lines.push({ text });
+      for (const text of this.#decoder.decode(bytes).split("\n")) if (text.trim()) lines.push({ text });
+      return true;
     } catch {
-      lines.push({ problem: "encoding" });
+      return false;
     }
   }
 }

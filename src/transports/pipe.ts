@@ -21,6 +21,8 @@ export interface Pipe {
   reject(problem: "long" | "encoding"): Promise<void> | undefined;
   /** Bytes of the longest text. */
   readonly lineBytes: number;
+  /** Whether anything runs. */
+  readonly isBusy: boolean;
   /** Ends what waits for news, and settles when nothing runs any more. */
   idle(): Promise<void>;
   /** Cancels what runs; nothing is written from now on. */
@@ -109,6 +111,9 @@ export function pipeOpener(core: Core, era: Era): OpenPipe {
         return room;
       },
       lineBytes: core.limits.lineBytes,
+      get isBusy() {
+        return busy > 0;
+      },
       idle() {
         scope.cancelLasting();
         return busy ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve();

@@ -53,7 +53,7 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
         const wait = "problem" in line ? pipe.reject(line.problem) : pipe.receive(line.text);
         if (wait) await wait;
         // What came in one piece would all begin before the first answer shows that nobody reads.
-        else if (++count % 4 === 0) await rest();
+        else if (pipe.isBusy && ++count % 4 === 0) await rest();
       }
       if (done) break;
     }
@@ -89,32 +89,29 @@ const MOST_WAITING = 1024 * 1024;
 function lineWriter(output: (bytes: Uint8Array) => Promise<unknown>): LineWriter {
   const encoder = new TextEncoder();
   const { promise: lost, resolve: lose } = Promise.withResolvers<void>();
-  let waiting: string[] = [];
-  let size = 0;
+  let waiting = "";
   let writing: Promise<void> | undefined;
 
   async function drain(): Promise<void> {
     // One turn later, so that the answers of one chunk of input share a write.
     await undefined;
     try {
-      while (waiting.length) {
-        const bytes = encoder.encode(waiting.join(""));
-        waiting = [];
-        size = 0;
+      while (waiting) {
+        const bytes = encoder.encode(waiting);
+        waiting = "";
         await output(bytes);
       }
     } catch {
-      waiting = [];
+      waiting = "";
       lose();
     }
     writing = undefined;
   }
 
   function write(text: string): Promise<void> | undefined {
-    waiting.push(text, "\n");
-    size += text.length + 1;
+    waiting += `${text}\n`;
     writing ??= drain();
-    return size > MOST_WAITING ? writing : undefined;
+    return waiting.length > MOST_WAITING ? writing : undefined;
   }
 
   return { write, flush: () => writing ?? Promise.resolve(), lost };

@@ -162,13 +162,18 @@ export function legacyEra(core: Core): Era {
     return run(session, call, method);
   }
 
-  async function run(session: Session, call: Call, method: Method): Promise<Reply> {
-    const outcome = await core.run(call, method);
-    return outcome ? toReply(session, call, method, outcome) : {};
+  function run(session: Session, call: Call, method: Method): Reply | Promise<Reply> {
+    const outcome = core.run(call, method);
+    return outcome instanceof Promise
+      ? outcome.then((outcome) => toReply(session, call, method, outcome))
+      : toReply(session, call, method, outcome);
   }
 
-  function toReply({ client: { version } }: Session, call: Call, method: Method, { result, error }: Outcome): Reply {
+  function toReply(session: Session, call: Call, method: Method, outcome: Outcome | undefined): Reply {
+    if (!outcome) return {};
+    const { result, error } = outcome;
     if (error) return toErrorReply(call, error);
+    const { version } = session.client;
     try {
       const kept = method.stable ? texts.get(version) : undefined;
       let text = kept?.get(result);

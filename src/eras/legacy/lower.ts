@@ -23,7 +23,10 @@ export function lowerResult(method: string, result: Result, version: Version): R
         ...result,
         messages: mapObjects(
           result.messages,
-          (message) => ({ ...message, content: lowerContent(message.content, version) }),
+          ({ content, ...rest }) => ({
+            ...rest,
+            content: isObject(content) ? lowerContent(content, version) : content,
+          }),
         ),
       };
     default:
@@ -47,14 +50,13 @@ function lowerTool(tool: Result, version: Version): Result {
 }
 
 function lowerToolResult(result: Result, version: Version): Result {
-  const { structuredContent, ...rest } = result;
-  const kept = version >= "2025-06-18" && isObject(structuredContent) ? result : rest;
-  if (version >= "2025-06-18" || !Array.isArray(kept.content)) return kept;
-  return { ...kept, content: kept.content.map((block) => lowerContent(block, version)) };
+  const isNew = version >= "2025-06-18";
+  if (isNew && isObject(result.structuredContent)) return result;
+  const { structuredContent: _, ...rest } = result;
+  return isNew ? rest : { ...rest, content: mapObjects(rest.content, (block) => lowerContent(block, version)) };
 }
 
-function lowerContent(block: unknown, version: Version): unknown {
-  if (!isObject(block)) return block;
+function lowerContent(block: Result, version: Version): Result {
   if (block.type === "resource_link" && version < "2025-06-18") {
     return { type: "text", text: `${block.title ?? block.name}: ${block.uri}` };
   }

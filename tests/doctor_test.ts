@@ -159,9 +159,9 @@ const broken: readonly Broken[] = [
       const body = await readBody(request);
       return ["server/discover", "initialize", undefined].includes(body?.method) ? next(request) : hang();
     },
-    options: { timeoutMs: 200 },
+    options: { timeoutMs: 300 },
     found: [
-      /^problem: initialized: no answer came in 0\.2 s$/,
+      /^problem: initialized: no answer came in 0\.3 s$/,
       /^problem: session missing: no answer/,
       /^problem: session unknown: no answer/,
       /^problem: end: 3 requests got no answer, so nothing more was asked$/,
@@ -332,8 +332,8 @@ const broken: readonly Broken[] = [
       const isStream = response.headers.get("content-type") === "text/event-stream";
       return isStream ? hang() : response;
     },
-    options: { timeoutMs: 100 },
-    found: [/^problem: stream: no answer came in 0\.1 s$/],
+    options: { timeoutMs: 300 },
+    found: [/^problem: stream: no answer came in 0\.3 s$/],
   },
   {
     says: "opens a stream that says nothing, and is compressed",
@@ -476,6 +476,23 @@ const broken: readonly Broken[] = [
       /^problem: offer: tool "c": the type of its inputSchema is "array", not "object"$/,
       /^problem: offer: tool e: it has no description, so a model cannot know when to call it$/,
     ],
+  },
+  {
+    says: "lists pages without end",
+    fetch: async (request, next) => {
+      const body = await readBody(request);
+      if (body?.method !== "tools/list") return next(request);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      const page = { tools: [], nextCursor: crypto.randomUUID() };
+      return json({ jsonrpc: "2.0", id: body.id, result: { ...page, resultType: "complete", ttlMs: 0 } });
+    },
+    options: { timeoutMs: 200 },
+    found: [/^problem: offer: its lists cannot be read to their end: it takes longer than 0\.8 s$/],
+  },
+  {
+    says: "fails",
+    fetch: () => new Response("x".repeat(1000), { status: 500, headers: { "content-type": "text/plain" } }),
+    found: [/^problem: path: nobody speaks MCP at \/mcp: it answers 500 with text\/plain: x{120}$/],
   },
   {
     says: "cannot list its tools",

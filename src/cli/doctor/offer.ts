@@ -5,6 +5,7 @@
  */
 import type { Client } from "../../client/calls.ts";
 import { connect } from "../../client/connect.ts";
+import { startTimer } from "../../client/pause.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { findMistakes, type Listing, toTokens } from "../findings.ts";
 import { listAll, toCount } from "../listing.ts";
@@ -15,6 +16,8 @@ import type { Sheet, Tell } from "./sheet.ts";
 
 /** Tokens that a list of tools may cost. */
 const MOST_TOKENS = 20_000;
+/** How many times as long as one request may take, all pages of all lists may take. */
+const MOST_TIMES = 4;
 const ROUNDS = 5;
 const SLOW_MS = 1000;
 
@@ -24,24 +27,30 @@ export async function examineOffer(place: Place, { look }: Sheet): Promise<void>
 }
 
 async function listOffer({ url, fetch, headers, timeoutMs, signal }: Place, tell: Tell): Promise<void> {
+  const late = new AbortController();
+  const mostMs = timeoutMs * MOST_TIMES;
+  const stopTimer = startTimer(mostMs, () => late.abort(new Error(`it takes longer than ${mostMs / 1000} s`)));
+  const ended = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
   let client: Client | undefined;
   try {
     client = await connect(url, {
       fetch,
       headers,
       timeoutMs,
-      signal,
+      signal: ended,
       onWarning: (text) => tell.problem(text, "mend the schema of the tool: clients leave it out"),
     });
-    const { listing, failures } = await listAll(client);
+    const { listing, failures } = await listAll(client, { signal: ended });
     for (const { place, state } of failures) {
       tell.problem(`${place}: ${state}`, "answer the list as the protocol has it");
     }
     tellOffer(leaveOutUnusable(listing, tell), tell);
   } catch (error) {
     const state = error instanceof Error ? error.message : String(error);
-    tell.problem(`a client cannot connect: ${state}`, "mend what is said above, and look again");
+    const what = client ? "its lists cannot be read to their end" : "a client cannot connect";
+    tell.problem(`${what}: ${state}`, "mend what is said above, and look again");
   } finally {
+    stopTimer();
     await client?.close().catch(() => {});
   }
 }

@@ -89,6 +89,8 @@ export async function findPath(place: Place, first: Answer, tell: Tell): Promise
     `nobody speaks MCP at ${pathname}: it answers ${tellAnswer(first)}`,
     found.length
       ? `use ${found.join(" or ")}`
+      : first.status >= 500
+      ? "look into the server's log: it fails over initialize"
       : "give the path of the endpoint, which the server prints or its documentation names; /mcp, / and /sse are not it",
   );
 }

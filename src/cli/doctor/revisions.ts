@@ -81,7 +81,8 @@ export async function shakeHands(place: Place, { tell, sessions }: Handshakes): 
       if (kept || !isMethodUnknown(answer)) break;
       return;
     }
-    const got = String(result.protocolVersion);
+    const { protocolVersion } = result;
+    const got = typeof protocolVersion === "string" ? protocolVersion : JSON.stringify(protocolVersion) ?? "nothing";
     const id = answer.headers.get("mcp-session-id") ?? undefined;
     const dialect = legacyDialect(got, id);
     sessions.add(dialect);

@@ -37,6 +37,9 @@ export interface Sheet {
 /** How often a server may leave a request without an answer before it is left alone. */
 const MOST_LOST = 3;
 
+/** Characters of a sentence, most of which are the server's. */
+const MOST_CHARACTERS = 500;
+
 /** An empty sheet; once `signal` is aborted, nothing more is looked at. */
 export function createSheet(signal?: AbortSignal): Sheet {
   const findings: Finding[] = [];
@@ -75,5 +78,6 @@ export function createSheet(signal?: AbortSignal): Sheet {
 
 // What a server wrote must not steer the terminal in which it is shown.
 function clean(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ").slice(0, 500);
+  const plain = text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ");
+  return plain.length > MOST_CHARACTERS ? `${plain.slice(0, MOST_CHARACTERS)}…` : plain;
 }

@@ -68,7 +68,9 @@ async function walk(place: Place, sheet: Sheet, { heartbeatMs, origin, sendAs, s
   await examineToken(place, dialect, sheet);
   await examineMessages(place, dialect, sheet);
   for (const each of [modern, legacy]) if (each) await examineDialect(place, each, sheet);
-  for (const each of [modern, legacy]) if (each) await examineStream(place, each, { sheet, heartbeatMs });
+  // Beside each other: who waits for signs of life waits once.
+  const spoken = [modern, legacy].filter((each) => each !== undefined);
+  await Promise.all(spoken.map((each) => examineStream(place, each, { sheet, heartbeatMs })));
   // Pages have more to be allowed where there are sessions.
   await examinePages(place, legacy ?? dialect, { sheet, origin, sendAs });
   await examineLatency(place, dialect, sheet);

@@ -68,7 +68,8 @@ function tellOffer(listing: Listing, tell: Tell): void {
   tell.ok(`it lists ${counts.join(", ")}${cost}`);
   for (const { level, place, state } of findMistakes(listing, MOST_TOKENS)) {
     // The last part of what is found says what would be right.
-    const [what, remedy = "mend it in the server's code"] = state.split("; ");
+    const isBare = state.endsWith("has no description");
+    const [what, remedy = isBare ? "say what it is for" : "mend it in the server's code"] = state.split("; ");
     tell[level === "error" ? "problem" : "note"](`${place}: ${what}`, remedy);
   }
 }

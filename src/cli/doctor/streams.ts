@@ -96,9 +96,11 @@ async function followStream(opened: Opened, told: Told): Promise<void> {
   if (heartbeatMs === undefined || first === "end") return;
   const quiet = performance.now();
   const beat = await next(heartbeatMs);
-  if (beat === "byte") return tell.ok(`the quiet stream gives a sign of life after ${toMs(performance.now() - quiet)}`);
+  if (beat === "byte") {
+    return tell.ok(`the quiet stream of ${name} gives a sign of life after ${toMs(performance.now() - quiet)}`);
+  }
   const what = beat === "end" ? "ends" : `says nothing for ${heartbeatMs / 1000} s`;
-  tell.note(`the quiet stream ${what}: proxies and runtimes cut such streams off`, LET_THROUGH);
+  tell.note(`the quiet stream of ${name} ${what}: proxies and runtimes cut such streams off`, LET_THROUGH);
 }
 
 type Sign = "byte" | "end";

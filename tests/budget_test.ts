@@ -1,5 +1,5 @@
 // What a server costs: bytes in a bundle, and library functions run by one call.
-import { assert, assertGreater } from "@std/assert";
+import { assert, assertEquals, assertGreater } from "@std/assert";
 import { listCalledFunctions, toFile } from "./budget_calls.ts";
 
 const root = new URL("../", import.meta.url).pathname;
@@ -72,3 +72,45 @@ Deno.test({
     assert(files.length <= 6, `${files.length} files: ${files.join(", ")}`);
   },
 });
+
+/** How many files load with an entry, and which. */
+async function listModules(entry: string): Promise<readonly string[]> {
+  const { stdout } = await new Deno.Command(Deno.execPath(), { args: ["info", "--json", `${root}${entry}`] }).output();
+  const { modules }: { modules: readonly Module[] } = JSON.parse(new TextDecoder().decode(stdout));
+  const found = new Set<string>([new URL(`../${entry}`, import.meta.url).href]);
+  for (const url of found) {
+    const { dependencies = [] } = modules.find(({ specifier }) => specifier === url) ?? {};
+    // What is imported only for its types is not loaded, and what is imported by a call is loaded later.
+    for (const { code, isDynamic } of dependencies) if (code && !isDynamic) found.add(code.specifier);
+  }
+  return [...found].map((url) => url.replace(new URL("../", import.meta.url).href, ""));
+}
+
+interface Module {
+  readonly specifier: string;
+  readonly dependencies?: readonly { readonly isDynamic?: boolean; readonly code?: { readonly specifier: string } }[];
+}
+
+const most: Readonly<Record<string, number>> = {
+  "mod.ts": 48,
+  "src/modern.ts": 40,
+  "src/transports/stdio.ts": 11,
+  "src/transports/http_sse.ts": 12,
+  "src/transports/websocket.ts": 12,
+  "src/testing/testing.ts": 33,
+  "src/client/client.ts": 33,
+  "src/cli/main.ts": 10,
+  "src/cli/serve.ts": 62,
+};
+
+for (const [entry, limit] of Object.entries(most)) {
+  Deno.test({
+    name: `${entry} loads at most ${limit} files, and no package`,
+    ignore,
+    async fn() {
+      const modules = await listModules(entry);
+      assert(modules.length <= limit, `${modules.length} files: ${modules.join(", ")}`);
+      assertEquals(modules.filter((name) => !name.startsWith("src/") && name !== "mod.ts"), []);
+    },
+  });
+}

@@ -10,8 +10,8 @@ import { toBash, toFish, toZsh } from "./shells.ts";
 
 const shells = { bash: toBash, zsh: toZsh, fish: toFish };
 
-/** The command that prints completions of all commands, which it reads when it runs. */
-export function toCompletions(commands: readonly Command[]): Command {
+/** The command that prints completions of all commands, which it loads when it runs. */
+export function toCompletions(load: () => Promise<readonly Command[]>): Command {
   return {
     name: "completions",
     summary: "Print what makes a shell complete commands, flags, values and files",
@@ -29,7 +29,7 @@ For example:
   completions fish > ~/.config/fish/completions/mcp.fish`,
     flags: { name: true },
     offers: { operands: Object.keys(shells) },
-    run: (args) => Promise.resolve(printScript(args, commands)),
+    run: async (args) => printScript(args, await load()),
   };
 }
 

@@ -4,24 +4,31 @@
  * @module
  */
 import { readArgs } from "./args.ts";
-import { call } from "./call.ts";
-import { check } from "./check.ts";
 import { type Command, toProgram, toShell } from "./command.ts";
-import { toCompletions } from "./completions.ts";
-import { doctor } from "./doctor.ts";
 import { host } from "./host.ts";
-import { inspect } from "./inspect.ts";
-import { install } from "./install.ts";
 import { findNear } from "./near.ts";
-import { create } from "./new.ts";
 import { Problem } from "./problem.ts";
-import { prompt } from "./prompt.ts";
-import { read } from "./read.ts";
-import { serve } from "./serve.ts";
 import { VERSION } from "./version.ts";
 
-const commands: Command[] = [serve, check, doctor, install, create, inspect, call, read, prompt];
-commands.push(toCompletions(commands));
+const loadServe = async () => (await import("./serve.ts")).serve;
+
+// Each is loaded when it is needed: a client that starts a server waits for nothing else.
+const commands: ReadonlyMap<string, () => Promise<Command>> = new Map(Object.entries({
+  serve: loadServe,
+  check: async () => (await import("./check.ts")).check,
+  doctor: async () => (await import("./doctor.ts")).doctor,
+  install: async () => (await import("./install.ts")).install,
+  new: async () => (await import("./new.ts")).create,
+  inspect: async () => (await import("./inspect.ts")).inspect,
+  call: async () => (await import("./call.ts")).call,
+  read: async () => (await import("./read.ts")).read,
+  prompt: async () => (await import("./prompt.ts")).prompt,
+  completions: async () => (await import("./completions.ts")).toCompletions(loadCommands),
+}));
+
+function loadCommands(): Promise<readonly Command[]> {
+  return Promise.all([...commands.values()].map((load) => load()));
+}
 
 /** Runs what the user asks for, and ends the process with 0, or with 2 if the user has something to mend. */
 export async function main(): Promise<void> {
@@ -40,32 +47,31 @@ export async function main(): Promise<void> {
 
 /** Runs the command that is named first, or else the first of all. */
 async function run(words: readonly string[]): Promise<number | void> {
-  const named = commands.find(({ name }) => name === words[0]);
-  if (!named) await refuseSlip(words[0]);
-  const { run, flags } = named ?? serve;
-  const args = readArgs(named ? words.slice(1) : words, { help: false, version: false, ...flags });
-  if ("help" in args.flags) return console.log(toHelp(named));
+  const load = commands.get(words[0]);
+  if (!load) await refuseSlip(words[0]);
+  const command = await (load ?? loadServe)();
+  const args = readArgs(load ? words.slice(1) : words, { help: false, version: false, ...command.flags });
+  if ("help" in args.flags) return console.log(toHelp(command, load ? [] : await loadCommands()));
   if ("version" in args.flags) return console.log(VERSION);
-  return await run(args);
+  return await command.run(args);
 }
 
 // What is no command is a target, and of one that is not there it would be said that a file is missing.
 async function refuseSlip(word = ""): Promise<void> {
-  const near = /^[a-z]+$/.test(word) ? findNear(word, commands.map(({ name }) => name)) : undefined;
+  const near = /^[a-z]+$/.test(word) ? findNear(word, [...commands.keys()]) : undefined;
   if (near === undefined || await host.files.look(host.toPath(word)).catch(() => true)) return;
   throw new Problem(`Cannot run ${word}: there is no such command, and no such file; did you mean ${near}?`);
 }
 
-function toHelp(named: Command | undefined): string {
-  const { summary, usage, fails } = named ?? serve;
-  const width = Math.max(...commands.map(({ name }) => name.length));
-  const list = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
+function toHelp({ summary, usage, fails }: Command, all: readonly Command[]): string {
+  const width = Math.max(...all.map(({ name }) => name.length));
+  const list = all.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
   const failed = fails === undefined ? "" : `, 1 ${fails}`;
   return [
     `@x/mcp ${VERSION}`,
     `${summary}:`,
     `  ${toShell(toProgram())} ${usage.trim().replace(/\n(?=.)/g, "\n  ")}`,
-    ...named ? [] : [`All commands, each with a --help of its own:\n\n${list.join("\n")}`],
+    ...list.length ? [`All commands, each with a --help of its own:\n\n${list.join("\n")}`] : [],
     `The exit code is 0${failed}, or 2 if there is something to mend in what was typed or in a file.`,
   ].join("\n\n");
 }

@@ -92,8 +92,8 @@ test("doctor refuses what it cannot read, and never shows a token", async () => 
     [[], "Cannot examine a server: give its URL, such as http:"],
     [["mcp.jsonc"], "Cannot examine mcp.jsonc: give its URL, such as http:"],
     [["http://a", "http://b"], "Cannot examine http://b beside http://a: name one URL"],
-    [["http://a", "--header", "secret"], "Cannot read --header: write it as name=value"],
-    [["http://a", "--header", "x y=secret"], "Cannot send the header x y: its name or value has characters"],
+    [["http://a", "--header", "secret"], "Cannot send a header: write --header name=value"],
+    [["http://a", "--header", "x(y=secret"], "Cannot send the header x(y: its name or value has characters"],
     [["http://a", "--timeout", "soon"], "Cannot wait for soon: write --timeout with seconds, up to 600"],
     [["http://a", "--origin", "a.example"], "Cannot let a.example in: an origin is a scheme and a host"],
   ] as const;

@@ -6,6 +6,7 @@
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import type { Finding } from "./doctor/sheet.ts";
+import { readHeaders } from "./headers.ts";
 import { host } from "./host.ts";
 import { toCount } from "./listing.ts";
 import { Problem } from "./problem.ts";
@@ -46,7 +47,7 @@ async function examineServer({ operands: [url, extra], flags, all }: Args): Prom
   if (origin !== undefined && !(URL.canParse(origin) && new URL(origin).origin === origin)) {
     throw new Problem(`Cannot let ${origin} in: an origin is a scheme and a host, such as http://localhost:6274`);
   }
-  const headers = readHeaders(all.header ?? []);
+  const headers = readHeaders(all.header);
   const [timeoutMs, heartbeatMs] = [readMs("timeout", flags.timeout), readMs("heartbeat", flags.heartbeat)];
   const { examine } = await import("./doctor/examine.ts");
   const stop = new AbortController();
@@ -69,23 +70,6 @@ async function examineServer({ operands: [url, extra], flags, all }: Args): Prom
   console.log("json" in flags ? toJson(url, findings) : toReport(findings));
   if (stopped) return stopped;
   return findings.some(({ level }) => level === "problem") ? 1 : 0;
-}
-
-function readHeaders(words: readonly string[]): Readonly<Record<string, string>> {
-  const headers = new Headers();
-  for (const word of words) {
-    const at = word.indexOf("=");
-    try {
-      if (at > 0) headers.set(word.slice(0, at), word.slice(at + 1));
-    } catch {
-      throw new Problem(
-        `Cannot send the header ${word.slice(0, at)}: its name or value has characters that HTTP forbids`,
-      );
-    }
-    // What is not told here is the value: it is a secret more often than not.
-    if (at < 1) throw new Problem("Cannot read --header: write it as name=value, such as 'authorization=Bearer abc'");
-  }
-  return Object.fromEntries(headers);
 }
 
 function readMs(name: string, text: string | undefined): number | undefined {

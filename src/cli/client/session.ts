@@ -13,6 +13,7 @@ import { guardConsole } from "../../transports/console.ts";
 import type { Args, Flags } from "../args.ts";
 import { type Command, toShell } from "../command.ts";
 import { demo } from "../demo.ts";
+import { readHeaders } from "../headers.ts";
 import { host } from "../host.ts";
 import { findTarget, load } from "../load.ts";
 import { Problem } from "../problem.ts";
@@ -82,7 +83,7 @@ export async function withServer(
   use: (session: Session) => Promise<number>,
 ): Promise<number> {
   const { target, name, operands, close } = await findServer(args, verb, isOptional);
-  const headers = readHeaders(args);
+  const headers = readHeaders(args.all.header);
   if (Object.keys(headers).length && typeof target !== "string") {
     throw new Problem(`Cannot send headers to ${name}: they are for a URL; leave out --header`);
   }
@@ -163,21 +164,6 @@ async function findServer({ operands, rest }: Args, verb: string, isOptional: bo
   const path = named ?? await findTarget();
   const { server } = path === undefined ? { server: demo() } : await load(path);
   return { target: server, name: path ?? "the demonstration", operands: more, close: () => server.close() };
-}
-
-function readHeaders({ all }: Args): Record<string, string> {
-  const headers = new Headers();
-  for (const text of all.header ?? []) {
-    const [, name, value] = /^([^=:\s]+)(?:=|:\s*)(.*)$/s.exec(text) ?? [];
-    try {
-      if (name === undefined) throw new TypeError("it has no name");
-      headers.append(name, value);
-    } catch {
-      // It may be a secret.
-      throw new Problem("Cannot send a header: write --header name=value");
-    }
-  }
-  return Object.fromEntries(headers);
 }
 
 function readTimeout(text: string): number {

@@ -325,23 +325,22 @@ for (const { name, program, file } of runtimes) {
 
   test(`${name}: who starts a server in a terminal gets it over HTTP, or is told what to do next`, async () => {
     // `script` gives a program a terminal; util-linux has it, and its input stays open.
-    const inTerminal = (words: readonly string[]) =>
-      start(["script", "-qec", `${words.join(" ")} 2>&1 >/dev/null | cat >&2`, "/dev/null"]);
+    const inTerminal = (words: readonly string[]) => {
+      const command = `${words.join(" ")} 2>&1 >/dev/null | cat >&2`;
+      return start(["sh", "-c", `exec script -qec "${command}" /dev/null >&2`]);
+    };
     {
       await using server = await inTerminal([...program, `${root}examples/calc.ts`, "--port", "0"]);
-      const finished = server.finished;
-      await new Promise((resolve) => setTimeout(resolve, 1500));
+      await server.waitFor(/Serving .*calc\.ts at http:\/\/127\.0\.0\.1:\d+\/mcp\r?\n/);
       server.kill("SIGTERM");
-      const { stdout, stderr } = await finished;
-      assertMatch(stdout + stderr, /Serving .*calc\.ts at http:\/\/127\.0\.0\.1:\d+\/mcp\r?\n/);
+      await server.finished;
     }
     const words = [...program, `${root}examples/calc.ts`];
     await using server = await inTerminal([...words, "--stdio"]);
-    const finished = server.finished;
-    await new Promise((resolve) => setTimeout(resolve, 1500));
+    await server.waitFor(/"mcpServers"/);
     server.kill("SIGTERM");
-    const { stdout, stderr } = await finished;
-    const text = (stdout + stderr).replaceAll("\r", "");
+    const { stderr } = await server.finished;
+    const text = stderr.replaceAll("\r", "");
     assertStringIncludes(text, "waits for a client");
     assertStringIncludes(text, `${words.join(" ")} --http`);
     assertStringIncludes(text, '{"mcpServers":{"calc":{"command"');

@@ -110,6 +110,8 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
       await panel.locator(".output > .head").evaluateAll((all) =>
         all.forEach((each) => each.setAttribute("data-old", ""))
       );
+      // Suggestions for the input that was filled in last may lie over the button.
+      await page.evaluate("document.activeElement?.blur()");
       await panel.getByRole("button", { name, exact: true }).click();
     },
     answer: (name) => page.getByRole("dialog").getByRole("button", { name, exact: true }).click(),

@@ -222,7 +222,7 @@ for (const { name, program, file } of runtimes) {
       await withFiles({ "server.ts": source }, async (cwd) => {
         await using server = await start([...program, "server.ts"], { cwd });
         await server.waitFor(/ready/);
-        await new Promise((resolve) => setTimeout(resolve, 200)); // from loaded to served
+        await new Promise((resolve) => setTimeout(resolve, 800)); // from loaded to served
         server.kill(signal);
         assertEquals((await server.finished).code, 0);
       });

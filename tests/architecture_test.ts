@@ -15,7 +15,7 @@ async function listSources(folder: string): Promise<string[]> {
 }
 
 Deno.test({
-  name: "every file of the library keeps the rules of its room",
+  name: "C-227 every file of the library keeps the rules of its room, and the core imports no package",
   ignore,
   async fn() {
     const paths = [...await listSources("src/"), "mod.ts"];

@@ -183,7 +183,7 @@ for (const { name, program, file } of runtimes) {
   });
 
   for (const [signal, second] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
-    test(`C-192 ${name}: the first ${signal} lets a call finish, the second ends the process at once`, async () => {
+    test(`C-192 C-230 ${name}: the first ${signal} lets a call finish, the second ends the process at once`, async () => {
       const source = `import { tool } from "@x/mcp";
         const slow = tool({ name: "slow", run: async () => {
           console.error("begun");

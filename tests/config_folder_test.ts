@@ -77,7 +77,7 @@ Deno.test("the path in a folder is completed", async () => {
   }, "");
 });
 
-Deno.test("nothing outside of a folder can be read, however it is named", async () => {
+Deno.test("C-121 nothing outside of a folder can be read, however it is named", async () => {
   await withFolder({ "secret.md": "Secret", "root/a.md": "A", "root-evil/b.md": "Evil" }, async (outside) => {
     const root = `${outside}/root`;
     await system("ln", "-s", "../secret.md", `${root}/link.md`);
@@ -130,7 +130,7 @@ Deno.test("nothing outside of a folder can be read, however it is named", async 
   });
 });
 
-Deno.test("a file that is none, too large or binary is told, or given as it is", async () => {
+Deno.test("C-121 a file that is none, too large or binary is told, or given as it is", async () => {
   const file = { resources: [{ folder: "f", tools: true, maxBytes: 1000 }] };
   await withFolder(
     { "mcp.jsonc": file, "f/big.txt": "x".repeat(1001), "f/fits.txt": "x".repeat(1000) },
@@ -249,7 +249,7 @@ Deno.test("files and patterns are resources of their own", async () => {
   });
 });
 
-Deno.test("a file that is swapped for a link to the outside is not read any more", async () => {
+Deno.test("C-121 a file that is swapped for a link to the outside is not read any more", async () => {
   await withServer(
     { "mcp.jsonc": { resources: [{ file: "a.md" }, { glob: "b/*" }] }, ...files },
     async (client, folder) => {

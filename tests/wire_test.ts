@@ -603,7 +603,7 @@ Deno.test("a version that is not spoken is answered with those that are", () =>
     assertEquals(Object(answer?.error).data, { supported: [VERSION], requested: "v999.0.0" });
   }));
 
-Deno.test("a capability that is missing is named", () =>
+Deno.test("C-144 a capability that is missing is named", () =>
   withServers(async (send) => {
     const params = { name: "region", arguments: {}, _meta: meta() };
     const answer = await readAnswer(await send({ headers: { "mcp-name": "region" }, body: message({ params }) }));
@@ -617,7 +617,7 @@ Deno.test("HEAD is no way to ask", () =>
     await response.body?.cancel();
   }));
 
-Deno.test("a stream is dressed so that nothing on the way holds it back", () =>
+Deno.test("C-104 a stream is dressed so that nothing on the way holds it back", () =>
   withServers(async (send) => {
     const response = await send({ headers: { accept: "text/event-stream" } });
     assertEquals(response.headers.get("x-accel-buffering"), "no");

@@ -1,0 +1,210 @@
+// C-095, C-100, C-135, C-217: what goes over a stream, where it is taken up again, and what silence costs.
+import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { startHost } from "../../src/testing/host.ts";
+import { until } from "../behaviour.ts";
+import { cases, LEGACY, META } from "./http.ts";
+import { openUnread, readData, startSession, toCall, toWire } from "./unread.ts";
+
+const any = { type: "object" } as const;
+const STREAM = { accept: "text/event-stream" };
+
+Deno.test("C-095 texts that look like events come back as they were, each on one line", async () => {
+  const odd = [
+    "a\n\nb",
+    "a\r\rb\r\n\r\nc",
+    "\u2028\u2029\u0085",
+    "data: x\nevent: y\nid: 5\nretry: 1\n\n",
+    ": comment",
+    "\ud800 alone \udc00",
+    "\0\u0001\u001b[0m\ufeff",
+    "x".repeat(3_000_000),
+    "\n".repeat(10_000),
+  ];
+  const say = tool({
+    name: "say",
+    input: any,
+    async run({ n }: { readonly n?: unknown }, ctx) {
+      const text = odd[Number(n)];
+      await ctx.progress(1, { message: text });
+      await ctx.log("info", { [text.slice(0, 50)]: text });
+      return text;
+    },
+  });
+  const server = createServer({ name: "odd", version: "1.0.0", handlers: [say] });
+  const host = startHost(server.fetch);
+  const url = `${host.origin}/mcp`;
+  for (const session of [undefined, await startSession(url, fetch)]) {
+    for (const [n, text] of odd.entries()) {
+      const meta = { progressToken: 1, [`${META}logLevel`]: "info" };
+      const wire = toWire(
+        Number(new URL(url).port),
+        toCall("say", { session, args: { n }, meta, accept: STREAM.accept }),
+      );
+      const client = await openUnread(Number(new URL(url).port), wire);
+      const raw = await client.read((text) => text.endsWith("0\r\n\r\n"));
+      client.close();
+      assert(raw.startsWith("HTTP/1.1 200"), raw.slice(0, 200));
+      const got = await (await fetch(url, toCall("say", { session, args: { n }, meta, accept: STREAM.accept }))).text();
+      // Nothing but the fields of events and comments, and no line end other than a line feed.
+      for (const line of got.split("\n")) assert(/^(data: \{.*\}|id: \S+|retry: \d+|data: ?|:.*|)$/s.test(line), line);
+      assertEquals(got.includes("\r"), false);
+      const [progress, log, result] = readData(got).map((message) => Object(message));
+      assertEquals(progress.params.message, text);
+      assertEquals(log.params.data, { [text.slice(0, 50)]: text });
+      assertEquals(result.result.content[0].text, text);
+      assertEquals(readData(got).length, 3);
+    }
+  }
+  await server.close();
+  await host.stop();
+});
+
+cases("places that a stream cannot be taken up at", { version: LEGACY }, () => [
+  ...[
+    "garbage",
+    "0",
+    "-1",
+    "1000000000000000000000000000000",
+    "__proto__",
+    "00000000-0000_1",
+    "00000000-0000_1e9",
+    "00000000-0000_999999999999999999999",
+    "00000000-0000_-1",
+    "%0A%0A",
+    "a\tb",
+    "x".repeat(8000),
+  ].map((place) => ({
+    name: `C-100 Last-Event-ID ${JSON.stringify(place.slice(0, 40))}`,
+    method: "GET",
+    headers: { ...STREAM, "last-event-id": place },
+    status: 400,
+    code: -32600,
+    id: null,
+  })),
+  {
+    name: "C-100 two of them",
+    method: "GET",
+    headers: { ...STREAM, "last-event-id": ["00000000-0000_1", "00000000-0000_2"] },
+    status: 400,
+    code: -32600,
+    id: null,
+  },
+]);
+
+Deno.test("C-100 a stream is taken up where something is kept, never where something is missing", async () => {
+  const count = tool({
+    name: "count",
+    async run(_input, ctx) {
+      for (let i = 1; i <= 20; i++) await ctx.progress(i);
+      return "counted";
+    },
+  });
+  const server = createServer({ name: "c", version: "1.0.0", handlers: [count], limits: { replayEvents: 5 } });
+  const url = "http://localhost/mcp";
+  const session = await startSession(url, server.fetch);
+  const stranger = await startSession(url, server.fetch);
+  const call = toCall("count", { session, meta: { progressToken: 1 }, accept: STREAM.accept });
+  const text = await (await server.fetch(new Request(url, call))).text();
+  const ids = [...text.matchAll(/^id: (.+)$/gm)].map(([, id]) => id);
+  assertEquals(ids.length, 22);
+  const take = async (place: string, session: string) => {
+    const headers = { ...STREAM, "mcp-session-id": session, "last-event-id": place };
+    const response = await server.fetch(new Request(url, { headers }));
+    return { status: response.status, messages: readData(await response.text()).length };
+  };
+  // Five are kept: the answer and the four before it.
+  assertEquals(await take(ids[17], session), { status: 200, messages: 4 });
+  assertEquals(await take(ids[16], session), { status: 200, messages: 5 });
+  for (const place of [ids[0], ids[1], ids[15]]) assertEquals((await take(place, session)).status, 400, place);
+  // Of a stream that is over there is nothing more; of what never was there is no place.
+  assertEquals(await take(ids[21], session), { status: 200, messages: 0 });
+  assertEquals((await take(ids[21].replace(/\d+$/, "22"), session)).status, 400);
+  // A place of one session is none of another.
+  assertEquals((await take(ids[17], stranger)).status, 400);
+  await server.close();
+});
+
+Deno.test("C-135 a session's call that is cancelled is not answered, and its stream ends", async () => {
+  const log: string[] = [];
+  const hold = tool({
+    name: "hold",
+    async run(_input, ctx) {
+      await ctx.progress(1);
+      await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
+      log.push("aborted");
+      // What is said after the end is said to nobody.
+      await ctx.progress(2);
+      return "too late";
+    },
+  });
+  const server = createServer({ name: "hold", version: "1.0.0", handlers: [hold] });
+  const host = startHost(server.fetch);
+  const url = `${host.origin}/mcp`;
+  const port = Number(new URL(url).port);
+  const session = await startSession(url, fetch);
+  for (const id of [0, "0", 7, "", "é"]) {
+    log.length = 0;
+    const call = toCall("hold", { id, session, meta: { progressToken: 1 } });
+    const body = new TextEncoder().encode(call.body);
+    const wire = toWire(port, call).replace(`content-length: ${call.body.length}`, `content-length: ${body.length}`);
+    const client = await openUnread(port, wire);
+    await client.read((text) => text.includes('"progress":1'));
+    const cancel = (requestId: unknown) =>
+      fetch(url, {
+        method: "POST",
+        headers: call.headers,
+        body: JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId } }),
+      });
+    // An id of the other type is another id.
+    const other = typeof id === "string" ? Number(id) : String(id);
+    for (const wrong of [other, `${id}x`, {}, null, undefined]) assertEquals((await cancel(wrong)).status, 202);
+    assertEquals(log, []);
+    assertEquals((await cancel(id)).status, 202);
+    const text = await client.read((text) => text.endsWith("0\r\n\r\n"));
+    assertEquals(readData(text).length, 1, text);
+    assertEquals(log, ["aborted"]);
+    client.close();
+  }
+  await server.close();
+  await host.stop();
+});
+
+Deno.test("C-217 a thousand idle streams wait with one timer in all", async () => {
+  const server = createServer({ name: "idle", version: "1.0.0" });
+  const url = "http://localhost/mcp";
+  const real = { set: globalThis.setTimeout, every: globalThis.setInterval, clear: globalThis.clearTimeout };
+  const timers = new Set<unknown>();
+  let most = 0;
+  Object.assign(globalThis, {
+    setTimeout(run: () => void, ms: number) {
+      const timer: unknown = real.set(() => {
+        timers.delete(timer);
+        run();
+      }, ms);
+      timers.add(timer);
+      most = Math.max(most, timers.size);
+      return timer;
+    },
+    setInterval() {
+      throw new Error("an interval was set");
+    },
+    clearTimeout(timer: Parameters<typeof clearTimeout>[0]) {
+      timers.delete(timer);
+      real.clear(timer);
+    },
+  });
+  try {
+    const responses = await Promise.all(Array.from({ length: 1000 }, async () => {
+      const headers = { ...STREAM, "mcp-session-id": await startSession(url, server.fetch) };
+      return await server.fetch(new Request(url, { headers }));
+    }));
+    assertEquals(responses.every(({ status }) => status === 200), true);
+    assertLessOrEqual(most, 2);
+    await server.close();
+    await Promise.all(responses.map((response) => response.text()));
+  } finally {
+    Object.assign(globalThis, { setTimeout: real.set, setInterval: real.every, clearTimeout: real.clear });
+  }
+  await until(() => timers.size === 0, "no timer is left");
+});

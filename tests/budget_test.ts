@@ -1,59 +1,16 @@
 // What a server costs: bytes in a bundle, and library functions run by one call.
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { listCalledFunctions, toFile } from "./budget_calls.ts";
+import { weighServer } from "./budget_size.ts";
 
-const root = new URL("../", import.meta.url).pathname;
 const ignore = typeof Deno === "undefined"; // coverage comes from Deno, and the figures are the same wherever they are taken
-
-/** The bytes that a one-tool server loads at its start, minified, without zod. */
-async function weighServer(library: string): Promise<number> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await Deno.writeTextFile(
-      `${folder}/server.ts`,
-      `import { z } from "zod";
-import { createServer, tool } from "${root}${library}";
-const add = tool({ name: "add", input: z.object({ a: z.number(), b: z.number() }), run: ({ a, b }) => a + b });
-export default createServer({ name: "calc", version: "1.0.0", handlers: [add] });
-`,
-    );
-    // Splitting keeps what is only loaded on demand, such as the command line, in files of its own.
-    const args = [
-      "build",
-      "--minify",
-      "--splitting",
-      "--target=bun",
-      "--packages=external",
-      "--outdir",
-      `${folder}/out`,
-    ];
-    const { success, stderr } = await new Deno.Command("bun", { args: [...args, `${folder}/server.ts`] }).output();
-    assert(success, new TextDecoder().decode(stderr));
-    return await weighFiles(`${folder}/out`, "./server.js");
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
-
-/** The size of a bundled file and of all that it imports statically. */
-async function weighFiles(folder: string, entry: string): Promise<number> {
-  const files = new Map<string, number>();
-  const waiting = [entry];
-  for (const name of waiting) {
-    if (files.has(name)) continue;
-    const source = await Deno.readTextFile(`${folder}/${name}`);
-    files.set(name, new TextEncoder().encode(source).length);
-    for (const [, path] of source.matchAll(/\b(?:from|import)\s*["'](\.\/[^"']+)["']/g)) waiting.push(path);
-  }
-  return files.values().reduce((sum, bytes) => sum + bytes, 0);
-}
 
 for (const { library, limit } of [{ library: "mod.ts", limit: 66 }, { library: "src/modern.ts", limit: 53 }]) {
   Deno.test({
     name: `a one-tool HTTP server on ${library} weighs at most ${limit} KB minified`,
     ignore,
     async fn() {
-      const bytes = await weighServer(library);
+      const { bytes } = await weighServer(library);
       assertGreater(bytes, 1024, "the bundle holds no server");
       assert(bytes <= limit * 1024, `${library}: ${bytes} bytes, ${bytes - limit * 1024} too many`);
     },

@@ -43,6 +43,18 @@ function toMethod(subject: Subject): string {
   return subject === "list" ? "tools/list" : "tools/call";
 }
 
+/** A request that stands for itself, with any parameters. */
+export function toModernAsk(method: string, params: Readonly<Record<string, unknown>> = {}): Ask {
+  const names: Record<string, string> = typeof params.name === "string" ? { "mcp-name": params.name } : {};
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1_000_000, method, params: { ...params, _meta: envelope } });
+  return { headers: { ...headers, "mcp-protocol-version": MODERN, "mcp-method": method, ...names }, body };
+}
+
+/** What every request of a session says beside its own headers. */
+export function toSessionHeaders(session: string): Record<string, string> {
+  return { ...headers, "mcp-protocol-version": OLDER, "mcp-session-id": session };
+}
+
 /** The request that opens a session. */
 export const handshake: Ask = { headers, body: toInitialize(1_000_000) };
 
@@ -53,13 +65,12 @@ export async function toAsk(port: number, subject: Subject, manner: Manner): Pro
     const names: Record<string, string> = subject === "list" ? {} : { "mcp-name": subject };
     return { headers: { ...headers, "mcp-protocol-version": MODERN, "mcp-method": toMethod(subject), ...names }, body };
   }
-  const older = { ...headers, "mcp-protocol-version": OLDER };
-  if (manner === "plain") return { headers: older, body };
+  if (manner === "plain") return { headers: { ...headers, "mcp-protocol-version": OLDER }, body };
   const response = await post(port, handshake);
   await response.body?.cancel();
   const session = response.headers.get("mcp-session-id");
   if (!session) throw new Error(`Cannot open a session on port ${port}: status ${response.status}, no id`);
-  const ask = { headers: { ...older, "mcp-session-id": session }, body };
+  const ask = { headers: toSessionHeaders(session), body };
   await (await post(port, { ...ask, body: INITIALIZED })).body?.cancel();
   return ask;
 }

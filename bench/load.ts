@@ -43,6 +43,7 @@ export async function load(port: number, ask: Ask, connections: number, seconds 
   const json = /JSON (.*)/.exec(text)?.[1];
   if (!json) throw new Error(`Cannot read what the load generator printed: ${text}`);
   const result: Load = JSON.parse(json);
+  if (!result.requests) throw new Error("Cannot measure the server: it answered nothing for a whole slice");
   if (result.failed) {
     throw new Error(`Cannot trust the figures: ${result.failed} of ${result.requests} requests failed`);
   }

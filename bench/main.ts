@@ -3,10 +3,13 @@
 //     deno task bench [--peers] [--only=W1,W5] [--runtimes=deno] [--slices=6]
 //
 // Figures go to standard output as Markdown, what goes on to standard error.
+import { measureAllGrowth } from "./growth.ts";
 import { measureHttp, workloads } from "./http.ts";
 import { hasWrk } from "./load.ts";
 import { describeMachine, pinSelf, type Runtime, slices } from "./machine.ts";
+import { measureMemory } from "./memory.ts";
 import { installPeers } from "./peers.ts";
+import { measureSize } from "./size.ts";
 import { measureStart } from "./start.ts";
 import { measureStdio } from "./stdio.ts";
 
@@ -27,6 +30,9 @@ const parts: Readonly<Record<string, (runtimes: readonly Runtime[]) => Promise<s
   W5: async () =>
     await measureStdio("session", runtimes, peers, count) + "\n" + await measureStdio("modern", runtimes, peers, count),
   W6: () => measureStart(runtimes, peers, Math.max(count, 15)),
+  W7: () => measureMemory(runtimes),
+  W8: () => measureAllGrowth(runtimes, count),
+  size: () => measureSize(count),
 };
 
 try {

@@ -18,9 +18,9 @@ export interface Piped {
   stop(): Promise<void>;
 }
 
-/** Starts a server on the servers' core. */
-export function startPiped(words: readonly string[]): Piped {
-  const child = pinned(SERVER_CORE, words, { stdin: "piped", stdout: "piped", stderr: "null" }).spawn();
+/** Starts a server on the servers' core, or another program on another. */
+export function startPiped(words: readonly string[], core = SERVER_CORE): Piped {
+  const child = pinned(core, words, { stdin: "piped", stdout: "piped", stderr: "null" }).spawn();
   const writer = child.stdin.getWriter();
   const reader = child.stdout.getReader();
   let rest: Uint8Array = new Uint8Array();

@@ -1,5 +1,7 @@
 // A small load generator for machines without wrk. Arguments: port, connections, seconds, a file with header lines, an
 // empty line and the body, and the first id. Answers are read by their length or their chunks, and not looked at.
+import { isWhole } from "./wire.ts";
+
 const [port, connections, seconds, file, first] = Deno.args;
 const [head, body] = (await Deno.readTextFile(file)).split("\n\n");
 const size = new TextEncoder().encode(body.trimEnd()).length;
@@ -11,14 +13,6 @@ const end = performance.now() + Number(seconds) * 1000;
 const times: number[] = [];
 let id = Number(first);
 let failed = 0;
-
-/** Whether a text holds a whole answer. */
-function isWhole(text: string): boolean {
-  const at = text.indexOf("\r\n\r\n");
-  if (at < 0) return false;
-  const length = /content-length: (\d+)/i.exec(text.slice(0, at))?.[1];
-  return length === undefined ? text.endsWith("\r\n0\r\n\r\n") : text.length >= at + 4 + Number(length);
-}
 
 async function run(): Promise<void> {
   using connection = await Deno.connect({ port: Number(port) });

@@ -1,0 +1,159 @@
+// W8: what a call, a page and a piece of news cost when there is more of everything.
+import { toModernAsk } from "./asks.ts";
+import { type Ask, load } from "./load.ts";
+import { measure, readRunTime, type Runtime, type Server, startServer, toMedian, toWords } from "./machine.ts";
+import { type Row, toTable } from "./table.ts";
+import { startVisitor } from "./visitor.ts";
+
+const OURS = "programs/ours_grown.ts";
+
+/** One request to one of several servers that take turns. */
+interface Turn {
+  readonly server: Server;
+  readonly ask: Ask;
+  /** Microseconds of processor time per request, by slice. */
+  readonly cpu: number[];
+}
+
+async function takeTurns(turns: readonly Turn[], slices: number): Promise<void> {
+  for (const { server, ask } of turns) await load(server.port, ask, 32, 2); // until the code is compiled
+  for (let slice = 0; slice < slices; slice++) {
+    for (const { server, ask, cpu } of turns) {
+      const { cpu: used, value } = await measure(server.pid, () => load(server.port, ask, 32));
+      cpu.push(used / value.requests * 1e6);
+    }
+  }
+}
+
+/** The median of the ratios slice by slice: neighbours in time had the same machine. */
+function toRatio(cpu: readonly number[], base: readonly number[]): string {
+  return toMedian(cpu.map((each, i) => each / base[i])).toFixed(2);
+}
+
+const add = toModernAsk("tools/call", { name: "add", arguments: { a: 1, b: 2 } });
+
+/** Measures calls among more and more tools; a Markdown table. */
+async function measureTools(runtimes: readonly Runtime[], slices: number): Promise<string> {
+  const rows = new Map<string, Row>();
+  for (const runtime of runtimes) {
+    const counts = [1, 100, 1000, 10_000];
+    const turns: Turn[] = [];
+    try {
+      for (const count of counts) {
+        turns.push({ server: await startServer(toWords(runtime, OURS, [`${count}`])), ask: add, cpu: [] });
+      }
+      await takeTurns(turns, slices);
+    } finally {
+      for (const { server } of turns) await server.stop();
+    }
+    turns.forEach(({ cpu }, i) => {
+      const name = `${counts[i].toLocaleString("en")} tool${i ? "s" : ""}`;
+      const row = rows.get(name) ?? rows.set(name, new Map()).get(name);
+      row?.set(`${runtime}: µs CPU`, toMedian(cpu).toFixed(1)).set(`${runtime}: × 1 tool`, toRatio(cpu, turns[0].cpu));
+    });
+  }
+  return toTable("W8 tools/call among more tools", rows);
+}
+
+/** The cursor of a list's last page. */
+async function findLast(port: number, method: string): Promise<string> {
+  let cursor = "";
+  while (true) {
+    const { headers, body } = toModernAsk(method, cursor ? { cursor } : {});
+    const response = await fetch(`http://127.0.0.1:${port}/mcp`, { method: "POST", headers, body });
+    const { result } = await response.json();
+    if (!result.nextCursor) return cursor;
+    cursor = result.nextCursor;
+  }
+}
+
+/** Measures one page of long and short lists; a Markdown table. */
+async function measurePages(runtimes: readonly Runtime[], slices: number): Promise<string> {
+  const rows = new Map<string, Row>();
+  const counts = [100, 10_000];
+  for (const runtime of runtimes) {
+    const servers: Server[] = [];
+    const turns = new Map<string, Turn[]>();
+    try {
+      for (const count of counts) {
+        const server = await startServer(toWords(runtime, OURS, [`${count}`]));
+        servers.push(server);
+        for (const method of ["tools/list", "resources/list"]) {
+          const pages = { first: {}, last: { cursor: await findLast(server.port, method) } };
+          for (const [page, params] of Object.entries(pages)) {
+            const name = `${method}, ${page} page`;
+            const row = turns.get(name) ?? [];
+            turns.set(name, row);
+            row.push({ server, ask: toModernAsk(method, params), cpu: [] });
+          }
+        }
+      }
+      await takeTurns([...turns.values()].flat(), slices);
+    } finally {
+      for (const server of servers) await server.stop();
+    }
+    for (const [name, [few, many]] of turns) {
+      const row = rows.get(name) ?? rows.set(name, new Map()).get(name);
+      row?.set(`${runtime}: µs CPU of 100`, toMedian(few.cpu).toFixed(1));
+      row?.set(`${runtime}: of 10,000`, toMedian(many.cpu).toFixed(1));
+      row?.set(`${runtime}: ratio`, toRatio(many.cpu, few.cpu));
+    }
+  }
+  return toTable("W8 one page of a list, 100 and 10,000 entries", rows);
+}
+
+const LISTENERS = [10, 100, 1000, 10_000];
+/** How many pieces of news are measured at once: what ten hear is over before it can be measured. */
+const NEWS = [100, 50, 20, 5];
+const crowds = [
+  ["@x/mcp: subscriptions", OURS, "listen"],
+  ["@x/mcp: GET streams of sessions", OURS, "get"],
+  ["floor: one frame to bare streams", "programs/floor_streams.ts", "listen"],
+] as const;
+
+/** Measures news to more and more listeners; a Markdown table. */
+async function measureNews(runtimes: readonly Runtime[], slices: number): Promise<string> {
+  const rows = new Map<string, Row>();
+  for (const runtime of runtimes) {
+    const running: { server: Server; visitor: ReturnType<typeof startVisitor> }[] = [];
+    try {
+      for (const [, file] of crowds) {
+        const server = await startServer(toWords(runtime, file, []));
+        running.push({ server, visitor: startVisitor(server.port) });
+      }
+      for (const [stage, listeners] of LISTENERS.entries()) {
+        const more = listeners - (LISTENERS[stage - 1] ?? 0);
+        const cpu = crowds.map(() => [] as number[]);
+        for (const [i, { visitor }] of running.entries()) {
+          await visitor.open(crowds[i][2], more);
+          await visitor.touch(NEWS[stage]); // until the code is compiled
+        }
+        for (let slice = 0; slice < slices; slice++) {
+          for (const [i, { server, visitor }] of running.entries()) {
+            const before = readRunTime(server.pid);
+            await measure(server.pid, () => visitor.touch(NEWS[stage]));
+            cpu[i].push((readRunTime(server.pid) - before) / NEWS[stage] / listeners * 1e6);
+          }
+        }
+        crowds.forEach(([name], i) => {
+          const row = rows.get(name) ?? rows.set(name, new Map()).get(name);
+          const ratio = i < 2 ? ` (${toRatio(cpu[i], cpu[2])})` : "";
+          row?.set(`${runtime}: ${listeners.toLocaleString("en")}`, toMedian(cpu[i]).toFixed(1) + ratio);
+        });
+      }
+    } finally {
+      for (const { server, visitor } of running) {
+        await visitor.stop();
+        await server.stop();
+      }
+    }
+  }
+  return toTable("W8 one resource update, µs CPU per listener (× floor), among so many listeners", rows);
+}
+
+/** Measures growth; Markdown tables. */
+export async function measureAllGrowth(runtimes: readonly Runtime[], slices: number): Promise<string> {
+  const tools = await measureTools(runtimes, slices);
+  const news = await measureNews(runtimes, slices);
+  return [tools, news, await measurePages(runtimes, slices)].join("\n");
+}

@@ -1,0 +1,126 @@
+// W7: resident memory of streams that wait for news, and of a server after many requests.
+import { readRss, type Runtime, type Server, startServer, toMedian, toWords } from "./machine.ts";
+import { type Row, toTable } from "./table.ts";
+import { startVisitor, type Visitor } from "./visitor.ts";
+
+const STREAMS = 5000;
+const ROUNDS = 3;
+const FLOOR = "floor: a bare stream";
+const OURS = ["@x/mcp", "programs/ours_grown.ts"] as const;
+const kinds = [["a subscription that waits", "listen"], ["a GET stream that waits, with its session", "get"]] as const;
+
+interface Pair {
+  readonly server: Server;
+  readonly visitor: Visitor;
+}
+
+/** Starts a server and its clients, uses them, and ends them. */
+async function withServer<T>(runtime: Runtime, file: string, use: (pair: Pair) => Promise<T>): Promise<T> {
+  const server = await startServer(toWords(runtime, file, []));
+  const visitor = startVisitor(server.port);
+  try {
+    return await use({ server, visitor });
+  } finally {
+    await visitor.stop();
+    await server.stop();
+  }
+}
+
+/** KiB for each of many streams, after every one had time for a sign of life. */
+function weighStreams(runtime: Runtime, file: string, kind: "listen" | "get"): Promise<number> {
+  return withServer(runtime, file, async ({ server, visitor }) => {
+    await visitor.send("call", 1000);
+    await visitor.open(kind, 100);
+    await rest(1000);
+    const before = readRss(server.pid);
+    await visitor.open(kind, STREAMS);
+    await rest(10_000);
+    return (readRss(server.pid) - before) / STREAMS / 1024;
+  });
+}
+
+/** Measures streams that wait; a Markdown table. */
+async function measureStreams(runtimes: readonly Runtime[]): Promise<string> {
+  const rows = new Map<string, Row>();
+  for (const runtime of runtimes) {
+    for (const [title, kind] of kinds) {
+      const own: number[] = [];
+      const floor: number[] = [];
+      for (let round = 0; round < ROUNDS; round++) {
+        const [each, least] = await Promise.all(
+          [OURS[1], "programs/floor_streams.ts"].map((file) => weighStreams(runtime, file, kind)),
+        );
+        own.push(each);
+        floor.push(least);
+      }
+      for (const [name, sizes] of [[`${OURS[0]}: ${title}`, own], [`${FLOOR}, ${kind}`, floor]] as const) {
+        const row = rows.get(name) ?? rows.set(name, new Map()).get(name);
+        row?.set(`${runtime}: KiB`, toMedian(sizes).toFixed(1));
+        row?.set(`${runtime}: × floor`, toMedian(sizes.map((size, i) => size / floor[i])).toFixed(2));
+      }
+    }
+  }
+  return toTable(`W7 resident memory of ${STREAMS} idle streams, for each`, rows);
+}
+
+const STEP = 10_000;
+const STEPS = 10;
+const jobs = [
+  ["initialize", "programs/ours.ts", "initialize"],
+  ["initialize and initialized", "programs/ours.ts", "handshake"],
+  ["tools/call", "programs/ours.ts", "call"],
+  ["floor: tools/call", "programs/floor_streams.ts", "call"],
+] as const;
+
+/** Bytes of resident memory after each step. */
+function sendMany(runtime: Runtime, file: string, what: "initialize" | "handshake" | "call"): Promise<number[]> {
+  return withServer(runtime, file, async ({ server, visitor }) => {
+    const sizes = [];
+    for (let step = 0; step < STEPS; step++) {
+      await visitor.send(what, STEP);
+      sizes.push(readRss(server.pid));
+    }
+    return sizes;
+  });
+}
+
+/** Bytes by which each request of the second half made memory grow: the line that fits best. */
+function toSlope(sizes: readonly number[]): number {
+  const half = sizes.slice(sizes.length >> 1);
+  const middle = (half.length - 1) / 2;
+  const mean = half.reduce((sum, size) => sum + size, 0) / half.length;
+  const [rise, run] = half.reduce(
+    ([rise, run], size, i) => [rise + (i - middle) * (size - mean), run + (i - middle) ** 2],
+    [0, 0],
+  );
+  return rise / run / STEP;
+}
+
+/** Measures memory over many requests; a Markdown table. */
+async function measureGrowth(runtimes: readonly Runtime[]): Promise<string> {
+  const rows = new Map<string, Row>();
+  for (const runtime of runtimes) {
+    const columns = await Promise.all(jobs.map(([, file, what]) => sendMany(runtime, file, what)));
+    jobs.forEach(([title], i) => {
+      const cells = columns[i].map((size, step) =>
+        [`${((step + 1) * STEP).toLocaleString("en")}`, (size / 2 ** 20).toFixed(1)] as const
+      );
+      for (
+        const [name, text] of [...cells, ["bytes a request, second half", toSlope(columns[i]).toFixed(1)] as const]
+      ) {
+        const row = rows.get(name) ?? rows.set(name, new Map()).get(name);
+        row?.set(`${runtime}: ${title}`, text);
+      }
+    });
+  }
+  return toTable("W7 resident memory in MiB after so many requests over HTTP", rows);
+}
+
+function rest(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Measures memory; Markdown tables. */
+export async function measureMemory(runtimes: readonly Runtime[]): Promise<string> {
+  return await measureStreams(runtimes) + "\n" + await measureGrowth(runtimes);
+}

@@ -1,0 +1,35 @@
+// The least a server can do for those who wait for news: every GET and every subscription gets a bare stream with one
+// comment, and every call writes one ready frame to all of them, after the 10 ms for which this library gathers changes: a
+// process that has slept works more slowly. What else is asked has an empty result.
+import { serve } from "./serve.ts";
+
+const encoder = new TextEncoder();
+const comment = encoder.encode(":\n\n");
+const news = { jsonrpc: "2.0", method: "notifications/resources/updated", params: { uri: "bench://0" } };
+const frame = encoder.encode(`data: ${JSON.stringify(news)}\n\n`);
+const open = new Set<ReadableStreamDefaultController<Uint8Array>>();
+
+function toStream(): Response {
+  let own: ReadableStreamDefaultController<Uint8Array>;
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      own = controller;
+      open.add(controller);
+      controller.enqueue(comment);
+    },
+    cancel: () => void open.delete(own),
+  });
+  return new Response(body, { headers: { "content-type": "text/event-stream" } });
+}
+
+function tell(): void {
+  for (const controller of open) controller.enqueue(frame);
+}
+
+serve(async (request) => {
+  if (request.method !== "POST") return toStream();
+  const { id, method } = await request.json();
+  if (method === "subscriptions/listen") return toStream();
+  if (method === "tools/call" && open.size) setTimeout(tell, 10);
+  return Response.json({ jsonrpc: "2.0", id, result: {} }, { headers: { "mcp-session-id": "one" } });
+});

@@ -1,0 +1,30 @@
+// This library with as many tools and resources as the first argument says, pages of 50, and no bound on clients.
+import { createServer, resource, tool } from "../../mod.ts";
+import { args, serve } from "./serve.ts";
+import { pair, query, sum, toDescription } from "./shapes.ts";
+
+const [size = "2"] = args;
+const numbers = Array.from({ length: Number(size) }, (_, i) => i);
+
+const tools = [
+  tool({ name: "add", description: "Adds two numbers", input: pair, output: sum, run: ({ a, b }) => ({ sum: a + b }) }),
+  tool({ name: "touch", description: "Says that the first resource has changed", run: touch }),
+  ...numbers.map((i) =>
+    tool({ name: `tool_${i}`, description: toDescription(`tool_${i}`), input: query, run: () => "nothing found" })
+  ),
+];
+const resources = numbers.map((i) => resource({ uri: `bench://${i}`, name: `resource_${i}`, read: () => "nothing" }));
+
+const server = createServer({
+  name: "bench",
+  version: "1.0.0",
+  handlers: [...tools.slice(0, numbers.length), ...resources],
+  limits: { page: 50, sessions: 20_000, streams: 20_000 },
+});
+
+function touch(): string {
+  server.updated("bench://0");
+  return "touched";
+}
+
+serve(server.fetch);

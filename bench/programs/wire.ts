@@ -1,0 +1,23 @@
+// HTTP as it travels, for programs that drive servers over sockets of their own.
+
+/** Whether a text holds a whole answer. */
+export function isWhole(text: string): boolean {
+  const at = text.indexOf("\r\n\r\n");
+  if (at < 0) return false;
+  const length = /content-length: (\d+)/i.exec(text.slice(0, at))?.[1];
+  if (length === undefined && /^HTTP\/1\.1 20[24]/.test(text) && !/transfer-encoding/i.test(text)) return true;
+  return length === undefined ? text.endsWith("\r\n0\r\n\r\n") : text.length >= at + 4 + Number(length);
+}
+
+/** A request as bytes. */
+export function toBytes(
+  method: string,
+  port: number,
+  headers: Readonly<Record<string, string>>,
+  body = "",
+): Uint8Array<ArrayBuffer> {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const length = body ? [`content-length: ${new TextEncoder().encode(body).length}`] : [];
+  const head = [`${method} /mcp HTTP/1.1`, `host: 127.0.0.1:${port}`, ...lines, ...length];
+  return new TextEncoder().encode(`${head.join("\r\n")}\r\n\r\n${body}`);
+}

@@ -1,0 +1,88 @@
+// What a server weighs, and what its types cost to check.
+import { weighServer } from "../tests/budget_size.ts";
+import { toMedian } from "./machine.ts";
+import { type Row, toTable } from "./table.ts";
+
+const root = new URL("../", import.meta.url).pathname;
+
+/** Measures bundles; a Markdown table. */
+async function measureBundles(): Promise<string> {
+  const rows = new Map<string, Row>();
+  for (const [name, library] of [["both eras", "mod.ts"], ["the modern era alone", "src/modern.ts"]]) {
+    const { bytes, gzip } = await weighServer(library);
+    rows.set(name, new Map([["KB minified", toKb(bytes)], ["KB gzipped", toKb(gzip)]]));
+  }
+  return toTable("Size of a one-tool HTTP server, without zod", rows);
+}
+
+function toKb(bytes: number): string {
+  return (bytes / 1024).toFixed(1);
+}
+
+const COUNT = 300;
+const LIBRARY = `import { createServer, tool } from "${root}mod.ts";`;
+const FLOOR = "plain objects, beside the library";
+/** What stands at the head of a file, and how one of its tools begins and ends. */
+const files: Readonly<Record<string, readonly [head: string, before: string, after: string]>> = {
+  "plain objects, no library": ["", "(", ")"],
+  [FLOOR]: [LIBRARY, "(", ")"],
+  "tool()": [LIBRARY, "tool(", ")"],
+};
+
+// Plain objects say what their functions take, for nothing else would.
+function toSource([head, before, after]: readonly [string, string, string], round: number): string {
+  const isTool = before === "tool(";
+  const tools = Array.from({ length: COUNT }, (_, i) => {
+    const input = `z.object({
+  text${i}: z.string(), limit: z.number().int(), order: z.enum(["newest", "oldest"]), tags: z.array(z.string()).optional(),
+})`;
+    const declared = isTool ? "" : `const input${i} = ${input};\n`;
+    const type = isTool ? "" : `: z.output<typeof input${i}>`;
+    const run = `run: ({ text${i}, limit, tags }${type}) => text${i}.slice(limit) + (tags ?? []).join()`;
+    const given = isTool ? `input: ${input}` : `input: input${i}`;
+    return `${declared}export const tool${i} = ${before}{ name: "tool_${i}", ${given}, ${run} }${after};\n`;
+  });
+  const used = head ? 'export const server = createServer({ name: "bench", version: "1.0.0" });\n' : "";
+  return `import { z } from "zod";\n${head}\n// round ${round}\n${used}${tools.join("")}`;
+}
+
+/** Seconds of processor time of all processes that have been waited for. */
+function readChildren(): number {
+  const text = Deno.readTextFileSync("/proc/self/stat");
+  const stat = text.slice(text.lastIndexOf(")") + 2).split(" ").map(Number);
+  return (stat[13] + stat[14]) / 100;
+}
+
+/** Measures type checks; a Markdown table. */
+async function measureChecks(count: number): Promise<string> {
+  const folder = await Deno.makeTempDir({ dir: root, prefix: ".bench-" });
+  const times = new Map(Object.keys(files).map((name) => [name, [] as number[]]));
+  try {
+    for (let round = 0; round < count; round++) {
+      for (const [name, parts] of Object.entries(files)) {
+        // What was checked before is not checked again, so each round has a file of its own.
+        const file = `${folder}/${times.size}_${round}_${name.length}.ts`;
+        await Deno.writeTextFile(file, toSource(parts, Date.now()));
+        const before = readChildren();
+        const args = ["check", "--quiet", file];
+        const { success, stderr } = await new Deno.Command(Deno.execPath(), { args, cwd: root }).output();
+        if (!success) throw new Error(`Cannot check ${name}: ${new TextDecoder().decode(stderr)}`);
+        times.get(name)?.push(readChildren() - before);
+      }
+    }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+  const floor = times.get(FLOOR) ?? [];
+  const rows = new Map<string, Row>();
+  for (const [name, seconds] of times) {
+    const ratio = toMedian(seconds.map((each, i) => each / floor[i])).toFixed(2);
+    rows.set(name, new Map([["s CPU", toMedian(seconds).toFixed(2)], ["× plain", ratio]]));
+  }
+  return toTable(`deno check of ${COUNT} tools with a zod schema of four properties`, rows);
+}
+
+/** Measures what a server weighs; Markdown tables. */
+export async function measureSize(count: number): Promise<string> {
+  return await measureBundles() + "\n" + await measureChecks(count);
+}

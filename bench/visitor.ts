@@ -1,0 +1,31 @@
+// Drives many clients of one server, in a process on the other core.
+import { LOAD_CORE, toWords } from "./machine.ts";
+import { startPiped } from "./stdio.ts";
+
+/** Clients of one server; see programs/visitor.ts for what they can do. */
+export interface Visitor {
+  /** Opens streams that wait for news. */
+  open(kind: "listen" | "get", count: number): Promise<void>;
+  /** Has the server tell all of them, and waits until all have heard, so many times. */
+  touch(rounds: number): Promise<void>;
+  /** Sends requests. */
+  send(what: "initialize" | "handshake" | "call", count: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts the clients of the server on a port. */
+export function startVisitor(port: number): Visitor {
+  const piped = startPiped(toWords("deno", "programs/visitor.ts", [`${port}`]), LOAD_CORE);
+
+  async function tell(...words: readonly (string | number)[]): Promise<void> {
+    await piped.send(new TextEncoder().encode(JSON.stringify(words) + "\n"));
+    await piped.receive(1);
+  }
+
+  return {
+    open: (kind, count) => tell("open", kind, count),
+    touch: (rounds) => tell("touch", rounds),
+    send: (what, count) => tell("send", what, count),
+    stop: () => piped.stop(),
+  };
+}

@@ -3,6 +3,7 @@ import { assert, assertEquals, assertGreater } from "@std/assert";
 import { listCalledFunctions, toFile } from "./budget_calls.ts";
 import { weighServer } from "./budget_size.ts";
 
+const root = new URL("../", import.meta.url).pathname;
 const ignore = typeof Deno === "undefined"; // coverage comes from Deno, and the figures are the same wherever they are taken
 
 for (const { library, limit } of [{ library: "mod.ts", limit: 66 }, { library: "src/modern.ts", limit: 53 }]) {

@@ -218,7 +218,7 @@ function waiting() {
   return { log, open, handlers: [wait, quick] };
 }
 
-behaviour("a cancelled call stops, gets no answer, and harms no other", async (connect) => {
+behaviour("C-190 a cancelled call stops, gets no answer, and harms no other", async (connect) => {
   const { log, open, handlers } = waiting();
   const { client } = await connect({ handlers });
   const other = started(client.callTool("wait", { n: 2 }));
@@ -253,7 +253,7 @@ behaviour("a call with a large body can be cancelled before it has said anything
   await until(() => log.includes("cancelled 1"), "the call is cancelled");
 });
 
-behaviour("a cancellation that fits nothing is passed over", async (connect) => {
+behaviour("C-190 a cancellation that fits nothing is passed over", async (connect) => {
   const { log, open, handlers } = waiting();
   const { client } = await connect({ handlers });
   const running = started(client.callTool("wait", { n: 1 }, { id: 5 }));

@@ -1,10 +1,10 @@
 // Standard input and output: whatever comes in, every request is answered once, one line each, and the process ends.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../mod.ts";
-import { type Child, startChild, toCommand } from "../src/testing/host.ts";
 import { connect } from "../src/testing/testing.ts";
 import { serveStdio } from "../src/transports/stdio.ts";
 import { textOf } from "./behaviour.ts";
+import { startTalk, toServer } from "./stdio_talk.ts";
 
 const file = new URL("./stdio_server.ts", import.meta.url);
 const utf8 = new TextEncoder();
@@ -24,64 +24,6 @@ function digest(line: string): readonly [id: unknown, outcome: unknown] {
   const { jsonrpc, id, result, error } = JSON.parse(line);
   assertEquals(jsonrpc, "2.0");
   return [id, error ? error.code : textOf(result)];
-}
-
-/** A child process that is written to byte by byte and read line by line. */
-interface Talk extends AsyncDisposable {
-  readonly child: Child;
-  write(text: string | Uint8Array): Promise<void>;
-  /** The next line of standard output. */
-  read(): Promise<string>;
-  /** Closes our end of its standard output. */
-  deafen(): Promise<unknown>;
-  /** Ends the input; the exit code, and all that is left to read. */
-  end(): Promise<{ readonly code: number; readonly lines: readonly string[]; readonly stderr: string }>;
-}
-
-function startTalk(): Talk {
-  const child = startChild(toCommand(file));
-  const stderr = new Response(child.errors).text();
-  const lines = readLines(child.output);
-  let isOver = false;
-  const late = setTimeout(() => child.kill(), 30_000); // no test waits for what never ends
-  child.exited.then(() => {
-    isOver = true;
-    clearTimeout(late);
-  });
-  return {
-    child,
-    write: (text) => child.write(typeof text === "string" ? utf8.encode(text) : text),
-    async read() {
-      const { done, value } = await lines.next();
-      if (done) throw new Error(`The process ended: ${await stderr}`);
-      return value;
-    },
-    deafen: () => lines.return(undefined),
-    async end() {
-      await child.closeInput();
-      const left: string[] = [];
-      for await (const line of lines) left.push(line);
-      return { code: await child.exited, lines: left, stderr: await stderr };
-    },
-    async [Symbol.asyncDispose]() {
-      if (!isOver) child.kill();
-      await child.closeInput().catch(() => {});
-      await child.exited;
-      await lines.return(undefined);
-      await stderr;
-    },
-  };
-}
-
-async function* readLines(output: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder("utf-8", { fatal: true });
-  let rest = "";
-  for await (const bytes of output) {
-    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    yield* lines;
-  }
-  if (rest) throw new Error(`Half a line: ${rest}`);
 }
 
 /** Serves what `chunks` hold, in this process; the lines that come out. */
@@ -239,7 +181,7 @@ Deno.test("serving ends on a signal", async () => {
 });
 
 Deno.test("C-185 C-191 C-194 C-196 a process answers byte by byte, and nothing but answers is on its standard output", async () => {
-  await using talk = startTalk();
+  await using talk = startTalk(toServer());
   for (const byte of utf8.encode(`${call(1, "echo", { text: odd })}\r\n`)) await talk.write(Uint8Array.of(byte));
   assertEquals(digest(await talk.read()), [1, odd]);
   await talk.write(`${call(2, "noisy")}\n`);
@@ -258,8 +200,83 @@ Deno.test("C-185 C-191 C-194 C-196 a process answers byte by byte, and nothing b
   for (const said of ["log", "info 1", "debug", "warn"]) assertStringIncludes(stderr, said);
 });
 
+Deno.test("C-191 C-195 what a handler prints past the console goes to standard error, and its questions read no message", async () => {
+  await using talk = startTalk(toServer());
+  await talk.write(`${call(1, "direct")}\n`);
+  assertEquals(digest(await talk.read()), [1, "quiet"]);
+  await talk.write(`${call(2, "direct")}\n${call(3, "echo", { text: "x" })}\n`);
+  assertEquals([digest(await talk.read()), digest(await talk.read())].sort(), [[2, "quiet"], [3, "x"]]);
+  const { code, lines, stderr } = await talk.end();
+  assertEquals([code, lines], [0, []]);
+  for (const said of ["written\n", "written at once\n", "streamed\n", "written by the process\n"]) {
+    assertStringIncludes(stderr, said);
+  }
+});
+
+Deno.test("C-197 a process whose standard error is closed answers on, however much it says there", async () => {
+  await using talk = startTalk(["sh", "-c", 'exec "$@" 2>&-', "sh", ...toServer()]);
+  await talk.write(`${call(1, "loud")}\n`);
+  assertEquals(digest(await talk.read()), [1, "loud"]);
+  await talk.write(`${call(2, "echo", { text: "x" })}\n`);
+  assertEquals(digest(await talk.read()), [2, "x"]);
+});
+
+Deno.test("C-198 a process whose parent has gone answers on, rests when nothing comes, and ends with its input", async () => {
+  // The shell that started it ends at once; another one waits for the end of its output.
+  await using talk = startTalk(["sh", "-c", '(exec 3<&0; "$@" <&3 &) | cat', "sh", ...toServer()]);
+  const ask = async (id: number) => {
+    await talk.write(`${call(id, "cpu")}\n`);
+    const [answered, micros] = digest(await talk.read());
+    assertEquals(answered, id);
+    return Number(micros);
+  };
+  await ask(1);
+  const before = await ask(2);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const used = await ask(3) - before;
+  assert(used < 250_000, `${used} µs of the processor in half a second of silence`);
+  const { code, lines } = await talk.end();
+  assertEquals([code, lines], [0, []]);
+});
+
+Deno.test("C-193 a pipe serves requests that stand for themselves, before and after a handshake", async () => {
+  const old = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
+  const of = (id: number, method: string, params: Json) => JSON.stringify({ jsonrpc: "2.0", id, method, params });
+  const unknown = { ...meta, "io.modelcontextprotocol/protocolVersion": "1900-01-01" };
+  const said: Json[] = [];
+  const server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
+  const lines = [
+    of(1, "tools/list", { _meta: meta }),
+    of(2, "server/discover", { _meta: meta }),
+    of(3, "tools/list", { _meta: unknown }),
+    of(4, "initialize", old),
+    '{"jsonrpc":"2.0","method":"notifications/initialized"}',
+    of(5, "tools/list", {}),
+    of(6, "tools/list", { _meta: meta }),
+    of(7, "initialize", { ...old, protocolVersion: "1900-01-01" }),
+  ];
+  await serveStdio(server, {
+    input: new Blob([lines.join("\n")]).stream(),
+    output: (bytes) => {
+      said.push(...new TextDecoder().decode(bytes).trim().split("\n").map((line) => JSON.parse(line)));
+      return Promise.resolve();
+    },
+  });
+  await server.close();
+  // deno-lint-ignore no-explicit-any
+  const answer = (id: number): any => said.find((each) => each.id === id);
+  assertEquals(answer(1).result.resultType, "complete");
+  assertEquals(answer(2).result.supportedVersions, ["2026-07-28"]);
+  assertEquals([answer(3).error.code, answer(3).error.data.requested], [-32022, "1900-01-01"]);
+  assertEquals(answer(4).result.protocolVersion, "2025-11-25");
+  assertEquals([answer(5).result.tools.length, answer(5).result.resultType], [1, undefined]);
+  assertEquals(answer(6).result.resultType, "complete");
+  assertEquals(answer(7).error.code, -32600);
+  assertEquals(said.length, 7);
+});
+
 Deno.test("C-188 a process answers a thousand requests that come at once, each one time", async () => {
-  await using talk = startTalk();
+  await using talk = startTalk(toServer());
   const ids = Array.from({ length: 1000 }, (_, id) => id);
   const writing = talk.write(ids.map((id) => `${call(id, "echo", { text: `${id}` })}\n`).join(""));
   const answers: (readonly unknown[])[] = [];
@@ -270,7 +287,7 @@ Deno.test("C-188 a process answers a thousand requests that come at once, each o
 });
 
 Deno.test("C-187 when the input ends, what runs may finish for a moment", async () => {
-  await using talk = startTalk();
+  await using talk = startTalk(toServer());
   await talk.write(`${call(1, "slow", { ms: 200 })}\n${call(2, "echo", { text: "x" })}\n`);
   assertEquals(digest(await talk.read()), [2, "x"]);
   const { code, lines, stderr } = await talk.end();
@@ -279,7 +296,7 @@ Deno.test("C-187 when the input ends, what runs may finish for a moment", async 
 });
 
 Deno.test("C-187 when the input ends, what runs for too long is cancelled", async () => {
-  await using talk = startTalk();
+  await using talk = startTalk(toServer());
   await talk.write(`${call(1, "slow", { ms: 600_000 })}\n${call(2, "echo", { text: "x" })}\n`);
   assertEquals(digest(await talk.read()), [2, "x"]);
   const { code, lines, stderr } = await talk.end();
@@ -288,7 +305,7 @@ Deno.test("C-187 when the input ends, what runs for too long is cancelled", asyn
 });
 
 Deno.test("C-189 a process whose output nobody takes any more ends", async () => {
-  await using talk = startTalk();
+  await using talk = startTalk(toServer());
   await talk.write(`${call(0, "echo", { text: "x" })}\n`);
   assertEquals(digest(await talk.read()), [0, "x"]);
   await talk.deafen();
@@ -304,7 +321,16 @@ for (const era of ["modern", "legacy"] as const) {
       answer: () => ({ action: "accept", content: { name: "Ada" } }),
     });
     try {
-      assertEquals((await client.listTools()).map(({ name }) => name), ["echo", "noisy", "slow", "ask", "big"]);
+      assertEquals((await client.listTools()).map(({ name }) => name), [
+        "echo",
+        "noisy",
+        "slow",
+        "ask",
+        "big",
+        "direct",
+        "cpu",
+        "loud",
+      ]);
       assertEquals(textOf(await client.callTool("echo", { text: odd })), odd);
       assertEquals(textOf(await client.callTool("ask")), "Hello, Ada");
       const stop = new AbortController();

@@ -31,8 +31,8 @@ export interface StdioOptions {
 
 /**
  * Serves until the input ends; then lets running calls finish for a moment, cancels the rest, and settles when
- * everything is written. While it serves, `console.log` and its like write to standard error, because standard output
- * belongs to the protocol.
+ * everything is written. While it serves, `console.log` and what else prints goes to standard error, because standard
+ * output belongs to the protocol; what a child process that inherits it prints does not.
  */
 export async function serveStdio(server: PipeServer, options: StdioOptions = {}): Promise<void> {
   const { graceMs = 1500, signal } = options;
@@ -132,6 +132,9 @@ interface Runtimes {
 
 // Looked up, not imported: this file must load where neither runtime is.
 const { Deno: deno, Bun: bun } = globalThis as Runtimes;
+// Taken before anything is guarded: afterwards both of them lead to standard error.
+const write = deno?.stdout.write.bind(deno.stdout);
+const stdout = bun?.stdout;
 
 function standardInput(): ReadableStream<Uint8Array> {
   if (deno) return deno.stdin.readable;
@@ -140,11 +143,11 @@ function standardInput(): ReadableStream<Uint8Array> {
 }
 
 function standardOutput(): (bytes: Uint8Array) => Promise<unknown> {
-  if (deno) return (bytes) => writeAll(deno.stdout, bytes);
-  if (bun) return (bytes) => bun.write(bun.stdout, bytes);
+  if (write) return (bytes) => writeAll(write, bytes);
+  if (bun) return (bytes) => bun.write(stdout, bytes);
   throw new Error("Cannot write standard output: this is neither Deno nor Bun; pass `input` and `output`");
 }
 
-async function writeAll(to: { write(bytes: Uint8Array): Promise<number> }, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length;) at += await to.write(bytes.subarray(at));
+async function writeAll(write: (bytes: Uint8Array) => Promise<number>, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length;) at += await write(bytes.subarray(at));
 }

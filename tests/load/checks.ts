@@ -1,0 +1,246 @@
+// `deno task checks [--slices N]`: what all checks of a request cost together. The server as it is, and a copy of it in
+// which every check is replaced by nothing, run side by side and take turns in slices of a second; what is compared is
+// processor time. What schemas check stays in both: it is what a tool is made of.
+import { readAnswer, toAsk } from "../../bench/asks.ts";
+import { load } from "../../bench/load.ts";
+import {
+  describeMachine,
+  measure,
+  type Runtime,
+  slices as measured,
+  startServer,
+  toMedian,
+  toWords,
+} from "../../bench/machine.ts";
+import { RUNTIMES } from "./processes.ts";
+
+const root = new URL("../../", import.meta.url).pathname;
+const program = "bench/programs/ours.ts";
+const AIM = 0.9;
+
+/** A check, and what stands in its place. */
+interface Edit {
+  readonly path: string;
+  readonly what: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+const HTTP = "src/transports/http.ts";
+const JSONRPC = "src/protocol/jsonrpc.ts";
+const MODERN = "src/eras/modern/modern.ts";
+const LEGACY = "src/eras/legacy/legacy.ts";
+const RUN = "src/core/dispatch.ts";
+
+const edits: readonly Edit[] = [
+  {
+    path: HTTP,
+    what: "who calls, and where",
+    from:
+      'if (!isTarget(request.url, goodTarget) || headers.get("host") !== goodHost || headers.get("origin") !== null) {',
+    to: "if (false) {",
+  },
+  {
+    path: HTTP,
+    what: "Accept",
+    from: `    const accept = headers.get("accept");
+    const accepts = accept === goodAccept ? BOTH : readAccept(accept);
+    if (accepts.json && accepts.stream) goodAccept = accept;`,
+    to: "    const accepts = BOTH;",
+  },
+  {
+    path: HTTP,
+    what: "Content-Type and Content-Encoding",
+    from: 'method === "POST" ? checkPost(headers, accepts) :',
+    to: 'method === "POST" ? undefined :',
+  },
+  {
+    path: HTTP,
+    what: "the length of the body, and how long it takes",
+    from: `      const length = http.headers.get("content-length");
+      if (length !== null && !(Number(length) <= limits.bodyBytes)) return exchange.finish(toRefusal(413, TOO_LARGE));
+      watch(exchange);`,
+    to: "      const length = '';",
+  },
+  { path: HTTP, what: "the end of that watch", from: "if (!young.delete(exchange)) older.delete(exchange);", to: "" },
+  {
+    path: HTTP,
+    what: "UTF-8",
+    from: 'if (text.includes("\\ufffd")) text = strict.decode(body);',
+    to: "",
+  },
+  { path: JSONRPC, what: "depth", from: "if (isDeep(text, limits.jsonDepth)) {", to: "if (false) {" },
+  {
+    path: JSONRPC,
+    what: "the message",
+    from: '  if (!isObject(value)) return broken(INVALID_REQUEST, "it is not a JSON object");\n',
+    to: `  {
+    const { id, method, params } = value as any;
+    return id === undefined ? { kind: "notification", method, params } : { kind: "request", id, method, params };
+  }
+`,
+  },
+  {
+    path: MODERN,
+    what: "the envelope, and the headers that repeat it",
+    from: '  if (!isObject(meta)) throw invalid("params._meta is not an object");\n',
+    to: `  return {
+    version: meta[META_VERSION],
+    info: meta[META_CLIENT],
+    capabilities: meta[META_CAPABILITIES],
+    logLevel: meta[META_LEVEL],
+  };
+`,
+  },
+  {
+    path: MODERN,
+    what: "the size of a result",
+    from: "if (text.length > core.limits.resultBytes) {",
+    to: "if (false) {",
+  },
+  {
+    path: LEGACY,
+    what: "the size of a result",
+    from: "if (text.length > core.limits.resultBytes) {",
+    to: "if (false) {",
+  },
+  {
+    path: LEGACY,
+    what: "the version of a session",
+    from: 'if (typeof version === "string" && !isVersion(version)) {',
+    to: "if (false) {",
+  },
+  {
+    path: LEGACY,
+    what: "the header with that version",
+    from: 'const version = http?.headers.get("mcp-protocol-version");',
+    to: "const version = '';",
+  },
+  {
+    path: RUN,
+    what: "slots",
+    from: `    const isFull = scope.size >= limits.callsPerClient;
+    const mustWait = isFull || taken >= limits.calls;`,
+    to: "    const isFull = false, mustWait = false;",
+  },
+  {
+    path: RUN,
+    what: "the queue",
+    from: `    const state = !isOpen
+      ? "the server is closing"
+      : mustWait && waiting >= limits.queue
+      ? \`too many run and wait (\${isFull ? "callsPerClient" : "calls"}, queue)\`
+      : undefined;
+    if (state) return`,
+    to: "    if (false) return",
+  },
+];
+
+/** The source without its checks. A check that is not found where it was would be measured, and so it is an error. */
+function strip(path: string, source: string): string {
+  for (const { what, from, to } of edits.filter((edit) => edit.path === path)) {
+    if (source.split(from).length !== 2) {
+      throw new Error(`Cannot take out the check of ${what}: ${path} does not hold its text once; mend checks.ts`);
+    }
+    source = source.replace(from, () => to);
+  }
+  return source;
+}
+
+async function copyFolder(from: string, to: string): Promise<void> {
+  await Deno.mkdir(to, { recursive: true });
+  for await (const { name, isDirectory, isFile } of Deno.readDir(from)) {
+    if (isDirectory) await copyFolder(`${from}/${name}`, `${to}/${name}`);
+    else if (isFile) await Deno.copyFile(`${from}/${name}`, `${to}/${name}`);
+  }
+}
+
+/** A copy of the project, with its checks or without. Both servers run from one, so that nothing else differs. */
+async function createCopy(isChecked: boolean): Promise<string> {
+  const folder = await Deno.makeTempDir({ prefix: "checks-" });
+  for (const part of ["src", "bench/programs"]) await copyFolder(root + part, `${folder}/${part}`);
+  for (const part of ["mod.ts", "deno.json", "deno.lock"]) await Deno.copyFile(root + part, `${folder}/${part}`);
+  await Deno.symlink(`${root}node_modules`, `${folder}/node_modules`);
+  if (isChecked) return folder;
+  for (const path of new Set(edits.map(({ path }) => path))) {
+    await Deno.writeTextFile(`${folder}/${path}`, strip(path, await Deno.readTextFile(root + path)));
+  }
+  return folder;
+}
+
+/** What is refused where there are checks, and served where there are none. */
+const wrong: readonly { readonly title: string; readonly headers: Record<string, string>; readonly body?: string }[] = [
+  { title: "another method in a header", headers: { "mcp-method": "tools/list" } },
+  { title: "another version in a header", headers: { "mcp-protocol-version": "2099-01-01" } },
+  { title: "a foreign origin", headers: { origin: "https://evil.example" } },
+  { title: "a body that is no JSON", headers: { "content-type": "text/plain" } },
+  { title: "a client that takes HTML", headers: { accept: "text/html" } },
+];
+
+async function prove(port: number, isChecked: boolean): Promise<void> {
+  const { headers, body } = await toAsk(port, "add", "modern");
+  for (const { title, headers: more } of wrong) {
+    const init = { method: "POST", headers: { ...headers, ...more }, body };
+    const response = await fetch(`http://127.0.0.1:${port}/mcp`, init);
+    await response.text();
+    if (response.ok === isChecked) {
+      throw new Error(`Cannot compare: ${title} got ${response.status} ${isChecked ? "with" : "without"} checks`);
+    }
+  }
+}
+
+const manners = [["modern", "tools/call"], ["session", "tools/call in a session"]] as const;
+
+/** Throughput with checks to that without, and microseconds of both, for each manner. */
+async function compare(runtime: Runtime, folders: readonly string[], slices: number) {
+  const servers = [];
+  try {
+    for (const [i, folder] of folders.entries()) {
+      const server = await startServer(toWords(runtime, `${folder}/${program}`, []));
+      servers.push(server);
+      await prove(server.port, i === 0);
+    }
+    const results = [];
+    for (const [manner, title] of manners) {
+      const asks = await Promise.all(servers.map(({ port }) => toAsk(port, "add", manner)));
+      for (const [i, { port }] of servers.entries()) {
+        await readAnswer(port, asks[i], "add");
+        await load(port, asks[i], 32, 2); // until the code is compiled
+      }
+      const micros: number[][] = [[], []];
+      for (let slice = 0; slice < slices; slice++) {
+        // Neither is always the first after the other.
+        for (const i of slice % 2 ? [1, 0] : [0, 1]) {
+          const { pid, port } = servers[i];
+          const { cpu, value } = await measure(pid, () => load(port, asks[i], 32));
+          micros[i].push(cpu / value.requests * 1e6);
+        }
+      }
+      const [checked, bare] = micros;
+      const ratio = toMedian(checked.map((each, i) => bare[i] / each));
+      results.push({ title, ratio, checked: toMedian(checked), bare: toMedian(bare) });
+    }
+    return results;
+  } finally {
+    for (const server of servers) await server.stop();
+  }
+}
+
+const at = Deno.args.indexOf("--slices");
+const slices = at < 0 ? 15 : Number(Deno.args[at + 1]);
+const folders = await Promise.all([true, false].map(createCopy));
+try {
+  console.log(`${await describeMachine()}; deno task checks ${Deno.args.join(" ")}\n`);
+  console.log("| | Runtime | With checks to without | Aim | µs of processor with | µs without |");
+  console.log("|---|---|---|---|---|---|");
+  for (const runtime of RUNTIMES) {
+    for (const { title, ratio, checked, bare } of await compare(runtime, folders, slices)) {
+      const figure = ratio >= AIM ? ratio.toFixed(3) : `**${ratio.toFixed(3)}**`;
+      console.log(`| ${title} | ${runtime} | ${figure} | ≥ ${AIM} | ${checked.toFixed(1)} | ${bare.toFixed(1)} |`);
+    }
+  }
+  const shared = measured.shared ? `; others took part of ${measured.shared} of ${measured.all} slices` : "";
+  console.log(`\nMedians of ${slices} slices of each${shared}. What misses its aim is in bold.`);
+} finally {
+  for (const folder of folders) await Deno.remove(folder, { recursive: true });
+}

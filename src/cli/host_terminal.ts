@@ -59,6 +59,8 @@ const FILES = { input: 0, output: 1, errors: 2 } as const;
 export function denoTerminal(deno: DenoTerminal): Terminal {
   const { stdin, stdout, stderr } = deno;
   const streams = { input: stdin, output: stdout, errors: stderr };
+  // Taken before a served file is loaded: what that prints is then led to standard error, and this is not.
+  const write = stdout.write.bind(stdout);
   return {
     isAt: (stream) => streams[stream].isTerminal(),
     columns(stream) {
@@ -71,7 +73,7 @@ export function denoTerminal(deno: DenoTerminal): Terminal {
     hasNoColor: () => deno.noColor,
     input: () => stdin.readable,
     async write(bytes) {
-      for (let rest = bytes; rest.length;) rest = rest.subarray(await stdout.write(rest));
+      for (let rest = bytes; rest.length;) rest = rest.subarray(await write(rest));
     },
     tell(text) {
       try {
@@ -86,12 +88,14 @@ export function denoTerminal(deno: DenoTerminal): Terminal {
 /** The terminal on Bun. */
 export function bunTerminal(bun: BunTerminal, { isTerminal, toStreams }: BunTerminalOptions): Terminal {
   const isAt = (stream: StandardStream) => isTerminal(FILES[stream]);
+  // As on Deno: taken before a served file is loaded.
+  const { stdout } = bun;
   return {
     isAt,
     columns: (stream) => isAt(stream) ? toStreams()[stream === "output" ? "stdout" : "stderr"].columns : undefined,
     hasNoColor: () => Boolean(bun.env.NO_COLOR),
     input: () => bun.stdin.stream(),
-    write: async (bytes) => void await bun.write(bun.stdout, bytes),
+    write: async (bytes) => void await bun.write(stdout, bytes),
     tell: (text) => void toStreams().stderr.write(text),
   };
 }

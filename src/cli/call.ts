@@ -17,9 +17,8 @@ import {
 import { showNames } from "./client/listing_text.ts";
 import { toLine } from "./client/plain.ts";
 import { writeJson, writeText } from "./client/screen.ts";
-import { suggest } from "./client/suggest.ts";
+import { findNamed } from "./client/suggest.ts";
 import type { Command } from "./command.ts";
-import { Problem } from "./problem.ts";
 
 /** Lists the tools of a server, or calls one. */
 export const call: Command = {
@@ -52,11 +51,7 @@ async function callTool({ client, operands, ask }: Conversation, { flags }: Args
     await ("json" in flags ? writeJson(tools) : showNames(tools));
     return 0;
   }
-  const tool = tools.find((each) => each.name === name);
-  if (!tool) {
-    const names = tools.map((each) => each.name);
-    throw new Problem(`Cannot call ${toLine(name)}: the server has no such tool; ${suggest(name, names)}`);
-  }
+  const tool = findNamed(tools, name, { verb: "call", kind: "tool" });
   const args = await readArguments(words, { what: `call ${toLine(name)}`, schema: Object(tool.inputSchema) });
   const result = await ask((options) => client.callTool(name, args, options));
   await ("json" in flags ? writeJson(result) : showResult(result));

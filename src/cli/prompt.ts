@@ -18,7 +18,7 @@ import {
 import { showNames } from "./client/listing_text.ts";
 import { toLine } from "./client/plain.ts";
 import { styleOf, writeJson, writeLine, writeText } from "./client/screen.ts";
-import { suggest } from "./client/suggest.ts";
+import { findNamed } from "./client/suggest.ts";
 import type { Command } from "./command.ts";
 import { Problem } from "./problem.ts";
 
@@ -49,11 +49,7 @@ async function getPrompt({ client, operands, ask }: Conversation, { flags }: Arg
     await ("json" in flags ? writeJson(prompts) : showNames(prompts));
     return 0;
   }
-  const found = prompts.find((each) => each.name === name);
-  if (!found) {
-    const names = prompts.map((each) => each.name);
-    throw new Problem(`Cannot get ${toLine(name)}: the server has no such prompt; ${suggest(name, names)}`);
-  }
+  const found = findNamed(prompts, name, { verb: "get", kind: "prompt" });
   const args = await readArguments(words, { what: `get ${toLine(name)}`, schema: toSchema(found) });
   const result = await ask((options) => client.getPrompt(name, toTexts(args), options));
   const messages = result.messages.map(({ role, content }) => ({ role, piece: toPiece(content) }));

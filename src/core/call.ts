@@ -96,7 +96,7 @@ export type Waiting = () => void;
 
 /** Where ids are unique, and which calls are running there. */
 export class Scope {
-  // Mostly one, and never many: a list is cheaper to make for every request than anything with keys.
+  // Mostly one, and bounded by the limits: a list is cheaper to make for every request than anything with keys.
   #calls: Call[] = [];
   /** Calls that wait for a slot of this client, the oldest first. */
   waiting?: Set<Waiting>;

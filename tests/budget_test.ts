@@ -6,7 +6,7 @@ import { weighServer } from "./budget_size.ts";
 const root = new URL("../", import.meta.url).pathname;
 const ignore = typeof Deno === "undefined"; // coverage comes from Deno, and the figures are the same wherever they are taken
 
-for (const { library, limit } of [{ library: "mod.ts", limit: 66 }, { library: "src/modern.ts", limit: 53 }]) {
+for (const { library, limit } of [{ library: "mod.ts", limit: 67 }, { library: "src/modern.ts", limit: 54 }]) {
   Deno.test({
     name: `a one-tool HTTP server on ${library} weighs at most ${limit} KB minified`,
     ignore,
@@ -50,15 +50,15 @@ interface Module {
 }
 
 const most: Readonly<Record<string, number>> = {
-  "mod.ts": 48,
-  "src/modern.ts": 40,
+  "mod.ts": 49,
+  "src/modern.ts": 41,
   "src/transports/stdio.ts": 11,
-  "src/transports/http_sse.ts": 12,
-  "src/transports/websocket.ts": 12,
+  "src/transports/http_sse.ts": 13,
+  "src/transports/websocket.ts": 13,
   "src/testing/testing.ts": 33,
   "src/client/client.ts": 33,
   "src/cli/main.ts": 10,
-  "src/cli/serve.ts": 62,
+  "src/cli/serve.ts": 63,
 };
 
 for (const [entry, limit] of Object.entries(most)) {

@@ -22,6 +22,7 @@ const body = JSON.stringify({
 });
 const headers = {
   host: "127.0.0.1:8000",
+  "content-length": `${body.length}`,
   "content-type": "application/json",
   accept: "application/json, text/event-stream",
   "mcp-protocol-version": "2026-07-28",

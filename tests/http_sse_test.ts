@@ -100,6 +100,22 @@ Deno.test("a message that cannot be taken is refused", async () => {
   await server.close();
 });
 
+Deno.test("a message that stops in the middle is not waited for", async () => {
+  const { server, service, open } = setUp({ limits: { bodyMs: 100 } });
+  const { events, path } = await open();
+  const lengths: readonly Record<string, string>[] = [{}, { "content-length": "100" }];
+  for (const length of lengths) {
+    const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode("{")) });
+    const headers = { "content-type": "application/json", ...length };
+    const init = { method: "POST", headers, body, duplex: "half" };
+    const response = await service.fetch(new Request(`${origin}${path}`, init));
+    assertEquals(response.status, 408);
+    assertMatch(await response.text(), /bodyMs/);
+  }
+  await events.leave();
+  await server.close();
+});
+
 Deno.test("a page of another origin, and a name that leads here by DNS, get neither address", async () => {
   const { server, service, post, open } = setUp();
   const { events, path } = await open();

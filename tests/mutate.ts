@@ -27,6 +27,10 @@ const subjects: readonly Subject[] = [
     to: "async function serve(",
     tests: ["gate_test.ts", "wire_test.ts", "hostile/http_origin_test.ts"],
   },
+  {
+    path: "src/transports/body.ts",
+    tests: ["wire_test.ts", "http_sse_test.ts", "hostile/life_limits_test.ts"],
+  },
   { path: "src/protocol/jsonrpc.ts", tests: ["wire_test.ts", "hostile/http_framing_test.ts"] },
   {
     path: "src/eras/modern/modern.ts",
@@ -70,8 +74,12 @@ const equivalent: Readonly<Record<string, string>> = {
   "if (accepts.json && accepts.stream && accept !== null) goodAccept = accept; : !== → ===":
     "the header is only read again",
   "if (host === null || !isLoopbackHost(host)) return; : === → !==": "the caller is only looked at again",
-  'if (count(text, "{", limit) + count(text, "[", limit) <= limit) return false; : <= → <':
+  'if (arrays + text.length / 4 <= limit || arrays + count(text, "{", limit) <= limit) return false; : <= → <':
     "the levels are only counted",
+  'if (arrays + text.length / 4 <= limit || arrays + count(text, "{", limit) <= limit) return false; : || → &&':
+    "the levels are only counted",
+  "throw error; : throw error → nothing": "who gets nothing to read answers the same",
+  "if (body.size <= SMALL) return; : <= → <": "a body more or less that is just as small",
   "for (let i = 0; i < text.length; i++) { : < → <=": "behind the end there is no bracket",
   "for (let at = text.indexOf(character); at >= 0 && found <= most; at = text.indexOf(character, at + 1)) found++; : && → ||":
     "the levels are only counted",

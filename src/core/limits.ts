@@ -8,6 +8,8 @@
 export interface Limits {
   /** Bytes of one request body; more is answered with 413. */
   readonly bodyBytes: number;
+  /** Bytes of all large bodies on their way in the process; when there are more, the oldest is answered with 503. */
+  readonly bodiesBytes: number;
   /** Time for a body to arrive; neither runtime closes a client that stops in the middle. Answered with 408. */
   readonly bodyMs: number;
   /** Levels of nested objects and arrays in a message; code that walks a value deeper would exhaust the stack. */
@@ -75,6 +77,7 @@ export interface Limits {
 /** What holds when nothing is said. */
 export const LIMITS: Limits = {
   bodyBytes: 4 * 1024 * 1024,
+  bodiesBytes: 32 * 1024 * 1024,
   bodyMs: 30_000,
   jsonDepth: 128,
   idLength: 256,

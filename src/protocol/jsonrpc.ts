@@ -165,8 +165,10 @@ function broken(code: number, state: string, id?: Id): Broken {
 
 // Counted on the text, before JSON.parse builds anything: a body of four million brackets costs a scan and no memory.
 function isDeep(text: string, limit: number): boolean {
-  // Most messages hold fewer brackets than levels are allowed: found out by the engine's own search, in no time.
-  if (count(text, "{", limit) + count(text, "[", limit) <= limit) return false;
+  // Most messages are too short, for a level that is an object takes some four characters, or hold fewer brackets than
+  // levels are allowed: found out by the engine's own search, in no time.
+  const arrays = count(text, "[", limit);
+  if (arrays + text.length / 4 <= limit || arrays + count(text, "{", limit) <= limit) return false;
   let depth = 0;
   let inString = false;
   for (let i = 0; i < text.length; i++) {

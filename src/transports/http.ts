@@ -9,6 +9,7 @@ import { type Incoming, parseMessage, toFailure } from "../protocol/jsonrpc.ts";
 import { type EventFields, type Journal, type Link, type Reply, Scope } from "../core/call.ts";
 import type { Principal } from "../core/context.ts";
 import type { Core, Era } from "../core/core.ts";
+import { Bodies, SMALL, tooSlow, type Unread } from "./body.ts";
 import { type EventStream, EventStreams } from "./event_stream.ts";
 import {
   type Accepts,
@@ -36,9 +37,9 @@ const STREAM_HEADERS = {
   "cache-control": "no-cache, no-transform",
   "x-accel-buffering": "no",
 };
-const BOTH: Accepts = { json: true, stream: true };
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const BOTH: Accepts = { json: true, stream: true };
 
 /** What other transports over HTTP share with the endpoint. */
 export interface HttpParts {
@@ -46,8 +47,8 @@ export interface HttpParts {
   readonly path: string;
   /** Refuses a caller that may not talk to this server, and everybody when it is closing. */
   check(request: Request, info?: ConnectionInfo): Promise<Response> | undefined;
-  /** Reads a body within the server's limits; `undefined` if it is too large. Throws if it is not UTF-8. */
-  readText(request: Request): Promise<string | undefined>;
+  /** Reads bodies within the server's limits. */
+  readonly bodies: Bodies;
   readonly streams: EventStreams;
   /** Settles when the server has ended. */
   readonly ended: Promise<void>;
@@ -65,6 +66,8 @@ export function createFetch(
   const { limits, ticker } = core;
   const { path } = options;
   const streams = new EventStreams(limits, ticker);
+  const bodies = new Bodies(limits, ticker);
+  const small = Math.min(SMALL, limits.bodyBytes);
   const allow = era.attach ? "GET, POST, DELETE" : "POST";
   // Exchanges of this and of the last grace, so that no time is read for each; then those whose body is slow to come.
   // Those that are over leave at once: what is held for a few milliseconds here doubles the work of garbage collection.
@@ -83,7 +86,7 @@ export function createFetch(
       const refusal = checkFirst(request, info);
       if (refusal) return refusal;
     }
-    if (core.closing) return refuse(503, CLOSING, { "retry-after": "1" });
+    if (core.closing) return refuse(503, CLOSING, LATER);
     const accept = headers.get("accept");
     const accepts = accept === goodAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream) goodAccept = accept;
@@ -145,12 +148,12 @@ export function createFetch(
         return exchange.finish(await open?.(exchange) ?? {});
       }
       const { http } = exchange;
-      const length = http.headers.get("content-length");
-      if (length !== null && !(Number(length) <= limits.bodyBytes)) return exchange.finish(toRefusal(413, TOO_LARGE));
       watch(exchange);
-      // With a length the runtime holds the client to it; without one the bytes are counted as they come.
-      const body = length === null ? await readBody(http, limits.bodyBytes) : await http.arrayBuffer();
-      if (!body) return exchange.finish(toRefusal(413, TOO_LARGE));
+      const length = http.headers.get("content-length");
+      // A small body is left to the runtime, which holds the client to its length.
+      const isSmall = length !== null && Number(length) <= small;
+      const body = isSmall ? await http.arrayBuffer() : await bodies.read(http);
+      if ("status" in body) return exchange.finish(toUnread(body));
       exchange.isCall = true;
       if (exchange.slowSince) watch(exchange);
       const reply = era.accept(toIncoming(body), exchange);
@@ -205,25 +208,20 @@ export function createFetch(
     slow = slow.filter((exchange) => !exchange.isOver && !exchange.isCall);
     for (const exchange of slow) {
       if (now - exchange.slowSince < limits.bodyMs) continue;
-      exchange.finish(toRefusal(408, `Cannot read the body: it took longer than ${limits.bodyMs} ms (bodyMs)`));
+      exchange.finish(toUnread(tooSlow(limits.bodyMs)));
     }
     return slow.length ? 1000 : undefined;
   }
 
   // For transports that open what would outlast the server.
   const checkOpen: HttpParts["check"] = (request, info) =>
-    check(request, info) ?? (core.closing ? refuse(503, CLOSING, { "retry-after": "1" }) : undefined);
+    check(request, info) ?? (core.closing ? refuse(503, CLOSING, LATER) : undefined);
 
-  const readText = async (request: Request): Promise<string | undefined> => {
-    const body = await readBody(request, limits.bodyBytes);
-    return body && strict.decode(body);
-  };
-
-  return { fetch, parts: { path: options.path, check: checkOpen, readText, streams } };
+  return { fetch, parts: { path: options.path, check: checkOpen, bodies, streams } };
 }
 
 const CLOSING = "the server is closing";
-const TOO_LARGE = "Cannot read the body: it is larger than the server takes (bodyBytes)";
+const LATER = { "retry-after": "1" };
 
 /** One HTTP request and its response: the link of the messages it carries. */
 class Exchange implements Link {
@@ -243,6 +241,7 @@ class Exchange implements Link {
   readonly #streams: EventStreams;
   readonly #resolve: (response: Response) => void;
   #stream?: EventStream;
+  #version?: string | null;
 
   constructor(
     http: Request,
@@ -260,6 +259,12 @@ class Exchange implements Link {
 
   get streams(): boolean {
     return this.#accepts.stream;
+  }
+
+  // Kept, because both eras ask for it and Deno takes as long to read a header as we take to check a message.
+  get version(): string | null {
+    if (this.#version === undefined) this.#version = this.http.headers.get("mcp-protocol-version");
+    return this.#version;
   }
 
   send(text: string, event?: EventFields): Promise<void> | undefined {
@@ -313,16 +318,8 @@ class Exchange implements Link {
   }
 }
 
-async function readBody(request: Request, limit: number): Promise<ArrayBuffer | undefined> {
-  const chunks: Uint8Array<ArrayBuffer>[] = [];
-  let size = 0;
-  for await (const chunk of request.body ?? []) {
-    size += chunk.length;
-    // Leaving the loop cancels the body: the rest is not read.
-    if (size > limit) return;
-    chunks.push(chunk);
-  }
-  return new Blob(chunks).arrayBuffer();
+function toUnread({ status, message }: Unread): Reply {
+  return { ...toRefusal(status, message), headers: status === 503 ? LATER : undefined };
 }
 
 function toRefusal(status: number, message: string): Reply {

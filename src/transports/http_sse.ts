@@ -19,6 +19,8 @@ import { PIPE, type Pipe, type PipeServer } from "./pipe.ts";
 
 export type { PipeServer };
 
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
 /** What can be served: a server made by `createServer`. */
 export interface SseServer extends PipeServer {
   /** Answers what is at neither address. */
@@ -91,11 +93,12 @@ export function httpSse(
     }
     let text;
     try {
-      text = await server[HTTP].readText(request);
+      const body = await server[HTTP].bodies.read(request);
+      if ("status" in body) return new Response(body.message, { status: body.status });
+      text = utf8.decode(body);
     } catch {
-      return new Response("Cannot take the message: it is not UTF-8", { status: 400 });
+      return new Response("Cannot take the message: it broke off, or is not UTF-8", { status: 400 });
     }
-    if (text === undefined) return new Response("Cannot take the message: it is too large", { status: 413 });
     // The next message is taken when this one has found room: that is how this client is made to wait.
     await open.pipe.receive(text);
     return new Response("Accepted", { status: 202 });

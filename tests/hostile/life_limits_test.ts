@@ -5,6 +5,7 @@ import { LIMITS, type Limits } from "../../src/core/limits.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio.ts";
 import { gate, started, until } from "../behaviour.ts";
+import { random } from "../random.ts";
 import { META, toMeta } from "./http.ts";
 import { readData, startSession, toCall } from "./unread.ts";
 
@@ -121,6 +122,35 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     const response = await held.server.fetch(request);
     assertEquals(response.status, 413);
     assertStringIncludes(await response.text(), "bodyBytes");
+  },
+  async bodiesBytes() {
+    const { headers, body } = toCall("quick", { args: { x: "x".repeat(200_000) } });
+    await using held = start({ bodiesBytes: 2 * body.length });
+    const send = async (text: string, rest = "") => {
+      const { readable, writable } = new TransformStream<Uint8Array>({}, { highWaterMark: 100 });
+      const writer = writable.getWriter();
+      const request = new Request(url, { method: "POST", headers, body: readable, ...{ duplex: "half" } });
+      const answer = held.server.fetch(request);
+      const write = (text: string) => writer.write(new TextEncoder().encode(text));
+      await write(text);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      return async () => {
+        await write(rest).then(() => writer.close()).catch(() => {});
+        const response = await answer;
+        return [response.status, response.headers.get("retry-after"), /bodiesBytes/.test(await response.text())];
+      };
+    };
+    const served = [200, null, false];
+    const first = await send(body);
+    const second = await send(body);
+    assertEquals([await first(), await second()], [served, served], "both have room");
+    const halves = [body.slice(0, -1), body.slice(-1)] as const;
+    const oldest = await send(...halves);
+    const younger = [await send(...halves), await send(...halves)];
+    assertEquals(await oldest(), [503, "1", true], "the oldest makes room for the third");
+    for (const end of younger) assertEquals(await end(), served);
+    const large = toCall("quick", { args: { x: "x".repeat(700_000) } }).body;
+    assertEquals(await (await send(large))(), served, "one alone may be larger");
   },
   async bodyMs() {
     await using held = start({ bodyMs: 5000 });
@@ -597,5 +627,32 @@ Deno.test("C-131 a state is good under a secret that is still listed, and under 
   ) {
     const { status, error } = await at(secret, params);
     assertEquals([status, error?.code], isGood ? [200, undefined] : [400, -32602], String(secret));
+  }
+});
+
+const THIN: readonly (readonly (readonly [string, string])[])[] = [
+  [["[", "]"]],
+  [['{"":', "}"]],
+  [["[", "]"], ['{"":', "}"]],
+  [['{ "a" : [', "]}"]],
+];
+
+Deno.test("levels are counted to the last one, however few characters each of them takes", async () => {
+  const { below, pick } = random(30);
+  for (let i = 0; i < 300; i++) {
+    const jsonDepth = 1 + below(40);
+    const depth = jsonDepth + pick([-1, 0, 1]);
+    const thin = pick(THIN);
+    let body = "0";
+    let levels = 0;
+    while (levels < depth) {
+      const [open, close] = pick(thin);
+      levels += open.length > 5 ? 2 : 1;
+      body = open + body + close;
+    }
+    await using held = start({ jsonDepth });
+    const { headers } = toCall("quick");
+    const response = await held.server.fetch(new Request(url, { method: "POST", headers, body }));
+    assertEquals((await response.text()).includes("jsonDepth"), levels > jsonDepth, `${jsonDepth} levels, and ${body}`);
   }
 });

@@ -72,7 +72,7 @@ export async function bodyLimits(runtime: Runtime): Promise<readonly Figure[]> {
   }));
   clearInterval(watch);
   const refused = (list: readonly { readonly status: unknown }[]) =>
-    list.filter(({ status }) => status === 413 || status === "closed").length;
+    list.filter(({ status }) => status === 413 || status === 503 || status === "closed").length;
   const late = chunked.map(({ ms }) => Math.max(0, ms)).filter((ms) => ms < Infinity);
   return [
     all("50 bodies of 20 MiB in chunks: refused", refused(chunked), 50),

@@ -65,8 +65,7 @@ export function legacyEra(core: Core): Era {
 
   function accept(message: Incoming, link: Link): Reply | Promise<Reply> {
     if (message.kind === "broken") return { text: toFailure(message.id ?? null, message), status: 400 };
-    const { http } = link;
-    const version = http?.headers.get("mcp-protocol-version");
+    const { http, version } = link;
     if (typeof version === "string" && !isVersion(version)) {
       const supported = VERSIONS.join(", ");
       return refuse(message, 400, `MCP-Protocol-Version must be one of ${supported}`);

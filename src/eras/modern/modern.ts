@@ -78,7 +78,7 @@ export function modernEra(core: Core, other?: Era): Era {
 
   function serve(message: Message, link: Link): Reply | Promise<Reply> {
     const method = own.get(message.method) ?? core.registry.methods.get(message.method);
-    const call = new Call(carrier, link, message, readEnvelope(message, link.http, method));
+    const call = new Call(carrier, link, message, readEnvelope(message, link, method));
     if (message.method === "subscriptions/listen") return listen(call);
     if (!method) throw toUnknownMethod(message.method);
     const { inputResponses, requestState } = call.params;
@@ -161,9 +161,8 @@ function isModern(message: Incoming, link: Link): boolean {
   return isModernLink(link);
 }
 
-function isModernLink(link: Link): boolean {
-  const header = link.http?.headers.get("mcp-protocol-version");
-  return typeof header === "string" && !(/^\d{4}-\d\d-\d\d$/.test(header) && header < VERSION);
+function isModernLink({ version }: Link): boolean {
+  return typeof version === "string" && !(/^\d{4}-\d\d-\d\d$/.test(version) && version < VERSION);
 }
 
 /**
@@ -172,7 +171,7 @@ function isModernLink(link: Link): boolean {
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Server Validation)
  */
-function readEnvelope(message: Message, http: Request | undefined, method: Method | undefined): ClientFacts {
+function readEnvelope(message: Message, link: Link, method: Method | undefined): ClientFacts {
   const { params = {} } = message;
   const { _meta: meta = {} } = params;
   if (!isObject(meta)) throw invalid("params._meta is not an object");
@@ -180,9 +179,8 @@ function readEnvelope(message: Message, http: Request | undefined, method: Metho
   if (typeof version !== "string") {
     throw invalid(`params._meta["${META_VERSION}"] is missing; this server speaks ${VERSION}`);
   }
-  const headers = http?.headers;
-  const header = headers?.get("mcp-protocol-version");
-  if (headers && header !== version) throw toMismatch("MCP-Protocol-Version", header, version);
+  const headers = link.http?.headers;
+  if (headers && link.version !== version) throw toMismatch("MCP-Protocol-Version", link.version, version);
   if (version !== VERSION) {
     throw new McpError(
       UNSUPPORTED_VERSION,

@@ -85,7 +85,7 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
 /** Checks one JSON value. */
 export function toMessage(value: unknown, limits: MessageLimits): Exclude<Incoming, Batch> {
   if (!isObject(value)) return broken(INVALID_REQUEST, "it is not a JSON object");
-  const { id, method, params } = value;
+  const { id, method, params, result, error } = value;
   const known = isId(id) && (typeof id === "number" || id.length <= limits.idLength) ? id : undefined;
   if (value.jsonrpc !== "2.0") return broken(INVALID_REQUEST, 'jsonrpc is not "2.0"', known);
   if (id !== undefined && known === undefined) {
@@ -94,11 +94,11 @@ export function toMessage(value: unknown, limits: MessageLimits): Exclude<Incomi
       `id is no integer or string up to ${limits.idLength} (idLength)`,
     );
   }
-  const isResult = "result" in value;
-  const isError = "error" in value;
+  const isResult = result !== undefined;
+  const isError = error !== undefined;
   if (method === undefined && known !== undefined && isResult !== isError) {
-    if (isResult) return { kind: "response", id: known, result: value.result };
-    if (isErrorObject(value.error)) return { kind: "response", id: known, error: value.error };
+    if (isResult) return { kind: "response", id: known, result };
+    if (isErrorObject(error)) return { kind: "response", id: known, error };
   }
   if (typeof method !== "string" || isResult || isError) {
     return broken(INVALID_REQUEST, "it is not a request, notification or response", known);

@@ -51,7 +51,9 @@ export interface Link {
   readonly scope: Scope;
   /** The HTTP request that carried the message. */
   readonly http?: Request;
-  /** That request's `MCP-Protocol-Version`; `null` if it has none. */
+  /** That request's headers. */
+  readonly headers?: Headers;
+  /** Its `MCP-Protocol-Version`; `null` if it has none. */
   readonly version?: string | null;
   readonly principal?: Principal;
   /** Set by an era whose answer must not become a stream. */

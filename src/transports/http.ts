@@ -94,7 +94,7 @@ export function createFetch(
     if (reason) return refuse(...reason);
     return new Promise((resolve) => {
       const principal = info?.principal === undefined ? undefined : readPrincipal(info);
-      serve(new Exchange(request, principal, accepts, streams, resolve), method);
+      serve(new Exchange(request, headers, principal, accepts, streams, resolve), method);
     });
   }
 
@@ -147,9 +147,9 @@ export function createFetch(
         const open = method === "GET" ? era.attach : era.detach;
         return exchange.finish(await open?.(exchange) ?? {});
       }
-      const { http } = exchange;
+      const { http, headers } = exchange;
       watch(exchange);
-      const length = http.headers.get("content-length");
+      const length = headers.get("content-length");
       // A small body is left to the runtime, which holds the client to its length.
       const isSmall = length !== null && Number(length) <= small;
       const body = isSmall ? await http.arrayBuffer() : await bodies.read(http);
@@ -226,6 +226,7 @@ const LATER = { "retry-after": "1" };
 /** One HTTP request and its response: the link of the messages it carries. */
 class Exchange implements Link {
   readonly http: Request;
+  readonly headers: Headers;
   readonly principal?: Principal;
   readonly scope: Scope = new Scope();
   quick?: boolean;
@@ -245,12 +246,14 @@ class Exchange implements Link {
 
   constructor(
     http: Request,
+    headers: Headers,
     principal: Principal | undefined,
     accepts: Accepts,
     streams: EventStreams,
     resolve: (response: Response) => void,
   ) {
     this.http = http;
+    this.headers = headers;
     this.principal = principal;
     this.#accepts = accepts;
     this.#streams = streams;
@@ -263,7 +266,7 @@ class Exchange implements Link {
 
   // Kept, because both eras ask for it and Deno takes as long to read a header as we take to check a message.
   get version(): string | null {
-    if (this.#version === undefined) this.#version = this.http.headers.get("mcp-protocol-version");
+    if (this.#version === undefined) this.#version = this.headers.get("mcp-protocol-version");
     return this.#version;
   }
 

@@ -51,7 +51,7 @@ const edits: readonly Edit[] = [
   {
     path: HTTP,
     what: "the length of the body",
-    from: `const length = http.headers.get("content-length");`,
+    from: `const length = headers.get("content-length");`,
     to: "const length = '';",
   },
   { path: HTTP, what: "how long it takes", from: "      watch(exchange);\n      const", to: "      const" },

@@ -65,12 +65,12 @@ export function legacyEra(core: Core): Era {
 
   function accept(message: Incoming, link: Link): Reply | Promise<Reply> {
     if (message.kind === "broken") return { text: toFailure(message.id ?? null, message), status: 400 };
-    const { http, version } = link;
+    const { http, headers, version } = link;
     if (typeof version === "string" && !isVersion(version)) {
       const supported = VERSIONS.join(", ");
       return refuse(message, 400, `MCP-Protocol-Version must be one of ${supported}`);
     }
-    const id = http?.headers.get("mcp-session-id");
+    const id = headers?.get("mcp-session-id");
     if (message.kind === "request" && message.method === "initialize") return initialize(message, link, id);
     if (!http) return acceptPiped(message, link);
     if (typeof id !== "string") {
@@ -215,7 +215,7 @@ export function legacyEra(core: Core): Era {
   }
 
   async function find(link: Link): Promise<Session | Reply> {
-    const id = link.http?.headers.get("mcp-session-id");
+    const id = link.headers?.get("mcp-session-id");
     if (typeof id !== "string") return refuse(undefined, 400, "it has no Mcp-Session-Id");
     core.listeners.add(hear);
     try {
@@ -232,7 +232,7 @@ export function legacyEra(core: Core): Era {
     if (visits >= streams) {
       return toBusyReply(undefined, new McpError(BUSY, `Cannot open the stream: ${streams} are open (streams)`));
     }
-    const place = link.http?.headers.get("last-event-id") ?? null;
+    const place = link.headers?.get("last-event-id") ?? null;
     visits++;
     try {
       await session.streams.attach(link, place);

@@ -179,7 +179,7 @@ function readEnvelope(message: Message, link: Link, method: Method | undefined):
   if (typeof version !== "string") {
     throw invalid(`params._meta["${META_VERSION}"] is missing; this server speaks ${VERSION}`);
   }
-  const headers = link.http?.headers;
+  const { headers } = link;
   if (headers && link.version !== version) throw toMismatch("MCP-Protocol-Version", link.version, version);
   if (version !== VERSION) {
     throw new McpError(

@@ -14,6 +14,7 @@ import { type Limits, readLimits } from "./core/limits.ts";
 import { Registry } from "./core/registry.ts";
 import { Sealer } from "./core/seal.ts";
 import { type Cors, corsRule, withCors } from "./transports/cors.ts";
+import { readHosts, readOrigins } from "./transports/gate.ts";
 import { createFetch, type Fetch, HTTP, type HttpParts } from "./transports/http.ts";
 import { type OpenPipe, PIPE, pipeOpener } from "./transports/pipe.ts";
 
@@ -142,8 +143,8 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
   const allows = corsRule(options.cors, report);
   const { fetch, parts } = createFetch(core, era, {
     path,
-    hosts: options.hosts ?? [],
-    origins: options.origins ?? [],
+    hosts: readHosts(options.hosts),
+    origins: readOrigins(options.origins),
     allows,
   });
   // Changes that come in a burst are told once.

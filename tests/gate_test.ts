@@ -1,7 +1,7 @@
 // Who is let in, told by what the runtime or a router in front says of the connection.
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../mod.ts";
-import { type ConnectionInfo, isJsonType, readAccept } from "../src/transports/gate.ts";
+import { type ConnectionInfo, isJsonType, isKnownHost, isLoopbackHost, readAccept } from "../src/transports/gate.ts";
 import { toRequest } from "./requests.ts";
 
 const message = JSON.stringify({
@@ -153,7 +153,6 @@ Deno.test("a page of another origin must be listed, or be let in by the rule", a
   assertEquals((await visit({ host, origin, options: { origins: ["https://APP.example.com:443"] } }))[0], 200);
   assertEquals((await visit({ host, origin, options: { origins: ["https://other.example"] } }))[0], 403);
   assertEquals((await visit({ host, origin, options: { cors: { origins: [origin] } } }))[0], 200);
-  assertEquals((await visit({ host, origin: "garbage", options: { origins: ["garbage"] } }))[0], 200);
 });
 
 Deno.test("what is no host is refused before the address is parsed", async () => {
@@ -344,4 +343,51 @@ Deno.test("where no caller is on the same machine, unknown ones may name any hos
   assertEquals(await isLetIn({ Deno: { env: { get: () => "a1b2" } }, navigator: here }), false);
   assertEquals(await isLetIn({ Deno: undefined, navigator: here }), false);
   assertEquals(await isLetIn({ Deno: undefined, navigator: undefined }), false);
+});
+
+Deno.test("hosts and origins that could never match are refused when the server is made", () => {
+  const make = (options: Partial<ServerOptions>) => () => createServer({ name: "x", version: "1", ...options });
+  const wrong: readonly Partial<ServerOptions>[] = [
+    { hosts: ["https://mcp.example.com"] },
+    { hosts: ["mcp.example.com/mcp"] },
+    { hosts: [""] },
+    { hosts: ["*"] },
+    { origins: ["app.example.com"] },
+    { origins: ["https://app.example.com/"] },
+    { origins: ["*"] },
+    { cors: { origins: ["https://app.example.com/path"] } },
+  ];
+  for (const options of wrong) {
+    const { message } = assertThrows(make(options), TypeError);
+    assertMatch(message, /^Cannot create a server: ".*" is not an? (host|origin) like [a-z:/]+\.example\.com$/);
+  }
+  for (const each of ["chrome-extension://abc", "vscode-webview://1a2b", "tauri://localhost", "null"]) {
+    make({ origins: [each], cors: { origins: [each] } })();
+  }
+});
+
+Deno.test("listed hosts and origins are compared whole, however they are written", async () => {
+  const info = deno("127.0.0.1");
+  const options = { hosts: ["Box.Local"], origins: ["HTTPS://App.Example.com:443"] };
+  const host = "box.local";
+  assertEquals((await visit({ host, info, options }))[0], 200);
+  for (const listed of [options, { ...options, origins: [], cors: { origins: options.origins } }]) {
+    assertEquals((await visit({ host, info, options: listed, origin: "https://app.example.com" }))[0], 200);
+    assertEquals((await visit({ host, info, options: listed, origin: "https://app.example.com:444" }))[0], 403);
+  }
+});
+
+Deno.test("a host is good for every caller if it is loopback or listed", () => {
+  const options = { hosts: ["box.local"], origins: [], allows: () => undefined };
+  for (
+    const [host, isLoopback, isKnown] of [
+      ["localhost:80", true, true],
+      ["127.9.9.9", true, true],
+      ["box.local:80", false, true],
+      ["mcp.example.com", false, false],
+      ["not a host", false, false],
+    ] as const
+  ) {
+    assertEquals([isLoopbackHost(host), isKnownHost(host, options)], [isLoopback, isKnown], host);
+  }
 });

@@ -73,7 +73,7 @@ const equivalent: Readonly<Record<string, string>> = {
     "the header is only read again",
   "if (accepts.json && accepts.stream && accept !== null) goodAccept = accept; : !== → ===":
     "the header is only read again",
-  "if (host === null || !isLoopbackHost(host)) return; : === → !==": "the caller is only looked at again",
+  "if (host === null || !isKnownHost(host, options)) return; : === → !==": "the caller is only looked at again",
   'if (arrays + text.length / 4 <= limit || arrays + count(text, "{", limit) <= limit) return false; : <= → <':
     "the levels are only counted",
   'if (arrays + text.length / 4 <= limit || arrays + count(text, "{", limit) <= limit) return false; : || → &&':

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
  */
-import type { ConnectionInfo } from "./gate.ts";
+import { type ConnectionInfo, readOrigins, toOrigin } from "./gate.ts";
 
 /** Pages of which origins may call. */
 export interface CorsOptions {
@@ -55,7 +55,8 @@ export function corsRule(
       'Cannot set cors: credentials for every page ("*") would lend every user to every page; list origins',
     );
   }
-  return (origin) => origins === "*" || origins.includes(origin) ? { credentials } : undefined;
+  const known = origins === "*" ? undefined : readOrigins(origins);
+  return (origin) => !known || known.includes(toOrigin(origin)) ? { credentials } : undefined;
 }
 
 /** Puts the headers of the rule on what `fetch` answers, and answers the browser's question beforehand. */

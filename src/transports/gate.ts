@@ -64,9 +64,8 @@ export function checkCaller(
       reason: `it is for ${quoted(target)}, its Host says ${quoted(host)}`,
     };
   }
-  const listed = options.hosts.some((each) => each === authority.host || each === authority.name);
   const loopback = isLoopbackName(authority.name);
-  if (!listed && !loopback && isLocal(request, info)) {
+  if (!loopback && !isListed(authority, options) && isLocal(request, info)) {
     return {
       status: 403,
       reason: `host ${quoted(host)} is not this machine's; to allow it, set hosts: [${quoted(authority.name)}]`,
@@ -76,17 +75,37 @@ export function checkCaller(
   // Behind a proxy that ends TLS a public host is called by https pages, though the request itself came by http.
   const schemes = loopback ? [request.url.startsWith("https:") ? "https" : "http"] : ["http", "https"];
   if (!origin || schemes.some((scheme) => toOrigin(origin) === toOrigin(`${scheme}://${authority.host}`))) return;
-  if (options.allows(origin) || options.origins.some((each) => toOrigin(each) === toOrigin(origin))) return;
+  if (options.allows(origin) || options.origins.includes(toOrigin(origin))) return;
   return {
     status: 403,
     reason: `origin ${quoted(origin)} is not allowed; to allow it, set origins: [${quoted(origin)}]`,
   };
 }
 
-/** Whether a Host can be let in again without looking, whoever sends it. */
+/** Whether a Host names this machine. */
 export function isLoopbackHost(host: string): boolean {
   const authority = parseAuthority(host);
   return !!authority && isLoopbackName(authority.name);
+}
+
+/** Whether a Host can be let in again without looking, whoever sends it. */
+export function isKnownHost(host: string, options: GateOptions): boolean {
+  const authority = parseAuthority(host);
+  return !!authority && (isLoopbackName(authority.name) || isListed(authority, options));
+}
+
+/** Hosts that a user lists, as they are compared. */
+export function readHosts(hosts: readonly string[] = []): readonly string[] {
+  return hosts.map((each) => parseAuthority(each)?.host ?? complain(each, "a host like mcp.example.com"));
+}
+
+/** Origins that a user lists, as they are compared. Extensions and the like have schemes of their own. */
+export function readOrigins(origins: readonly string[] = []): readonly string[] {
+  return origins.map((each) =>
+    each === "null" || /^[a-z][a-z\d+.-]*:\/\/[^/?#@\s]+$/i.test(each)
+      ? toOrigin(each)
+      : complain(each, "an origin like https://app.example.com")
+  );
 }
 
 /** Whether a body is announced as JSON in UTF-8. Other types can be sent by any web page without asking first. */
@@ -145,13 +164,19 @@ function hostOf(url: string): string | undefined {
   return /^[^:/?#]+:\/\/([^/?#]*)/.exec(url)?.[1];
 }
 
+function isListed({ host, name }: Authority, { hosts }: GateOptions): boolean {
+  return hosts.some((each) => each === host || each === name);
+}
+
 function isLoopbackName(name: string): boolean {
   return name === "localhost" || name === "[::1]" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name);
 }
 
-// Whole origins are compared, as a URL parser reads them: `http://localhost.evil.example` starts like a good one.
-// What is not an origin and nothing more is compared as it stands, and equals nothing.
-function toOrigin(text: string): string {
+/**
+ * An origin as it is compared: whole, as a URL parser reads it, for `http://localhost.evil.example` starts like a good
+ * one. What is not an origin and nothing more stays as it is, and equals nothing.
+ */
+export function toOrigin(text: string): string {
   return /^https?:\/\/[^/?#@\s]+$/i.test(text) && URL.canParse(text) ? new URL(text).origin : text;
 }
 
@@ -183,6 +208,10 @@ function isDenoDeploy(): boolean {
 interface DenoLike {
   readonly permissions?: { querySync(query: { name: "env"; variable: string }): { readonly state: string } };
   readonly env: { get(name: string): string | undefined };
+}
+
+function complain(given: string, wanted: string): never {
+  throw new TypeError(`Cannot create a server: ${quoted(given)} is not ${wanted}`);
 }
 
 function quoted(value: string | undefined): string {

@@ -17,7 +17,7 @@ import {
   type ConnectionInfo,
   type GateOptions,
   isJsonType,
-  isLoopbackHost,
+  isKnownHost,
   readAccept,
   readPrincipal,
 } from "./gate.ts";
@@ -75,7 +75,7 @@ export function createFetch(
   let older = new Set<Exchange>();
   let slow: Exchange[] = [];
   let isWatching = false;
-  // What the last good caller named: most requests repeat it. Only loopback hosts, which are good for every caller.
+  // What the last good caller named: most requests repeat it. Only hosts that are good for every caller.
   let goodHost = "";
   let goodTarget = "";
   let goodAccept: string | null = null;
@@ -103,7 +103,7 @@ export function createFetch(
     if (refusal) return refusal;
     if (!isPath(request.url, path)) return refuse(404, `the endpoint is ${path}`);
     const host = request.headers.get("host");
-    if (host === null || !isLoopbackHost(host)) return;
+    if (host === null || !isKnownHost(host, options)) return;
     goodHost = host;
     goodTarget = host + path;
   }

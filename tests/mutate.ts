@@ -46,7 +46,10 @@ const subjects: readonly Subject[] = [
   { path: "src/eras/modern/answers.ts", tests: ["answers_test.ts", "behaviour_asking_test.ts"] },
   {
     path: "src/eras/legacy/session.ts",
-    tests: ["session_test.ts", "wire_test.ts", "behaviour_handshake_test.ts", "hostile/http_sessions_test.ts"],
+    tests: [
+      ...["session_test.ts", "wire_test.ts", "behaviour_handshake_test.ts", "hostile/http_sessions_test.ts"],
+      "hostile/life_limits_test.ts",
+    ],
   },
 ];
 

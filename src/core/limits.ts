@@ -58,6 +58,8 @@ export interface Limits {
   readonly subscriptions: number;
   /** Sessions whose state is kept; the one idle for longest makes room, and if none is idle the next gets a 503. */
   readonly sessions: number;
+  /** The same for one principal; callers without one are not told apart. */
+  readonly sessionsPerClient: number;
   /** Silence after which a session ends. */
   readonly sessionIdleMs: number;
   /** Longest life of a session. */
@@ -102,6 +104,7 @@ export const LIMITS: Limits = {
   streamsPerClient: 32,
   subscriptions: 1000,
   sessions: 10_000,
+  sessionsPerClient: 100,
   sessionIdleMs: 1_800_000,
   sessionMs: 86_400_000,
   replayEvents: 1000,

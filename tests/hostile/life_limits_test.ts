@@ -405,6 +405,50 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     await streams[1].body?.cancel();
     for (const each of [...busy, session]) assert((await send(held, "ping", {}, { session: each })).result);
   },
+  async sessionsPerClient() {
+    await using held = start({ sessionsPerClient: 2 });
+    const as = (id: string) => (request: Request) => held.server.fetch(request, { principal: { id } });
+    const ping = async (session: string, fetch: (request: Request) => Promise<Response>) => {
+      const { headers } = toCall("quick", { session });
+      const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
+      const response = await fetch(new Request(url, { method: "POST", headers, body }));
+      return [response.status, /\(sessionsPerClient\)/.test(await response.text())];
+    };
+    const [ada, eve] = [as("ada"), as("eve")];
+    const busy = await Promise.all([1, 2].map(() => startSession(url, ada)));
+    const streams = await Promise.all(
+      busy.map((session) =>
+        ada(new Request(url, { headers: { accept: "text/event-stream", "mcp-session-id": session } }))
+      ),
+    );
+    const third = await startSession(url, ada);
+    assertEquals(await ping(third, ada), [503, true]);
+    const other = await startSession(url, eve);
+    assertEquals(await ping(other, eve), [200, false], "somebody else has room");
+    // One of theirs that becomes idle makes room, and not somebody else's.
+    await streams[0].body?.cancel();
+    assertEquals(await ping(third, ada), [200, false]);
+    assertEquals(await ping(busy[0], ada), [200, false], "it comes back when there is room again");
+    await streams[1].body?.cancel();
+    // Those that nobody owns are bound by the limit of all.
+    const nobody = await Promise.all([1, 2, 3].map(() => startSession(url, held.server.fetch)));
+    for (const session of nobody) assertEquals(await ping(session, held.server.fetch), [200, false]);
+    // What has ended counts no more, and the rest of theirs still does.
+    const end = (session: string) =>
+      ada(new Request(url, { method: "DELETE", headers: { "mcp-session-id": session } }));
+    const open = async () => {
+      const session = await startSession(url, ada);
+      const { status } = await ada(
+        new Request(url, { headers: { accept: "text/event-stream", "mcp-session-id": session } }),
+      );
+      return { session, status };
+    };
+    for (const session of [third, busy[0], busy[1]]) await end(session);
+    const first = await open();
+    assertEquals([first.status, (await open()).status, (await open()).status], [200, 200, 503]);
+    await end(first.session);
+    assertEquals([(await open()).status, (await open()).status], [200, 503]);
+  },
   async sessionIdleMs() {
     await using held = start({ sessionIdleMs: 120_000 });
     const session = await startSession(url, held.server.fetch);

@@ -58,6 +58,8 @@ export class Sessions {
   readonly #core: Core;
   readonly #purpose: string;
   readonly #known = new Map<string, Session>();
+  /** Those of each principal: one of them must not take the room of all. */
+  readonly #owned = new Map<string, Map<string, Session>>();
   readonly #kept: Kept = { size: 0 };
   /** Ends of ids that are no longer good, with the time when they would have expired anyway. */
   readonly #ended = new Map<string, number>();
@@ -94,9 +96,7 @@ export class Sessions {
     const session = this.#known.get(id);
     if (!session || session.principal !== principal?.id) return;
     session.seen = this.#core.ticker.clock.now();
-    // The map is in the order of last use, so that the first of it can make room.
-    this.#known.delete(id);
-    this.#known.set(id, session);
+    this.#keep(id, session);
     return session;
   }
 
@@ -116,11 +116,13 @@ export class Sessions {
     // Two requests may open the same session at once: both must get the one that is kept, or none if it was ended.
     const raced = this.find(id, principal);
     if (raced || this.#ended.has(toEnd(id))) return raced;
-    if (this.#known.size >= limits.sessions) this.#makeRoom();
+    const owned = sealed.p === undefined ? undefined : this.#owned.get(sealed.p);
+    if (owned && owned.size >= limits.sessionsPerClient) this.#makeRoom(owned, "sessionsPerClient");
+    if (this.#known.size >= limits.sessions) this.#makeRoom(this.#known, "sessions");
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     const ends = ticker.clock.now() + leftMs;
     const session = createSession(this.#core, facts, { id, principal: sealed.p, ends, kept: this.#kept });
-    this.#known.set(id, session);
+    this.#keep(id, session);
     ticker.wake(this.#sweep, SWEEP_MS);
     return session;
   }
@@ -138,24 +140,38 @@ export class Sessions {
     if (session.id) this.#ended.set(toEnd(session.id), ticker.clock.now() + limits.sessionMs);
   }
 
+  // The maps are in the order of last use, so that the first of them can make room.
+  #keep(id: string, session: Session): void {
+    this.#known.delete(id);
+    this.#known.set(id, session);
+    if (session.principal === undefined) return;
+    let owned = this.#owned.get(session.principal);
+    if (!owned) this.#owned.set(session.principal, owned = new Map());
+    owned.delete(id);
+    owned.set(id, session);
+  }
+
   #forget(session: Session): void {
-    if (session.id) this.#known.delete(session.id);
+    const { id = "", principal = "" } = session;
+    this.#known.delete(id);
+    const owned = this.#owned.get(principal);
+    if (owned?.delete(id) && !owned.size) this.#owned.delete(principal);
     const text = "Cannot finish the call: the session has ended";
     session.scope.cancelAll(new DOMException(text, "AbortError"), new McpError(INVALID_REQUEST, text));
     session.streams.end();
   }
 
   // The state of the session that was idle for longest; its id stays good.
-  #makeRoom(): void {
-    let left = this.#known.size;
-    for (const [id, session] of this.#known) {
+  #makeRoom(sessions: Map<string, Session>, limit: string): void {
+    let left = sessions.size;
+    for (const [id, session] of sessions) {
       if (!isBusy(session)) return this.#forget(session);
       if (!left--) break;
       // The next search begins behind this one.
-      this.#known.delete(id);
-      this.#known.set(id, session);
+      sessions.delete(id);
+      sessions.set(id, session);
     }
-    throw new McpError(BUSY, `Cannot open the session: ${this.#known.size} sessions are at work (sessions)`);
+    throw new McpError(BUSY, `Cannot open the session: ${sessions.size} sessions are at work (${limit})`);
   }
 
   #tidy(now: number): number | undefined {
@@ -202,9 +218,10 @@ function isBusy({ scope, streams }: Session): boolean {
   return scope.size > 0 || streams.isOpen;
 }
 
-// The end of an id is its seal, which no other id has.
+// The end of an id is its seal: 48 bits of it are enough to tell ten thousand apart. Of a longer part an engine would
+// keep no copy, but the whole id.
 function toEnd(id: string): string {
-  return id.slice(-32);
+  return id.slice(-8);
 }
 
 function isSealed(value: unknown): value is Sealed {

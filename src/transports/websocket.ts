@@ -149,7 +149,7 @@ interface SocketLine {
 const MOST_BUFFERED = 1024 * 1024;
 const STALLED_MS = 30_000;
 const POLL_MS = 50;
-/** Messages that wait while the server is busy; sockets cannot be read more slowly. */
+/** Messages that wait while the server is busy, all together as long as one may be: a socket cannot be read slowly. */
 const MOST_LATE = 1024;
 const GOING_AWAY = 1001;
 const TRY_LATER = 1013;
@@ -157,6 +157,7 @@ const UNSUPPORTED_DATA = 1003;
 
 function openLine(server: PipeServer, socket: Socket, principal?: Principal): SocketLine {
   const late: string[] = [];
+  let lateSize = 0;
   let drained: { promise: Promise<void>; resolve: () => void } | undefined;
   let isWaiting = false;
   const pipe: Pipe = server[PIPE](write, principal);
@@ -191,8 +192,11 @@ function openLine(server: PipeServer, socket: Socket, principal?: Principal): So
 
   function receive(data: unknown): void {
     if (typeof data !== "string") return socket.close(UNSUPPORTED_DATA, "messages are text");
-    if (isWaiting && late.push(data) > MOST_LATE) return socket.close(TRY_LATER, "too many messages wait");
-    if (!isWaiting) take(data);
+    if (!isWaiting) return take(data);
+    lateSize += data.length;
+    // What comes when the limit is past is let fall, for a socket goes on to speak until it is closed.
+    if (late.length >= MOST_LATE || lateSize > pipe.lineBytes) return socket.close(TRY_LATER, "too much waits");
+    late.push(data);
   }
 
   function take(text: string): void {
@@ -201,7 +205,11 @@ function openLine(server: PipeServer, socket: Socket, principal?: Principal): So
     isWaiting = true;
     wait.then(() => {
       isWaiting = false;
-      while (late.length && !isWaiting) take(late.splice(0, 1)[0]);
+      while (late.length && !isWaiting) {
+        const [text] = late.splice(0, 1);
+        lateSize -= text.length;
+        take(text);
+      }
     });
   }
 

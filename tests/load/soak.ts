@@ -186,7 +186,7 @@ function toSlope(samples: readonly Sample[], value: (sample: Sample) => number):
 
 /** Maps that have more entries than before, and than they may keep for good. */
 function listRest(before: Sample, after: Sample): string[] {
-  const [, ended] = Object.keys(after.maps).filter((place) => place.startsWith("eras/legacy/session.ts"));
+  const ended = Object.keys(after.maps).filter((place) => place.startsWith("eras/legacy/session.ts")).at(-1);
   return Object.entries(after.maps).flatMap(([place, size]) => {
     const more = size - (before.maps[place] ?? 0);
     // Pages of lists are made once; the server begins to hear of changes with its first session, and looks after ended

@@ -18,6 +18,13 @@ function option(name: string, otherwise: string): string {
   return Deno.args.find((arg) => arg.startsWith(start))?.slice(start.length) ?? otherwise;
 }
 
+const unknown = Deno.args.find((arg) => !/^--(peers$|(only|runtimes|slices)=)/.test(arg));
+if (unknown !== undefined) {
+  console.error(
+    `Cannot measure: ${unknown} is no option; there are --peers, --only=W1,W5, --runtimes=deno and --slices=6`,
+  );
+  Deno.exit(2);
+}
 const only = option("only", "").split(",").filter(Boolean);
 const runtimes = (["deno", "bun"] as const).filter((name) => option("runtimes", "deno,bun").includes(name));
 const count = Number(option("slices", "6"));

@@ -38,8 +38,7 @@ const edits: readonly Edit[] = [
   {
     path: HTTP,
     what: "who calls, and where",
-    from:
-      'if (!isTarget(request.url, goodTarget) || headers.get("host") !== goodHost || headers.get("origin") !== null) {',
+    from: 'if (headers.has("origin") || headers.get("Host") !== goodHost || !isTarget(request.url, goodTarget)) {',
     to: "if (!isTarget(request.url, goodTarget)) {",
   },
   {

@@ -80,6 +80,9 @@ export interface Reply {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** Goes along with a refusal for want of room: after how many seconds there may be some. */
+export const LATER = { "retry-after": "1" } as const;
+
 /** Something to ask the client. */
 export interface Question {
   readonly method: "elicitation/create" | "sampling/createMessage" | "roots/list";

@@ -8,7 +8,10 @@
 export interface Limits {
   /** Bytes of one request body; more is answered with 413. */
   readonly bodyBytes: number;
-  /** Bytes of all large bodies on their way in the process; when there are more, the oldest is answered with 503. */
+  /**
+   * Bytes of all bodies over 64 KiB on their way in the process: clients that send them slowly must not fill the memory
+   * together. When there are more, the oldest is answered with 503.
+   */
   readonly bodiesBytes: number;
   /** Time for a body to arrive; neither runtime closes a client that stops in the middle. Answered with 408. */
   readonly bodyMs: number;
@@ -22,7 +25,7 @@ export interface Limits {
   readonly batch: number;
   /** Bytes of one line on a byte stream; a longer one is skipped up to its end. */
   readonly lineBytes: number;
-  /** Calls running at once in the process; the next ones wait in the queue. */
+  /** Calls running at once in the process, each with its arguments in memory; the next ones wait in the queue. */
   readonly calls: number;
   /** Calls running at once for one client (a session or a pipe); a client must not take every slot. */
   readonly callsPerClient: number;
@@ -58,7 +61,7 @@ export interface Limits {
   readonly subscriptions: number;
   /** Sessions whose state is kept; the one idle for longest makes room, and if none is idle the next gets a 503. */
   readonly sessions: number;
-  /** The same for one principal; callers without one are not told apart. */
+  /** The same for one principal, who must not take the room of all; callers without one are not told apart. */
   readonly sessionsPerClient: number;
   /** Silence after which a session ends. */
   readonly sessionIdleMs: number;

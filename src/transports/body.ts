@@ -3,16 +3,18 @@
  *
  * @module
  */
+import { LATER, type Reply } from "../core/call.ts";
 import type { Ticker } from "../core/clock.ts";
 import type { Limits } from "../core/limits.ts";
 
-/** Bytes up to which a body is not counted: what a few thousand of these hold is no danger. */
+/** Bytes up to which a body is not large: what a few thousand of these hold is no danger. */
 export const SMALL = 65_536;
 
 /** Why a body was not read. */
 export interface Unread {
-  readonly status: 408 | 413 | 503;
+  readonly status: number;
   readonly message: string;
+  readonly headers?: Reply["headers"];
 }
 
 /** A body that is counted as it comes. */
@@ -102,4 +104,5 @@ const TOO_LARGE: Unread = {
 const CROWDED: Unread = {
   status: 503,
   message: "Cannot read the body: too many large ones are on their way (bodiesBytes); send it again",
+  headers: LATER,
 };

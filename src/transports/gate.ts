@@ -99,7 +99,10 @@ export function readHosts(hosts: readonly string[] = []): readonly string[] {
   return hosts.map((each) => parseAuthority(each)?.host ?? complain(each, "a host like mcp.example.com"));
 }
 
-/** Origins that a user lists, as they are compared. Extensions and the like have schemes of their own. */
+/**
+ * Origins that a user lists, as they are compared. Extensions and the like have schemes of their own, and pages without
+ * an origin say `null`.
+ */
 export function readOrigins(origins: readonly string[] = []): readonly string[] {
   return origins.map((each) =>
     each === "null" || /^[a-z][a-z\d+.-]*:\/\/[^/?#@\s]+$/i.test(each)

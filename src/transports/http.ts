@@ -6,7 +6,7 @@
  */
 import { INVALID_REQUEST, PARSE_ERROR } from "../protocol/errors.ts";
 import { type Incoming, parseMessage, toFailure } from "../protocol/jsonrpc.ts";
-import { type EventFields, type Journal, type Link, type Reply, Scope } from "../core/call.ts";
+import { type EventFields, type Journal, LATER, type Link, type Reply, Scope } from "../core/call.ts";
 import type { Principal } from "../core/context.ts";
 import type { Core, Era } from "../core/core.ts";
 import { Bodies, SMALL, tooSlow, type Unread } from "./body.ts";
@@ -37,9 +37,9 @@ const STREAM_HEADERS = {
   "cache-control": "no-cache, no-transform",
   "x-accel-buffering": "no",
 };
+const BOTH: Accepts = { json: true, stream: true };
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-const BOTH: Accepts = { json: true, stream: true };
 
 /** What other transports over HTTP share with the endpoint. */
 export interface HttpParts {
@@ -150,14 +150,14 @@ export function createFetch(
         return exchange.finish(await open?.(exchange) ?? {});
       }
       const { http, headers } = exchange;
-      watch(exchange);
       const length = headers.get("content-length");
-      // A small body is left to the runtime, which holds the client to its length.
+      // A small body is left to the runtime, which holds the client to its length but not to a time.
       const isSmall = length !== null && Number(length) <= small;
+      if (isSmall) watch(exchange);
       const body = isSmall ? await http.arrayBuffer() : await bodies.read(http);
-      if ("status" in body) return exchange.finish(toUnread(body));
+      if ("status" in body) return exchange.finish(toRefusal(body));
       exchange.isCall = true;
-      if (exchange.slowSince) watch(exchange);
+      if (!isSmall || exchange.slowSince) watch(exchange);
       const reply = era.accept(toIncoming(body), exchange);
       exchange.finish(reply instanceof Promise ? await reply : reply);
       if (!young.delete(exchange)) older.delete(exchange);
@@ -166,7 +166,7 @@ export function createFetch(
       exchange.finish(
         isRead
           ? { text: toFailure(undefined, core.report(error)), status: 200 }
-          : toRefusal(400, "Cannot read the body: it broke off"),
+          : toRefusal({ status: 400, message: "Cannot read the body: it broke off" }),
       );
     }
   }
@@ -210,7 +210,7 @@ export function createFetch(
     slow = slow.filter((exchange) => !exchange.isOver && !exchange.isCall);
     for (const exchange of slow) {
       if (now - exchange.slowSince < limits.bodyMs) continue;
-      exchange.finish(toUnread(tooSlow(limits.bodyMs)));
+      exchange.finish(toRefusal(tooSlow(limits.bodyMs)));
     }
     return slow.length ? 1000 : undefined;
   }
@@ -223,7 +223,6 @@ export function createFetch(
 }
 
 const CLOSING = "the server is closing";
-const LATER = { "retry-after": "1" };
 
 /** One HTTP request and its response: the link of the messages it carries. */
 class Exchange implements Link {
@@ -266,7 +265,7 @@ class Exchange implements Link {
     return this.#accepts.stream;
   }
 
-  // Kept, because both eras ask for it and Deno takes as long to read a header as we take to check a message.
+  // Kept, because both eras ask for it, and a header is found by a search.
   get version(): string | null {
     if (this.#version === undefined) this.#version = this.headers.get("mcp-protocol-version");
     return this.#version;
@@ -323,16 +322,12 @@ class Exchange implements Link {
   }
 }
 
-function toUnread({ status, message }: Unread): Reply {
-  return { ...toRefusal(status, message), headers: status === 503 ? LATER : undefined };
-}
-
-function toRefusal(status: number, message: string): Reply {
-  return { text: toFailure(undefined, { code: INVALID_REQUEST, message }), status };
+function toRefusal({ status, message, headers }: Unread): Reply {
+  return { text: toFailure(undefined, { code: INVALID_REQUEST, message }), status, headers };
 }
 
 function refuse(status: number, state: string, headers?: Record<string, string>): Promise<Response> {
-  const { text } = toRefusal(status, `Cannot serve the request: ${state}`);
+  const { text } = toRefusal({ status, message: `Cannot serve the request: ${state}` });
   return Promise.resolve(new Response(text, { status, headers: { ...JSON_HEADERS, ...headers } }));
 }
 

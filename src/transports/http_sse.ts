@@ -12,8 +12,9 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
-import { type ConnectionInfo, isJsonType, readPrincipal } from "./gate.ts";
+import { LATER } from "../core/call.ts";
 import type { Principal } from "../core/context.ts";
+import { type ConnectionInfo, isJsonType, readPrincipal } from "./gate.ts";
 import { HTTP, type HttpParts } from "./http.ts";
 import { PIPE, type Pipe, type PipeServer } from "./pipe.ts";
 
@@ -64,8 +65,7 @@ export function httpSse(
   function open(principal?: Principal): Response {
     const { streams } = server[HTTP];
     if (pipes.size >= streams.limits.streams) {
-      const headers = { "retry-after": "1" };
-      return new Response("Cannot open the stream: too many are open (streams)", { status: 503, headers });
+      return new Response("Cannot open the stream: too many are open (streams)", { status: 503, headers: LATER });
     }
     const id = crypto.randomUUID();
     const stream = streams.create(() => {
@@ -94,7 +94,7 @@ export function httpSse(
     let text;
     try {
       const body = await server[HTTP].bodies.read(request);
-      if ("status" in body) return new Response(body.message, { status: body.status });
+      if ("status" in body) return new Response(body.message, body);
       text = utf8.decode(body);
     } catch {
       return new Response("Cannot take the message: it broke off, or is not UTF-8", { status: 400 });

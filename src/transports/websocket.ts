@@ -13,6 +13,7 @@
  * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
+import { LATER } from "../core/call.ts";
 import type { Principal } from "../core/context.ts";
 import { type ConnectionInfo, readPrincipal } from "./gate.ts";
 import { HTTP, type HttpParts } from "./http.ts";
@@ -82,8 +83,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     if (refusal) return await refusal;
     if (new URL(request.url).pathname !== path) return new Response("Cannot open a socket here", { status: 404 });
     if (lines.size >= streams.limits.streams) {
-      const headers = { "retry-after": "1" };
-      return new Response("Cannot open the socket: too many are open (streams)", { status: 503, headers });
+      return new Response("Cannot open the socket: too many are open (streams)", { status: 503, headers: LATER });
     }
     return upgrade(request, info);
   }
@@ -149,7 +149,7 @@ interface SocketLine {
 const MOST_BUFFERED = 1024 * 1024;
 const STALLED_MS = 30_000;
 const POLL_MS = 50;
-/** Messages that wait while the server is busy, all together as long as one may be: a socket cannot be read slowly. */
+/** Messages that wait while the server is busy, as long as one may be in all: a socket cannot be read slowly. */
 const MOST_LATE = 1024;
 const GOING_AWAY = 1001;
 const TRY_LATER = 1013;
@@ -194,9 +194,10 @@ function openLine(server: PipeServer, socket: Socket, principal?: Principal): So
     if (typeof data !== "string") return socket.close(UNSUPPORTED_DATA, "messages are text");
     if (!isWaiting) return take(data);
     lateSize += data.length;
-    // What comes when the limit is past is let fall, for a socket goes on to speak until it is closed.
-    if (late.length >= MOST_LATE || lateSize > pipe.lineBytes) return socket.close(TRY_LATER, "too much waits");
-    late.push(data);
+    if (late.length < MOST_LATE && lateSize <= pipe.lineBytes) return void late.push(data);
+    // A socket goes on to speak until it is closed: from here on nothing of that is taken.
+    lateSize = Infinity;
+    socket.close(TRY_LATER, "too much waits");
   }
 
   function take(text: string): void {

@@ -17,7 +17,7 @@ import {
   toNotification,
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
-import { Call, type Carrier, type Link, type Reply, type Scope } from "../../core/call.ts";
+import { Call, type Carrier, LATER, type Link, type Reply, type Scope } from "../../core/call.ts";
 import type { Change, Core, Era, Outcome } from "../../core/core.ts";
 import { BUSY } from "../../core/dispatch.ts";
 import { newsTeller } from "../../core/news.ts";
@@ -271,12 +271,12 @@ function refuse(message: Incoming | undefined, status: number, state: string): R
 function toBusyReply(message: Incoming | undefined, error: unknown): Reply {
   if (!(error instanceof McpError)) throw error;
   const text = toFailure(message?.kind === "request" ? message.id : null, error);
-  return { text, status: 503, headers: { "retry-after": "1" } };
+  return { text, status: 503, headers: LATER };
 }
 
 function toErrorReply({ id, method }: { readonly id: Id; readonly method: string }, error: McpError): Reply {
   const text = toFailure(id, lowerError(method, error));
-  return error.code === BUSY ? { text, status: 429, headers: { "retry-after": "1" } } : { text };
+  return error.code === BUSY ? { text, status: 429, headers: LATER } : { text };
 }
 
 function toNews(change: Change): string {

@@ -24,7 +24,7 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { type Implementation, LOG_LEVELS } from "../../protocol/types.ts";
-import { Call, type Carrier, isProgressToken, type Link, type Reply } from "../../core/call.ts";
+import { Call, type Carrier, isProgressToken, LATER, type Link, type Reply } from "../../core/call.ts";
 import type { ClientFacts } from "../../core/context.ts";
 import type { Core, Era, Outcome } from "../../core/core.ts";
 import { BUSY } from "../../core/dispatch.ts";
@@ -226,6 +226,6 @@ function invalid(state: string): McpError {
 
 function toErrorReply(id: Id, error: McpError): Reply {
   const text = toFailure(id, error);
-  if (error.code === BUSY) return { text, status: 503, headers: { "retry-after": "1" } };
+  if (error.code === BUSY) return { text, status: 503, headers: LATER };
   return { text, status: error.code === METHOD_NOT_FOUND ? 404 : error.code === INTERNAL_ERROR ? 200 : 400 };
 }

@@ -6,22 +6,17 @@
 //
 // In full: --in-process 1000000 --sockets 100000 --lines 200000
 import { fuzzFetch, fuzzLines, fuzzSockets, type Run, type Tally } from "./fuzz/drive.ts";
+import { readNumber, readOptions } from "./options.ts";
 
 const { Bun: bun } = globalThis as unknown as { readonly Bun?: { readonly argv: readonly string[] } }; // Deno has no types for it
-const args = bun ? bun.argv.slice(2) : Deno.args;
-
-function readNumber(name: string, otherwise: number): number {
-  const at = args.indexOf(`--${name}`);
-  const value = at < 0 ? otherwise : Number(args[at + 1]);
-  if (!Number.isSafeInteger(value) || value < 0) throw new Error(`Cannot read --${name}: ${args[at + 1]} is no number`);
-  return value;
-}
-
-const seed = readNumber("seed", Date.now() % 2 ** 31);
+const options = readOptions(bun ? bun.argv.slice(2) : Deno.args, {
+  values: ["--seed", "--in-process", "--sockets", "--lines"],
+});
+const seed = readNumber(options, "--seed", Date.now() % 2 ** 31);
 const parts: readonly (readonly [name: string, count: number, run: (run: Run) => Promise<Tally>])[] = [
-  ["in-process", readNumber("in-process", 20_000), fuzzFetch],
-  ["sockets", readNumber("sockets", 2000), fuzzSockets],
-  ["lines", readNumber("lines", 4000), fuzzLines],
+  ["in-process", readNumber(options, "--in-process", 20_000), fuzzFetch],
+  ["sockets", readNumber(options, "--sockets", 2000), fuzzSockets],
+  ["lines", readNumber(options, "--lines", 4000), fuzzLines],
 ];
 
 console.log(`seed ${seed} on ${bun ? "Bun" : "Deno"}`);

@@ -5,6 +5,8 @@
 //
 // The tests run under Bun, which starts faster, in copies of the project.
 
+import { readOptions } from "./options.ts";
+
 const root = new URL("../", import.meta.url).pathname;
 const LANES = 2;
 const LATE_MS = 30_000;
@@ -171,8 +173,9 @@ async function passes(folder: string, tests: readonly string[]): Promise<boolean
   return success;
 }
 
-const at = Deno.args.indexOf("--file");
-const chosen = subjects.filter(({ path }) => at < 0 || path.includes(Deno.args[at + 1]));
+const part = readOptions(Deno.args, { values: ["--file"] }).get("--file") ?? "";
+const chosen = subjects.filter(({ path }) => path.includes(part));
+if (!chosen.length) throw new Error(`Cannot begin: no file has "${part}" in its path`);
 const sources = new Map<string, string>();
 for (const { path } of chosen) sources.set(path, await Deno.readTextFile(root + path));
 const waiting = chosen.flatMap((subject) => listMutants(subject, sources.get(subject.path) ?? ""));

@@ -6,6 +6,7 @@
 //
 // --cap V sends `?cap=V` so that the server negotiates at most V; the suite's client always proposes its newest
 // handshake version, so this is the only way to the older wires. --old takes the last suite of the handshake versions.
+import { readOptions } from "../options.ts";
 import expected from "./expected.json" with { type: "json" };
 import { listScenarios, readScenarios, runSuite, type Scenario, type Status } from "./suite.ts";
 
@@ -38,17 +39,11 @@ const suites = {
   old: { version: "0.1.16", specs: ["2025-06-18", "2025-11-25"] },
 };
 
-const usage =
-  "Usage: run.ts [--runtime deno|bun] [--spec VERSION] [--scenario NAME] [--cap VERSION] [--old] [--server FILE]";
-
 function toOptions(args: readonly string[]): Options {
-  const values = new Map<string, string>();
-  for (let i = 0; i < args.length; i++) {
-    const arg = args[i];
-    if (arg === "--old") values.set(arg, "");
-    else if (/^--(runtime|spec|scenario|cap|server)$/.test(arg) && i + 1 < args.length) values.set(arg, args[++i]);
-    else throw new Error(`Cannot read the arguments: "${arg}" is unknown or has no value\n${usage}`);
-  }
+  const values = readOptions(args, {
+    values: ["--runtime", "--spec", "--scenario", "--cap", "--server"],
+    flags: ["--old"],
+  });
   const runtime = values.get("--runtime");
   if (runtime !== undefined && runtime !== "deno" && runtime !== "bun") {
     throw new Error(`Cannot serve under "${runtime}": the runtimes are deno and bun`);

@@ -2,6 +2,7 @@
 // the program in client.ts under both runtimes.
 //
 //   deno task conformance:client [--runtime deno|bun] [--spec V] [--scenario S]
+import { readOptions } from "../options.ts";
 import { listScenarios, readScenarios, runSuite, type Scenario } from "./suite.ts";
 
 const suite = "0.2.0-alpha.12";
@@ -11,17 +12,6 @@ const commands: Readonly<Record<string, string>> = {
   deno: `deno run -q -A --no-check ${program}`,
   bun: `bun ${program}`,
 };
-
-function toOptions(args: readonly string[]): Map<string, string> {
-  const values = new Map<string, string>();
-  for (let i = 0; i < args.length; i += 2) {
-    if (!/^--(runtime|spec|scenario)$/.test(args[i]) || i + 1 >= args.length) {
-      throw new Error(`Cannot read the arguments: "${args[i]}" is unknown or has no value`);
-    }
-    values.set(args[i], args[i + 1]);
-  }
-  return values;
-}
 
 async function test(command: string, name: string, spec: string): Promise<Scenario> {
   const output = await Deno.makeTempDir({ prefix: "mcp-conformance-" });
@@ -40,7 +30,7 @@ async function test(command: string, name: string, spec: string): Promise<Scenar
 }
 
 async function main(args: readonly string[]): Promise<number> {
-  const options = toOptions(args);
+  const options = readOptions(args, { values: ["--runtime", "--spec", "--scenario"] });
   const table: string[] = [];
   const notes: string[] = [];
   let failures = 0;

@@ -14,6 +14,7 @@ import {
   toMedian,
   toWords,
 } from "../../bench/machine.ts";
+import { readNumber, readOptions } from "../options.ts";
 import { RUNTIMES } from "./processes.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
@@ -53,7 +54,7 @@ const edits: readonly Edit[] = [
     from: `const length = headers.get("content-length");`,
     to: "const length = '';",
   },
-  { path: HTTP, what: "how long it takes", from: "      watch(exchange);\n      const", to: "      const" },
+  { path: HTTP, what: "how long it takes", from: "if (isSmall) watch(exchange);", to: "" },
   { path: HTTP, what: "the end of that watch", from: "if (!young.delete(exchange)) older.delete(exchange);", to: "" },
   {
     path: HTTP,
@@ -210,13 +211,9 @@ async function compare(runtime: Runtime, folders: readonly string[], slices: num
   }
 }
 
-function readCount(name: string, usual: number): number {
-  const at = Deno.args.indexOf(name);
-  return at < 0 ? usual : Number(Deno.args[at + 1]);
-}
-
-const slices = readCount("--slices", 9);
-const starts = readCount("--starts", 5);
+const options = readOptions(Deno.args, { values: ["--slices", "--starts"] });
+const slices = readNumber(options, "--slices", 9);
+const starts = readNumber(options, "--starts", 5);
 const folders = await Promise.all([true, false].map(createCopy));
 try {
   console.log(`${await describeMachine()}; deno task checks ${Deno.args.join(" ")}\n`);

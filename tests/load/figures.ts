@@ -5,6 +5,7 @@ import { bodyLimits, fairness, stalledClients } from "./measure_bodies.ts";
 import { graceful, stdio, worstCases } from "./measure_life.ts";
 import { crossTalk, samePairs, sessionCost } from "./measure_sessions.ts";
 import { disconnects, quietStreams, slowReaders } from "./measure_streams.ts";
+import { readOptions } from "../options.ts";
 import { RUNTIMES } from "./processes.ts";
 import type { Figure, Measure } from "./figure.ts";
 
@@ -23,9 +24,15 @@ const measures: readonly (readonly [name: string, measure: Measure])[] = [
   ["D22", stdio],
 ];
 
-const isQuick = Deno.args.includes("--quick");
-const at = Deno.args.indexOf("--only");
-const only = at < 0 ? undefined : Deno.args[at + 1].split(",");
+const options = readOptions(Deno.args, { values: ["--only"], flags: ["--quick"] });
+const isQuick = options.has("--quick");
+const only = options.get("--only")?.split(",");
+const stranger = only?.find((each) => !measures.some(([name]) => name === each));
+if (stranger !== undefined) {
+  throw new Error(
+    `Cannot begin: there is no figure ${stranger}; there are ${measures.map(([name]) => name).join(", ")}`,
+  );
+}
 
 console.log(`${await describeMachine()}; deno task figures ${Deno.args.join(" ")}\n`);
 console.log("| | Figure | Aim | Deno | Bun |\n|---|---|---|---|---|");

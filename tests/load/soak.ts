@@ -2,6 +2,7 @@
 // never say goodbye. Fails if an answer is wrong, or if anything grows: memory, files, timers, streams, maps.
 import { META, toMeta } from "../hostile/http.ts";
 import { readData } from "../hostile/unread.ts";
+import { readNumber, readOptions } from "../options.ts";
 import { random } from "../random.ts";
 import { countFiles, type Loaded, mib, RUNTIMES, sleep, startLoaded, startSession, toCall } from "./processes.ts";
 import type { Stats } from "./program.ts";
@@ -273,13 +274,12 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
   return problems;
 }
 
-const [minutes, runtime] = ["--minutes", "--runtime"].map((name) => {
-  const at = Deno.args.indexOf(name);
-  return at < 0 ? undefined : Deno.args[at + 1];
-});
+const options = readOptions(Deno.args, { values: ["--minutes", "--runtime"] });
+const chosen = RUNTIMES.filter((each) => each === (options.get("--runtime") ?? each));
+if (!chosen.length) throw new Error(`Cannot begin: the runtimes are ${RUNTIMES.join(" and ")}`);
 let hasFailed = false;
-for (const each of RUNTIMES.filter((each) => runtime === undefined || runtime === each)) {
-  const problems = await soak(each, Number(minutes ?? 1));
+for (const each of chosen) {
+  const problems = await soak(each, readNumber(options, "--minutes", 1, { hasParts: true }));
   for (const problem of problems) console.log(`\nFAILED: ${problem}`);
   hasFailed ||= problems.length > 0;
 }

@@ -126,22 +126,70 @@ Deno.test("listed hosts are let in by name or with their port", async () => {
 });
 
 Deno.test("a page must come from the host it calls, by http or, for a public host, by https", async () => {
-  const rows: readonly (readonly [host: string, origin: string, status: number, url?: string])[] = [
+  type Row = readonly [host: string, origin: string, status: number, url?: string, options?: Partial<ServerOptions>];
+  const rows: readonly Row[] = [
     ["localhost:80", "http://localhost", 200],
     ["localhost", "https://localhost", 403],
     ["localhost", "https://localhost", 200, "https://localhost/mcp"],
     ["localhost", "http://localhost", 403, "https://localhost/mcp"],
-    ["mcp.example.com", "https://mcp.example.com", 200],
-    ["mcp.example.com", "http://mcp.example.com", 200],
+    ["mcp.example.com", "https://mcp.example.com", 200, undefined, { hosts: ["mcp.example.com"] }],
+    ["mcp.example.com", "http://mcp.example.com", 200, undefined, { hosts: ["mcp.example.com"] }],
+    ["192.168.1.5:8000", "http://192.168.1.5:8000", 200],
+    ["[2001:db8::1]:8000", "http://[2001:db8::1]:8000", 200],
     ["mcp.example.com", "https://mcp.example.com.evil.example", 403],
     ["mcp.example.com", "https://mcp.example.com:8443", 403],
     ["mcp.example.com", "https://mcp.example.com/", 403],
     ["mcp.example.com", "null", 403],
     ["mcp.example.com", "", 200],
   ];
-  for (const [host, origin, status, url] of rows) {
+  for (const [host, origin, status, url, options] of rows) {
     const info = deno(host.startsWith("localhost") ? "127.0.0.1" : "8.8.8.8");
-    assertEquals((await visit({ host, origin, info, url }))[0], status, `${origin} calls ${url ?? host}`);
+    assertEquals((await visit({ host, origin, info, url, options }))[0], status, `${origin} calls ${url ?? host}`);
+  }
+});
+
+Deno.test("listed hosts bind every caller, wherever it is and whether or not a page sent it", async () => {
+  const options = { hosts: ["mcp.example.com"] };
+  for (const to of [deno, bun]) {
+    for (const address of [...near, ...far]) {
+      const info = to(address);
+      for (const host of ["evil.example", "mcp.example.com.evil.example", "192.168.1.5", "172.17.0.1:8000", "[::2]"]) {
+        for (const origin of [undefined, `http://${host}`]) {
+          assertEquals((await visit({ host, origin, info, options }))[0], 403, `${host} from ${address}, ${origin}`);
+        }
+      }
+      for (const host of ["mcp.example.com", "mcp.example.com:8443", "localhost:8000", "127.0.0.1"]) {
+        for (const origin of [undefined, `http://${host}`]) {
+          assertEquals((await visit({ host, origin, info, options }))[0], 200, `${host} from ${address}, ${origin}`);
+        }
+      }
+    }
+  }
+});
+
+Deno.test("without listed hosts a page vouches for itself only by a name that nobody can point elsewhere", async () => {
+  const names = [
+    "evil.example",
+    "rebind.network",
+    "box.local",
+    "box",
+    "1.2.3",
+    "1.2.3.4.5",
+    "0x7f.0.0.1",
+    "2130706433",
+  ];
+  for (const to of [deno, bun]) {
+    for (const address of far) {
+      for (const host of names.flatMap((name) => [name, `${name}:8000`])) {
+        const [status, text] = await visit({ host, origin: `http://${host}`, info: to(address) });
+        assertEquals(status, 403, `${host} from ${address}`);
+        // A URL parser turns some of these into addresses, so that they differ from the Host.
+        if (/[a-w]/.test(host)) assertStringIncludes(text, /^\d/.test(host) ? "its Host says" : "set hosts: [");
+      }
+      for (const host of ["192.168.1.5", "172.17.0.1:8000", "[2001:db8::1]", "localhost:1", "[::1]:1"]) {
+        assertEquals((await visit({ host, origin: `http://${host}`, info: to(address) }))[0], 200, host);
+      }
+    }
   }
 });
 

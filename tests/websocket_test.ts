@@ -145,6 +145,26 @@ Deno.test("a page of another origin gets no socket", async () => {
   assertEquals(await join({ headers: { origin: `http://${host}` } }).opened, true);
 });
 
+Deno.test("a page that may call without credentials gets no socket, for a browser sends cookies with every socket", async () => {
+  const page = "https://app.example.com";
+  const rows: readonly (readonly [options: Partial<ServerOptions>, opens: boolean])[] = [
+    [{ cors: { origins: "*" } }, false],
+    [{ cors: { origins: [page] } }, false],
+    [{ cors: () => true }, false],
+    [{ cors: () => ({ credentials: false }) }, false],
+    [{ cors: { origins: [page], credentials: true } }, true],
+    [{ cors: () => ({ credentials: true }) }, true],
+    [{ origins: [page] }, true],
+    [{ cors: { origins: "*" }, origins: [page] }, true],
+  ];
+  for (const [options, opens] of rows) {
+    await using stack = new AsyncDisposableStack();
+    const { join, host } = setUp(stack, options);
+    assertEquals(await join({ headers: { origin: page } }).opened, opens, JSON.stringify(options));
+    assertEquals(await join({ headers: { origin: `http://${host}` } }).opened, true);
+  }
+});
+
 Deno.test("handlers know who opened the socket", async () => {
   const whoami = tool({ name: "whoami", run: (_, ctx) => ctx.principal?.id ?? "nobody" });
   const server = createServer({ name: "sockets", version: "1.0.0", handlers: [whoami] });

@@ -21,12 +21,21 @@ export interface ConnectionInfo {
 
 /** Which callers are let in beside those that are always. */
 export interface GateOptions {
-  /** Hosts that a caller on this machine may name, such as `mcp.example.com` or `box.local:8080`. */
+  /** Hosts that every caller must use, such as `mcp.example.com` or `box.local:8080`; loopback hosts need no entry. */
   readonly hosts: readonly string[];
   /** Origins of web pages that may call, such as `https://app.example.com`. */
   readonly origins: readonly string[];
-  /** Whether pages of a further origin may call. */
-  readonly allows: (origin: string) => unknown;
+  /** Whether pages of a further origin may call, and whether they may use the user's cookies. */
+  readonly allows: (origin: string) => { readonly credentials: boolean } | undefined;
+}
+
+/** What a caller asks for beyond a request and its response. */
+export interface CallerOptions {
+  /**
+   * Whether this opens a connection that no browser checks with a preflight, such as a WebSocket. The browser sends the
+   * user's cookies along whatever page opens it.
+   */
+  readonly isUpgrade?: boolean;
 }
 
 /** Why a caller is not let in. */
@@ -43,14 +52,16 @@ export interface Accepts {
 }
 
 /**
- * Checks Host and Origin. A page in a browser can make any name point at this machine (DNS rebinding), but it cannot
- * choose the Host and Origin its browser sends: so a caller on this machine must name a loopback host or a listed
- * one, and a page must come from the host it calls, or be listed.
+ * Checks Host and Origin. A page in a browser can make any name point at this machine or its network (DNS rebinding),
+ * but it cannot choose the Host and Origin its browser sends. Listed hosts therefore bind every caller. Without a list,
+ * a caller on this machine must use a loopback host, and an Origin that equals the Host proves nothing unless the Host
+ * is one that no page can take over.
  */
 export function checkCaller(
   request: Request,
   info: ConnectionInfo | undefined,
   options: GateOptions,
+  { isUpgrade = false }: CallerOptions = {},
 ): Refusal | undefined {
   const { headers } = request;
   // HTTP/2 has no Host header: what it has in its place the runtime puts into the URL.
@@ -64,21 +75,29 @@ export function checkCaller(
       reason: `it is for ${quoted(target)}, its Host says ${quoted(host)}`,
     };
   }
-  const loopback = isLoopbackName(authority.name);
-  if (!loopback && !isListed(authority, options) && isLocal(request, info)) {
+  const known = isLoopbackName(authority.name) || isListed(authority, options);
+  if (!known && (options.hosts.length || isLocal(request, info))) {
     return {
       status: 403,
-      reason: `host ${quoted(host)} is not this machine's; to allow it, set hosts: [${quoted(authority.name)}]`,
+      reason: `host ${quoted(host)} is not allowed; to allow it, set hosts: [${quoted(authority.name)}]`,
     };
   }
   const origin = headers.get("origin");
-  // Behind a proxy that ends TLS a public host is called by https pages, though the request itself came by http.
-  const schemes = loopback ? [request.url.startsWith("https:") ? "https" : "http"] : ["http", "https"];
-  if (!origin || schemes.some((scheme) => toOrigin(origin) === toOrigin(`${scheme}://${authority.host}`))) return;
-  if (options.allows(origin) || options.origins.includes(toOrigin(origin))) return;
+  if (!origin || isSameOrigin(origin, authority, request.url)) {
+    if (!origin || known || isAddress(authority.name) || isDeployed()) return;
+    return {
+      status: 403,
+      reason: `a page at ${quoted(host)} is not allowed; to allow it, set hosts: [${quoted(authority.name)}]`,
+    };
+  }
+  if (options.origins.includes(toOrigin(origin))) return;
+  const grant = options.allows(origin);
+  if (grant && (grant.credentials || !isUpgrade)) return;
   return {
     status: 403,
-    reason: `origin ${quoted(origin)} is not allowed; to allow it, set origins: [${quoted(origin)}]`,
+    reason: grant
+      ? `origin ${quoted(origin)} may not use credentials; to allow it, set origins: [${quoted(origin)}]`
+      : `origin ${quoted(origin)} is not allowed; to allow it, set origins: [${quoted(origin)}]`,
   };
 }
 
@@ -169,6 +188,17 @@ function hostOf(url: string): string | undefined {
 
 function isListed({ host, name }: Authority, { hosts }: GateOptions): boolean {
   return hosts.some((each) => each === host || each === name);
+}
+
+// Behind a proxy that ends TLS a public host is called by https pages, though the request itself came by http.
+function isSameOrigin(origin: string, { name, host }: Authority, url: string): boolean {
+  const schemes = isLoopbackName(name) ? [url.startsWith("https:") ? "https" : "http"] : ["http", "https"];
+  return schemes.some((scheme) => toOrigin(origin) === toOrigin(`${scheme}://${host}`));
+}
+
+/** Whether a host is an IP address: no page can make it point elsewhere. */
+function isAddress(name: string): boolean {
+  return name.startsWith("[") || /^\d{1,3}(\.\d{1,3}){3}$/.test(name);
 }
 
 function isLoopbackName(name: string): boolean {

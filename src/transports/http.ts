@@ -13,6 +13,7 @@ import { Bodies, SMALL, tooSlow, type Unread } from "./body.ts";
 import { type EventStream, EventStreams } from "./event_stream.ts";
 import {
   type Accepts,
+  type CallerOptions,
   checkCaller,
   type ConnectionInfo,
   type GateOptions,
@@ -46,7 +47,7 @@ export interface HttpParts {
   /** The path of the endpoint. */
   readonly path: string;
   /** Refuses a caller that may not talk to this server, and everybody when it is closing. */
-  check(request: Request, info?: ConnectionInfo): Promise<Response> | undefined;
+  check(request: Request, info?: ConnectionInfo, options?: CallerOptions): Promise<Response> | undefined;
   /** Reads bodies within the server's limits. */
   readonly bodies: Bodies;
   readonly streams: EventStreams;
@@ -110,8 +111,8 @@ export function createFetch(
     goodTarget = host + path;
   }
 
-  function check(request: Request, info?: ConnectionInfo): Promise<Response> | undefined {
-    const refusal = checkCaller(request, info, options);
+  function check(request: Request, info?: ConnectionInfo, caller?: CallerOptions): Promise<Response> | undefined {
+    const refusal = checkCaller(request, info, options, caller);
     return refusal && refuse(refusal.status, refusal.reason);
   }
 
@@ -216,8 +217,8 @@ export function createFetch(
   }
 
   // For transports that open what would outlast the server.
-  const checkOpen: HttpParts["check"] = (request, info) =>
-    check(request, info) ?? (core.closing ? refuse(503, CLOSING, LATER) : undefined);
+  const checkOpen: HttpParts["check"] = (request, info, caller) =>
+    check(request, info, caller) ?? (core.closing ? refuse(503, CLOSING, LATER) : undefined);
 
   return { fetch, parts: { path: options.path, check: checkOpen, bodies, streams } };
 }

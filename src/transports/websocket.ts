@@ -79,7 +79,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
     if (!isUpgrade) return await server.fetch(request, info);
-    const refusal = server[HTTP].check(request, info);
+    const refusal = server[HTTP].check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
     if (new URL(request.url).pathname !== path) return new Response("Cannot open a socket here", { status: 404 });
     if (lines.size >= streams.limits.streams) {

@@ -130,7 +130,7 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
     ttlMs,
     cacheScope: options.cacheScope ?? "public",
     toToolError: options.onToolError,
-    sealer: new Sealer(options.secret),
+    sealer: new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) }),
     listeners,
     closing: false,
     registry: new Registry(() => core),

@@ -5,17 +5,28 @@
  */
 import { fromBase64Url, toBase64Url } from "../protocol/base64.ts";
 
+/** Whose seals these are: what one server sealed must not open at another that shares its secret. */
+export interface SealerOptions {
+  /** One or more secrets, newest first; random if there is none. */
+  readonly secret?: string | readonly string[];
+  /** What sets the server apart from others, such as its name and path. */
+  readonly realm: string;
+}
+
 /**
  * Seals with AES-GCM under the newest secret and opens under any of them, so that secrets can be rotated. Without a
  * secret the key is random: what was sealed before a restart, or by another instance, cannot be opened.
  */
 export class Sealer {
+  /** Whether other processes can open what this one sealed. */
+  readonly isShared: boolean;
+  readonly #realm: string;
   readonly #secrets: readonly (Uint8Array<ArrayBuffer> | undefined)[];
   readonly #keys: Promise<CryptoKey>[] = [];
 
-  /** A sealer for one or more secrets, newest first. A short secret is refused: it could be guessed. */
-  constructor(secrets: string | readonly string[] = []) {
-    const texts = typeof secrets === "string" ? [secrets] : secrets;
+  /** A sealer of one server. A short secret is refused: it could be guessed. */
+  constructor({ secret = [], realm }: SealerOptions) {
+    const texts = typeof secret === "string" ? [secret] : secret;
     for (const text of texts) {
       if (text.length < 32) {
         throw new TypeError(
@@ -23,6 +34,8 @@ export class Sealer {
         );
       }
     }
+    this.#realm = realm;
+    this.isShared = texts.length > 0;
     this.#secrets = texts.length ? texts.map((text) => new TextEncoder().encode(text)) : [undefined];
   }
 
@@ -30,7 +43,7 @@ export class Sealer {
   async seal(purpose: string, value: unknown): Promise<string> {
     const iv = crypto.getRandomValues(new Uint8Array(12));
     const plain = new TextEncoder().encode(JSON.stringify(value));
-    const sealed = await crypto.subtle.encrypt(toAlgorithm(purpose, iv), await this.#key(0), plain);
+    const sealed = await crypto.subtle.encrypt(this.#toAlgorithm(purpose, iv), await this.#key(0), plain);
     const bytes = new Uint8Array(12 + sealed.byteLength);
     bytes.set(iv);
     bytes.set(new Uint8Array(sealed), 12);
@@ -44,7 +57,7 @@ export class Sealer {
     const iv = bytes.slice(0, 12);
     for (let i = 0; i < this.#secrets.length; i++) {
       try {
-        const plain = await crypto.subtle.decrypt(toAlgorithm(purpose, iv), await this.#key(i), bytes.slice(12));
+        const plain = await crypto.subtle.decrypt(this.#toAlgorithm(purpose, iv), await this.#key(i), bytes.slice(12));
         return JSON.parse(new TextDecoder().decode(plain));
       } catch {
         // Not this secret: the next one may fit.
@@ -56,6 +69,11 @@ export class Sealer {
     // Random only when it is needed: Workers refuse randomness while a module, and with it a server, is loading.
     return this.#keys[index] ??= toKey(this.#secrets[index] ?? crypto.getRandomValues(new Uint8Array(32)));
   }
+
+  // As JSON, so that no realm and purpose together read like another pair.
+  #toAlgorithm(purpose: string, iv: Uint8Array<ArrayBuffer>): AesGcmParams {
+    return { name: "AES-GCM", iv, additionalData: new TextEncoder().encode(JSON.stringify([this.#realm, purpose])) };
+  }
 }
 
 async function toKey(secret: Uint8Array<ArrayBuffer>): Promise<CryptoKey> {
@@ -65,8 +83,4 @@ async function toKey(secret: Uint8Array<ArrayBuffer>): Promise<CryptoKey> {
     "encrypt",
     "decrypt",
   ]);
-}
-
-function toAlgorithm(purpose: string, iv: Uint8Array<ArrayBuffer>): AesGcmParams {
-  return { name: "AES-GCM", iv, additionalData: new TextEncoder().encode(purpose) };
 }

@@ -56,7 +56,6 @@ interface Sealed {
  */
 export class Sessions {
   readonly #core: Core;
-  readonly #purpose: string;
   readonly #known = new Map<string, Session>();
   /** Those of each principal: one of them must not take the room of all. */
   readonly #owned = new Map<string, Map<string, Session>>();
@@ -68,7 +67,6 @@ export class Sessions {
   /** No sessions yet. */
   constructor(core: Core) {
     this.#core = core;
-    this.#purpose = `session ${core.identity.name}`;
   }
 
   /** Every session this process has heard of. */
@@ -86,7 +84,7 @@ export class Sessions {
       c: capabilities,
       p: principal?.id,
     };
-    const id = await this.#core.sealer.seal(this.#purpose, sealed);
+    const id = await this.#core.sealer.seal(PURPOSE, sealed);
     if (id.length <= MOST_ID) return id;
     throw new McpError(INVALID_PARAMS, "Cannot initialize: capabilities are too long for a session id");
   }
@@ -107,7 +105,7 @@ export class Sessions {
   async open(id: string, principal: Principal | undefined): Promise<Session | undefined> {
     const known = this.find(id, principal);
     if (known || id.length > MOST_ID) return known;
-    const sealed = await this.#core.sealer.open(this.#purpose, id);
+    const sealed = await this.#core.sealer.open(PURPOSE, id);
     const { limits, ticker } = this.#core;
     if (!isSealed(sealed) || sealed.p !== principal?.id) return;
     // From here on time is counted, and not read from the system's clock: that may be set while the session lives.
@@ -186,6 +184,7 @@ export class Sessions {
   }
 }
 
+const PURPOSE = "session";
 const SWEEP_MS = 60_000;
 
 // What a client says of itself is part of the id; nobody needs this much.

@@ -34,9 +34,8 @@ export type {
 } from "./core/context.ts";
 export type { Fault } from "./core/core.ts";
 export type { Middleware } from "./core/dispatch.ts";
-export type { Handler } from "./core/handler.ts";
+export type { Allow, Handler } from "./core/handler.ts";
 export type { Limits } from "./core/limits.ts";
-export type { Allow } from "./core/page.ts";
 export type { Result } from "./protocol/jsonrpc.ts";
 export type {
   Annotations,

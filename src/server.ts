@@ -153,7 +153,9 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
   function emit(change: Change): void {
     if (!listeners.size || closed) return;
     if (!burst.size) ticker.alarm(BURST_MS, flush);
-    burst.set(change.kind === "list" ? change.feature : change.kind === "resource" ? `uri ${change.uri}` : "", change);
+    const key = change.kind === "list" ? change.feature : change.kind === "resource" ? `uri ${change.uri}` : "";
+    const before = burst.get(key);
+    burst.set(key, before ? merge(before, change) : change);
   }
 
   function flush(): void {
@@ -203,6 +205,12 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
     [PIPE]: pipeOpener(core, era),
     [HTTP]: { ...parts, ended },
   };
+}
+
+// Who may see any of what changed is told.
+function merge(before: Change, change: Change): Change {
+  if (before.kind !== "list" || change.kind !== "list" || !change.handlers) return change;
+  return { ...change, handlers: before.handlers && [...before.handlers, ...change.handlers] };
 }
 
 /** How long changes are gathered before clients are told. */

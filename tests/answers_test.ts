@@ -11,6 +11,7 @@ const yes = { type: "object", properties: { ok: { type: "boolean" } }, required:
 
 interface Held {
   readonly server: Server;
+  readonly path: string;
   readonly faults: unknown[];
 }
 
@@ -54,7 +55,7 @@ function start(options: Partial<ServerOptions> = {}): Held {
     onError: (e) => faults.push(e),
     ...options,
   });
-  return { server, faults };
+  return { server, faults, path: options.path ?? "/mcp" };
 }
 
 interface Answer {
@@ -67,12 +68,12 @@ interface Answer {
   readonly state?: string;
 }
 
-async function call({ server }: Held, name: string, more: Json = {}, principal?: string): Promise<Answer> {
+async function call({ server, path }: Held, name: string, more: Json = {}, principal?: string): Promise<Answer> {
   const _meta = {
     [META + "protocolVersion"]: "2026-07-28",
     [META + "clientCapabilities"]: { elicitation: {} },
   };
-  const request = new Request("http://localhost/mcp", {
+  const request = new Request(`http://localhost${path}`, {
     method: "POST",
     headers: {
       "content-type": "application/json",
@@ -132,12 +133,56 @@ Deno.test("an answer of the wrong shape, or to what was not asked, is asked for 
   await held.server.close();
 });
 
-Deno.test("answers that come before any question are taken for the ones that will be asked", async () => {
+Deno.test("answers that come without the state of their question do not count", async () => {
   const held = start();
   const inputResponses = { first: accept({ ok: true }), second: { action: "decline" } };
-  assertEquals((await call(held, "order", { inputResponses })).text, "accept decline");
+  assertEquals((await call(held, "order", { inputResponses })).asked, ["First?"]);
   assertEquals((await call(held, "order", { inputResponses: {} })).asked, ["First?"]);
   await held.server.close();
+});
+
+Deno.test("a yes to one price does not buy at another", async () => {
+  const buy = tool({
+    name: "buy",
+    input: { type: "object", properties: { price: { type: "number" } } },
+    async run({ price }, ctx) {
+      const sure = await ctx.elicit("sure", { message: `Pay ${price}?`, schema: yes });
+      return sure.action === "accept" ? `paid ${price}` : "kept";
+    },
+  });
+  const held = start({ handlers: [buy] });
+  const inputResponses = { sure: accept({ ok: true }) };
+  const { state } = await call(held, "buy", { arguments: { price: 10 } });
+  const rows: readonly Json[] = [
+    { arguments: { price: 12 }, inputResponses },
+    { arguments: { price: 10 }, inputResponses },
+    { arguments: {}, inputResponses },
+  ];
+  for (const row of rows) assertEquals((await call(held, "buy", row)).text, undefined, JSON.stringify(row));
+  await refuse(held, "buy", { arguments: { price: 12 }, inputResponses, requestState: state });
+  const paid = await call(held, "buy", { arguments: { price: 10 }, inputResponses, requestState: state });
+  assertEquals(paid.text, "paid 10");
+  await held.server.close();
+});
+
+Deno.test("what one server asked is no answer at another with the same secret", async () => {
+  const secret = "a secret that both servers share!";
+  const servers: readonly Partial<ServerOptions>[] = [
+    { name: "shop-test" },
+    { name: "shop-prod" },
+    { name: "shop-test", path: "/prod" },
+  ];
+  for (const one of servers) {
+    for (const other of servers) {
+      const [first, second] = [start({ secret, ...one }), start({ secret, ...other })];
+      const { state } = await call(first, "order", {});
+      const answer = { inputResponses: { first: accept({ ok: true }) }, requestState: state };
+      if (one === other) assertEquals((await call(second, "order", answer)).asked?.length, 1);
+      else assert((await refuse(second, "order", answer)).includes("another"), `${one.name} at ${other.name}`);
+      await first.server.close();
+      await second.server.close();
+    }
+  }
 });
 
 Deno.test("a key that every object has is no answer", async () => {

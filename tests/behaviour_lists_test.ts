@@ -204,10 +204,10 @@ behaviour("an allow that throws tells the client nothing", async (connect) => {
     run: () => "",
   });
   const { client, takeFaults } = await connect({ handlers: [make("a"), broken] });
-  for (const send of [() => client.callTool("broken"), () => client.request("tools/list")]) {
-    const error = await assertRejects(send, RpcError);
-    assertEquals([error.code, error.message, error.data], [-32603, "Internal error", { errorId: takeFaults()[0]?.id }]);
-  }
+  const error = await assertRejects(() => client.callTool("broken"), RpcError);
+  assertEquals([error.code, error.message, error.data], [-32602, 'Unknown tool: "broken"', undefined]);
+  assertEquals((await client.listTools()).map(({ name }) => name), ["a"]);
+  assertEquals(takeFaults().map(({ error }) => String(error)), ["Error: secret", "Error: secret"]);
   assertEquals(textOf(await client.callTool("a")), "a");
 });
 

@@ -146,7 +146,6 @@ export class Scope {
 export class Call implements Context {
   readonly id: Id;
   readonly method: string;
-  readonly params: Params;
   readonly client: ClientFacts;
   readonly link: Link;
   /** Where the call's id is unique. */
@@ -164,6 +163,7 @@ export class Call implements Context {
   /** Whether the result may be kept, and by whom; said by the method. */
   cache?: { readonly ttlMs: number; readonly scope: "public" | "private" };
   readonly #carrier: Carrier;
+  #params: Params;
   #controller?: AbortController;
   #progress = -Infinity;
   #waiting?: Promise<void>;
@@ -177,8 +177,17 @@ export class Call implements Context {
     this.scope = scope;
     this.id = request.id;
     this.method = request.method;
-    this.params = request.params ?? {};
+    this.#params = request.params ?? {};
     this.client = client;
+  }
+
+  get params(): Params {
+    return this.#params;
+  }
+
+  /** Lets go of the parameters, for a call that lasts and has read them. */
+  forget(): void {
+    this.#params = {};
   }
 
   get principal(): Principal | undefined {

@@ -8,7 +8,7 @@ import type { Incoming, Result } from "../protocol/jsonrpc.ts";
 import type { Implementation } from "../protocol/types.ts";
 import type { Call, Link, Reply } from "./call.ts";
 import type { Ticker } from "./clock.ts";
-import type { Method } from "./handler.ts";
+import type { Handler, Runner } from "./handler.ts";
 import type { Limits } from "./limits.ts";
 import type { Registry } from "./registry.ts";
 import type { Sealer } from "./seal.ts";
@@ -25,7 +25,12 @@ export interface Fault {
 
 /** Something that clients may want to hear of. */
 export type Change =
-  | { readonly kind: "list"; readonly feature: string }
+  | {
+    readonly kind: "list";
+    readonly feature: string;
+    /** Those that came or left, if that is known: who may see none of them does not hear of it. */
+    readonly handlers?: readonly Handler[];
+  }
   | { readonly kind: "resource"; readonly uri: string }
   | { readonly kind: "close" };
 
@@ -50,7 +55,7 @@ export interface Core {
   /** Whether the server takes no new calls. */
   closing: boolean;
   /** Runs a call to its one outcome. Nothing comes back when the call was cancelled first. */
-  run(call: Call, method: Method): Outcome | undefined | Promise<Outcome | undefined>;
+  run(call: Call, runner: Runner): Outcome | undefined | Promise<Outcome | undefined>;
   /** Tells `onError` the truth; what the client may know of it. */
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
 }

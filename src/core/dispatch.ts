@@ -9,7 +9,7 @@ import type { Call, Scope, Waiting } from "./call.ts";
 import type { Ticker } from "./clock.ts";
 import type { Context } from "./context.ts";
 import type { Core, Outcome } from "./core.ts";
-import type { Method } from "./handler.ts";
+import type { Runner } from "./handler.ts";
 import type { Limits } from "./limits.ts";
 
 /**
@@ -28,7 +28,7 @@ import type { Limits } from "./limits.ts";
  */
 export type Middleware = (call: Context, next: () => Promise<Result>) => Promise<Result>;
 
-type Run = (call: Call, method: Method) => Result | Promise<Result>;
+type Run = (call: Call, runner: Runner) => Result | Promise<Result>;
 
 /** How a call ended; nothing if it was cancelled without an answer. */
 type Ended = Outcome | undefined;
@@ -49,7 +49,7 @@ export function createRun(
   { limits, ticker, report }: { limits: Limits; ticker: Ticker; report: Core["report"] },
   middleware: readonly Middleware[],
 ): { run: Core["run"]; stop(): void; idle(): Promise<void>; cancelAll(): void } {
-  const invoke: Run = fold(middleware, (call, method: Method) => method.run(call));
+  const invoke: Run = fold(middleware, (call, runner: Runner) => runner.run(call));
   // Calls that have a slot of their client and wait for one of the process, the oldest first.
   const queue = new Set<Waiting>();
   const busy = new Set<Scope>();
@@ -59,7 +59,7 @@ export function createRun(
   let isOpen = true;
   let isHanding = false;
 
-  function run(call: Call, method: Method): Ended | Promise<Ended> {
+  function run(call: Call, runner: Runner): Ended | Promise<Ended> {
     if (call.ended) return;
     const { scope } = call;
     const isFull = scope.size >= limits.callsPerClient;
@@ -74,8 +74,8 @@ export function createRun(
     scope.add(call);
     busy.add(scope);
     if (!isFull) scope.size++;
-    if (!mustWait) return start(call, method);
-    return new Promise((resolve) => wait(call, isFull, () => resolve(start(call, method)), resolve));
+    if (!mustWait) return start(call, runner);
+    return new Promise((resolve) => wait(call, isFull, () => resolve(start(call, runner)), resolve));
   }
 
   // A call that waits is cancelled like one that runs, or it would run for a client that has gone.
@@ -95,12 +95,12 @@ export function createRun(
   }
 
   // What is over at once needs no promise, no alarm and nobody who waits for it.
-  function start(call: Call, method: Method): Ended | Promise<Ended> {
+  function start(call: Call, runner: Runner): Ended | Promise<Ended> {
     taken++;
     call.onCancel = undefined;
     let result;
     try {
-      result = invoke(call, method);
+      result = invoke(call, runner);
     } catch (error) {
       return end(call, { error: toMcpError(error, call) });
     }

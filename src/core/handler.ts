@@ -6,7 +6,11 @@
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { HeaderParam } from "../schema/header_params.ts";
 import type { Call } from "./call.ts";
+import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
+
+/** Whether a caller may see and use something. */
+export type Allow = (call: Context) => boolean | Promise<boolean>;
 
 /** A tool, a resource or a prompt: an object made by one of the factories. */
 export interface Handler {
@@ -18,6 +22,8 @@ export interface Handler {
   readonly feature: Feature;
   /** Unique within its feature. */
   readonly key: string;
+  /** Whether a caller may see and use it; without it everybody may. */
+  readonly allow?: Allow;
   /**
    * Handlers of other features that come and go with this one.
    *
@@ -39,17 +45,64 @@ export interface Compiled {
   /** What the server declares, by capability. */
   readonly capabilities: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly methods: Readonly<Record<string, Method>>;
+  /** Whether a caller may hear of changes of a resource. One that is not there yet, or no longer, is hidden from nobody. */
+  sees?(uri: string, call: Call): boolean | Promise<boolean>;
+}
+
+/** What runs a call: a method that is about nothing in particular, or the handler that a call names. */
+export interface Runner {
+  run(call: Call): Result | Promise<Result>;
+  /** Parameters that intermediaries see in headers. */
+  readonly headers?: readonly HeaderParam[];
 }
 
 /** What answers one method. */
 export interface Method {
-  run(call: Call): Result | Promise<Result>;
+  /**
+   * Finds what runs a call. Throws what the caller learns if there is no such thing; what it may not see is no such
+   * thing. Nothing else is checked or compared before this, so that nothing tells the two apart.
+   */
+  find(call: Call): Runner | Promise<Runner>;
   /** The parameter that names what the call is about, and that intermediaries see in a header. */
   readonly subject?: "name" | "uri";
-  /** Further parameters that intermediaries see in headers. */
-  mirrored?(params: Result): readonly HeaderParam[];
   /** Whether a handler may ask the client something. */
   readonly asks?: boolean;
   /** Whether a result is the same object as long as nothing changes, so that its text can be kept. */
   readonly stable?: boolean;
+}
+
+/** A method that is about nothing in particular. */
+export function toMethod(run: Runner["run"], options: Omit<Method, "find"> = {}): Method {
+  const runner: Runner = { run };
+  return { ...options, find: () => runner };
+}
+
+/** Whether a caller may see something; `false` if that fails for a reason the author is told. */
+export function isAllowed(allow: Allow | undefined, call: Call, core: Core): boolean | Promise<boolean> {
+  if (!allow) return true;
+  const fail = (error: unknown) => {
+    core.report(error, call);
+    return false;
+  };
+  try {
+    const allowed = allow(call);
+    return allowed instanceof Promise ? allowed.catch(fail) : allowed;
+  } catch (error) {
+    return fail(error);
+  }
+}
+
+/** What was found, if the caller may see it; else throws the refusal of what does not exist. */
+export function revealTo<T extends { readonly allow?: Allow }>(
+  call: Call,
+  found: T | undefined,
+  { core, refusal }: { readonly core: Core; readonly refusal: () => Error },
+): T | Promise<T> {
+  if (!found) throw refusal();
+  const allowed = isAllowed(found.allow, call, core);
+  const decide = (allowed: boolean) => {
+    if (allowed) return found;
+    throw refusal();
+  };
+  return allowed instanceof Promise ? allowed.then(decide) : decide(allowed);
 }

@@ -5,14 +5,10 @@
  * @module
  */
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
-import { fromBase64Url, toBase64Url } from "../protocol/base64.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "./call.ts";
-import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
-
-/** Whether a caller may see and use something. */
-export type Allow = (call: Context) => boolean | Promise<boolean>;
+import { type Allow, isAllowed } from "./handler.ts";
 
 /** One thing on a list. */
 export interface Entry {
@@ -24,6 +20,45 @@ export interface Entry {
 }
 
 /**
+ * The cursors of one list. They are sealed, because the place that one names may be something its holder must not
+ * see; those of a list that is not the same for everybody are good for one principal.
+ */
+export class Cursors {
+  readonly #core: Core;
+  readonly #list: string;
+  readonly #isPrivate: boolean;
+
+  /** The cursors of `list`. */
+  constructor(core: Core, list: string, isPrivate: boolean) {
+    this.#core = core;
+    this.#list = list;
+    this.#isPrivate = isPrivate;
+  }
+
+  /** The cursor to what follows `place`. */
+  write(place: string, call: Call): Promise<string> {
+    return this.#core.sealer.seal(this.#purpose(call), place);
+  }
+
+  /** The place that a call's cursor names; `undefined` without one. Throws if the cursor is not one of this list. */
+  async read(call: Call): Promise<string | undefined> {
+    const { cursor } = call.params;
+    if (cursor === undefined) return;
+    const isShort = typeof cursor === "string" && cursor.length <= MAX_CURSOR;
+    const place = isShort ? await this.#core.sealer.open(this.#purpose(call), cursor) : undefined;
+    if (typeof place !== "string") throw badCursor(cursor);
+    return place;
+  }
+
+  #purpose({ principal }: Call): string {
+    return JSON.stringify(["cursor", this.#list, this.#isPrivate ? principal?.id : undefined]);
+  }
+}
+
+/** Characters of a cursor; a provider's own may be long. */
+const MAX_CURSOR = 65_536;
+
+/**
  * Makes the function that answers a list's method. A page is made once and given out as the same object until the
  * list is compiled anew. A list with anything that not everybody may see is made for each caller.
  */
@@ -31,46 +66,51 @@ export function createList(
   name: string,
   entries: readonly Entry[],
   core: Core,
+  cursors: Cursors = new Cursors(core, name, isPrivate(entries)),
 ): (call: Call) => Result | Promise<Result> {
   const places = new Map(entries.map(({ key }, place) => [key, place]));
-  const pages = new Map<number, Result>();
-  const isPrivate = entries.some(({ allow }) => allow);
+  const pages = new Map<number, Result | Promise<Result>>();
+  const isPublic = !isPrivate(entries);
+  const scope = isPublic ? core.cacheScope : "private";
 
-  function toPage(from: number, visible: readonly Entry[]): Result {
+  function toPage(from: number, visible: readonly Entry[], call: Call): Result | Promise<Result> {
     const items = visible.slice(from, from + core.limits.page);
+    const page = { [name]: items.map(({ wire }) => wire()) };
     const last = from + items.length < visible.length ? items.at(-1) : undefined;
-    return { [name]: items.map(({ wire }) => wire()), nextCursor: last && toCursor(name, last.key) };
+    return last ? cursors.write(last.key, call).then((nextCursor) => ({ ...page, nextCursor })) : page;
   }
 
   // The place of a cursor holds on the whole list, so that a page does not shift with what its reader may see.
   async function toVisiblePage(from: number, call: Call): Promise<Result> {
     const rest = entries.slice(from);
-    const allowed = await Promise.all(rest.map(({ allow }) => allow ? allow(call) : true));
-    return toPage(0, rest.filter((_, i) => allowed[i]));
+    const allowed = await Promise.all(rest.map(({ allow }) => isAllowed(allow, call, core)));
+    return toPage(0, rest.filter((_, i) => allowed[i]), call);
   }
 
-  return (call) => {
-    const from = readPlace(name, call.params.cursor, places);
-    call.cache = { ttlMs: core.ttlMs, scope: isPrivate ? "private" : core.cacheScope };
-    if (isPrivate) return toVisiblePage(from, call);
-    let page = pages.get(from);
-    if (!page) pages.set(from, page = toPage(from, entries));
+  function toPublicPage(from: number, call: Call): Result | Promise<Result> {
+    const known = pages.get(from);
+    if (known) return known;
+    const page = toPage(from, entries, call);
+    pages.set(from, page);
+    if (page instanceof Promise) page.then((page) => pages.set(from, page));
     return page;
+  }
+
+  const toPageFrom = isPublic ? toPublicPage : toVisiblePage;
+
+  return (call) => {
+    call.cache = { ttlMs: core.ttlMs, scope };
+    if (call.params.cursor === undefined) return toPageFrom(0, call);
+    return cursors.read(call).then((key = "") => {
+      const place = places.get(key);
+      if (place === undefined) throw badCursor(call.params.cursor);
+      return toPageFrom(place + 1, call);
+    });
   };
 }
 
-/** A cursor: opaque to clients, and good for one list only. */
-export function toCursor(list: string, key: string): string {
-  return toBase64Url(new TextEncoder().encode(`${list}:${key}`));
-}
-
-/** What a cursor holds; `undefined` for none. Throws if it is not one of this list. */
-export function readCursor(list: string, cursor: unknown): string | undefined {
-  if (cursor === undefined) return;
-  const bytes = typeof cursor === "string" ? fromBase64Url(cursor) : undefined;
-  const text = bytes && new TextDecoder().decode(bytes);
-  if (!text?.startsWith(`${list}:`)) throw badCursor(cursor);
-  return text.slice(list.length + 1);
+function isPrivate(entries: readonly Entry[]): boolean {
+  return entries.some(({ allow }) => allow);
 }
 
 /** The error for a cursor that leads nowhere. */
@@ -79,12 +119,4 @@ export function badCursor(cursor: unknown): McpError {
     INVALID_PARAMS,
     `Cannot read the list: cursor ${quote(cursor)} is not from it; start without one`,
   );
-}
-
-function readPlace(list: string, cursor: unknown, places: ReadonlyMap<string, number>): number {
-  const key = readCursor(list, cursor);
-  if (key === undefined) return 0;
-  const place = places.get(key);
-  if (place === undefined) throw badCursor(cursor);
-  return place + 1;
 }

@@ -4,8 +4,9 @@
  * @module
  */
 import { McpError, METHOD_NOT_FOUND, quote } from "../protocol/errors.ts";
-import type { Core } from "./core.ts";
-import type { Compiled, Feature, Handler, Method } from "./handler.ts";
+import type { Call } from "./call.ts";
+import type { Change, Core } from "./core.ts";
+import { type Compiled, type Feature, type Handler, isAllowed, type Method } from "./handler.ts";
 
 /** The handlers of a server. They are compiled when they change, never while a call runs. */
 export class Registry {
@@ -31,18 +32,26 @@ export class Registry {
     return this.#handlers.filter((handler) => !also.has(handler));
   }
 
+  /** Whether a caller may hear of a change: it must be of something that it may see. */
+  sees(change: Change, call: Call): boolean | Promise<boolean> {
+    if (change.kind === "close") return true;
+    if (change.kind === "resource") return this.#compiled.get("resources")?.sees?.(change.uri, call) ?? true;
+    const { handlers } = change;
+    if (!handlers || handlers.some(({ allow }) => !allow)) return true;
+    const seen = handlers.map(({ allow }) => isAllowed(allow, call, this.#core()));
+    return seen.includes(true) || Promise.all(seen).then((seen) => seen.includes(true));
+  }
+
   /** Adds handlers; throws, and changes nothing, if one of them cannot stand beside the others. */
   add(handlers: readonly Handler[]): void {
     const added = handlers.flatMap(withAlso);
-    const features = new Map<string, Feature>();
     const known = new Set(this.#handlers.map(toName));
     for (const handler of added) {
       const name = toName(handler);
       if (known.has(name)) throw new TypeError(`Cannot add ${name}: it is registered already`);
       known.add(name);
-      features.set(handler.feature.name, handler.feature);
     }
-    this.#swap([...this.#handlers, ...added], features);
+    this.#swap([...this.#handlers, ...added], added);
   }
 
   /** Takes handlers away; those that are not there are passed over. */
@@ -51,12 +60,13 @@ export class Registry {
     const left = this.#handlers.filter((handler) => !gone.has(handler));
     if (left.length === this.#handlers.length) return;
     const taken = this.#handlers.filter((handler) => gone.has(handler));
-    this.#swap(left, new Map(taken.map(({ feature }) => [feature.name, feature])));
+    this.#swap(left, taken);
   }
 
   // By name, not by identity: a handler from a package may come with its own copy of this library.
   // A feature whose last handler left keeps its methods: its list is empty, and clients know the capability.
-  #swap(handlers: readonly Handler[], features: ReadonlyMap<string, Feature>): void {
+  #swap(handlers: readonly Handler[], changed: readonly Handler[]): void {
+    const features = new Map<string, Feature>(changed.map(({ feature }) => [feature.name, feature]));
     const compiled = new Map(this.#compiled);
     for (const [name, feature] of features) {
       compiled.set(name, feature.compile(handlers.filter((handler) => handler.feature.name === name), this.#core()));
@@ -65,7 +75,9 @@ export class Registry {
     this.#compiled = compiled;
     this.methods = new Map([...compiled.values()].flatMap(({ methods }) => Object.entries(methods)));
     for (const [name, { capabilities }] of compiled) {
-      if (features.has(name) && capabilities[name]?.listChanged) this.#core().emit({ kind: "list", feature: name });
+      if (!features.has(name) || !capabilities[name]?.listChanged) continue;
+      const handlers = changed.filter(({ feature }) => feature.name === name);
+      this.#core().emit({ kind: "list", feature: name, handlers });
     }
   }
 }

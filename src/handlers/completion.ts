@@ -9,8 +9,7 @@ import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
-import type { Compiled, Feature, Handler } from "../core/handler.ts";
-import type { Allow } from "../core/page.ts";
+import { type Allow, type Compiled, type Feature, type Handler, revealTo, type Runner } from "../core/handler.ts";
 import { attempt } from "./attempt.ts";
 
 /** Suggestions, the best first: all there are, or some of them with their number. Clients are sent 100 at most. */
@@ -77,7 +76,8 @@ export function completion(definition: Definition): Handler {
       );
     }
   }
-  const completed: Completed = { feature: completions, key: `${type} ${name}`, definition };
+  const { allow } = definition;
+  const completed: Completed = { feature: completions, key: `${type} ${name}`, allow, definition };
   return completed;
 }
 
@@ -100,14 +100,13 @@ const completions: Feature = {
     if (!some) return { capabilities: {}, methods: {} };
     return {
       capabilities: { completions: {} },
-      methods: { "completion/complete": { run: (call) => answer(byKey, call, core) } },
+      methods: { "completion/complete": { find: (call) => findCompleter(byKey, call, core) } },
     };
   },
 };
 
-async function answer(byKey: ReadonlyMap<string, Definition>, call: Call, core: Core): Promise<Result> {
-  const { ref, argument, context = {} } = call.params;
-  const definition = await find(byKey, ref, call);
+async function answer(definition: Definition, call: Call, core: Core): Promise<Result> {
+  const { argument, context = {} } = call.params;
   if (!isObject(argument) || typeof argument.name !== "string" || typeof argument.value !== "string") {
     throw refuse("argument has no name and value that are strings");
   }
@@ -123,7 +122,12 @@ async function answer(byKey: ReadonlyMap<string, Definition>, call: Call, core: 
 }
 
 // A client may point at a template by its text, or by a URI that it matches.
-async function find(byKey: ReadonlyMap<string, Definition>, ref: unknown, call: Call): Promise<Definition> {
+function findCompleter(
+  byKey: ReadonlyMap<string, Definition>,
+  call: Call,
+  core: Core,
+): Runner | Promise<Runner> {
+  const { ref } = call.params;
   if (!isObject(ref)) throw refuse("ref is not an object");
   const { type } = ref;
   const key = type === "ref/prompt" ? "name" : type === "ref/resource" ? "uri" : undefined;
@@ -132,8 +136,11 @@ async function find(byKey: ReadonlyMap<string, Definition>, ref: unknown, call: 
   if (typeof name !== "string") throw refuse(`ref.${key} is not a string`);
   const found = byKey.get(`${type} ${name}`) ??
     [...byKey.values()].find((definition) => definition.type === type && definition.match?.(name));
-  if (found && (!found.allow || await found.allow(call))) return found;
-  throw new McpError(INVALID_PARAMS, `Unknown ${key === "name" ? "prompt" : "resource template"}: ${quote(name)}`);
+  const kind = key === "name" ? "prompt" : "resource template";
+  const refusal = () => new McpError(INVALID_PARAMS, `Unknown ${kind}: ${quote(name)}`);
+  const toRunner = (definition: Definition): Runner => ({ run: (call) => answer(definition, call, core) });
+  const revealed = revealTo(call, found, { core, refusal });
+  return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
 }
 
 function toCompletion(given: Completion, place: string): Result {

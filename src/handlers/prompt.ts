@@ -12,8 +12,8 @@ import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { fold, type Middleware } from "../core/dispatch.ts";
-import type { Feature, Handler } from "../core/handler.ts";
-import { type Allow, createList, type Entry } from "../core/page.ts";
+import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/handler.ts";
+import { createList, type Entry } from "../core/page.ts";
 import { attempt } from "./attempt.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
 import { isContent } from "./content.ts";
@@ -95,7 +95,7 @@ export function prompt<I extends Schema = Schema>(options: PromptOptions<I>): Pr
   const definition = define(options, place);
   const names = definition.inputs.map((argument) => argument.name);
   const also = [completion({ type: "ref/prompt", name, place, names, complete, allow })];
-  return { feature: prompts, key: name, name, run, definition, also };
+  return { feature: prompts, key: name, allow, name, run, definition, also };
 }
 
 /** One argument, as clients see it. */
@@ -136,24 +136,35 @@ const prompts: Feature = {
   compile(handlers, core) {
     // The registry hands every feature its own handlers back.
     const definitions = (handlers as readonly Prompt[]).map(({ definition }) => definition);
-    const byName = new Map(definitions.map((definition) => [definition.key, definition]));
+    // Asked for whatever a client gives as a name.
+    const byName = new Map<unknown, Found>(
+      definitions.map((definition) => {
+        const { key, allow } = definition;
+        return [key, { allow, run: (call) => getPrompt(definition, call, core) }];
+      }),
+    );
+    const find = (call: Call) => {
+      const { name } = call.params;
+      const refusal = () => new McpError(INVALID_PARAMS, `Unknown prompt: ${quote(name)}`);
+      return revealTo(call, byName.get(name), { core, refusal });
+    };
     return {
       capabilities: { prompts: { listChanged: true } },
       methods: {
-        "prompts/list": { stable: true, run: createList("prompts", definitions, core) },
-        "prompts/get": { subject: "name", asks: true, run: (call) => getPrompt(byName, call, core) },
+        "prompts/list": toMethod(createList("prompts", definitions, core), { stable: true }),
+        "prompts/get": { subject: "name", asks: true, find },
       },
     };
   },
 };
 
-async function getPrompt(byName: ReadonlyMap<string, Definition>, call: Call, core: Core): Promise<Result> {
-  const { name, arguments: given = {} } = call.params;
-  const definition = typeof name === "string" ? byName.get(name) : undefined;
-  if (!definition || definition.allow && !(await definition.allow(call))) {
-    throw new McpError(INVALID_PARAMS, `Unknown prompt: ${quote(name)}`);
-  }
-  const { key, input, invoke } = definition;
+/** A prompt as a call finds it. */
+interface Found extends Runner {
+  readonly allow?: Allow;
+}
+
+async function getPrompt({ key, input, invoke }: Definition, call: Call, core: Core): Promise<Result> {
+  const { arguments: given = {} } = call.params;
   const state = `Cannot get ${quote(key)}`;
   const args = readArguments(given, state);
   return await attempt({ core, call, subject: key }, async () => {

@@ -8,8 +8,7 @@ import { quote } from "../protocol/errors.ts";
 import { parseTemplate, type TemplateVariables } from "../protocol/uri_template.ts";
 import type { Context } from "../core/context.ts";
 import { fold, type Middleware } from "../core/dispatch.ts";
-import type { Handler } from "../core/handler.ts";
-import type { Allow } from "../core/page.ts";
+import type { Allow, Handler } from "../core/handler.ts";
 import { type Completers, completion } from "./completion.ts";
 import { type ResourceReturn, toContents } from "./contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources, toNotFound } from "./resource_methods.ts";
@@ -127,7 +126,7 @@ export function resource<const U extends string = never>(options: ResourceOption
   const also = kind === "template"
     ? [completion({ type: "ref/resource", name: key, place, names, complete, allow, match })]
     : [];
-  return { feature: resources, key, name, read, definition, also };
+  return { feature: resources, key, allow, name, read, definition, also };
 }
 
 /** Any of the forms, once their types have done their work. */

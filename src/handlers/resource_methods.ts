@@ -9,8 +9,17 @@ import type { Result } from "../protocol/jsonrpc.ts";
 import type { ResourceLink } from "../protocol/types.ts";
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
-import type { Feature, Handler, Method } from "../core/handler.ts";
-import { badCursor, createList, type Entry, readCursor, toCursor } from "../core/page.ts";
+import {
+  type Allow,
+  type Feature,
+  type Handler,
+  isAllowed,
+  type Method,
+  revealTo,
+  type Runner,
+  toMethod,
+} from "../core/handler.ts";
+import { badCursor, createList, Cursors, type Entry } from "../core/page.ts";
 import { attempt } from "./attempt.ts";
 
 /** A resource as it stands on a list. Only `uri` and `name` must be said; `size` is in bytes. */
@@ -52,12 +61,24 @@ export const resources: Feature = {
     const patterns = [...templates, ...pick("provider")];
     const byUri = new Map(fixed.map((definition) => [definition.key, definition]));
 
-    async function read(call: Call): Promise<Result> {
+    function locate(uri: string): Found | undefined {
+      const fixed = byUri.get(uri);
+      if (fixed) return { definition: fixed, allow: fixed.allow, matched: uri };
+      for (const definition of patterns) {
+        const matched = definition.match(uri);
+        if (matched !== undefined) return { definition, allow: definition.allow, matched };
+      }
+    }
+
+    function find(call: Call): Runner | Promise<Runner> {
       const { uri } = call.params;
       if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot read the resource: uri is not a string");
-      let matched: unknown = uri;
-      const definition = byUri.get(uri) ?? patterns.find(({ match }) => (matched = match(uri)) !== undefined);
-      if (!definition || definition.allow && !(await definition.allow(call))) throw toNotFound(uri);
+      const toRunner = (found: Found): Runner => ({ run: (call) => read(found, uri, call) });
+      const revealed = revealTo(call, locate(uri), { core, refusal: () => toNotFound(uri) });
+      return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
+    }
+
+    async function read({ definition, matched }: Found, uri: string, call: Call): Promise<Result> {
       const { invoke, ttlMs = core.ttlMs, scope } = definition;
       const result = await attempt({ core, call, subject: uri }, () => invoke(call, uri, matched));
       call.cache = { ttlMs, scope };
@@ -68,53 +89,71 @@ export const resources: Feature = {
       capabilities: { resources: { listChanged: true, subscribe: true } },
       methods: {
         "resources/list": listResources(fixed, all, core),
-        "resources/templates/list": { stable: true, run: createList("resourceTemplates", templates, core) },
-        "resources/read": { subject: "uri", asks: true, run: read },
+        "resources/templates/list": toMethod(createList("resourceTemplates", templates, core), { stable: true }),
+        "resources/read": { subject: "uri", asks: true, find },
+      },
+      sees(uri, call) {
+        return isAllowed(locate(uri)?.allow, call, core);
       },
     };
   },
 };
+
+/** A resource as a call finds it. */
+interface Found {
+  readonly definition: Definition;
+  readonly allow?: Allow;
+  /** What `invoke` is given for the URI. */
+  readonly matched: unknown;
+}
 
 /** The error for a resource that does not exist, or not for this caller. */
 export function toNotFound(uri: string): McpError {
   return new McpError(INVALID_PARAMS, "Resource not found", { uri });
 }
 
-// What templates and providers list follows the fixed resources, on the same page while there is room. The cursor to
-// it begins with a line break, which no URI holds, and names the one that is next; a second line is its own cursor.
+// What templates and providers list follows the fixed resources, on the same page while there is room. The place it
+// begins at starts with a line break, which no URI holds, and names the source that is next; behind a second line break
+// stands the source's own cursor.
 function listResources(fixed: readonly Definition[], all: readonly Definition[], core: Core): Method {
-  const listFixed = createList("resources", fixed, core);
   const sources = all.flatMap(({ key, allow, list }) => list ? { key, allow, list } : []);
-  if (!sources.length) return { stable: true, run: listFixed };
+  if (!sources.length) return toMethod(createList("resources", fixed, core), { stable: true });
+  // What is listed here may depend on who asks.
+  const cursors = new Cursors(core, "resources", true);
+  const listFixed = createList("resources", fixed, core, cursors);
 
   async function run(call: Call): Promise<Result> {
-    const { cursor } = call.params;
-    const { page: size } = core.limits;
-    const text = readCursor("resources", cursor);
-    const [, key, ...rest] = text?.startsWith("\n") ? text.split("\n") : [];
-    let place = sources.findIndex((source) => source.key === key);
-    let own = rest.length ? rest.join("\n") : undefined;
-    let items: readonly unknown[] = [];
-    if (key === undefined) {
-      const page = await listFixed(call);
-      // All pages of a list have the same scope, and what is listed here may depend on who asks.
-      call.cache = { ttlMs: core.ttlMs, scope: "private" };
-      if (page.nextCursor !== undefined) return page;
-      if (Array.isArray(page.resources)) items = page.resources;
-      place = 0;
-    } else if (place < 0) throw badCursor(cursor);
+    const place = await cursors.read(call);
+    const result = place?.startsWith("\n") ? await listFrom(place, [], call) : await listBoth(call);
+    // All pages of a list have the same scope.
     call.cache = { ttlMs: core.ttlMs, scope: "private" };
-    for (const { key, allow, list } of sources.slice(place)) {
-      if (allow && !(await allow(call))) continue;
-      const toPage = (own = "") => ({ resources: items, nextCursor: toCursor("resources", `\n${key}${own}`) });
-      if (items.length >= size) return toPage();
-      const page = await attempt({ core, call, subject: key }, () => list(own, call, size));
-      items = items.concat(page.resources);
-      if (page.nextCursor !== undefined) return toPage(`\n${page.nextCursor}`);
-      own = undefined;
-    }
-    return { resources: items };
+    return result;
   }
 
-  return { run };
+  async function listBoth(call: Call): Promise<Result> {
+    const page = await listFixed(call);
+    if (page.nextCursor !== undefined || !Array.isArray(page.resources)) return page;
+    return await listFrom(`\n${sources[0].key}`, page.resources, call);
+  }
+
+  async function listFrom(place: string, first: readonly unknown[], call: Call): Promise<Result> {
+    const { page: size } = core.limits;
+    const [, next, ...rest] = place.split("\n");
+    const from = sources.findIndex(({ key }) => key === next);
+    if (from < 0) throw badCursor(call.params.cursor);
+    let own = rest.length ? rest.join("\n") : undefined;
+    let resources = first;
+    for (const { key, allow, list } of sources.slice(from)) {
+      if (!await isAllowed(allow, call, core)) continue;
+      const toPage = async (own = "") => ({ resources, nextCursor: await cursors.write(`\n${key}${own}`, call) });
+      if (resources.length >= size) return await toPage();
+      const page = await attempt({ core, call, subject: key }, () => list(own, call, size));
+      resources = resources.concat(page.resources);
+      if (page.nextCursor !== undefined) return await toPage(`\n${page.nextCursor}`);
+      own = undefined;
+    }
+    return { resources };
+  }
+
+  return toMethod(run);
 }

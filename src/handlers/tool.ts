@@ -20,8 +20,8 @@ import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { fold, type Middleware } from "../core/dispatch.ts";
-import type { Feature, Handler } from "../core/handler.ts";
-import { type Allow, createList, type Entry } from "../core/page.ts";
+import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/handler.ts";
+import { createList, type Entry } from "../core/page.ts";
 import { isContent } from "./content.ts";
 
 /**
@@ -98,14 +98,14 @@ export function tool<I extends Schema = Schema, O extends Schema = Schema>(optio
     throw new TypeError(`Cannot make tool ${quote(name)}: a name is 1 to 128 letters, digits, "_", "-" and "."`);
   }
   if (typeof run !== "function") throw new TypeError(`Cannot make tool ${quote(name)}: run is not a function`);
-  return { feature: tools, key: name, name, run, definition: define(options) };
+  return { feature: tools, key: name, allow: options.allow, name, run, definition: define(options) };
 }
 
 /** A tool as the registry sees it: its types are forgotten, its schemas do the checking. */
 interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly output?: CompiledSchema;
-  readonly headers: readonly HeaderParam[];
+  readonly headers?: readonly HeaderParam[];
   readonly invoke: (call: Call, input: unknown) => Result | Promise<Result>;
 }
 
@@ -120,7 +120,7 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
     allow,
     input,
     output,
-    headers: input ? findHeaderParams(input.json()) : [],
+    headers: input && toHeaders(input),
     wire: () => ({
       name,
       title,
@@ -140,6 +140,11 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
   };
 }
 
+function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {
+  const headers = findHeaderParams(input.json());
+  return headers.length ? headers : undefined;
+}
+
 /** The feature that all tools belong to. */
 const tools: Feature = {
   name: "tools",
@@ -147,35 +152,39 @@ const tools: Feature = {
     // The registry hands every feature its own handlers back.
     const definitions = (handlers as readonly Tool[]).map(({ definition }) => definition);
     // Asked for whatever a client gives as a name.
-    const byName = new Map<unknown, Definition>(definitions.map((definition) => [definition.key, definition]));
+    const byName = new Map<unknown, Found>(
+      definitions.map((definition) => {
+        const { key, allow, headers } = definition;
+        return [key, { allow, headers, run: (call) => callTool(definition, call, core) }];
+      }),
+    );
+    const find = (call: Call) => {
+      const { name } = call.params;
+      return revealTo(call, byName.get(name), { core, refusal: () => toUnknown(name) });
+    };
     return {
       capabilities: { tools: { listChanged: true } },
       methods: {
-        "tools/list": { stable: true, run: createList("tools", definitions, core) },
-        "tools/call": {
-          subject: "name",
-          asks: true,
-          mirrored: definitions.some(({ headers }) => headers.length)
-            ? ({ name }) => byName.get(name)?.headers ?? []
-            : undefined,
-          run: (call) => callTool(byName, call, core),
-        },
+        "tools/list": toMethod(createList("tools", definitions, core), { stable: true }),
+        "tools/call": { subject: "name", asks: true, find },
       },
     };
   },
 };
 
-function callTool(byName: ReadonlyMap<unknown, Definition>, call: Call, core: Core): Result | Promise<Result> {
-  const { name, arguments: given = {} } = call.params;
-  const definition = byName.get(name);
-  if (!definition) throw new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
-  if (!isObject(given)) throw new McpError(INVALID_PARAMS, `Cannot call ${quote(name)}: arguments is not an object`);
-  return definition.allow ? callIfAllowed(definition, call, given, core) : runTool(definition, call, given, core);
+/** A tool as a call finds it. */
+interface Found extends Runner {
+  readonly allow?: Allow;
 }
 
-async function callIfAllowed(definition: Definition, call: Call, given: Params, core: Core): Promise<Result> {
-  if (await definition.allow?.(call)) return await runTool(definition, call, given, core);
-  throw new McpError(INVALID_PARAMS, `Unknown tool: ${quote(definition.key)}`);
+function toUnknown(name: unknown): McpError {
+  return new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
+}
+
+function callTool(definition: Definition, call: Call, core: Core): Result | Promise<Result> {
+  const { arguments: given = {} } = call.params;
+  if (isObject(given)) return runTool(definition, call, given, core);
+  throw new McpError(INVALID_PARAMS, `Cannot call ${quote(definition.key)}: arguments is not an object`);
 }
 
 // A tool that answers at once makes no promise.

@@ -1,6 +1,5 @@
 // The worst inputs of 100 KB for each parser that a client reaches. Runs on either runtime, and prints the slowest.
 import { LIMITS } from "../../src/core/limits.ts";
-import { readCursor } from "../../src/core/page.ts";
 import { decodeHeaderValue } from "../../src/protocol/header_value.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { createServer, resource } from "../../mod.ts";
@@ -33,7 +32,7 @@ const parsers: readonly (readonly [name: string, parse: (text: string) => unknow
     "message string",
     (text) => parseMessage(`{"jsonrpc":"2.0","id":1,"method":"a","params":{"a":${JSON.stringify(text)}}}`, LIMITS),
   ],
-  ["cursor", (text) => readCursor("tools", text)],
+  ["cursor", (text) => send("tools/list", { cursor: text })],
   ["line", (text) => new LineSplitter(LIMITS.lineBytes).push(new TextEncoder().encode(text))],
   ["uri", (text) => send("resources/read", { uri: text })],
   ["uri w://", (text) => send("resources/read", { uri: `w://${text}` })],

@@ -30,7 +30,7 @@ export async function createInspector(endpoint: string): Promise<Inspector> {
     const start = request.url.indexOf("/", request.url.indexOf("//") + 2);
     if (request.url.slice(start).replace(/[?#].*$/, "") !== PAGE_PATH) return;
     // Whatever hosts and origins the server itself allows: the page is for this machine only.
-    const refusal = checkCaller(request, info, { hosts: [], origins: [], allows: () => false });
+    const refusal = checkCaller(request, info, { hosts: [], origins: [], allows: () => undefined });
     if (refusal) return refuse(refusal.status, `Cannot serve the request: ${refusal.reason}`);
     if (!isLoopbackHost(request.headers.get("host") ?? "")) {
       return refuse(403, "Cannot show the inspector: it is for this machine only; open it at http://127.0.0.1");

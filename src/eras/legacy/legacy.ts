@@ -21,7 +21,7 @@ import { Call, type Carrier, LATER, type Link, type Reply, type Scope } from "..
 import type { Change, Core, Era, Outcome } from "../../core/core.ts";
 import { BUSY } from "../../core/dispatch.ts";
 import { newsTeller } from "../../core/news.ts";
-import type { Method } from "../../core/handler.ts";
+import type { Method, Runner } from "../../core/handler.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import { lowerError, lowerResult } from "./lower.ts";
@@ -59,8 +59,20 @@ export function legacyEra(core: Core): Era {
     for (const session of [...sessions.known, ...piped.values()]) {
       // Answers of calls that still run have their own streams.
       if (change.kind === "close") session.streams.leave();
-      else if (change.kind === "list" || session.watched.has(change.uri)) session.tell(text);
+      else if (change.kind === "list" || session.watched.has(change.uri)) tellIfSeen(session, change, text);
     }
+  }
+
+  function tellIfSeen(session: Session, change: Change, text: string): void {
+    const seen = core.registry.sees(change, session.watcher ??= toWatcher(session));
+    if (seen === true) session.tell(text);
+    else if (seen) seen.then((seen) => seen && session.tell(text));
+  }
+
+  /** A call that stands for a session's client where no request of it runs: `allow` is asked about it. */
+  function toWatcher({ client, caller: principal, scope }: Session): Call {
+    const link: Link = { scope, principal, streams: false, send: () => undefined, open() {}, release() {} };
+    return new Call(carrier, link, { kind: "request", id: 0, method: "notifications" }, client, scope);
   }
 
   function accept(message: Incoming, link: Link): Reply | Promise<Reply> {
@@ -114,7 +126,7 @@ export function legacyEra(core: Core): Era {
       const client = readOffer(message.params);
       const text = toSuccess(message.id, JSON.stringify(toAgreement(core, client)));
       if (link.http) return { text, headers: { "mcp-session-id": await sessions.create(client, link.principal) } };
-      const session = createSession(core, client);
+      const session = createSession(core, client, { caller: link.principal });
       piped.set(link.scope, { ...session, scope: link.scope, tell: newsTeller((text) => link.send(text)) });
       link.onClose = () => piped.delete(link.scope);
       return { text };
@@ -144,25 +156,37 @@ export function legacyEra(core: Core): Era {
 
   function answer(session: Session, message: Request, link: Link): Reply | Promise<Reply> {
     const method = core.registry.methods.get(message.method);
-    try {
-      if (!method) {
-        if (runSessionMethod(core, session, message.method, message.params ?? {})) {
-          return { text: toSuccess(message.id, "{}") };
-        }
-        throw toUnknownMethod(message.method);
-      }
-    } catch (error) {
-      return toErrorReply(message, error instanceof McpError ? error : core.report(error, message));
-    }
-    // The answers of a batch travel together.
-    if (link.http) link.journal ??= session.streams.create();
     const call = new Call(carrier, link, message, session.client, session.scope);
-    if (method.asks && !sessionOf.has(call.scope)) sessionOf.set(call.scope, session);
-    return run(session, call, method);
+    try {
+      const reply = method ? answerCall(session, call, method) : answerSession(session, call);
+      return reply instanceof Promise ? reply.catch((error) => toFailed(call, error)) : reply;
+    } catch (error) {
+      return toFailed(call, error);
+    }
   }
 
-  function run(session: Session, call: Call, method: Method): Reply | Promise<Reply> {
-    const outcome = core.run(call, method);
+  function toFailed(call: Call, error: unknown): Reply {
+    return toErrorReply(call, error instanceof McpError ? error : core.report(error, call));
+  }
+
+  function answerSession(session: Session, call: Call): Reply {
+    if (!runSessionMethod(core, session, call)) throw toUnknownMethod(call.method);
+    return { text: toSuccess(call.id, "{}") };
+  }
+
+  function answerCall(session: Session, call: Call, method: Method): Reply | Promise<Reply> {
+    const { link } = call;
+    // The answers of a batch travel together.
+    if (link.http) link.journal ??= session.streams.create();
+    if (method.asks && !sessionOf.has(call.scope)) sessionOf.set(call.scope, session);
+    const runner = method.find(call);
+    return runner instanceof Promise
+      ? runner.then((runner) => run(session, call, method, runner))
+      : run(session, call, method, runner);
+  }
+
+  function run(session: Session, call: Call, method: Method, runner: Runner): Reply | Promise<Reply> {
+    const outcome = core.run(call, runner);
     return outcome instanceof Promise
       ? outcome.then((outcome) => toReply(session, call, method, outcome))
       : toReply(session, call, method, outcome);

@@ -36,7 +36,8 @@ export function lowerResult(method: string, result: Result, version: Version): R
 
 /** An error with the codes of older revisions. */
 export function lowerError(method: string, error: McpError): McpError {
-  const isMissing = method === "resources/read" && error.code === INVALID_PARAMS && isObject(error.data) &&
+  const isMissing = method === "resources/read" && error.code === INVALID_PARAMS &&
+    isObject(error.data) &&
     "uri" in error.data;
   if (isMissing) return new McpError(RESOURCE_NOT_FOUND, error.message, error.data);
   if (error.code === MISSING_CAPABILITY) return new McpError(INVALID_REQUEST, error.message, error.data);

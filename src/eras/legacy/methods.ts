@@ -7,14 +7,15 @@
  * @module
  */
 import { INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
-import type { Params } from "../../protocol/jsonrpc.ts";
 import { LOG_LEVELS } from "../../protocol/types.ts";
+import type { Call } from "../../core/call.ts";
 import type { Core } from "../../core/core.ts";
 import { mayWatch } from "../../core/limits.ts";
 import type { Session } from "./session.ts";
 
 /** Runs one of them; false if the method is none of them. Their result is always empty. */
-export function runSessionMethod(core: Core, session: Session, method: string, params: Params): boolean {
+export function runSessionMethod(core: Core, session: Session, call: Call): boolean {
+  const { method, params } = call;
   switch (method) {
     case "ping":
       return true;
@@ -24,7 +25,7 @@ export function runSessionMethod(core: Core, session: Session, method: string, p
     case "resources/subscribe":
     case "resources/unsubscribe":
       if (!("resources" in core.registry.capabilities)) return false;
-      watch(core, session, params.uri, method === "resources/subscribe");
+      watch(core, session, call);
       return true;
     default:
       return false;
@@ -37,9 +38,10 @@ function readLevel(level: unknown): typeof LOG_LEVELS[number] {
   return known;
 }
 
-function watch(core: Core, { watched }: Session, uri: unknown, on: boolean): void {
+// What a caller may not see can be watched like what does not exist: whether it may hear is asked when it changes.
+function watch(core: Core, { watched }: Session, { method, params: { uri } }: Call): void {
   if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot subscribe: uri is not a string");
-  if (!on) return void watched.delete(uri);
+  if (method === "resources/unsubscribe") return void watched.delete(uri);
   if (!mayWatch([...new Set(watched).add(uri)], core.limits)) {
     throw new McpError(
       INVALID_PARAMS,

@@ -7,7 +7,7 @@
 import { INVALID_PARAMS, INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../../protocol/types.ts";
-import { Scope } from "../../core/call.ts";
+import { type Call, Scope } from "../../core/call.ts";
 import type { ClientFacts, Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import { BUSY } from "../../core/dispatch.ts";
@@ -26,6 +26,10 @@ export interface Session {
   readonly id?: string;
   readonly client: SessionFacts;
   readonly principal?: string;
+  /** Who it belongs to, as last seen: what a principal may do can change while a session lives. */
+  caller?: Principal;
+  /** Stands for the client where no request of it runs. */
+  watcher?: Call;
   /** Where the session's request ids are unique. */
   readonly scope: Scope;
   readonly peer: Peer;
@@ -94,6 +98,10 @@ export class Sessions {
     const session = this.#known.get(id);
     if (!session || session.principal !== principal?.id) return;
     session.seen = this.#core.ticker.clock.now();
+    if (session.caller !== principal) {
+      session.caller = principal;
+      session.watcher = undefined;
+    }
     this.#keep(id, session);
     return session;
   }
@@ -103,8 +111,8 @@ export class Sessions {
    * there is no room for its state.
    */
   async open(id: string, principal: Principal | undefined): Promise<Session | undefined> {
-    const known = this.find(id, principal);
-    if (known || id.length > MOST_ID) return known;
+    const found = this.find(id, principal);
+    if (found || id.length > MOST_ID) return found;
     const sealed = await this.#core.sealer.open(PURPOSE, id);
     const { limits, ticker } = this.#core;
     if (!isSealed(sealed) || sealed.p !== principal?.id) return;
@@ -119,7 +127,8 @@ export class Sessions {
     if (this.#known.size >= limits.sessions) this.#makeRoom(this.#known, "sessions");
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     const ends = ticker.clock.now() + leftMs;
-    const session = createSession(this.#core, facts, { id, principal: sealed.p, ends, kept: this.#kept });
+    const known = { id, principal: sealed.p, caller: principal, ends, kept: this.#kept };
+    const session = createSession(this.#core, facts, known);
     this.#keep(id, session);
     ticker.wake(this.#sweep, SWEEP_MS);
     return session;
@@ -194,15 +203,16 @@ const MOST_ID = 16_384;
 export function createSession(
   core: Core,
   client: SessionFacts,
-  known: Partial<Pick<Session, "id" | "principal" | "ends">> & { readonly kept?: Kept } = {},
+  known: Partial<Pick<Session, "id" | "principal" | "caller" | "ends">> & { readonly kept?: Kept } = {},
 ): Session {
-  const { id, principal, ends = Infinity, kept = { size: 0 } } = known;
+  const { id, principal, caller, ends = Infinity, kept = { size: 0 } } = known;
   const streams = new Streams(core, hasPriming(client.version), kept);
   return {
     id,
     // Until a client says how much it wants to hear.
     client: { logLevel: "info", ...client },
     principal,
+    caller,
     scope: new Scope(),
     peer: new Peer(core),
     streams,

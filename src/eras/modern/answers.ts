@@ -39,8 +39,6 @@ export class Answers {
   readonly #made = new Map<string, string>();
   #asked = new Map<string, string>();
   #given: Params = {};
-  /** Whether the answers came before any question: then there is no question they could have been meant for instead. */
-  #isUnasked = false;
   #round = 0;
 
   /** The answers of a call that has just begun. */
@@ -58,18 +56,15 @@ export class Answers {
   async restore(): Promise<void> {
     const { inputResponses: given = {}, requestState: text } = this.#call.params;
     if (!isObject(given)) throw refuse("inputResponses is not an object");
-    if (text === undefined) {
-      this.#given = given;
-      this.#isUnasked = true;
-      return;
-    }
+    // Without the state nobody knows which question an answer was for: a yes to paying 10 must not pay 12.
+    if (text === undefined) return;
     if (typeof text !== "string") throw refuse("requestState is not a string");
     const { sealer, limits, ticker } = this.#core;
     // What was sealed here under this purpose is a State; nothing else opens.
     const state = (text.length <= limits.stateBytes * 2 ? await sealer.open(PURPOSE, text) : undefined) as
       | State
       | undefined;
-    if (!state) throw refuse("requestState was changed, or made by a server with another secret");
+    if (!state) throw refuse("requestState was changed, or made by another server or with another secret");
     if (state.expires < ticker.clock.date()) throw refuse("requestState has expired (stateMs); start again without it");
     if (state.bound !== await this.#bond()) throw refuse("requestState belongs to another call");
     this.#round = state.round;
@@ -85,7 +80,7 @@ export class Answers {
     const kept = this.#answered.get(key);
     let answer: unknown;
     if (kept?.[0] === text) answer = kept[1];
-    else if ((this.#isUnasked || this.#asked.get(key) === text) && Object.hasOwn(this.#given, key)) {
+    else if (this.#asked.get(key) === text && Object.hasOwn(this.#given, key)) {
       answer = this.#given[key];
     } else return this.#leaveOpen(key, question);
     const reading = question.read(answer);

@@ -5,19 +5,17 @@
  * @module
  */
 import type { Core } from "../../core/core.ts";
-import type { Method } from "../../core/handler.ts";
+import { type Method, toMethod } from "../../core/handler.ts";
 import { VERSION } from "./revision.ts";
 
 /** The method. */
 export function discover(core: Core): Method {
-  return {
-    run: (call) => {
-      call.cache = { ttlMs: 0, scope: "public" };
-      return {
-        supportedVersions: [VERSION],
-        capabilities: { ...core.registry.capabilities, logging: {} },
-        instructions: core.instructions,
-      };
-    },
-  };
+  return toMethod((call) => {
+    call.cache = { ttlMs: 0, scope: "public" };
+    return {
+      supportedVersions: [VERSION],
+      capabilities: { ...core.registry.capabilities, logging: {} },
+      instructions: core.instructions,
+    };
+  });
 }

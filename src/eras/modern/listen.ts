@@ -28,6 +28,8 @@ export function listener(core: Core): (call: Call) => Promise<Reply> {
   return (call) => {
     const { link, scope, id } = call;
     const { filter, granted } = readFilter(core, call.params.notifications);
+    // The filter is all that is needed from here on, and a subscription may last for days.
+    call.forget();
     if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
     const client = link.principal?.id ?? scope;
     const here = perClient.get(client) ?? 0;
@@ -44,7 +46,10 @@ export function listener(core: Core): (call: Call) => Promise<Reply> {
         if (change.kind === "close") return finish();
         if (!(change.kind === "list" ? filter.lists.has(change.feature) : filter.uris.has(change.uri))) return;
         const [before, after] = toFrame(change);
-        tell(before + idText + after);
+        const text = before + idText + after;
+        const seen = core.registry.sees(change, call);
+        if (seen === true) tell(text);
+        else if (seen) seen.then((seen) => seen && !call.ended && tell(text));
       }
 
       function end(reply: Reply): void {
@@ -80,7 +85,8 @@ export function listener(core: Core): (call: Call) => Promise<Reply> {
   };
 }
 
-// What the server cannot tell of is left out of what it grants.
+// What the server cannot tell of is left out of what it grants. What the caller may not see is granted like what does
+// not exist: whether it may hear is asked when it changes.
 function readFilter(core: Core, wanted: unknown): { filter: Filter; granted: Params } {
   if (!isObject(wanted)) throw invalid("params.notifications is not an object");
   const { capabilities } = core.registry;

@@ -28,7 +28,7 @@ import { Call, type Carrier, isProgressToken, LATER, type Link, type Reply } fro
 import type { ClientFacts } from "../../core/context.ts";
 import type { Core, Era, Outcome } from "../../core/core.ts";
 import { BUSY } from "../../core/dispatch.ts";
-import type { Method } from "../../core/handler.ts";
+import type { Method, Runner } from "../../core/handler.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { Answers } from "./answers.ts";
 import { discover } from "./discover.ts";
@@ -81,18 +81,34 @@ export function modernEra(core: Core, other?: Era): Era {
     const call = new Call(carrier, link, message, readEnvelope(message, link, method));
     if (message.method === "subscriptions/listen") return listen(call);
     if (!method) throw toUnknownMethod(message.method);
-    const { inputResponses, requestState } = call.params;
-    if (!method.asks || (inputResponses === undefined && requestState === undefined)) return run(call, method);
-    // No stream yet: it has status 200 for good, and a state that is refused has 400.
+    const runner = method.find(call);
+    return runner instanceof Promise ? prepareLater(call, method, runner) : prepare(call, method, runner);
+  }
+
+  async function prepareLater(call: Call, method: Method, finding: Promise<Runner>): Promise<Reply> {
+    // No stream yet: it has status 200 for good, and what is refused here has 400.
+    call.link.quick = true;
+    const runner = await finding;
+    call.link.quick = false;
+    return await prepare(call, method, runner);
+  }
+
+  function prepare(call: Call, method: Method, runner: Runner): Reply | Promise<Reply> {
+    const { link, params } = call;
+    if (runner.headers && link.headers) checkMirrored(runner.headers, link.headers, params.arguments);
+    if (!method.asks || params.requestState === undefined && params.inputResponses === undefined) {
+      return run(call, method, runner);
+    }
+    // As above: a state that is refused has 400.
     link.quick = true;
     return answersOf(call).restore().then(() => {
       link.quick = false;
-      return run(call, method);
+      return run(call, method, runner);
     });
   }
 
-  function run(call: Call, method: Method): Reply | Promise<Reply> {
-    const outcome = core.run(call, method);
+  function run(call: Call, method: Method, runner: Runner): Reply | Promise<Reply> {
+    const outcome = core.run(call, runner);
     return outcome instanceof Promise
       ? outcome.then((outcome) => toReply(call, method, outcome))
       : toReply(call, method, outcome);
@@ -211,7 +227,6 @@ function readEnvelope(message: Message, link: Link, method: Method | undefined):
         throw toMismatch("Mcp-Name", name, subject);
       }
     }
-    if (method?.mirrored) checkMirrored(method.mirrored(params), headers, params.arguments);
   }
   return { version, info, capabilities, logLevel };
 }

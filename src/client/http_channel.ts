@@ -5,11 +5,12 @@
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
  * @module
  */
+import { startBackgroundTimer } from "../runtime.ts";
 import { readText } from "./body.ts";
 import type { Answer, Channel, SendOptions, Trace, Visit } from "./channel.ts";
 import { readEvents, type StreamEvent } from "./events.ts";
 import { type Message, readMessages } from "./message.ts";
-import { pause, startTimer } from "./pause.ts";
+import { pause } from "./pause.ts";
 import { RpcError } from "./rpc_error.ts";
 
 /** Where requests go, and how. */
@@ -122,7 +123,8 @@ export function httpChannel(options: HttpChannelOptions): Channel {
   }
 
   async function letEnd(events: AsyncGenerator<StreamEvent>, linger: AbortController): Promise<void> {
-    const stopTimer = startTimer(LINGER_MS, () => linger.abort());
+    // The answer is there: nobody waits for the rest.
+    const stopTimer = startBackgroundTimer(() => linger.abort(), LINGER_MS);
     try {
       while (!(await events.next()).done);
     } catch {

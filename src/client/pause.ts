@@ -1,5 +1,6 @@
 /**
- * Waiting.
+ * Waiting. These timers keep the process alive, because a promise that the program awaits depends on each of them: they
+ * end requests, connecting and closing, or take a stream up again. Each one is cancelled as soon as the promise settles.
  *
  * @module
  */

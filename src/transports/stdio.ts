@@ -61,7 +61,8 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
     const { promise: grace, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, graceMs);
     await Promise.race([pipe.idle(), writer.lost, grace]);
-    // A timer that is still set would keep the process alive.
+    // Not a background timer: at this point the input has ended, and a call may wait for something that does not keep
+    // the process alive. Without the timer the process could exit before the call is cancelled and its error is written.
     clearTimeout(timer);
   } finally {
     signal?.removeEventListener("abort", stop);

@@ -15,7 +15,7 @@
 import { isObject } from "../protocol/jsonrpc.ts";
 import { LATER } from "../core/call.ts";
 import type { Principal } from "../core/context.ts";
-import { deno } from "../runtime.ts";
+import { deno, startBackgroundTimer } from "../runtime.ts";
 import { type ConnectionInfo, readPrincipal } from "./gate.ts";
 import { HTTP, type HttpParts } from "./http.ts";
 import { PIPE, type Pipe, type PipeServer } from "./pipe.ts";
@@ -182,7 +182,8 @@ function openLine(server: PipeServer, socket: Socket, principal?: Principal): So
     if (!drained) return;
     if (toBuffered(socket) <= MOST_BUFFERED) return drain();
     if (waited >= STALLED_MS) return socket.close(TRY_LATER, "the reader stands still");
-    setTimeout(poll, POLL_MS, waited + POLL_MS);
+    // The open socket keeps the process alive, and the call that waits for room has a timeout of its own.
+    startBackgroundTimer(() => poll(waited + POLL_MS), POLL_MS);
   }
 
   function drain(): void {

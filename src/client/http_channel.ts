@@ -11,6 +11,7 @@ import type { Answer, Channel, SendOptions, Trace, Visit } from "./channel.ts";
 import { readEvents, type StreamEvent } from "./events.ts";
 import { type Message, readMessages } from "./message.ts";
 import { pause } from "./pause.ts";
+import { reach, RedirectError } from "./redirects.ts";
 import { RpcError } from "./rpc_error.ts";
 
 /** Where requests go, and how. */
@@ -49,8 +50,8 @@ export function httpChannel(options: HttpChannelOptions): Channel {
     }
     trace?.request(method, all);
     if (message) trace?.sent(message);
-    const request = new Request(url, { method, headers: all, body: message && JSON.stringify(message), signal });
-    const response = await orAborted(reach(options.fetch, request), signal);
+    const sending = { url, method, headers: all, body: message && JSON.stringify(message), signal };
+    const response = await orAborted(reach(options.fetch, sending), signal);
     trace?.response(response);
     return response;
   }
@@ -144,7 +145,7 @@ export function httpChannel(options: HttpChannelOptions): Channel {
       place.failures = 0;
       return response;
     } catch (error) {
-      if (options.signal?.aborted) throw error;
+      if (options.signal?.aborted || error instanceof RedirectError) throw error;
       place.failures++;
     }
   }
@@ -222,16 +223,6 @@ function readBody({ ok, headers }: Response, text: string): Message | undefined 
   } catch (error) {
     // What stands in front of a server answers with JSON of its own.
     if (ok) throw error;
-  }
-}
-
-/** Fetches, and names the place if that cannot be reached. */
-export async function reach(fetch: HttpChannelOptions["fetch"], request: Request): Promise<Response> {
-  try {
-    return await fetch(request);
-  } catch (cause) {
-    if (request.signal.aborted) throw cause;
-    throw new Error(`Cannot reach ${request.url}: ${cause instanceof Error ? cause.message : cause}`, { cause });
   }
 }
 

@@ -55,8 +55,8 @@ const most: Readonly<Record<string, number>> = {
   "src/transports/stdio.ts": 12,
   "src/transports/http_sse.ts": 14,
   "src/transports/websocket.ts": 14,
-  "src/testing/testing.ts": 35,
-  "src/client/client.ts": 35,
+  "src/testing/testing.ts": 36,
+  "src/client/client.ts": 36,
   "src/cli/main.ts": 11,
   "src/cli/serve.ts": 64,
 };

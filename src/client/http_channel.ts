@@ -30,6 +30,8 @@ export interface HttpChannelOptions {
 const BOTH = "application/json, text/event-stream";
 /** Milliseconds before a stream is taken up again, if the server names none. */
 const RETRY_MS = 1000;
+/** A server that says `retry: 0` and ends each stream at once would keep the client busy without a pause. */
+const LEAST_RETRY_MS = 100;
 const MOST_RETRY_MS = 30_000;
 /** How often in a row a stream that owes an answer may fail to be taken up again. */
 const MOST_FAILURES = 5;
@@ -137,8 +139,9 @@ export function httpChannel(options: HttpChannelOptions): Channel {
 
   // Waits as long as the server wishes, and longer after each failure; nothing if the server could not be reached.
   async function reopen(place: Place, options: SendOptions): Promise<Response | undefined> {
-    const waitMs = Math.min(place.retryMs * 2 ** place.failures, MOST_RETRY_MS);
-    await pause(Math.max(waitMs, place.retryMs), options.signal);
+    const retryMs = Math.max(place.retryMs, LEAST_RETRY_MS);
+    const waitMs = Math.min(retryMs * 2 ** place.failures, MOST_RETRY_MS);
+    await pause(Math.max(waitMs, retryMs), options.signal);
     const headers = place.id ? { ...options.headers, "last-event-id": place.id } : options.headers;
     try {
       const response = await open("GET", { ...options, headers });

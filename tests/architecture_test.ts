@@ -100,7 +100,24 @@ const samples: readonly Sample[] = [
   { path: "src/core/a.ts", source: `const a = "node:fs";`, rule: "runtime-name" },
   { path: "src/core/a.ts", source: `const a = new ArrayBuffer(1); // a Buffer would process this` },
   { path: "src/cli/host.ts", source: `process.exit(1);` },
+  { path: "src/runtime.ts", source: `process.exit(1);` },
   { path: "src/cli/host.ts", source: `import "node:fs";`, rule: "import-direction runtime-name" },
+  // runtime globals
+  { path: "src/runtime.ts", source: `const { Deno: deno, Bun: bun } = globalThis as Globals; // typed here` },
+  { path: "src/runtime.ts", source: `import "./protocol/errors.ts";`, rule: "import-direction" },
+  { path: "src/client/a.ts", source: `import { deno } from "../runtime.ts";` },
+  { path: "src/core/a.ts", source: `import { deno } from "../runtime.ts";` },
+  { path: "src/protocol/a.ts", source: `import { deno } from "../runtime.ts";`, rule: "import-direction" },
+  { path: "src/cli/host.ts", source: `Deno.exit(1);`, rule: "runtime-global" },
+  { path: "src/client/a.ts", source: `const a = globalThis["Bun"];`, rule: "runtime-global" },
+  { path: "src/client/a.ts", source: `const { Deno: deno } = globals;`, rule: "runtime-global" },
+  {
+    path: "src/client/a.ts",
+    source: `// neither runtime has the other's types\nconst { alert } = globalThis as Page;`,
+    rule: "runtime-global",
+    line: 2,
+  },
+  { path: "src/client/a.ts", source: `const runtime = "deno"; // Deno or Bun` },
   // types
   { path: "src/core/a.ts", source: `let a: any;`, rule: "any-type" },
   {

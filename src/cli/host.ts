@@ -4,16 +4,10 @@
  *
  * @module
  */
-import { type BunFiles, bunFiles, type DenoFiles, denoFiles, type Files } from "./host_files.ts";
-import { type BunProcesses, bunSpawn, type DenoProcesses, denoSpawn, type Spawn } from "./host_process.ts";
-import {
-  type BunStreams,
-  type BunTerminal,
-  bunTerminal,
-  type DenoTerminal,
-  denoTerminal,
-  type Terminal,
-} from "./host_terminal.ts";
+import { bun, type BunGlobal, deno, type DenoGlobal, findProcess, type ProcessGlobal } from "../runtime.ts";
+import { bunFiles, denoFiles, type Files } from "./host_files.ts";
+import { bunSpawn, denoSpawn, type Spawn } from "./host_process.ts";
+import { bunTerminal, denoTerminal, type Terminal } from "./host_terminal.ts";
 
 /** What the command line needs of a runtime. */
 export interface Host {
@@ -83,77 +77,18 @@ export interface ServeOptions {
   readonly fetch: (request: Request, info: object) => Promise<Response>;
 }
 
-interface DenoGlobal extends DenoFiles, DenoProcesses, DenoTerminal {
-  readonly args: readonly string[];
-  exit(code: number): never;
-  execPath(): string;
-  cwd(): string;
-  readonly env: { get(name: string): string | undefined };
-  readonly permissions: { querySync(wanted: { name: "read"; path: string }): { readonly state: string } };
-  addSignalListener(signal: string, listener: () => void): void;
-  serve(
-    options: { readonly hostname: string; readonly port: number; readonly onListen: () => void },
-    handler: ServeOptions["fetch"],
-  ): { readonly addr: { readonly port: number }; shutdown(): Promise<void> };
-}
-
-interface BunGlobal extends BunProcesses, BunTerminal {
-  readonly argv: readonly string[];
-  serve(options: ServeOptions & { readonly idleTimeout: number }): Served;
-}
-
-interface ProcessGlobal extends Pick<BunStreams, "stdout" | "stderr"> {
-  readonly platform: string;
-  readonly execPath: string;
-  exit(code: number): never;
-  cwd(): string;
-  on(signal: string, listener: () => void): void;
-  getBuiltinModule(name: "fs"): BunFiles;
-  getBuiltinModule(name: "tty"): { isatty(file: number): boolean };
-  getBuiltinModule(name: "dns"): DnsModule;
-  getBuiltinModule(name: "http"): HttpModule;
-}
-
-interface HttpModule {
-  request(
-    url: string,
-    options: { readonly method: "POST"; readonly headers: Readonly<Record<string, string>>; readonly timeout: number },
-    hear: (response: { readonly statusCode: number; destroy(): void }) => void,
-  ): {
-    on(event: "error" | "timeout", listener: (error: Error) => void): void;
-    destroy(error?: Error): void;
-    end(body: string): void;
-  };
-}
-
-interface DnsModule {
-  readonly promises: {
-    lookup(name: string, options: { readonly all: true }): Promise<readonly { readonly address: string }[]>;
-  };
-}
-
-interface Globals {
-  readonly Deno?: DenoGlobal;
-  readonly Bun?: BunGlobal;
-  readonly process: ProcessGlobal;
-}
-
 const signals = [["SIGINT", 130], ["SIGTERM", 143]] as const;
 
 /** The runtime that this is. */
 export const host: Host = findHost();
 
 function findHost(): Host {
-  // Looked up, because neither runtime has types for the other's globals.
-  const globals = globalThis as unknown as Globals;
-  const { Deno: deno, Bun: bun } = globals;
-  // Not looked up on Deno before it is needed: to look at it loads what stands behind it.
-  if (deno) return denoHost(deno, () => globals.process);
-  if (bun) return bunHost(bun, globals.process);
+  if (deno) return denoHost(deno);
+  if (bun) return bunHost(bun, findProcess());
   throw new Error("Cannot run the command line: this is neither Deno nor Bun; start it with one of them");
 }
 
-function denoHost(deno: DenoGlobal, toProcess: () => ProcessGlobal): Host {
+function denoHost(deno: DenoGlobal): Host {
   const isWindows = deno.build.os === "windows";
   const toPath = (path: string) => toAbsolute(path, deno.cwd, isWindows);
   const files = denoFiles(deno);
@@ -164,11 +99,11 @@ function denoHost(deno: DenoGlobal, toProcess: () => ProcessGlobal): Host {
     execPath: () => deno.execPath(),
     files,
     toPath,
-    mayRead: (path) => deno.permissions.querySync({ name: "read", path }).state === "granted",
+    mayRead: (path) => deno.permissions?.querySync({ name: "read", path }).state === "granted",
     env: (name) => deno.env.get(name),
     spawn: denoSpawn(deno),
-    lookUp: (name) => lookUp(toProcess(), name),
-    sendAs: (url, sent) => sendAs(toProcess(), url, sent),
+    lookUp: (name) => lookUp(findProcess(), name),
+    sendAs: (url, sent) => sendAs(findProcess(), url, sent),
     toImport: (url, version) => `${url}?${version}`,
     toRunner(permissions) {
       const program = isFetched(deno.execPath()) ? ["npx", "-y", "deno@2"] : ["deno"];

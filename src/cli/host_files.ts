@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { DenoFileKinds, DenoGlobal, FsModule } from "../runtime.ts";
 
 /** What stands at a path. */
 export interface FileFacts {
@@ -40,61 +41,6 @@ export interface Files {
   watch(path: string, listener: (path: string) => void, failed: (error: unknown) => void): () => void;
 }
 
-/** What is used of Deno. */
-export interface DenoFiles {
-  readonly build: { readonly os: string };
-  stat(path: string): Promise<Stat>;
-  realPath(path: string): Promise<string>;
-  readDir(path: string): AsyncIterable<Kinds & { readonly name: string }>;
-  open(path: string): Promise<{ read(into: Uint8Array): Promise<number | null>; close(): void }>;
-  writeFile(path: string, bytes: Uint8Array, options: { readonly createNew: boolean }): Promise<void>;
-  mkdir(path: string, options: { readonly recursive: boolean }): Promise<void>;
-  watchFs(path: string): AsyncIterable<{ readonly kind: string; readonly paths: readonly string[] }> & {
-    close(): void;
-  };
-}
-
-interface Kinds {
-  readonly isFile: boolean;
-  readonly isDirectory: boolean;
-  readonly isSymlink: boolean;
-}
-
-interface Stat extends Kinds {
-  readonly size: number;
-  readonly mtime: Date | null;
-  readonly ino: number | null;
-}
-
-/** What is used of the file system module that Bun has built in. */
-export interface BunFiles {
-  readonly promises: {
-    stat(path: string): Promise<BunKinds & { readonly size: number; readonly mtimeMs: number; readonly ino: number }>;
-    realpath(path: string): Promise<string>;
-    readdir(
-      path: string,
-      options: { readonly withFileTypes: true },
-    ): Promise<readonly (BunKinds & { readonly name: string })[]>;
-    open(path: string): Promise<{
-      read(into: Uint8Array, at: number, length: number): Promise<{ readonly bytesRead: number }>;
-      close(): Promise<void>;
-    }>;
-    writeFile(path: string, content: string | Uint8Array, options: { readonly flag: "wx" | "w" }): Promise<void>;
-    mkdir(path: string, options: { readonly recursive: boolean }): Promise<unknown>;
-  };
-  watch(
-    path: string,
-    options: { readonly recursive: boolean; readonly persistent: boolean },
-    listener: (kind: string, name: string | null) => void,
-  ): { close(): void; on(event: "error", listener: (error: unknown) => void): void };
-}
-
-interface BunKinds {
-  isFile(): boolean;
-  isDirectory(): boolean;
-  isSymbolicLink(): boolean;
-}
-
 /** Whether an error has a code such as `ENOENT`. */
 export function isCoded(error: unknown): error is Error & { readonly code: string } {
   return error instanceof Error && "code" in error && typeof error.code === "string";
@@ -109,7 +55,7 @@ function orNothing(error: unknown): undefined {
 }
 
 /** Files on Deno. */
-export function denoFiles(deno: DenoFiles): Files {
+export function denoFiles(deno: DenoGlobal): Files {
   const slash = (path: string) => deno.build.os === "windows" ? path.replaceAll("\\", "/") : path;
   return {
     look: (path) =>
@@ -157,7 +103,7 @@ export function denoFiles(deno: DenoFiles): Files {
 }
 
 /** Files on Bun. */
-export function bunFiles({ promises: fs, watch }: BunFiles): Files {
+export function bunFiles({ promises: fs, watch }: FsModule): Files {
   return {
     look: (path) =>
       fs.stat(path).then((facts) => ({
@@ -200,7 +146,7 @@ export function bunFiles({ promises: fs, watch }: BunFiles): Files {
   };
 }
 
-function toKind({ isFile, isDirectory, isSymlink }: Kinds): FolderEntry["kind"] {
+function toKind({ isFile, isDirectory, isSymlink }: DenoFileKinds): FolderEntry["kind"] {
   return isSymlink ? "link" : isFile ? "file" : isDirectory ? "folder" : "other";
 }
 

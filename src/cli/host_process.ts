@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { BunGlobal, DenoGlobal } from "../runtime.ts";
 
 /** What to start a program with. Nothing of this process' own environment is handed on. */
 export interface SpawnOptions {
@@ -25,45 +26,8 @@ export interface Spawned {
 /** Starts a program: its name or path, and its arguments. No shell sees them. Throws if there is none. */
 export type Spawn = (words: readonly string[], options: SpawnOptions) => Spawned;
 
-/** What is used of Deno. */
-export interface DenoProcesses {
-  readonly Command: new (program: string, options: {
-    readonly args: readonly string[];
-    readonly cwd: string;
-    readonly clearEnv: true;
-    readonly env: Readonly<Record<string, string>>;
-    readonly stdin: "piped" | "null";
-    readonly stdout: "piped";
-    readonly stderr: "piped";
-  }) => {
-    spawn(): {
-      readonly stdin: WritableStream<Uint8Array>;
-      readonly stdout: ReadableStream<Uint8Array>;
-      readonly stderr: ReadableStream<Uint8Array>;
-      readonly status: Promise<{ readonly code: number }>;
-      kill(signal: string): void;
-    };
-  };
-}
-
-/** What is used of Bun. */
-export interface BunProcesses {
-  spawn(words: readonly string[], options: {
-    readonly cwd: string;
-    readonly env: Readonly<Record<string, string>>;
-    readonly stdin: Uint8Array | "ignore";
-    readonly stdout: "pipe";
-    readonly stderr: "pipe";
-  }): {
-    readonly stdout: ReadableStream<Uint8Array>;
-    readonly stderr: ReadableStream<Uint8Array>;
-    readonly exited: Promise<number>;
-    kill(signal: string): void;
-  };
-}
-
 /** Programs on Deno. */
-export function denoSpawn(deno: DenoProcesses): Spawn {
+export function denoSpawn(deno: DenoGlobal): Spawn {
   return ([program, ...args], { cwd, env, input }) => {
     const stdin = input === undefined ? "null" : "piped";
     const child = new deno.Command(program, {
@@ -81,7 +45,7 @@ export function denoSpawn(deno: DenoProcesses): Spawn {
 }
 
 /** Programs on Bun. */
-export function bunSpawn(bun: BunProcesses): Spawn {
+export function bunSpawn(bun: BunGlobal): Spawn {
   return (words, { cwd, env, input }) => {
     const stdin = input === undefined ? "ignore" : new TextEncoder().encode(input);
     const child = bun.spawn(words, { cwd, env, stdin, stdout: "pipe", stderr: "pipe" });

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { BunGlobal, DenoGlobal, ProcessGlobal } from "../runtime.ts";
 
 /** The three standard streams. */
 export type StandardStream = "input" | "output" | "errors";
@@ -23,40 +24,17 @@ export interface Terminal {
   tell(text: string): void;
 }
 
-/** What is used of Deno. */
-export interface DenoTerminal {
-  readonly noColor: boolean;
-  consoleSize(): { readonly columns: number };
-  readonly stdin: { isTerminal(): boolean; readonly readable: ReadableStream<Uint8Array> };
-  readonly stdout: { isTerminal(): boolean; write(bytes: Uint8Array): Promise<number> };
-  readonly stderr: { isTerminal(): boolean; writeSync(bytes: Uint8Array): number };
-}
-
-/** What is used of Bun. */
-export interface BunTerminal {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly stdin: { stream(): ReadableStream<Uint8Array> };
-  readonly stdout: unknown;
-  write(to: unknown, bytes: Uint8Array): Promise<number>;
-}
-
-/** The streams that Bun keeps elsewhere. */
-export interface BunStreams {
-  readonly stdout: { readonly columns?: number };
-  readonly stderr: { readonly columns?: number; write(text: string): unknown };
-}
-
 /** Ways to what Bun keeps elsewhere; not taken before they are needed. */
 export interface BunTerminalOptions {
   /** Whether a file of this number is a terminal. */
   readonly isTerminal: (file: number) => boolean;
-  readonly toStreams: () => BunStreams;
+  readonly toStreams: () => ProcessGlobal;
 }
 
 const FILES = { input: 0, output: 1, errors: 2 } as const;
 
 /** The terminal on Deno. None of it needs a permission. */
-export function denoTerminal(deno: DenoTerminal): Terminal {
+export function denoTerminal(deno: DenoGlobal): Terminal {
   const { stdin, stdout, stderr } = deno;
   const streams = { input: stdin, output: stdout, errors: stderr };
   // Taken before a served file is loaded: what that prints is then led to standard error, and this is not.
@@ -86,7 +64,7 @@ export function denoTerminal(deno: DenoTerminal): Terminal {
 }
 
 /** The terminal on Bun. */
-export function bunTerminal(bun: BunTerminal, { isTerminal, toStreams }: BunTerminalOptions): Terminal {
+export function bunTerminal(bun: BunGlobal, { isTerminal, toStreams }: BunTerminalOptions): Terminal {
   const isAt = (stream: StandardStream) => isTerminal(FILES[stream]);
   // As on Deno: taken before a served file is loaded.
   const { stdout } = bun;

@@ -8,6 +8,7 @@ import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./listed.ts";
+import { MOST_ITEMS, readPages } from "./pagination.ts";
 import type { Peer, RequestOptions } from "./peer.ts";
 import { RpcError } from "./rpc_error.ts";
 import type { ServerFacts, Speaker } from "./speaker.ts";
@@ -41,7 +42,10 @@ export interface Completion {
 export interface Client extends AsyncDisposable {
   /** Who the server is, and what is spoken with it. */
   readonly server: ServerFacts;
-  /** The tools of all pages; none if the server has no tools. */
+  /**
+   * The tools of all pages; none if the server has no tools. This and the other lists throw beyond 1000 pages, a million
+   * items, 64 Mi characters, or ten times the timeout of one request.
+   */
   listTools(options?: RequestOptions): Promise<readonly ListedTool[]>;
   /** The resources of all pages; none if the server has no resources. */
   listResources(options?: RequestOptions): Promise<readonly ListedResource[]>;
@@ -77,9 +81,6 @@ export interface Client extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** A server that sends pages without end must not be followed without end. */
-const MOST_PAGES = 1000;
-
 /** A client over a speaker. */
 export function toClient(peer: Peer, speaker: Speaker): Client {
   let closing: Promise<void> | undefined;
@@ -91,16 +92,17 @@ export function toClient(peer: Peer, speaker: Speaker): Client {
 
   async function list(method: string, key: string, options?: RequestOptions): Promise<readonly Params[]> {
     const items: Params[] = [];
-    let cursor: unknown;
-    for (let page = 0; page < MOST_PAGES; page++) {
-      const result = await ask(method, cursor === undefined ? {} : { cursor }, options);
-      if (!result) return items;
-      items.push(...readObjects(result, key));
-      if (result.nextCursor === undefined || result.nextCursor === null) return items;
-      if (result.nextCursor === cursor) throw new Error(`Cannot list ${key}: the server sends the same page again`);
-      cursor = result.nextCursor;
+    const pages = readPages({
+      what: key,
+      timeoutMs: options?.timeoutMs ?? peer.timeoutMs,
+      request: (params, timeoutMs) => ask(method, params, { ...options, timeoutMs }),
+    });
+    for await (const page of pages) {
+      // Not spread: as many arguments as a page may have items overflow the stack.
+      for (const item of readObjects(page, key)) items.push(item);
+      if (items.length > MOST_ITEMS) throw new RangeError(`Cannot list ${key}: there are more than ${MOST_ITEMS}`);
     }
-    throw new Error(`Cannot list ${key}: there are more than ${MOST_PAGES} pages`);
+    return items;
   }
 
   // Nothing if the server has no such feature, and has not said that it had.

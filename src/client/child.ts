@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { bun, deno } from "../runtime.ts";
 
 /** How to start a server that speaks over its standard streams. */
 export interface CommandTarget {
@@ -30,49 +31,6 @@ export interface Child {
   /** Ends it by force; without a signal at once. */
   kill(signal?: "SIGTERM"): void;
 }
-
-interface Runtimes {
-  readonly Deno?: {
-    readonly Command: new (
-      path: string,
-      options: {
-        args: string[];
-        env?: Record<string, string>;
-        cwd?: string;
-        stdin: "piped";
-        stdout: "piped";
-        stderr: "piped" | "inherit";
-      },
-    ) => {
-      spawn(): {
-        readonly stdin: WritableStream<Uint8Array>;
-        readonly stdout: ReadableStream<Uint8Array>;
-        readonly stderr: ReadableStream<Uint8Array>;
-        readonly status: Promise<{ readonly code: number }>;
-        kill(signal: string): void;
-      };
-    };
-  };
-  readonly Bun?: {
-    readonly env: Readonly<Record<string, string>>;
-    spawn(command: readonly string[], options: {
-      env?: Readonly<Record<string, string>>;
-      cwd?: string;
-      stdin: "pipe";
-      stdout: "pipe";
-      stderr: "pipe" | "inherit";
-    }): {
-      readonly stdin: { write(bytes: Uint8Array): unknown; flush(): unknown; end(): unknown };
-      readonly stdout: ReadableStream<Uint8Array>;
-      readonly stderr?: ReadableStream<Uint8Array>;
-      readonly exited: Promise<number>;
-      kill(signal: string): void;
-    };
-  };
-}
-
-// Looked up, not imported: each runtime lacks the other's global.
-const { Deno: deno, Bun: bun } = globalThis as Runtimes;
 
 /** Starts a child process; with `readsErrors` its standard error is ours to read, else it goes where this process' goes. */
 export function startChild(target: CommandTarget, { readsErrors = false } = {}): Child {

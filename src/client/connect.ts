@@ -9,6 +9,7 @@ import { type Client, toClient } from "./calls.ts";
 import { detectEra, isModern, VERSIONS } from "./detect.ts";
 import { LegacySpeech } from "./legacy.ts";
 import type { Notification } from "./message.ts";
+import { checkTimeout } from "./pause.ts";
 import { createPeer } from "./peer.ts";
 import { findOther, type Open, openTarget, type Target, type TargetOptions, USUAL_MS } from "./target.ts";
 
@@ -74,6 +75,8 @@ function readVersions({ versions = VERSIONS, era }: ConnectOptions): readonly st
 async function attempt(open: Open, versions: readonly string[], options: ConnectOptions): Promise<Client> {
   const { info = CLIENT, capabilities, logLevel, timeoutMs = USUAL_MS, probeMs = PROBE_MS, signal } = options;
   const { onNotification, onWarning = (text: string) => console.warn(text) } = options;
+  checkTimeout(timeoutMs, "timeoutMs");
+  checkTimeout(probeMs, "probeMs");
   signal?.throwIfAborted();
   const answer = answerWith(options);
   const onError = (error: unknown) => onWarning(error instanceof Error ? error.message : String(error));

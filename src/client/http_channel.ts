@@ -5,11 +5,13 @@
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
  * @module
  */
+import { startBackgroundTimer } from "../runtime.ts";
 import { readText } from "./body.ts";
 import type { Answer, Channel, SendOptions, Trace, Visit } from "./channel.ts";
 import { readEvents, type StreamEvent } from "./events.ts";
 import { type Message, readMessages } from "./message.ts";
-import { pause, startTimer } from "./pause.ts";
+import { pause } from "./pause.ts";
+import { reach, RedirectError } from "./redirects.ts";
 import { RpcError } from "./rpc_error.ts";
 
 /** Where requests go, and how. */
@@ -28,6 +30,8 @@ export interface HttpChannelOptions {
 const BOTH = "application/json, text/event-stream";
 /** Milliseconds before a stream is taken up again, if the server names none. */
 const RETRY_MS = 1000;
+/** A server that says `retry: 0` and ends each stream at once would keep the client busy without a pause. */
+const LEAST_RETRY_MS = 100;
 const MOST_RETRY_MS = 30_000;
 /** How often in a row a stream that owes an answer may fail to be taken up again. */
 const MOST_FAILURES = 5;
@@ -48,8 +52,8 @@ export function httpChannel(options: HttpChannelOptions): Channel {
     }
     trace?.request(method, all);
     if (message) trace?.sent(message);
-    const request = new Request(url, { method, headers: all, body: message && JSON.stringify(message), signal });
-    const response = await orAborted(reach(options.fetch, request), signal);
+    const sending = { url, method, headers: all, body: message && JSON.stringify(message), signal };
+    const response = await orAborted(reach(options.fetch, sending), signal);
     trace?.response(response);
     return response;
   }
@@ -122,7 +126,8 @@ export function httpChannel(options: HttpChannelOptions): Channel {
   }
 
   async function letEnd(events: AsyncGenerator<StreamEvent>, linger: AbortController): Promise<void> {
-    const stopTimer = startTimer(LINGER_MS, () => linger.abort());
+    // The answer is there: nobody waits for the rest.
+    const stopTimer = startBackgroundTimer(() => linger.abort(), LINGER_MS);
     try {
       while (!(await events.next()).done);
     } catch {
@@ -134,15 +139,16 @@ export function httpChannel(options: HttpChannelOptions): Channel {
 
   // Waits as long as the server wishes, and longer after each failure; nothing if the server could not be reached.
   async function reopen(place: Place, options: SendOptions): Promise<Response | undefined> {
-    const waitMs = Math.min(place.retryMs * 2 ** place.failures, MOST_RETRY_MS);
-    await pause(Math.max(waitMs, place.retryMs), options.signal);
+    const retryMs = Math.max(place.retryMs, LEAST_RETRY_MS);
+    const waitMs = Math.min(retryMs * 2 ** place.failures, MOST_RETRY_MS);
+    await pause(Math.max(waitMs, retryMs), options.signal);
     const headers = place.id ? { ...options.headers, "last-event-id": place.id } : options.headers;
     try {
       const response = await open("GET", { ...options, headers });
       place.failures = 0;
       return response;
     } catch (error) {
-      if (options.signal?.aborted) throw error;
+      if (options.signal?.aborted || error instanceof RedirectError) throw error;
       place.failures++;
     }
   }
@@ -220,16 +226,6 @@ function readBody({ ok, headers }: Response, text: string): Message | undefined 
   } catch (error) {
     // What stands in front of a server answers with JSON of its own.
     if (ok) throw error;
-  }
-}
-
-/** Fetches, and names the place if that cannot be reached. */
-export async function reach(fetch: HttpChannelOptions["fetch"], request: Request): Promise<Response> {
-  try {
-    return await fetch(request);
-  } catch (cause) {
-    if (request.signal.aborted) throw cause;
-    throw new Error(`Cannot reach ${request.url}: ${cause instanceof Error ? cause.message : cause}`, { cause });
   }
 }
 

@@ -10,6 +10,7 @@ import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel } from "../protocol/types.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import type { Message, Notification } from "./message.ts";
+import { readPages } from "./pagination.ts";
 import { type Outcome, type Peer, type RequestOptions, type Speech, SUBSCRIPTION, type WireOptions } from "./peer.ts";
 import { pause, startTimer } from "./pause.ts";
 import { RpcError } from "./rpc_error.ts";
@@ -27,7 +28,6 @@ const NAMED: Readonly<Record<string, string>> = {
   "tasks/cancel": "taskId",
 };
 const MOST_ROUNDS = 64;
-const MOST_PAGES = 1000;
 const RETRY_MS = 1000;
 const MOST_RETRY_MS = 30_000;
 
@@ -146,12 +146,13 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
     }
     if (error.code !== HEADER_MISMATCH || method !== "tools/call" || !hasHeaders) return false;
     // The tool may have changed, or was never listed: its schema says which headers it wants.
-    let cursor: unknown;
-    for (let page = 0; page < MOST_PAGES; page++) {
-      const { result } = await request("tools/list", cursor === undefined ? {} : { cursor });
-      if (typeof result.nextCursor !== "string") break;
-      cursor = result.nextCursor;
-    }
+    const pages = readPages({
+      what: "tools",
+      timeoutMs: peer.timeoutMs,
+      request: async (params, timeoutMs) => (await request("tools/list", { ...params }, { timeoutMs })).result,
+    });
+    // The requests themselves learn from each page.
+    for await (const _ of pages);
     return true;
   }
 

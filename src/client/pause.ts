@@ -1,5 +1,6 @@
 /**
- * Waiting.
+ * Waiting. These timers keep the process alive, because a promise that the program awaits depends on each of them: they
+ * end requests, connecting and closing, or take a stream up again. Each one is cancelled as soon as the promise settles.
  *
  * @module
  */
@@ -7,7 +8,15 @@
 /** A timer for longer than this would ring at once. */
 const MOST_MS = 2 ** 31 - 1;
 
-/** Rings once after `ms`, or never for `Infinity`; gives the function that stops it. */
+/** Checks a timeout that a user has given. @throws {RangeError} if it is not a positive number or `Infinity`. */
+export function checkTimeout(ms: number, name: string): void {
+  if (ms > 0) return;
+  throw new RangeError(`Cannot wait for ${name}: ${ms} is not a positive number of milliseconds, or Infinity`);
+}
+
+/**
+ * Calls `ring` once after `ms` milliseconds, or never for `Infinity`; returns a function that cancels it.
+ */
 export function startTimer(ms: number, ring: () => void): () => void {
   if (ms === Infinity) return () => {};
   const timer = setTimeout(ring, Math.min(ms, MOST_MS));
@@ -22,13 +31,13 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
     return promise;
   }
   const stop = () => {
-    clearTimeout(timer);
+    stopTimer();
     reject(signal?.reason);
   };
-  const timer = setTimeout(() => {
+  const stopTimer = startTimer(ms, () => {
     signal?.removeEventListener("abort", stop);
     resolve();
-  }, ms);
+  });
   signal?.addEventListener("abort", stop, { once: true });
   return promise;
 }

@@ -7,7 +7,7 @@ import { INTERNAL_ERROR } from "../protocol/errors.ts";
 import { type Id, isId, isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Channel } from "./channel.ts";
 import type { Message, Notification } from "./message.ts";
-import { startTimer } from "./pause.ts";
+import { checkTimeout, startTimer } from "./pause.ts";
 import { RpcError } from "./rpc_error.ts";
 
 /** How far a request has come. */
@@ -212,6 +212,7 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
       }
     }
 
+    checkTimeout(timeoutMs, "timeoutMs");
     signal?.throwIfAborted();
     const onAbort = () => giveUp(signal?.reason);
     signal?.addEventListener("abort", onAbort, { once: true });

@@ -5,8 +5,9 @@
  * @module
  */
 import { readEvents } from "./events.ts";
-import { type HttpChannelOptions, isStream, reach, toError } from "./http_channel.ts";
+import { type HttpChannelOptions, isStream, toError } from "./http_channel.ts";
 import type { OpenLines } from "./line_channel.ts";
+import { reach } from "./redirects.ts";
 
 /** Where the stream is, and what gives up opening it. */
 export interface SseLinesOptions extends Pick<HttpChannelOptions, "url" | "fetch" | "headers"> {
@@ -22,8 +23,8 @@ export async function sseLines({ url, fetch, headers, signal }: SseLinesOptions)
   const stop = new AbortController();
   const isGivenUp = () => stop.abort(signal.reason);
   signal.addEventListener("abort", isGivenUp);
-  const request = new Request(url, { headers: { accept: "text/event-stream", ...headers }, signal: stop.signal });
-  const response = await reach(fetch, request);
+  const accept = { accept: "text/event-stream", ...headers };
+  const response = await reach(fetch, { url, headers: accept, signal: stop.signal });
   if (!isStream(response)) return void await response.body?.cancel();
   const events = readEvents(response, stop.signal);
   const address = await readAddress();
@@ -33,7 +34,8 @@ export async function sseLines({ url, fetch, headers, signal }: SseLinesOptions)
     for (let next = await events.next(); !next.done; next = await events.next()) {
       const { type, data = "" } = next.value;
       if (type !== "endpoint") continue;
-      const address = new URL(data, url);
+      // Relative to where redirects led; a server in this process sets no URL.
+      const address = new URL(data, response.url || url);
       // What is posted may carry the user's credentials for this server.
       if (address.origin === new URL(url).origin) return address;
       stop.abort();
@@ -58,8 +60,7 @@ export async function sseLines({ url, fetch, headers, signal }: SseLinesOptions)
 
     async function write(body: string): Promise<void> {
       const post = { ...headers, "content-type": "application/json" };
-      const init = { method: "POST", headers: post, body, signal: stop.signal };
-      const response = await reach(fetch, new Request(address, init));
+      const response = await reach(fetch, { url: address, method: "POST", headers: post, body, signal: stop.signal });
       if (!response.ok) throw await toError(response);
       await response.body?.cancel();
     }

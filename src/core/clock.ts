@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { startBackgroundTimer } from "../runtime.ts";
 
 /** Where the library reads the time; tests pass one they can turn. */
 export interface Clock {
@@ -10,19 +11,25 @@ export interface Clock {
   now(): number;
   /** Milliseconds since 1970, for what other machines must read. */
   date(): number;
-  /** Runs `job` once, after `ms`; gives the function that forgets it. */
-  start(job: () => void, ms: number): () => void;
+  /**
+   * Runs `job` once after `ms` milliseconds, and returns a function that cancels it. With `background`, the process may
+   * exit before.
+   */
+  start(job: () => void, ms: number, options?: { readonly background?: boolean }): () => void;
 }
 
 /** The machine's own time. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   date: () => Date.now(),
-  start: (job, ms) => {
+  start: (job, ms, options) => {
+    if (options?.background) return startBackgroundTimer(job, ms);
     const timer = setTimeout(job, ms);
     return () => clearTimeout(timer);
   },
 };
+
+const BACKGROUND = { background: true };
 
 /** Looks after many things at once; says in how many milliseconds it wants to look again, or nothing. */
 export type Sweep = (now: number) => number | undefined;
@@ -36,6 +43,9 @@ export interface Alarm {
 /**
  * One timer for all waiting. A timer per request would cost a third of the request, and thousands of idle streams
  * with a timer each would never let the process sleep.
+ *
+ * The timer keeps the process alive only while an alarm is set: a promise that somebody awaits may depend on an alarm,
+ * such as the result of a call that times out. Nobody awaits a sweep.
  */
 export class Ticker {
   readonly clock: Clock;
@@ -51,6 +61,8 @@ export class Ticker {
   };
   #stop = () => {};
   #at = Infinity;
+  /** Whether the timer lets the process exit. */
+  #isBackground = false;
   #closed = false;
 
   /** A ticker on a clock; it holds no timer until something waits. */
@@ -77,6 +89,7 @@ export class Ticker {
     if (ms === Infinity) return alarm;
     this.#alarms.add(alarm);
     this.wake(this.#ring, ms);
+    if (this.#isBackground && !this.#closed) this.#arm(this.#at);
     return alarm;
   }
 
@@ -84,7 +97,7 @@ export class Ticker {
   drop(alarm: Alarm): void {
     this.#alarms.delete(alarm);
     // A timer set for what was dropped would keep a process alive that has nothing else to do. It is moved and not
-    // stopped, because the next alarm is often set at once.
+    // stopped, because the next alarm is often set at once: so a held timer is replaced at most once in that time.
     if (!this.#alarms.size && this.#sweeps.has(this.#ring)) this.wake(this.#ring, DROPPED_MS);
   }
 
@@ -97,15 +110,19 @@ export class Ticker {
   }
 
   #arm(at: number): void {
-    if (at >= this.#at) return;
+    const isBackground = !this.#alarms.size;
+    if (at >= this.#at && (isBackground || !this.#isBackground)) return;
     this.#stop();
-    this.#at = at;
+    this.#at = Math.min(at, this.#at);
+    this.#isBackground = isBackground;
     // A delay of 2^31 or more would ring at once.
-    this.#stop = this.clock.start(() => this.#tick(), Math.min(Math.max(1, at - this.clock.now()), 2 ** 31 - 1));
+    const ms = Math.min(Math.max(1, this.#at - this.clock.now()), 2 ** 31 - 1);
+    this.#stop = this.clock.start(() => this.#tick(), ms, isBackground ? BACKGROUND : undefined);
   }
 
   #tick(): void {
     this.#at = Infinity;
+    this.#isBackground = false;
     const now = this.clock.now();
     for (const [sweep, due] of this.#sweeps) {
       if (due > now) continue;

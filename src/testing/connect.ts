@@ -162,7 +162,7 @@ function toConnection(
     do {
       const page = await request("tools/list", cursor === undefined ? {} : { cursor });
       // Shapes are not checked here: that is for tests to do.
-      tools.push(...page.tools as readonly ListedTool[]);
+      for (const tool of page.tools as readonly ListedTool[]) tools.push(tool); // As above.
       cursor = page.nextCursor;
     } while (cursor !== undefined);
     return tools;

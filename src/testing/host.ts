@@ -5,6 +5,7 @@
  */
 import type { ConnectionInfo } from "../transports/gate.ts";
 import type { Fetch } from "../transports/http.ts";
+import { bun, deno } from "../runtime.ts";
 import { type Child, startChild as startChildOf } from "../client/child.ts";
 
 export type { Child };
@@ -16,25 +17,6 @@ export interface Host {
   /** Ends all connections. */
   stop(): Promise<void>;
 }
-
-interface Runtimes {
-  readonly Deno?: {
-    serve(
-      options: { hostname: string; port: number; signal: AbortSignal; onListen(): void },
-      handler: Fetch,
-    ): { readonly addr: { readonly port: number }; readonly finished: Promise<void> };
-    execPath(): string;
-  };
-  readonly Bun?: {
-    serve(
-      options: { hostname: string; port: number; fetch: Fetch },
-    ): { readonly port: number; stop(now: boolean): Promise<void> };
-    readonly argv: readonly string[];
-  };
-}
-
-// Looked up, not imported: each runtime lacks the other's global.
-const { Deno: deno, Bun: bun } = globalThis as Runtimes;
 
 /** Serves on a free port of 127.0.0.1. */
 export function startHost(fetch: Fetch): Host {

@@ -3,19 +3,7 @@
  *
  * @module
  */
-
-/** The parts of the two runtimes' globals that print past the console. */
-interface Runtimes {
-  readonly Deno?: { readonly stdout: Output; readonly stderr: Output };
-  readonly Bun?: { stdout: unknown; readonly stderr: unknown };
-  readonly process?: { stdout: object; readonly stderr: object };
-}
-
-interface Output {
-  write(bytes: Uint8Array): Promise<number>;
-  writeSync(bytes: Uint8Array): number;
-  readonly writable: unknown;
-}
+import { bun, type BunGlobal, deno, type DenoGlobal, findProcess, type ProcessGlobal } from "../runtime.ts";
 
 /**
  * Has `console.log` and its like, and what writes to standard output past the console, write to standard error, until
@@ -26,9 +14,7 @@ export function guardConsole(): () => void {
   const names = ["log", "info", "debug", "table", "dir", "group"] as const;
   const before = names.map((name) => console[name]);
   for (const name of names) console[name] = (...data: unknown[]) => console.error(...data);
-  // Looked up, not imported: this file must load where neither runtime is.
-  const { Deno: deno, Bun: bun, process } = globalThis as Runtimes;
-  const restore = deno ? guardDeno(deno) : bun && process ? guardBun(bun, process) : () => {};
+  const restore = deno ? guardDeno(deno) : bun ? guardBun(bun, findProcess()) : () => {};
   return () => {
     names.forEach((name, i) => console[name] = before[i]);
     restore();
@@ -36,7 +22,7 @@ export function guardConsole(): () => void {
 }
 
 // The object stays, with other methods: what is written in the way of Node.js goes through it too.
-function guardDeno({ stdout, stderr }: NonNullable<Runtimes["Deno"]>): () => void {
+function guardDeno({ stdout, stderr }: DenoGlobal): () => void {
   const { write, writeSync } = stdout;
   stdout.write = (bytes) => stderr.write(bytes);
   stdout.writeSync = (bytes) => stderr.writeSync(bytes);
@@ -51,7 +37,7 @@ function guardDeno({ stdout, stderr }: NonNullable<Runtimes["Deno"]>): () => voi
 
 // What Bun keeps in the way of Node.js is only made when it is read, which takes longer than the rest of a start. So it
 // is not read here, and cannot be put back.
-function guardBun(bun: NonNullable<Runtimes["Bun"]>, process: NonNullable<Runtimes["process"]>): () => void {
+function guardBun(bun: BunGlobal, process: ProcessGlobal): () => void {
   const { stdout } = bun;
   bun.stdout = bun.stderr;
   process.stdout = new Proxy({}, {

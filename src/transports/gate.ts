@@ -6,6 +6,7 @@
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Principal } from "../core/context.ts";
+import { findDeno } from "../runtime.ts";
 
 /** What the runtime or a router in front knows of a connection. Deno and Bun each hand over their own form. */
 export interface ConnectionInfo {
@@ -233,14 +234,9 @@ function isDeployed(): boolean {
 
 // Asked only where reading is allowed already: a permission prompt would stop the server.
 function isDenoDeploy(): boolean {
-  const { Deno: deno } = globalThis as { Deno?: DenoLike }; // This file also runs where there is no Deno.
+  const deno = findDeno();
   const variable = "DENO_DEPLOYMENT_ID";
   return deno?.permissions?.querySync({ name: "env", variable }).state === "granted" && !!deno.env.get(variable);
-}
-
-interface DenoLike {
-  readonly permissions?: { querySync(query: { name: "env"; variable: string }): { readonly state: string } };
-  readonly env: { get(name: string): string | undefined };
 }
 
 function complain(given: string, wanted: string): never {

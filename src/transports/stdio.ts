@@ -11,6 +11,7 @@
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
  */
+import { bun, deno } from "../runtime.ts";
 import { guardConsole } from "./console.ts";
 import { LineSplitter } from "./lines.ts";
 import { PIPE, type PipeServer, type Write } from "./pipe.ts";
@@ -60,7 +61,8 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
     const { promise: grace, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, graceMs);
     await Promise.race([pipe.idle(), writer.lost, grace]);
-    // A timer that is still set would keep the process alive.
+    // Not a background timer: at this point the input has ended, and a call may wait for something that does not keep
+    // the process alive. Without the timer the process could exit before the call is cancelled and its error is written.
     clearTimeout(timer);
   } finally {
     signal?.removeEventListener("abort", stop);
@@ -117,21 +119,6 @@ function lineWriter(output: (bytes: Uint8Array) => Promise<unknown>): LineWriter
   return { write, flush: () => writing ?? Promise.resolve(), lost };
 }
 
-/** The parts of the two runtimes' globals that standard streams need. */
-interface Runtimes {
-  readonly Deno?: {
-    readonly stdin: { readonly readable: ReadableStream<Uint8Array> };
-    readonly stdout: { write(bytes: Uint8Array): Promise<number> };
-  };
-  readonly Bun?: {
-    readonly stdin: { stream(): ReadableStream<Uint8Array> };
-    readonly stdout: unknown;
-    write(to: unknown, bytes: Uint8Array): Promise<number>;
-  };
-}
-
-// Looked up, not imported: this file must load where neither runtime is.
-const { Deno: deno, Bun: bun } = globalThis as Runtimes;
 // Taken before anything is guarded: afterwards both of them lead to standard error.
 const write = deno?.stdout.write.bind(deno.stdout);
 const stdout = bun?.stdout;
@@ -144,7 +131,7 @@ function standardInput(): ReadableStream<Uint8Array> {
 
 function standardOutput(): (bytes: Uint8Array) => Promise<unknown> {
   if (write) return (bytes) => writeAll(write, bytes);
-  if (bun) return (bytes) => bun.write(stdout, bytes);
+  if (bun) return bun.write.bind(bun, stdout);
   throw new Error("Cannot write standard output: this is neither Deno nor Bun; pass `input` and `output`");
 }
 

@@ -15,6 +15,7 @@
 import { isObject } from "../protocol/jsonrpc.ts";
 import { LATER } from "../core/call.ts";
 import type { Principal } from "../core/context.ts";
+import { deno, startBackgroundTimer } from "../runtime.ts";
 import { type ConnectionInfo, readPrincipal } from "./gate.ts";
 import { HTTP, type HttpParts } from "./http.ts";
 import { PIPE, type Pipe, type PipeServer } from "./pipe.ts";
@@ -92,7 +93,6 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   function upgrade(request: Request, info: ConnectionInfo | undefined): Response {
     const asked = /(^|,)\s*mcp\s*(,|$)/.test(request.headers.get("sec-websocket-protocol") ?? "");
     const principal = readPrincipal(info);
-    const { Deno: deno } = globalThis as Runtime; // This file also runs where there is no Deno.
     if (deno?.upgradeWebSocket) {
       const { socket, response } = deno.upgradeWebSocket(request, asked ? { protocol: "mcp" } : {});
       listen(socket, open(socket, principal));
@@ -182,7 +182,8 @@ function openLine(server: PipeServer, socket: Socket, principal?: Principal): So
     if (!drained) return;
     if (toBuffered(socket) <= MOST_BUFFERED) return drain();
     if (waited >= STALLED_MS) return socket.close(TRY_LATER, "the reader stands still");
-    setTimeout(poll, POLL_MS, waited + POLL_MS);
+    // The open socket keeps the process alive, and the call that waits for room has a timeout of its own.
+    startBackgroundTimer(() => poll(waited + POLL_MS), POLL_MS);
   }
 
   function drain(): void {
@@ -224,15 +225,6 @@ function openLine(server: PipeServer, socket: Socket, principal?: Principal): So
 
 function toBuffered(socket: Socket): number {
   return socket.getBufferedAmount?.() ?? socket.bufferedAmount ?? 0;
-}
-
-interface Runtime {
-  readonly Deno?: {
-    upgradeWebSocket?(
-      request: Request,
-      options: { protocol?: string },
-    ): { readonly socket: WebSocket; readonly response: Response };
-  };
 }
 
 interface Upgrader {

@@ -3,16 +3,17 @@
 
 /** Rooms of src/, and what each may import besides itself. A path of one file is a room too. */
 const below = ["src/protocol", "src/schema", "src/core"];
-const outer = [...below, "src/transports", "src/server.ts", "mod.ts"];
+const outer = [...below, "src/runtime.ts", "src/transports", "src/server.ts", "mod.ts"];
 const rooms: Readonly<Record<string, readonly string[]>> = {
+  "src/runtime.ts": [],
   "src/protocol": [],
   "src/schema": ["src/protocol"],
-  "src/core": ["src/protocol", "src/schema"],
+  "src/core": ["src/protocol", "src/schema", "src/runtime.ts"],
   "src/handlers": below,
   "src/eras": below,
   "src/eras/legacy": [...below, "src/eras"],
   "src/eras/modern": [...below, "src/eras"],
-  "src/transports": below,
+  "src/transports": [...below, "src/runtime.ts"],
   "src/server.ts": [...below, "src/handlers", "src/eras", "src/transports"],
   "src/auth": below,
   "src/middleware": below,
@@ -32,7 +33,8 @@ const eraRooms = ["src/eras/", "src/testing/", "src/client/", "src/cli/", "src/m
 const eraWord = /legacy|modern|\b20\d\d-\d\d-\d\d\b/gi;
 const specPage = /\bspecification\/20\d\d-\d\d-\d\d\b/g;
 const runtimeWords = ["process", "Buffer"];
-const runtimeFiles = ["src/cli/host.ts", "src/transports/console.ts"];
+const runtimeFiles = ["src/runtime.ts", "src/cli/host.ts", "src/transports/console.ts"];
+const runtimeGlobals = ["Deno", "Bun"];
 
 /** The longest name of a room that holds the path. */
 function findRoom(path: string): string | undefined {
@@ -115,6 +117,23 @@ const runtimeNames = rule((context) => {
   };
 });
 
+/** `Deno` and `Bun` have their types in one file, which looks them up. */
+const runtimeGlobal = rule((context) => {
+  if (context.filename === "src/runtime.ts") return {};
+  return {
+    Identifier(node) {
+      if (runtimeGlobals.includes(node.name)) context.report({ node, message: `names ${node.name}` });
+    },
+    Literal(node) {
+      if (runtimeGlobals.includes(String(node.value))) context.report({ node, message: `names ${node.value}` });
+    },
+    // A cast types a global that the platform does not have.
+    "TSAsExpression > Identifier[name='globalThis']"(node: Deno.lint.Identifier) {
+      context.report({ node, message: "types globalThis" });
+    },
+  };
+});
+
 const anyType = rule((context) => ({
   TSAnyKeyword(node) {
     context.report({ node, message: "uses the type any" });
@@ -148,6 +167,7 @@ const plugin: Deno.lint.Plugin = {
     "computed-import": computedImport,
     "era-word": eraWords,
     "runtime-name": runtimeNames,
+    "runtime-global": runtimeGlobal,
     "any-type": anyType,
     "cast-reason": castReason,
   },

@@ -23,7 +23,7 @@ function isConfig(value: unknown): value is Config {
 }
 
 /** Asks `deno publish` itself, so that include, exclude and ignore rules are not guessed at here. */
-async function listFiles(root: string): Promise<string[]> {
+export async function listFiles(root: string): Promise<string[]> {
   const { success, stderr } = await new Deno.Command("deno", {
     args: ["publish", "--dry-run", "--allow-dirty", "--no-check"],
     cwd: root,

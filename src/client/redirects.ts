@@ -1,0 +1,92 @@
+/**
+ * Sends HTTP requests that never leave the origin they were meant for: a server that redirects elsewhere would otherwise
+ * receive the user's credentials, the session id and the body.
+ *
+ * @module
+ */
+
+/** One request. It is not a `Request`, because the body of a `Request` can be sent only once. */
+export interface Sending {
+  readonly url: string | URL;
+  /** Defaults to `GET`. */
+  readonly method?: string;
+  readonly headers: Headers | Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** A redirect that is not followed. */
+export class RedirectError extends Error {
+  override readonly name = "RedirectError";
+}
+
+const REDIRECTS = [301, 302, 303, 307, 308];
+const MOST_REDIRECTS = 5;
+/** Characters of a redirect's target in an error message. */
+const MOST_CHARACTERS = 200;
+
+/**
+ * Sends a request and follows redirects within its origin.
+ *
+ * @throws {RedirectError} if a redirect leads to another origin, would change the method, or is one too many.
+ * @throws {Error} if the server cannot be reached; the message names the URL.
+ */
+export async function reach(fetch: (request: Request) => Promise<Response>, sending: Sending): Promise<Response> {
+  const { method = "GET", headers, body, signal } = sending;
+  let url = new URL(sending.url);
+  for (let count = 0; count <= MOST_REDIRECTS; count++) {
+    const request = new Request(url, { method, headers, body, signal, redirect: "manual" });
+    const response = await send(fetch, request);
+    const target = readTarget(response, url, method);
+    if (!target) return response;
+    await response.body?.cancel();
+    url = target;
+  }
+  throw new RedirectError(`Cannot reach ${sending.url}: it redirects more than ${MOST_REDIRECTS} times`);
+}
+
+async function send(fetch: (request: Request) => Promise<Response>, request: Request): Promise<Response> {
+  try {
+    return await fetch(request);
+  } catch (cause) {
+    if (request.signal.aborted) throw cause;
+    throw new Error(`Cannot reach ${request.url}: ${cause instanceof Error ? cause.message : cause}`, { cause });
+  }
+}
+
+/** Where a response redirects to; `undefined` if it does not redirect. */
+function readTarget({ type, status, headers }: Response, from: URL, method: string): URL | undefined {
+  // Browsers and some other runtimes do not reveal the status and the target of a redirect.
+  if (type === "opaqueredirect") {
+    throw new RedirectError(
+      `Cannot follow the redirect of ${from.href}: this runtime does not reveal its target; connect to the target`,
+    );
+  }
+  const location = headers.get("location");
+  if (!REDIRECTS.includes(status) || location === null) return;
+  if (!URL.canParse(location, from)) {
+    throw new RedirectError(`Cannot follow the redirect of ${from.href} (${status}): its target is not a URL`);
+  }
+  const target = new URL(location, from);
+  target.username = target.password = "";
+  const place = target.href.slice(0, MOST_CHARACTERS);
+  if (target.origin !== from.origin) {
+    throw new RedirectError(
+      `Cannot follow the redirect (${status}) from ${from.origin} to ${toOrigin(target)}: another origin must not ` +
+        `receive headers, session and messages; if you trust it, connect to ${place}`,
+    );
+  }
+  // Every other redirect is followed by a GET without the body.
+  if (method !== "GET" && status !== 307 && status !== 308) {
+    throw new RedirectError(
+      `Cannot follow the redirect (${status}) from ${from.href} to ${place}: it would turn ${method} into GET; ` +
+        `connect to ${place}, or have the server answer with 307 or 308`,
+    );
+  }
+  return target;
+}
+
+// The origin of a URL such as `file:` is "null".
+function toOrigin({ origin, protocol }: URL): string {
+  return origin === "null" ? protocol : origin;
+}

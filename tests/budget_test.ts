@@ -50,15 +50,14 @@ interface Module {
 }
 
 const most: Readonly<Record<string, number>> = {
-  "mod.ts": 49,
+  "mod.ts": 51,
   "src/modern.ts": 41,
   "src/transports/stdio.ts": 11,
   "src/transports/http_sse.ts": 13,
   "src/transports/websocket.ts": 13,
   "src/testing/testing.ts": 33,
   "src/client/client.ts": 33,
-  "src/cli/main.ts": 10,
-  "src/cli/serve.ts": 63,
+  "src/cli/main.ts": 70,
 };
 
 for (const [entry, limit] of Object.entries(most)) {

@@ -398,15 +398,3 @@ for (
     assert(!(await server.finished).stderr.includes("demonstration"));
   });
 }
-
-test("a bundled server holds no command line", async () => {
-  await withFiles(
-    { "server.ts": `import { createServer } from "@x/mcp";\nconsole.log(createServer);` },
-    async (cwd) => {
-      const { code, stdout, stderr } = await run(["bun", "build", "--target=bun", "server.ts"], { cwd });
-      assertEquals(code, 0, stderr);
-      assertStringIncludes(stdout, "Cannot create a server");
-      assert(!stdout.includes("cli/main.ts"), "the bundle would start the command line");
-    },
-  );
-});

@@ -6,6 +6,8 @@
  *
  * @module
  */
+import { host } from "./host.ts";
+import { Problem } from "./problem.ts";
 
 interface Parts {
   readonly "./call.ts": typeof import("./call.ts");
@@ -32,9 +34,19 @@ interface Parts {
   readonly "./watch_target.ts": typeof import("./watch_target.ts");
 }
 
-/** Loads a part. */
-export function importPart<Path extends keyof Parts>(path: Path): Promise<Parts[Path]> {
+/**
+ * Loads a part, and with it the packages it imports.
+ *
+ * @throws {Problem} if one of them cannot be found.
+ */
+export async function importPart<Path extends keyof Parts>(path: Path): Promise<Parts[Path]> {
   // In a package that was compiled to JavaScript, the files have another suffix.
-  const suffix = import.meta.url.slice(-3);
-  return import(new URL(path.slice(0, -3) + suffix, import.meta.url).href);
+  const url = new URL(path.slice(0, -3) + import.meta.url.slice(-3), import.meta.url);
+  try {
+    return await import(url.href);
+  } catch (error) {
+    const state = error instanceof Error ? error.message : String(error);
+    const remedy = host.runtime === "bun" ? "install its packages" : "connect to fetch its packages once";
+    throw new Problem(`Cannot load ${path} of the command line: ${state.trim()}; ${remedy}`);
+  }
 }

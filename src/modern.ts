@@ -19,4 +19,76 @@ export function createServer(options: ServerOptions): Server {
   return buildServer(options, modernEra);
 }
 
-export * from "./names.ts";
+export { type Tool, tool, type ToolOptions, type ToolReturn } from "./handlers/tool.ts";
+export { link, media, type MediaOptions } from "./handlers/content.ts";
+export {
+  type Resource,
+  resource,
+  type ResourceCommonOptions,
+  type ResourceFixedOptions,
+  type ResourceInput,
+  type ResourceOptions,
+  type ResourceProviderOptions,
+  type ResourceTemplateOptions,
+  type TemplateText,
+} from "./handlers/resource.ts";
+export type { ResourceEntry, ResourcePage } from "./handlers/resource_methods.ts";
+export type { ResourceReturn } from "./handlers/contents.ts";
+export { type ArgumentNames, type Prompt, prompt, type PromptOptions, type PromptReturn } from "./handlers/prompt.ts";
+export type { Completer, Completers, Completion } from "./handlers/completion.ts";
+export { McpError, ToolError } from "./protocol/errors.ts";
+export type { Server, ServerOptions } from "./server.ts";
+export type { Clock } from "./core/clock.ts";
+export type {
+  ClientFacts,
+  Context,
+  Elicited,
+  ElicitOptions,
+  ElicitUrlOptions,
+  Principal,
+  ProgressOptions,
+} from "./core/context.ts";
+export type { Fault } from "./core/core.ts";
+export type { Middleware } from "./core/dispatch.ts";
+export type { Allow, Handler } from "./core/handler.ts";
+export type { Limits } from "./core/limits.ts";
+
+export type { Result } from "./protocol/jsonrpc.ts";
+export type {
+  Annotations,
+  AudioContent,
+  ClientCapabilities,
+  Content,
+  EmbeddedResource,
+  Icon,
+  ImageContent,
+  Implementation,
+  LogLevel,
+  Meta,
+  PromptMessage,
+  ResourceContents,
+  ResourceLink,
+  Role,
+  Root,
+  SamplingContent,
+  SamplingMessage,
+  SamplingRequest,
+  SamplingResult,
+  TextContent,
+  ToolAnnotations,
+  ToolResult,
+} from "./protocol/types.ts";
+export type { NameList, TemplateVariables } from "./protocol/uri_template.ts";
+export type {
+  Infer,
+  InferInput,
+  JsonSchema,
+  Schema,
+  StandardIssue,
+  StandardProps,
+  StandardResult,
+  StandardSchema,
+} from "./schema/schema.ts";
+export type { Cors, CorsOptions } from "./transports/cors.ts";
+export type { ConnectionInfo } from "./transports/gate.ts";
+export type { Fetch } from "./transports/http.ts";

@@ -216,6 +216,7 @@ export interface FsModule {
     options: { readonly recursive: boolean; readonly persistent: boolean },
     listener: (kind: string, name: string | null) => void,
   ): { close(): void; on(event: "error", listener: (error: unknown) => void): void };
+  fstatSync(file: number): { isCharacterDevice(): boolean };
 }
 
 /** What a path names. */

@@ -20,7 +20,7 @@ const add = tool({ name: "add", input: z.object({ a: z.number(), b: z.number() }
 export default createServer({ name: "calc", version: "1.0.0", handlers: [add] });
 `,
     );
-    // Splitting keeps what is only loaded on demand, such as the command line, in files of its own.
+    // Splitting keeps what is only loaded on demand in files of its own.
     const args = [
       "build",
       "--minify",

@@ -50,15 +50,14 @@ interface Module {
 }
 
 const most: Readonly<Record<string, number>> = {
-  "mod.ts": 50,
+  "mod.ts": 52,
   "src/modern.ts": 42,
   "src/transports/stdio.ts": 12,
   "src/transports/http_sse.ts": 14,
   "src/transports/websocket.ts": 14,
   "src/testing/testing.ts": 36,
   "src/client/client.ts": 36,
-  "src/cli/main.ts": 11,
-  "src/cli/serve.ts": 64,
+  "src/cli/main.ts": 71,
 };
 
 for (const [entry, limit] of Object.entries(most)) {

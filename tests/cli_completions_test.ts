@@ -32,7 +32,9 @@ const typed: readonly (readonly [words: readonly string[], completed?: string])[
 async function complete(shell: string, toCommand: (script: string) => readonly string[]): Promise<string> {
   const cwd = await Deno.makeTempDir({ prefix: "mcp-completions-" });
   try {
-    const { code, stdout, stderr } = await run(["deno", "run", `${root}mod.ts`, "completions", shell], { cwd });
+    const { code, stdout, stderr } = await run(["deno", "run", "--allow-read", `${root}mod.ts`, "completions", shell], {
+      cwd,
+    });
     assertEquals({ code, stderr }, { code: 0, stderr: "" });
     await Deno.writeTextFile(`${cwd}/script`, stdout);
     await Deno.writeTextFile(`${cwd}/${file}`, "");

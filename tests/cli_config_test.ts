@@ -54,7 +54,7 @@ const examples = [
   {
     target: "examples/project/mcp.jsonc",
     flags: [
-      "--allow-read=ROOTexamples/project/docs,ROOTexamples/project/mcp.jsonc,ROOTexamples/project/prompts",
+      "--allow-read=ROOTexamples/project/docs,ROOTexamples/project/mcp.jsonc,ROOTexamples/project/prompts,ROOTsrc",
       "--allow-env=PATH",
       "--allow-run=grep,wc",
       "--deny-net",
@@ -69,12 +69,16 @@ const examples = [
   },
   {
     target: "examples/weather.jsonc",
-    flags: ["--allow-read=ROOTexamples/weather.jsonc", "--allow-net=api.open-meteo.com", "--allow-env=WEATHER_AGENT"],
+    flags: [
+      "--allow-read=ROOTexamples/weather.jsonc,ROOTsrc",
+      "--allow-net=api.open-meteo.com",
+      "--allow-env=WEATHER_AGENT",
+    ],
     asks: [["tools/list", {}, '"name":"temperature"']],
   },
   {
     target: "examples/project/docs",
-    flags: ["--allow-read=ROOTexamples/project/docs", "--deny-net"],
+    flags: ["--allow-read=ROOTexamples/project/docs,ROOTsrc", "--deny-net"],
     asks: [
       ["tools/call", { name: "search", arguments: { query: "short" } }, "style.md:3: - Write short sentences."],
       ["resources/read", { uri: "file:///style.md" }, "# Style"],
@@ -83,7 +87,7 @@ const examples = [
   ...["calc", "notes", "everything"].map((name) => ({
     target: `examples/${name}.ts`,
     words: ["--allow-none"],
-    flags: ["--allow-read=ROOTexamples", "--deny-net"],
+    flags: ["--allow-read=ROOTexamples,ROOTsrc", "--deny-net"],
     asks: [["tools/list", {}, '"tools":[{"name":']] as const,
   })),
 ] as const;
@@ -114,7 +118,10 @@ test("every example is run with its permissions, and what needs no install needs
   assertEquals([...new Set(named)].sort(), [...Deno.readDirSync(`${root}examples`)].map(({ name }) => name).sort());
   const input = toLine("tools/call", { name: "add", arguments: { a: 2, b: 3 } });
   for (const words of [[`${root}examples/stdio.ts`], [`${root}mod.ts`], [`${root}mod.ts`, "--stdio"]]) {
-    const finished = await run(["deno", "run", "--no-prompt", "--deny-net", ...words], { cwd: "/", input });
+    const finished = await run(["deno", "run", "--no-prompt", "--deny-net", `--allow-read=${root}src`, ...words], {
+      cwd: "/",
+      input,
+    });
     assertEquals(toResults(finished)["tools/call"].content, [{ type: "text", text: "5" }]);
   }
 });
@@ -327,7 +334,7 @@ const entry = (indent: string) =>
   "command": "deno",
   "args": [
     "run",
-    "--allow-read=/s",
+    "--allow-read=/s,${root}src",
     "--deny-net",
     "${root}mod.ts",
     "/s"
@@ -503,7 +510,7 @@ test("install asks for the permissions of code by name, and hands them on", asyn
       const { stdout, stderr } = await install(...words);
       assert(stdout, stderr);
       const [{ args }] = Object.values(JSON.parse(stdout).mcpServers) as { args: string[] }[];
-      return args.slice(1, -2).map((flag) => flag.replaceAll(cwd, ""));
+      return args.slice(1, -2).map((flag) => flag.replaceAll(cwd, "").replace(`,${root}src`, ""));
     };
     assertEquals(await flags("s.ts", "--allow-none"), ["--allow-read=", "--deny-net"]);
     assertEquals(await flags("s.ts", "--allow-all"), ["-A"]);
@@ -534,7 +541,10 @@ test("Deno: what a config file may not do is told with the flag that permits it"
         cwd,
         input: ["web", "here"].map((name) => toLine("tools/call", { name }).replace("tools/call", name)).join(""),
       });
-    assertMatch((await withFlags()).stderr, /^Cannot use \/\S+: Requires read access to .*--allow-read/m);
+    assertMatch(
+      (await withFlags(`--allow-read=${root}src`)).stderr,
+      /^Cannot use \/\S+: Requires read access to .*--allow-read/m,
+    );
     const { stderr } = await withFlags("--allow-read");
     assertMatch(stderr, /^Cannot use \S+\/mcp\.jsonc:1:\d+: tools\.here: Requires env access to "PATH".*--allow-env/m);
     const { web, here } = toResults(await withFlags("--allow-read", "--allow-env", "--deny-net"));
@@ -601,7 +611,13 @@ test("install knows the file and the form of each client", async () => {
       assertEquals(Object.keys(written), [holder]);
       const { type, command, args } = written[holder].docs;
       assertEquals(type, client === "vscode" ? "stdio" : undefined);
-      assertEquals(args, ["run", `--allow-read=${cwd}/docs`, "--deny-net", `${root}mod.ts`, `${cwd}/docs`]);
+      assertEquals(args, [
+        "run",
+        `--allow-read=${[`${cwd}/docs`, `${root}src`].sort()}`,
+        "--deny-net",
+        `${root}mod.ts`,
+        `${cwd}/docs`,
+      ]);
       // Who is not started by a shell may not find the program by its name.
       assertEquals(command.includes("/"), !["vscode", "claude-code"].includes(client));
     });

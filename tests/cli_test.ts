@@ -68,7 +68,7 @@ Deno.test("the command line tells the version of the package", () => {
 });
 
 test("the demonstration needs no permission, no package and no word from anybody", async () => {
-  for (const words of [["deno", "run", `${root}mod.ts`], ["bun", `${root}mod.ts`]]) {
+  for (const words of [["deno", "run", `--allow-read=${root}src`, `${root}mod.ts`], ["bun", `${root}mod.ts`]]) {
     const { code, stdout, stderr } = await run(words, {
       input: toCall("add", { a: 2, b: 3 }) + toLine("tools/list", { _meta }),
     });
@@ -87,7 +87,7 @@ test("the demonstration shows a resource, a completion, a prompt and progress", 
     toLine("prompts/get", { name: "explain", arguments: { topic: "pipes" }, _meta }),
     toLine("tools/call", { name: "countdown", arguments: { from: 1 }, _meta: { ..._meta, progressToken: "p" } }),
   ];
-  const { stdout } = await run(["deno", "run", "mod.ts"], { input: lines.join("") });
+  const { stdout } = await run(["deno", "run", "--allow-read", "mod.ts"], { input: lines.join("") });
   assertStringIncludes(stdout, '"text":"Bonjour !"');
   assertStringIncludes(stdout, '"values":["german"]');
   assertStringIncludes(stdout, "Explain pipes in three sentences.");
@@ -348,12 +348,25 @@ for (const { name, program, file } of runtimes) {
 }
 
 test("Deno: without permissions the cause and the flag are named", async () => {
-  const { code, stderr } = await run(["deno", "run", "--no-prompt", `${root}mod.ts`, "--http", "--port", "0"]);
+  const words = ["deno", "run", "--no-prompt", `--allow-read=${root}src`, `${root}mod.ts`];
+  const { code, stderr } = await run([...words, "--http", "--port", "0"]);
   assertEquals(code, 2);
   assertMatch(stderr, /^Cannot serve the demonstration: Requires net access to .*--allow-net/);
-  const second = await run(["deno", "run", "--no-prompt", `${root}mod.ts`, "examples/calc.ts"]);
+  const second = await run([...words, "examples/calc.ts"]);
   assertEquals(second.code, 2);
   assertMatch(second.stderr, /^Cannot load examples\/calc\.ts: Requires read access to .*--allow-read/);
+});
+
+test("Deno: without permission to read the command line, the remedy is named", async () => {
+  for (const words of [[], ["--version"], ["examples/calc.ts"]]) {
+    const { code, stdout, stderr } = await run(["deno", "run", "--no-prompt", `${root}mod.ts`, ...words]);
+    assertEquals({ code, stdout, stderr }, {
+      code: 1,
+      stdout: "",
+      stderr: "Cannot start the command line: Deno may not read its files; " +
+        `run it again with -A, or with --allow-read=${root}src\n`,
+    });
+  }
 });
 
 for (
@@ -385,15 +398,3 @@ for (
     assert(!(await server.finished).stderr.includes("demonstration"));
   });
 }
-
-test("a bundled server holds no command line", async () => {
-  await withFiles(
-    { "server.ts": `import { createServer } from "@x/mcp";\nconsole.log(createServer);` },
-    async (cwd) => {
-      const { code, stdout, stderr } = await run(["bun", "build", "--target=bun", "server.ts"], { cwd });
-      assertEquals(code, 0, stderr);
-      assertStringIncludes(stdout, "Cannot create a server");
-      assert(!stdout.includes("cli/main.ts"), "the bundle would start the command line");
-    },
-  );
-});

@@ -87,23 +87,79 @@ Deno.test("a pattern names prompts, each named like its file", async () => {
   });
 });
 
+Deno.test("the head of a prompt is any YAML", async () => {
+  const texts = {
+    "folded.md": `---
+title: >-
+  A review
+  of all
+description: |
+  First line
+    second: line
+arguments:
+  - name: code
+    description: &about "The\\tcode"
+  - { name: tone, required: false, values: &tones [kind, strict] }
+  - name: other
+    description: *about
+    values: *tones
+  - last # as a name alone
+---
+{{code}}`,
+    "kept.md": "---\nname: yes\ntitle: 1.0\ndescription: # nothing\narguments: {a: ~, b: 'x: y'}\n---\n{{a}}{{b}}",
+    "empty_head.md": "---\n# nothing\n---\nx",
+  };
+  await withServer(withPrompts(texts), async (client) => {
+    const { prompts } = await client.request("prompts/list");
+    assertEquals(prompts, [
+      {
+        name: "folded",
+        title: "A review of all",
+        description: "First line\n  second: line",
+        arguments: [
+          { name: "code", description: "The\tcode", required: true },
+          { name: "tone" },
+          { name: "other", description: "The\tcode", required: true },
+          { name: "last", required: true },
+        ],
+      },
+      {
+        name: "yes",
+        title: "1.0",
+        arguments: [{ name: "a", description: "~", required: true }, {
+          name: "b",
+          description: "x: y",
+          required: true,
+        }],
+      },
+      { name: "empty_head" },
+    ]);
+  });
+});
+
 for (
   const { text, told } of [
     { text: "---\nname: x\n", told: "1: --- is not closed; write a second --- below the last key" },
     { text: "---\nname\n---\n", told: '2: "name" is no key with a value; write it as key: value' },
     { text: "---\ntitel: x\n---\n", told: "2: there is no key titel; there are name, title, description, arguments" },
     { text: "---\nname: a\n\nname: b\n---\n", told: "4: name is there already; keep one of the two" },
-    { text: "---\nname: {a: b}\n---\n", told: '2: "{a: b}" begins with {; put the value in quotes, on one line' },
+    { text: "---\nname: {a: b}\n---\n", told: "2: name is no text; put it in quotes" },
+    { text: "---\nname: [a]\n---\n", told: "2: name is no text; put it in quotes" },
+    { text: "---\n- a\n---\n", told: "2: there is a list without a key; write it as key: value" },
+    { text: "---\n[a]: b\n---\n", told: "2: a key is no text; write it as key: value" },
+    { text: "---\narguments:\n- description: x\n---\n", told: "3: an argument has no name; write name: …" },
     {
-      text: "---\ndescription: >\n  long\n---\n",
-      told: "3: it is set in below a key that has a value; write one line per value",
+      text: "---\narguments:\n- name: x\n  must: y\n---\n",
+      told: "4: there is no key must; an argument has description, required, values",
     },
-    { text: "---\ndescription: |\n---\n", told: '2: "|" begins with |; put the value in quotes, on one line' },
-    { text: '---\nname: "x\n---\n', told: '2: "x does not end as it begins; close the quotes' },
-    { text: "---\nname: 'x\n---\n", told: "2: 'x does not end as it begins; close the quotes" },
-    { text: "---\nname: &a x\n---\n", told: '2: "&a x" begins with &; put the value in quotes, on one line' },
+    { text: "---\nname: *b\n---\n", told: "2: there is no anchor &b before it; add one" },
+    { text: '---\nname: "x\n---\n', told: "2: a quote is not closed; close it" },
+    { text: "---\nname: 'x\n---\n", told: "2: a quote is not closed; close it" },
     { text: "---\narguments:\n\ta: x\n---\n", told: "3: it is set in by a tab; use spaces" },
-    { text: "---\narguments:\n  a: x\n b: y\n---\n", told: '4: "b: y" is no key with a value; write it as key: value' },
+    {
+      text: "---\narguments:\n  a: x\n b: y\n---\n",
+      told: "4: it is no YAML: all mapping items must start at the same column; fix it, or put the value in quotes",
+    },
     {
       text: "---\narguments: a\n---\n",
       told: "2: arguments are no list of names; write [first, second], or a line for each",
@@ -113,9 +169,9 @@ for (
       text: "---\narguments:\n  a:\n    must: true\n---\n",
       told: "4: there is no key must; an argument has description, required, values",
     },
-    { text: "---\narguments:\n  a:\n    required: yes\n---\n", told: "3: required is yes; write true or false" },
+    { text: "---\narguments:\n  a:\n    required: yes\n---\n", told: "4: required is yes; write true or false" },
     { text: "---\narguments:\n  a:\n    values: b\n---\n", told: "4: values is no list; write [first, second]" },
-    { text: "---\nname:\n  a: b\n---\n", told: "2: name is no text; write it on one line" },
+    { text: "---\nname:\n  a: b\n---\n", told: "2: name is no text; put it in quotes" },
     {
       text: "---\narguments: [a]\n---\n{{a}}\n\n{{b}}",
       told: "6: {{b}} is no argument; add b to the arguments in the head of the file",

@@ -21,6 +21,15 @@ async function withRegistry(run: (registry: Registry, options: Deno.CommandOptio
   }
 }
 
+async function runDeno(
+  options: Deno.CommandOptions,
+  args: readonly string[],
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const { code, stdout, stderr } = await new Deno.Command("deno", { ...options, args: [...args], stdin: "null" })
+    .output();
+  return { code, stdout: new TextDecoder().decode(stdout), stderr: new TextDecoder().decode(stderr) };
+}
+
 async function readLine(stream: ReadableStream<Uint8Array>): Promise<string> {
   let text = "";
   const decoder = new TextDecoder();
@@ -152,6 +161,87 @@ Deno.test({
       assertEquals(await fetched(), [], "the demonstration needs no package");
       const flags = [`--allow-read=${folder}/mcp.jsonc`, "--allow-env=PATH", "--allow-run=printf", "--deny-net"];
       assertMatch(await call(...flags, `jsr:${config.name}`, `${folder}/mcp.jsonc`), /"text":"Good day!"/);
-      assertEquals((await fetched()).sort(), ["deno-std", "zod"]);
+      assertEquals((await fetched()).sort(), ["deno-std", "jsonc-parser", "zod"]);
+    }),
+});
+
+const SERVER = `import { createServer, tool } from "jsr:${config.name}";
+const hi = tool({ name: "hi", run: () => "Hi!" });
+export default createServer({ name: "mine", version: "1.0.0", handlers: [hi] });
+`;
+
+Deno.test({
+  name: "a program that imports the published library loads none of the command line, and no package",
+  ignore,
+  fn: () =>
+    withRegistry(async (registry, options) => {
+      await Deno.writeTextFile(`${options.cwd}/program.ts`, SERVER.replace("export default", ""));
+      const { code, stderr } = await runDeno(options, ["run", "--quiet", "--no-prompt", "program.ts"]);
+      assertEquals({ code, stderr }, { code: 0, stderr: "" });
+      assert(registry.served.includes("/src/library.ts"), registry.served.join(", "));
+      assertEquals(registry.served.filter((path) => path.includes("/cli/") || path.includes("@std")), []);
+    }),
+});
+
+Deno.test({
+  name: "deno run of the published package needs no permission, and loads only what the command needs",
+  ignore,
+  fn: () =>
+    withRegistry(async (registry, options) => {
+      const { code, stdout, stderr } = await runDeno(options, [
+        "run",
+        "--quiet",
+        "--no-prompt",
+        `jsr:${config.name}`,
+        "--version",
+      ]);
+      assertEquals({ code, stdout, stderr }, { code: 0, stdout: `${config.version}\n`, stderr: "" });
+      const parts = ["inspector", "config", "doctor", "serve_http", "watch_target"];
+      assertEquals(registry.served.filter((path) => parts.some((part) => path.includes(`/cli/${part}`))), []);
+    }),
+});
+
+Deno.test({
+  name: "serving a file of code leaves the frozen lock file of a project as it is",
+  ignore,
+  fn: () =>
+    withRegistry(async (_registry, options) => {
+      await Deno.writeTextFile(`${options.cwd}/server.ts`, SERVER);
+      await Deno.writeTextFile(`${options.cwd}/deno.json`, "{}");
+      const cached = await runDeno(options, ["cache", "server.ts"]);
+      assertEquals(cached.code, 0, cached.stderr);
+      const before = await Deno.readTextFile(`${options.cwd}/deno.lock`);
+      for (const flags of [[], ["--frozen"]]) {
+        const words = ["run", "--quiet", "--no-prompt", "--allow-read", ...flags, `jsr:${config.name}`, "server.ts"];
+        const { code, stderr } = await runDeno(options, words);
+        assertEquals({ code, stderr }, { code: 0, stderr: "" });
+        assertEquals(await Deno.readTextFile(`${options.cwd}/deno.lock`), before);
+      }
+    }),
+});
+
+Deno.test({
+  name: "from a cache without the command line the remedy is named, and with it the command line works offline",
+  ignore,
+  fn: () =>
+    withRegistry(async (_registry, options) => {
+      const words = ["run", "--quiet", "--no-prompt", "--no-lock", "--cached-only", `jsr:${config.name}`];
+      const cache = async (name: string) => {
+        const { code, stderr } = await runDeno(options, ["cache", "--no-lock", name]);
+        assertEquals(code, 0, stderr);
+      };
+      await cache(`jsr:${config.name}`);
+      const lacking = await runDeno(options, [...words, "--version"]);
+      assertEquals([lacking.code, lacking.stdout], [1, ""]);
+      assertMatch(
+        lacking.stderr,
+        /^Cannot start the command line: .*; to store it .* run deno cache jsr:@x\/mcp\/cli\n$/s,
+      );
+      await cache(`jsr:${config.name}/cli`);
+      assertEquals((await runDeno(options, [...words, "--version"])).stdout, `${config.version}\n`);
+      assertMatch((await runDeno(options, [...words, "--help"])).stdout, /completions/);
+      await Deno.writeTextFile(`${options.cwd}/mcp.jsonc`, '{ "tools": {} }');
+      const checked = await runDeno(options, [...words.slice(0, -1), "-A", `jsr:${config.name}`, "check", "mcp.jsonc"]);
+      assertEquals(checked.code, 0, checked.stderr);
     }),
 });

@@ -27,16 +27,28 @@ export interface Command {
 
 /** The words that start this program from any folder. */
 export function toProgram(permissions: "all" | "none" = "all"): readonly string[] {
-  return [...host.toRunner(permissions), toEntry()];
+  const reads = permissions === "none" && host.runtime === "deno" ? toOwnReads() : [];
+  return [...host.toRunner(permissions), ...reads.map((path) => `--allow-read=${path}`), toEntry()];
+}
+
+/** What Deno must be allowed to read so that this program loads its parts: nothing if it comes from a registry. */
+export function toOwnReads(): readonly string[] {
+  const folder = new URL("../", import.meta.url);
+  return folder.protocol === "file:" ? [decodeURIComponent(folder.pathname).replace(/\/$/, "")] : [];
 }
 
 /** What a runtime runs as this program. */
 export function toEntry(): string {
-  const entry = new URL("../../mod.ts", import.meta.url);
+  const entry = new URL(`../../mod${import.meta.url.slice(-3)}`, import.meta.url);
   return entry.protocol === "file:" ? decodeURIComponent(entry.pathname) : "jsr:@x/mcp";
 }
 
 /** Words as they are typed into a shell. */
 export function toShell(words: readonly string[]): string {
   return words.map((word) => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
+}
+
+/** The command that puts a target into the configuration of a client. */
+export function toInstall(target: string): string {
+  return toShell([...toProgram(), "install", target, "--client", "claude-desktop"]);
 }

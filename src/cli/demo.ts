@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { createServer, prompt, resource, type Server, tool, ToolError } from "../../mod.ts";
+import { createServer, prompt, resource, type Server, tool, ToolError } from "../library.ts";
 import { VERSION } from "./version.ts";
 
 const greetings: Readonly<Record<string, string>> = {

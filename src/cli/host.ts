@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { bun, type BunGlobal, deno, type DenoGlobal, findProcess, type ProcessGlobal } from "../runtime.ts";
+import { bun, type BunGlobal, deno, type DenoGlobal, findProcess, type FsModule, type ProcessGlobal } from "../runtime.ts";
 import { bunFiles, denoFiles, type Files } from "./host_files.ts";
 import { bunSpawn, denoSpawn, type Spawn } from "./host_process.ts";
 import { bunTerminal, denoTerminal, type Terminal } from "./host_terminal.ts";
@@ -129,8 +129,10 @@ function bunHost(bun: BunGlobal, process: ProcessGlobal): Host {
   const os = process.platform === "win32" ? "windows" : process.platform;
   const toPath = (path: string) => toAbsolute(path, process.cwd, os === "windows");
   // Bun has no names of its own for folders, links and watching.
-  const files = bunFiles(process.getBuiltinModule("fs"));
-  const isTerminal = (file: number) => process.getBuiltinModule("tty").isatty(file);
+  const fs = process.getBuiltinModule("fs");
+  const files = bunFiles(fs);
+  // The module `tty` takes 14 ms to load, so it is only asked about what may be a terminal: a pipe is none.
+  const isTerminal = (file: number) => isDevice(fs, file) && process.getBuiltinModule("tty").isatty(file);
   return {
     args: bun.argv.slice(2),
     runtime: "bun",
@@ -160,6 +162,14 @@ function bunHost(bun: BunGlobal, process: ProcessGlobal): Host {
     // Bun's own 10 s would cut off a client that takes no streams from a call that is longer.
     serve: (options) => bun.serve({ ...options, idleTimeout: 255 }),
   };
+}
+
+function isDevice(fs: FsModule, file: number): boolean {
+  try {
+    return fs.fstatSync(file).isCharacterDevice();
+  } catch {
+    return false; // The descriptor is closed.
+  }
 }
 
 // Where npx keeps a program that it fetched for one run: the shell does not know its name.

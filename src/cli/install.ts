@@ -5,11 +5,12 @@
  */
 import type { Args } from "./args.ts";
 import { clients, type StartEntry, type StartingClient, toClientEntry } from "./clients.ts";
-import { type Command, toEntry, toShell } from "./command.ts";
+import { type Command, toEntry, toOwnReads, toShell } from "./command.ts";
 import { host } from "./host.ts";
 import { isCoded } from "./host_files.ts";
 import { toKind, toName, toTargetUrl } from "./load.ts";
 import { findNear } from "./near.ts";
+import { importPart } from "./parts.ts";
 import { isAbsolute, toBaseName, toFolder } from "./path.ts";
 import { joinPermissions, KINDS, type Permissions, toFlags } from "./permissions.ts";
 import { Problem } from "./problem.ts";
@@ -96,7 +97,7 @@ async function listNeeds(target: string, path: string, kind: "folder" | "config"
     return { permissions: { read: [await host.files.resolve(path) ?? path] }, isComplete: true };
   }
   if (kind === "module") return { permissions: isAbsolute(path) ? { read: [toFolder(path)] } : {}, isComplete: false };
-  const { listConfigNeeds } = await import("./config/needs.ts");
+  const { listConfigNeeds } = await importPart("./config/needs.ts");
   const { permissions, modules } = await listConfigNeeds(target, path);
   return { permissions, isComplete: !modules.length };
 }
@@ -116,7 +117,7 @@ function toPermissionFlags(
     );
   }
   const given = Object.fromEntries(named.map((kind) => [kind, flags[`allow-${kind}`].split(",").filter(Boolean)]));
-  return toFlags(joinPermissions(permissions, given));
+  return toFlags(joinPermissions({ read: toOwnReads() }, joinPermissions(permissions, given)));
 }
 
 function toWords(client: StartingClient, permissions: readonly string[], path: string): readonly string[] {
@@ -138,7 +139,7 @@ function toEnv(names: string | undefined): Record<string, string> | undefined {
 }
 
 async function change(client: StartingClient, name: string, entry: StartEntry, flags: Args["flags"]): Promise<void> {
-  const { setEntry } = await import("./jsonc_edit.ts");
+  const { setEntry } = await importPart("./jsonc_edit.ts");
   const file = flags.file === undefined ? client.toFile() : host.toPath(flags.file);
   const facts = await host.files.look(file);
   if (facts && facts.kind !== "file") {

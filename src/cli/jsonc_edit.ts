@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { type Jsonc, readJsonc, type Spot, toPlace } from "./config/jsonc.ts";
+import type { Node } from "jsonc-parser";
+import { findProperty, type Jsonc, readJsonc, toPlace } from "./config/jsonc.ts";
 import { Problem } from "./problem.ts";
 
 /** Where an entry goes. */
@@ -25,32 +26,39 @@ export function setEntry(text: string, entry: unknown, { file, path: [holder, na
   const bom = text.startsWith("\uFEFF") ? "\uFEFF" : "";
   const { root } = jsonc;
   checkObject(jsonc, root, file);
-  const found = root.parts.get(holder);
-  if (!found) return bom + insert(jsonc, root, holder, { [name]: entry });
-  checkObject(jsonc, found, file);
-  const old = found.parts.get(name);
-  if (!old) return bom + insert(jsonc, found, name, entry);
-  return bom + jsonc.text.slice(0, old.start) + write(jsonc, entry, old.at) + jsonc.text.slice(old.end);
+  const holding = findProperty(root, holder)?.children?.[1];
+  if (!holding) return bom + insert(jsonc, root, holder, { [name]: entry });
+  checkObject(jsonc, holding, file);
+  const property = findProperty(holding, name);
+  const old = property?.children?.[1];
+  if (!old) return bom + insert(jsonc, holding, name, entry);
+  return bom + jsonc.text.slice(0, old.offset) + write(jsonc, entry, property.offset) + jsonc.text.slice(toEnd(old));
 }
 
-function checkObject({ text }: Jsonc, { start }: Spot, file: string): void {
-  if (text[start] === "{") return;
+function checkObject({ text }: Jsonc, { type, offset }: Node, file: string): void {
+  if (type === "object") return;
   throw new Problem(
-    `Cannot change ${toPlace(file, text, start)}: there is something else than an object; mend it by hand`,
+    `Cannot change ${toPlace(file, text, offset)}: there is something else than an object; mend it by hand`,
   );
 }
 
-function insert(jsonc: Jsonc, spot: Spot, key: string, value: unknown): string {
+function toEnd({ offset, length }: Node): number {
+  return offset + length;
+}
+
+// The parser's own insertion would put the entry between the last one and a comment that belongs to that one.
+function insert(jsonc: Jsonc, object: Node, key: string, value: unknown): string {
   const { text } = jsonc;
-  const closing = spot.end - 1;
-  const last = [...spot.parts.values()].at(-1);
+  const closing = toEnd(object) - 1;
+  const last = object.children?.at(-1);
   // The comma goes behind the value, and the entry behind any comment that follows it.
-  const rest = last ? text.slice(last.end, closing) : text.slice(spot.start + 1, closing);
+  const rest = text.slice(last ? toEnd(last) : object.offset + 1, closing);
   const isFollowed = /^(?:\s|\/\/[^\r\n]*|\/\*[^]*?\*\/)*,/.test(rest);
-  const head = last ? text.slice(0, last.end) + (isFollowed ? "" : ",") : text.slice(0, spot.start + 1);
-  const outer = toIndent(text, last ? last.at : spot.start);
-  const inner = last && toLineStart(text, last.at) !== toLineStart(text, spot.start) ? outer : outer + toUnit(jsonc);
-  const end = toIndent(text, closing === toFirst(text, closing) ? closing : spot.start);
+  const head = last ? text.slice(0, toEnd(last)) + (isFollowed ? "" : ",") : text.slice(0, object.offset + 1);
+  const outer = toIndent(text, (last ?? object).offset);
+  const isOwnLine = last && toLineStart(text, last.offset) !== toLineStart(text, object.offset);
+  const inner = isOwnLine ? outer : outer + toUnit(jsonc);
+  const end = toIndent(text, closing === toFirst(text, closing) ? closing : object.offset);
   const eol = toEol(text);
   const member = `${inner}${JSON.stringify(key)}: ${write(jsonc, value, undefined, inner)}`;
   return `${head}${rest.trimEnd()}${eol}${member}${eol}${end}${text.slice(closing)}`;
@@ -67,8 +75,8 @@ function toEol(text: string): string {
 
 /** By how much the members of the whole are set in. */
 function toUnit({ text, root }: Jsonc): string {
-  const [first] = root.parts.values();
-  return (first && toIndent(text, first.at)) || "  ";
+  const first = root.children?.[0];
+  return (first && toIndent(text, first.offset)) || "  ";
 }
 
 function toLineStart(text: string, at: number): number {

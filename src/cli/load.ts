@@ -3,9 +3,10 @@
  *
  * @module
  */
-import { createServer, type Handler, type Server } from "../../mod.ts";
+import { createServer, type Handler, type Server } from "../library.ts";
 import { PIPE } from "../transports/pipe.ts";
 import { host } from "./host.ts";
+import { importPart } from "./parts.ts";
 import { Problem } from "./problem.ts";
 
 /** How to end a file so that it can be served. */
@@ -58,7 +59,7 @@ export async function load(target: string): Promise<Loaded> {
   if (kind === "config" && !(await host.hasFile(host.toFileUrl(target)))) {
     throw new Problem(`Cannot use ${target}: there is no file ${path}; check the path`);
   }
-  const { loadConfig, loadFolder } = await import("./config/server.ts");
+  const { loadConfig, loadFolder } = await importPart("./config/server.ts");
   return await (kind === "folder" ? loadFolder : loadConfig)(target, path);
 }
 

@@ -7,23 +7,23 @@ import { readArgs } from "./args.ts";
 import { type Command, toProgram, toShell } from "./command.ts";
 import { host } from "./host.ts";
 import { findNear } from "./near.ts";
+import { importPart } from "./parts.ts";
 import { Problem } from "./problem.ts";
+import { serve } from "./serve.ts";
 import { VERSION } from "./version.ts";
 
-const loadServe = async () => (await import("./serve.ts")).serve;
-
-// Each is loaded when it is needed: a client that starts a server waits for nothing else.
+// `serve` is there from the start, because clients wait for it. The other commands are loaded when they are named.
 const commands: ReadonlyMap<string, () => Promise<Command>> = new Map(Object.entries({
-  serve: loadServe,
-  check: async () => (await import("./check.ts")).check,
-  doctor: async () => (await import("./doctor.ts")).doctor,
-  install: async () => (await import("./install.ts")).install,
-  new: async () => (await import("./new.ts")).create,
-  inspect: async () => (await import("./inspect.ts")).inspect,
-  call: async () => (await import("./call.ts")).call,
-  read: async () => (await import("./read.ts")).read,
-  prompt: async () => (await import("./prompt.ts")).prompt,
-  completions: async () => (await import("./completions.ts")).toCompletions(loadCommands),
+  serve: () => Promise.resolve(serve),
+  check: async () => (await importPart("./check.ts")).check,
+  doctor: async () => (await importPart("./doctor.ts")).doctor,
+  install: async () => (await importPart("./install.ts")).install,
+  new: async () => (await importPart("./new.ts")).create,
+  inspect: async () => (await importPart("./inspect.ts")).inspect,
+  call: async () => (await importPart("./call.ts")).call,
+  read: async () => (await importPart("./read.ts")).read,
+  prompt: async () => (await importPart("./prompt.ts")).prompt,
+  completions: async () => (await importPart("./completions.ts")).toCompletions(loadCommands),
 }));
 
 function loadCommands(): Promise<readonly Command[]> {
@@ -49,7 +49,7 @@ export async function main(): Promise<void> {
 async function run(words: readonly string[]): Promise<number | void> {
   const load = commands.get(words[0]);
   if (!load) await refuseSlip(words[0]);
-  const command = await (load ?? loadServe)();
+  const command = load ? await load() : serve;
   const args = readArgs(load ? words.slice(1) : words, { help: false, version: false, ...command.flags });
   if ("help" in args.flags) return console.log(toHelp(command, load ? [] : await loadCommands()));
   if ("version" in args.flags) return console.log(VERSION);

@@ -1,7 +1,7 @@
 // Clients never see each other, though all of them number their requests alike and share one server object.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import type { Principal } from "../../src/names.ts";
+import type { Principal } from "../../src/library.ts";
 import { startHost } from "../../src/testing/host.ts";
 import { connect } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, until } from "../behaviour.ts";

@@ -3,9 +3,10 @@
  *
  * @module
  */
-import type { Handler, ServerOptions } from "../../../mod.ts";
+import type { Handler, ServerOptions } from "../../library.ts";
 import { importDefault } from "../load.ts";
 import { host } from "../host.ts";
+import { importPart } from "../parts.ts";
 import { isAbsolute, toBaseName, toFolder, toInner } from "../path.ts";
 import { Problem } from "../problem.ts";
 import { commandTool } from "./command_tool.ts";
@@ -14,7 +15,6 @@ import { openFolder } from "./folder.ts";
 import { isPattern, toBase, toMatcher } from "./glob.ts";
 import { fetchTool, urlResource } from "./http_tool.ts";
 import type { Path } from "./jsonc.ts";
-import { readPrompt } from "./prompts.ts";
 import type { ConfigFile } from "./schema.ts";
 import { resolveFile, type Source, tell, toServerName } from "./source.ts";
 import { toTemplate } from "./template.ts";
@@ -170,6 +170,7 @@ function toRest(pattern: string): string {
 
 async function toPrompt(main: Source, path: string): Promise<Handler> {
   const text = new TextDecoder().decode(await host.files.read(path, MOST_BYTES));
+  const { readPrompt } = await importPart("./config/prompts.ts");
   return readPrompt(text, toInner(main.folder, path) ?? path);
 }
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type Context, type Handler, tool, ToolError, type ToolResult } from "../../../mod.ts";
+import { type Context, type Handler, tool, ToolError, type ToolResult } from "../../library.ts";
 import { host } from "../host.ts";
 import type { Spawned } from "../host_process.ts";
 import { toBaseName } from "../path.ts";

@@ -10,7 +10,7 @@ import {
   type ResourceReturn,
   type Server,
   ToolError,
-} from "../../../mod.ts";
+} from "../../library.ts";
 import { toBase64 } from "../../protocol/base64.ts";
 import { host } from "../host.ts";
 import { toInner } from "../path.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { media, type Tool, tool, ToolError } from "../../../mod.ts";
+import { media, type Tool, tool, ToolError } from "../../library.ts";
 import { type Folder, type Found, isRefusal, type Refusal } from "./folder.ts";
 import { toMatcher } from "./glob.ts";
 import { toMediaType, toText } from "./media_type.ts";

@@ -1,23 +1,24 @@
 /**
- * The lines between `---` at the head of a Markdown file: a small part of YAML.
+ * The YAML between two lines of `---` at the head of a Markdown file.
  *
  * @module
  */
+import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLError } from "yaml";
 
-/** A value, and where it stands. */
+/** A value, and the line it stands on; lines count from 1. */
 export type Value =
   & { readonly line: number }
   & (
     | { readonly text: string }
-    | { readonly list: readonly string[] }
+    | { readonly list: readonly Value[] }
     | { readonly map: ReadonlyMap<string, Value> }
   );
 
-/** A file that was taken apart. */
+/** A file, taken apart. */
 export interface Document {
   readonly head: ReadonlyMap<string, Value>;
   readonly body: string;
-  /** The line on which the body begins; lines count from 1. */
+  /** The line on which the body begins. */
   readonly bodyLine: number;
 }
 
@@ -33,93 +34,74 @@ export class FrontMatterError extends Error {
   }
 }
 
-interface Line {
-  readonly line: number;
-  readonly indent: number;
-  readonly text: string;
-}
-
 /**
- * Reads `key: value`, lists as `[a, b]` or lines with `- `, and further keys that are set in by spaces.
+ * Takes a Markdown file apart. Every scalar is read as text, so that `version: 1.0` stays `1.0`.
  *
- * @throws {FrontMatterError} for anything else.
+ * @throws {FrontMatterError} if the head is not a YAML map.
  */
 export function readFrontMatter(text: string): Document {
   const lines = text.replace(/^\uFEFF/, "").split(/\r?\n/);
   if (lines[0]?.trimEnd() !== "---") return { head: new Map(), body: lines.join("\n"), bodyLine: 1 };
   const end = lines.findIndex((line, i) => i > 0 && line.trimEnd() === "---");
   if (end < 0) throw new FrontMatterError(1, "--- is not closed; write a second --- below the last key");
-  const rows = lines.slice(1, end).flatMap((text, i): Line | [] => {
-    if (/^\s*(#|$)/.test(text)) return [];
-    const [indent] = /^\s*/.exec(text) ?? [""];
-    if (indent.includes("\t")) throw new FrontMatterError(i + 2, "it is set in by a tab; use spaces");
-    return { line: i + 2, indent: indent.length, text: text.trim() };
-  });
-  return { head: readMap(rows), body: lines.slice(end + 1).join("\n"), bodyLine: end + 2 };
+  return { head: readHead(lines.slice(1, end).join("\n")), body: lines.slice(end + 1).join("\n"), bodyLine: end + 2 };
 }
 
-function readMap(rows: readonly Line[]): ReadonlyMap<string, Value> {
-  const map = new Map<string, Value>();
-  const indent = rows[0]?.indent;
-  for (let i = 0; i < rows.length;) {
-    const { line, text } = rows[i];
-    const [, quoted, plain, rest] = /^(?:"([^"]*)"|([^\s:"'[\]{}#&*!|>%@`-][^:#]*?))\s*:(?:\s+(.*))?$/.exec(text) ?? [];
-    const key = quoted ?? plain;
-    if (key === undefined || rows[i].indent !== indent) {
-      throw new FrontMatterError(line, `${JSON.stringify(text)} is no key with a value; write it as key: value`);
+function readHead(text: string): ReadonlyMap<string, Value> {
+  const counter = new LineCounter();
+  // The first line of the file is `---`.
+  const toLine = (offset: number) => counter.linePos(offset).line + 1;
+  const document = parseDocument(text, { schema: "failsafe", lineCounter: counter, prettyErrors: false });
+  const [error] = document.errors;
+  if (error) throw new FrontMatterError(toLine(error.pos[0]), explain(error, text));
+  let count = 0;
+
+  function convert(node: unknown, line: number): Value {
+    // Aliases of aliases grow without bound.
+    if (++count > MOST_VALUES) throw new FrontMatterError(line, `there are more than ${MOST_VALUES} values`);
+    if (isAlias(node)) {
+      const target = node.resolve(document);
+      if (!target) throw new FrontMatterError(line, `there is no anchor &${node.source} before it; add one`);
+      return convert(target, line);
     }
-    if (map.has(key)) throw new FrontMatterError(line, `${key} is there already; keep one of the two`);
-    const after = rows.findIndex((row, j) => j > i && row.indent <= rows[i].indent && !isItem(row, rows[i]));
-    const inner = rows.slice(i + 1, after < 0 ? undefined : after);
-    map.set(key, { line, ...readValue(line, rest?.replace(/(^|\s)#.*$/, "").trim() ?? "", inner) });
-    i += 1 + inner.length;
-  }
-  return map;
-}
-
-// YAML lets the items of a list stand as far out as their key.
-function isItem(row: Line, key: Line): boolean {
-  return row.indent === key.indent && /^-(\s|$)/.test(row.text);
-}
-
-function readValue(
-  line: number,
-  rest: string,
-  inner: readonly Line[],
-): { text: string } | { list: string[] } | { map: ReadonlyMap<string, Value> } {
-  if (inner.length && rest) {
-    throw new FrontMatterError(inner[0].line, "it is set in below a key that has a value; write one line per value");
-  }
-  if (inner.length && inner.every(({ text }) => /^-\s/.test(text))) {
-    return { list: inner.map(({ line, text }) => readScalar(line, text.slice(1).trim())) };
-  }
-  if (inner.length) return { map: readMap(inner) };
-  const [, items] = /^\[(.*)\]$/.exec(rest) ?? [];
-  if (items === undefined) return { text: readScalar(line, rest) };
-  const words = items.match(/"(?:[^"\\]|\\.)*"|'[^']*'|[^,]+/g) ?? [];
-  return { list: words.map((word) => readScalar(line, word.trim())).filter(Boolean) };
-}
-
-function readScalar(line: number, text: string): string {
-  const [first] = text;
-  if (first === '"') {
-    try {
-      return String(JSON.parse(text));
-    } catch {
-      throw new FrontMatterError(line, `${text} does not end as it begins; close the quotes`);
+    if (isMap(node)) {
+      return {
+        line,
+        map: new Map(node.items.map(({ key, value }) => {
+          const keyLine = isNode(key) ? toLine(key.range[0]) : line;
+          if (!isScalar(key)) throw new FrontMatterError(keyLine, "a key is no text; write it as key: value");
+          return [String(key.value), convert(value, keyLine)];
+        })),
+      };
     }
-  }
-  if (first === "'") {
-    if (!/^'(?:[^']|'')*'$/.test(text)) {
-      throw new FrontMatterError(line, `${text} does not end as it begins; close the quotes`);
+    if (isSeq(node)) {
+      return { line, list: node.items.map((item) => convert(item, isNode(item) ? toLine(item.range[0]) : line)) };
     }
-    return text.slice(1, -1).replaceAll("''", "'");
+    return { line, text: isScalar(node) ? String(node.value ?? "").trimEnd() : "" };
   }
-  if (first !== undefined && "{[&*!|>%@`".includes(first)) {
-    throw new FrontMatterError(
-      line,
-      `${JSON.stringify(text)} begins with ${first}; put the value in quotes, on one line`,
-    );
+
+  if (document.contents === null) return new Map();
+  const head = convert(document.contents, toLine(document.contents.range[0]));
+  if ("map" in head) return head.map;
+  const shown = "text" in head
+    ? `${JSON.stringify(head.text)} is no key with a value`
+    : "there is a list without a key";
+  throw new FrontMatterError(head.line, `${shown}; write it as key: value`);
+}
+
+const MOST_VALUES = 10_000;
+
+function isNode(value: unknown): value is Node & { readonly range: readonly [number, number, number] } {
+  return (isScalar(value) || isMap(value) || isSeq(value) || isAlias(value)) && !!value.range;
+}
+
+function explain({ code, message, pos }: YAMLError, text: string): string {
+  if (code === "TAB_AS_INDENT") return "it is set in by a tab; use spaces";
+  if (code === "DUPLICATE_KEY") {
+    const key = /^[^\s:]*/.exec(text.slice(pos[0]))?.[0];
+    return `${key} is there already; keep one of the two`;
   }
-  return text;
+  if (code === "MISSING_CHAR" && /quote/.test(message)) return "a quote is not closed; close it";
+  const state = message.replace(/\.$/, "");
+  return `it is no YAML: ${state[0].toLowerCase()}${state.slice(1)}; fix it, or put the value in quotes`;
 }

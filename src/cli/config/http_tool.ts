@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type Context, type Handler, media, resource, tool, ToolError, type ToolResult } from "../../../mod.ts";
+import { type Context, type Handler, media, resource, tool, ToolError, type ToolResult } from "../../library.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { toBase64 } from "../../protocol/base64.ts";
 import { findMissing, type Input, toArgumentText, toInput } from "./arguments.ts";

@@ -3,42 +3,35 @@
  *
  * @module
  */
+import { parse } from "@std/jsonc";
+import { type Node, parseTree } from "jsonc-parser";
 import { Problem } from "../problem.ts";
-import { parse } from "./packages.ts";
 
 /** Keys and indexes that lead to a part of a value. */
 export type Path = readonly (string | number)[];
-
-/** Where a part stands in its text. Offsets count from 0. */
-export interface Spot {
-  /** Where its key begins, or the part itself if it has none. */
-  readonly at: number;
-  readonly start: number;
-  readonly end: number;
-  /** Its own parts, by key or index. */
-  readonly parts: ReadonlyMap<string, Spot>;
-  /** Where a key stands a second time. */
-  readonly again?: number;
-}
 
 /** A text that has been read. */
 export interface Jsonc {
   readonly text: string;
   readonly value: unknown;
-  readonly root: Spot;
+  readonly root: Node;
 }
+
+const parseValue: (text: string) => unknown = parse;
 
 /**
  * Reads JSON with comments and trailing commas.
  *
- * @throws {Problem} with file, line and column, for a text that is none, and for a key that is written twice.
+ * @throws {Problem} with file, line and column if the text cannot be parsed, or has a key twice in one object.
  */
 export function readJsonc(given: string, file: string): Jsonc {
-  // The mark that some editors put first is no part of the text.
+  // Some editors put a byte order mark first, which is not part of the text.
   const text = given.replace(/^\uFEFF/, "");
   let value: unknown;
+  let root: Node | undefined;
   try {
-    value = parse(text);
+    value = parseValue(text);
+    root = parseTree(text, undefined, { allowTrailingComma: true });
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw new Problem(`Cannot read ${file}: it is too deeply nested`);
     const [, token, at] = /token "(.*)" in JSONC at position (\d+)$/s.exec(error.message) ?? [];
@@ -47,10 +40,12 @@ export function readJsonc(given: string, file: string): Jsonc {
       : "the text ends too early; look for a bracket or a quote that is not closed";
     throw new Problem(`Cannot read ${toPlace(file, text, Number(at ?? text.length))}: ${state}`);
   }
-  const root = new Scanner(text).scan();
-  const twice = findAgain(root);
-  if (twice !== undefined) {
-    throw new Problem(`Cannot read ${toPlace(file, text, twice)}: this key is there already; keep one of the two`);
+  if (!root) throw new Problem(`Cannot read ${file}: it is empty`);
+  const twice = findRepeated(root);
+  if (twice) {
+    throw new Problem(
+      `Cannot read ${toPlace(file, text, twice.offset)}: this key is there already; keep one of the two`,
+    );
   }
   return { text, value, root };
 }
@@ -61,10 +56,22 @@ export function toPlace(file: string, text: string, offset: number): string {
   return `${file}:${lines.length}:${[...lines[lines.length - 1]].length + 1}`;
 }
 
-/** The nearest part of a text on the way to one that may not be there. */
-export function findSpot(root: Spot, path: Path): Spot {
-  const next = path.length ? root.parts.get(String(path[0])) : undefined;
-  return next ? findSpot(next, path.slice(1)) : root;
+/** Where a part begins, its key first; for a part that is not there, where the nearest one around it begins. */
+export function findOffset(root: Node, path: Path): number {
+  let offset = root.offset;
+  let node: Node | undefined = root;
+  for (const key of path) {
+    const part: Node | undefined = typeof key === "number" ? node.children?.[key] : findProperty(node, key);
+    node = part?.type === "property" ? part.children?.[1] : part;
+    if (!part || !node) return offset;
+    offset = part.offset;
+  }
+  return offset;
+}
+
+/** A property of an object: its key and its value. */
+export function findProperty(node: Node, key: string): Node | undefined {
+  return node.type === "object" ? node.children?.find((each) => toPropertyName(each) === key) : undefined;
 }
 
 /** A path as people write it: `tools.log.run[1]`. */
@@ -74,59 +81,25 @@ export function toKey(path: Path): string {
   ).join("");
 }
 
-function findAgain({ again, parts }: Spot): number | undefined {
-  if (again !== undefined) return again;
-  for (const part of parts.values()) {
-    const found = findAgain(part);
-    if (found !== undefined) return found;
+/** The first property, in any object, that `test` is true of. */
+export function findNode(node: Node, test: (property: Node, among: readonly Node[]) => boolean): Node | undefined {
+  for (const each of node.children ?? []) {
+    const found = each.type === "property" && test(each, node.children ?? []) ? each : findNode(each, test);
+    if (found) return found;
   }
 }
 
-// Finds places in a text that the parser has accepted; nothing is checked again.
-class Scanner {
-  readonly #text: string;
-  #at = 0;
+/** The key of a property. */
+export function toPropertyName({ children }: Node): string {
+  return String(children?.[0].value);
+}
 
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  scan(at?: number): Spot {
-    this.#skip();
-    const start = this.#at;
-    const parts = new Map<string, Spot>();
-    let again: number | undefined;
-    const first = this.#text[start];
-    if (first === "{" || first === "[") {
-      this.#at++;
-      for (this.#skip(); !"}]".includes(this.#text[this.#at]); this.#skip(",")) {
-        const begin = this.#at;
-        const key = first === "{" ? String(JSON.parse(this.#word())) : String(parts.size);
-        if (first === "{") this.#skip(":");
-        if (parts.has(key)) again ??= begin;
-        parts.set(key, this.scan(begin));
-      }
-      this.#at++;
-    } else this.#word();
-    return { at: at ?? start, start, end: this.#at, parts, again };
-  }
-
-  /** The string, number or name that begins here. */
-  #word(): string {
-    const word = /"(?:[^"\\]|\\.)*"|[^\s,:/[\]{}]+/sy;
-    word.lastIndex = this.#at;
-    const [found] = word.exec(this.#text) ?? [""];
-    this.#at += found.length;
-    return found;
-  }
-
-  /** Goes over white space, comments and one mark. */
-  #skip(mark = ""): void {
-    const space = /(?:\s+|\/\/[^\r\n]*|\/\*.*?\*\/)*/sy;
-    for (const each of ["", mark]) {
-      if (each && this.#text[this.#at] === each) this.#at++;
-      space.lastIndex = this.#at;
-      this.#at += space.exec(this.#text)?.[0].length ?? 0;
-    }
-  }
+function findRepeated(root: Node): Node | undefined {
+  const names = new Map<readonly Node[], Set<string>>();
+  return findNode(root, (property, among) => {
+    const known = names.get(among) ?? new Set();
+    names.set(among, known);
+    const name = toPropertyName(property);
+    return known.size === known.add(name).size;
+  });
 }

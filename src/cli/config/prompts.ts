@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type Prompt, prompt } from "../../../mod.ts";
+import { type Prompt, prompt } from "../../library.ts";
 import { Problem } from "../problem.ts";
 import { toBaseName } from "../path.ts";
 import { type Document, FrontMatterError, readFrontMatter, type Value } from "./front_matter.ts";
@@ -86,34 +86,47 @@ function readBody({ body, bodyLine }: Document, refuse: Refuse): readonly Templa
 }
 
 function readArguments(value: Value, refuse: Refuse): ReadonlyMap<string, Argument> {
-  if ("list" in value) return new Map(value.list.map((name) => [name, { required: true, values: [] }]));
+  if ("list" in value) return new Map(value.list.map((item) => readListed(item, refuse)));
   if (!("map" in value)) {
     throw refuse(value.line, "arguments are no list of names; write [first, second], or a line for each");
   }
-  return new Map(
-    [...value.map].map(([name, told]) => {
-      if ("text" in told) return [name, { description: told.text || undefined, required: true, values: [] }];
-      if ("list" in told) throw refuse(told.line, `${name} is a list; write ${name}: description, or further lines`);
-      for (const [key, { line }] of told.map) {
-        if (!ARGUMENT_KEYS.includes(key)) {
-          throw refuse(line, `there is no key ${key}; an argument has ${ARGUMENT_KEYS.join(", ")}`);
-        }
-      }
-      const required = readText(told.map.get("required"), "required", refuse) ?? "true";
-      if (required !== "true" && required !== "false") {
-        throw refuse(told.line, `required is ${required}; write true or false`);
-      }
-      const values = told.map.get("values");
-      if (values && !("list" in values)) throw refuse(values.line, "values is no list; write [first, second]");
-      const description = readText(told.map.get("description"), "description", refuse);
-      return [name, { description, required: required === "true", values: values?.list ?? [] }];
-    }),
-  );
+  return new Map([...value.map].map(([name, told]) => [name, readArgument(name, told, refuse)]));
+}
+
+/** An argument of a list: a name, or a map that has one. */
+function readListed(item: Value, refuse: Refuse): [string, Argument] {
+  if ("text" in item) return [item.text, { required: true, values: [] }];
+  const name = "map" in item ? readText(item.map.get("name"), "name", refuse) : undefined;
+  if (!("map" in item) || name === undefined) throw refuse(item.line, "an argument has no name; write name: …");
+  const { line } = item;
+  const map = new Map([...item.map].filter(([key]) => key !== "name"));
+  return [name, readArgument(name, { line, map }, refuse)];
+}
+
+function readArgument(name: string, told: Value, refuse: Refuse): Argument {
+  if ("text" in told) return { description: told.text || undefined, required: true, values: [] };
+  if ("list" in told) throw refuse(told.line, `${name} is a list; write ${name}: description, or further lines`);
+  for (const [key, { line }] of told.map) {
+    if (ARGUMENT_KEYS.includes(key)) continue;
+    throw refuse(line, `there is no key ${key}; an argument has ${ARGUMENT_KEYS.join(", ")}`);
+  }
+  const required = readText(told.map.get("required"), "required", refuse) ?? "true";
+  if (required !== "true" && required !== "false") {
+    throw refuse(told.map.get("required")?.line ?? told.line, `required is ${required}; write true or false`);
+  }
+  const description = readText(told.map.get("description"), "description", refuse);
+  return { description, required: required === "true", values: readValues(told.map.get("values"), refuse) };
+}
+
+function readValues(value: Value | undefined, refuse: Refuse): readonly string[] {
+  if (!value) return [];
+  if (!("list" in value)) throw refuse(value.line, "values is no list; write [first, second]");
+  return value.list.map((item) => readText(item, "a value", refuse) ?? "");
 }
 
 function readText(value: Value | undefined, key: string, refuse: Refuse): string | undefined {
   if (!value || "text" in value) return value?.text || undefined;
-  throw refuse(value.line, `${key} is no text; write it on one line`);
+  throw refuse(value.line, `${key} is no text; put it in quotes`);
 }
 
 function isBegun(value: string, typed: string): boolean {

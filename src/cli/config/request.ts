@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { ToolError } from "../../../mod.ts";
+import { ToolError } from "../../library.ts";
 import { host } from "../host.ts";
 import { isCoded } from "../host_files.ts";
 import { isAddress, isPrivateAddress } from "./addresses.ts";

@@ -3,9 +3,8 @@
  *
  * @module
  */
-import type { z as Zod } from "npm:zod@^4";
+import { z } from "zod";
 import { LIMITS } from "../../core/limits.ts";
-import { z } from "./packages.ts";
 
 const text = z.string().min(1);
 const path = text.describe("A path, seen from the folder of this file; one outside of it is written in full");
@@ -176,19 +175,19 @@ export const configSchema = z.strictObject({ ...parts, ...serverKeys });
 export const includedSchema = z.strictObject(parts);
 
 /** What a config file says. */
-export type ConfigFile = Zod.infer<typeof configSchema>;
+export type ConfigFile = z.infer<typeof configSchema>;
 /** A tool that runs a program. */
-export type CommandTool = Zod.infer<typeof commandTool>;
+export type CommandTool = z.infer<typeof commandTool>;
 /** A tool that makes a request. */
-export type FetchTool = Zod.infer<typeof fetchTool>;
+export type FetchTool = z.infer<typeof fetchTool>;
 /** A resource that is a file. */
-export type FileResource = Zod.infer<typeof fileResource>;
+export type FileResource = z.infer<typeof fileResource>;
 /** Resources that are the files of a pattern. */
-export type GlobResource = Zod.infer<typeof globResource>;
+export type GlobResource = z.infer<typeof globResource>;
 /** Resources that are the files of a folder. */
-export type FolderResource = Zod.infer<typeof folderResource>;
+export type FolderResource = z.infer<typeof folderResource>;
 /** A resource that is read over HTTP. */
-export type UrlResource = Zod.infer<typeof urlResource>;
+export type UrlResource = z.infer<typeof urlResource>;
 
 /** The JSON schema of a config file, or of one that is included. */
 export function toJsonSchema(

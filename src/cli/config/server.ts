@@ -3,9 +3,10 @@
  *
  * @module
  */
-import { createServer, type Handler, type Server } from "../../../mod.ts";
+import { createServer, type Handler, type Server } from "../../library.ts";
 import { host } from "../host.ts";
 import { type Loaded, swapHandlers } from "../load.ts";
+import { importPart } from "../parts.ts";
 import { toBaseName } from "../path.ts";
 import { Problem } from "../problem.ts";
 import type { Part } from "./file_resources.ts";
@@ -17,7 +18,10 @@ import type { Part } from "./file_resources.ts";
  */
 export async function loadConfig(file: string, path: string): Promise<Loaded> {
   // Loaded here, for these need packages.
-  const [{ readSources }, { build }] = await Promise.all([import("./source.ts"), import("./build.ts")]);
+  const [{ readSources }, { build }] = await Promise.all([
+    importPart("./config/source.ts"),
+    importPart("./config/build.ts"),
+  ]);
   let version = 0;
   const read = async () => await build(await readSources(file, path), version++);
   let { options, parts, files } = await read();
@@ -49,8 +53,8 @@ export async function loadConfig(file: string, path: string): Promise<Loaded> {
 /** A server of what is in a folder. */
 export async function loadFolder(target: string, path: string): Promise<Loaded> {
   const [{ folderParts, toUriPath }, { openFolder }] = await Promise.all([
-    import("./file_resources.ts"),
-    import("./folder.ts"),
+    importPart("./config/file_resources.ts"),
+    importPart("./config/folder.ts"),
   ]);
   const root = await host.files.resolve(path);
   if (root === undefined) throw new Problem(`Cannot serve ${target}: there is no folder ${path}; check the path`);

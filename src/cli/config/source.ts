@@ -6,7 +6,7 @@
 import { host } from "../host.ts";
 import { Problem } from "../problem.ts";
 import { isAbsolute, toBaseName, toBelow, toFolder, toInner } from "../path.ts";
-import { findSpot, type Jsonc, type Path, readJsonc, type Spot, toKey, toPlace } from "./jsonc.ts";
+import { findNode, findOffset, type Jsonc, type Path, readJsonc, toKey, toPlace, toPropertyName } from "./jsonc.ts";
 import { type Mistake, toMistakes } from "./mistakes.ts";
 import { type ConfigFile, configSchema, includedSchema, toJsonSchema } from "./schema.ts";
 
@@ -89,9 +89,10 @@ async function readSource(
   const { real, bytes } = await readPath(file, path);
   if (bytes.length > MOST_BYTES) throw new Problem(`Cannot use ${file}: it has more than ${MOST_BYTES} bytes`);
   const jsonc = readJsonc(decode(file, bytes), file);
-  const unusable = findKey(jsonc.root, "__proto__");
-  if (unusable !== undefined) {
-    const place = toPlace(file, jsonc.text, unusable);
+  // No object would have it as a key of its own.
+  const unusable = findNode(jsonc.root, (property) => toPropertyName(property) === "__proto__");
+  if (unusable) {
+    const place = toPlace(file, jsonc.text, unusable.offset);
     throw new Problem(`Cannot use ${place}: __proto__ is the name of something else here; choose another`);
   }
   const checked = schema.safeParse(jsonc.value);
@@ -100,7 +101,7 @@ async function readSource(
   }
   const folder = toFolder(real);
   const refuse = (at: Path, state: string) =>
-    new Problem(`Cannot use ${toPlace(file, jsonc.text, findSpot(jsonc.root, at).at)}: ${toKey(at)}: ${state}`);
+    new Problem(`Cannot use ${toPlace(file, jsonc.text, findOffset(jsonc.root, at))}: ${toKey(at)}: ${state}`);
   return { file, path: real, folder, config: checked.data, refuse, locate: locateIn(folder, refuse) };
 }
 
@@ -114,14 +115,6 @@ async function readPath(file: string, path: string): Promise<{ real: string; byt
     throw new Problem(`Cannot use ${file}: there is no file ${path}; check the path`);
   } catch (error) {
     throw error instanceof Problem ? error : new Problem(`Cannot use ${file}: ${tell(error)}`);
-  }
-}
-
-// No object would have it as a key of its own.
-function findKey({ parts }: Spot, name: string): number | undefined {
-  for (const [key, part] of parts) {
-    const found = key === name ? part.at : findKey(part, name);
-    if (found !== undefined) return found;
   }
 }
 
@@ -145,7 +138,7 @@ function locateIn(folder: string, refuse: Source["refuse"]): Source["locate"] {
 }
 
 function toProblem(file: string, { text, root }: Jsonc, mistakes: readonly Mistake[]): Problem {
-  const found = mistakes.map((mistake) => ({ ...mistake, at: findSpot(root, mistake.path).at }));
+  const found = mistakes.map((mistake) => ({ ...mistake, at: findOffset(root, mistake.path) }));
   const lines = found.sort((a, b) => a.at - b.at).map(({ path, state, at }) =>
     [toPlace(file, text, at), ...path.length ? [toKey(path)] : [], state].join(": ")
   );

@@ -1,0 +1,42 @@
+/**
+ * Starts the command line when the entry file is run instead of imported.
+ *
+ * @module
+ */
+
+/** What is used of Deno when it cannot load the command line. */
+interface DenoGlobal {
+  exit(code: number): never;
+}
+
+/**
+ * Loads the command line and runs it. `entry` is the URL of the file that was run.
+ *
+ * Nothing happens in a bundle. Some bundlers keep `import.meta.main`, which is true in their output, but there the entry
+ * and this file have the same URL, or the entry has another name.
+ */
+export function handOver(entry: string): void {
+  if (entry === import.meta.url || !/\/mod\.[jt]s$/.test(entry)) return;
+  // A computed specifier: with a literal one, every program that imports the library would load the command line too.
+  // There is no `await`, because the command line imports modules that would wait for the entry file in turn.
+  import(new URL(`./cli/main${entry.slice(-3)}`, import.meta.url).href).then(({ main }) => main(), explain);
+}
+
+function explain(error: unknown): never {
+  const problem = findProblem(error);
+  // Deno's types are unknown to Bun, which has no permissions and no such cache.
+  const { Deno: deno } = globalThis as unknown as { readonly Deno?: DenoGlobal };
+  if (!deno || problem === undefined) throw error;
+  console.error(`Cannot start the command line: ${problem}`);
+  return deno.exit(1);
+}
+
+function findProblem(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return;
+  const { protocol, pathname } = new URL(".", import.meta.url);
+  if (/^Requires read access/.test(error.message)) {
+    const folder = decodeURIComponent(pathname).replace(/\/$/, "");
+    return `Deno may not read its files; run it again with -A, or with --allow-read=${folder}`;
+  }
+  if (protocol !== "file:") return `${error.message.trim()}; to store it in the cache, run deno cache jsr:@x/mcp/cli`;
+}

@@ -1,0 +1,60 @@
+// Writes the package as it is published into a folder: `deno task publish:prepare FOLDER`, then `deno publish` there.
+
+/** What replaces the npm mirror of Deno's standard library, which has no types. */
+const STANDARD: Readonly<Record<string, string>> = { "@std/jsonc": "jsr:@std/jsonc@1.0.2" };
+
+/** What is in the folders that are published, but only serves the project itself. */
+const LEFT_OUT = ["src/cli/tsconfig.json"];
+
+interface Config {
+  readonly imports: Readonly<Record<string, string>>;
+  readonly publish: { readonly include: readonly string[] };
+}
+
+/** The files at a path: itself, or all in the folder. */
+async function listFiles(root: string, path: string): Promise<readonly string[]> {
+  if ((await Deno.stat(root + path)).isFile) return LEFT_OUT.includes(path) ? [] : [path];
+  const entries = await Array.fromAsync(Deno.readDir(root + path));
+  return (await Promise.all(entries.map(({ name }) => listFiles(root, `${path}/${name}`)))).flat().sort();
+}
+
+/** Entries of the import map that the sources import; others are for tests. */
+function selectImports(imports: Config["imports"], sources: readonly string[]): Record<string, string> {
+  const used = Object.entries(imports).filter(([name]) =>
+    sources.some((source) => source.includes(`from "${name}"`) || source.includes(`import("${name}")`))
+  );
+  return Object.fromEntries(used.map(([name, target]) => {
+    if (!name.startsWith("@std/")) return [name, target];
+    if (!STANDARD[name]) throw new Error(`Cannot prepare the package: nothing stands for ${name}; add it to STANDARD`);
+    return [name, STANDARD[name]];
+  }));
+}
+
+/** Copies the package in the folder `root`, ending in a slash, into `folder`, which must be empty or not there. */
+export async function preparePackage(root: string, folder: string): Promise<void> {
+  await Deno.mkdir(folder, { recursive: true });
+  for await (const { name } of Deno.readDir(folder)) throw new Error(`Cannot write into ${folder}: it has ${name}`);
+  const { imports, tasks: _tasks, fmt: _fmt, lint: _lint, exclude: _exclude, nodeModulesDir: _, ...kept } = JSON.parse(
+    await Deno.readTextFile(`${root}deno.json`),
+  );
+  const { publish }: Config = { imports, ...kept };
+  const paths = (await Promise.all(publish.include.map((path) => listFiles(root, path)))).flat();
+  const sources: string[] = [];
+  for (const path of paths) {
+    await Deno.mkdir(`${folder}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
+    await Deno.copyFile(root + path, `${folder}/${path}`);
+    if (path.endsWith(".ts")) sources.push(await Deno.readTextFile(root + path));
+  }
+  const config = { ...kept, imports: selectImports(imports, sources) };
+  await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(config, null, 2) + "\n");
+}
+
+if (import.meta.main) {
+  const [folder, extra] = Deno.args;
+  if (!folder || extra !== undefined) {
+    console.error("Cannot prepare the package: name one folder to write, such as /tmp/package");
+    Deno.exit(2);
+  }
+  await preparePackage(new URL("../../", import.meta.url).pathname, folder);
+  console.error(`Wrote the package. To publish it, run \`deno publish\` in ${folder}.`);
+}

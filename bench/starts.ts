@@ -4,7 +4,7 @@ import { type Runtime, toMedian, toWords } from "./machine.ts";
 import { toRatios, toSpread } from "./ratios.ts";
 import { toServerFile, toStdioFile } from "./server_file.ts";
 import { measureBundles } from "./size.ts";
-import { timeStarts, writeAnswer } from "./start.ts";
+import { type StartTime, timeStarts, writeAnswer } from "./start.ts";
 import { type Row, toTable } from "./table.ts";
 
 const root = new URL("../", import.meta.url).pathname;
@@ -53,13 +53,16 @@ export async function measureStarts(runtimes: readonly Runtime[], count: number)
     for (const runtime of runtimes) {
       const starts = await listStarts(runtime, folder, answer);
       const times = await timeStarts(starts.map(({ words }) => words), count);
-      const toTimes = (name: string) => times[starts.findIndex((start) => start.name === name)].map(({ ms }) => ms);
+      const toTimes = (name: string, kind: keyof StartTime) =>
+        times[starts.findIndex((start) => start.name === name)].map((time) => time[kind]);
       for (const { name, base, aim } of starts) {
         const row = rows.get(name) ?? rows.set(name, new Map()).get(name);
-        row?.set(`${runtime}: ms`, toMedian(toTimes(name)).toFixed(1));
+        row?.set(`${runtime}: ms`, toMedian(toTimes(name, "ms")).toFixed(1));
         if (aim === undefined) continue;
-        const ratios = toRatios(toTimes(name), toTimes(base));
+        const ratios = toRatios(toTimes(name, "ms"), toTimes(base, "ms"));
+        const cpu = toRatios(toTimes(name, "cpu"), toTimes(base, "cpu"));
         row?.set(`${runtime}: ratio`, ratios.median.toFixed(2)).set(`${runtime}: quartiles`, toSpread(ratios));
+        row?.set(`${runtime}: CPU ratio`, cpu.median.toFixed(2));
         row?.set(`${runtime}: aim`, `≤ ${aim} × ${base === FILE ? "(a)" : "floor"}`);
         row?.set(`${runtime}: verdict`, ratios.median <= aim ? "met" : "**missed**");
       }

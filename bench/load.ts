@@ -22,8 +22,16 @@ const lua = new URL("load.lua", import.meta.url).pathname;
 const own = new URL("programs/load.ts", import.meta.url).pathname;
 
 /** Whether wrk is there. */
-export const hasWrk: boolean = await new Deno.Command("wrk", { args: ["-v"], stdout: "null", stderr: "null" }).output()
-  .then(() => true, () => false);
+export const hasWrk: boolean = await findWrk();
+
+async function findWrk(): Promise<boolean> {
+  try {
+    await new Deno.Command("wrk", { args: ["-v"], stdout: "null", stderr: "null" }).output();
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 let nextId = 1_000_000;
 

@@ -1,58 +1,90 @@
-// Measures this library against the least a server can do, and with `--peers` against other libraries.
+// Measures this library against the least a server can do, with `--peers` against other libraries, and with `--against`
+// against another revision of itself. `deno task bench -- --help` lists all options.
 //
-//     deno task bench [--peers] [--only=W1,W5] [--runtimes=deno] [--slices=6]
-//
-// Figures go to standard output as Markdown, what goes on to standard error.
+// Figures go to standard output as Markdown, progress to standard error.
+import { readNumber } from "../tests/options.ts";
+import { measureAgainst } from "./against.ts";
 import { measureAllGrowth } from "./growth.ts";
 import { measureHttp, workloads } from "./http.ts";
 import { hasWrk } from "./load.ts";
 import { describeMachine, pinSelf, type Runtime, slices } from "./machine.ts";
 import { measureMemory } from "./memory.ts";
-import { installPeers } from "./peers.ts";
+import { orUsageError, readTaskOptions } from "./options.ts";
+import { installPeers, type Peer } from "./peers.ts";
 import { measureSize } from "./size.ts";
 import { measureStart } from "./start.ts";
+import { measureStarts } from "./starts.ts";
 import { measureStdio } from "./stdio.ts";
 
-function option(name: string, otherwise: string): string {
-  const start = `--${name}=`;
-  return Deno.args.find((arg) => arg.startsWith(start))?.slice(start.length) ?? otherwise;
+const options = readTaskOptions(Deno.args, {
+  name: "bench",
+  summary: "Measures what this library costs. Prints Markdown tables.",
+  values: {
+    "--against REV": "Compare this tree with a git revision; exit code 1 if it is slower or runs more functions",
+    "--pairs N": "Pairs of a comparison, and starts of --starts; default: 40",
+    "--only W1,W5": "Measure these workloads only: W1 to W8 and size",
+    "--runtime deno,bun": "Measure on these runtimes; default: both",
+    "--slices N": "Slices of a second for each workload; default: 6",
+  },
+  flags: {
+    "--starts": "Measure starts over stdio and bundles, with their aims",
+    "--peers": "Measure other libraries too, installed into a temporary folder",
+  },
+});
+const count = orUsageError(() => readNumber(options, "--slices", 6));
+const pairs = orUsageError(() => readNumber(options, "--pairs", 40));
+const only = options.get("--only")?.split(",") ?? [];
+const runtimes = orUsageError(() => readRuntimes(options.get("--runtime") ?? "deno,bun"));
+const revision = options.get("--against");
+
+function readRuntimes(text: string): readonly Runtime[] {
+  return text.split(",").map((name) => {
+    if (name === "deno" || name === "bun") return name;
+    throw new Error(`Cannot measure on "${name}": the runtimes are deno and bun`);
+  });
 }
 
-const unknown = Deno.args.find((arg) => !/^--(peers$|(only|runtimes|slices)=)/.test(arg));
-if (unknown !== undefined) {
-  console.error(
-    `Cannot measure: ${unknown} is no option; there are --peers, --only=W1,W5, --runtimes=deno and --slices=6`,
-  );
-  Deno.exit(2);
-}
-const only = option("only", "").split(",").filter(Boolean);
-const runtimes = (["deno", "bun"] as const).filter((name) => option("runtimes", "deno,bun").includes(name));
-const count = Number(option("slices", "6"));
-const { peers, remove } = Deno.args.includes("--peers") ? await installPeers() : { peers: [], remove: async () => {} };
-
-const parts: Readonly<Record<string, (runtimes: readonly Runtime[]) => Promise<string>>> = {
+const parts: Readonly<Record<string, (runtimes: readonly Runtime[], peers: readonly Peer[]) => Promise<string>>> = {
   ...Object.fromEntries(
-    Object.keys(workloads).map((name) => [name, () => measureHttp(name, runtimes, peers, count)]),
+    Object.keys(workloads).map((name) => [
+      name,
+      (runtimes, peers) => measureHttp(name, runtimes, peers, count),
+    ]),
   ),
-  W5: async () =>
+  W5: async (runtimes, peers) =>
     await measureStdio("session", runtimes, peers, count) + "\n" + await measureStdio("modern", runtimes, peers, count),
-  W6: () => measureStart(runtimes, peers, Math.max(count, 15)),
-  W7: () => measureMemory(runtimes),
-  W8: () => measureAllGrowth(runtimes, count),
+  W6: (runtimes, peers) => measureStart(runtimes, peers, Math.max(count, 15)),
+  W7: (runtimes) => measureMemory(runtimes),
+  W8: (runtimes) => measureAllGrowth(runtimes, count),
   size: () => measureSize(count),
 };
 
-try {
-  await pinSelf();
-  console.log(`${await describeMachine()}${hasWrk ? "" : "; without wrk"}\n`);
-  for (const [name, part] of Object.entries(parts)) {
-    if (only.length && !only.includes(name)) continue;
-    console.error(`measuring ${name} …`);
-    console.log(await part(runtimes));
+const stranger = only.find((name) => !Object.hasOwn(parts, name));
+if (stranger !== undefined) {
+  console.error(`Cannot measure "${stranger}": the workloads are ${Object.keys(parts).join(", ")}`);
+  Deno.exit(2);
+}
+
+async function measureParts(): Promise<void> {
+  const { peers, remove } = options.has("--peers") ? await installPeers() : { peers: [], remove: async () => {} };
+  try {
+    for (const [name, part] of Object.entries(parts)) {
+      if (only.length && !only.includes(name)) continue;
+      console.error(`measuring ${name} …`);
+      console.log(await part(runtimes, peers));
+    }
+  } finally {
+    await remove();
   }
   if (slices.shared) {
     console.log(`Warning: in ${slices.shared} of ${slices.all} slices other processes used the machine.`);
   }
-} finally {
-  await remove();
 }
+
+await pinSelf();
+console.log(`${await describeMachine()}${hasWrk ? "" : "; without wrk"}\n`);
+if (revision !== undefined) {
+  if (!await measureAgainst(revision, runtimes, pairs)) Deno.exitCode = 1;
+} else if (options.has("--starts")) {
+  console.log(await measureStarts(runtimes, pairs));
+} else await measureParts();

@@ -1,16 +1,16 @@
 // What a server weighs, and what its types cost to check.
-import { weighServer } from "../tests/budget_size.ts";
+import { BUNDLES, weighServer } from "../tests/budget_size.ts";
 import { toMedian } from "./machine.ts";
 import { type Row, toTable } from "./table.ts";
 
 const root = new URL("../", import.meta.url).pathname;
 
 /** Measures bundles; a Markdown table. */
-async function measureBundles(): Promise<string> {
+export async function measureBundles(): Promise<string> {
   const rows = new Map<string, Row>();
-  for (const [name, library] of [["both eras", "mod.ts"], ["the modern era alone", "src/modern.ts"]]) {
+  for (const { name, library, limit } of BUNDLES) {
     const { bytes, gzip } = await weighServer(library);
-    rows.set(name, new Map([["KB minified", toKb(bytes)], ["KB gzipped", toKb(gzip)]]));
+    rows.set(name, new Map([["KiB minified", toKb(bytes)], ["KiB gzipped", toKb(gzip)], ["KiB allowed", `${limit}`]]));
   }
   return toTable("Size of a one-tool HTTP server, without zod", rows);
 }

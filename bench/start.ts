@@ -1,22 +1,52 @@
 // W6: from the start of a process to its first answer over standard output.
 import { toInitialize } from "./asks.ts";
-import { type Runtime, toMedian, toWords } from "./machine.ts";
+import { readRunTime, type Runtime, toMedian, toWords } from "./machine.ts";
 import type { Peer } from "./peers.ts";
 import { startPiped } from "./stdio.ts";
 import { type Row, toTable } from "./table.ts";
 
 const question = new TextEncoder().encode(toInitialize() + "\n");
 
-/** Milliseconds to the first answer, which must hold a text. */
-async function time(words: readonly string[]): Promise<number> {
+/** What one start took up to the first answer. */
+export interface StartTime {
+  readonly ms: number;
+  /** Milliseconds of processor time, which other processes disturb less. */
+  readonly cpu: number;
+}
+
+/** Times one start. */
+async function time(words: readonly string[]): Promise<StartTime> {
   const start = performance.now();
   const server = startPiped(words);
   await server.send(question);
   const line = await server.receive(1);
   const ms = performance.now() - start;
+  const cpu = readRunTime(server.pid) * 1000;
   await server.stop();
   if (!line.includes("protocolVersion")) throw new Error(`Cannot measure a server that answers ${line}`);
-  return ms;
+  return { ms, cpu };
+}
+
+/** Starts programs in turns; the times of each, in the same order. The first starts fill the caches. */
+export async function timeStarts(programs: readonly (readonly string[])[], count: number): Promise<StartTime[][]> {
+  const times: StartTime[][] = programs.map(() => []);
+  for (let round = -2; round < count; round++) {
+    // Each goes first as often as last.
+    const order = [...programs.keys()];
+    for (const i of round % 2 ? order : order.reverse()) {
+      const each = await time(programs[i]);
+      if (round >= 0) times[i].push(each);
+    }
+  }
+  return times;
+}
+
+/** Writes the answer that the floor gives; the path of the file. */
+export async function writeAnswer(): Promise<string> {
+  const answer = await Deno.makeTempFile({ suffix: ".json" });
+  const result = { protocolVersion: "2025-06-18", capabilities: {}, serverInfo: { name: "bench", version: "1.0.0" } };
+  await Deno.writeTextFile(answer, JSON.stringify([JSON.stringify({ jsonrpc: "2.0", id: 1, result })]));
+  return answer;
 }
 
 /** Measures starts; a Markdown table. */
@@ -25,9 +55,7 @@ export async function measureStart(
   peers: readonly Peer[],
   count: number,
 ): Promise<string> {
-  const answer = await Deno.makeTempFile({ suffix: ".json" });
-  const result = { protocolVersion: "2025-06-18", capabilities: {}, serverInfo: { name: "bench", version: "1.0.0" } };
-  await Deno.writeTextFile(answer, JSON.stringify([JSON.stringify({ jsonrpc: "2.0", id: 1, result })]));
+  const answer = await writeAnswer();
   const subjects: readonly (readonly [name: string, file: string, args: readonly string[], floor: string])[] = [
     ["floor: loop", "programs/floor_stdio.ts", [answer], "floor: loop"],
     ["@x/mcp", "programs/start.ts", [], "floor: loop"],
@@ -39,13 +67,8 @@ export async function measureStart(
   ];
   const rows = new Map<string, Row>(subjects.map(([name]) => [name, new Map()]));
   for (const runtime of runtimes) {
-    const times = new Map(subjects.map(([name]) => [name, [] as number[]]));
-    for (let i = -1; i < count; i++) {
-      for (const [name, file, args] of subjects) {
-        const ms = await time(toWords(runtime, file, args));
-        if (i >= 0) times.get(name)?.push(ms); // the first start fills the caches
-      }
-    }
+    const series = await timeStarts(subjects.map(([, file, args]) => toWords(runtime, file, args)), count);
+    const times = new Map(subjects.map(([name], i) => [name, series[i].map(({ ms }) => ms)]));
     for (const [name, , , floor] of subjects) {
       const [own, least] = [name, floor].map((each) => toMedian(times.get(each) ?? []));
       rows.get(name)?.set(`${runtime}: ms`, own.toFixed(1)).set(`${runtime}: × floor`, (own / least).toFixed(2));

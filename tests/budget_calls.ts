@@ -1,11 +1,35 @@
-// Counts what one tools/call runs: the functions of the library that V8 saw called at least once per call, found as the
+// Counts what one tool call runs: the functions of the library that V8 saw called at least once per call, found as the
 // difference between a run of few calls and a run of many. `deno run -A tests/budget_calls.ts` lists them.
 
+/** How a call arrives: the era of its client and the transport. */
+export const PATHS = ["modern http", "modern stdio", "legacy http", "legacy stdio"] as const;
+/** One of {@linkcode PATHS}. */
+export type CallPath = typeof PATHS[number];
+
+/** A copy of the library, by its public entry points. */
+export interface Subject {
+  /** Where the copy is; ends with a slash. */
+  readonly folder: string;
+  /** The file behind the main export. */
+  readonly library: string;
+  /** The file behind the `./stdio` export. */
+  readonly stdio: string;
+}
+
+const root = new URL("../", import.meta.url).pathname;
+const OWN: Subject = { folder: root, library: `${root}mod.ts`, stdio: `${root}src/transports/stdio.ts` };
+
+/** The kinds of tool: one that returns at once, and one that is asynchronous and reports progress once. */
+export type CallKind = "plain" | "progress";
+
 /** The functions of the library that every call runs, as `src/core/dispatch.ts run:1024` (name and offset). */
-export async function listCalledFunctions(): Promise<string[]> {
+export async function listCalledFunctions(
+  path: CallPath,
+  { kind = "progress", subject = OWN }: { readonly kind?: CallKind; readonly subject?: Subject } = {},
+): Promise<string[]> {
   const many = 1000;
-  const before = await countExecutions(10); // the first calls also compile and fill caches
-  const after = await countExecutions(10 + many);
+  const before = await countExecutions([path, kind, "10"], subject); // the first calls also compile and fill caches
+  const after = await countExecutions([path, kind, `${10 + many}`], subject);
   return [...after].filter(([key, count]) => count - (before.get(key) ?? 0) >= many).map(([key]) => key).sort();
 }
 
@@ -22,13 +46,14 @@ interface Coverage {
   }[];
 }
 
-/** How often each function of src/ and mod.ts ran while a process made `calls` calls. */
-async function countExecutions(calls: number): Promise<Map<string, number>> {
-  const root = new URL("../", import.meta.url);
+/** How often each function of the library ran while a process made calls. */
+async function countExecutions(words: readonly string[], subject: Subject): Promise<Map<string, number>> {
+  const start = new URL(`file://${subject.folder}`).href;
   const folder = await Deno.makeTempDir();
   try {
-    const { success, stderr } = await new Deno.Command("deno", {
-      args: ["run", "-A", "--no-check", `--coverage=${folder}`, "tests/budget_workload.ts", String(calls)],
+    const program = ["tests/budget_workload.ts", ...words, subject.library, subject.stdio];
+    const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", "--no-check", `--coverage=${folder}`, ...program],
       cwd: root,
       env: { NO_COLOR: "1" },
     }).output();
@@ -37,7 +62,7 @@ async function countExecutions(calls: number): Promise<Map<string, number>> {
     for await (const { name } of Deno.readDir(folder)) {
       if (!name.endsWith(".json")) continue;
       const { url, functions }: Coverage = JSON.parse(await Deno.readTextFile(`${folder}/${name}`));
-      const path = url.startsWith(root.href) ? url.slice(root.href.length) : "";
+      const path = url.startsWith(start) ? url.slice(start.length) : "";
       if (!path.startsWith("src/") && path !== "mod.ts") continue;
       for (const { functionName, ranges: [{ startOffset, count }] } of functions) {
         counts.set(`${path} ${functionName || "(anonymous)"}:${startOffset}`, count);
@@ -50,7 +75,9 @@ async function countExecutions(calls: number): Promise<Map<string, number>> {
 }
 
 if (import.meta.main) {
-  const functions = await listCalledFunctions();
-  for (const key of functions) console.log(key);
-  console.log(`${functions.length} functions in ${new Set(functions.map(toFile)).size} files`);
+  for (const path of PATHS) {
+    const functions = await listCalledFunctions(path);
+    for (const key of functions) console.log(key);
+    console.log(`${path}: ${functions.length} functions in ${new Set(functions.map(toFile)).size} files\n`);
+  }
 }

@@ -1,14 +1,14 @@
 // What a server costs: bytes in a bundle, and library functions run by one call.
 import { assert, assertEquals, assertGreater } from "@std/assert";
-import { listCalledFunctions, toFile } from "./budget_calls.ts";
-import { weighServer } from "./budget_size.ts";
+import { type CallPath, listCalledFunctions, PATHS, toFile } from "./budget_calls.ts";
+import { BUNDLES, weighServer } from "./budget_size.ts";
 
 const root = new URL("../", import.meta.url).pathname;
 const ignore = typeof Deno === "undefined"; // coverage comes from Deno, and the figures are the same wherever they are taken
 
-for (const { library, limit } of [{ library: "mod.ts", limit: 68 }, { library: "src/modern.ts", limit: 55 }]) {
+for (const { library, limit } of BUNDLES) {
   Deno.test({
-    name: `a one-tool HTTP server on ${library} weighs at most ${limit} KB minified`,
+    name: `a one-tool HTTP server on ${library} weighs at most ${limit} KiB minified`,
     ignore,
     async fn() {
       const { bytes } = await weighServer(library);
@@ -22,7 +22,7 @@ Deno.test({
   name: "one tools/call runs at most 45 functions in at most 6 files beside the schema room",
   ignore,
   async fn() {
-    const functions = await listCalledFunctions();
+    const functions = await listCalledFunctions("modern http", { kind: "plain" });
     const files = [...new Set(functions.map(toFile))].filter((path) => !path.startsWith("src/schema/"));
     const list = `\n${functions.join("\n")}`;
     assert(functions.some((key) => toFile(key) === "src/handlers/tool.ts"), `the tool did not run:${list}`);
@@ -30,6 +30,27 @@ Deno.test({
     assert(files.length <= 6, `${files.length} files: ${files.join(", ")}`);
   },
 });
+
+/** Functions of the library run by one asynchronous call that reports progress once. */
+const mostFunctions: Readonly<Record<CallPath, number>> = {
+  "modern http": 72,
+  "modern stdio": 56,
+  "legacy http": 94,
+  "legacy stdio": 58,
+};
+
+for (const path of PATHS) {
+  Deno.test({
+    name: `one asynchronous call with progress, ${path}, runs at most ${mostFunctions[path]} functions`,
+    ignore,
+    async fn() {
+      const functions = await listCalledFunctions(path);
+      const list = `\n${functions.join("\n")}`;
+      assertGreater(functions.length, 10, `the tool did not run:${list}`);
+      assert(functions.length <= mostFunctions[path], `${functions.length} functions:${list}`);
+    },
+  });
+}
 
 /** How many files load with an entry, and which. */
 async function listModules(entry: string): Promise<readonly string[]> {

@@ -8,6 +8,7 @@ interface BunHost {
   readonly stdout: unknown;
   serve(options: object): { readonly port: number };
   write(to: unknown, bytes: Uint8Array): Promise<number>;
+  gc(isSynchronous: boolean): void;
 }
 
 /** What Deno, which checks this file, has no types for. */

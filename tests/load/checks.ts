@@ -14,7 +14,8 @@ import {
   toMedian,
   toWords,
 } from "../../bench/machine.ts";
-import { readNumber, readOptions } from "../options.ts";
+import { readTaskOptions } from "../../bench/options.ts";
+import { readNumber } from "../options.ts";
 import { RUNTIMES } from "./processes.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
@@ -211,7 +212,11 @@ async function compare(runtime: Runtime, folders: readonly string[], slices: num
   }
 }
 
-const options = readOptions(Deno.args, { values: ["--slices", "--starts"] });
+const options = readTaskOptions(Deno.args, {
+  name: "checks",
+  summary: "Compares the server with a copy that refuses nothing, to show what all checks of a request cost.",
+  values: { "--slices N": "Slices of a second for each start", "--starts N": "Times that both are started" },
+});
 const slices = readNumber(options, "--slices", 9);
 const starts = readNumber(options, "--starts", 5);
 const folders = await Promise.all([true, false].map(createCopy));

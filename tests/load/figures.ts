@@ -5,7 +5,7 @@ import { bodyLimits, fairness, stalledClients } from "./measure_bodies.ts";
 import { graceful, stdio, worstCases } from "./measure_life.ts";
 import { crossTalk, samePairs, sessionCost } from "./measure_sessions.ts";
 import { disconnects, quietStreams, slowReaders } from "./measure_streams.ts";
-import { readOptions } from "../options.ts";
+import { readTaskOptions } from "../../bench/options.ts";
 import { RUNTIMES } from "./processes.ts";
 import type { Figure, Measure } from "./figure.ts";
 
@@ -24,7 +24,12 @@ const measures: readonly (readonly [name: string, measure: Measure])[] = [
   ["D22", stdio],
 ];
 
-const options = readOptions(Deno.args, { values: ["--only"], flags: ["--quick"] });
+const options = readTaskOptions(Deno.args, {
+  name: "figures",
+  summary: "Measures streams, sessions, bodies and shutdown on both runtimes. Prints a Markdown table.",
+  values: { "--only D4,D5": `Measure these figures only; there are ${measures.map(([name]) => name).join(", ")}` },
+  flags: { "--quick": "Measure less, in a few minutes" },
+});
 const isQuick = options.has("--quick");
 const only = options.get("--only")?.split(",");
 const stranger = only?.find((each) => !measures.some(([name]) => name === each));

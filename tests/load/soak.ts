@@ -2,7 +2,8 @@
 // never say goodbye. Fails if an answer is wrong, or if anything grows: memory, files, timers, streams, maps.
 import { META, toMeta } from "../hostile/http.ts";
 import { readData } from "../hostile/unread.ts";
-import { readNumber, readOptions } from "../options.ts";
+import { readTaskOptions } from "../../bench/options.ts";
+import { readNumber } from "../options.ts";
 import { random } from "../random.ts";
 import { countFiles, type Loaded, mib, RUNTIMES, sleep, startLoaded, startSession, toCall } from "./processes.ts";
 import type { Stats } from "./program.ts";
@@ -274,7 +275,11 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
   return problems;
 }
 
-const options = readOptions(Deno.args, { values: ["--minutes", "--runtime"] });
+const options = readTaskOptions(Deno.args, {
+  name: "soak",
+  summary: "Puts a mixed load on a server. Fails if an answer is wrong or if anything grows.",
+  values: { "--minutes N": "Length of the run", "--runtime deno|bun": "Run on one runtime; default: both" },
+});
 const chosen = RUNTIMES.filter((each) => each === (options.get("--runtime") ?? each));
 if (!chosen.length) throw new Error(`Cannot begin: the runtimes are ${RUNTIMES.join(" and ")}`);
 let hasFailed = false;

@@ -1,0 +1,135 @@
+// The working tree against a revision of git, in interleaved pairs: calls in one process, and starts of processes. Also
+// counts the functions that one call runs on each.
+import { listCalledFunctions, PATHS } from "../tests/budget_calls.ts";
+import type { Manner, Subject } from "./asks.ts";
+import { pinned, type Runtime, SERVER_CORE, toWords } from "./machine.ts";
+import { type Ratios, toRatios, toSpread } from "./ratios.ts";
+import { toServerFile, toStdioFile } from "./server_file.ts";
+import { timeStarts } from "./start.ts";
+import { type Row, toTable } from "./table.ts";
+import { copyTrees, type Tree, type Trees } from "./trees.ts";
+
+/** The highest ratio that is no alarm: the noise on the two runtimes differs. */
+const LIMITS: Readonly<Record<Runtime, number>> = { deno: 1.03, bun: 1.05 };
+/** Milliseconds that each copy works in one pair. */
+const SLICE = 40;
+/**
+ * Each process lays out code and memory in its own way, which favours one of two equal copies by up to 4 %. Several
+ * processes, each loading the other copy first, even this out.
+ */
+const PROCESSES = 10;
+
+const workloads: Readonly<Record<string, readonly [Subject, Manner, "http" | "stdio"]>> = {
+  "W1 tools/call, fetch": ["add", "modern", "http"],
+  "W2 tools/call in a session, fetch": ["add", "session", "http"],
+  "W4 call with 10 progress notifications, fetch": ["count", "modern", "http"],
+  "W1 tools/call, stdio": ["add", "modern", "stdio"],
+  "W2 tools/call in a session, stdio": ["add", "session", "stdio"],
+  "W4 call with 10 progress notifications, stdio": ["count", "modern", "stdio"],
+};
+
+const program = new URL("programs/pairs.ts", import.meta.url).pathname;
+
+/** Runs pairs of one workload in several processes. */
+async function compareCalls(
+  { own, other }: Trees,
+  runtime: Runtime,
+  workload: readonly [Subject, Manner, "http" | "stdio"],
+  pairs: number,
+): Promise<Ratios> {
+  const micros: { readonly own: number[]; readonly other: number[] } = { own: [], other: [] };
+  const processes = Math.min(PROCESSES, pairs);
+  for (let i = 0; i < processes; i++) {
+    const order = i % 2 ? [other, own] : [own, other];
+    const size = Math.ceil((pairs - i) / processes);
+    const args = [JSON.stringify(workload), `${size}`, `${SLICE}`, ...order.flatMap(toEntries)];
+    for (const pair of await runPairs(runtime, args)) {
+      micros.own.push(pair[order.indexOf(own)]);
+      micros.other.push(pair[order.indexOf(other)]);
+    }
+  }
+  return toRatios(micros.own, micros.other);
+}
+
+function toEntries({ library, stdio }: Tree): string[] {
+  return [library, stdio];
+}
+
+async function runPairs(runtime: Runtime, args: readonly string[]): Promise<readonly (readonly number[])[]> {
+  const [command, ...words] = toWords(runtime, program, args);
+  if (runtime === "deno") words.splice(1, 0, "--v8-flags=--expose-gc");
+  const { success, stdout, stderr } = await pinned(SERVER_CORE, [command, ...words]).output();
+  if (!success) throw new Error(`Cannot compare: ${new TextDecoder().decode(stderr)}`);
+  return JSON.parse(new TextDecoder().decode(stdout));
+}
+
+/** Starts both copies in turns: a file with `serveStdio`, and one through the command line. */
+async function compareStarts({ own, other }: Trees, runtime: Runtime, pairs: number): Promise<Map<string, Ratios>> {
+  const [file, server] = ["bench_file.ts", "bench_server.ts"];
+  for (const tree of [own, other]) {
+    await Deno.writeTextFile(tree.folder + file, toStdioFile(tree));
+    await Deno.writeTextFile(tree.folder + server, toServerFile(tree));
+  }
+  const times = await timeStarts([
+    ...[own, other].map(({ folder }) => toWords(runtime, folder + file, [])),
+    ...[own, other].map(({ folder, library }) => toWords(runtime, library, [folder + server])),
+  ], pairs);
+  const [ownFile, otherFile, ownCommand, otherCommand] = times.map((series) => series.map(({ cpu }) => cpu));
+  return new Map([
+    ["start, file with serveStdio, CPU", toRatios(ownFile, otherFile)],
+    ["start, through the command line, CPU", toRatios(ownCommand, otherCommand)],
+  ]);
+}
+
+/** Functions run by one asynchronous call with one progress notification, on both copies; a Markdown table. */
+async function countFunctions({ own, other }: Trees): Promise<{ readonly table: string; readonly isMore: boolean }> {
+  const rows = new Map<string, Row>();
+  let isMore = false;
+  for (const path of PATHS) {
+    const [ours, theirs] = [
+      await listCalledFunctions(path, { subject: own }),
+      await listCalledFunctions(path, { subject: other }),
+    ];
+    const verdict = ours.length > theirs.length ? "**more**" : "ok";
+    isMore ||= ours.length > theirs.length;
+    rows.set(path, new Map([["this", `${ours.length}`], [other.name, `${theirs.length}`], ["verdict", verdict]]));
+  }
+  return { table: toTable("Functions run by one asynchronous call with one progress notification", rows), isMore };
+}
+
+/**
+ * Compares the working tree with a revision. Prints Markdown tables; returns whether nothing is slower or runs more
+ * functions.
+ */
+export async function measureAgainst(revision: string, runtimes: readonly Runtime[], pairs: number): Promise<boolean> {
+  const trees = await copyTrees(revision);
+  const rows = new Map<string, Row>();
+  let isGood = true;
+
+  function add(name: string, runtime: Runtime, ratios: Ratios): void {
+    const isSlower = ratios.median > LIMITS[runtime];
+    if (isSlower) isGood = false;
+    const verdict = isSlower ? "**slower**" : ratios.median < 2 - LIMITS[runtime] ? "faster" : "ok";
+    const row = rows.get(name) ?? rows.set(name, new Map()).get(name);
+    row?.set(`${runtime}: ratio`, ratios.median.toFixed(3));
+    row?.set(`${runtime}: quartiles`, toSpread(ratios)).set(`${runtime}: verdict`, verdict);
+  }
+
+  try {
+    for (const runtime of runtimes) {
+      for (const [name, workload] of Object.entries(workloads)) {
+        console.error(`comparing ${name} on ${runtime} …`);
+        add(name, runtime, await compareCalls(trees, runtime, workload, pairs));
+      }
+      console.error(`comparing starts on ${runtime} …`);
+      for (const [name, ratios] of await compareStarts(trees, runtime, pairs)) add(name, runtime, ratios);
+    }
+    console.error("counting functions …");
+    const { table, isMore } = await countFunctions(trees);
+    console.log(toTable(`this / ${revision}, ${pairs} interleaved pairs; alarm at 3 % on Deno, 5 % on Bun`, rows));
+    console.log(table);
+    return isGood && !isMore;
+  } finally {
+    await trees.remove();
+  }
+}

@@ -1,0 +1,183 @@
+// Runs the same calls on two copies of the library in one process, in turns. Arguments: a workload as JSON, the number of
+// pairs, the milliseconds of a slice, then the main and the stdio entry of each copy. Prints the microseconds per call of
+// each pair as JSON. It opens no socket: requests go to `server.fetch`, lines through `serveStdio`.
+import process from "node:process";
+import {
+  handshake,
+  INITIALIZED,
+  type Manner,
+  type Subject,
+  toInitialize,
+  toMessage,
+  toModernAsk,
+  toSessionHeaders,
+} from "../asks.ts";
+import { args, bun } from "./serve.ts";
+import { pair, STEPS, sum } from "./shapes.ts";
+
+type Library = typeof import("../../mod.ts");
+type Stdio = typeof import("../../src/transports/stdio.ts");
+type Server = ReturnType<Library["createServer"]>;
+
+/** Makes one turn of calls and returns the microseconds of processor time that it took. */
+type Drive = () => Promise<number>;
+
+const URL_OF_SERVER = "http://127.0.0.1:8000/mcp";
+/** Calls in one turn. Longer turns of `fetch` put the copies on different states of the heap and triple the spread. */
+const HTTP_TURN = 16;
+/** Calls over stdio take a fifth of the time, and the processor time of a process has a resolution of 1 µs. */
+const STDIO_TURN = 64;
+/** Calls in flight at a time over stdio, within the default limits of one client. */
+const LINES = 8;
+
+function createBenchServer({ createServer, tool }: Library): Server {
+  const add = tool({ name: "add", input: pair, output: sum, run: ({ a, b }) => ({ sum: a + b }) });
+  const count = tool({
+    name: "count",
+    async run(_, ctx) {
+      for (let i = 1; i <= STEPS; i++) await ctx.progress(i, { total: STEPS });
+      return "counted";
+    },
+  });
+  return createServer({ name: "bench", version: "1.0.0", handlers: [add, count] });
+}
+
+function readCpu(): number {
+  const { user, system } = process.cpuUsage();
+  return user + system;
+}
+
+function check(text: string, subject: Subject): void {
+  if (text.includes(subject === "add" ? '"sum":3' : '"counted"')) return;
+  throw new Error(`Cannot measure: the server answered ${text.slice(0, 500)}`);
+}
+
+async function driveHttp(server: Server, subject: Subject, manner: Manner): Promise<Drive> {
+  const post = (headers: Readonly<Record<string, string>>, body: string) =>
+    new Request(URL_OF_SERVER, {
+      method: "POST",
+      headers: { ...headers, host: "127.0.0.1:8000", "content-length": `${body.length}` },
+      body,
+    });
+  const headers = manner === "modern"
+    ? toModernAsk("tools/call", { name: subject }).headers
+    : await openSession(server, post);
+  const body = toMessage(subject, manner);
+  check(await (await server.fetch(post(headers, body))).text(), subject);
+
+  return async () => {
+    const requests = Array.from({ length: HTTP_TURN }, () => post(headers, body));
+    const before = readCpu();
+    for (const request of requests) {
+      const response = await server.fetch(request);
+      // A response in one piece is ready; a stream ends when the call does.
+      if (subject === "count") await response.arrayBuffer();
+    }
+    return readCpu() - before;
+  };
+}
+
+async function openSession(
+  server: Server,
+  post: (headers: Readonly<Record<string, string>>, body: string) => Request,
+): Promise<Record<string, string>> {
+  const response = await server.fetch(post(handshake.headers, toInitialize()));
+  const session = response.headers.get("mcp-session-id");
+  if (!session) throw new Error(`Cannot open a session: ${await response.text()}`);
+  const headers = toSessionHeaders(session);
+  await server.fetch(post(headers, INITIALIZED));
+  return headers;
+}
+
+async function driveStdio(server: Server, { serveStdio }: Stdio, subject: Subject, manner: Manner): Promise<Drive> {
+  const encoder = new TextEncoder();
+  const decoder = new TextDecoder();
+  let send: (text: string) => void = () => {};
+  let left = 0;
+  let last = "";
+  let finish = () => {};
+  const input = new ReadableStream<Uint8Array>({
+    start(controller) {
+      send = (text) => controller.enqueue(encoder.encode(text));
+    },
+  });
+  const output = (bytes: Uint8Array) => {
+    if (left <= 1) last = decoder.decode(bytes);
+    for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) left--;
+    if (left <= 0) finish();
+    return Promise.resolve();
+  };
+  const exchange = (text: string, lines: number) =>
+    new Promise<void>((resolve) => {
+      left = lines;
+      finish = resolve;
+      send(text);
+    });
+
+  serveStdio(server, { input, output });
+  if (manner === "session") await exchange(`${toInitialize()}\n`, 1);
+  if (manner === "session") send(`${INITIALIZED}\n`);
+  const frames = subject === "count" ? STEPS + 1 : 1;
+  await exchange(`${toMessage(subject, manner)}\n`, frames);
+  check(last, subject);
+  const lines = Array.from({ length: LINES }, (_, i) => `${toMessage(subject, manner, 1_000_000 + i)}\n`).join("");
+
+  return async () => {
+    const before = readCpu();
+    for (let sent = 0; sent < STDIO_TURN; sent += LINES) await exchange(lines, LINES * frames);
+    return readCpu() - before;
+  };
+}
+
+function collectGarbage(): void {
+  if (bun) bun.gc(true);
+  else Object(globalThis).gc?.();
+}
+
+const [workload, pairs, slice, ...entries] = args;
+const [subject, manner, way]: readonly [Subject, Manner, "http" | "stdio"] = JSON.parse(workload);
+const drives: Drive[] = [];
+for (let i = 0; i < entries.length; i += 2) {
+  const library: Library = await import(entries[i]);
+  const stdio: Stdio = await import(entries[i + 1]);
+  const server = createBenchServer(library);
+  drives.push(
+    way === "http" ? await driveHttp(server, subject, manner) : await driveStdio(server, stdio, subject, manner),
+  );
+}
+
+const calls = way === "http" ? HTTP_TURN : STDIO_TURN;
+
+function toMiddle(values: readonly number[]): number {
+  const middle = values.toSorted((a, b) => a - b).slice(values.length >> 2, Math.ceil(values.length * 0.75));
+  return middle.reduce((sum, each) => sum + each, 0) / middle.length;
+}
+
+/**
+ * Has the copies take turns; the mean of the middle half of each, in microseconds per call. Turns that collect garbage
+ * or are preempted take many times longer, and would make two equal copies differ.
+ */
+async function takeTurns(turns: number): Promise<number[]> {
+  const micros: number[][] = drives.map(() => []);
+  for (let turn = 0; turn < turns; turn++) {
+    // Each goes first as often as the other.
+    for (const i of turn % 2 ? [1, 0] : [0, 1]) micros[i].push(await drives[i]() / calls);
+  }
+  return micros.map(toMiddle);
+}
+
+// Warm up until the code is compiled, and find how many turns fill a slice.
+const WARM_UP_SLICES = 12;
+const start = performance.now();
+let warm = 0;
+for (; performance.now() - start < WARM_UP_SLICES * 2 * Number(slice); warm++) await takeTurns(1);
+const turns = 2 * Math.max(5, Math.round(warm / WARM_UP_SLICES / 2));
+
+const results: number[][] = [];
+for (let i = 0; i < Number(pairs); i++) {
+  collectGarbage();
+  await takeTurns(10);
+  results.push(await takeTurns(turns));
+}
+console.log(JSON.stringify(results));
+process.exit(0);

@@ -1,0 +1,5 @@
+// The least use of zod: one schema.
+import { z } from "zod";
+
+/** The input of a tool that adds. */
+export const pair = z.object({ a: z.number(), b: z.number() });

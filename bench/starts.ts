@@ -1,0 +1,76 @@
+// Starts of processes up to the first answer over stdio, interleaved with a bare loop that loads zod, with their aims.
+import { bundle } from "./bundle.ts";
+import { type Runtime, toMedian, toWords } from "./machine.ts";
+import { toRatios, toSpread } from "./ratios.ts";
+import { toServerFile, toStdioFile } from "./server_file.ts";
+import { measureBundles } from "./size.ts";
+import { type StartTime, timeStarts, writeAnswer } from "./start.ts";
+import { type Row, toTable } from "./table.ts";
+
+const root = new URL("../", import.meta.url).pathname;
+const ENTRIES = { library: `${root}mod.ts`, stdio: `${root}src/transports/stdio.ts` };
+const FLOOR = "floor: bare loop that loads zod";
+const BUNDLED_FLOOR = "floor, bundled";
+const FILE = "(a) file with serveStdio";
+
+/** What is started, what it is compared with, and the highest ratio that meets the aim. */
+interface Start {
+  readonly name: string;
+  readonly words: readonly string[];
+  readonly base: string;
+  readonly aim?: number;
+}
+
+async function listStarts(runtime: Runtime, folder: string, answer: string): Promise<readonly Start[]> {
+  await Deno.writeTextFile(`${folder}/file.ts`, toStdioFile(ENTRIES));
+  await Deno.writeTextFile(`${folder}/server.ts`, toServerFile(ENTRIES));
+  const floor = `${root}bench/programs/floor_zod.ts`;
+  const [bundledFloor, bundledFile] = [`${folder}/${runtime}_floor.mjs`, `${folder}/${runtime}_file.mjs`];
+  await bundle(runtime, floor, bundledFloor);
+  await bundle(runtime, `${folder}/file.ts`, bundledFile);
+  const toStart = (name: string, file: string, args: readonly string[], base: string, aim?: number): Start => ({
+    name,
+    words: toWords(runtime, file, args),
+    base,
+    aim,
+  });
+  return [
+    toStart(FLOOR, floor, [answer], FLOOR),
+    toStart(FILE, `${folder}/file.ts`, [], FLOOR, runtime === "deno" ? 1.6 : 1.3),
+    toStart("(b) through the command line", ENTRIES.library, [`${folder}/server.ts`], FILE, 1.2),
+    toStart(BUNDLED_FLOOR, bundledFloor, [answer], BUNDLED_FLOOR),
+    toStart("(c) file with serveStdio, bundled", bundledFile, [], BUNDLED_FLOOR, 1.5),
+  ];
+}
+
+/** Measures starts and bundles; Markdown tables. */
+export async function measureStarts(runtimes: readonly Runtime[], count: number): Promise<string> {
+  const rows = new Map<string, Row>();
+  const answer = await writeAnswer();
+  // Below the project, so that zod is found.
+  const folder = await Deno.makeTempDir({ dir: root, prefix: ".bench-" });
+  try {
+    for (const runtime of runtimes) {
+      const starts = await listStarts(runtime, folder, answer);
+      const times = await timeStarts(starts.map(({ words }) => words), count);
+      const toTimes = (name: string, kind: keyof StartTime) =>
+        times[starts.findIndex((start) => start.name === name)].map((time) => time[kind]);
+      for (const { name, base, aim } of starts) {
+        const row = rows.get(name) ?? rows.set(name, new Map()).get(name);
+        row?.set(`${runtime}: ms`, toMedian(toTimes(name, "ms")).toFixed(1));
+        if (aim === undefined) continue;
+        const ratios = toRatios(toTimes(name, "ms"), toTimes(base, "ms"));
+        const cpu = toRatios(toTimes(name, "cpu"), toTimes(base, "cpu"));
+        row?.set(`${runtime}: ratio`, ratios.median.toFixed(2)).set(`${runtime}: quartiles`, toSpread(ratios));
+        row?.set(`${runtime}: CPU ratio`, cpu.median.toFixed(2));
+        row?.set(`${runtime}: aim`, `≤ ${aim} × ${base === FILE ? "(a)" : "floor"}`);
+        row?.set(`${runtime}: verdict`, ratios.median <= aim ? "met" : "**missed**");
+      }
+    }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+    await Deno.remove(answer);
+  }
+  const title = `Start to the first answer over stdio, ${count} starts each, interleaved`;
+  return `${toTable(title, rows)}\n${await measureBundles()}`;
+}

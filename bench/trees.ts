@@ -1,0 +1,70 @@
+// Copies of the project to measure side by side: the working tree, and a revision of git.
+
+const root = new URL("../", import.meta.url).pathname;
+
+/** A copy of the project. Only its public entry points are used, since revisions differ in everything else. */
+export interface Tree {
+  readonly name: string;
+  /** Ends with a slash. */
+  readonly folder: string;
+  /** The file behind the main export. */
+  readonly library: string;
+  /** The file behind the `./stdio` export. */
+  readonly stdio: string;
+}
+
+/** Copies that exist for the time of a run. */
+export interface Trees {
+  /** The folder that holds both copies; ends with a slash. */
+  readonly folder: string;
+  readonly own: Tree;
+  readonly other: Tree;
+  remove(): Promise<void>;
+}
+
+/**
+ * Copies the working tree, with what is not committed, and a revision into one temporary folder. Both are copied, so
+ * that neither has an advantage from its place or its configuration.
+ *
+ * @throws {Error} if git does not know the revision.
+ */
+export async function copyTrees(revision: string): Promise<Trees> {
+  const commit = (await run("git", ["rev-parse", "--verify", "--quiet", `${revision}^{commit}`])).trim();
+  const folder = `${await Deno.makeTempDir({ prefix: "mcp-against-" })}/`;
+  const remove = () => Deno.remove(folder, { recursive: true });
+  try {
+    await Deno.writeTextFile(`${folder}deno.json`, '{ "nodeModulesDir": "manual" }\n');
+    await Deno.symlink(`${root}node_modules`, `${folder}node_modules`);
+    for (const name of ["own", "ref"]) await Deno.mkdir(folder + name);
+    const files = "git ls-files -z --cached --others --exclude-standard | xargs -0 ls -d 2>/dev/null";
+    await run("sh", ["-c", `${files} | tar c --files-from=- | tar x -C "$1"`, "sh", `${folder}own`]);
+    await run("sh", ["-c", 'git archive "$1" | tar x -C "$2"', "sh", commit, `${folder}ref`]);
+    return {
+      folder,
+      own: await readTree("this", `${folder}own/`),
+      other: await readTree(revision, `${folder}ref/`),
+      remove,
+    };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+async function readTree(name: string, folder: string): Promise<Tree> {
+  const { exports }: { exports: Readonly<Record<string, string>> } = JSON.parse(
+    await Deno.readTextFile(`${folder}deno.json`),
+  );
+  // The project's own configuration would install packages, and take time to read.
+  await Deno.remove(`${folder}deno.json`);
+  await Deno.remove(`${folder}deno.lock`).catch(() => {});
+  const toFile = (key: string) => folder + exports[key].replace(/^\.\//, "");
+  return { name, folder, library: toFile("."), stdio: toFile("./stdio") };
+}
+
+async function run(command: string, args: readonly string[]): Promise<string> {
+  const { success, stdout, stderr } = await new Deno.Command(command, { args: [...args], cwd: root }).output();
+  if (success) return new TextDecoder().decode(stdout);
+  const reason = new TextDecoder().decode(stderr).trim() || "git does not know it";
+  throw new Error(`Cannot run ${command} ${args.join(" ")}: ${reason}`);
+}

@@ -38,7 +38,7 @@ export { type ArgumentNames, type Prompt, prompt, type PromptOptions, type Promp
 export type { Completer, Completers, Completion } from "./handlers/completion.ts";
 export { McpError, ToolError } from "./protocol/errors.ts";
 export type { Server, ServerOptions } from "./server.ts";
-export type { Clock } from "./core/clock.ts";
+export type { Clock } from "./core/timers.ts";
 export type {
   ClientFacts,
   Context,
@@ -49,8 +49,8 @@ export type {
   ProgressOptions,
 } from "./core/context.ts";
 export type { Fault } from "./core/core.ts";
-export type { Middleware } from "./core/dispatch.ts";
-export type { Allow, Handler } from "./core/handler.ts";
+export type { Middleware } from "./core/scheduler.ts";
+export type { Allow, Handler } from "./core/feature.ts";
 export type { Limits } from "./core/limits.ts";
 
 export type { Result } from "./protocol/jsonrpc.ts";
@@ -89,6 +89,6 @@ export type {
   StandardResult,
   StandardSchema,
 } from "./schema/schema.ts";
-export type { Cors, CorsOptions } from "./transports/cors.ts";
-export type { ConnectionInfo } from "./transports/gate.ts";
-export type { Fetch } from "./transports/http.ts";
+export type { Cors, CorsOptions } from "./transports/http/cors.ts";
+export type { ConnectionInfo } from "./transports/http/access.ts";
+export type { Fetch } from "./transports/http/fetch.ts";

@@ -5,18 +5,18 @@
  */
 import { INTERNAL_ERROR, McpError, type ToolError } from "./protocol/errors.ts";
 import type { Icon } from "./protocol/types.ts";
-import { type Clock, systemClock, Ticker } from "./core/clock.ts";
+import { type Clock, systemClock, Ticker } from "./core/timers.ts";
 import type { Context } from "./core/context.ts";
 import type { Change, Core, Era, Fault } from "./core/core.ts";
-import { createRun, type Middleware } from "./core/dispatch.ts";
-import type { Handler } from "./core/handler.ts";
+import { createRun, type Middleware } from "./core/scheduler.ts";
+import type { Handler } from "./core/feature.ts";
 import { type Limits, readLimits } from "./core/limits.ts";
 import { Registry } from "./core/registry.ts";
-import { Sealer } from "./core/seal.ts";
-import { type Cors, corsRule, withCors } from "./transports/cors.ts";
-import { readHosts, readOrigins } from "./transports/gate.ts";
-import { createFetch, type Fetch, HTTP, type HttpParts } from "./transports/http.ts";
-import { type OpenPipe, PIPE, pipeOpener } from "./transports/pipe.ts";
+import { Sealer } from "./core/sealer.ts";
+import { type Cors, corsRule, withCors } from "./transports/http/cors.ts";
+import { readHosts, readOrigins } from "./transports/http/access.ts";
+import { createFetch, type Fetch, HTTP, type HttpParts } from "./transports/http/fetch.ts";
+import { type OpenPipe, PIPE, pipeOpener } from "./transports/channel.ts";
 
 /** What a server is made of. Only `name` and `version` must be said. */
 export interface ServerOptions {

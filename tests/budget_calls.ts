@@ -17,12 +17,12 @@ export interface Subject {
 }
 
 const root = new URL("../", import.meta.url).pathname;
-const OWN: Subject = { folder: root, library: `${root}mod.ts`, stdio: `${root}src/transports/stdio.ts` };
+const OWN: Subject = { folder: root, library: `${root}mod.ts`, stdio: `${root}src/transports/stdio/stdio.ts` };
 
 /** The kinds of tool: one that returns at once, and one that is asynchronous and reports progress once. */
 export type CallKind = "plain" | "progress";
 
-/** The functions of the library that every call runs, as `src/core/dispatch.ts run:1024` (name and offset). */
+/** The functions of the library that every call runs, as `src/core/scheduler.ts run:1024` (name and offset). */
 export async function listCalledFunctions(
   path: CallPath,
   { kind = "progress", subject = OWN }: { readonly kind?: CallKind; readonly subject?: Subject } = {},

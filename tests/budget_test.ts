@@ -73,8 +73,8 @@ interface Module {
 const most: Readonly<Record<string, number>> = {
   "mod.ts": 52,
   "src/modern.ts": 42,
-  "src/transports/stdio.ts": 12,
-  "src/transports/http_sse.ts": 14,
+  "src/transports/stdio/stdio.ts": 12,
+  "src/transports/http/sse_2024.ts": 14,
   "src/transports/websocket.ts": 14,
   "src/testing/testing.ts": 36,
   "src/client/client.ts": 36,

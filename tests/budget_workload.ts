@@ -4,7 +4,7 @@ import { z } from "zod";
 
 const [path, kind, count, main, stdio] = Deno.args;
 const { createServer, tool }: typeof import("../mod.ts") = await import(main);
-const { serveStdio }: typeof import("../src/transports/stdio.ts") = await import(stdio);
+const { serveStdio }: typeof import("../src/transports/stdio/stdio.ts") = await import(stdio);
 
 const input = z.object({ a: z.number(), b: z.number() });
 const add = tool({ name: "add", input, run: (args) => String(JSON.stringify(args)) });

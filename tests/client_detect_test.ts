@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/
 import config from "../deno.json" with { type: "json" };
 import { connect, RpcError } from "../src/client/client.ts";
 import { startHost, toCommand } from "../src/testing/host.ts";
-import { httpSse } from "../src/transports/http_sse.ts";
+import { httpSse } from "../src/transports/http/sse_2024.ts";
 import { textOf } from "./behaviour.ts";
 import {
   agreed,

@@ -1,5 +1,5 @@
 // Servers that behave as one test needs it, over web requests and over a pipe.
-import { PIPE } from "../src/transports/pipe.ts";
+import { PIPE } from "../src/transports/channel.ts";
 
 /** A message as a test looks at it. */
 export interface Message {

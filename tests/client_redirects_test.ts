@@ -5,7 +5,7 @@ import { connect } from "../src/client/client.ts";
 import { RedirectError } from "../src/client/redirects.ts";
 import { startHost } from "../src/testing/host.ts";
 import { connect as connectTest } from "../src/testing/testing.ts";
-import { httpSse } from "../src/transports/http_sse.ts";
+import { httpSse } from "../src/transports/http/sse_2024.ts";
 import { textOf, until } from "./behaviour.ts";
 import { createLibrary } from "./client_server.ts";
 

@@ -1,7 +1,7 @@
 // A server with one of everything, for tests of the client: imported, or started as a process that serves standard
 // streams.
 import { createServer, prompt, resource, type Server, tool } from "../mod.ts";
-import { serveStdio } from "../src/transports/stdio.ts";
+import { serveStdio } from "../src/transports/stdio/stdio.ts";
 
 /** Makes the server. Its lists have two items a page. */
 export function createLibrary(): Server {

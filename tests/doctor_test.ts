@@ -6,7 +6,7 @@ import { createServer, type ServerOptions, tool } from "../mod.ts";
 import { examine, type ExamineOptions } from "../src/cli/doctor/examine.ts";
 import type { Finding } from "../src/cli/doctor/sheet.ts";
 import { createServer as createModernServer } from "../src/modern.ts";
-import { httpSse } from "../src/transports/http_sse.ts";
+import { httpSse } from "../src/transports/http/sse_2024.ts";
 
 type Fetch = (request: Request) => Promise<Response> | Response;
 

@@ -4,7 +4,7 @@ import { createServer, tool } from "../mod.ts";
 import { connect as connectClient } from "../src/client/client.ts";
 import { connect, fakeClock } from "../src/testing/testing.ts";
 import { attachSocket } from "../src/transports/websocket.ts";
-import { serveStdio } from "../src/transports/stdio.ts";
+import { serveStdio } from "../src/transports/stdio/stdio.ts";
 import { bun, deno } from "../src/runtime.ts";
 import { toRequest } from "./requests.ts";
 

@@ -1,7 +1,13 @@
 // Who is let in, told by what the runtime or a router in front says of the connection.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../mod.ts";
-import { type ConnectionInfo, isJsonType, isKnownHost, isLoopbackHost, readAccept } from "../src/transports/gate.ts";
+import {
+  type ConnectionInfo,
+  isJsonType,
+  isKnownHost,
+  isLoopbackHost,
+  readAccept,
+} from "../src/transports/http/access.ts";
 import { toRequest } from "./requests.ts";
 
 const message = JSON.stringify({
@@ -372,8 +378,8 @@ Deno.test("where no caller is on the same machine, unknown ones may name any hos
   let copies = 0;
   // What the platform is asked once and kept, so that each try needs a copy of its own.
   const isLetIn = async (globals: Readonly<Record<string, unknown>>) => {
-    const copy = `../src/transports/gate.ts?copy=${++copies}`;
-    const gate: typeof import("../src/transports/gate.ts") = await import(copy);
+    const copy = `../src/transports/http/access.ts?copy=${++copies}`;
+    const gate: typeof import("../src/transports/http/access.ts") = await import(copy);
     return await withGlobals(
       globals,
       () => Promise.resolve(gate.checkCaller(request, undefined, options) === undefined),

@@ -1,7 +1,7 @@
 // A server is made while its module loads. Some platforms allow no randomness, no timer and no request at that time.
 import { assertEquals } from "@std/assert";
 import { createServer, prompt, resource, tool } from "../mod.ts";
-import { httpSse } from "../src/transports/http_sse.ts";
+import { httpSse } from "../src/transports/http/sse_2024.ts";
 import { webSocket } from "../src/transports/websocket.ts";
 
 Deno.test("making a server takes neither randomness nor a timer nor a request", () => {

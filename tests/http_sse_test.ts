@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../mod.ts";
 import { until } from "./peers/peer.ts";
-import { httpSse, type HttpSseOptions } from "../src/transports/http_sse.ts";
+import { httpSse, type HttpSseOptions } from "../src/transports/http/sse_2024.ts";
 
 const origin = "http://localhost:8000";
 const initialize = {

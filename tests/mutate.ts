@@ -21,16 +21,16 @@ interface Subject {
 }
 
 const subjects: readonly Subject[] = [
-  { path: "src/transports/gate.ts", tests: ["gate_test.ts", "wire_test.ts", "hostile/http_origin_test.ts"] },
-  { path: "src/transports/cors.ts", tests: ["hostile/http_origin_test.ts"] },
+  { path: "src/transports/http/access.ts", tests: ["gate_test.ts", "wire_test.ts", "hostile/http_origin_test.ts"] },
+  { path: "src/transports/http/cors.ts", tests: ["hostile/http_origin_test.ts"] },
   {
-    path: "src/transports/http.ts",
+    path: "src/transports/http/fetch.ts",
     from: "function fetch(",
     to: "async function serve(",
     tests: ["gate_test.ts", "wire_test.ts", "hostile/http_origin_test.ts"],
   },
   {
-    path: "src/transports/body.ts",
+    path: "src/transports/http/request_body.ts",
     tests: ["wire_test.ts", "http_sse_test.ts", "hostile/life_limits_test.ts"],
   },
   { path: "src/protocol/jsonrpc.ts", tests: ["wire_test.ts", "hostile/http_framing_test.ts"] },
@@ -41,11 +41,11 @@ const subjects: readonly Subject[] = [
     tests: ["wire_test.ts", "hostile/http_envelope_test.ts", "behaviour_handshake_test.ts"],
   },
   {
-    path: "src/eras/modern/mirror.ts",
+    path: "src/eras/modern/request_headers.ts",
     tests: ["header_params_test.ts", "wire_test.ts", "hostile/http_envelope_test.ts"],
   },
-  { path: "src/core/seal.ts", tests: ["seal_test.ts"] },
-  { path: "src/eras/modern/answers.ts", tests: ["answers_test.ts", "behaviour_asking_test.ts"] },
+  { path: "src/core/sealer.ts", tests: ["seal_test.ts"] },
+  { path: "src/eras/modern/input_requests.ts", tests: ["answers_test.ts", "behaviour_asking_test.ts"] },
   {
     path: "src/eras/legacy/session.ts",
     tests: [

@@ -21,7 +21,7 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
 import { type Context, createServer, type Server, tool } from "../mod.ts";
-import { httpSse } from "../src/transports/http_sse.ts";
+import { httpSse } from "../src/transports/http/sse_2024.ts";
 import { webSocket } from "../src/transports/websocket.ts";
 import {
   answerForm,

@@ -1,6 +1,6 @@
 // What is sealed comes back whole under the same secret and purpose, and in no other way.
 import { assert, assertEquals, assertMatch, assertNotEquals, assertThrows } from "@std/assert";
-import { Sealer } from "../src/core/seal.ts";
+import { Sealer } from "../src/core/sealer.ts";
 
 const old = "an old secret of thirty-two chars";
 const young = "a new secret of thirty-two chars!";
@@ -73,7 +73,7 @@ Deno.test("a secret that could be guessed is refused, with a way to make a good 
   for (const secret of ["", "short", "x".repeat(31), ["x".repeat(32), "short"]]) {
     assertThrows(() => new Sealer({ secret: secret, realm: "r" }), TypeError, "openssl rand");
   }
-  new Sealer("x".repeat(32));
+  new Sealer({ secret: "x".repeat(32), realm: "r" });
 });
 
 Deno.test("what one server sealed opens at no other one with the same secret", async () => {

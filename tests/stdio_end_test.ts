@@ -2,7 +2,7 @@
 // test runner fails a test that leaves one.
 import { assertEquals } from "@std/assert";
 import { createServer, type Handler, tool } from "../mod.ts";
-import { serveStdio } from "../src/transports/stdio.ts";
+import { serveStdio } from "../src/transports/stdio/stdio.ts";
 
 /** Serves `first` and what `answer` makes of the messages that are written, until it says "end". */
 async function serveLines(

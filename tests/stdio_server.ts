@@ -1,6 +1,6 @@
 // A server over standard input and output, for tests that start it as a process of its own.
 import { createServer, tool } from "../mod.ts";
-import { serveStdio } from "../src/transports/stdio.ts";
+import { serveStdio } from "../src/transports/stdio/stdio.ts";
 
 const text = { type: "object", properties: { text: { type: "string" } } } as const;
 

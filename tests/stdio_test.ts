@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../mod.ts";
 import { connect } from "../src/testing/testing.ts";
-import { serveStdio } from "../src/transports/stdio.ts";
+import { serveStdio } from "../src/transports/stdio/stdio.ts";
 import { textOf } from "./behaviour.ts";
 import { startTalk, toServer } from "./stdio_talk.ts";
 

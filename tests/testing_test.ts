@@ -4,7 +4,7 @@ import { z } from "zod";
 import { createServer, tool, ToolError } from "../mod.ts";
 import { connect, fakeClock, fakeContext, RpcError, type TestServer } from "../src/testing/testing.ts";
 import { Transcript } from "../src/testing/transcript.ts";
-import { PIPE } from "../src/transports/pipe.ts";
+import { PIPE } from "../src/transports/channel.ts";
 import { behaviour, textOf } from "./behaviour.ts";
 
 Deno.test("a fake clock runs jobs in order, each at its own time", async () => {

@@ -10,7 +10,7 @@ import { createServer, prompt, resource, type Server, tool } from "../mod.ts";
 import { readEvents } from "../src/client/events.ts";
 import { connect, type Connection, type ConnectOptions } from "../src/testing/testing.ts";
 import { Transcript } from "../src/testing/transcript.ts";
-import { PIPE } from "../src/transports/pipe.ts";
+import { PIPE } from "../src/transports/channel.ts";
 import { started, until } from "./behaviour.ts";
 
 const folder = new URL("./transcripts/", import.meta.url);

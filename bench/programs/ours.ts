@@ -1,6 +1,6 @@
 // This library, as the first argument says: `call`, `list`, `stdio`, or as many tools as it counts.
 import { createServer, tool } from "../../mod.ts";
-import { serveStdio } from "../../src/transports/stdio.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { args, serve } from "./serve.ts";
 import { names, pair, query, STEPS, sum, toDescription } from "./shapes.ts";
 

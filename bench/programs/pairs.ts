@@ -16,7 +16,7 @@ import { args, bun } from "./serve.ts";
 import { pair, STEPS, sum } from "./shapes.ts";
 
 type Library = typeof import("../../mod.ts");
-type Stdio = typeof import("../../src/transports/stdio.ts");
+type Stdio = typeof import("../../src/transports/stdio/stdio.ts");
 type Server = ReturnType<Library["createServer"]>;
 
 /** Makes one turn of calls and returns the microseconds of processor time that it took. */

@@ -1,6 +1,6 @@
 // This library over standard input and output, without a schema library.
 import { createServer, tool } from "../../mod.ts";
-import { serveStdio } from "../../src/transports/stdio.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 
 const number = { type: "number" };
 const add = tool({

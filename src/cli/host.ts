@@ -4,7 +4,15 @@
  *
  * @module
  */
-import { bun, type BunGlobal, deno, type DenoGlobal, findProcess, type FsModule, type ProcessGlobal } from "../runtime.ts";
+import {
+  bun,
+  type BunGlobal,
+  deno,
+  type DenoGlobal,
+  findProcess,
+  type FsModule,
+  type ProcessGlobal,
+} from "../runtime.ts";
 import { bunFiles, denoFiles, type Files } from "./host_files.ts";
 import { bunSpawn, denoSpawn, type Spawn } from "./host_process.ts";
 import { bunTerminal, denoTerminal, type Terminal } from "./host_terminal.ts";

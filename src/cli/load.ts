@@ -4,7 +4,7 @@
  * @module
  */
 import { createServer, type Handler, type Server } from "../library.ts";
-import { PIPE } from "../transports/pipe.ts";
+import { PIPE } from "../transports/channel.ts";
 import { host } from "./host.ts";
 import { importPart } from "./parts.ts";
 import { Problem } from "./problem.ts";

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { guardConsole } from "../transports/console.ts";
-import { serveStdio } from "../transports/stdio.ts";
+import { guardConsole } from "../transports/stdio/stdout_guard.ts";
+import { serveStdio } from "../transports/stdio/stdio.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { host } from "./host.ts";

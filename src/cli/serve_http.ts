@@ -4,8 +4,8 @@
  * @module
  */
 import type { Server } from "../library.ts";
-import { isLoopbackHost } from "../transports/gate.ts";
-import { HTTP } from "../transports/http.ts";
+import { isLoopbackHost } from "../transports/http/access.ts";
+import { HTTP } from "../transports/http/fetch.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
 import { host, type Served } from "./host.ts";

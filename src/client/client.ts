@@ -44,4 +44,4 @@ export type {
   ToolAnnotations,
   ToolResult,
 } from "../protocol/types.ts";
-export type { OpenPipe, PIPE, Pipe, Write } from "../transports/pipe.ts";
+export type { OpenPipe, PIPE, Pipe, Write } from "../transports/channel.ts";

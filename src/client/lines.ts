@@ -5,8 +5,8 @@
  * @module
  */
 import type { Principal } from "../core/context.ts";
-import { LineSplitter } from "../transports/lines.ts";
-import { type OpenPipe, PIPE } from "../transports/pipe.ts";
+import { LineSplitter } from "../transports/stdio/line_splitter.ts";
+import { type OpenPipe, PIPE } from "../transports/channel.ts";
 import type { Child } from "./child.ts";
 import type { OpenLines } from "./line_channel.ts";
 import { pause } from "./pause.ts";

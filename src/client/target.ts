@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type OpenPipe, PIPE } from "../transports/pipe.ts";
+import { type OpenPipe, PIPE } from "../transports/channel.ts";
 import type { Channel, Trace } from "./channel.ts";
 import { type CommandTarget, startChild } from "./child.ts";
 import { isModernRefusal } from "./detect.ts";

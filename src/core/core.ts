@@ -7,11 +7,11 @@ import type { McpError, ToolError } from "../protocol/errors.ts";
 import type { Incoming, Result } from "../protocol/jsonrpc.ts";
 import type { Implementation } from "../protocol/types.ts";
 import type { Call, Link, Reply } from "./call.ts";
-import type { Ticker } from "./clock.ts";
-import type { Handler, Runner } from "./handler.ts";
+import type { Ticker } from "./timers.ts";
+import type { Handler, Runner } from "./feature.ts";
 import type { Limits } from "./limits.ts";
 import type { Registry } from "./registry.ts";
-import type { Sealer } from "./seal.ts";
+import type { Sealer } from "./sealer.ts";
 
 /** What went wrong, for `onError`. */
 export interface Fault {

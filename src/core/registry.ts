@@ -6,7 +6,7 @@
 import { McpError, METHOD_NOT_FOUND, quote } from "../protocol/errors.ts";
 import type { Call } from "./call.ts";
 import type { Change, Core } from "./core.ts";
-import { type Compiled, type Feature, type Handler, isAllowed, type Method } from "./handler.ts";
+import { type Compiled, type Feature, type Handler, isAllowed, type Method } from "./feature.ts";
 
 /** The handlers of a server. They are compiled when they change, never while a call runs. */
 export class Registry {

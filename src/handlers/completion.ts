@@ -9,7 +9,7 @@ import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
-import { type Allow, type Compiled, type Feature, type Handler, revealTo, type Runner } from "../core/handler.ts";
+import { type Allow, type Compiled, type Feature, type Handler, revealTo, type Runner } from "../core/feature.ts";
 import { attempt } from "./attempt.ts";
 
 /** Suggestions, the best first: all there are, or some of them with their number. Clients are sent 100 at most. */

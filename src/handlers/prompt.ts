@@ -11,9 +11,9 @@ import { type CompiledSchema, compileSchema, type Infer, type InferInput, type S
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
-import { fold, type Middleware } from "../core/dispatch.ts";
-import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/handler.ts";
-import { createList, type Entry } from "../core/page.ts";
+import { fold, type Middleware } from "../core/scheduler.ts";
+import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/feature.ts";
+import { createList, type Entry } from "../core/pagination.ts";
 import { attempt } from "./attempt.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
 import { isContent } from "./content.ts";

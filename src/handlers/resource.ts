@@ -7,8 +7,8 @@
 import { quote } from "../protocol/errors.ts";
 import { parseTemplate, type TemplateVariables } from "../protocol/uri_template.ts";
 import type { Context } from "../core/context.ts";
-import { fold, type Middleware } from "../core/dispatch.ts";
-import type { Allow, Handler } from "../core/handler.ts";
+import { fold, type Middleware } from "../core/scheduler.ts";
+import type { Allow, Handler } from "../core/feature.ts";
 import { type Completers, completion } from "./completion.ts";
 import { type ResourceReturn, toContents } from "./contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources, toNotFound } from "./resource_methods.ts";

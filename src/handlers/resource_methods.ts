@@ -18,8 +18,8 @@ import {
   revealTo,
   type Runner,
   toMethod,
-} from "../core/handler.ts";
-import { badCursor, createList, Cursors, type Entry } from "../core/page.ts";
+} from "../core/feature.ts";
+import { badCursor, createList, Cursors, type Entry } from "../core/pagination.ts";
 import { attempt } from "./attempt.ts";
 
 /** A resource as it stands on a list. Only `uri` and `name` must be said; `size` is in bytes. */

@@ -19,9 +19,9 @@ import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
-import { fold, type Middleware } from "../core/dispatch.ts";
-import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/handler.ts";
-import { createList, type Entry } from "../core/page.ts";
+import { fold, type Middleware } from "../core/scheduler.ts";
+import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/feature.ts";
+import { createList, type Entry } from "../core/pagination.ts";
 import { isContent } from "./content.ts";
 
 /**

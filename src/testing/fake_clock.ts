@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Clock } from "../core/clock.ts";
+import type { Clock } from "../core/timers.ts";
 
 /** A clock that stands still until it is advanced. */
 export interface FakeClock extends Clock {

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { ConnectionInfo } from "../transports/gate.ts";
-import type { Fetch } from "../transports/http.ts";
+import type { ConnectionInfo } from "../transports/http/access.ts";
+import type { Fetch } from "../transports/http/fetch.ts";
 import { bun, deno } from "../runtime.ts";
 import { type Child, startChild as startChildOf } from "../client/child.ts";
 

@@ -4,8 +4,8 @@
  * @module
  */
 import type { Principal } from "../core/context.ts";
-import type { Fetch } from "../transports/http.ts";
-import type { OpenPipe, PIPE } from "../transports/pipe.ts";
+import type { Fetch } from "../transports/http/fetch.ts";
+import type { OpenPipe, PIPE } from "../transports/channel.ts";
 import type { Channel } from "../client/channel.ts";
 import type { Child } from "../client/child.ts";
 import { httpChannel } from "../client/http_channel.ts";

@@ -16,9 +16,9 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import { LATER } from "../core/call.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
-import { type ConnectionInfo, readPrincipal } from "./gate.ts";
-import { HTTP, type HttpParts } from "./http.ts";
-import { PIPE, type Pipe, type PipeServer } from "./pipe.ts";
+import { type ConnectionInfo, readPrincipal } from "./http/access.ts";
+import { HTTP, type HttpParts } from "./http/fetch.ts";
+import { PIPE, type Pipe, type PipeServer } from "./channel.ts";
 
 export type { PipeServer };
 

@@ -1,7 +1,7 @@
 // Sends inputs to a server in three ways, and judges what comes back.
 import type { Server } from "../../mod.ts";
 import { startHost } from "../../src/testing/host.ts";
-import { serveStdio } from "../../src/transports/stdio.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { connectRaw, type RawConnection } from "../hostile/raw.ts";
 import { findSecret } from "../hostile/secrecy.ts";
 import { type Random, random } from "../random.ts";

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, resource, type ServerOptions, tool } from "../../mod.ts";
 import { LIMITS, type Limits } from "../../src/core/limits.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
-import { serveStdio } from "../../src/transports/stdio.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { gate, started, until } from "../behaviour.ts";
 import { random } from "../random.ts";
 import { META, toMeta } from "./http.ts";

@@ -30,11 +30,11 @@ interface Edit {
   readonly to: string;
 }
 
-const HTTP = "src/transports/http.ts";
+const HTTP = "src/transports/http/fetch.ts";
 const JSONRPC = "src/protocol/jsonrpc.ts";
 const MODERN = "src/eras/modern/modern.ts";
 const LEGACY = "src/eras/legacy/legacy.ts";
-const RUN = "src/core/dispatch.ts";
+const RUN = "src/core/scheduler.ts";
 
 const edits: readonly Edit[] = [
   {

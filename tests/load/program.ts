@@ -2,7 +2,7 @@
 // The first argument is options as JSON.
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import type { Limits } from "../../src/core/limits.ts";
-import { HTTP } from "../../src/transports/http.ts";
+import { HTTP } from "../../src/transports/http/fetch.ts";
 
 interface Globals {
   readonly Deno?: typeof Deno;
@@ -210,7 +210,7 @@ function serve(request: Request, info: object): Promise<Response> {
 }
 
 if (options.stdio) {
-  const { serveStdio } = await import("../../src/transports/stdio.ts");
+  const { serveStdio } = await import("../../src/transports/stdio/stdio.ts");
   await serveStdio(server);
 } else if (deno) {
   deno.serve({ hostname: "127.0.0.1", port: 0, onListen: ({ port }) => console.log(port) }, serve);

@@ -193,8 +193,8 @@ function listRest(before: Sample, after: Sample): string[] {
     const more = size - (before.maps[place] ?? 0);
     // Pages of lists are made once; the server begins to hear of changes with its first session, and looks after ended
     // ids from then on. Sets of young exchanges are replaced: those that the server began with are not its own any more.
-    const most = place === ended ? LIMITS.sessions : place.startsWith("core/page.ts") ? 10 : 1;
-    return more > most && !place.startsWith("transports/http.ts")
+    const most = place === ended ? LIMITS.sessions : place.startsWith("core/pagination.ts") ? 10 : 1;
+    return more > most && !place.startsWith("transports/http/fetch.ts")
       ? [`${more} entries are left in the map of ${place}`]
       : [];
   });

@@ -3,8 +3,8 @@ import { LIMITS } from "../../src/core/limits.ts";
 import { decodeHeaderValue } from "../../src/protocol/header_value.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { createServer, resource } from "../../mod.ts";
-import { isJsonType, isLoopbackHost, readAccept } from "../../src/transports/gate.ts";
-import { LineSplitter } from "../../src/transports/lines.ts";
+import { isJsonType, isLoopbackHost, readAccept } from "../../src/transports/http/access.ts";
+import { LineSplitter } from "../../src/transports/stdio/line_splitter.ts";
 import { startSession, toCall } from "../hostile/unread.ts";
 
 const templates = ["w://{id}", "w://p/{+path}", "w://q/{?a,b}", "w://r/{a}-{b}-{c}", "w://s/{a}/{b}/{c}"];

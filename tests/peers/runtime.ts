@@ -1,5 +1,5 @@
 // What the tests with real clients need of the two runtimes: a port, a process of either runtime, a wire to cut.
-import type { ConnectionInfo } from "../../src/transports/gate.ts";
+import type { ConnectionInfo } from "../../src/transports/http/access.ts";
 
 type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
 

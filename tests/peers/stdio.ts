@@ -1,5 +1,5 @@
 // The server for peers over standard input and output, for a client that starts a process.
-import { serveStdio } from "../../src/transports/stdio.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import server from "./server.ts";
 
 await serveStdio(server);

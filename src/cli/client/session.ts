@@ -9,7 +9,7 @@ import { connect } from "../../client/connect.ts";
 import { VERSIONS } from "../../client/detect.ts";
 import { RpcError } from "../../client/rpc_error.ts";
 import type { Target } from "../../client/target.ts";
-import { guardConsole } from "../../transports/console.ts";
+import { guardConsole } from "../../transports/stdio/stdout_guard.ts";
 import type { Args, Flags } from "../args.ts";
 import { type Command, toShell } from "../command.ts";
 import { demo } from "../demo.ts";

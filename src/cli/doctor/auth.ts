@@ -5,7 +5,7 @@
  * @module
  */
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { isLoopbackHost } from "../../transports/gate.ts";
+import { isLoopbackHost } from "../../transports/http/access.ts";
 import type { Dialect } from "./dialect.ts";
 import { type Answer, exchange, Lost, type Place } from "./exchange.ts";
 import { readResult, tellAnswer } from "./revisions.ts";

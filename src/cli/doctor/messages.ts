@@ -5,7 +5,7 @@
  * @module
  */
 import { HEADER_MISMATCH, METHOD_NOT_FOUND, PARSE_ERROR, UNSUPPORTED_VERSION } from "../../protocol/errors.ts";
-import { isLoopbackHost } from "../../transports/gate.ts";
+import { isLoopbackHost } from "../../transports/http/access.ts";
 import { type Dialect, modernDialect } from "./dialect.ts";
 import { exchange, type Place } from "./exchange.ts";
 import { readResult, tellAnswer } from "./revisions.ts";

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
  */
-import { isLoopbackHost } from "../../transports/gate.ts";
+import { isLoopbackHost } from "../../transports/http/access.ts";
 import type { Dialect } from "./dialect.ts";
 import { type Answer, exchange, type Place, type Sent } from "./exchange.ts";
 import { readResult } from "./revisions.ts";

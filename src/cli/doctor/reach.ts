@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { isLoopbackHost } from "../../transports/gate.ts";
+import { isLoopbackHost } from "../../transports/http/access.ts";
 import { type Answer, exchange, Lost, type Place } from "./exchange.ts";
 import { modernDialect } from "./dialect.ts";
 import { tellAnswer, toMs, tryAddress } from "./revisions.ts";

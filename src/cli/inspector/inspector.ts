@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { checkCaller, type ConnectionInfo, isLoopbackHost } from "../../transports/gate.ts";
+import { checkCaller, type ConnectionInfo, isLoopbackHost } from "../../transports/http/access.ts";
 import { VERSION } from "../version.ts";
 import { toPage } from "./page.ts";
 

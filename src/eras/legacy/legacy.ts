@@ -19,13 +19,13 @@ import {
 } from "../../protocol/jsonrpc.ts";
 import { Call, type Carrier, LATER, type Link, type Reply, type Scope } from "../../core/call.ts";
 import type { Change, Core, Era, Outcome } from "../../core/core.ts";
-import { BUSY } from "../../core/dispatch.ts";
-import { newsTeller } from "../../core/news.ts";
-import type { Method, Runner } from "../../core/handler.ts";
+import { BUSY } from "../../core/scheduler.ts";
+import { newsTeller } from "../../core/changes.ts";
+import type { Method, Runner } from "../../core/feature.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
-import { lowerError, lowerResult } from "./lower.ts";
-import { runSessionMethod } from "./methods.ts";
+import { lowerError, lowerResult } from "./downgrade.ts";
+import { runSessionMethod } from "./session_methods.ts";
 import { createSession, type Session, Sessions } from "./session.ts";
 import { hasBatches, isVersion, type Version, VERSIONS } from "./versions.ts";
 

@@ -10,9 +10,9 @@ import type { ClientCapabilities, Implementation, LogLevel } from "../../protoco
 import { type Call, Scope } from "../../core/call.ts";
 import type { ClientFacts, Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
-import { BUSY } from "../../core/dispatch.ts";
-import { Peer } from "./peer.ts";
-import { type Kept, Streams } from "./stream.ts";
+import { BUSY } from "../../core/scheduler.ts";
+import { Peer } from "./server_requests.ts";
+import { type Kept, Streams } from "./replay.ts";
 import { hasPriming, isVersion, type Version } from "./versions.ts";
 
 /** What client and server agreed on, with the log level that may change. */

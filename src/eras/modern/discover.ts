@@ -5,8 +5,8 @@
  * @module
  */
 import type { Core } from "../../core/core.ts";
-import { type Method, toMethod } from "../../core/handler.ts";
-import { VERSION } from "./revision.ts";
+import { type Method, toMethod } from "../../core/feature.ts";
+import { VERSION } from "./meta_keys.ts";
 
 /** The method. */
 export function discover(core: Core): Method {

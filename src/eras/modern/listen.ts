@@ -8,10 +8,10 @@ import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
 import type { Call, Reply, Scope } from "../../core/call.ts";
 import type { Change, Core } from "../../core/core.ts";
-import { BUSY } from "../../core/dispatch.ts";
+import { BUSY } from "../../core/scheduler.ts";
 import { mayWatch } from "../../core/limits.ts";
-import { newsTeller } from "../../core/news.ts";
-import { META_SUBSCRIPTION } from "./revision.ts";
+import { newsTeller } from "../../core/changes.ts";
+import { META_SUBSCRIPTION } from "./meta_keys.ts";
 
 /** Which changes one listener hears of. */
 interface Filter {

@@ -27,14 +27,14 @@ import { type Implementation, LOG_LEVELS } from "../../protocol/types.ts";
 import { Call, type Carrier, isProgressToken, LATER, type Link, type Reply } from "../../core/call.ts";
 import type { ClientFacts } from "../../core/context.ts";
 import type { Core, Era, Outcome } from "../../core/core.ts";
-import { BUSY } from "../../core/dispatch.ts";
-import type { Method, Runner } from "../../core/handler.ts";
+import { BUSY } from "../../core/scheduler.ts";
+import type { Method, Runner } from "../../core/feature.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
-import { Answers } from "./answers.ts";
+import { Answers } from "./input_requests.ts";
 import { discover } from "./discover.ts";
 import { listener } from "./listen.ts";
-import { checkMirrored, isMirrored, PLAIN, toMismatch } from "./mirror.ts";
-import { META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SERVER, META_VERSION, VERSION } from "./revision.ts";
+import { checkMirrored, isMirrored, PLAIN, toMismatch } from "./request_headers.ts";
+import { META_CAPABILITIES, META_CLIENT, META_LEVEL, META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
 
 /** Serves modern requests, and hands what is not modern to `other`; without another, everything is taken as modern. */
 export function modernEra(core: Core, other?: Era): Era {

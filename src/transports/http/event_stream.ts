@@ -4,9 +4,9 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Receiving Messages)
  * @module
  */
-import type { EventFields } from "../core/call.ts";
-import type { Sweep, Ticker } from "../core/clock.ts";
-import type { Limits } from "../core/limits.ts";
+import type { EventFields } from "../../core/call.ts";
+import type { Sweep, Ticker } from "../../core/timers.ts";
+import type { Limits } from "../../core/limits.ts";
 
 const encoder = new TextEncoder();
 const COMMENT = ":\n\n";

@@ -4,12 +4,12 @@
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @module
  */
-import { INVALID_REQUEST, PARSE_ERROR } from "../protocol/errors.ts";
-import { type Incoming, parseMessage, toFailure } from "../protocol/jsonrpc.ts";
-import { type EventFields, type Journal, LATER, type Link, type Reply, Scope } from "../core/call.ts";
-import type { Principal } from "../core/context.ts";
-import type { Core, Era } from "../core/core.ts";
-import { Bodies, SMALL, tooSlow, type Unread } from "./body.ts";
+import { INVALID_REQUEST, PARSE_ERROR } from "../../protocol/errors.ts";
+import { type Incoming, parseMessage, toFailure } from "../../protocol/jsonrpc.ts";
+import { type EventFields, type Journal, LATER, type Link, type Reply, Scope } from "../../core/call.ts";
+import type { Principal } from "../../core/context.ts";
+import type { Core, Era } from "../../core/core.ts";
+import { Bodies, SMALL, tooSlow, type Unread } from "./request_body.ts";
 import { type EventStream, EventStreams } from "./event_stream.ts";
 import {
   type Accepts,
@@ -21,7 +21,7 @@ import {
   isKnownHost,
   readAccept,
   readPrincipal,
-} from "./gate.ts";
+} from "./access.ts";
 
 /** What the HTTP transport needs to know. */
 export interface HttpOptions extends GateOptions {

@@ -12,11 +12,11 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
-import { LATER } from "../core/call.ts";
-import type { Principal } from "../core/context.ts";
-import { type ConnectionInfo, isJsonType, readPrincipal } from "./gate.ts";
-import { HTTP, type HttpParts } from "./http.ts";
-import { PIPE, type Pipe, type PipeServer } from "./pipe.ts";
+import { LATER } from "../../core/call.ts";
+import type { Principal } from "../../core/context.ts";
+import { type ConnectionInfo, isJsonType, readPrincipal } from "./access.ts";
+import { HTTP, type HttpParts } from "./fetch.ts";
+import { PIPE, type Pipe, type PipeServer } from "../channel.ts";
 
 export type { PipeServer };
 

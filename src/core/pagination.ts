@@ -8,7 +8,7 @@ import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "./call.ts";
 import type { Core } from "./core.ts";
-import { type Allow, isAllowed } from "./handler.ts";
+import { type Allow, isAllowed } from "./feature.ts";
 
 /** One thing on a list. */
 export interface Entry {

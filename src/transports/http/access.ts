@@ -4,9 +4,9 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
  */
-import { isObject } from "../protocol/jsonrpc.ts";
-import type { Principal } from "../core/context.ts";
-import { findDeno } from "../runtime.ts";
+import { isObject } from "../../protocol/jsonrpc.ts";
+import type { Principal } from "../../core/context.ts";
+import { findDeno } from "../../runtime.ts";
 
 /** What the runtime or a router in front knows of a connection. Deno and Bun each hand over their own form. */
 export interface ConnectionInfo {

@@ -6,10 +6,10 @@
 import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call, Scope, Waiting } from "./call.ts";
-import type { Ticker } from "./clock.ts";
+import type { Ticker } from "./timers.ts";
 import type { Context } from "./context.ts";
 import type { Core, Outcome } from "./core.ts";
-import type { Runner } from "./handler.ts";
+import type { Runner } from "./feature.ts";
 import type { Limits } from "./limits.ts";
 
 /**

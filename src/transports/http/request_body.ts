@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { LATER, type Reply } from "../core/call.ts";
-import type { Ticker } from "../core/clock.ts";
-import type { Limits } from "../core/limits.ts";
+import { LATER, type Reply } from "../../core/call.ts";
+import type { Ticker } from "../../core/timers.ts";
+import type { Limits } from "../../core/limits.ts";
 
 /** Bytes up to which a body is not large: what a few thousand of these hold is no danger. */
 export const SMALL = 65_536;

@@ -7,7 +7,7 @@
 import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
 import type { EventFields, Journal, Link } from "../../core/call.ts";
 import type { Core } from "../../core/core.ts";
-import { newsTeller } from "../../core/news.ts";
+import { newsTeller } from "../../core/changes.ts";
 
 /** When a client whose stream ended should come back, in milliseconds. */
 const RETRY_MS = 1000;

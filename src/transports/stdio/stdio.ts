@@ -11,10 +11,10 @@
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
  */
-import { bun, deno } from "../runtime.ts";
-import { guardConsole } from "./console.ts";
-import { LineSplitter } from "./lines.ts";
-import { PIPE, type PipeServer, type Write } from "./pipe.ts";
+import { bun, deno } from "../../runtime.ts";
+import { guardConsole } from "./stdout_guard.ts";
+import { LineSplitter } from "./line_splitter.ts";
+import { PIPE, type PipeServer, type Write } from "../channel.ts";
 
 export type { PipeServer };
 

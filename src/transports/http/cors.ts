@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
  */
-import { type ConnectionInfo, readOrigins, toOrigin } from "./gate.ts";
+import { type ConnectionInfo, readOrigins, toOrigin } from "./access.ts";
 
 /** Pages of which origins may call. */
 export interface CorsOptions {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { bun, type BunGlobal, deno, type DenoGlobal, findProcess, type ProcessGlobal } from "../runtime.ts";
+import { bun, type BunGlobal, deno, type DenoGlobal, findProcess, type ProcessGlobal } from "../../runtime.ts";
 
 /**
  * Has `console.log` and its like, and what writes to standard output past the console, write to standard error, until

@@ -91,6 +91,22 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
     const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
     console.log((await response.text()).includes("callMs"));
   },
+  // The call never ends, but becomes a stream: only a sweep of the server brings that about.
+  async stream() {
+    const server = makeServer(Infinity);
+    const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
+    console.log(response.headers.get("content-type"));
+  },
+  // The first sweep has ended before.
+  async streamLater() {
+    const server = makeServer(Infinity);
+    for (let i = 0; i < 2; i++) {
+      const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
+      console.log(response.headers.get("content-type"));
+      await response.body?.cancel();
+      await new Promise((resolve) => setTimeout(resolve, 250));
+    }
+  },
   // Nothing but the client's own timer can settle this.
   async clientTimeout() {
     const client = await connectClient(makeServer(), { timeoutMs: 300 });

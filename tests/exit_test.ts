@@ -40,6 +40,8 @@ const cases: readonly { readonly args: readonly string[]; readonly lines?: reado
   { args: ["socket"] },
   { args: ["timeout"], lines: ["true"] },
   { args: ["timeoutLater"], lines: ["true"] },
+  { args: ["stream"], lines: ["text/event-stream"] },
+  { args: ["streamLater"], lines: ["text/event-stream", "text/event-stream"] },
   { args: ["clientTimeout"], lines: ["TimeoutError"] },
   { args: ["grace"], lines: ["served"] },
 ];

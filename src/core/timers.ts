@@ -44,12 +44,13 @@ export interface Alarm {
  * One timer for all waiting. A timer per request would cost a third of the request, and thousands of idle streams
  * with a timer each would never let the process sleep.
  *
- * The timer keeps the process alive only while an alarm is set: a promise that somebody awaits may depend on an alarm,
- * such as the result of a call that times out. Nobody awaits a sweep.
+ * The timer keeps the process alive only while an alarm or an awaited sweep is set, because a promise that somebody
+ * awaits may depend on it, such as the result of a call that times out. Nobody awaits the other sweeps: they tidy up.
  */
 export class Ticker {
   readonly clock: Clock;
   readonly #sweeps = new Map<Sweep, number>();
+  readonly #awaited = new Set<Sweep>();
   readonly #alarms = new Set<Alarm>();
   readonly #ring: Sweep = (now) => {
     let next = Infinity;
@@ -75,11 +76,12 @@ export class Ticker {
     return this.#sweeps.size + this.#alarms.size;
   }
 
-  /** Has `sweep` run in `ms` at the latest. */
-  wake(sweep: Sweep, ms: number): void {
+  /** Has `sweep` run in `ms` at the latest. An awaited one keeps the process alive until it wants to look no more. */
+  wake(sweep: Sweep, ms: number, options?: { readonly isAwaited?: boolean }): void {
     const due = this.clock.now() + ms;
     if (this.#closed || (this.#sweeps.get(sweep) ?? Infinity) <= due) return;
     this.#sweeps.set(sweep, due);
+    if (options?.isAwaited) this.#awaited.add(sweep);
     this.#arm(due);
   }
 
@@ -106,11 +108,12 @@ export class Ticker {
     this.#closed = true;
     this.#stop();
     this.#sweeps.clear();
+    this.#awaited.clear();
     this.#alarms.clear();
   }
 
   #arm(at: number): void {
-    const isBackground = !this.#alarms.size;
+    const isBackground = !this.#alarms.size && !this.#awaited.size;
     if (at >= this.#at && (isBackground || !this.#isBackground)) return;
     this.#stop();
     this.#at = Math.min(at, this.#at);
@@ -129,6 +132,7 @@ export class Ticker {
       this.#sweeps.delete(sweep);
       const next = sweep(now);
       if (next !== undefined) this.#sweeps.set(sweep, Math.min(this.#sweeps.get(sweep) ?? Infinity, now + next));
+      else if (!this.#sweeps.has(sweep)) this.#awaited.delete(sweep);
     }
     if (!this.#closed && this.#sweeps.size) this.#arm(Math.min(...this.#sweeps.values()));
   }

@@ -188,7 +188,8 @@ export function createFetch(
     young.add(exchange);
     if (isWatching) return;
     isWatching = true;
-    ticker.wake(sweepYoung, limits.graceMs);
+    // Awaited: where nothing else keeps the process alive, the caller's response depends on this sweep.
+    ticker.wake(sweepYoung, limits.graceMs, AWAITED);
   }
 
   // A call that is not over within the grace becomes a stream: only on a stream is a lost client noticed.
@@ -198,7 +199,7 @@ export function createFetch(
       else if (exchange.isCall) exchange.open();
       else {
         exchange.slowSince = now;
-        if (slow.push(exchange) === 1) ticker.wake(sweepSlow, 1000);
+        if (slow.push(exchange) === 1) ticker.wake(sweepSlow, 1000, AWAITED);
       }
     }
     older = young;
@@ -223,6 +224,7 @@ export function createFetch(
   return { fetch, parts: { path: options.path, check: checkOpen, bodies, streams } };
 }
 
+const AWAITED = { isAwaited: true };
 const CLOSING = "the server is closing";
 
 /** One HTTP request and its response: the link of the messages it carries. */

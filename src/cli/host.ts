@@ -45,6 +45,8 @@ export interface Host {
   mayRead(path: string): boolean;
   /** A variable of the environment. Throws if it may not be read. */
   env(name: string): string | undefined;
+  /** Runs code that looks up variables for its own debugging, which Deno would have to permit, as if there were none. */
+  withoutEnv<Value>(run: () => Value): Value;
   readonly spawn: Spawn;
   /** The addresses of a host's name. Throws if it has none. */
   lookUp(name: string): Promise<readonly string[]>;
@@ -103,6 +105,7 @@ interface BunGlobal extends BunProcesses, BunTerminal {
 }
 
 interface ProcessGlobal extends Pick<BunStreams, "stdout" | "stderr"> {
+  env: object;
   readonly platform: string;
   readonly execPath: string;
   exit(code: number): never;
@@ -170,6 +173,7 @@ function denoHost(deno: DenoGlobal, toProcess: () => ProcessGlobal): Host {
     toPath,
     mayRead: (path) => deno.permissions.querySync({ name: "read", path }).state === "granted",
     env: (name) => deno.env.get(name),
+    withoutEnv: (run) => withoutEnv(toProcess(), run),
     spawn: denoSpawn(deno),
     lookUp: (name) => lookUp(toProcess(), name),
     sendAs: (url, sent) => sendAs(toProcess(), url, sent),
@@ -211,6 +215,7 @@ function bunHost(bun: BunGlobal, process: ProcessGlobal): Host {
     toPath,
     mayRead: () => true,
     env: (name) => bun.env[name],
+    withoutEnv: (run) => run(),
     spawn: bunSpawn(bun),
     lookUp: (name) => lookUp(process, name),
     sendAs: (url, sent) => sendAs(process, url, sent),
@@ -251,6 +256,16 @@ async function hasFile(files: Files, url: string): Promise<boolean> {
     return (await files.look(decodeURIComponent(new URL(url).pathname)))?.kind === "file";
   } catch {
     return true;
+  }
+}
+
+function withoutEnv<Value>(process: ProcessGlobal, run: () => Value): Value {
+  const { env } = process;
+  process.env = {};
+  try {
+    return run();
+  } finally {
+    process.env = env;
   }
 }
 

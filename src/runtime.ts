@@ -181,6 +181,8 @@ export interface BunServer {
 
 /** The parts of `process` that the library uses; Deno has it too. */
 export interface ProcessGlobal {
+  /** Can be replaced, so that a package that reads the environment as it loads asks for no permission. */
+  env: object;
   readonly platform: string;
   readonly execPath: string;
   /** Can be replaced on Bun. */

@@ -1,6 +1,5 @@
 // Config files: how they are read, and what is told of those that cannot be used.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
-import config from "../deno.json" with { type: "json" };
 import { host } from "../src/cli/host.ts";
 import { load } from "../src/cli/load.ts";
 import { findOffset, readJsonc, toKey } from "../src/cli/config/jsonc.ts";

@@ -47,6 +47,8 @@ export interface Host {
   mayRead(path: string): boolean;
   /** A variable of the environment. Throws if it may not be read. */
   env(name: string): string | undefined;
+  /** Runs code that looks up variables for its own debugging, which Deno would have to permit, as if there were none. */
+  withoutEnv<Value>(run: () => Value): Value;
   readonly spawn: Spawn;
   /** The addresses of a host's name. Throws if it has none. */
   lookUp(name: string): Promise<readonly string[]>;
@@ -109,6 +111,7 @@ function denoHost(deno: DenoGlobal): Host {
     toPath,
     mayRead: (path) => deno.permissions?.querySync({ name: "read", path }).state === "granted",
     env: (name) => deno.env.get(name),
+    withoutEnv: (run) => withoutEnv(findProcess(), run),
     spawn: denoSpawn(deno),
     lookUp: (name) => lookUp(findProcess(), name),
     sendAs: (url, sent) => sendAs(findProcess(), url, sent),
@@ -150,6 +153,7 @@ function bunHost(bun: BunGlobal, process: ProcessGlobal): Host {
     toPath,
     mayRead: () => true,
     env: (name) => bun.env[name],
+    withoutEnv: (run) => run(),
     spawn: bunSpawn(bun),
     lookUp: (name) => lookUp(process, name),
     sendAs: (url, sent) => sendAs(process, url, sent),
@@ -190,6 +194,16 @@ async function hasFile(files: Files, url: string): Promise<boolean> {
     return (await files.look(decodeURIComponent(new URL(url).pathname)))?.kind === "file";
   } catch {
     return true;
+  }
+}
+
+function withoutEnv<Value>(process: ProcessGlobal, run: () => Value): Value {
+  const { env } = process;
+  process.env = {};
+  try {
+    return run();
+  } finally {
+    process.env = env;
   }
 }
 

@@ -28,10 +28,11 @@ async function createFiles({ operands: [name, extra] }: Args): Promise<void> {
     throw new Problem(`Cannot begin ${name}: a name begins with a letter, and has letters, digits, _ and -`);
   }
   const [server, test] = [`${name}.ts`, `${name}_test.ts`];
-  const library = toEntry();
-  const testing = library.startsWith("jsr:")
-    ? `${library}/testing`
-    : library.replace("mod.ts", "src/testing/testing.ts");
+  const entry = toEntry();
+  const library = entry.includes("/node_modules/") ? "@x/mcp" : entry;
+  const testing = library.endsWith("/mod.ts")
+    ? library.replace(/mod\.ts$/, "src/testing/testing.ts")
+    : `${library}/testing`;
   const taken = await findTaken([server, test]);
   if (taken !== undefined) throw new Problem(`Cannot write ${taken}: it is there already; choose another name`);
   await host.files.write(host.toPath(server), toServer(name, library), { isNew: true });

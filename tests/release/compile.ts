@@ -1,0 +1,48 @@
+// Compiles the package to JavaScript, as the registry does for npm clients such as Bun: the files keep their places and
+// get another suffix, and imports name npm packages.
+import config from "../../deno.json" with { type: "json" };
+import { rewriteImports } from "../registry/registry.ts";
+import { preparePackage } from "./prepare.ts";
+
+async function listFiles(folder: string): Promise<readonly string[]> {
+  const entries = await Array.fromAsync(Deno.readDir(folder));
+  const found = entries.map(({ name, isDirectory }) =>
+    isDirectory ? listFiles(`${folder}/${name}`) : [`${folder}/${name}`]
+  );
+  return (await Promise.all(found)).flat();
+}
+
+/** What an import of another package becomes: `jsr:@std/jsonc@1` is `@jsr/std__jsonc` for npm clients. */
+function toNpmName(target: string): string {
+  const name = target.replace(/^(jsr|npm):\/?(@?[^@]+)@[^/]*/, "$2");
+  return target.startsWith("jsr:") ? name.replace(/^@([^/]+)\//, "@jsr/$1__") : name;
+}
+
+/** Compiles the package in the folder `root`, ending in a slash, into `folder`, with `sources` for what lies between. */
+export async function compilePackage(root: string, { sources, folder }: { sources: string; folder: string }) {
+  await preparePackage(root, sources);
+  const { name, version, exports, imports }: typeof config = JSON.parse(
+    await Deno.readTextFile(`${sources}/deno.json`),
+  );
+  const files = (await listFiles(sources)).filter((path) => path.endsWith(".ts"));
+  const { success, stderr } = await new Deno.Command("deno", {
+    args: [
+      ...["run", "-A", "--quiet", config.imports.esbuild, ...files],
+      ...["--format=esm", "--target=esnext", `--outdir=${folder}`, `--outbase=${sources}`, "--log-level=error"],
+    ],
+    cwd: root,
+  }).output();
+  if (!success) throw new Error(`Cannot compile the package: ${new TextDecoder().decode(stderr)}`);
+  const names = Object.fromEntries(Object.entries(imports).map(([name, target]) => [name, toNpmName(target)]));
+  for (const path of await listFiles(folder)) {
+    const source = rewriteImports(await Deno.readTextFile(path), names);
+    const suffixed = source.replace(/(\bfrom\s*|\bimport\s*\(?\s*)"(\.[^"\n]*)\.ts"/g, '$1"$2.js"');
+    await Deno.writeTextFile(path, suffixed);
+  }
+  const toScript = (path: string) => path.replace(/\.ts$/, ".js");
+  const scripts = Object.fromEntries(Object.entries(exports).map(([name, path]) => [name, toScript(path)]));
+  await Deno.writeTextFile(
+    `${folder}/package.json`,
+    JSON.stringify({ name, version, type: "module", exports: scripts }),
+  );
+}

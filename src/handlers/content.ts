@@ -14,6 +14,7 @@ import type {
   ImageContent,
   ResourceLink,
 } from "../protocol/types.ts";
+import type { Encoded } from "./encoders.ts";
 
 /** More about a piece of media. */
 export interface MediaOptions {
@@ -76,4 +77,48 @@ export function isContent(value: unknown): value is Content {
     default:
       return false;
   }
+}
+
+/** A value as JSON text; `undefined` if JSON cannot hold it, or may lose a part of it without a word. */
+export function toJson(value: unknown): string | undefined {
+  const isList = typeof value === "object" && value;
+  if (isOdd(value) || isList && Object.values(value).some(isOdd)) return;
+  let text;
+  try {
+    text = JSON.stringify(value);
+  } catch {
+    // It holds a bigint or itself.
+    return;
+  }
+  // This is what maps, streams and their like become, and bytes.
+  return text && !/\{\}|\{"0":/.test(text) ? text : undefined;
+}
+
+// The kinds that runtimes have built in name themselves; those that have a JSON form (dates, URLs) say so. So do lists of
+// headers and bytes on some runtime, but not on others, or not in a form that anybody wants.
+function isOdd(value: unknown): boolean {
+  if (typeof value !== "object" || !value) return /^[fs]..[cb]/.test(typeof value);
+  const isNamed = Symbol.toStringTag in value || value instanceof Error;
+  return isNamed && (Symbol.iterator in value || !("toJSON" in value));
+}
+
+const RESULT: unique symbol = Symbol.for("mcp.result");
+
+/** What a handler returned cannot be sent: the server's fault, and nothing that a model could fix. */
+export class ResultError extends Error {
+  /** For other copies of this library. */
+  readonly [RESULT] = true;
+}
+
+/** Whether an error is a {@linkcode ResultError} of any copy of this library. */
+export function isResultError(error: unknown): boolean {
+  return Object(error)[RESULT];
+}
+
+/** Encodes a value that {@linkcode toJson} has no text for. */
+export async function encode(value: unknown, place: string): Promise<Encoded> {
+  const { encode } = await import("./encoders.ts");
+  const made = await encode(value);
+  if (made.lost) throw new ResultError(`Cannot send the result of ${place}: ${made.lost}`);
+  return made;
 }

@@ -123,12 +123,6 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
   let path: Key[];
   let issues: Issue[];
   let limit: number;
-  let cost: number;
-
-  function spend(units: number): void {
-    cost += units;
-    if (cost > MAX_COST) throw new RangeError();
-  }
 
   function fail(message: string, ...keys: Key[]): void {
     if (issues.length >= limit) return;
@@ -187,8 +181,8 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
       return expect(String(sub.type).replaceAll(",", " or "), kind);
     }
     for (const { values, keys, told } of choices.get(sub) ?? []) {
-      if (!values.has(value) && !(keys.size && typeof value === "object" && keys.has(toKey(value, spend)))) {
-        expect(told, tell(value));
+      if (!values.has(value) && !(keys.size && typeof value === "object" && keys.has(toKey(value)))) {
+        expect(told, typeof value === "object" ? kind : show(value));
       }
     }
 
@@ -198,11 +192,11 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
       const { minLength, maxLength = Infinity, pattern } = sub;
       let length = 0;
       if (minLength !== undefined || maxLength < Infinity) {
-        length = countCharacters(value, spend);
+        length = countCharacters(value);
         bound(length, " characters", minLength, maxLength);
       }
       if (pattern !== undefined && length <= maxLength && !matches(pattern, value)) {
-        expect(`a match of ${cut(pattern, 200)}`, tell(value));
+        expect(`a match of ${cut(pattern, 200)}`, show(value));
       }
     } else if (typeof value === "number") {
       const { exclusiveMinimum: over = -Infinity, exclusiveMaximum: under = Infinity, multipleOf: unit = 0 } = sub;
@@ -216,26 +210,23 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
     } else if (Array.isArray(value)) {
       const { items, contains } = sub;
       const [tuple = [], further] = Array.isArray(items) ? [items, sub.additionalItems] : [sub.prefixItems, items];
-      if (own) {
-        spend(value.length);
-        parts = [...value.keys()];
-      }
+      spend(value.length / 9);
+      if (own) parts = [...value.keys()];
       rest = sub.unevaluatedItems;
       bound(value.length, " items", sub.minItems, sub.maxItems);
-      const end = further === undefined ? Math.min(tuple.length, value.length) : value.length;
-      for (let i = 0; i < end; i++) child(i, i < tuple.length ? tuple[i] : further, value[i]);
+      if ((items ?? sub.prefixItems) !== undefined) {
+        value.forEach((item, i) => child(i, i < tuple.length ? tuple[i] : further, item));
+      }
       if (contains !== undefined) {
         const found = value.filter((item, i) => attempt(contains, item) === undefined && (own?.add(i), true));
         bound(found.length, " matching items", sub.minContains ?? 1, sub.maxContains);
       }
-      if (sub.uniqueItems && new Set(value.map((item) => toKey(item, spend))).size < value.length) {
-        fail("two items are equal");
-      }
+      if (sub.uniqueItems && new Set(value.map(toKey)).size < value.length) fail("two items are equal");
     } else if (isObject(value)) {
       const { properties = {}, patternProperties, propertyNames } = sub;
       const needed = [sub.required ?? []];
       rest = sub.unevaluatedProperties;
-      const dependents = [sub.dependentRequired, sub.dependentSchemas, sub.dependencies].filter((named) => named);
+      const dependents = [sub.dependentRequired, sub.dependentSchemas, sub.dependencies].filter(Boolean);
       const keys = Object.keys(value);
       spend((own ? 2 : 1) * weigh(keys));
       for (const key of keys) {
@@ -402,13 +393,22 @@ interface Choices {
 }
 
 function toChoices(list: readonly unknown[]): Choices {
+  cost = 0;
   const objects = list.filter((one) => typeof one === "object" && one);
   return {
     values: new Set(list),
-    keys: new Set(objects.map((one) => toKey(one))),
+    keys: new Set(objects.map(toKey)),
     // As many as fill the text, even if they are all of one digit.
     told: cut(list.slice(0, 50).map(show).join(" or "), 200),
   };
+}
+
+// What the check that is running has cost so far: no other one runs before it ends.
+let cost = 0;
+
+function spend(units: number): void {
+  cost += units;
+  if (cost > MAX_COST) throw new RangeError();
 }
 
 /**
@@ -416,19 +416,19 @@ function toChoices(list: readonly unknown[]): Choices {
  * begin with another character than a digit, because engines hash texts of digits, and numbers, without a secret: a
  * client could send a set of them that all collide.
  */
-function toKey(value: unknown, spend: (units: number) => void = () => {}): string {
+function toKey(value: unknown): string {
   spend(2 * STEP);
-  if (Array.isArray(value)) return `[${value.map((item) => toKey(item, spend))}]`;
+  if (Array.isArray(value)) return `[${value.map(toKey)}]`;
   if (!isObject(value)) {
     if (typeof value === "string") spend(value.length);
     return "=" + JSON.stringify(value);
   }
-  if (typeof value.toJSON === "function") return toKey(value.toJSON(), spend);
+  if (typeof value.toJSON === "function") return toKey(value.toJSON());
   const names = Object.keys(value).sort();
   spend(2 * weigh(names));
   let text = "{";
   for (const name of names) {
-    if (value[name] !== undefined) text += `${JSON.stringify(name)}${toKey(value[name], spend)},`;
+    if (value[name] !== undefined) text += `${JSON.stringify(name)}${toKey(value[name])},`;
   }
   return text + "}";
 }
@@ -439,15 +439,10 @@ function weigh(names: readonly string[]): number {
 }
 
 /** Counts code points: a surrogate pair counts once. */
-function countCharacters(text: string, spend: (units: number) => void): number {
-  spend(text.length / 3);
-  let count = text.length;
-  for (let i = 0; i < text.length; i++) {
-    if (Number(text.codePointAt(i)) > 0xffff) {
-      count--;
-      i++;
-    }
-  }
+function countCharacters(text: string): number {
+  spend(text.length / 2);
+  let count = 0;
+  for (const _ of text) count++;
   return count;
 }
 
@@ -455,14 +450,7 @@ function cut(text: string, length: number): string {
   return text.length > length ? text.slice(0, length) + "…" : text;
 }
 
-/** A value of the schema's, for errors. */
+/** A value for errors. */
 function show(value: unknown): string {
-  return cut(JSON.stringify(value) ?? String(value), 60);
-}
-
-/** A value of a client's, for errors: what is large is not written in full only to be cut. */
-function tell(value: unknown): string {
-  return typeof value === "object" && value
-    ? toKind(value)
-    : show(typeof value === "string" ? value.slice(0, 61) : value);
+  return cut(JSON.stringify(typeof value === "string" ? value.slice(0, 61) : value) ?? String(value), 60);
 }

@@ -5,6 +5,7 @@
  * @module
  */
 import { toBase64 } from "../protocol/base64.ts";
+import { ResultError } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type {
   Annotations,
@@ -100,19 +101,6 @@ function isOdd(value: unknown): boolean {
   if (typeof value !== "object" || !value) return /^[fs]..[cb]/.test(typeof value);
   const isNamed = Symbol.toStringTag in value || value instanceof Error;
   return isNamed && (Symbol.iterator in value || !("toJSON" in value));
-}
-
-const RESULT: unique symbol = Symbol.for("mcp.result");
-
-/** What a handler returned cannot be sent: the server's fault, and nothing that a model could fix. */
-export class ResultError extends Error {
-  /** For other copies of this library. */
-  readonly [RESULT] = true;
-}
-
-/** Whether an error is a {@linkcode ResultError} of any copy of this library. */
-export function isResultError(error: unknown): boolean {
-  return Object(error)[RESULT];
 }
 
 /** Encodes a value that {@linkcode toJson} has no text for. */

@@ -35,7 +35,7 @@ const ENCODERS: readonly Encoder[] = [
   },
   {
     // One runtime gives a file the tag of a blob.
-    is: (value, tag) => tag === "Blob" || tag === "File",
+    is: (_, tag) => tag === "Blob" || tag === "File",
     async encode(value) {
       const blob = value as Blob; // its tag says so
       const { type, name }: { readonly type: string; readonly name?: string } = blob;

@@ -4,7 +4,15 @@
  * @see specification/2026-07-28/server/tools
  * @module
  */
-import { INVALID_PARAMS, isMcpError, isToolError, McpError, quote, type ToolError } from "../protocol/errors.ts";
+import {
+  INVALID_PARAMS,
+  isMcpError,
+  isResultError,
+  isToolError,
+  McpError,
+  quote,
+  ResultError,
+} from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
 import {
@@ -22,7 +30,8 @@ import type { Core } from "../core/core.ts";
 import { fold, type Middleware } from "../core/dispatch.ts";
 import type { Feature, Handler } from "../core/handler.ts";
 import { type Allow, createList, type Entry } from "../core/page.ts";
-import { encode, isContent, isResultError, ResultError, toJson } from "./content.ts";
+import { encode, isContent, toJson } from "./content.ts";
+import type { Encoded } from "./encoders.ts";
 
 /**
  * What a tool may return. A string or a number becomes text; an object or an array becomes structured content and
@@ -191,14 +200,18 @@ const tools: Feature = {
 function callTool(byName: ReadonlyMap<unknown, Definition>, call: Call, core: Core): Result | Promise<Result> {
   const { name, arguments: given = {} } = call.params;
   const definition = byName.get(name);
-  if (!definition) throw new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
+  if (!definition) throw toUnknown(name);
   if (!isObject(given)) throw new McpError(INVALID_PARAMS, `Cannot call ${quote(name)}: arguments is not an object`);
   return definition.allow ? callIfAllowed(definition, call, given, core) : runTool(definition, call, given, core);
 }
 
 async function callIfAllowed(definition: Definition, call: Call, given: Params, core: Core): Promise<Result> {
   if (await definition.allow?.(call)) return await runTool(definition, call, given, core);
-  throw new McpError(INVALID_PARAMS, `Unknown tool: ${quote(definition.key)}`);
+  throw toUnknown(definition.key);
+}
+
+function toUnknown(name: unknown): McpError {
+  return new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
 }
 
 // A tool that answers at once makes no promise.
@@ -232,7 +245,7 @@ function toFailed({ key }: Definition, call: Call, error: unknown, core: Core): 
 }
 
 function toToolError(content: string | readonly Content[]): Result {
-  return { content: typeof content === "string" ? [{ type: "text", text: content }] : content, isError: true };
+  return { content: typeof content === "string" ? [toText(content)] : content, isError: true };
 }
 
 function toCheckedResult(value: unknown, place: string, output: CompiledSchema): Result | Promise<Result> {
@@ -264,14 +277,11 @@ function toFullResult(full: ToolResult, place: string): Result | Promise<Result>
 
 function toJsonResult(value: unknown, place: string): Result | Promise<Result> {
   const text = toJson(value);
-  return text
-    ? toStructured(text, value)
-    : encode(value, place).then(({ text, block }) => block ? { content: [block] } : toStructured(text, value));
-}
-
-function toStructured(text = "", value: unknown): Result {
-  const content = [toText(text)];
-  return typeof value === "object" && value ? { content, structuredContent: value } : { content };
+  const finish = ({ text = "", block }: Encoded): Result => ({
+    content: [block ?? toText(text)],
+    structuredContent: !block && typeof value === "object" ? value ?? undefined : undefined,
+  });
+  return text ? finish({ text }) : encode(value, place).then(finish);
 }
 
 function toText(text: string): Content {

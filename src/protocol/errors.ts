@@ -86,14 +86,29 @@ export class ToolError extends Error {
   }
 }
 
+/** What a handler returned cannot be sent: the server's fault, and nothing that a model could fix. */
+export class ResultError extends Error {
+  /** @internal */
+  readonly [KIND] = "result";
+}
+
 /** Whether an error is an {@linkcode McpError} of any copy of this library. */
 export function isMcpError(error: unknown): error is McpError {
-  return Object(error)[KIND] === "mcp";
+  return isOf(error, "mcp");
 }
 
 /** Whether an error is a {@linkcode ToolError} of any copy of this library. */
 export function isToolError(error: unknown): error is ToolError {
-  return Object(error)[KIND] === "tool";
+  return isOf(error, "tool");
+}
+
+/** Whether an error is a {@linkcode ResultError} of any copy of this library. */
+export function isResultError(error: unknown): boolean {
+  return isOf(error, "result");
+}
+
+function isOf(error: unknown, kind: string): boolean {
+  return Object(error)[KIND] === kind;
 }
 
 /** A value quoted for an error text: never longer than 200 characters, whatever a client sent. */

@@ -78,6 +78,8 @@ const MAX_COST = 12_000_000;
 // A step into a subschema.
 const STEP = 10;
 const FAILURE = 60;
+// A property, at the pace of objects with very many of them.
+const NAME = 12;
 
 const TYPES = /^"(null|boolean|object|array|number|string|integer)"$/;
 /** Keywords that hold schemas under names which are the author's. */
@@ -181,7 +183,7 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
       return expect(String(sub.type).replaceAll(",", " or "), kind);
     }
     for (const { values, keys, told } of choices.get(sub) ?? []) {
-      if (!values.has(value) && !(keys.size && typeof value === "object" && keys.has(toKey(value)))) {
+      if (!values.has(value) && (typeof value !== "object" || !keys.size || !keys.has(toKey(value)))) {
         expect(told, typeof value === "object" ? kind : show(value));
       }
     }
@@ -228,7 +230,7 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
       rest = sub.unevaluatedProperties;
       const dependents = [sub.dependentRequired, sub.dependentSchemas, sub.dependencies].filter(Boolean);
       const keys = Object.keys(value);
-      spend((own ? 2 : 1) * weigh(keys));
+      spend(NAME * keys.length);
       for (const key of keys) {
         const item = value[key];
         if (item === undefined) continue;
@@ -394,10 +396,9 @@ interface Choices {
 
 function toChoices(list: readonly unknown[]): Choices {
   cost = 0;
-  const objects = list.filter((one) => typeof one === "object" && one);
   return {
     values: new Set(list),
-    keys: new Set(objects.map(toKey)),
+    keys: new Set(list.filter((one) => typeof one === "object").map(toKey)),
     // As many as fill the text, even if they are all of one digit.
     told: cut(list.slice(0, 50).map(show).join(" or "), 200),
   };
@@ -425,17 +426,12 @@ function toKey(value: unknown): string {
   }
   if (typeof value.toJSON === "function") return toKey(value.toJSON());
   const names = Object.keys(value).sort();
-  spend(2 * weigh(names));
+  spend(2 * NAME * names.length);
   let text = "{";
   for (const name of names) {
     if (value[name] !== undefined) text += `${JSON.stringify(name)}${toKey(value[name])},`;
   }
   return text + "}";
-}
-
-/** What it costs to go through the properties of an object. Engines are slow with objects of many. */
-function weigh(names: readonly string[]): number {
-  return names.length * (names.length > 1000 ? 20 : 5);
 }
 
 /** Counts code points: a surrogate pair counts once. */

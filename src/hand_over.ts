@@ -3,11 +3,7 @@
  *
  * @module
  */
-
-/** What is used of Deno when it cannot load the command line. */
-interface DenoGlobal {
-  exit(code: number): never;
-}
+import { deno } from "./runtime.ts";
 
 /**
  * Loads the command line and runs it. `entry` is the URL of the file that was run.
@@ -24,8 +20,7 @@ export function handOver(entry: string): void {
 
 function explain(error: unknown): never {
   const problem = findProblem(error);
-  // Deno's types are unknown to Bun, which has no permissions and no such cache.
-  const { Deno: deno } = globalThis as unknown as { readonly Deno?: DenoGlobal };
+  // Bun has no permissions and no such cache.
   if (!deno || problem === undefined) throw error;
   console.error(`Cannot start the command line: ${problem}`);
   return deno.exit(1);

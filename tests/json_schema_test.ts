@@ -568,7 +568,7 @@ Deno.test("json schema: hostile values cost bounded time and memory", () => {
   for (let i = 0; i < 100_000; i++) deep = { a: deep };
   assertEquals(issues({ properties: { a: { $ref: "#" } } }, deep), [": too large or too deeply nested to be checked"]);
 
-  const numbers = Array.from({ length: 200_000 }, (_, i) => ({ i }));
+  const numbers = Array.from({ length: 100_000 }, (_, i) => ({ i }));
   assert(fits({ items: { required: ["i"] }, uniqueItems: true }, numbers));
 });
 

@@ -79,10 +79,11 @@ const equivalent: Readonly<Record<string, string>> = {
   "if (accepts.json && accepts.stream && accept !== null) goodAccept = accept; : !== → ===":
     "the header is only read again",
   "if (host === null || !isKnownHost(host, options)) return; : === → !==": "the caller is only looked at again",
-  'if (arrays + text.length / 4 <= limit || arrays + count(text, "{", limit) <= limit) return false; : <= → <':
+  'const isFlat = arrays + text.length / 4 <= jsonDepth || arrays + count(text, "{", jsonDepth) <= jsonDepth; : <= → <':
     "the levels are only counted",
-  'if (arrays + text.length / 4 <= limit || arrays + count(text, "{", limit) <= limit) return false; : || → &&':
+  'const isFlat = arrays + text.length / 4 <= jsonDepth || arrays + count(text, "{", jsonDepth) <= jsonDepth; : || → &&':
     "the levels are only counted",
+  "if (isFlat && text.length < 2 * jsonValues) return; : < → <=": "the values are only counted",
   "throw error; : throw error → nothing": "who gets nothing to read answers the same",
   "if (body.size <= SMALL) return; : <= → <": "a body more or less that is just as small",
   "for (let i = 0; i < text.length; i++) { : < → <=": "behind the end there is no bracket",

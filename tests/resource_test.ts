@@ -408,7 +408,7 @@ Deno.test("errors: McpError as it stands, ToolError by its text, anything else b
         },
         read: () => "",
       }),
-      resource({ uri: "odd:1", name: "odd", read: () => (() => {}) }),
+      resource({ uri: "odd:1", name: "odd", read: (): object => () => {} }),
     ],
   });
   const failure = (uri: string) => fail(server, "resources/read", { uri });
@@ -427,7 +427,7 @@ Deno.test("errors: McpError as it stands, ToolError by its text, anything else b
   assertEquals((await fail(server, "resources/list")).message, "Internal error");
   assertEquals(reported.splice(0), [secret, "resources/list", "list:"]);
   assertEquals((await failure("odd:1")).message, "Internal error");
-  assertStringIncludes(String(reported[0]), "read returned a function");
+  assertStringIncludes(String(reported[0]), "it returned a Function; call it");
 });
 
 Deno.test("middleware sees reads, may change them, and sees what is not found", async () => {

@@ -249,6 +249,7 @@ table("JSON that is no request is -32600, or -32602 if only its params are wrong
   { name: "a request with a result", body: message({ result: {} }), status: 400, code: -32600, id: 1 },
   { name: "1,000 levels", body: deep(1000), status: 400, code: -32600, says: "jsonDepth" },
   { name: "brackets only", body: "[".repeat(1_000_000), status: 400, code: -32600, says: "jsonDepth" },
+  { name: "200,001 values", body: `[${"{},".repeat(199_999)}1]`, status: 400, code: -32600, says: "jsonValues" },
   {
     name: "objects and arrays by turns",
     body: goodBody.replace('"arguments":{}', `"arguments":${'{"a":['.repeat(70)}1${"]}".repeat(70)}`),
@@ -696,6 +697,15 @@ Deno.test("a session answers bad input as its revision says", () =>
       { name: "id null", headers, body: list.replace('"id":1', '"id":null'), status: 400, code: -32600, id: null },
       { name: "params a list", headers, body: list.replace("}", ',"params":[]}'), status: 400, code: -32602, id: 1 },
       { name: "1,000 levels", headers, body: deep(1000), status: 400, code: -32600, id: null, says: "jsonDepth" },
+      {
+        name: "200,001 values",
+        headers,
+        body: `[${"{},".repeat(199_999)}1]`,
+        status: 400,
+        code: -32600,
+        id: null,
+        says: "jsonValues",
+      },
       { name: "10 MB", headers, body: padded(10_000_000), status: 413, code: -32600, says: "bodyBytes" },
       { name: "a batch", headers, body: `[${list}]`, status: 400, code: -32600, id: null },
       {

@@ -17,6 +17,10 @@ export interface Limits {
   readonly bodyMs: number;
   /** Levels of nested objects and arrays in a message; code that walks a value deeper would exhaust the stack. */
   readonly jsonDepth: number;
+  /**
+   * Values in a message, nested ones included. Each takes up to 20 times the memory of its text, and time in every check.
+   */
+  readonly jsonValues: number;
   /** Characters of a request id; it is kept while the call runs and copied into every answer. */
   readonly idLength: number;
   /** Characters of a method name. */
@@ -85,6 +89,7 @@ export const LIMITS: Limits = {
   bodiesBytes: 32 * 1024 * 1024,
   bodyMs: 30_000,
   jsonDepth: 128,
+  jsonValues: 200_000,
   idLength: 256,
   methodLength: 256,
   batch: 100,

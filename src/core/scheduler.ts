@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
+import { INTERNAL_ERROR, isMcpError, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call, Scope, Waiting } from "./call.ts";
 import type { Ticker } from "./timers.ts";
@@ -171,7 +171,7 @@ export function createRun(
 
   function toMcpError(error: unknown, call: Call): McpError {
     try {
-      if (error instanceof McpError) return error;
+      if (isMcpError(error)) return error;
       // A handler that stops because it was told to is no fault.
       if (call.ended && error === call.reason) return new McpError(INTERNAL_ERROR, "Cancelled");
     } catch {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { INTERNAL_ERROR, McpError, ToolError } from "../protocol/errors.ts";
+import { INTERNAL_ERROR, isMcpError, isToolError, McpError } from "../protocol/errors.ts";
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
 
@@ -23,8 +23,8 @@ export async function attempt<T>({ core, call, subject }: Attempt, run: () => T 
   try {
     return await run();
   } catch (error) {
-    if (error instanceof McpError) throw error;
-    if (!(error instanceof ToolError)) throw core.report(error, { method: call.method, subject });
+    if (isMcpError(error)) throw error;
+    if (!isToolError(error)) throw core.report(error, { method: call.method, subject });
     const text = error.content.flatMap((block) => block.type === "text" ? block.text : []).join("\n");
     throw new McpError(INTERNAL_ERROR, text || error.message);
   }

@@ -5,6 +5,7 @@
  * @module
  */
 import { toBase64 } from "../protocol/base64.ts";
+import { ResultError } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type {
   Annotations,
@@ -14,6 +15,7 @@ import type {
   ImageContent,
   ResourceLink,
 } from "../protocol/types.ts";
+import type { Encoded } from "./encoders.ts";
 
 /** More about a piece of media. */
 export interface MediaOptions {
@@ -76,4 +78,35 @@ export function isContent(value: unknown): value is Content {
     default:
       return false;
   }
+}
+
+/** A value as JSON text; `undefined` if JSON cannot hold it, or may lose a part of it without a word. */
+export function toJson(value: unknown): string | undefined {
+  const isList = typeof value === "object" && value;
+  if (isOdd(value) || isList && Object.values(value).some(isOdd)) return;
+  let text;
+  try {
+    text = JSON.stringify(value);
+  } catch {
+    // It holds a bigint or itself.
+    return;
+  }
+  // This is what maps, streams and their like become, and bytes.
+  return text && !/\{\}|\{"0":/.test(text) ? text : undefined;
+}
+
+// The kinds that runtimes have built in name themselves; those that have a JSON form (dates, URLs) say so. So do lists of
+// headers and bytes on some runtime, but not on others, or not in a form that anybody wants.
+function isOdd(value: unknown): boolean {
+  if (typeof value !== "object" || !value) return /^[fs]..[cb]/.test(typeof value);
+  const isNamed = Symbol.toStringTag in value || value instanceof Error;
+  return isNamed && (Symbol.iterator in value || !("toJSON" in value));
+}
+
+/** Encodes a value that {@linkcode toJson} has no text for. */
+export async function encode(value: unknown, place: string): Promise<Encoded> {
+  const { encode } = await import("./encoders.ts");
+  const made = await encode(value);
+  if (made.lost) throw new ResultError(`Cannot send the result of ${place}: ${made.lost}`);
+  return made;
 }

@@ -4,15 +4,16 @@
  * @see specification/2026-07-28/server/resources (Resource Contents)
  * @module
  */
-import { toBase64 } from "../protocol/base64.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { ResourceContents } from "../protocol/types.ts";
+import { encode, toJson } from "./content.ts";
+import type { ToolReturn } from "./tool.ts";
 
 /**
- * What `read` may return: text, bytes, one or more {@linkcode ResourceContents}, or any other object, which becomes
- * JSON text. `undefined` and `null` stand for a resource that does not exist.
+ * What `read` may return: text, bytes, a `Blob` or `File`, one or more {@linkcode ResourceContents}, or any other
+ * object, which becomes JSON text. `undefined` and `null` stand for a resource that does not exist.
  */
-export type ResourceReturn = string | Uint8Array | ArrayBuffer | object | null | undefined;
+export type ResourceReturn = Exclude<ToolReturn, number | boolean>;
 
 /** Where contents are from. */
 export interface ContentsOptions {
@@ -22,7 +23,10 @@ export interface ContentsOptions {
 }
 
 /** What `read` returned, as contents. `undefined` if there is no such resource. */
-export function toContents(value: unknown, { uri, mimeType }: ContentsOptions): ResourceContents[] | undefined {
+export async function toContents(
+  value: unknown,
+  { uri, mimeType }: ContentsOptions,
+): Promise<ResourceContents[] | undefined> {
   if (value === undefined || value === null) return;
   const list = Array.isArray(value) && value.length ? value : [value];
   if (list.every(isContents)) {
@@ -31,12 +35,12 @@ export function toContents(value: unknown, { uri, mimeType }: ContentsOptions): 
       mimeType: one.mimeType ?? mimeType ?? (one.text === undefined ? BYTES : TEXT),
     }));
   }
-  const bytes = value instanceof ArrayBuffer ? new Uint8Array(value) : value;
-  if (bytes instanceof Uint8Array) return [{ uri, mimeType: mimeType ?? BYTES, blob: toBase64(bytes) }];
   if (typeof value === "string") return [{ uri, mimeType: mimeType ?? TEXT, text: value }];
-  const text = JSON.stringify(value);
-  if (text === undefined) throw new Error(`Cannot send ${uri}: read returned a ${typeof value}`);
-  return [{ uri, mimeType: mimeType ?? "application/json", text }];
+  const json = toJson(value);
+  const { text, bytes } = json ? { text: json } : await encode(value, `resource ${JSON.stringify(uri)}`);
+  return bytes
+    ? [{ uri, mimeType: bytes.mimeType ?? mimeType ?? BYTES, blob: bytes.blob }]
+    : [{ uri, mimeType: mimeType ?? "application/json", text }];
 }
 
 const TEXT = "text/plain";

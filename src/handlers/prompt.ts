@@ -16,14 +16,17 @@ import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod
 import { createList, type Entry } from "../core/pagination.ts";
 import { attempt } from "./attempt.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
-import { isContent } from "./content.ts";
+import { encode, isContent } from "./content.ts";
 
 /**
- * What a prompt may return. A string or a content block is one message of the user; several blocks are as many
- * messages; messages and full results stay what they are.
+ * What a prompt may return. A string or a content block is one message of the user, and so are bytes, a `Blob` or a
+ * `File`; several blocks are as many messages; messages and full results stay what they are.
  */
 export type PromptReturn =
   | string
+  | ArrayBuffer
+  | ArrayBufferView
+  | Blob
   | Content
   | readonly Content[]
   | PromptMessage
@@ -189,13 +192,15 @@ function toArguments(schema: Params, place: string): Argument[] {
   });
 }
 
-function toPromptResult(value: unknown, place: string): Result {
+async function toPromptResult(value: unknown, place: string): Promise<Result> {
   const isFull = isObject(value) && Array.isArray(value.messages);
   const given: unknown = isFull ? value.messages : value;
   const messages = typeof given === "string"
     ? [{ role: "user", content: { type: "text", text: given } }]
     : (Array.isArray(given) ? given : [given]).map((one) => isContent(one) ? { role: "user", content: one } : one);
   if (!messages.every(isMessage)) {
+    const { block } = await encode(given, place);
+    if (block) return { messages: [{ role: "user", content: block }] };
     throw new Error(`Cannot send ${place}: run did not return text, content or messages`);
   }
   return isFull ? { ...value, messages } : { messages };

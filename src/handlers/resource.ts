@@ -181,7 +181,7 @@ function define<Input>(form: Form<Input>): Definition {
     }),
     invoke: fold(use, async (call, uri: string, matched: unknown) => {
       // `matched` comes from the matcher of this form, which is what Input stands for.
-      const contents = toContents(await read(matched as Input, call), { uri, mimeType });
+      const contents = await toContents(await read(matched as Input, call), { uri, mimeType });
       if (!contents) throw toNotFound(uri);
       return { contents };
     }),

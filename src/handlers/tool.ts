@@ -4,7 +4,15 @@
  * @see specification/2026-07-28/server/tools
  * @module
  */
-import { INVALID_PARAMS, McpError, quote, ToolError } from "../protocol/errors.ts";
+import {
+  INVALID_PARAMS,
+  isMcpError,
+  isResultError,
+  isToolError,
+  McpError,
+  quote,
+  ResultError,
+} from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
 import {
@@ -22,13 +30,37 @@ import type { Core } from "../core/core.ts";
 import { fold, type Middleware } from "../core/scheduler.ts";
 import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/feature.ts";
 import { createList, type Entry } from "../core/pagination.ts";
-import { isContent } from "./content.ts";
+import { encode, isContent, toJson } from "./content.ts";
+import type { Encoded } from "./encoders.ts";
 
 /**
  * What a tool may return. A string or a number becomes text; an object or an array becomes structured content and
- * text; content blocks and full results stay what they are.
+ * text; content blocks and full results stay what they are. Bytes, a `Blob` or a `File` become an image or a sound, or an
+ * embedded resource with a URI such as `result:report.pdf` (`result:bytes` without a name). Nothing becomes no content.
+ *
+ * Values that JSON has no word for, such as a `Map`, a stream or a `Response`, are refused.
  */
-export type ToolReturn = string | number | boolean | null | object;
+export type ToolReturn =
+  | string
+  | number
+  | boolean
+  | null
+  | undefined
+  | void
+  | readonly unknown[]
+  | ArrayBuffer
+  | ArrayBufferView
+  | Blob
+  | { readonly toJSON: (key: string) => unknown }
+  | { readonly [key: string]: unknown }
+  | (object & {
+    readonly [Symbol.toStringTag]?: never;
+    readonly [Symbol.iterator]?: never;
+    readonly [Symbol.asyncIterator]?: never;
+    readonly apply?: never;
+    readonly bodyUsed?: never;
+    readonly lastIndex?: never;
+  });
 
 /** What a tool is made of. Only `name` and `run` must be said. */
 export interface ToolOptions<I extends Schema, O extends Schema> {
@@ -209,53 +241,52 @@ function invoke({ key, invoke }: Definition, call: Call, checked: Checked): Resu
 
 /** What the model is told of an error; throws what it is not for. */
 function toFailed({ key }: Definition, call: Call, error: unknown, core: Core): Result {
-  if (error instanceof McpError || (call.ended && error === call.reason)) throw error;
-  if (error instanceof ToolError) return toToolError(error.content);
+  if (isMcpError(error) || (call.ended && error === call.reason)) throw error;
+  if (isToolError(error)) return toToolError(error.content);
   const told = core.report(error, { method: call.method, subject: key });
-  if (error instanceof ResultError) throw told;
+  if (isResultError(error)) throw told;
   const words = core.toToolError?.(error, call) ?? `${told.message} (${Object.values(told.data ?? {})})`;
-  return toToolError(words instanceof ToolError ? words.content : words);
+  return toToolError(isToolError(words) ? words.content : words);
 }
 
 function toToolError(content: string | readonly Content[]): Result {
-  return { content: typeof content === "string" ? [{ type: "text", text: content }] : content, isError: true };
+  return { content: typeof content === "string" ? [toText(content)] : content, isError: true };
 }
-
-/** The tool gave something that cannot be sent: the server's fault, and nothing a model could mend. */
-class ResultError extends Error {}
 
 function toCheckedResult(value: unknown, place: string, output: CompiledSchema): Result | Promise<Result> {
   const full = isToolResult(value) ? value : undefined;
   if (full?.isError) return { ...full };
   const reading = output.validate(full ? full.structuredContent : value);
-  const finish = (checked: { readonly value?: unknown; readonly problem?: string }): Result => {
+  const finish = (checked: Checked): Result | Promise<Result> => {
     if (checked.problem !== undefined) throw new ResultError(`Cannot send the result of ${place}: ${checked.problem}`);
-    const structuredContent = full ? full.structuredContent : checked.value;
-    return full ? { ...full } : { content: [toText(toJson(structuredContent, place))], structuredContent };
+    return full ? toFullResult(full, place) : toJsonResult(checked.value, place);
   };
   return reading instanceof Promise ? reading.then(finish) : finish(reading);
 }
 
-function toPlainResult(value: unknown, place: string): Result {
-  if (typeof value === "string") return { content: [{ type: "text", text: value }] };
-  if (isToolResult(value)) return { ...value };
+function toPlainResult(value: unknown, place: string): Result | Promise<Result> {
+  if (typeof value === "string") return { content: [toText(value)] };
+  if (value === undefined) return { content: [] };
+  if (isToolResult(value)) return toFullResult(value, place);
   if (isContent(value)) return { content: [value] };
   if (Array.isArray(value) && value.length && value.every(isContent)) return { content: value };
-  const text = toJson(value, place);
-  return typeof value === "object" && value !== null
-    ? { content: [toText(text)], structuredContent: value }
-    : { content: [toText(text)] };
+  return toJsonResult(value, place);
 }
 
-function toJson(value: unknown, place: string): string {
-  let text;
-  try {
-    text = JSON.stringify(value);
-  } catch (error) {
-    throw new ResultError(`Cannot send the result of ${place}: JSON cannot hold it`, { cause: error });
-  }
-  if (text !== undefined) return text;
-  throw new ResultError(`Cannot send the result of ${place}: it returned ${typeof value}; return "" for an empty text`);
+function toFullResult(full: ToolResult, place: string): Result | Promise<Result> {
+  const { structuredContent } = full;
+  return structuredContent === undefined || toJson(structuredContent)
+    ? { ...full }
+    : encode(structuredContent, place).then(() => ({ ...full }));
+}
+
+function toJsonResult(value: unknown, place: string): Result | Promise<Result> {
+  const text = toJson(value);
+  const finish = ({ text = "", block }: Encoded): Result => ({
+    content: [block ?? toText(text)],
+    structuredContent: !block && typeof value === "object" ? value ?? undefined : undefined,
+  });
+  return text ? finish({ text }) : encode(value, place).then(finish);
 }
 
 function toText(text: string): Content {

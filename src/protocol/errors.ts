@@ -23,6 +23,9 @@ export const MISSING_CAPABILITY = -32021;
 /** The protocol version is not spoken here. */
 export const UNSUPPORTED_VERSION = -32022;
 
+// Errors are told apart by what their prototypes say, because a handler may come with its own copy of this library.
+const KIND: unique symbol = Symbol.for("mcp.error");
+
 /**
  * An error of the protocol: the client receives `code`, `message` and `data` as they stand, so put nothing secret in.
  *
@@ -45,6 +48,11 @@ export class McpError extends Error {
     super(message);
     this.code = code;
     this.data = data;
+  }
+
+  /** @internal */
+  get [KIND](): string {
+    return "mcp";
   }
 }
 
@@ -71,6 +79,36 @@ export class ToolError extends Error {
     super(isText ? content : "Tool error");
     this.content = isText ? [{ type: "text", text: content }] : content;
   }
+
+  /** @internal */
+  get [KIND](): string {
+    return "tool";
+  }
+}
+
+/** What a handler returned cannot be sent: the server's fault, and nothing that a model could fix. */
+export class ResultError extends Error {
+  /** @internal */
+  readonly [KIND] = "result";
+}
+
+/** Whether an error is an {@linkcode McpError} of any copy of this library. */
+export function isMcpError(error: unknown): error is McpError {
+  return isOf(error, "mcp");
+}
+
+/** Whether an error is a {@linkcode ToolError} of any copy of this library. */
+export function isToolError(error: unknown): error is ToolError {
+  return isOf(error, "tool");
+}
+
+/** Whether an error is a {@linkcode ResultError} of any copy of this library. */
+export function isResultError(error: unknown): boolean {
+  return isOf(error, "result");
+}
+
+function isOf(error: unknown, kind: string): boolean {
+  return Object(error)[KIND] === kind;
 }
 
 /** A value quoted for an error text: never longer than 200 characters, whatever a client sent. */

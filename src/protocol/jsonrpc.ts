@@ -59,6 +59,8 @@ export type Incoming = Request | Notification | Response | Batch | Broken;
 export interface MessageLimits {
   /** Levels of nested objects and arrays. */
   readonly jsonDepth: number;
+  /** Values of all kinds, nested ones included. */
+  readonly jsonValues: number;
   /** Characters of an id. */
   readonly idLength: number;
   /** Characters of a method name. */
@@ -67,12 +69,8 @@ export interface MessageLimits {
 
 /** Reads one text. It never throws: what is wrong comes back as a {@linkcode Broken}. */
 export function parseMessage(text: string, limits: MessageLimits): Incoming {
-  if (isDeep(text, limits.jsonDepth)) {
-    return broken(
-      INVALID_REQUEST,
-      `nested deeper than ${limits.jsonDepth} levels (jsonDepth)`,
-    );
-  }
+  const excess = findExcess(text, limits);
+  if (excess) return broken(INVALID_REQUEST, excess);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -163,25 +161,48 @@ function broken(code: number, state: string, id?: Id): Broken {
   return { kind: "broken", id, code, message: `Cannot read the message: ${state}` };
 }
 
-// Counted on the text, before JSON.parse builds anything: a body of four million brackets costs a scan and no memory.
-function isDeep(text: string, limit: number): boolean {
-  // Most messages are too short, for a level that is an object takes some four characters, or hold fewer brackets than
-  // levels are allowed: found out by the engine's own search, in no time.
-  const arrays = count(text, "[", limit);
-  if (arrays + text.length / 4 <= limit || arrays + count(text, "{", limit) <= limit) return false;
+/** What a text has too much of. Found before JSON.parse builds anything: four million brackets cost a scan, no memory. */
+function findExcess(text: string, { jsonDepth, jsonValues }: MessageLimits): string | undefined {
+  // A value takes two characters at least, and a level that is an object some four. Most messages are too short for too
+  // many of either, or hold too few brackets, which the engine's own search finds in no time.
+  const arrays = count(text, "[", jsonDepth);
+  const isFlat = arrays + text.length / 4 <= jsonDepth || arrays + count(text, "{", jsonDepth) <= jsonDepth;
+  if (isFlat && text.length < 2 * jsonValues) return;
+
   let depth = 0;
-  let inString = false;
+  // Every comma is followed by one more value, and every bracket that is not closed at once by the first of its own.
+  let values = 1;
+  let opened = -1;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
-    if (inString) {
-      if (code === 92) i++;
-      else if (code === 34) inString = false;
-    } else if (code === 34) inString = true;
-    else if (code === 123 || code === 91) {
-      if (++depth > limit) return true;
-    } else if (code === 125 || code === 93) depth--;
+    // Digits and spaces, of which there are most, are left soonest.
+    if (code < 34 || code > 44 && code < 91) continue;
+    if (code === 34) {
+      i = findQuote(text, i + 1);
+      if (i < 0) return; // the text ends within a string: not JSON
+    } else if (code === 44) {
+      if (++values > jsonValues) break;
+    } else if (code === 123 || code === 91) {
+      if (++depth > jsonDepth) return `nested deeper than ${jsonDepth} levels (jsonDepth)`;
+      values++;
+      opened = i;
+    } else if (code === 125 || code === 93) {
+      depth--;
+      if (opened >= 0 && !text.slice(opened + 1, i).trim()) values--;
+      opened = -1;
+    }
   }
-  return false;
+  if (values > jsonValues) return `more than ${jsonValues} values (jsonValues)`;
+}
+
+/** The quote that ends a string, or -1: one behind an even number of backslashes. */
+function findQuote(text: string, from: number): number {
+  let slashes;
+  do {
+    from = slashes = text.indexOf('"', from);
+    while (text.charCodeAt(slashes - 1) === 92) slashes--;
+  } while ((from++ - slashes) % 2);
+  return from - 1;
 }
 
 /** How often a character occurs; counting stops when it is too often. */

@@ -125,10 +125,12 @@ export function parseTemplate(template: string): UriTemplate {
       let at = -1;
       for (let n = skip; n && (at = uri.indexOf(operator, at + 1)) >= 0; n--);
       if (at < 0) continue;
-      for (const pair of uri.slice(at + 1).split(operator === ";" ? ";" : "&")) {
-        const [name, ...value] = pair.split("=");
+      // One more than there are names holds a name that is unknown or there already: a URI may have millions.
+      for (const pair of uri.slice(at + 1).split(operator === ";" ? ";" : "&", names.length + 1)) {
+        const end = pair.includes("=") ? pair.indexOf("=") : pair.length;
+        const name = pair.slice(0, end);
         if (!names.includes(name) || name in values) return;
-        if (!put(name, value.join("="), operator === ";" ? PLAIN : QUERY)) return;
+        if (!put(name, pair.slice(end + 1), operator === ";" ? PLAIN : QUERY)) return;
       }
       uri = uri.slice(0, at);
     }

@@ -2,7 +2,8 @@
  * Validation by raw JSON Schema 2020-12 (and draft-07), as `specification/2026-07-28/basic`, "JSON Schema Usage" asks.
  *
  * Schemas are walked, never turned into code, and nothing is ever fetched. `format` and `content…` are annotations. A
- * `pattern` runs as the author wrote it: one that backtracks without end is the author's to avoid.
+ * `pattern` runs as the author wrote it, and only on text within `maxLength`: one that backtracks without end is the
+ * author's to avoid.
  *
  * @module
  */
@@ -71,8 +72,14 @@ const MAX_DEPTH = 64;
 const MAX_SUBSCHEMAS = 10_000;
 // A model repairs a call from the first few; thousands would only fill its context.
 const MAX_ISSUES = 20;
-// A schema that branches at every level of a value can take exponential time. Few bodies of 4 MiB hold as many values.
-const MAX_STEPS = 2_500_000;
+// What the check of one value may cost, in units of about 10 nanoseconds. Without a bound, a schema that branches at every
+// level takes exponential time, and one with a thousand forms takes a thousand times as long as the value is large.
+const MAX_COST = 12_000_000;
+// A step into a subschema.
+const STEP = 10;
+const FAILURE = 60;
+// A property, at the pace of objects with very many of them.
+const NAME = 12;
 
 const TYPES = /^"(null|boolean|object|array|number|string|integer)"$/;
 /** Keywords that hold schemas under names which are the author's. */
@@ -113,15 +120,16 @@ export function toPath(keys: readonly PropertyKey[]): string {
  * deeper than 64 levels, has more than 10,000 subschemas, or declares another dialect than 2020-12 or draft-07.
  */
 export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (value: unknown) => Issue[] {
-  const { patterns, tracks, looks, draft7, refs: targets } = inspect(schema, name);
+  const { patterns, choices, tracks, draft7, refs: targets } = inspect(schema, name);
   const refs = targets as Map<unknown, Sub>; // inspect() has seen that they are schemas
   let path: Key[];
   let issues: Issue[];
   let limit: number;
-  let steps: number;
 
   function fail(message: string, ...keys: Key[]): void {
-    if (issues.length < limit) issues.push({ path: toPath([...path, ...keys]), message });
+    if (issues.length >= limit) return;
+    spend(FAILURE + 10 * path.length);
+    issues.push({ path: toPath([...path, ...keys]), message });
   }
 
   function expect(what: string, got: unknown): void {
@@ -131,6 +139,11 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
   function bound(count: number, unit: string, min = -Infinity, max = Infinity): void {
     if (count < min) expect(`at least ${min}${unit}`, count);
     if (count > max) expect(`at most ${max}${unit}`, count);
+  }
+
+  function matches(pattern: string, text: string): boolean {
+    spend(4 + text.length / 4);
+    return !!patterns.get(pattern)?.test(text);
   }
 
   /** Why a value does not fit where it need not, or undefined. */
@@ -149,7 +162,7 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
   function check(sub: Sub | undefined, value: unknown, seen?: Set<Key>): void {
     if (sub === false) fail("not allowed");
     if (typeof sub !== "object" || issues.length >= limit) return;
-    if (++steps > MAX_STEPS) throw new RangeError();
+    spend(tracks ? 3 * STEP : STEP);
     const before = issues.length;
     const own = tracks && new Set<Key>() || undefined;
     const kind = toKind(value);
@@ -169,21 +182,22 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
     if (sub.type && !sub.type.includes(kind) && !(sub.type.includes("integer") && Number.isInteger(value))) {
       return expect(String(sub.type).replaceAll(",", " or "), kind);
     }
-    for (const list of [sub.enum, sub.const !== undefined && [sub.const]]) {
-      if (list && !list.some((one) => one === value || toKey(one) === toKey(value))) {
-        expect(cut(list.map(show).join(" or "), 200), show(value));
+    for (const { values, keys, told } of choices.get(sub) ?? []) {
+      if (!values.has(value) && (typeof value !== "object" || !keys.size || !keys.has(toKey(value)))) {
+        expect(told, typeof value === "object" ? kind : show(value));
       }
     }
 
     let parts: Key[] = [];
     let rest: Sub | undefined;
     if (typeof value === "string") {
-      const { minLength, maxLength, pattern } = sub;
-      if ((minLength ?? maxLength) !== undefined) {
-        // Characters are code points: a surrogate pair counts once.
-        bound(value.replace(/[\ud800-\udbff][\udc00-\udfff]/g, "_").length, " characters", minLength, maxLength);
+      const { minLength, maxLength = Infinity, pattern } = sub;
+      let length = 0;
+      if (minLength !== undefined || maxLength < Infinity) {
+        length = countCharacters(value);
+        bound(length, " characters", minLength, maxLength);
       }
-      if (pattern !== undefined && !patterns.get(pattern)?.test(value)) {
+      if (pattern !== undefined && length <= maxLength && !matches(pattern, value)) {
         expect(`a match of ${cut(pattern, 200)}`, show(value));
       }
     } else if (typeof value === "number") {
@@ -198,10 +212,13 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
     } else if (Array.isArray(value)) {
       const { items, contains } = sub;
       const [tuple = [], further] = Array.isArray(items) ? [items, sub.additionalItems] : [sub.prefixItems, items];
+      spend(value.length / 9);
       if (own) parts = [...value.keys()];
       rest = sub.unevaluatedItems;
       bound(value.length, " items", sub.minItems, sub.maxItems);
-      value.forEach((item, i) => child(i, i < tuple.length ? tuple[i] : further, item));
+      if ((items ?? sub.prefixItems) !== undefined) {
+        value.forEach((item, i) => child(i, i < tuple.length ? tuple[i] : further, item));
+      }
       if (contains !== undefined) {
         const found = value.filter((item, i) => attempt(contains, item) === undefined && (own?.add(i), true));
         bound(found.length, " matching items", sub.minContains ?? 1, sub.maxContains);
@@ -211,25 +228,34 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
       const { properties = {}, patternProperties, propertyNames } = sub;
       const needed = [sub.required ?? []];
       rest = sub.unevaluatedProperties;
-      for (const key in looks ? value : properties) {
-        const item = lookUp(value, key);
+      const dependents = [sub.dependentRequired, sub.dependentSchemas, sub.dependencies].filter(Boolean);
+      const keys = Object.keys(value);
+      spend(NAME * keys.length);
+      for (const key of keys) {
+        const item = value[key];
         if (item === undefined) continue;
         parts.push(key);
         let known = child(key, lookUp(properties, key), item);
         for (const pattern in patternProperties) {
-          if (patterns.get(pattern)?.test(key)) known = child(key, patternProperties[pattern], item);
+          if (matches(pattern, key)) known = child(key, patternProperties[pattern], item);
         }
         if (!known) child(key, sub.additionalProperties, item);
         const misfit = propertyNames !== undefined && attempt(propertyNames, key);
         if (misfit) fail(`not allowed as a name: ${misfit}`, key);
-        for (const named of [sub.dependentRequired, sub.dependentSchemas, sub.dependencies]) {
+        for (const named of dependents) {
           const also = named && lookUp<Sub | string[]>(named, key);
           if (Array.isArray(also)) needed.push(also);
           else check(also, value, own);
         }
       }
       bound(parts.length, " properties", sub.minProperties, sub.maxProperties);
-      for (const name of needed.flat()) if (lookUp(value, name) === undefined) fail("required", name);
+      for (const names of needed) {
+        for (const name of names) {
+          spend(5);
+          if (lookUp(value, name) === undefined) fail("required", name);
+          if (issues.length >= limit) return;
+        }
+      }
     }
 
     sub.allOf?.forEach((part) => check(part, value, own));
@@ -244,14 +270,16 @@ export function compileJsonSchema(schema: JsonSchema, name = "JSON Schema"): (va
 
     if (!own) return;
     for (const key of parts) if (!own.has(key)) child(key, rest, Object(value)[key]);
-    if (issues.length === before) own.forEach((key) => seen?.add(key));
+    if (issues.length > before || !seen) return;
+    spend(3 * own.size);
+    own.forEach((key) => seen.add(key));
   }
 
   return (value) => {
     path = [];
     issues = [];
     limit = MAX_ISSUES;
-    steps = 0;
+    cost = 0;
     try {
       check(refs.get("#"), value);
       return issues;
@@ -274,9 +302,8 @@ function inspect(schema: JsonSchema, name: string) {
   const open = new Map<JsonSchema, boolean>();
   const refs = new Map<unknown, unknown>([["#", schema]]);
   const patterns = new Map<unknown, RegExp>();
+  const choices = new Map<unknown, readonly Choices[]>();
   let tracks = false;
-  // Whether names are looked at that `properties` does not list. A client can send hundreds of thousands of them.
-  let looks = false;
 
   function addPattern(source: unknown): void {
     try {
@@ -306,9 +333,10 @@ function inspect(schema: JsonSchema, name: string) {
       }
       if (key === "pattern") addPattern(value);
       if (key === "patternProperties") Object.keys(Object(value)).forEach(addPattern);
-      // Keywords about names that are not listed: all with Properties or Names in them, and the dependent ones.
-      tracks ||= /^un/.test(key);
-      looks ||= /[NP]|^dep/.test(key);
+      if (key === "enum" || key === "const" && value !== undefined) {
+        choices.set(sub, [...choices.get(sub) ?? [], toChoices([value].flat(list ? 1 : 0))]);
+      }
+      tracks ||= /^uneval/.test(key);
       if (/^\$(r|dynamicR)ef$/.test(key)) {
         if (!refs.has(value)) refs.set(value, follow(String(value)));
         visit(refs.get(value), "$ref " + show(value), depth + 1);
@@ -334,7 +362,7 @@ function inspect(schema: JsonSchema, name: string) {
   const queue: Parameters<typeof visit>[] = [];
   visit(schema, name, 0);
   for (const waiting of queue) visit(...waiting);
-  return { refs, patterns, tracks, looks, draft7 };
+  return { refs, patterns, choices, tracks, draft7 };
 }
 
 /** The schema with the anchor that a reference such as `#name` means. */
@@ -356,18 +384,69 @@ function lookUp<T>(named: Named<T>, name: string): T | undefined {
   return Object.hasOwn(named, name) ? named[name] : undefined;
 }
 
-/** One text for all values that are equal in JSON, whatever the order of their properties. */
+/** What `enum` or `const` allows. */
+interface Choices {
+  /** The values; only those that are no objects are found by identity. */
+  readonly values: ReadonlySet<unknown>;
+  /** The keys of those that are objects or arrays. */
+  readonly keys: ReadonlySet<string>;
+  /** The first of them, for errors. */
+  readonly told: string;
+}
+
+function toChoices(list: readonly unknown[]): Choices {
+  cost = 0;
+  return {
+    values: new Set(list),
+    keys: new Set(list.filter((one) => typeof one === "object").map(toKey)),
+    // As many as fill the text, even if they are all of one digit.
+    told: cut(list.slice(0, 50).map(show).join(" or "), 200),
+  };
+}
+
+// What the check that is running has cost so far: no other one runs before it ends.
+let cost = 0;
+
+function spend(units: number): void {
+  cost += units;
+  if (cost > MAX_COST) throw new RangeError();
+}
+
+/**
+ * One text for all values that are equal in JSON, whatever the order of their properties. Numbers and strings of digits
+ * begin with another character than a digit, because engines hash texts of digits, and numbers, without a secret: a
+ * client could send a set of them that all collide.
+ */
 function toKey(value: unknown): string {
-  return JSON.stringify(
-    value,
-    (_, part) => isObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => a < b ? -1 : 1)) : part,
-  );
+  spend(2 * STEP);
+  if (Array.isArray(value)) return `[${value.map(toKey)}]`;
+  if (!isObject(value)) {
+    if (typeof value === "string") spend(value.length);
+    return "=" + JSON.stringify(value);
+  }
+  if (typeof value.toJSON === "function") return toKey(value.toJSON());
+  const names = Object.keys(value).sort();
+  spend(2 * NAME * names.length);
+  let text = "{";
+  for (const name of names) {
+    if (value[name] !== undefined) text += `${JSON.stringify(name)}${toKey(value[name])},`;
+  }
+  return text + "}";
+}
+
+/** Counts code points: a surrogate pair counts once. */
+function countCharacters(text: string): number {
+  spend(text.length / 2);
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
 }
 
 function cut(text: string, length: number): string {
   return text.length > length ? text.slice(0, length) + "…" : text;
 }
 
+/** A value for errors. */
 function show(value: unknown): string {
-  return cut(JSON.stringify(value) ?? String(value), 60);
+  return cut(JSON.stringify(typeof value === "string" ? value.slice(0, 61) : value) ?? String(value), 60);
 }

@@ -169,6 +169,10 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
       arguments: JSON.parse('{"a":'.repeat(9) + "1" + "}".repeat(9)),
     });
   },
+  async jsonValues() {
+    await using held = start({ jsonValues: 50 });
+    await refuse(held, "jsonValues", 400, "tools/call", { ...quick, arguments: { list: Array(50).fill(0) } });
+  },
   async idLength() {
     await using held = start({ idLength: 5 });
     const { headers, body } = toCall("quick", { id: "123456" });

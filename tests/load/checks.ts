@@ -63,7 +63,7 @@ const edits: readonly Edit[] = [
     from: 'if (text.includes("\\ufffd")) text = strict.decode(body);',
     to: "",
   },
-  { path: JSONRPC, what: "depth", from: "if (isDeep(text, limits.jsonDepth)) {", to: "if (false) {" },
+  { path: JSONRPC, what: "depth", from: "const excess = findExcess(text, limits);", to: "const excess = undefined;" },
   {
     path: JSONRPC,
     what: "the message",

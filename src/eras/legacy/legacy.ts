@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @module
  */
-import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
+import { INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
 import {
   type Batch,
   type Id,
@@ -131,7 +131,7 @@ export function legacyEra(core: Core): Era {
       link.onClose = () => piped.delete(link.scope);
       return { text };
     } catch (error) {
-      const known = error instanceof McpError ? error : core.report(error);
+      const known = isMcpError(error) ? error : core.report(error);
       return { text: toFailure(message.id, known), status: 400 };
     }
   }
@@ -166,7 +166,7 @@ export function legacyEra(core: Core): Era {
   }
 
   function toFailed(call: Call, error: unknown): Reply {
-    return toErrorReply(call, error instanceof McpError ? error : core.report(error, call));
+    return toErrorReply(call, isMcpError(error) ? error : core.report(error, call));
   }
 
   function answerSession(session: Session, call: Call): Reply {
@@ -262,7 +262,7 @@ export function legacyEra(core: Core): Era {
       await session.streams.attach(link, place);
       return {};
     } catch (error) {
-      if (!(error instanceof McpError)) throw error;
+      if (!isMcpError(error)) throw error;
       return { text: toFailure(null, error), status: place === null ? 409 : 400 };
     } finally {
       visits--;
@@ -293,7 +293,7 @@ function refuse(message: Incoming | undefined, status: number, state: string): R
 
 // For what has nothing to do with the client that hears of it: it may come back as it is.
 function toBusyReply(message: Incoming | undefined, error: unknown): Reply {
-  if (!(error instanceof McpError)) throw error;
+  if (!isMcpError(error)) throw error;
   const text = toFailure(message?.kind === "request" ? message.id : null, error);
   return { text, status: 503, headers: LATER };
 }

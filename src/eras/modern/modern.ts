@@ -8,6 +8,7 @@ import {
   INTERNAL_ERROR,
   INVALID_PARAMS,
   INVALID_REQUEST,
+  isMcpError,
   McpError,
   METHOD_NOT_FOUND,
   quote,
@@ -73,7 +74,7 @@ export function modernEra(core: Core, other?: Era): Era {
   }
 
   function toFailed(message: Message, error: unknown): Reply {
-    return toErrorReply(message.id, error instanceof McpError ? error : core.report(error, message));
+    return toErrorReply(message.id, isMcpError(error) ? error : core.report(error, message));
   }
 
   function serve(message: Message, link: Link): Reply | Promise<Reply> {

@@ -4,13 +4,11 @@
  * @module
  */
 import { readArgs } from "./args.ts";
-import { type Command, toProgram, toShell } from "./command.ts";
+import type { Command } from "./command.ts";
 import { host } from "./host.ts";
-import { findNear } from "./near.ts";
 import { importPart } from "./parts.ts";
 import { Problem } from "./problem.ts";
 import { serve } from "./serve.ts";
-import { VERSION } from "./version.ts";
 
 // `serve` is there from the start, because clients wait for it. The other commands are loaded when they are named.
 const commands: ReadonlyMap<string, () => Promise<Command>> = new Map(Object.entries({
@@ -40,7 +38,8 @@ export async function main(): Promise<void> {
     host.exit(await run(host.args) ?? 0);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    console.error(`${error.message}\n\nMore: ${toShell([...toProgram(), "--help"])}`);
+    const { toAdvice } = await importPart("./help.ts");
+    console.error(`${error.message}\n\n${toAdvice()}`);
     host.exit(2);
   }
 }
@@ -48,30 +47,14 @@ export async function main(): Promise<void> {
 /** Runs the command that is named first, or else the first of all. */
 async function run(words: readonly string[]): Promise<number | void> {
   const load = commands.get(words[0]);
-  if (!load) await refuseSlip(words[0]);
+  if (!load && /^[a-z]+$/.test(words[0] ?? "")) {
+    await (await importPart("./help.ts")).refuseSlip(words[0], [...commands.keys()]);
+  }
   const command = load ? await load() : serve;
   const args = readArgs(load ? words.slice(1) : words, { help: false, version: false, ...command.flags });
-  if ("help" in args.flags) return console.log(toHelp(command, load ? [] : await loadCommands()));
-  if ("version" in args.flags) return console.log(VERSION);
+  if ("help" in args.flags || "version" in args.flags) {
+    const { toHelp, VERSION } = await importPart("./help.ts");
+    return console.log("help" in args.flags ? toHelp(command, load ? [] : await loadCommands()) : VERSION);
+  }
   return await command.run(args);
-}
-
-// What is no command is a target, and of one that is not there it would be said that a file is missing.
-async function refuseSlip(word = ""): Promise<void> {
-  const near = /^[a-z]+$/.test(word) ? findNear(word, [...commands.keys()]) : undefined;
-  if (near === undefined || await host.files.look(host.toPath(word)).catch(() => true)) return;
-  throw new Problem(`Cannot run ${word}: there is no such command, and no such file; did you mean ${near}?`);
-}
-
-function toHelp({ summary, usage, fails }: Command, all: readonly Command[]): string {
-  const width = Math.max(...all.map(({ name }) => name.length));
-  const list = all.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
-  const failed = fails === undefined ? "" : `, 1 ${fails}`;
-  return [
-    `@x/mcp ${VERSION}`,
-    `${summary}:`,
-    `  ${toShell(toProgram())} ${usage.trim().replace(/\n(?=.)/g, "\n  ")}`,
-    ...list.length ? [`All commands, each with a --help of its own:\n\n${list.join("\n")}`] : [],
-    `The exit code is 0${failed}, or 2 if there is something to mend in what was typed or in a file.`,
-  ].join("\n\n");
 }

@@ -333,7 +333,6 @@ behaviour("a result that JSON cannot hold is an internal error, and the next cal
   const cycle: Record<string, unknown> = {};
   cycle.self = cycle;
   const bad: Readonly<Record<string, unknown>> = {
-    undefined: undefined,
     function: () => {},
     symbol: Symbol("secret"),
     bigint: 1n,
@@ -367,11 +366,11 @@ behaviour("a result that JSON cannot hold is an internal error, and the next cal
 behaviour("what only JSON changes is sent as JSON has it", async (connect) => {
   const give = tool({
     name: "give",
-    run: () => ({ at: new Date(0), no: undefined, nan: NaN, map: new Map([[1, 2]]) }),
+    run: () => ({ at: new Date(0), no: undefined, nan: NaN }),
   });
   const { client } = await connect({ handlers: [give] });
   const { structuredContent } = await client.callTool("give");
-  assertEquals(structuredContent, { at: "1970-01-01T00:00:00.000Z", nan: null, map: {} });
+  assertEquals(structuredContent, { at: "1970-01-01T00:00:00.000Z", nan: null });
 }, { transports: ["memory", "pipe"] });
 
 Deno.test("a tool that cannot be used is refused when it is made", () => {

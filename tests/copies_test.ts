@@ -50,7 +50,7 @@ const libraries = { ours, theirs };
 for (const [order, names] of Object.entries(orders)) {
   for (const of of names) {
     for (const era of ["modern", "legacy"] as const) {
-      for (const transport of ["memory", "http"] as const) {
+      for (const transport of ["http", "pipe"] as const) {
         Deno.test(`copies: a server of ${of}, ${order}, ${era} over ${transport}, knows the errors of both`, async () => {
           const told: unknown[] = [];
           const server = libraries[of].createServer({

@@ -1,10 +1,10 @@
 // What the check of a value costs: no keyword takes time out of proportion to the message, whatever it holds within the
 // limits, and none takes long.
 import { LIMITS } from "../src/core/limits.ts";
-import { compileJsonSchema, type JsonSchema } from "../src/schema/json_schema.ts";
+import type { JsonSchema } from "../src/schema/json_schema.ts";
 import { compileSchema } from "../src/schema/schema.ts";
 import { shortest } from "./random.ts";
-import { assert, assertEquals } from "./std.ts";
+import { assert } from "./std.ts";
 
 const values = 200_000;
 const bytes = LIMITS.bodyBytes;

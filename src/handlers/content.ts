@@ -82,17 +82,14 @@ export function isContent(value: unknown): value is Content {
 
 /** A value as JSON text; `undefined` if JSON cannot hold it, or may lose a part of it without a word. */
 export function toJson(value: unknown): string | undefined {
-  const isList = typeof value === "object" && value;
-  if (isOdd(value) || isList && Object.values(value).some(isOdd)) return;
-  let text;
   try {
-    text = JSON.stringify(value);
+    if (isOdd(value) || typeof value === "object" && value && Object.values(value).some(isOdd)) return;
+    const text = JSON.stringify(value);
+    // This is what maps, streams and their like become, and bytes.
+    return text && !/\{\}|\{"0":/.test(text) ? text : undefined;
   } catch {
-    // It holds a bigint or itself.
-    return;
+    // It holds a bigint or itself, or code of its own that fails.
   }
-  // This is what maps, streams and their like become, and bytes.
-  return text && !/\{\}|\{"0":/.test(text) ? text : undefined;
 }
 
 // The kinds that runtimes have built in name themselves; those that have a JSON form (dates, URLs) say so. So do lists of

@@ -78,9 +78,9 @@ export interface Encoded {
 export async function encode(value: unknown): Promise<Encoded> {
   const bytes = isObjectLike(value) ? await find(value)?.encode?.(value) : undefined;
   if (bytes) return { bytes, block: toBlock(bytes) };
-  const lost = findLost(value, "", new Set());
-  if (lost) return { lost };
   try {
+    const lost = findLost(value, "", new Set());
+    if (lost) return { lost };
     return { text: JSON.stringify(value) ?? "null" };
   } catch (error) {
     return { lost: `JSON cannot hold what it returned (${error}); return a plain object` };

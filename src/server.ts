@@ -5,18 +5,23 @@
  */
 import { INTERNAL_ERROR, McpError, type ToolError } from "./protocol/errors.ts";
 import type { Icon } from "./protocol/types.ts";
-import { type Clock, systemClock, Ticker } from "./core/timers.ts";
+import { Accounts } from "./core/account.ts";
+import { Changes } from "./core/changes.ts";
 import type { Context } from "./core/context.ts";
-import type { Change, Core, Era, Fault } from "./core/core.ts";
-import { createRun, type Middleware } from "./core/scheduler.ts";
-import type { Handler } from "./core/feature.ts";
+import type { Core, Fault } from "./core/core.ts";
+import type { CreateEra, Engine } from "./core/era.ts";
+import type { Handler, Runner } from "./core/feature.ts";
 import { type Limits, readLimits } from "./core/limits.ts";
+import { compose, type Middleware } from "./core/middleware.ts";
 import { Registry } from "./core/registry.ts";
+import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
-import { type Cors, corsRule, withCors } from "./transports/http/cors.ts";
-import { readHosts, readOrigins } from "./transports/http/access.ts";
-import { createFetch, type Fetch, HTTP, type HttpParts } from "./transports/http/fetch.ts";
+import { type Clock, systemClock, Ticker } from "./core/timers.ts";
 import { type OpenPipe, PIPE, pipeOpener } from "./transports/channel.ts";
+import { readHosts, readOrigins, readProxies } from "./transports/http/access.ts";
+import { type Cors, corsRule, withCors } from "./transports/http/cors.ts";
+import { createFetch, type Fetch } from "./transports/http/fetch.ts";
+import { HTTP, type HttpParts } from "./transports/http/upgrades.ts";
 
 /** What a server is made of. Only `name` and `version` must be said. */
 export interface ServerOptions {
@@ -42,6 +47,16 @@ export interface ServerOptions {
   readonly path?: string;
   /** Hosts that callers on this machine may name beside loopback, such as `box.local`. */
   readonly hosts?: readonly string[];
+  /**
+   * Addresses of proxies in front of the server, such as `127.0.0.1`. What they forward in `X-Forwarded-For` is the
+   * address of the client; without it, all clients behind a proxy count as one.
+   */
+  readonly proxies?: readonly string[];
+  /**
+   * Whether requests of revisions with sessions need a session id. Defaults to `"optional"`: a request without one is
+   * served on its own, without questions to the client and without streams that can be resumed.
+   */
+  readonly sessions?: "optional" | "required";
   /** Origins of web pages that may call beside the server's own, such as `https://app.example.com`. */
   readonly origins?: readonly string[];
   /** Pages of other origins that may call from a browser; `"none"` if nothing is said. */
@@ -102,26 +117,13 @@ export interface Server {
   readonly [HTTP]: HttpParts;
 }
 
-/** Builds a server that speaks what `speak` says. */
-export function buildServer(options: ServerOptions, speak: (core: Core) => Era): Server {
-  const { name, version, title, description, websiteUrl, icons, instructions, onError, path = "/mcp" } = options;
-  if (!name || !version) throw new TypeError("Cannot create a server: it needs a name and a version");
-  if (!path.startsWith("/")) {
-    throw new TypeError(`Cannot create a server: path ${JSON.stringify(path)} must start with /`);
-  }
-  const { ttlMs = 0 } = options;
-  if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {
-    throw new TypeError(
-      `Cannot create a server: ttlMs is ${ttlMs}; it must be a whole number of milliseconds, 0 or more`,
-    );
-  }
+/** Builds a server of the era that `createEra` makes. */
+export function buildServer(options: ServerOptions, createEra: CreateEra): Server {
+  checkOptions(options);
+  const { name, version, title, description, websiteUrl, icons, instructions, path = "/mcp", ttlMs = 0 } = options;
   const limits = readLimits(options.limits);
   const ticker = new Ticker(options.clock ?? systemClock);
-  const listeners = new Set<(change: Change) => void>();
-  const { run, idle, stop, cancelAll } = createRun({ limits, ticker, report }, options.use ?? []);
-  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  let closed: Promise<void> | undefined;
-
+  const report = createReport(name, options.onError);
   const core: Core = {
     identity: { name, version, title, description, websiteUrl, icons },
     instructions,
@@ -129,63 +131,41 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
     ticker,
     ttlMs,
     cacheScope: options.cacheScope ?? "public",
+    requiresSession: options.sessions === "required",
     toToolError: options.onToolError,
     sealer: new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) }),
-    listeners,
-    closing: false,
-    registry: new Registry(() => core),
-    emit,
-    run,
     report,
   };
-  core.registry.add(options.handlers ?? []);
-  const era = speak(core);
+  const changes = new Changes(ticker);
+  const registry = new Registry(core, changes);
+  const accounts = new Accounts(limits);
+  const scheduler = new Scheduler(
+    core,
+    accounts,
+    compose(options.use ?? [], (call, runner: Runner) => runner.run(call)),
+  );
+  registry.add(options.handlers ?? []);
+  const engine: Engine = { core, registry, scheduler, changes, accounts };
+  const era = createEra(engine);
   const allows = corsRule(options.cors, report);
-  const { fetch, parts } = createFetch(core, era, {
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  let closed: Promise<void> | undefined;
+  const { fetch, parts } = createFetch(engine, era, {
     path,
     hosts: readHosts(options.hosts),
     origins: readOrigins(options.origins),
+    proxies: readProxies(options.proxies),
     allows,
+    isClosing: () => closed !== undefined,
   });
-  // Changes that come in a burst are told once.
-  const burst = new Map<string, Change>();
 
-  function emit(change: Change): void {
-    if (!listeners.size || closed) return;
-    if (!burst.size) ticker.alarm(BURST_MS, flush);
-    const key = change.kind === "list" ? change.feature : change.kind === "resource" ? `uri ${change.uri}` : "";
-    const before = burst.get(key);
-    burst.set(key, before ? merge(before, change) : change);
-  }
-
-  function flush(): void {
-    const changes = [...burst.values()];
-    burst.clear();
-    for (const change of changes) for (const listener of [...listeners]) listener(change);
-  }
-
-  function report(error: unknown, about: { readonly method?: string; readonly subject?: string } = {}): McpError {
-    const id = crypto.randomUUID().slice(0, 8);
-    try {
-      const fault = { id, method: about.method, subject: about.subject };
-      const telling: unknown = onError?.(error, fault);
-      if (telling instanceof Promise) telling.catch(() => {});
-      if (!onError) console.error(`Error ${id} in ${fault.method ?? name}:`, error);
-    } catch {
-      // What cannot be told, or whose telling fails, must not become the next error.
-    }
-    return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
-  }
-
-  async function shut(): Promise<void> {
-    core.closing = true;
-    stop();
-    flush();
-    for (const listener of [...listeners]) listener({ kind: "close" });
+  async function close(): Promise<void> {
+    scheduler.stop();
+    changes.close();
     const { promise, resolve } = Promise.withResolvers<void>();
     ticker.alarm(limits.closeMs, resolve);
-    await Promise.race([idle(), promise]);
-    cancelAll();
+    await Promise.race([scheduler.idle(), promise]);
+    scheduler.cancelAll();
     // The last outcomes are still on their way to their streams, some promises further on; a turn later they are written.
     await new Promise((resolve) => setTimeout(resolve));
     parts.streams.end();
@@ -196,22 +176,41 @@ export function buildServer(options: ServerOptions, speak: (core: Core) => Era):
   return {
     fetch: options.cors ? withCors(allows, fetch) : fetch,
     handlers: {
-      add: (...handlers) => core.registry.add(handlers),
-      remove: (...handlers) => core.registry.remove(handlers),
-      list: () => core.registry.handlers,
+      add: (...handlers) => registry.add(handlers),
+      remove: (...handlers) => registry.remove(handlers),
+      list: () => registry.handlers,
     },
-    updated: (uri) => emit({ kind: "resource", uri }),
-    close: () => closed ??= shut(),
-    [PIPE]: pipeOpener(core, era),
+    updated: (uri) => closed || changes.emit({ kind: "resource", uri }),
+    close: () => closed ??= close(),
+    [PIPE]: pipeOpener(engine, era),
     [HTTP]: { ...parts, ended },
   };
 }
 
-// Who may see any of what changed is told.
-function merge(before: Change, change: Change): Change {
-  if (before.kind !== "list" || change.kind !== "list" || !change.handlers) return change;
-  return { ...change, handlers: before.handlers && [...before.handlers, ...change.handlers] };
+function checkOptions({ name, version, path = "/mcp", ttlMs = 0, sessions = "optional" }: ServerOptions): void {
+  const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
+  if (!name || !version) throw refuse("it needs a name and a version");
+  if (!path.startsWith("/")) throw refuse(`path ${JSON.stringify(path)} must start with /`);
+  if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {
+    throw refuse(`ttlMs is ${ttlMs}; it must be a whole number of milliseconds, 0 or more`);
+  }
+  if (sessions !== "optional" && sessions !== "required") {
+    throw refuse(`sessions is ${JSON.stringify(sessions)}; it must be "optional" or "required"`);
+  }
 }
 
-/** How long changes are gathered before clients are told. */
-const BURST_MS = 10;
+/** Makes the function that passes unexpected errors on, and returns what the client may know of them. */
+function createReport(name: string, onError: ServerOptions["onError"]): Core["report"] {
+  return (error, about = {}) => {
+    const id = crypto.randomUUID().slice(0, 8);
+    try {
+      const fault = { id, method: about.method, subject: about.subject };
+      const telling: unknown = onError?.(error, fault);
+      if (telling instanceof Promise) telling.catch(() => {});
+      if (!onError) console.error(`Error ${id} in ${fault.method ?? name}:`, error);
+    } catch {
+      // An error that cannot be printed, or whose listener fails, must not become the next error.
+    }
+    return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
+  };
+}

@@ -1,4 +1,6 @@
 // Servers that behave as one test needs it, over web requests and over a pipe.
+import { Accounts } from "../src/core/account.ts";
+import { LIMITS } from "../src/core/limits.ts";
 import { PIPE } from "../src/transports/channel.ts";
 
 /** A message as a test looks at it. */
@@ -102,6 +104,7 @@ export function fakePipe(
       reject: () => undefined,
       lineBytes: Infinity,
       isBusy: false,
+      account: new Accounts(LIMITS).find(),
       idle: () => Promise.resolve(),
       close() {},
     };

@@ -1,13 +1,8 @@
 // Who is let in, told by what the runtime or a router in front says of the connection.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../mod.ts";
-import {
-  type ConnectionInfo,
-  isJsonType,
-  isKnownHost,
-  isLoopbackHost,
-  readAccept,
-} from "../src/transports/http/access.ts";
+import { isJsonType, readAccept } from "../src/transports/http/accept.ts";
+import { type ConnectionInfo, isKnownHost, isLoopbackHost } from "../src/transports/http/access.ts";
 import { toRequest } from "./requests.ts";
 
 const message = JSON.stringify({
@@ -340,8 +335,8 @@ Deno.test("a stream is opened only for who asks for one by name", async () => {
   const server = createServer({ name: "gate", version: "1.0.0" });
   for (
     const [accept, status] of [
-      ["text/event-stream", 400],
-      ["text/html, Text/Event-Stream;q=0.1", 400],
+      ["text/event-stream", 405],
+      ["text/html, Text/Event-Stream;q=0.1", 405],
       ["text/event-stream;q=0", 406],
       ["text/event-stream;q=0, */*", 406],
       ["*/*", 406],

@@ -681,7 +681,7 @@ Deno.test("a session answers bad input as its revision says", () =>
         code: -32600,
         id: 1,
       },
-      { name: "no session", headers: OLD, body: list, status: 400, code: -32600, id: 1, says: "Mcp-Session-Id" },
+      { name: "no session", headers: OLD, body: list, status: 200 },
       ...["x", "__proto__", `${session}x`, session.slice(0, -1), session.toUpperCase(), "x".repeat(5000), "a, b"].map((
         id,
       ) => ({
@@ -735,7 +735,7 @@ Deno.test("a session answers bad input as its revision says", () =>
         status: 406,
         code: -32600,
       },
-      { name: "GET without a session", method: "GET", headers: OLD, status: 400, code: -32600, id: null },
+      { name: "GET without a session", method: "GET", headers: OLD, status: 405, code: -32600, id: null },
       {
         name: "GET of an unknown session",
         method: "GET",
@@ -780,11 +780,14 @@ Deno.test("a session has one stream of its own, and ends for good", () =>
     const headers = { ...OLD, "mcp-session-id": await shake(send) };
     const stream = await send({ method: "GET", headers });
     assertEquals([stream.status, stream.headers.get("content-type")], [200, "text/event-stream"]);
-    await check(send, { name: "a second stream", method: "GET", headers, status: 409, code: -32600, id: null });
+    // A client opens another one when it has lost the first, which the server may not have noticed.
+    const second = await send({ method: "GET", headers });
+    assertEquals([second.status, second.headers.get("content-type")], [200, "text/event-stream"]);
+    await stream.text();
     const ended = await send({ method: "DELETE", headers });
     assertEquals(ended.status, 204);
     await ended.text();
-    await stream.text();
+    await second.text();
     const list = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
     await check(send, { name: "a call", headers, body: list, status: 404, code: -32600, id: 1 });
     await check(send, { name: "a stream", method: "GET", headers, status: 404, code: -32600, id: null });

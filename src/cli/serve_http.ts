@@ -5,7 +5,7 @@
  */
 import type { Server } from "../library.ts";
 import { isLoopbackHost } from "../transports/http/access.ts";
-import { HTTP } from "../transports/http/fetch.ts";
+import { HTTP } from "../transports/http/upgrades.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
 import { host, type Served } from "./host.ts";

@@ -54,6 +54,14 @@ export interface Runner {
   run(call: Call): Result | Promise<Result>;
   /** Parameters that intermediaries see in headers. */
   readonly headers?: readonly HeaderParam[];
+  /** Whether the result may be kept, and by whom. */
+  readonly cache?: Cache;
+}
+
+/** Who may keep a result, and for how many milliseconds. */
+export interface Cache {
+  readonly ttlMs: number;
+  readonly scope: "public" | "private";
 }
 
 /** What answers one method. */
@@ -72,8 +80,7 @@ export interface Method {
 }
 
 /** A method that is about nothing in particular. */
-export function toMethod(run: Runner["run"], options: Omit<Method, "find"> = {}): Method {
-  const runner: Runner = { run };
+export function toMethod(runner: Runner, options: Omit<Method, "find"> = {}): Method {
   return { ...options, find: () => runner };
 }
 
@@ -99,6 +106,7 @@ export function revealTo<T extends { readonly allow?: Allow }>(
   { core, refusal }: { readonly core: Core; readonly refusal: () => Error },
 ): T | Promise<T> {
   if (!found) throw refusal();
+  if (!found.allow) return found;
   const allowed = isAllowed(found.allow, call, core);
   const decide = (allowed: boolean) => {
     if (allowed) return found;

@@ -57,10 +57,17 @@ export interface Limits {
   readonly streamBytes: number;
   /** How long a stream may stand with a full queue before it is closed and its call is cancelled. */
   readonly writeMs: number;
-  /** Open streams in the process that only wait for news. */
+  /** Streams, sockets and subscriptions that are open in the process. */
   readonly streams: number;
-  /** The same for one client: a pipe or, over HTTP, a principal. */
+  /** The same for one client. */
   readonly streamsPerClient: number;
+  /**
+   * Bytes that one client makes the server hold: parameters of running and waiting calls, large bodies, answers that
+   * were not read yet, sessions, and what they watch.
+   */
+  readonly clientBytes: number;
+  /** The same for all clients together. */
+  readonly totalBytes: number;
   /** Resources one client may watch; their URIs may have 256 characters on average. */
   readonly subscriptions: number;
   /** Sessions whose state is kept; the one idle for longest makes room, and if none is idle the next gets a 503. */
@@ -110,6 +117,8 @@ export const LIMITS: Limits = {
   writeMs: 30_000,
   streams: 1024,
   streamsPerClient: 32,
+  clientBytes: 64 * 1024 * 1024,
+  totalBytes: 256 * 1024 * 1024,
   subscriptions: 1000,
   sessions: 10_000,
   sessionsPerClient: 100,
@@ -136,6 +145,6 @@ export function readLimits(changes: Partial<Limits> = {}): Limits {
 }
 
 /** Whether one client may watch all these resources. */
-export function mayWatch(uris: readonly string[], { subscriptions }: Limits): boolean {
+export function isWatchable(uris: readonly string[], { subscriptions }: Limits): boolean {
   return uris.length <= subscriptions && uris.join("").length <= subscriptions * 256;
 }

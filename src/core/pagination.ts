@@ -8,7 +8,7 @@ import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "./call.ts";
 import type { Core } from "./core.ts";
-import { type Allow, isAllowed } from "./feature.ts";
+import { type Allow, isAllowed, type Runner } from "./feature.ts";
 
 /** One thing on a list. */
 export interface Entry {
@@ -59,7 +59,7 @@ export class Cursors {
 const MAX_CURSOR = 65_536;
 
 /**
- * Makes the function that answers a list's method. A page is made once and given out as the same object until the
+ * Makes what answers a list's method. A page is made once and given out as the same object until the
  * list is compiled anew. A list with anything that not everybody may see is made for each caller.
  */
 export function createList(
@@ -67,7 +67,7 @@ export function createList(
   entries: readonly Entry[],
   core: Core,
   cursors: Cursors = new Cursors(core, name, isPrivate(entries)),
-): (call: Call) => Result | Promise<Result> {
+): Runner {
   const places = new Map(entries.map(({ key }, place) => [key, place]));
   const pages = new Map<number, Result | Promise<Result>>();
   const isPublic = !isPrivate(entries);
@@ -98,15 +98,16 @@ export function createList(
 
   const toPageFrom = isPublic ? toPublicPage : toVisiblePage;
 
-  return (call) => {
-    call.cache = { ttlMs: core.ttlMs, scope };
+  function run(call: Call): Result | Promise<Result> {
     if (call.params.cursor === undefined) return toPageFrom(0, call);
     return cursors.read(call).then((key = "") => {
       const place = places.get(key);
       if (place === undefined) throw badCursor(call.params.cursor);
       return toPageFrom(place + 1, call);
     });
-  };
+  }
+
+  return { run, cache: { ttlMs: core.ttlMs, scope } };
 }
 
 function isPrivate(entries: readonly Entry[]): boolean {

@@ -5,20 +5,23 @@
  */
 import { McpError, METHOD_NOT_FOUND, quote } from "../protocol/errors.ts";
 import type { Call } from "./call.ts";
-import type { Change, Core } from "./core.ts";
+import type { Change, Changes } from "./changes.ts";
+import type { Core } from "./core.ts";
 import { type Compiled, type Feature, type Handler, isAllowed, type Method } from "./feature.ts";
 
 /** The handlers of a server. They are compiled when they change, never while a call runs. */
 export class Registry {
-  readonly #core: () => Core;
+  readonly #core: Core;
+  readonly #changes: Changes;
   #handlers: readonly Handler[] = [];
   #compiled = new Map<string, Compiled>();
   /** What answers each method; swapped whole when handlers change. */
   methods: ReadonlyMap<string, Method> = new Map();
 
-  /** An empty registry of the server that `core` will be. */
-  constructor(core: () => Core) {
+  /** An empty registry, whose changes `changes` announces. */
+  constructor(core: Core, changes: Changes) {
     this.#core = core;
+    this.#changes = changes;
   }
 
   /** What the server declares. */
@@ -38,7 +41,7 @@ export class Registry {
     if (change.kind === "resource") return this.#compiled.get("resources")?.sees?.(change.uri, call) ?? true;
     const { handlers } = change;
     if (!handlers || handlers.some(({ allow }) => !allow)) return true;
-    const seen = handlers.map(({ allow }) => isAllowed(allow, call, this.#core()));
+    const seen = handlers.map(({ allow }) => isAllowed(allow, call, this.#core));
     return seen.includes(true) || Promise.all(seen).then((seen) => seen.includes(true));
   }
 
@@ -69,7 +72,7 @@ export class Registry {
     const features = new Map<string, Feature>(changed.map(({ feature }) => [feature.name, feature]));
     const compiled = new Map(this.#compiled);
     for (const [name, feature] of features) {
-      compiled.set(name, feature.compile(handlers.filter((handler) => handler.feature.name === name), this.#core()));
+      compiled.set(name, feature.compile(handlers.filter((handler) => handler.feature.name === name), this.#core));
     }
     this.#handlers = handlers;
     this.#compiled = compiled;
@@ -77,7 +80,7 @@ export class Registry {
     for (const [name, { capabilities }] of compiled) {
       if (!features.has(name) || !capabilities[name]?.listChanged) continue;
       const handlers = changed.filter(({ feature }) => feature.name === name);
-      this.#core().emit({ kind: "list", feature: name, handlers });
+      this.#changes.emit({ kind: "list", feature: name, handlers });
     }
   }
 }

@@ -1,175 +1,222 @@
 /**
- * Runs calls: a slot, a deadline, middleware, and exactly one outcome.
+ * Runs calls: room for what they hold, a slot, a deadline, and exactly one outcome.
  *
  * @module
  */
 import { INTERNAL_ERROR, isMcpError, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
-import type { Call, Scope, Waiting } from "./call.ts";
-import type { Ticker } from "./timers.ts";
-import type { Context } from "./context.ts";
-import type { Core, Outcome } from "./core.ts";
+import type { Account, Accounts, Start } from "./account.ts";
+import type { Call } from "./call.ts";
+import type { Core } from "./core.ts";
 import type { Runner } from "./feature.ts";
-import type { Limits } from "./limits.ts";
+import type { InFlight } from "./in_flight.ts";
+import type { Alarm } from "./timers.ts";
+
+/** How a call ended: `undefined` if it was cancelled without an answer. */
+export type Outcome =
+  | { readonly result: Result; readonly error?: undefined }
+  | { readonly error: McpError; readonly result?: undefined }
+  | undefined;
+
+type Invoke = (call: Call, runner: Runner) => Result | Promise<Result>;
 
 /**
- * Code around a call. It sees the call, calls `next` for the result, and returns it, another one, or throws.
- *
- * ```ts
- * import type { Middleware } from "@x/mcp";
- *
- * const timing: Middleware = async (call, next) => {
- *   const start = performance.now();
- *   const result = await next();
- *   console.error(call.method, performance.now() - start);
- *   return result;
- * };
- * ```
+ * Runs every call of a server. What a call does before its first `await` cannot be overtaken, so a call that ends there
+ * takes no slot, no room and no deadline: it costs what its handler costs.
  */
-export type Middleware = (call: Context, next: () => Promise<Result>) => Promise<Result>;
+export class Scheduler {
+  readonly #core: Core;
+  readonly #accounts: Accounts;
+  readonly #invoke: Invoke;
+  /** Calls that have a slot of their client and wait for one of the process, the oldest first. */
+  readonly #queue = new Set<Start>();
+  /** Where calls run or wait. */
+  readonly #busy = new Set<InFlight>();
+  readonly #idlers: (() => void)[] = [];
+  #running = 0;
+  #waiting = 0;
+  #isOpen = true;
+  #isStarting = false;
 
-type Run = (call: Call, runner: Runner) => Result | Promise<Result>;
+  /** A scheduler of calls that `invoke` runs. */
+  constructor(core: Core, accounts: Accounts, invoke: Invoke) {
+    this.#core = core;
+    this.#accounts = accounts;
+    this.#invoke = invoke;
+  }
 
-/** How a call ended; nothing if it was cancelled without an answer. */
-type Ended = Outcome | undefined;
-
-/** Folds middleware around what it wraps, once; the first is the outermost. */
-export function fold<A extends readonly unknown[]>(
-  middleware: readonly Middleware[],
-  last: (call: Call, ...rest: A) => Result | Promise<Result>,
-): (call: Call, ...rest: A) => Result | Promise<Result> {
-  return middleware.reduceRight<(call: Call, ...rest: A) => Result | Promise<Result>>(
-    (next, use) => (call, ...rest) => use(call, async () => await next(call, ...rest)),
-    last,
-  );
-}
-
-/** Makes the function that runs every call. */
-export function createRun(
-  { limits, ticker, report }: { limits: Limits; ticker: Ticker; report: Core["report"] },
-  middleware: readonly Middleware[],
-): { run: Core["run"]; stop(): void; idle(): Promise<void>; cancelAll(): void } {
-  const invoke: Run = fold(middleware, (call, runner: Runner) => runner.run(call));
-  // Calls that have a slot of their client and wait for one of the process, the oldest first.
-  const queue = new Set<Waiting>();
-  const busy = new Set<Scope>();
-  const idlers: (() => void)[] = [];
-  let taken = 0;
-  let waiting = 0;
-  let isOpen = true;
-  let isHanding = false;
-
-  function run(call: Call, runner: Runner): Ended | Promise<Ended> {
+  /** Runs a call to its one outcome. */
+  run(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     if (call.ended) return;
-    const { scope } = call;
-    const isFull = scope.size >= limits.callsPerClient;
-    const mustWait = isFull || taken >= limits.calls;
-    // A queue that is full is a refusal, not a longer queue: what waits costs memory, and its client gives up anyway.
-    const state = !isOpen
-      ? "the server is closing"
-      : mustWait && waiting >= limits.queue
-      ? `too many run and wait (${isFull ? "callsPerClient" : "calls"}, queue)`
-      : undefined;
-    if (state) return { error: new McpError(BUSY, `Cannot run the call: ${state}`) };
-    scope.add(call);
-    busy.add(scope);
-    if (!isFull) scope.size++;
-    if (!mustWait) return start(call, runner);
-    return new Promise((resolve) => wait(call, isFull, () => resolve(start(call, runner)), resolve));
+    if (!this.#isOpen) return { error: new McpError(BUSY, "Cannot run the call: the server is closing") };
+    const { limits } = this.#core;
+    // While fewer calls run than one client may run, and less is held than one may hold, nobody has to be looked up.
+    const isQuiet = this.#running < limits.callsPerClient && this.#running < limits.calls &&
+      this.#accounts.bytes + call.weight <= limits.clientBytes;
+    return isQuiet ? this.#start(call, runner) : this.#admit(call, runner);
   }
 
-  // A call that waits is cancelled like one that runs, or it would run for a client that has gone.
-  function wait(call: Call, isFull: boolean, go: Waiting, resolve: (ended: Ended) => void): void {
-    const { scope } = call;
-    waiting++;
-    (isFull ? scope.waiting ??= new Set() : queue).add(go);
-    call.onCancel = () => {
-      if (!scope.waiting?.delete(go)) {
-        queue.delete(go);
-        scope.size--;
-      }
-      waiting--;
-      leave(call);
-      resolve(toCancelled(call));
-    };
+  /** Refuses new calls. */
+  stop(): void {
+    this.#isOpen = false;
   }
 
-  // What is over at once needs no promise, no alarm and nobody who waits for it.
-  function start(call: Call, runner: Runner): Ended | Promise<Ended> {
-    taken++;
-    call.onCancel = undefined;
+  /** Settles when nothing runs or waits. */
+  idle(): Promise<void> {
+    return this.#busy.size ? new Promise((resolve) => this.#idlers.push(resolve)) : Promise.resolve();
+  }
+
+  /** Cancels everything, with an error as its answer. */
+  cancelAll(): void {
+    // What waits is not started only to be cancelled.
+    this.#isStarting = true;
+    const text = "Cannot finish the call: the server is closing";
+    const error = new McpError(INTERNAL_ERROR, text);
+    for (const inFlight of this.#busy) inFlight.cancelAll(new DOMException(text, "AbortError"), error);
+  }
+
+  // A queue that is full is a refusal, not a longer queue: what waits costs memory, and its client gives up anyway.
+  #admit(call: Call, runner: Runner): Outcome | Promise<Outcome> {
+    const { limits } = this.#core;
+    const { account } = call.link;
+    const { isFull } = account;
+    if (!isFull && this.#running < limits.calls) {
+      if (!account.hold(call.weight)) return tooHeavy();
+      return this.#start(call, runner, account);
+    }
+    if (this.#waiting >= limits.queue) {
+      const names = isFull ? "callsPerClient" : "calls";
+      return { error: new McpError(BUSY, `Cannot run the call: too many run and wait (${names}, queue)`) };
+    }
+    if (!account.hold(call.weight)) return tooHeavy();
+    return this.#wait(call, account, () => this.#start(call, runner, account));
+  }
+
+  // A call that waits can be cancelled like one that runs, or it would run for a client that has gone.
+  #wait(call: Call, account: Account, start: () => Outcome | Promise<Outcome>): Promise<Outcome> {
+    const { isFull } = account;
+    this.#waiting++;
+    this.#enter(call);
+    if (!isFull) account.start();
+    return new Promise((resolve) => {
+      const begin = () => {
+        const outcome = start();
+        account.finish();
+        this.#leave(call);
+        resolve(outcome);
+      };
+      (isFull ? account.waiting : this.#queue).add(begin);
+      call.onCancelled(() => {
+        if (!account.waiting.delete(begin)) {
+          this.#queue.delete(begin);
+          account.finish();
+        }
+        this.#waiting--;
+        account.free(call.weight);
+        this.#leave(call);
+        this.#next(account);
+        resolve(toCancelled(call));
+      });
+    });
+  }
+
+  #start(call: Call, runner: Runner, held?: Account): Outcome | Promise<Outcome> {
+    call.onCancelled(undefined);
     let result;
     try {
-      result = invoke(call, runner);
+      result = this.#invoke(call, runner);
     } catch (error) {
-      return end(call, { error: toMcpError(error, call) });
+      return this.#endAtOnce(call, { error: this.#toError(error, call) }, held);
     }
-    if (!(result instanceof Promise)) return end(call, { result });
-    const running = result;
-    return new Promise((resolve) => attend(call, running, resolve));
+    return result instanceof Promise ? this.#attend(call, result, held) : this.#endAtOnce(call, { result }, held);
   }
 
-  function attend(call: Call, running: Promise<Result>, resolve: (ended: Ended) => void): void {
-    const alarm = limits.callMs === Infinity ? undefined : ticker.alarm(limits.callMs, () => {
-      const text = `Cannot finish the call: it took longer than ${limits.callMs} ms (callMs)`;
-      call.cancel(new DOMException(text, "TimeoutError"), new McpError(INTERNAL_ERROR, text));
-    });
-    let isOpen = true;
-    const settle = (outcome?: Outcome) => {
-      if (!isOpen) return;
-      isOpen = false;
-      if (alarm) ticker.drop(alarm);
-      resolve(end(call, outcome));
-    };
-    // Not written where it is assigned: V8 takes a function that is for one that lives long, puts it where only a full
-    // collection looks, and with it keeps all that belongs to the request.
-    const onCancel = () => settle();
-    call.onCancel = onCancel;
-    running.then((result) => settle({ result }), (error) => settle({ error: toMcpError(error, call) }));
-    if (call.ended) settle();
-  }
-
-  /** Gives the slot back; the outcome, unless the call was cancelled first. */
-  function end(call: Call, outcome?: Outcome): Ended {
+  #endAtOnce(call: Call, outcome: Outcome, held?: Account): Outcome {
     const ended = call.ended ? toCancelled(call) : outcome;
-    call.ended = true;
-    call.scope.size--;
-    taken--;
-    leave(call);
+    call.end();
+    if (held) {
+      held.free(call.weight);
+      this.#next(held);
+    }
     return ended;
   }
 
-  // A slot that is free goes to the oldest call of its client, behind those that waited for the process before.
-  function leave(call: Call): void {
-    const { scope } = call;
-    scope.remove(call);
-    if (waiting) hand(scope);
-    scope.onRoom?.();
-    if (scope.size) return;
-    busy.delete(scope);
-    if (!busy.size) idlers.splice(0).forEach((idle) => idle());
+  #attend(call: Call, running: Promise<Result>, held?: Account): Promise<Outcome> {
+    const account = held ?? call.link.account;
+    // A call that was not looked at before it started is small: what all such calls hold is within what one may hold.
+    const weight = held || account.hold(call.weight) ? call.weight : 0;
+    account.start();
+    this.#running++;
+    this.#enter(call);
+    const alarm = this.#setAlarm(call);
+    return new Promise((resolve) => {
+      let isOpen = true;
+      const settle = (outcome?: Outcome) => {
+        if (!isOpen) return;
+        isOpen = false;
+        if (alarm) this.#core.ticker.drop(alarm);
+        const ended = call.ended ? toCancelled(call) : outcome;
+        call.end();
+        this.#running--;
+        account.free(weight);
+        account.finish();
+        this.#leave(call);
+        this.#next(account);
+        resolve(ended);
+      };
+      // Not written where it is passed: V8 takes a function that is for one that lives long, puts it where only a full
+      // collection looks, and with it keeps all that belongs to the request.
+      const onCancel = () => settle();
+      call.onCancelled(onCancel);
+      running.then((result) => settle({ result }), (error) => settle({ error: this.#toError(error, call) }));
+      if (call.ended) settle();
+    });
   }
 
-  function hand(scope: Scope): void {
-    for (const go of scope.waiting ?? []) {
-      if (scope.size >= limits.callsPerClient) break;
-      scope.waiting?.delete(go);
-      scope.size++;
-      queue.add(go);
+  #setAlarm(call: Call): Alarm | undefined {
+    const { limits: { callMs }, ticker } = this.#core;
+    if (callMs === Infinity) return;
+    return ticker.alarm(callMs, () => {
+      const text = `Cannot finish the call: it took longer than ${callMs} ms (callMs)`;
+      call.cancel(new DOMException(text, "TimeoutError"), new McpError(INTERNAL_ERROR, text));
+    });
+  }
+
+  #enter(call: Call): void {
+    call.inFlight.add(call);
+    this.#busy.add(call.inFlight);
+  }
+
+  #leave(call: Call): void {
+    call.inFlight.remove(call);
+    if (call.inFlight.size) return;
+    this.#busy.delete(call.inFlight);
+    if (!this.#busy.size) this.#idlers.splice(0).forEach((idle) => idle());
+  }
+
+  // A slot that is free goes to the oldest call of its client, behind those that waited for the process before.
+  #next(account: Account): void {
+    if (!this.#waiting) return;
+    for (const begin of account.waiting) {
+      if (account.isFull) break;
+      account.waiting.delete(begin);
+      account.start();
+      this.#queue.add(begin);
     }
     // A call that ends at once comes back here: one loop starts them all, or the stack would grow with the queue.
-    if (isHanding) return;
-    isHanding = true;
-    for (const go of queue) {
-      if (taken >= limits.calls) break;
-      queue.delete(go);
-      waiting--;
-      go();
+    if (this.#isStarting) return;
+    this.#isStarting = true;
+    for (const begin of this.#queue) {
+      if (this.#running >= this.#core.limits.calls) break;
+      this.#queue.delete(begin);
+      this.#waiting--;
+      begin();
     }
-    isHanding = false;
+    this.#isStarting = false;
+    account.settle();
   }
 
-  function toMcpError(error: unknown, call: Call): McpError {
+  #toError(error: unknown, call: Call): McpError {
     try {
       if (isMcpError(error)) return error;
       // A handler that stops because it was told to is no fault.
@@ -177,27 +224,16 @@ export function createRun(
     } catch {
       // A thrown proxy may throw when it is looked at, which must not cost the call its end.
     }
-    return report(error, call);
+    return this.#core.report(error, call);
   }
-
-  return {
-    run,
-    stop: () => {
-      isOpen = false;
-    },
-    idle: () => busy.size ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve(),
-    cancelAll() {
-      // What waits is not begun only to be cancelled.
-      isHanding = true;
-      const text = "Cannot finish the call: the server is closing";
-      const error = new McpError(INTERNAL_ERROR, text);
-      for (const scope of busy) scope.cancelAll(new DOMException(text, "AbortError"), error);
-    },
-  };
 }
 
-function toCancelled({ error }: Call): Ended {
+function toCancelled({ error }: Call): Outcome {
   return error && { error };
+}
+
+function tooHeavy(): Outcome {
+  return { error: new McpError(BUSY, "Cannot run the call: too much is held already (clientBytes, totalBytes)") };
 }
 
 /** The server has no room for the call now. Outside the range that the specification reserves. */

@@ -140,3 +140,48 @@ export class Ticker {
 
 /** How long the timer may outlast the last alarm. */
 const DROPPED_MS = 100;
+
+/**
+ * Finds what stays for longer than a period: items that are there for one to two of them. Adding and deleting read no
+ * time and set no timer of their own, and what leaves soon costs garbage collection nothing.
+ */
+export class Aging<T> {
+  readonly #ticker: Ticker;
+  readonly #periodMs: number;
+  readonly #onOld: (item: T, now: number) => void;
+  readonly #sweep: Sweep = (now) => this.#age(now);
+  #young = new Set<T>();
+  #older = new Set<T>();
+  #isWatching = false;
+
+  /** Calls `onOld` once for each item that stays. */
+  constructor(ticker: Ticker, periodMs: number, onOld: (item: T, now: number) => void) {
+    this.#ticker = ticker;
+    this.#periodMs = periodMs;
+    this.#onOld = onOld;
+  }
+
+  /** Adds an item. Somebody waits for what it stands for, so it keeps the process alive. */
+  add(item: T): void {
+    this.#young.add(item);
+    if (this.#isWatching) return;
+    this.#isWatching = true;
+    this.#ticker.wake(this.#sweep, this.#periodMs, AWAITED);
+  }
+
+  /** Removes an item. */
+  delete(item: T): void {
+    if (!this.#young.delete(item)) this.#older.delete(item);
+  }
+
+  #age(now: number): number | undefined {
+    const old = this.#older;
+    this.#older = this.#young;
+    this.#young = new Set();
+    for (const item of old) this.#onOld(item, now);
+    this.#isWatching = this.#older.size + this.#young.size > 0;
+    return this.#isWatching ? this.#periodMs : undefined;
+  }
+}
+
+const AWAITED = { isAwaited: true };

@@ -11,7 +11,7 @@ import { type CompiledSchema, compileSchema, type Infer, type InferInput, type S
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
-import { fold, type Middleware } from "../core/scheduler.ts";
+import { compose, type Middleware } from "../core/middleware.ts";
 import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/feature.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import { attempt } from "./attempt.ts";
@@ -126,7 +126,7 @@ function define<I extends Schema>(options: PromptOptions<I>, place: string): Def
     input,
     inputs,
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
-    invoke: fold(use, async (call, value: unknown) => {
+    invoke: compose(use, async (call, value: unknown) => {
       // `value` is what the input schema let through, which is what Infer stands for.
       return toPromptResult(await run(value as Infer<I>, call), place);
     }),

@@ -73,16 +73,16 @@ export const resources: Feature = {
     function find(call: Call): Runner | Promise<Runner> {
       const { uri } = call.params;
       if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot read the resource: uri is not a string");
-      const toRunner = (found: Found): Runner => ({ run: (call) => read(found, uri, call) });
+      const toRunner = (found: Found): Runner => {
+        const { ttlMs = core.ttlMs, scope } = found.definition;
+        return { run: (call) => read(found, uri, call), cache: { ttlMs, scope } };
+      };
       const revealed = revealTo(call, locate(uri), { core, refusal: () => toNotFound(uri) });
       return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
     }
 
     async function read({ definition, matched }: Found, uri: string, call: Call): Promise<Result> {
-      const { invoke, ttlMs = core.ttlMs, scope } = definition;
-      const result = await attempt({ core, call, subject: uri }, () => invoke(call, uri, matched));
-      call.cache = { ttlMs, scope };
-      return result;
+      return await attempt({ core, call, subject: uri }, () => definition.invoke(call, uri, matched));
     }
 
     return {
@@ -124,14 +124,11 @@ function listResources(fixed: readonly Definition[], all: readonly Definition[],
 
   async function run(call: Call): Promise<Result> {
     const place = await cursors.read(call);
-    const result = place?.startsWith("\n") ? await listFrom(place, [], call) : await listBoth(call);
-    // All pages of a list have the same scope.
-    call.cache = { ttlMs: core.ttlMs, scope: "private" };
-    return result;
+    return place?.startsWith("\n") ? await listFrom(place, [], call) : await listBoth(call);
   }
 
   async function listBoth(call: Call): Promise<Result> {
-    const page = await listFixed(call);
+    const page = await listFixed.run(call);
     if (page.nextCursor !== undefined || !Array.isArray(page.resources)) return page;
     return await listFrom(`\n${sources[0].key}`, page.resources, call);
   }
@@ -155,5 +152,5 @@ function listResources(fixed: readonly Definition[], all: readonly Definition[],
     return { resources };
   }
 
-  return toMethod(run);
+  return toMethod({ run, cache: { ttlMs: core.ttlMs, scope: "private" } });
 }

@@ -27,7 +27,7 @@ import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
-import { fold, type Middleware } from "../core/scheduler.ts";
+import { compose, type Middleware } from "../core/middleware.ts";
 import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/feature.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import { encode, isContent, toJson } from "./content.ts";
@@ -163,7 +163,7 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
       icons,
       _meta,
     }),
-    invoke: fold(use, (call, value: unknown) => {
+    invoke: compose(use, (call, value: unknown) => {
       // `value` is what the input schema let through, which is what Infer stands for.
       const returned: unknown = run(value as Infer<I>, call);
       // Query builders and their like can be awaited, and are no promises.

@@ -5,6 +5,7 @@
  * @module
  */
 import { INVALID_PARAMS, INVALID_REQUEST, type McpError, PARSE_ERROR } from "./errors.ts";
+import { toWeight } from "./weight.ts";
 
 /** A request's id: a string or an integer. */
 export type Id = string | number;
@@ -21,6 +22,8 @@ export interface Request {
   readonly id: Id;
   readonly method: string;
   readonly params?: Params;
+  /** Bytes that the parameters take in memory. */
+  readonly weight: number;
 }
 
 /** A message that has no answer. */
@@ -42,6 +45,8 @@ export interface Response {
 export interface Batch {
   readonly kind: "batch";
   readonly items: readonly unknown[];
+  /** Bytes that all items take in memory. */
+  readonly weight: number;
 }
 
 /** Something that is not a message, and what is wrong with it; the id where it could be read. */
@@ -77,11 +82,12 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
   } catch {
     return broken(PARSE_ERROR, "it is not valid JSON");
   }
-  return Array.isArray(value) ? { kind: "batch", items: value } : toMessage(value, limits);
+  const weight = toWeight(text);
+  return Array.isArray(value) ? { kind: "batch", items: value, weight } : toMessage(value, limits, weight);
 }
 
-/** Checks one JSON value. */
-export function toMessage(value: unknown, limits: MessageLimits): Exclude<Incoming, Batch> {
+/** Checks one JSON value that takes `weight` bytes in memory. */
+export function toMessage(value: unknown, limits: MessageLimits, weight: number): Exclude<Incoming, Batch> {
   if (!isObject(value)) return broken(INVALID_REQUEST, "it is not a JSON object");
   const { id, method, params, result, error } = value;
   const known = isId(id) && (typeof id === "number" || id.length <= limits.idLength) ? id : undefined;
@@ -113,7 +119,7 @@ export function toMessage(value: unknown, limits: MessageLimits): Exclude<Incomi
   }
   return known === undefined
     ? { kind: "notification", method, params }
-    : { kind: "request", id: known, method, params };
+    : { kind: "request", id: known, method, params, weight };
 }
 
 /** The text of a successful answer; `result` is JSON text already. */

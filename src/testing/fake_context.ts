@@ -5,7 +5,12 @@
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { LogLevel, Meta } from "../protocol/types.ts";
-import { Call, type Carrier, type Link, type Question, Scope } from "../core/call.ts";
+import { Accounts } from "../core/account.ts";
+import { Call, type Carrier } from "../core/call.ts";
+import { InFlight } from "../core/in_flight.ts";
+import { LIMITS } from "../core/limits.ts";
+import type { Link } from "../core/link.ts";
+import type { Question } from "../core/question.ts";
 import type { ClientFacts, Context, Principal } from "../core/context.ts";
 
 /** What a handler under test is to find. Everything may be left out. */
@@ -92,20 +97,24 @@ export function fakeContext(options: FakeContextOptions = {}): FakeContext {
   };
 
   const link: Link = {
-    scope: new Scope(),
+    inFlight: new InFlight(),
+    account: new Accounts(LIMITS).find(),
     principal,
     http,
     streams: true,
     send: () => undefined,
+    wait() {},
     open() {},
     release() {},
   };
   const meta = { progressToken: "fake", ...isObject(params._meta) ? params._meta : {} };
-  const request = { kind: "request" as const, id: 1, method, params: { ...params, _meta: meta } };
+  const request = { kind: "request" as const, id: 1, method, params: { ...params, _meta: meta }, weight: 0 };
   const call = new Call(carrier, link, request, { ...EAGER, ...client });
   if (signal?.aborted) call.cancel(signal.reason);
   else signal?.addEventListener("abort", () => call.cancel(signal.reason), { once: true });
-  return Object.assign(call, { progressed, logged, asked });
+  // Taken out of the context by a test, it still cancels this call.
+  const cancel = (reason?: unknown) => Call.prototype.cancel.call(call, reason);
+  return Object.assign(call, { progressed, logged, asked, cancel });
 }
 
 const EAGER: ClientFacts = {

@@ -6,9 +6,11 @@
  */
 import { INVALID_REQUEST, PARSE_ERROR } from "../protocol/errors.ts";
 import { type Broken, type Incoming, parseMessage, toFailure } from "../protocol/jsonrpc.ts";
-import { type Link, Scope } from "../core/call.ts";
+import type { Account } from "../core/account.ts";
 import type { Principal } from "../core/context.ts";
-import type { Core, Era } from "../core/core.ts";
+import type { Engine, Era } from "../core/era.ts";
+import { InFlight } from "../core/in_flight.ts";
+import type { Link, LinkEvents } from "../core/link.ts";
 
 /** Writes one text; a promise if the writer should wait for room. */
 export type Write = (text: string) => Promise<void> | undefined;
@@ -21,16 +23,18 @@ export interface Pipe {
   reject(problem: "long" | "encoding"): Promise<void> | undefined;
   /** Bytes of the longest text. */
   readonly lineBytes: number;
+  /** The account of the client. */
+  readonly account: Account;
   /** Whether anything runs. */
   readonly isBusy: boolean;
-  /** Ends what waits for news, and settles when nothing runs any more. */
+  /** Ends subscriptions, and settles when nothing runs any more. */
   idle(): Promise<void>;
   /** Cancels what runs; nothing is written from now on. */
   close(): void;
 }
 
-/** Opens a server's end of a channel. */
-export type OpenPipe = (write: Write, principal?: Principal) => Pipe;
+/** Opens a server's end of a channel. Without an account, the client is known by its principal, if it has one. */
+export type OpenPipe = (write: Write, principal?: Principal, account?: Account) => Pipe;
 
 /**
  * Where a server keeps its `OpenPipe`. It is found by name, so that a command line and a server file that use
@@ -49,82 +53,109 @@ export interface PipeServer {
 }
 
 /** Makes the function that opens pipes. */
-export function pipeOpener(core: Core, era: Era): OpenPipe {
-  return (write, principal) => {
-    const scope = new Scope();
-    const idlers: (() => void)[] = [];
-    let open = true;
-    let busy = 0;
-    let room: Promise<void> | undefined;
+export function pipeOpener(engine: Engine, era: Era): OpenPipe {
+  return (write, principal, account) => new Channel(engine, era, { write, principal, account });
+}
 
-    const link: Link = {
-      scope,
-      principal,
-      streams: true,
-      send: (text) => open ? write(text) : undefined,
-      open: () => {},
-      release: () => {},
-    };
+/** One open channel: the link of all messages that come over it. */
+class Channel implements Pipe, Link {
+  readonly inFlight: InFlight = new InFlight();
+  readonly principal?: Principal;
+  readonly streams = true;
+  readonly #engine: Engine;
+  readonly #era: Era;
+  readonly #write: Write;
+  /** The account of a client that is not known otherwise. */
+  readonly #own: Account;
+  readonly #idlers: (() => void)[] = [];
+  readonly #losers: (() => void)[] = [];
+  #isOpen = true;
+  #busy = 0;
+  #room?: Promise<void>;
 
-    function accept(message: Incoming): void {
-      const reply = era.accept(message, link);
-      if (!(reply instanceof Promise)) return answer(reply.text);
-      busy++;
-      const fail = (error: unknown) =>
-        answer(toFailure(message.kind === "request" ? message.id : undefined, core.report(error)));
-      reply.then((reply) => answer(reply.text), fail).finally(() => {
-        if (!--busy) idlers.splice(0).forEach((idle) => idle());
-      });
-    }
+  constructor(engine: Engine, era: Era, { write, principal, account }: ChannelOptions) {
+    this.#engine = engine;
+    this.#era = era;
+    this.#write = write;
+    this.principal = principal;
+    this.#own = account ?? engine.accounts.find(principal && `principal ${principal.id}`);
+  }
 
-    function answer(text: string | undefined): void {
-      if (text === undefined || !open) return;
-      const wait = write(text);
-      if (wait && !room) {
-        room = wait.finally(() => {
-          room = undefined;
-        });
-      }
-    }
+  get account(): Account {
+    const { key } = this.#own;
+    return key === undefined ? this.#own : this.#engine.accounts.find(key);
+  }
 
-    // Several may wait at once where every message is a request of its own.
-    function waitForSlot(): Promise<void> {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const { onRoom } = scope;
-      scope.onRoom = () => {
-        scope.onRoom = undefined;
-        onRoom?.();
-        resolve();
-      };
-      return promise;
-    }
+  get lineBytes(): number {
+    return this.#engine.core.limits.lineBytes;
+  }
 
-    return {
-      receive(text) {
-        if (!open) return;
-        accept(parseMessage(text, core.limits));
-        // Who does not read its answers, or has a full queue of calls, is not read from either.
-        return (scope.waiting?.size ?? 0) >= core.limits.callsPerClient ? waitForSlot() : room;
-      },
-      reject(problem) {
-        accept(problem === "long" ? tooLong(core.limits.lineBytes) : NOT_UTF8);
-        return room;
-      },
-      lineBytes: core.limits.lineBytes,
-      get isBusy() {
-        return busy > 0;
-      },
-      idle() {
-        scope.cancelLasting();
-        return busy ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve();
-      },
-      close() {
-        open = false;
-        scope.cancelAll();
-        link.onClose?.();
-      },
-    };
-  };
+  get isBusy(): boolean {
+    return this.#busy > 0;
+  }
+
+  receive(text: string): Promise<void> | undefined {
+    if (!this.#isOpen) return;
+    const { limits } = this.#engine.core;
+    this.#accept(parseMessage(text, limits));
+    // Backpressure: stop reading from a client that does not read its answers, or has a full queue of calls.
+    const { account } = this;
+    return account.waiting.size >= limits.callsPerClient ? account.untilRoom() : this.#room;
+  }
+
+  reject(problem: "long" | "encoding"): Promise<void> | undefined {
+    this.#accept(problem === "long" ? tooLong(this.lineBytes) : NOT_UTF8);
+    return this.#room;
+  }
+
+  idle(): Promise<void> {
+    this.inFlight.cancelSubscriptions();
+    return this.#busy ? new Promise((resolve) => this.#idlers.push(resolve)) : Promise.resolve();
+  }
+
+  close(): void {
+    this.#isOpen = false;
+    this.inFlight.cancelAll();
+    this.#losers.splice(0).forEach((lost) => lost());
+  }
+
+  send(text: string): Promise<void> | undefined {
+    return this.#isOpen ? this.#write(text) : undefined;
+  }
+
+  wait(events?: LinkEvents): void {
+    if (events?.lost) this.#losers.push(events.lost);
+  }
+
+  open(): void {}
+
+  release(): void {}
+
+  #accept(message: Incoming): void {
+    const reply = this.#era.accept(message, this);
+    if (!(reply instanceof Promise)) return this.#answer(reply.text);
+    this.#busy++;
+    const fail = (error: unknown) =>
+      this.#answer(toFailure(message.kind === "request" ? message.id : undefined, this.#engine.core.report(error)));
+    reply.then((reply) => this.#answer(reply.text), fail).finally(() => {
+      if (!--this.#busy) this.#idlers.splice(0).forEach((idle) => idle());
+    });
+  }
+
+  #answer(text: string | undefined): void {
+    if (text === undefined || !this.#isOpen) return;
+    const wait = this.#write(text);
+    if (!wait || this.#room) return;
+    this.#room = wait.finally(() => {
+      this.#room = undefined;
+    });
+  }
+}
+
+interface ChannelOptions {
+  readonly write: Write;
+  readonly principal?: Principal;
+  readonly account?: Account;
 }
 
 const NOT_UTF8: Broken = { kind: "broken", code: PARSE_ERROR, message: "Cannot read the message: it is not UTF-8" };

@@ -13,11 +13,13 @@
  * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
-import { LATER } from "../core/call.ts";
+import type { Account } from "../core/account.ts";
+import { LATER } from "../core/link.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import { type ConnectionInfo, readPrincipal } from "./http/access.ts";
-import { HTTP, type HttpParts } from "./http/fetch.ts";
+import { HTTP, type HttpParts } from "./http/upgrades.ts";
+import { Outbox } from "./outbox.ts";
 import { PIPE, type Pipe, type PipeServer } from "./channel.ts";
 
 export type { PipeServer };
@@ -73,8 +75,9 @@ export interface WebSocketService {
  */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   const { path = "/ws" } = options;
-  const { ended, streams } = server[HTTP];
+  const { ended } = server[HTTP];
   const lines = new Map<Socket, SocketLine>();
+  const owners = new Map<Socket, Owner>();
   ended.then(() => lines.forEach((_, socket) => socket.close(GOING_AWAY, "the server is closing")));
 
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
@@ -83,70 +86,75 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     const refusal = server[HTTP].check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
     if (new URL(request.url).pathname !== path) return new Response("Cannot open a socket here", { status: 404 });
-    if (lines.size >= streams.limits.streams) {
-      return new Response("Cannot open the socket: too many are open (streams)", { status: 503, headers: LATER });
+    const principal = readPrincipal(info);
+    const account = server[HTTP].account(request, info, principal);
+    if (!account.openStream()) {
+      const reason = "Cannot open the socket: too many are open (streams, streamsPerClient)";
+      return new Response(reason, { status: 503, headers: LATER });
     }
-    return upgrade(request, info);
+    return upgrade(request, info, { principal, account });
   }
 
   // The subprotocol is named only to a client that asked for it: others would close at once.
-  function upgrade(request: Request, info: ConnectionInfo | undefined): Response {
+  function upgrade(request: Request, info: ConnectionInfo | undefined, owner: Owner): Response {
     const asked = /(^|,)\s*mcp\s*(,|$)/.test(request.headers.get("sec-websocket-protocol") ?? "");
-    const principal = readPrincipal(info);
     if (deno?.upgradeWebSocket) {
       const { socket, response } = deno.upgradeWebSocket(request, asked ? { protocol: "mcp" } : {});
-      listen(socket, open(socket, principal));
+      open(socket, owner);
+      socket.addEventListener("message", ({ data }) => lines.get(socket)?.receive(data));
+      socket.addEventListener("close", () => close(socket));
+      socket.addEventListener("error", () => close(socket));
       return response;
     }
     const headers = asked ? { "sec-websocket-protocol": "mcp" } : undefined;
     const runtime = info?.info ?? info;
-    if (isUpgrader(runtime) && runtime.upgrade(request, { headers, data: { principal } })) return new Response(null);
+    if (isUpgrader(runtime) && runtime.upgrade(request, { headers, data: owner })) return new Response(null);
+    owner.account?.closeStream();
     return new Response("Cannot open the socket: this runtime has no WebSocket upgrade", { status: 501 });
   }
 
-  function open(socket: Socket, principal: Principal | undefined): SocketLine {
-    const { close, ...line } = openLine(server, socket, principal);
-    const known = {
-      ...line,
-      close() {
-        lines.delete(socket);
-        close();
-      },
-    };
-    lines.set(socket, known);
-    return known;
+  function open(socket: Socket, owner: Owner): void {
+    owners.set(socket, owner);
+    lines.set(socket, new SocketLine(server, socket, owner.principal, owner.account));
+  }
+
+  function close(socket: Socket): void {
+    lines.get(socket)?.close();
+    if (lines.delete(socket)) owners.get(socket)?.account?.closeStream();
+    owners.delete(socket);
   }
 
   return {
     fetch,
     websocket: {
-      open: (socket) => void open(socket, readPrincipal(isObject(socket.data) ? socket.data : undefined)),
+      // What was handed over with the upgrade comes back as it was.
+      open: (socket) => open(socket, isObject(socket.data) ? socket.data as Owner : {}),
       message: (socket, data) => lines.get(socket)?.receive(data),
       drain: (socket) => lines.get(socket)?.drain(),
-      close: (socket) => lines.get(socket)?.close(),
+      close,
     },
   };
 }
 
-/** Serves one standard socket that is open or opening; for those who upgrade on their own. */
-export function attachSocket(server: PipeServer, socket: WebSocket, principal?: Principal): void {
-  listen(socket, openLine(server, socket, principal));
+/** Who opened a socket. */
+interface Owner {
+  readonly principal?: Principal;
+  readonly account?: Account;
 }
 
-function listen(socket: WebSocket, line: SocketLine): void {
+/** Serves one standard socket that is open or opening; for those who upgrade on their own. */
+export function attachSocket(server: PipeServer, socket: WebSocket, principal?: Principal): void {
+  const line = new SocketLine(server, socket, principal);
   socket.addEventListener("message", ({ data }) => line.receive(data));
   socket.addEventListener("close", () => line.close());
   socket.addEventListener("error", () => line.close());
 }
 
-interface SocketLine {
-  receive(data: unknown): void;
-  drain(): void;
-  close(): void;
-}
-
-/** Characters waiting on a socket before writers have to wait, and before a client that does not read is let go. */
+/** Bytes waiting in a socket before writers have to wait. */
 const MOST_BUFFERED = 1024 * 1024;
+/** Characters of a text from which on what the socket holds is charged to the client. */
+const LARGE = 16_384;
+/** After which time a client that does not read is let go, in milliseconds. */
 const STALLED_MS = 30_000;
 const POLL_MS = 50;
 /** Messages that wait while the server is busy, as long as one may be in all: a socket cannot be read slowly. */
@@ -155,72 +163,109 @@ const GOING_AWAY = 1001;
 const TRY_LATER = 1013;
 const UNSUPPORTED_DATA = 1003;
 
-function openLine(server: PipeServer, socket: Socket, principal?: Principal): SocketLine {
-  const late: string[] = [];
-  let lateSize = 0;
-  let drained: { promise: Promise<void>; resolve: () => void } | undefined;
-  let isWaiting = false;
-  const pipe: Pipe = server[PIPE](write, principal);
+/** One socket and its channel. */
+class SocketLine {
+  readonly #socket: Socket;
+  readonly #pipe: Pipe;
+  readonly #outbox: Outbox;
+  readonly #late: string[] = [];
+  #lateSize = 0;
+  #isReading = true;
+  #isPolling = false;
+  /** Bytes in the socket that the client is charged with. */
+  #held = 0;
 
-  function write(text: string): Promise<void> | undefined {
-    try {
-      socket.send(text);
-    } catch {
-      // The client went away; its close event follows.
-      return;
+  constructor(server: PipeServer, socket: Socket, principal?: Principal, account?: Account) {
+    this.#socket = socket;
+    this.#pipe = server[PIPE]((text) => this.#write(text), principal, account);
+    this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
+  }
+
+  receive(data: unknown): void {
+    if (typeof data !== "string") return this.#socket.close(UNSUPPORTED_DATA, "messages are text");
+    if (this.#isReading) return this.#take(data);
+    this.#lateSize += data.length;
+    if (this.#late.length < MOST_LATE && this.#lateSize <= this.#pipe.lineBytes) return void this.#late.push(data);
+    // A client goes on sending until the socket is closed: from here on nothing of that is taken.
+    this.#lateSize = Infinity;
+    this.#socket.close(TRY_LATER, "too much waits");
+  }
+
+  /** The socket has room again. */
+  drain(): void {
+    if (toBuffered(this.#socket) > MOST_BUFFERED) return;
+    this.#pipe.account.free(this.#held);
+    this.#held = 0;
+    this.#send();
+  }
+
+  close(): void {
+    this.#outbox.clear();
+    this.#pipe.account.free(this.#held);
+    this.#held = 0;
+    this.#pipe.close();
+  }
+
+  #write(text: string): Promise<void> | undefined {
+    if (!this.#outbox.push(text)) return this.#letGo();
+    this.#send();
+    return this.#outbox.untilRoom();
+  }
+
+  #send(): void {
+    while (!this.#outbox.isEmpty && toBuffered(this.#socket) <= MOST_BUFFERED) {
+      const text = this.#outbox.next() ?? "";
+      if (!this.#hold(text)) return this.#letGo();
+      try {
+        this.#socket.send(text);
+      } catch {
+        // The client went away; its close event follows.
+        return this.#outbox.clear();
+      }
     }
-    if (toBuffered(socket) <= MOST_BUFFERED) return;
-    if (!drained) {
-      drained = Promise.withResolvers<void>();
-      poll(0);
-    }
-    return drained.promise;
+    if (!this.#isPolling && (this.#held || !this.#outbox.isEmpty)) this.#poll(0);
+  }
+
+  #hold(text: string): boolean {
+    const bytes = text.length > LARGE ? 2 * text.length : 0;
+    if (bytes && !this.#pipe.account.hold(bytes)) return false;
+    this.#held += bytes;
+    return true;
   }
 
   // Standard sockets do not tell when there is room again.
-  function poll(waited: number): void {
-    if (!drained) return;
-    if (toBuffered(socket) <= MOST_BUFFERED) return drain();
-    if (waited >= STALLED_MS) return socket.close(TRY_LATER, "the reader stands still");
+  #poll(waited: number): void {
+    this.#isPolling = true;
     // The open socket keeps the process alive, and the call that waits for room has a timeout of its own.
-    startBackgroundTimer(() => poll(waited + POLL_MS), POLL_MS);
+    startBackgroundTimer(() => {
+      this.#isPolling = false;
+      const { isEmpty } = this.#outbox;
+      this.drain();
+      if (!this.#held && isEmpty) return;
+      if (this.#isPolling) return;
+      if (waited >= STALLED_MS) return this.#letGo();
+      this.#poll(waited + POLL_MS);
+    }, POLL_MS);
   }
 
-  function drain(): void {
-    drained?.resolve();
-    drained = undefined;
+  #letGo(): undefined {
+    this.#outbox.clear();
+    this.#socket.close(TRY_LATER, "the client does not read");
   }
 
-  function receive(data: unknown): void {
-    if (typeof data !== "string") return socket.close(UNSUPPORTED_DATA, "messages are text");
-    if (!isWaiting) return take(data);
-    lateSize += data.length;
-    if (late.length < MOST_LATE && lateSize <= pipe.lineBytes) return void late.push(data);
-    // A socket goes on to speak until it is closed: from here on nothing of that is taken.
-    lateSize = Infinity;
-    socket.close(TRY_LATER, "too much waits");
-  }
-
-  function take(text: string): void {
-    const wait = text.length > pipe.lineBytes ? pipe.reject("long") : pipe.receive(text);
+  #take(text: string): void {
+    const wait = text.length > this.#pipe.lineBytes ? this.#pipe.reject("long") : this.#pipe.receive(text);
     if (!wait) return;
-    isWaiting = true;
+    this.#isReading = false;
     wait.then(() => {
-      isWaiting = false;
-      while (late.length && !isWaiting) {
-        const [text] = late.splice(0, 1);
-        lateSize -= text.length;
-        take(text);
+      this.#isReading = true;
+      while (this.#late.length && this.#isReading) {
+        const [text] = this.#late.splice(0, 1);
+        this.#lateSize -= text.length;
+        this.#take(text);
       }
     });
   }
-
-  function close(): void {
-    drain();
-    pipe.close();
-  }
-
-  return { receive, drain, close };
 }
 
 function toBuffered(socket: Socket): number {

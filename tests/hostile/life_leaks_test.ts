@@ -1,7 +1,7 @@
 // What a server holds for those that come and go, in a moment of what `deno task soak` does for longer.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { HTTP } from "../../src/transports/http/fetch.ts";
+import { HTTP } from "../../src/transports/http/upgrades.ts";
 import { until } from "../behaviour.ts";
 import { startSession, toCall } from "./unread.ts";
 

@@ -363,7 +363,7 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     }
     const [first, second, last] = visits;
     assertEquals([first.status, second.status, last.status, last.headers.get("retry-after")], [200, 200, 503, "1"]);
-    assertStringIncludes(await last.text(), "(streams)");
+    assertStringIncludes(await last.text(), "(streams, streamsPerClient)");
     for (const each of [first, second]) await each.body?.cancel();
   },
   async streamsPerClient() {
@@ -375,6 +375,29 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     const again = await held.server.fetch(...toRequest("subscriptions/listen", listen, { principal: "ada" }));
     assertEquals([bob.status, again.status], [200, 200]);
     for (const each of [bob, again]) await each.body?.cancel();
+  },
+  async clientBytes() {
+    await using held = start({ clientBytes: 200_000 });
+    const large = { name: "hold", arguments: { text: "x".repeat(70_000) } };
+    const first = held.server.fetch(...toRequest("tools/call", large, { principal: "ada" }));
+    await until(() => held.counts.started === 1, "it runs");
+    await refuse(held, "clientBytes", 503, "tools/call", large, { principal: "ada" });
+    const other = held.server.fetch(...toRequest("tools/call", large, { principal: "bob" }));
+    held.open();
+    assertEquals([(await first).status, (await other).status], [200, 200]);
+    for (const each of [first, other]) await (await each).body?.cancel();
+  },
+  async totalBytes() {
+    await using held = start({ totalBytes: 200_000 });
+    const large = { name: "hold", arguments: { text: "x".repeat(70_000) } };
+    const first = held.server.fetch(...toRequest("tools/call", large, { principal: "ada" }));
+    await until(() => held.counts.started === 1, "it runs");
+    await refuse(held, "totalBytes", 503, "tools/call", large, { principal: "bob" });
+    held.open();
+    await (await first).body?.cancel();
+    const again = await held.server.fetch(...toRequest("tools/call", large, { principal: "bob" }));
+    assertEquals(again.status, 200);
+    await again.body?.cancel();
   },
   async subscriptions() {
     await using held = start({ subscriptions: 2 });

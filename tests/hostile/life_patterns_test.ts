@@ -5,7 +5,7 @@ import { createServer, resource, tool } from "../../mod.ts";
 import { LIMITS } from "../../src/core/limits.ts";
 import { decodeHeaderValue } from "../../src/protocol/header_value.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
-import { isJsonType, readAccept } from "../../src/transports/http/access.ts";
+import { isJsonType, readAccept } from "../../src/transports/http/accept.ts";
 import { LineSplitter } from "../../src/transports/stdio/line_splitter.ts";
 import { shortest } from "../random.ts";
 import { startSession, toCall } from "./unread.ts";

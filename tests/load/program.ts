@@ -2,7 +2,7 @@
 // The first argument is options as JSON.
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import type { Limits } from "../../src/core/limits.ts";
-import { HTTP } from "../../src/transports/http/fetch.ts";
+import { HTTP } from "../../src/transports/http/upgrades.ts";
 
 interface Globals {
   readonly Deno?: typeof Deno;

@@ -3,7 +3,8 @@ import { LIMITS } from "../../src/core/limits.ts";
 import { decodeHeaderValue } from "../../src/protocol/header_value.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { createServer, resource } from "../../mod.ts";
-import { isJsonType, isLoopbackHost, readAccept } from "../../src/transports/http/access.ts";
+import { isJsonType, readAccept } from "../../src/transports/http/accept.ts";
+import { isLoopbackHost } from "../../src/transports/http/access.ts";
 import { LineSplitter } from "../../src/transports/stdio/line_splitter.ts";
 import { startSession, toCall } from "../hostile/unread.ts";
 

@@ -12,12 +12,12 @@ import type { Version } from "./versions.ts";
 const RESOURCE_NOT_FOUND = -32002;
 
 /** A method's result as a client of this revision may see it. */
-export function lowerResult(method: string, result: Result, version: Version): Result {
+export function downgradeResult(method: string, result: Result, version: Version): Result {
   switch (method) {
     case "tools/list":
-      return { ...result, tools: mapObjects(result.tools, (tool) => lowerTool(tool, version)) };
+      return { ...result, tools: mapObjects(result.tools, (tool) => downgradeTool(tool, version)) };
     case "tools/call":
-      return lowerToolResult(result, version);
+      return downgradeToolResult(result, version);
     case "prompts/get":
       return {
         ...result,
@@ -25,7 +25,7 @@ export function lowerResult(method: string, result: Result, version: Version): R
           result.messages,
           ({ content, ...rest }) => ({
             ...rest,
-            content: isObject(content) ? lowerContent(content, version) : content,
+            content: isObject(content) ? downgradeContent(content, version) : content,
           }),
         ),
       };
@@ -35,7 +35,7 @@ export function lowerResult(method: string, result: Result, version: Version): R
 }
 
 /** An error with the codes of older revisions. */
-export function lowerError(method: string, error: McpError): McpError {
+export function downgradeError(method: string, error: McpError): McpError {
   const isMissing = method === "resources/read" && error.code === INVALID_PARAMS &&
     isObject(error.data) &&
     "uri" in error.data;
@@ -45,19 +45,19 @@ export function lowerError(method: string, error: McpError): McpError {
 }
 
 // Up to 2025-11-25 structured content is an object, and so is the root of its schema; before 2025-06-18 there is none.
-function lowerTool(tool: Result, version: Version): Result {
+function downgradeTool(tool: Result, version: Version): Result {
   const { outputSchema: schema, ...rest } = tool;
   return version >= "2025-06-18" && isObject(schema) && schema.type === "object" ? tool : rest;
 }
 
-function lowerToolResult(result: Result, version: Version): Result {
+function downgradeToolResult(result: Result, version: Version): Result {
   const isNew = version >= "2025-06-18";
   if (isNew && isObject(result.structuredContent)) return result;
   const { structuredContent: _, ...rest } = result;
-  return isNew ? rest : { ...rest, content: mapObjects(rest.content, (block) => lowerContent(block, version)) };
+  return isNew ? rest : { ...rest, content: mapObjects(rest.content, (block) => downgradeContent(block, version)) };
 }
 
-function lowerContent(block: Result, version: Version): Result {
+function downgradeContent(block: Result, version: Version): Result {
   if (block.type === "resource_link" && version < "2025-06-18") {
     return { type: "text", text: `${block.title ?? block.name}: ${block.uri}` };
   }

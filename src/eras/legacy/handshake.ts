@@ -6,7 +6,7 @@
  */
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
-import type { Core } from "../../core/core.ts";
+import type { Engine } from "../../core/era.ts";
 import type { SessionFacts } from "./session.ts";
 import { isVersion, VERSIONS } from "./versions.ts";
 
@@ -25,10 +25,10 @@ export function readOffer(params: Params = {}): SessionFacts {
 }
 
 /** What the server answers. */
-export function toAgreement(core: Core, { version }: SessionFacts): Result {
+export function toAgreement({ core, registry }: Engine, { version }: SessionFacts): Result {
   return {
     protocolVersion: version,
-    capabilities: { ...core.registry.capabilities, logging: {} },
+    capabilities: { ...registry.capabilities, logging: {} },
     serverInfo: core.identity,
     instructions: core.instructions,
   };

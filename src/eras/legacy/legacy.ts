@@ -7,6 +7,7 @@
 import { INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
 import {
   type Batch,
+  type Broken,
   type Id,
   type Incoming,
   type Notification,
@@ -17,65 +18,55 @@ import {
   toNotification,
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
-import { Call, type Carrier, LATER, type Link, type Reply, type Scope } from "../../core/call.ts";
-import type { Change, Core, Era, Outcome } from "../../core/core.ts";
-import { BUSY } from "../../core/scheduler.ts";
-import { newsTeller } from "../../core/changes.ts";
+import { Call, type Carrier } from "../../core/call.ts";
+import { type Change, createNotifier } from "../../core/changes.ts";
+import type { Engine, Era } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
+import type { InFlight } from "../../core/in_flight.ts";
+import { LATER, type Link, type Reply } from "../../core/link.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
+import { BUSY, type Outcome } from "../../core/scheduler.ts";
+import { downgradeError, downgradeResult } from "./downgrade.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
-import { lowerError, lowerResult } from "./downgrade.ts";
-import { runSessionMethod } from "./session_methods.ts";
+import { ReplayLink } from "./replay.ts";
 import { createSession, type Session, Sessions } from "./session.ts";
-import { hasBatches, isVersion, type Version, VERSIONS } from "./versions.ts";
+import { runSessionMethod } from "./session_methods.ts";
+import { hasBatches, isVersion, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
 
 /** Serves revisions up to 2025-11-25. */
-export function legacyEra(core: Core): Era {
-  const sessions = new Sessions(core);
-  // Over a pipe there is one session, as long as the pipe.
-  const piped = new Map<Scope, Session>();
-  // By scope and not by call: a weak map that every call enters makes each collection of garbage slower.
-  const sessionOf = new WeakMap<Scope, Session>();
-  const made = new WeakMap<Call, Map<string, Promise<unknown>>>();
-  // Streams that no request asked for.
-  let visits = 0;
-  const texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
+export function legacyEra(engine: Engine): Era {
+  return new LegacyEra(engine);
+}
 
-  const carrier: Carrier = {
+/** A message that could be read. */
+type Readable = Exclude<Incoming, Broken>;
+
+class LegacyEra implements Era {
+  readonly #engine: Engine;
+  readonly #sessions: Sessions;
+  /** Sessions of byte streams, which live as long as these. */
+  readonly #piped = new Map<InFlight, Session>();
+  // By connection and not by call: a weak map that every call enters makes each collection of garbage slower.
+  readonly #sessionOf = new WeakMap<InFlight, Session>();
+  readonly #made = new WeakMap<Call, Map<string, Promise<unknown>>>();
+  /** Texts of results that stay the same object. */
+  readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
+  readonly #hear = (change: Change): void => this.#announce(change);
+  readonly #carrier: Carrier = {
     notify: ({ link }, method, params) => link.send(toNotification(method, params)),
-    ask: async (call, _key, question) => await sessionOf.get(call.scope)?.peer.ask(call, question),
-    once(call, key, make) {
-      const values = made.get(call) ?? new Map<string, Promise<unknown>>();
-      made.set(call, values);
-      const value = values.get(key) ?? Promise.resolve().then(make);
-      values.set(key, value);
-      return value;
+    ask: async (call, _key, question) => await this.#sessionOf.get(call.inFlight)?.requests.ask(call, question),
+    once: (call, key, make) => this.#once(call, key, make),
+    release: ({ link }, retryMs) => {
+      if (link instanceof ReplayLink) link.release(retryMs === undefined ? undefined : { retry: retryMs });
     },
   };
 
-  // Listens from the first client on: what changes before, while a server is being made, sets no timer.
-  function hear(change: Change): void {
-    const text = toNews(change);
-    for (const session of [...sessions.known, ...piped.values()]) {
-      // Answers of calls that still run have their own streams.
-      if (change.kind === "close") session.streams.leave();
-      else if (change.kind === "list" || session.watched.has(change.uri)) tellIfSeen(session, change, text);
-    }
+  constructor(engine: Engine) {
+    this.#engine = engine;
+    this.#sessions = new Sessions(engine.core);
   }
 
-  function tellIfSeen(session: Session, change: Change, text: string): void {
-    const seen = core.registry.sees(change, session.watcher ??= toWatcher(session));
-    if (seen === true) session.tell(text);
-    else if (seen) seen.then((seen) => seen && session.tell(text));
-  }
-
-  /** A call that stands for a session's client where no request of it runs: `allow` is asked about it. */
-  function toWatcher({ client, caller: principal, scope }: Session): Call {
-    const link: Link = { scope, principal, streams: false, send: () => undefined, open() {}, release() {} };
-    return new Call(carrier, link, { kind: "request", id: 0, method: "notifications" }, client, scope);
-  }
-
-  function accept(message: Incoming, link: Link): Reply | Promise<Reply> {
+  accept(message: Incoming, link: Link): Reply | Promise<Reply> {
     if (message.kind === "broken") return { text: toFailure(message.id ?? null, message), status: 400 };
     const { http, headers, version } = link;
     if (typeof version === "string" && !isVersion(version)) {
@@ -83,207 +74,267 @@ export function legacyEra(core: Core): Era {
       return refuse(message, 400, `MCP-Protocol-Version must be one of ${supported}`);
     }
     const id = headers?.get("mcp-session-id");
-    if (message.kind === "request" && message.method === "initialize") return initialize(message, link, id);
-    if (!http) return acceptPiped(message, link);
-    if (typeof id !== "string") {
-      return refuse(message, 400, "it has no Mcp-Session-Id; initialize first");
-    }
-    const session = sessions.find(id, link.principal);
-    return session ? serve(session, message, link) : openAndServe(id, message, link);
+    if (message.kind === "request" && message.method === "initialize") return this.#initialize(message, link, id);
+    if (!http) return this.#acceptPiped(message, link);
+    if (typeof id !== "string") return this.#acceptBare(message, link);
+    const session = this.#sessions.find(id, link);
+    return session ? this.#serveReplayed(session, message, link) : this.#openAndServe(id, message, link);
   }
 
-  async function openAndServe(id: string, message: Exclude<Incoming, { kind: "broken" }>, link: Link): Promise<Reply> {
-    let session;
-    // No stream yet, however long it takes: a stream has status 200 for good, and a session that is unknown has 404.
-    link.quick = true;
-    core.listeners.add(hear);
+  async attach(link: Link): Promise<Reply> {
+    const session = await this.#find(link);
+    if (!("inFlight" in session)) return session;
+    const { account } = link;
+    if (!account.openStream()) {
+      const state = "Cannot open the stream: too many are open (streams, streamsPerClient)";
+      return toBusyReply(undefined, new McpError(BUSY, state));
+    }
     try {
-      session = await sessions.open(id, link.principal);
+      await session.streams.attach(link, link.headers?.get("last-event-id") ?? null);
+      return {};
+    } catch (error) {
+      if (!isMcpError(error)) throw error;
+      return { text: toFailure(null, error), status: 400 };
+    } finally {
+      account.closeStream();
+    }
+  }
+
+  async detach(link: Link): Promise<Reply> {
+    const session = await this.#find(link);
+    if (!("inFlight" in session)) return session;
+    this.#sessions.end(session);
+    return { status: 204 };
+  }
+
+  async #find(link: Link): Promise<Session | Reply> {
+    const id = link.headers?.get("mcp-session-id");
+    if (typeof id !== "string") return this.#refuseBare(undefined);
+    this.#engine.changes.listeners.add(this.#hear);
+    try {
+      return await this.#sessions.open(id, link) ?? refuse(undefined, 404, UNKNOWN_SESSION);
+    } catch (error) {
+      return toBusyReply(undefined, error);
+    }
+  }
+
+  async #openAndServe(id: string, message: Readable, link: Link): Promise<Reply> {
+    let session;
+    this.#engine.changes.listeners.add(this.#hear);
+    try {
+      session = await this.#sessions.open(id, link);
     } catch (error) {
       return toBusyReply(message, error);
     }
-    link.quick = false;
-    return session ? await serve(session, message, link) : refuse(message, 404, UNKNOWN_SESSION);
+    return session ? await this.#serveReplayed(session, message, link) : refuse(message, 404, UNKNOWN_SESSION);
   }
 
-  function acceptPiped(message: Exclude<Incoming, { kind: "broken" }>, link: Link): Reply | Promise<Reply> {
-    const session = piped.get(link.scope);
-    if (session) return serve(session, message, link);
-    // On a pipe a cancellation does not say which era it is of.
-    if (message.kind === "notification") return takeNote(link.scope, message);
+  #acceptPiped(message: Readable, link: Link): Reply | Promise<Reply> {
+    const session = this.#piped.get(link.inFlight);
+    if (session) return this.#serve(session, message, link);
+    // On a byte stream a cancellation does not tell which era it is of.
+    if (message.kind === "notification") return takeNotification(link.inFlight, message);
     if (message.kind === "request" && message.method === "ping") return { text: toSuccess(message.id, "{}") };
     return refuse(message, 400, "initialize first");
   }
 
-  async function initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
-    link.quick = true;
-    core.listeners.add(hear);
+  // Some clients drop the session id: each request of theirs is served on its own, by a client that can do nothing.
+  #acceptBare(message: Readable, link: Link): Reply | Promise<Reply> {
+    if (this.#engine.core.requiresSession) return this.#refuseBare(message);
+    const { inFlight, account, principal, version } = link;
+    const client = { version: isVersion(version) ? version : UNSTATED_VERSION, capabilities: {} };
+    return this.#serve(
+      createSession(this.#engine.core, client, { account, caller: principal, inFlight }),
+      message,
+      link,
+    );
+  }
+
+  #refuseBare(message: Incoming | undefined): Reply {
+    if (this.#engine.core.requiresSession) return refuse(message, 400, "it has no Mcp-Session-Id; initialize first");
+    return { ...refuse(message, 405, "without an Mcp-Session-Id, use POST"), headers: { allow: "POST" } };
+  }
+
+  async #initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
+    const { core, changes } = this.#engine;
+    changes.listeners.add(this.#hear);
     try {
       const isKnown = link.http
-        ? typeof id === "string" && await sessions.open(id, link.principal)
-        : piped.has(link.scope);
+        ? typeof id === "string" && await this.#sessions.open(id, link)
+        : this.#piped.has(link.inFlight);
       if (isKnown) throw new McpError(INVALID_REQUEST, "Cannot initialize: this session is initialized already");
       const client = readOffer(message.params);
-      const text = toSuccess(message.id, JSON.stringify(toAgreement(core, client)));
-      if (link.http) return { text, headers: { "mcp-session-id": await sessions.create(client, link.principal) } };
-      const session = createSession(core, client, { caller: link.principal });
-      piped.set(link.scope, { ...session, scope: link.scope, tell: newsTeller((text) => link.send(text)) });
-      link.onClose = () => piped.delete(link.scope);
+      const text = toSuccess(message.id, JSON.stringify(toAgreement(this.#engine, client)));
+      if (link.http) return { text, headers: { "mcp-session-id": await this.#sessions.create(client, link) } };
+      const { inFlight, account, principal } = link;
+      const notify = createNotifier((text) => link.send(text));
+      const session = { ...createSession(core, client, { account, caller: principal, inFlight }), notify };
+      this.#piped.set(inFlight, session);
+      link.wait({ lost: () => this.#endPiped(session) });
       return { text };
     } catch (error) {
       const known = isMcpError(error) ? error : core.report(error);
-      return { text: toFailure(message.id, known), status: 400 };
+      return known.code === BUSY ? toBusyReply(message, known) : { text: toFailure(message.id, known), status: 400 };
     }
   }
 
-  function serve(
-    session: Session,
-    message: Exclude<Incoming, { kind: "broken" }>,
-    link: Link,
-  ): Reply | Promise<Reply> {
+  #endPiped({ inFlight, account, held }: Session): void {
+    this.#piped.delete(inFlight);
+    account.free(held);
+  }
+
+  // An answer that becomes a stream can be read again over another connection; the answers of a batch travel together.
+  #serveReplayed(session: Session, message: Readable, link: Link): Reply | Promise<Reply> {
+    if (message.kind !== "request" && message.kind !== "batch") return this.#serve(session, message, link);
+    const replayed = new ReplayLink(session, link);
+    const reply = this.#serve(session, message, replayed);
+    return reply instanceof Promise ? reply.then((reply) => replayed.finish(reply)) : replayed.finish(reply);
+  }
+
+  #serve(session: Session, message: Readable, link: Link): Reply | Promise<Reply> {
     switch (message.kind) {
       case "request":
-        return answer(session, message, link);
+        return this.#answer(session, message, link);
       case "batch":
-        return serveBatch(session, message, link);
+        return this.#serveBatch(session, message, link);
       case "response":
-        session.peer.answer(message);
+        session.requests.answer(message);
         return {};
       case "notification":
-        return takeNote(session.scope, message);
+        return takeNotification(session.inFlight, message);
     }
   }
 
-  function answer(session: Session, message: Request, link: Link): Reply | Promise<Reply> {
-    const method = core.registry.methods.get(message.method);
-    const call = new Call(carrier, link, message, session.client, session.scope);
+  #answer(session: Session, message: Request, link: Link): Reply | Promise<Reply> {
+    const method = this.#engine.registry.methods.get(message.method);
+    const call = new Call(this.#carrier, link, message, session.client, session.inFlight);
     try {
-      const reply = method ? answerCall(session, call, method) : answerSession(session, call);
-      return reply instanceof Promise ? reply.catch((error) => toFailed(call, error)) : reply;
+      const reply = method ? this.#answerCall(session, call, method) : this.#answerSession(session, call);
+      return reply instanceof Promise ? reply.catch((error) => this.#toFailed(call, error)) : reply;
     } catch (error) {
-      return toFailed(call, error);
+      return this.#toFailed(call, error);
     }
   }
 
-  function toFailed(call: Call, error: unknown): Reply {
-    return toErrorReply(call, isMcpError(error) ? error : core.report(error, call));
+  #toFailed(call: Call, error: unknown): Reply {
+    return toErrorReply(call, isMcpError(error) ? error : this.#engine.core.report(error, call));
   }
 
-  function answerSession(session: Session, call: Call): Reply {
-    if (!runSessionMethod(core, session, call)) throw toUnknownMethod(call.method);
+  #answerSession(session: Session, call: Call): Reply {
+    if (!runSessionMethod(this.#engine, session, call)) throw toUnknownMethod(call.method);
     return { text: toSuccess(call.id, "{}") };
   }
 
-  function answerCall(session: Session, call: Call, method: Method): Reply | Promise<Reply> {
-    const { link } = call;
-    // The answers of a batch travel together.
-    if (link.http) link.journal ??= session.streams.create();
-    if (method.asks && !sessionOf.has(call.scope)) sessionOf.set(call.scope, session);
+  #answerCall(session: Session, call: Call, method: Method): Reply | Promise<Reply> {
+    if (method.asks && !this.#sessionOf.has(call.inFlight)) this.#sessionOf.set(call.inFlight, session);
     const runner = method.find(call);
     return runner instanceof Promise
-      ? runner.then((runner) => run(session, call, method, runner))
-      : run(session, call, method, runner);
+      ? runner.then((runner) => this.#run(session, call, method, runner))
+      : this.#run(session, call, method, runner);
   }
 
-  function run(session: Session, call: Call, method: Method, runner: Runner): Reply | Promise<Reply> {
-    const outcome = core.run(call, runner);
-    return outcome instanceof Promise
-      ? outcome.then((outcome) => toReply(session, call, method, outcome))
-      : toReply(session, call, method, outcome);
+  #run({ client: { version } }: Session, call: Call, method: Method, runner: Runner): Reply | Promise<Reply> {
+    const outcome = this.#engine.scheduler.run(call, runner);
+    if (!(outcome instanceof Promise)) return this.#toReply(call, method, version, outcome);
+    call.link.wait();
+    return outcome.then((outcome) => this.#toReply(call, method, version, outcome));
   }
 
-  function toReply(session: Session, call: Call, method: Method, outcome: Outcome | undefined): Reply {
+  #toReply(call: Call, method: Method, version: Version, outcome: Outcome): Reply {
     if (!outcome) return {};
     const { result, error } = outcome;
     if (error) return toErrorReply(call, error);
-    const { version } = session.client;
     try {
-      const kept = method.stable ? texts.get(version) : undefined;
-      let text = kept?.get(result);
-      if (!text) {
-        text = JSON.stringify(lowerResult(call.method, result, version));
-        if (text.length > core.limits.resultBytes) {
-          throw new Error(`Cannot send the result: it is longer than ${core.limits.resultBytes} (resultBytes)`);
-        }
-        kept?.set(result, text);
+      const texts = method.stable ? this.#texts.get(version) : undefined;
+      let text = texts?.get(result);
+      if (text === undefined) {
+        text = this.#toText(call.method, result, version);
+        texts?.set(result, text);
       }
       return { text: toSuccess(call.id, text) };
     } catch (error) {
-      return toErrorReply(call, core.report(error, call));
+      return toErrorReply(call, this.#engine.core.report(error, call));
     }
   }
 
+  #toText(method: string, result: Result, version: Version): string {
+    const { resultBytes } = this.#engine.core.limits;
+    const text = JSON.stringify(downgradeResult(method, result, version));
+    if (text.length <= resultBytes) return text;
+    throw new Error(`Cannot send the result: it is longer than ${resultBytes} (resultBytes)`);
+  }
+
   // One revision lets several messages come in one array, and has the answers go back in one.
-  async function serveBatch(session: Session, { items }: Batch, link: Link): Promise<Reply> {
-    const messages = items.map((item) => toMessage(item, core.limits));
-    const ids = messages.flatMap((message) => message.kind === "request" ? [`${typeof message.id} ${message.id}`] : []);
+  async #serveBatch(session: Session, batch: Batch, link: Link): Promise<Reply> {
+    const { limits } = this.#engine.core;
+    const { items } = batch;
     const problem = !hasBatches(session.client.version)
       ? "send one message at a time"
       : !items.length
       ? "the batch is empty"
-      : items.length > core.limits.batch
-      ? `the batch has more than ${core.limits.batch} messages (batch)`
-      : new Set(ids).size < ids.length
-      ? "two requests of the batch have the same id"
-      : messages.some((message) => message.kind === "request" && message.method === "initialize")
-      ? "initialize cannot be part of a batch"
+      : items.length > limits.batch
+      ? `the batch has more than ${limits.batch} messages (batch)`
       : undefined;
-    if (problem) return refuse({ kind: "batch", items }, 400, problem);
+    if (problem) return refuse(batch, 400, problem);
+    const messages = items.map((item) => toMessage(item, limits, batch.weight / items.length));
+    const conflict = findConflict(messages);
+    if (conflict) return refuse(batch, 400, conflict);
     const replies = await Promise.all(
       messages.map((message) =>
-        message.kind === "broken" ? { text: toFailure(message.id ?? null, message) } : serve(session, message, link)
+        message.kind === "broken"
+          ? { text: toFailure(message.id ?? null, message) }
+          : this.#serve(session, message, link)
       ),
     );
     const answers = replies.flatMap(({ text }) => text ?? []);
     return answers.length ? { text: `[${answers.join(",")}]` } : {};
   }
 
-  async function find(link: Link): Promise<Session | Reply> {
-    const id = link.headers?.get("mcp-session-id");
-    if (typeof id !== "string") return refuse(undefined, 400, "it has no Mcp-Session-Id");
-    core.listeners.add(hear);
-    try {
-      return await sessions.open(id, link.principal) ?? refuse(undefined, 404, UNKNOWN_SESSION);
-    } catch (error) {
-      return toBusyReply(undefined, error);
+  #once(call: Call, key: string, make: () => unknown): Promise<unknown> {
+    const values = this.#made.get(call) ?? new Map<string, Promise<unknown>>();
+    this.#made.set(call, values);
+    const value = values.get(key) ?? Promise.resolve().then(make);
+    values.set(key, value);
+    return value;
+  }
+
+  // Listens from the first client on: changes before that, while a server is being made, set no timer.
+  #announce(change: Change): void {
+    const text = toAnnouncement(change);
+    for (const session of [...this.#sessions.known, ...this.#piped.values()]) {
+      // Answers of calls that still run have their own streams.
+      if (change.kind === "close") session.streams.leave();
+      else if (change.kind === "list" || session.watched.has(change.uri)) this.#notify(session, change, text);
     }
   }
 
-  async function attach(link: Link): Promise<Reply> {
-    const session = await find(link);
-    if (!("scope" in session)) return session;
-    const { streams } = core.limits;
-    if (visits >= streams) {
-      return toBusyReply(undefined, new McpError(BUSY, `Cannot open the stream: ${streams} are open (streams)`));
-    }
-    const place = link.headers?.get("last-event-id") ?? null;
-    visits++;
-    try {
-      await session.streams.attach(link, place);
-      return {};
-    } catch (error) {
-      if (!isMcpError(error)) throw error;
-      return { text: toFailure(null, error), status: place === null ? 409 : 400 };
-    } finally {
-      visits--;
-    }
+  #notify(session: Session, change: Change, text: string): void {
+    const seen = this.#engine.registry.sees(change, session.watcher ??= this.#toWatcher(session));
+    if (seen === true) session.notify(text);
+    else if (seen) seen.then((seen) => seen && session.notify(text));
   }
 
-  async function detach(link: Link): Promise<Reply> {
-    const session = await find(link);
-    if (!("scope" in session)) return session;
-    sessions.end(session);
-    return { status: 204 };
+  /** A call that stands for a session's client where no request of it runs: `allow` is asked about it. */
+  #toWatcher({ client, caller: principal, inFlight, account }: Session): Call {
+    const send = () => undefined;
+    const link: Link = { inFlight, account, principal, streams: false, send, wait() {}, open() {}, release() {} };
+    const message: Request = { kind: "request", id: 0, method: "notifications", weight: 0 };
+    return new Call(this.#carrier, link, message, client);
   }
-
-  return { accept, attach, detach };
 }
 
 const UNKNOWN_SESSION = "the session is unknown or has ended; initialize again";
 
-function takeNote(scope: Scope, note: Notification): Reply {
-  scope.note(note);
+function takeNotification(inFlight: InFlight, notification: Notification): Reply {
+  inFlight.notify(notification);
   return {};
+}
+
+function findConflict(messages: readonly Incoming[]): string | undefined {
+  const requests = messages.flatMap((message) => message.kind === "request" ? message : []);
+  if (requests.some(({ method }) => method === "initialize")) return "initialize cannot be part of a batch";
+  const ids = new Set(requests.map(({ id }) => `${typeof id} ${id}`));
+  if (ids.size < requests.length) return "two requests of the batch have the same id";
 }
 
 function refuse(message: Incoming | undefined, status: number, state: string): Reply {
@@ -291,7 +342,7 @@ function refuse(message: Incoming | undefined, status: number, state: string): R
   return { text: toFailure(id, new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`)), status };
 }
 
-// For what has nothing to do with the client that hears of it: it may come back as it is.
+// For what has nothing to do with the client that gets it: it may come back as it is.
 function toBusyReply(message: Incoming | undefined, error: unknown): Reply {
   if (!isMcpError(error)) throw error;
   const text = toFailure(message?.kind === "request" ? message.id : null, error);
@@ -299,11 +350,11 @@ function toBusyReply(message: Incoming | undefined, error: unknown): Reply {
 }
 
 function toErrorReply({ id, method }: { readonly id: Id; readonly method: string }, error: McpError): Reply {
-  const text = toFailure(id, lowerError(method, error));
+  const text = toFailure(id, downgradeError(method, error));
   return error.code === BUSY ? { text, status: 429, headers: LATER } : { text };
 }
 
-function toNews(change: Change): string {
+function toAnnouncement(change: Change): string {
   if (change.kind === "close") return "";
   return change.kind === "list"
     ? toNotification(`notifications/${change.feature}/list_changed`)

@@ -1,15 +1,19 @@
 /**
- * The streams of one session, kept for a while so that a client whose connection broke can read on.
+ * Streams whose events are numbered and kept for a while, so that a client whose connection broke can read on.
  *
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
  * @module
  */
 import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
-import type { EventFields, Journal, Link } from "../../core/call.ts";
+import { toBytes } from "../../protocol/weight.ts";
+import type { Account } from "../../core/account.ts";
+import { createNotifier } from "../../core/changes.ts";
+import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
-import { newsTeller } from "../../core/changes.ts";
+import type { InFlight } from "../../core/in_flight.ts";
+import type { EventFields, Link, LinkEvents, Reply } from "../../core/link.ts";
 
-/** When a client whose stream ended should come back, in milliseconds. */
+/** When a client whose stream ended should reconnect, in milliseconds. */
 const RETRY_MS = 1000;
 
 interface Event {
@@ -17,15 +21,15 @@ interface Event {
   readonly at: number;
 }
 
-/** What all sessions of a server keep together, in characters. */
+/** What all sessions of a server keep together, in bytes. */
 export interface Kept {
-  size: number;
+  bytes: number;
 }
 
 /** One stream: its events in order, and the connection that reads it now. */
-class Stream implements Journal {
+class Stream {
+  readonly name = crypto.randomUUID().slice(0, 13);
   readonly #owner: Streams;
-  #name?: string;
   /** What can be read again; the first has the number `first`. */
   events: Event[] = [];
   first = 1;
@@ -33,65 +37,79 @@ class Stream implements Journal {
   written = 0;
   /** Whether nothing more will come. */
   isOver = false;
-  link?: Link;
-  /** Ends the connection. */
-  leave?: () => void;
+  #reader?: Link;
+  /** Ends the wait of whoever attached the reader. */
+  #left?: () => void;
 
   constructor(owner: Streams) {
     this.#owner = owner;
-  }
-
-  /** Made when it is asked for: most answers are no stream, and need none. */
-  get name(): string {
-    return this.#name ??= crypto.randomUUID().slice(0, 13);
   }
 
   get last(): number {
     return this.first + this.events.length - 1;
   }
 
-  open(link: Link): EventFields | undefined {
-    this.#owner.add(this);
-    this.#read(link, () => link.release());
-    return this.#owner.primes ? { id: this.toId(0), retry: RETRY_MS } : undefined;
+  /** Whether a connection reads the stream. */
+  get isRead(): boolean {
+    return this.#reader !== undefined;
   }
 
-  write(text: string): Promise<void> | undefined {
-    const place = this.last + 1;
-    this.#owner.keep(this, text);
-    if (!this.link) return;
-    this.written = place;
-    return this.link.send(text, { id: this.toId(place) });
-  }
-
-  end(): void {
-    this.isOver = true;
-    this.leave?.();
-    this.#owner.tidy(this);
+  isReadBy(link: Link): boolean {
+    return this.#reader === link;
   }
 
   toId(place: number): string {
     return `${this.name}_${place}`;
   }
 
-  /** Writes what comes after an event to a new connection, which stays until the stream is over. */
-  take(link: Link, after: number): Promise<void> | undefined {
-    // No message goes to two connections: the one that read until now may be lost, and not known to be.
-    this.leave?.();
-    this.events.slice(after + 1 - this.first).forEach(({ text }, i) => {
-      link.send(text, { id: this.toId(after + 1 + i) });
-    });
-    this.written = this.last;
-    if (this.isOver) return;
-    return new Promise((resolve) => this.#read(link, resolve));
+  /** The fields of the event that opens a connection behind an event. */
+  toOpening(place: number): EventFields | undefined {
+    return this.#owner.primes ? { id: this.toId(place), retry: RETRY_MS } : undefined;
   }
 
-  #read(link: Link, end: () => void): void {
-    this.link = link;
-    this.leave = link.onClose = () => {
-      if (this.link === link) this.link = this.leave = undefined;
-      end();
-    };
+  /** Keeps a text, and sends it to the connection that has read everything before. */
+  write(text: string): Promise<void> | undefined {
+    const place = this.last + 1;
+    this.#owner.keep(this, text);
+    if (!this.#reader || this.written !== place - 1) return;
+    this.written = place;
+    return this.#reader.send(text, { id: this.toId(place) });
+  }
+
+  /** Nothing more will come. */
+  end(): void {
+    this.isOver = true;
+    if (this.written >= this.last) this.leave();
+    this.#owner.tidy(this);
+  }
+
+  /** Ends the connection that reads the stream. */
+  leave(): void {
+    const left = this.#left;
+    this.#reader = this.#left = undefined;
+    left?.();
+  }
+
+  /** Reads the stream by a connection; `left` is called when it no longer does. */
+  readBy(link: Link, left: () => void): void {
+    // No message goes to two connections: the one that read until now may be lost without being known to be.
+    this.leave();
+    this.#reader = link;
+    this.#left = left;
+  }
+
+  /** Writes what comes after an event to a new connection, as fast as it reads. Settles when it should end. */
+  async replay(link: Link, after: number): Promise<void> {
+    const { promise: left, resolve } = Promise.withResolvers<void>();
+    this.readBy(link, resolve);
+    this.written = after;
+    while (this.#reader === link && this.written < this.last) {
+      const place = Math.max(this.written + 1, this.first);
+      this.written = place;
+      await link.send(this.events[place - this.first].text, { id: this.toId(place) });
+    }
+    if (this.isOver && this.#reader === link) this.leave();
+    await left;
   }
 }
 
@@ -99,14 +117,14 @@ class Stream implements Journal {
 export class Streams {
   /** Whether a stream opens with an event of its own. */
   readonly primes: boolean;
-  /** Tells something that belongs to no request; nobody hears it if no client ever listened. */
-  readonly tell: (text: string) => void = newsTeller((text) => this.#own?.write(text));
+  /** Sends a notification that belongs to no request; it is lost if no client ever listened. */
+  readonly notify: (text: string) => void = createNotifier((text) => this.#own?.write(text));
   readonly #core: Core;
   readonly #streams = new Map<string, Stream>();
   /** What this session keeps, and what all keep. */
   readonly #all: Kept;
   #events = 0;
-  #size = 0;
+  #bytes = 0;
   #isOver = false;
   /** The stream for what belongs to no request. */
   #own?: Stream;
@@ -118,18 +136,16 @@ export class Streams {
     this.#all = all;
   }
 
-  /** Whether a connection is open that no request holds. */
+  /** Whether a connection is open. */
   get isOpen(): boolean {
-    return [...this.#streams.values()].some(({ link }) => link);
+    return [...this.#streams.values()].some(({ isRead }) => isRead);
   }
 
-  /** The journal for the answer to one request. */
-  create(): Journal {
-    return new Stream(this);
-  }
-
-  add(stream: Stream): void {
+  /** A new stream that can be read again. */
+  create(): Stream {
+    const stream = new Stream(this);
     this.#streams.set(stream.name, stream);
+    return stream;
   }
 
   /**
@@ -141,29 +157,21 @@ export class Streams {
     const { limits, ticker } = this.#core;
     stream.events.push({ text, at: ticker.clock.now() });
     this.#events++;
-    this.#count(text.length);
+    this.#count(toBytes(text));
     for (const each of this.#streams.values()) {
       while (
-        each.events.length && (this.#events > limits.replayEvents || this.#size > limits.replayBytes - this.#all.size)
+        each.events.length && (this.#events > limits.replayEvents || this.#bytes > limits.replayBytes - this.#all.bytes)
       ) {
         this.#drop(each);
       }
     }
   }
 
-  /** Serves a GET: reads an old stream on, or opens the session's own; settles when the connection should end. */
-  attach(link: Link, lastEvent: string | null): Promise<void> | undefined {
-    link.quick = true;
+  /** Serves a GET: reads an old stream on, or opens the session's own. Settles when the connection should end. */
+  attach(link: Link, lastEvent: string | null): Promise<void> {
     if (lastEvent !== null) return this.#resume(link, lastEvent);
-    if (this.#own?.link) {
-      throw new McpError(INVALID_REQUEST, "Cannot open the stream: this session has one already");
-    }
-    const own = this.#own ??= new Stream(this);
-    link.open();
-    this.add(own);
-    const after = Math.max(own.written, own.first - 1);
-    if (this.primes) link.send("", { id: own.toId(after), retry: RETRY_MS });
-    return own.take(link, after);
+    const own = this.#own ??= this.create();
+    return this.#open(own, link, Math.max(own.written, own.first - 1));
   }
 
   /** Forgets what is too old. */
@@ -180,41 +188,140 @@ export class Streams {
 
   /** Ends the connection that no request asked for. */
   leave(): void {
-    this.#own?.leave?.();
+    this.#own?.leave();
   }
 
   /** Ends every connection, and forgets everything. */
   end(): void {
     this.#isOver = true;
-    for (const { leave } of this.#streams.values()) leave?.();
+    for (const stream of this.#streams.values()) stream.leave();
     this.#streams.clear();
     this.#own = undefined;
-    this.#count(-this.#size);
+    this.#count(-this.#bytes);
   }
 
-  #resume(link: Link, lastEvent: string): Promise<void> | undefined {
-    const [, name = "", place = ""] = /^([0-9a-f-]{13})_(\d{1,15})$/.exec(lastEvent) ?? [];
+  #resume(link: Link, lastEvent: string): Promise<void> {
+    const [, name = "", digits = ""] = /^([0-9a-f-]{13})_(\d{1,15})$/.exec(lastEvent) ?? [];
     const stream = this.#streams.get(name);
-    const after = Number(place);
+    const after = Number(digits);
     if (!stream || after > stream.last || after + 1 < stream.first) {
       throw new McpError(INVALID_REQUEST, "Cannot resume the stream: what follows Last-Event-ID is no longer kept");
     }
+    return this.#open(stream, link, after);
+  }
+
+  // Clients forget where they were with every connection: one that is lost before its first event would never resume.
+  #open(stream: Stream, link: Link, after: number): Promise<void> {
+    link.wait({ lost: () => stream.isReadBy(link) && stream.leave() });
     link.open();
-    // Clients forget where they were with every connection: one that is lost before an event would never come back.
-    if (this.primes) link.send("", { id: lastEvent, retry: RETRY_MS });
-    return stream.take(link, after);
+    const opening = stream.toOpening(after);
+    if (opening) link.send("", opening);
+    return stream.replay(link, after);
   }
 
   #drop(stream: Stream): void {
     const [{ text }] = stream.events.splice(0, 1);
     stream.first++;
     this.#events--;
-    this.#count(-text.length);
+    this.#count(-toBytes(text));
     this.tidy(stream);
   }
 
-  #count(characters: number): void {
-    this.#size += characters;
-    this.#all.size += characters;
+  #count(bytes: number): void {
+    this.#bytes += bytes;
+    this.#all.bytes += bytes;
+  }
+}
+
+/** The link of an answer that can be read again over another connection, if it becomes a stream. */
+export class ReplayLink implements Link {
+  readonly inFlight: InFlight;
+  readonly http?: Request;
+  readonly headers?: Headers;
+  readonly version?: string | null;
+  readonly principal?: Principal;
+  readonly streams: boolean;
+  readonly #streams: Streams;
+  readonly #session: Account;
+  readonly #link: Link;
+  #stream?: Stream;
+  #isWaiting = false;
+
+  /** Wraps the link of a request of one session, which is the client if that is not known otherwise. */
+  constructor({ streams, account }: { readonly streams: Streams; readonly account: Account }, link: Link) {
+    this.#streams = streams;
+    this.#session = account;
+    this.#link = link;
+    this.inFlight = link.inFlight;
+    this.http = link.http;
+    this.headers = link.headers;
+    this.version = link.version;
+    this.principal = link.principal;
+    this.streams = link.streams;
+  }
+
+  get account(): Account {
+    const { account } = this.#link;
+    return account.key === undefined ? this.#session : account;
+  }
+
+  send(text: string): Promise<void> | undefined {
+    if (!this.streams) return;
+    this.wait();
+    return this.#open().write(text);
+  }
+
+  wait(events?: LinkEvents): void {
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
+    this.#link.wait({
+      opened: () => {
+        const stream = this.#open();
+        return stream.toOpening(0);
+      },
+      lost: () => {
+        if (this.#stream?.isReadBy(this.#link)) this.#stream.leave();
+        events?.lost?.();
+      },
+    });
+  }
+
+  open(): void {
+    this.wait();
+    this.#link.open();
+  }
+
+  /** Ends the connection: the rest can be read over another one. */
+  release(event?: EventFields): void {
+    if (!this.streams) return;
+    this.open();
+    if (this.#stream?.isReadBy(this.#link)) this.#stream.leave();
+    this.#link.release(event);
+  }
+
+  /** The reply as this connection gets it: with the number of its event, or without a text if another one reads on. */
+  finish(reply: Reply): Reply {
+    const stream = this.#stream;
+    if (!stream) return reply;
+    const { text } = reply;
+    if (!stream.isReadBy(this.#link)) {
+      if (text !== undefined) stream.write(text);
+      stream.end();
+      return {};
+    }
+    if (text !== undefined) {
+      this.#streams.keep(stream, text);
+      stream.written = stream.last;
+    }
+    const event = { id: stream.toId(stream.last) };
+    stream.end();
+    return { ...reply, event };
+  }
+
+  #open(): Stream {
+    if (this.#stream) return this.#stream;
+    const stream = this.#stream = this.#streams.create();
+    stream.readBy(this.#link, () => {});
+    return stream;
   }
 }

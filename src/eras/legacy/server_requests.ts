@@ -6,11 +6,12 @@
  */
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { type Response, toNotification } from "../../protocol/jsonrpc.ts";
-import type { Call, Question } from "../../core/call.ts";
+import type { Call } from "../../core/call.ts";
 import type { Core } from "../../core/core.ts";
+import type { Question } from "../../core/question.ts";
 
 /** What waits for the client of one session. */
-export class Peer {
+export class ServerRequests {
   readonly #core: Core;
   readonly #waiting = new Map<string | number, (answer: Response) => void>();
   #last = 0;

@@ -7,11 +7,15 @@
 import { INVALID_PARAMS, INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../../protocol/types.ts";
-import { type Call, Scope } from "../../core/call.ts";
+import { toBytes } from "../../protocol/weight.ts";
+import type { Account } from "../../core/account.ts";
+import type { Call } from "../../core/call.ts";
 import type { ClientFacts, Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
+import { InFlight } from "../../core/in_flight.ts";
+import type { Link } from "../../core/link.ts";
 import { BUSY } from "../../core/scheduler.ts";
-import { Peer } from "./server_requests.ts";
+import { ServerRequests } from "./server_requests.ts";
 import { type Kept, Streams } from "./replay.ts";
 import { hasPriming, isVersion, type Version } from "./versions.ts";
 
@@ -23,28 +27,34 @@ export interface SessionFacts extends ClientFacts {
 
 /** One session as this process knows it. */
 export interface Session {
+  /** Its id; none if it lives as long as its connection, or as its one request. */
   readonly id?: string;
   readonly client: SessionFacts;
+  /** Id of the principal that it belongs to. */
   readonly principal?: string;
   /** Who it belongs to, as last seen: what a principal may do can change while a session lives. */
   caller?: Principal;
   /** Stands for the client where no request of it runs. */
   watcher?: Call;
-  /** Where the session's request ids are unique. */
-  readonly scope: Scope;
-  readonly peer: Peer;
+  /** The calls of the session, where its request ids are unique. */
+  readonly inFlight: InFlight;
+  readonly requests: ServerRequests;
   readonly streams: Streams;
   /** Resources the client watches. */
   readonly watched: Set<string>;
-  /** Tells the client something that belongs to no request. */
-  tell(text: string): void;
-  /** When the client was last heard of. */
+  /** Sends the client a notification that belongs to no request. */
+  notify(text: string): void;
+  /** What its client is charged with. */
+  readonly account: Account;
+  /** Bytes that are charged. */
+  held: number;
+  /** When the client last sent something. */
   seen: number;
   /** When it ends, however busy it is. */
   readonly ends: number;
 }
 
-/** What is sealed into an id. Short names: it travels with every request. */
+/** What is sealed into an id. Short names, because it travels with every request. */
 interface Sealed {
   /** When the session began, in milliseconds since 1970. */
   readonly t: number;
@@ -54,6 +64,15 @@ interface Sealed {
   readonly p?: string;
 }
 
+/** An id that is no longer good. */
+interface Ended {
+  /** When it would have expired anyway. */
+  readonly until: number;
+  readonly account: Account;
+  /** Bytes that the client is charged with. */
+  readonly held: number;
+}
+
 /**
  * All sessions over HTTP. The id is sealed and holds everything, so that a session survives a restart and works on
  * any instance with the same secret; what is kept here is what changed since, and its loss does not end a session.
@@ -61,40 +80,48 @@ interface Sealed {
 export class Sessions {
   readonly #core: Core;
   readonly #known = new Map<string, Session>();
-  /** Those of each principal: one of them must not take the room of all. */
+  /** Those of each client: one of them must not take the room of all. */
   readonly #owned = new Map<string, Map<string, Session>>();
-  readonly #kept: Kept = { size: 0 };
-  /** Ends of ids that are no longer good, with the time when they would have expired anyway. */
-  readonly #ended = new Map<string, number>();
+  readonly #kept: Kept = { bytes: 0 };
+  readonly #ended = new Map<string, Ended>();
+  /** How many ids of each client have ended. */
+  readonly #endedOf = new Map<string, number>();
   readonly #sweep = (now: number): number | undefined => this.#tidy(now);
+  #isForeignKnown = false;
 
   /** No sessions yet. */
   constructor(core: Core) {
     this.#core = core;
   }
 
-  /** Every session this process has heard of. */
+  /** Every session this process knows. */
   get known(): Iterable<Session> {
     return this.#known.values();
   }
 
-  /** Makes an id for what was agreed. Nothing is kept: a handshake alone costs no memory. Throws if it gets too long. */
-  async create({ version, info, capabilities }: SessionFacts, principal: Principal | undefined): Promise<string> {
+  /** Makes an id for what was agreed. Throws if there is too much of it, or this client has ended too many sessions. */
+  async create({ version, info, capabilities }: SessionFacts, { principal, account }: Link): Promise<string> {
+    const { limits, sealer, ticker } = this.#core;
+    // An ended id must be refused until it expires: there is no room for a session whose end could not be kept.
+    const ended = this.#endedOf.get(toOwner(account)) ?? 0;
+    if (ended >= limits.sessionsPerClient * ENDED_SHARE || this.#ended.size >= limits.sessions * ENDED_SHARE) {
+      throw new McpError(BUSY, "Cannot initialize: too many sessions have ended (sessionsPerClient, sessions)");
+    }
+    if (JSON.stringify(capabilities).length > MOST_CAPABILITIES) {
+      throw new McpError(
+        INVALID_PARAMS,
+        `Cannot initialize: capabilities are longer than ${MOST_CAPABILITIES} characters of JSON`,
+      );
+    }
     const small = info && { name: info.name.slice(0, 200), version: info.version.slice(0, 100) };
-    const sealed: Sealed = {
-      t: this.#core.ticker.clock.date(),
-      v: version,
-      i: small,
-      c: capabilities,
-      p: principal?.id,
-    };
-    const id = await this.#core.sealer.seal(PURPOSE, sealed);
+    const sealed: Sealed = { t: ticker.clock.date(), v: version, i: small, c: capabilities, p: principal?.id };
+    const id = await sealer.seal(PURPOSE, sealed);
     if (id.length <= MOST_ID) return id;
     throw new McpError(INVALID_PARAMS, "Cannot initialize: capabilities are too long for a session id");
   }
 
   /** The session of an id that was used before, without a pause. */
-  find(id: string, principal: Principal | undefined): Session | undefined {
+  find(id: string, { principal }: Link): Session | undefined {
     const session = this.#known.get(id);
     if (!session || session.principal !== principal?.id) return;
     session.seen = this.#core.ticker.clock.now();
@@ -110,25 +137,28 @@ export class Sessions {
    * The session of an id; `undefined` if the id was changed, has expired or was ended, or is somebody else's. Throws if
    * there is no room for its state.
    */
-  async open(id: string, principal: Principal | undefined): Promise<Session | undefined> {
-    const found = this.find(id, principal);
+  async open(id: string, link: Link): Promise<Session | undefined> {
+    const found = this.find(id, link);
     if (found || id.length > MOST_ID) return found;
-    const sealed = await this.#core.sealer.open(PURPOSE, id);
-    const { limits, ticker } = this.#core;
-    if (!isSealed(sealed) || sealed.p !== principal?.id) return;
+    const { limits, sealer, ticker } = this.#core;
+    const sealed = await sealer.open(PURPOSE, id);
+    if (!isSealed(sealed)) return this.#warnOfForeign(id);
+    if (sealed.p !== link.principal?.id) return;
     // From here on time is counted, and not read from the system's clock: that may be set while the session lives.
     const leftMs = sealed.t + limits.sessionMs - ticker.clock.date();
     if (leftMs < 0) return;
     // Two requests may open the same session at once: both must get the one that is kept, or none if it was ended.
-    const raced = this.find(id, principal);
+    const raced = this.find(id, link);
     if (raced || this.#ended.has(toEnd(id))) return raced;
-    const owned = sealed.p === undefined ? undefined : this.#owned.get(sealed.p);
-    if (owned && owned.size >= limits.sessionsPerClient) this.#makeRoom(owned, "sessionsPerClient");
-    if (this.#known.size >= limits.sessions) this.#makeRoom(this.#known, "sessions");
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
-    const ends = ticker.clock.now() + leftMs;
-    const known = { id, principal: sealed.p, caller: principal, ends, kept: this.#kept };
-    const session = createSession(this.#core, facts, known);
+    const session = createSession(this.#core, facts, {
+      id,
+      account: this.#charge(id, link),
+      held: toHeld(id),
+      caller: link.principal,
+      ends: ticker.clock.now() + leftMs,
+      kept: this.#kept,
+    });
     this.#keep(id, session);
     ticker.wake(this.#sweep, SWEEP_MS);
     return session;
@@ -137,34 +167,49 @@ export class Sessions {
   /** Ends a session for good, with all that runs in it. */
   end(session: Session): void {
     this.#forget(session);
+    if (session.id === undefined) return;
+    const { account } = session;
+    const owner = toOwner(account);
     const { limits, ticker } = this.#core;
-    if (this.#ended.size >= limits.sessions) {
-      for (const oldest of this.#ended.keys()) {
-        this.#ended.delete(oldest);
-        break;
-      }
-    }
-    if (session.id) this.#ended.set(toEnd(session.id), ticker.clock.now() + limits.sessionMs);
+    const held = account.hold(ENDED_BYTES) ? ENDED_BYTES : 0;
+    this.#ended.set(toEnd(session.id), { until: ticker.clock.now() + limits.sessionMs, account, held });
+    this.#endedOf.set(owner, (this.#endedOf.get(owner) ?? 0) + 1);
+  }
+
+  // Charges the client with a session, for which another one may have to make room.
+  #charge(id: string, link: Link): Account {
+    const { limits } = this.#core;
+    const owned = this.#owned.get(toOwner(link.account));
+    if (owned && owned.size >= limits.sessionsPerClient) this.#makeRoom(owned, "sessionsPerClient");
+    if (this.#known.size >= limits.sessions) this.#makeRoom(this.#known, "sessions");
+    const { account } = link;
+    if (account.hold(toHeld(id))) return account;
+    throw new McpError(BUSY, "Cannot open the session: too much is held already (clientBytes, totalBytes)");
   }
 
   // The maps are in the order of last use, so that the first of them can make room.
   #keep(id: string, session: Session): void {
     this.#known.delete(id);
     this.#known.set(id, session);
-    if (session.principal === undefined) return;
-    let owned = this.#owned.get(session.principal);
-    if (!owned) this.#owned.set(session.principal, owned = new Map());
+    const owner = toOwner(session.account);
+    let owned = this.#owned.get(owner);
+    if (!owned) this.#owned.set(owner, owned = new Map());
     owned.delete(id);
     owned.set(id, session);
   }
 
   #forget(session: Session): void {
-    const { id = "", principal = "" } = session;
+    const { id = "", account } = session;
     this.#known.delete(id);
-    const owned = this.#owned.get(principal);
-    if (owned?.delete(id) && !owned.size) this.#owned.delete(principal);
+    const owner = toOwner(account);
+    const owned = this.#owned.get(owner);
+    if (owned?.delete(id)) {
+      if (!owned.size) this.#owned.delete(owner);
+      account.free(session.held);
+      session.held = 0;
+    }
     const text = "Cannot finish the call: the session has ended";
-    session.scope.cancelAll(new DOMException(text, "AbortError"), new McpError(INVALID_REQUEST, text));
+    session.inFlight.cancelAll(new DOMException(text, "AbortError"), new McpError(INVALID_REQUEST, text));
     session.streams.end();
   }
 
@@ -181,6 +226,18 @@ export class Sessions {
     throw new McpError(BUSY, `Cannot open the session: ${sessions.size} sessions are at work (${limit})`);
   }
 
+  // Several processes behind one address are easily started, and each refuses the sessions of the others.
+  #warnOfForeign(id: string): undefined {
+    if (this.#isForeignKnown || this.#core.sealer.isShared || id.length < SHORTEST_ID) return;
+    this.#isForeignKnown = true;
+    this.#core.report(
+      new Error(
+        "A client sent a session id that this process did not make. If several processes serve this address, or the " +
+          "server was restarted, give all of them the same `secret`",
+      ),
+    );
+  }
+
   #tidy(now: number): number | undefined {
     const { limits } = this.#core;
     for (const session of this.#known.values()) {
@@ -188,47 +245,80 @@ export class Sessions {
       if (session.ends < now || now - session.seen > limits.sessionIdleMs) this.end(session);
       session.streams.sweep(now);
     }
-    for (const [id, until] of this.#ended) if (until < now) this.#ended.delete(id);
+    for (const [id, ended] of this.#ended) if (ended.until < now) this.#forgetEnd(id, ended);
     return this.#known.size || this.#ended.size ? SWEEP_MS : undefined;
+  }
+
+  #forgetEnd(id: string, { account, held }: Ended): void {
+    this.#ended.delete(id);
+    account.free(held);
+    const owner = toOwner(account);
+    const left = (this.#endedOf.get(owner) ?? 1) - 1;
+    if (left) this.#endedOf.set(owner, left);
+    else this.#endedOf.delete(owner);
   }
 }
 
 const PURPOSE = "session";
 const SWEEP_MS = 60_000;
 
-// What a client says of itself is part of the id; nobody needs this much.
-const MOST_ID = 16_384;
+/** Ended ids that are kept for each session that may be open. */
+const ENDED_SHARE = 100;
+/** Bytes of an ended id with its entry. */
+const ENDED_BYTES = 150;
 
-/** A session that has just been agreed on. Without an id it lives as long as its pipe. */
+/** Characters of the capabilities as JSON: what a client states about itself is part of the id, and kept once read. */
+const MOST_CAPABILITIES = 4096;
+/** Characters of an id, and of the shortest there is. */
+const MOST_ID = 16_384;
+const SHORTEST_ID = 64;
+
+/** Bytes that the state of a session takes beside its id: measured at 3,100 to 4,400. */
+const SESSION_BYTES = 4096;
+
+function toHeld(id: string): number {
+  return SESSION_BYTES + 4 * toBytes(id);
+}
+
+// Clients that cannot be told apart share one room.
+function toOwner({ key = "" }: Account): string {
+  return key;
+}
+
+/** A session that has just been agreed on. Without an id it lives as long as its connection or its request. */
 export function createSession(
   core: Core,
   client: SessionFacts,
-  known: Partial<Pick<Session, "id" | "principal" | "caller" | "ends">> & { readonly kept?: Kept } = {},
+  known: Pick<Session, "account"> & Partial<Pick<Session, "id" | "held" | "caller" | "ends" | "inFlight">> & {
+    readonly kept?: Kept;
+  },
 ): Session {
-  const { id, principal, caller, ends = Infinity, kept = { size: 0 } } = known;
+  const { id, account, held = 0, caller, ends = Infinity, inFlight = new InFlight(), kept = { bytes: 0 } } = known;
   const streams = new Streams(core, hasPriming(client.version), kept);
   return {
     id,
-    // Until a client says how much it wants to hear.
+    // Until a client sets a level.
     client: { logLevel: "info", ...client },
-    principal,
+    principal: caller?.id,
     caller,
-    scope: new Scope(),
-    peer: new Peer(core),
+    inFlight,
+    requests: new ServerRequests(core),
     streams,
     watched: new Set(),
-    tell: streams.tell,
+    notify: streams.notify,
+    account,
+    held,
     seen: core.ticker.clock.now(),
     ends,
   };
 }
 
-function isBusy({ scope, streams }: Session): boolean {
-  return scope.size > 0 || streams.isOpen;
+function isBusy({ inFlight, streams }: Session): boolean {
+  return inFlight.size > 0 || streams.isOpen;
 }
 
-// The end of an id is its seal: 48 bits of it are enough to tell ten thousand apart. Of a longer part an engine would
-// keep no copy, but the whole id.
+// The end of an id is its seal: 48 bits of it are enough to tell a million apart. Of a longer part an engine would keep
+// no copy, but the whole id.
 function toEnd(id: string): string {
   return id.slice(-8);
 }

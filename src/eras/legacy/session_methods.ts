@@ -6,15 +6,17 @@
  * @see specification/2025-11-25/server/resources (Subscriptions)
  * @module
  */
-import { INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote } from "../../protocol/errors.ts";
 import { LOG_LEVELS } from "../../protocol/types.ts";
+import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call.ts";
-import type { Core } from "../../core/core.ts";
-import { mayWatch } from "../../core/limits.ts";
+import type { Engine } from "../../core/era.ts";
+import { isWatchable, type Limits } from "../../core/limits.ts";
+import { BUSY } from "../../core/scheduler.ts";
 import type { Session } from "./session.ts";
 
-/** Runs one of them; false if the method is none of them. Their result is always empty. */
-export function runSessionMethod(core: Core, session: Session, call: Call): boolean {
+/** Runs one of them; returns false if the method is none of them. Their result is always empty. */
+export function runSessionMethod({ core, registry }: Engine, session: Session, call: Call): boolean {
   const { method, params } = call;
   switch (method) {
     case "ping":
@@ -23,14 +25,20 @@ export function runSessionMethod(core: Core, session: Session, call: Call): bool
       session.client.logLevel = readLevel(params.level);
       return true;
     case "resources/subscribe":
+      if (!("resources" in registry.capabilities)) return false;
+      if (call.http && session.id === undefined) throw new McpError(INVALID_REQUEST, NO_SESSION);
+      watch(session, readUri(params.uri), core.limits);
+      return true;
     case "resources/unsubscribe":
-      if (!("resources" in core.registry.capabilities)) return false;
-      watch(core, session, call);
+      if (!("resources" in registry.capabilities)) return false;
+      unwatch(session, readUri(params.uri));
       return true;
     default:
       return false;
   }
 }
+
+const NO_SESSION = "Cannot subscribe: the request has no Mcp-Session-Id, so there is no stream to notify";
 
 function readLevel(level: unknown): typeof LOG_LEVELS[number] {
   const known = LOG_LEVELS.find((each) => each === level);
@@ -38,15 +46,35 @@ function readLevel(level: unknown): typeof LOG_LEVELS[number] {
   return known;
 }
 
-// What a caller may not see can be watched like what does not exist: whether it may hear is asked when it changes.
-function watch(core: Core, { watched }: Session, { method, params: { uri } }: Call): void {
-  if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot subscribe: uri is not a string");
-  if (method === "resources/unsubscribe") return void watched.delete(uri);
-  if (!mayWatch([...new Set(watched).add(uri)], core.limits)) {
+function readUri(uri: unknown): string {
+  if (typeof uri === "string") return uri;
+  throw new McpError(INVALID_PARAMS, "Cannot subscribe: uri is not a string");
+}
+
+// What a caller may not see can be watched like what does not exist: `allow` decides when it changes.
+function watch(session: Session, uri: string, limits: Limits): void {
+  const { account, watched } = session;
+  if (watched.has(uri)) return;
+  if (!isWatchable([...watched, uri], limits)) {
     throw new McpError(
       INVALID_PARAMS,
       "Cannot subscribe: too many resources are watched, or too long ones (subscriptions)",
     );
   }
+  if (!account.hold(toHeld(uri))) {
+    throw new McpError(BUSY, "Cannot subscribe: too much is held already (clientBytes, totalBytes)");
+  }
+  session.held += toHeld(uri);
   watched.add(uri);
+}
+
+function unwatch(session: Session, uri: string): void {
+  if (!session.watched.delete(uri)) return;
+  session.account.free(toHeld(uri));
+  session.held -= toHeld(uri);
+}
+
+/** Bytes of a watched URI and of its entry. */
+function toHeld(uri: string): number {
+  return toBytes(uri) + 100;
 }

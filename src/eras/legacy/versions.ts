@@ -11,6 +11,9 @@ export const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
 /** One of the revisions. */
 export type Version = typeof VERSIONS[number];
 
+/** The revision of a client that states none. */
+export const UNSTATED_VERSION: Version = "2025-03-26";
+
 /** Whether a text names one of the revisions. */
 export function isVersion(value: unknown): value is Version {
   return VERSIONS.some((version) => version === value);

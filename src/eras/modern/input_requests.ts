@@ -7,7 +7,8 @@
 import { INTERNAL_ERROR, INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
 import { toBase64Url } from "../../protocol/base64.ts";
-import type { Call, Question } from "../../core/call.ts";
+import type { Call } from "../../core/call.ts";
+import type { Question } from "../../core/question.ts";
 import type { Core } from "../../core/core.ts";
 
 /** What travels sealed between two rounds. */
@@ -31,7 +32,7 @@ const PURPOSE = "requestState";
  * The questions and answers of one call. An answer counts only for the question as it was asked: if the handler asks
  * something else under the same key when it runs again, the user is asked again.
  */
-export class Answers {
+export class InputRequests {
   readonly #core: Core;
   readonly #call: Call;
   readonly #open = new Map<string, Question>();
@@ -48,7 +49,7 @@ export class Answers {
   }
 
   /** Whether the client has to be asked before there can be a result. */
-  get asks(): boolean {
+  get isOpen(): boolean {
     return this.#open.size > 0;
   }
 

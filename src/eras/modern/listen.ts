@@ -1,101 +1,132 @@
 /**
- * `subscriptions/listen`: a call that resolves late and tells of changes until then.
+ * `subscriptions/listen`: a call that resolves late and sends notifications of changes until then.
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
  * @module
  */
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
-import type { Call, Reply, Scope } from "../../core/call.ts";
-import type { Change, Core } from "../../core/core.ts";
+import { toBytes } from "../../protocol/weight.ts";
+import type { Call } from "../../core/call.ts";
+import { type Change, createNotifier } from "../../core/changes.ts";
+import type { Engine } from "../../core/era.ts";
+import { isWatchable } from "../../core/limits.ts";
+import type { Reply } from "../../core/link.ts";
 import { BUSY } from "../../core/scheduler.ts";
-import { mayWatch } from "../../core/limits.ts";
-import { newsTeller } from "../../core/changes.ts";
 import { META_SUBSCRIPTION } from "./meta_keys.ts";
 
-/** Which changes one listener hears of. */
+/** Which changes one subscription is about. */
 interface Filter {
   readonly lists: ReadonlySet<string>;
   readonly uris: ReadonlySet<string>;
 }
 
 /** Makes the function that opens subscriptions. */
-export function listener(core: Core): (call: Call) => Promise<Reply> {
-  let open = 0;
-  // By principal where one is known: over HTTP every request has a scope of its own.
-  const perClient = new Map<Scope | string, number>();
-
+export function listener(engine: Engine): (call: Call) => Promise<Reply> {
   return (call) => {
-    const { link, scope, id } = call;
-    const { filter, granted } = readFilter(core, call.params.notifications);
-    // The filter is all that is needed from here on, and a subscription may last for days.
-    call.forget();
+    const { link } = call;
+    const { filter, granted } = readFilter(engine, call.params.notifications);
     if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
-    const client = link.principal?.id ?? scope;
-    const here = perClient.get(client) ?? 0;
-    if (open >= core.limits.streams || here >= core.limits.streamsPerClient) {
+    const { account } = link;
+    const bytes = [...filter.uris].reduce((bytes, uri) => bytes + toBytes(uri) + URI_BYTES, 0);
+    if (!account.openStream()) {
       throw new McpError(BUSY, "Cannot open the subscription: too many are open (streams, streamsPerClient)");
     }
-    open++;
-    perClient.set(client, here + 1);
-    const idText = toIdText(id);
+    if (!account.hold(bytes)) {
+      account.closeStream();
+      throw new McpError(BUSY, "Cannot open the subscription: too much is held already (clientBytes, totalBytes)");
+    }
+    call.subscribe();
+    link.wait();
     return new Promise((resolve) => {
-      const tell = newsTeller((text) => link.send(text));
-
-      function hear(change: Change): void {
-        if (change.kind === "close") return finish();
-        if (!(change.kind === "list" ? filter.lists.has(change.feature) : filter.uris.has(change.uri))) return;
-        const [before, after] = toFrame(change);
-        const text = before + idText + after;
-        const seen = core.registry.sees(change, call);
-        if (seen === true) tell(text);
-        else if (seen) seen.then((seen) => seen && !call.ended && tell(text));
-      }
-
-      function end(reply: Reply): void {
-        core.listeners.delete(hear);
-        scope.remove(call);
-        call.ended = true;
-        open--;
-        const left = (perClient.get(client) ?? 1) - 1;
-        if (left) perClient.set(client, left);
-        else perClient.delete(client);
+      const subscription = new Subscription(engine, call, filter);
+      subscription.open(granted, (reply) => {
+        account.free(bytes);
+        account.closeStream();
         resolve(reply);
-      }
-
-      // On a pipe there is no stream to close, so the end is told in both of the ways that clients look for. The result
-      // comes first: a client may forget its request when it hears that it is cancelled.
-      function finish(): void {
-        const text = toSuccess(id, `{"resultType":"complete","_meta":${JSON.stringify({ [META_SUBSCRIPTION]: id })}}`);
-        if (link.http) return end({ text });
-        link.send(text);
-        link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing" }));
-        end({});
-      }
-
-      call.lasting = true;
-      call.onCancel = () => end({});
-      scope.add(call);
-      core.listeners.add(hear);
-      link.send(toNotification("notifications/subscriptions/acknowledged", {
-        notifications: granted,
-        _meta: { [META_SUBSCRIPTION]: id },
-      }));
+      });
     });
   };
 }
 
-// What the server cannot tell of is left out of what it grants. What the caller may not see is granted like what does
-// not exist: whether it may hear is asked when it changes.
-function readFilter(core: Core, wanted: unknown): { filter: Filter; granted: Params } {
+/** Bytes of a watched URI beside its text. */
+const URI_BYTES = 100;
+
+/** One open subscription. */
+class Subscription {
+  readonly #engine: Engine;
+  readonly #call: Call;
+  readonly #filter: Filter;
+  readonly #idText: string;
+  readonly #notify: (text: string) => void;
+  readonly #hear = (change: Change): void => this.#take(change);
+  #ended?: (reply: Reply) => void;
+
+  constructor(engine: Engine, call: Call, filter: Filter) {
+    this.#engine = engine;
+    this.#call = call;
+    this.#filter = filter;
+    this.#idText = toIdText(call.id);
+    this.#notify = createNotifier((text) => call.link.send(text));
+  }
+
+  /** Sends what was granted, and then each change, until the call or the server ends. */
+  open(granted: Params, ended: (reply: Reply) => void): void {
+    const { id, inFlight, link } = this.#call;
+    this.#ended = ended;
+    this.#call.onCancelled(() => this.#end({}));
+    inFlight.add(this.#call);
+    this.#engine.changes.listeners.add(this.#hear);
+    link.send(toNotification("notifications/subscriptions/acknowledged", {
+      notifications: granted,
+      _meta: { [META_SUBSCRIPTION]: id },
+    }));
+  }
+
+  #take(change: Change): void {
+    if (change.kind === "close") return this.#finish();
+    const { lists, uris } = this.#filter;
+    if (!(change.kind === "list" ? lists.has(change.feature) : uris.has(change.uri))) return;
+    const [before, after] = toFrame(change);
+    const text = before + this.#idText + after;
+    const seen = this.#engine.registry.sees(change, this.#call);
+    if (seen === true) this.#notify(text);
+    else if (seen) seen.then((seen) => seen && !this.#call.ended && this.#notify(text));
+  }
+
+  // On a byte stream there is no response to close, so the end is sent in both of the forms that clients look for. The
+  // result comes first: a client may forget its request when it hears that it is cancelled.
+  #finish(): void {
+    const { id, link } = this.#call;
+    const text = toSuccess(id, `{"resultType":"complete","_meta":${JSON.stringify({ [META_SUBSCRIPTION]: id })}}`);
+    if (link.http) return this.#end({ text });
+    link.send(text);
+    link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing" }));
+    this.#end({});
+  }
+
+  #end(reply: Reply): void {
+    this.#engine.changes.listeners.delete(this.#hear);
+    this.#call.inFlight.remove(this.#call);
+    this.#call.end();
+    this.#ended?.(reply);
+    this.#ended = undefined;
+  }
+}
+
+// What the server has no notifications of is left out of what it grants. What the caller may not see is granted like
+// what does not exist: `allow` decides when it changes.
+function readFilter({ core, registry }: Engine, wanted: unknown): { filter: Filter; granted: Params } {
   if (!isObject(wanted)) throw invalid("params.notifications is not an object");
-  const { capabilities } = core.registry;
+  const { capabilities } = registry;
   const lists = Object.keys(LISTS).filter((name) => wanted[name] === true && LISTS[name] in capabilities);
   const given = wanted.resourceSubscriptions ?? [];
   if (!Array.isArray(given) || !given.every((uri) => typeof uri === "string")) {
     throw invalid("params.notifications.resourceSubscriptions is not an array of strings");
   }
-  if (!mayWatch(given, core.limits)) throw invalid("too many resources are watched, or too long ones (subscriptions)");
+  if (!isWatchable(given, core.limits)) {
+    throw invalid("too many resources are watched, or too long ones (subscriptions)");
+  }
   const uris = "resources" in capabilities ? given : [];
   return {
     filter: { lists: new Set(lists.map((name) => LISTS[name])), uris: new Set(uris) },
@@ -116,7 +147,7 @@ function invalid(state: string): McpError {
   return new McpError(INVALID_PARAMS, `Cannot open the subscription: ${state}`);
 }
 
-// All listeners hear the same change object: its text is made once, and only their ids are put in.
+// All subscriptions get the same change object: its text is made once, and only their ids are inserted.
 let lastChange: Change | undefined;
 let lastFrame: readonly [string, string] = ["", ""];
 

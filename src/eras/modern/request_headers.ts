@@ -5,21 +5,30 @@
  * @module
  */
 import { HEADER_MISMATCH, McpError, quote } from "../../protocol/errors.ts";
-import { isObject } from "../../protocol/jsonrpc.ts";
+import { isObject, type Request } from "../../protocol/jsonrpc.ts";
 import { decodeHeaderValue } from "../../protocol/header_value.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 
-/** Text that stands for itself in a header. A raw byte beyond ASCII is read in one way here and in another elsewhere. */
-export const PLAIN = /^(?!=\?)[ -~]*$/;
+// Text that stands for itself in a header. A raw byte beyond ASCII is read in one way here and in another elsewhere.
+const PLAIN = /^(?!=\?)[ -~]*$/;
 
 /** Whether a header says what the body says. Most names are plain; the rest are decoded. */
-export function isMirrored(header: string | null, value: string): boolean {
+function isRepeated(header: string | null, value: string): boolean {
   if (header === value && PLAIN.test(value)) return true;
   return header !== null && decodeHeaderValue(header) === value;
 }
 
+/** Checks the headers that repeat the method and the parameter that the call is about. */
+export function checkHeaders({ method }: Request, headers: Headers, subject: unknown): void {
+  const named = headers.get("mcp-method");
+  if (named !== method) throw toMismatch("Mcp-Method", named, method);
+  if (typeof subject !== "string") return;
+  const name = headers.get("mcp-name");
+  if (!isRepeated(name, subject)) throw toMismatch("Mcp-Name", name, subject);
+}
+
 /** Checks the headers that a tool's schema asks for against its arguments. */
-export function checkMirrored(wanted: readonly HeaderParam[], headers: Headers, given: unknown): void {
+export function checkParamHeaders(wanted: readonly HeaderParam[], headers: Headers, given: unknown): void {
   for (const { header, path, type } of wanted) {
     const said = headers.get(`mcp-param-${header}`);
     const value = valueAt(given, path);
@@ -31,7 +40,7 @@ export function checkMirrored(wanted: readonly HeaderParam[], headers: Headers, 
     // A value of the wrong type is left for the tool's schema to name; only what the header claims is compared here.
     // As JSON and not by String(): an object decides what that gives, and can make it throw.
     const text = typeof value === "string" ? value : JSON.stringify(value);
-    const same = said !== null && (isMirrored(said, text) || (type === "integer" && isSameNumber(said, value)));
+    const same = said !== null && (isRepeated(said, text) || (type === "integer" && isSameNumber(said, value)));
     if (!same) throw toMismatch(name, said, text);
   }
 }

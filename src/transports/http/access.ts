@@ -1,5 +1,5 @@
 /**
- * Who may talk to the server over HTTP, and in which types. Nothing of a request is parsed before it is through here.
+ * Who may talk to the server over HTTP. Nothing of a request is parsed before it is through here.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
@@ -21,7 +21,7 @@ export interface ConnectionInfo {
 }
 
 /** Which callers are let in beside those that are always. */
-export interface GateOptions {
+export interface AccessOptions {
   /** Hosts that every caller must use, such as `mcp.example.com` or `box.local:8080`; loopback hosts need no entry. */
   readonly hosts: readonly string[];
   /** Origins of web pages that may call, such as `https://app.example.com`. */
@@ -46,12 +46,6 @@ export interface Refusal {
   readonly reason: string;
 }
 
-/** Which answers a client takes. */
-export interface Accepts {
-  readonly json: boolean;
-  readonly stream: boolean;
-}
-
 /**
  * Checks Host and Origin. A page in a browser can make any name point at this machine or its network (DNS rebinding),
  * but it cannot choose the Host and Origin its browser sends. Listed hosts therefore bind every caller. Without a list,
@@ -61,7 +55,7 @@ export interface Accepts {
 export function checkCaller(
   request: Request,
   info: ConnectionInfo | undefined,
-  options: GateOptions,
+  options: AccessOptions,
   { isUpgrade = false }: CallerOptions = {},
 ): Refusal | undefined {
   const { headers } = request;
@@ -109,7 +103,7 @@ export function isLoopbackHost(host: string): boolean {
 }
 
 /** Whether a Host can be let in again without looking, whoever sends it. */
-export function isKnownHost(host: string, options: GateOptions): boolean {
+export function isKnownHost(host: string, options: AccessOptions): boolean {
   const authority = parseAuthority(host);
   return !!authority && (isLoopbackName(authority.name) || isListed(authority, options));
 }
@@ -131,32 +125,6 @@ export function readOrigins(origins: readonly string[] = []): readonly string[] 
   );
 }
 
-/** Whether a body is announced as JSON in UTF-8. Other types can be sent by any web page without asking first. */
-export function isJsonType(type: string | null): boolean {
-  if (type === "application/json") return true;
-  const [name = "", ...parameters] = (type ?? "").toLowerCase().split(";").map((part) => part.trim());
-  // A comma joins several header lines to one: then nobody knows which of the types the sender meant.
-  return name === "application/json" &&
-    parameters.every((part) => part.startsWith("charset=") ? /^charset="?utf-8"?$/.test(part) : !part.includes(","));
-}
-
-/** Which answers a client takes, by its Accept header. Without one, or with `*` + `/*`, it takes both. */
-export function readAccept(accept: string | null): Accepts {
-  if (!accept?.trim()) return { json: true, stream: true };
-  const ranges = new Map(
-    accept.toLowerCase().split(",").map((part) => {
-      const [range, ...parameters] = part.split(";").map((piece) => piece.trim());
-      return [range, !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))];
-    }),
-  );
-  // The narrowest range that was named decides.
-  const takes = (...names: string[]) => !!names.map((name) => ranges.get(name)).find((wanted) => wanted !== undefined);
-  return {
-    json: takes("application/json", "application/*", "*/*"),
-    stream: takes("text/event-stream", "text/*", "*/*"),
-  };
-}
-
 /** Who is asking, from code in front that has authenticated the request. */
 export function readPrincipal(info: ConnectionInfo | undefined): Principal | undefined {
   const given = info?.principal;
@@ -165,6 +133,54 @@ export function readPrincipal(info: ConnectionInfo | undefined): Principal | und
     throw new TypeError("Cannot serve the request: info.principal must be an object with a string id");
   }
   return { ...given, id: given.id };
+}
+
+/**
+ * The address of a request's client, as far as the platform gives it. Behind a listed proxy it is the one that the proxy
+ * forwards: the last in `X-Forwarded-For` that is no listed proxy itself. IPv6 addresses are cut to their network of 64
+ * bits, because a client can choose the rest.
+ */
+export function readPeer(request: Request, info: unknown, proxies: readonly string[]): string | undefined {
+  const peer = findAddress(request, info);
+  if (peer === undefined || !proxies.includes(toAddress(peer))) return peer && toNetwork(toAddress(peer));
+  const forwarded = request.headers.get("x-forwarded-for")?.split(",").map((part) => toAddress(part.trim())) ?? [];
+  const client = forwarded.findLast((address) => address && !proxies.includes(address));
+  return toNetwork(client ?? toAddress(peer));
+}
+
+/** Addresses that a user lists, as they are compared. */
+export function readProxies(proxies: readonly string[] = []): readonly string[] {
+  return proxies.map((each) => isIp(toAddress(each)) ? toAddress(each) : complain(each, "an address like 10.0.0.1"));
+}
+
+// IPv4 addresses in IPv6 form, ports and brackets are other spellings of the same address.
+function toAddress(text: string): string {
+  const bare = text.toLowerCase().replace(/^\[([^\]]*)\](:\d+)?$/, "$1").replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, "$1");
+  return bare.replace(/^::ffff:(?=\d+\.)/, "");
+}
+
+function isIp(address: string): boolean {
+  return /^\d{1,3}(\.\d{1,3}){3}$/.test(address) || /^[0-9a-f:]*:[0-9a-f:.]*$/.test(address);
+}
+
+function toNetwork(address: string): string {
+  if (!address.includes(":")) return address.slice(0, 64);
+  const [head, tail] = address.slice(0, 64).split("::");
+  const groups = head ? head.split(":") : [];
+  const last = tail ? tail.split(":") : [];
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - last.length);
+  return [...groups, ...Array<string>(zeros).fill("0"), ...last].slice(0, 4).map((group) => group || "0").join(":");
+}
+
+function findAddress(request: Request, given: unknown): string | undefined {
+  const info = isObject(given) && isObject(given.info) ? given.info : given;
+  if (!isObject(info)) return;
+  let address = isObject(info.remoteAddr) ? info.remoteAddr.hostname : undefined;
+  if (typeof info.requestIP === "function") {
+    const peer: unknown = info.requestIP(request);
+    if (isObject(peer)) address = peer.address;
+  }
+  return typeof address === "string" ? address : undefined;
 }
 
 interface Authority {
@@ -187,7 +203,7 @@ function hostOf(url: string): string | undefined {
   return /^[^:/?#]+:\/\/([^/?#]*)/.exec(url)?.[1];
 }
 
-function isListed({ host, name }: Authority, { hosts }: GateOptions): boolean {
+function isListed({ host, name }: Authority, { hosts }: AccessOptions): boolean {
   return hosts.some((each) => each === host || each === name);
 }
 
@@ -215,14 +231,9 @@ export function toOrigin(text: string): string {
 }
 
 // A caller nobody knows is taken for one on this machine, unless the platform is never on the caller's machine.
-function isLocal(request: Request, given: ConnectionInfo | undefined): boolean {
-  const info = given?.info ?? given;
-  let address = isObject(info?.remoteAddr) ? info.remoteAddr.hostname : undefined;
-  if (typeof info?.requestIP === "function") {
-    const peer: unknown = info.requestIP(request);
-    if (isObject(peer)) address = peer.address;
-  }
-  if (typeof address !== "string") return !isDeployed();
+function isLocal(request: Request, info: unknown): boolean {
+  const address = findAddress(request, info);
+  if (address === undefined) return !isDeployed();
   return address === "::1" || /^(::ffff:)?127\./i.test(address) || address === "localhost";
 }
 

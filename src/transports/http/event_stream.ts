@@ -1,27 +1,39 @@
 /**
- * One stream of server-sent events, with a bounded queue.
+ * Response bodies that are written piece by piece: streams of server-sent events, and large answers.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Receiving Messages)
  * @module
  */
-import type { EventFields } from "../../core/call.ts";
-import type { Sweep, Ticker } from "../../core/timers.ts";
+import type { Account } from "../../core/account.ts";
 import type { Limits } from "../../core/limits.ts";
+import type { EventFields } from "../../core/link.ts";
+import type { Sweep, Ticker } from "../../core/timers.ts";
+import { Outbox } from "../outbox.ts";
 
 const encoder = new TextEncoder();
 const COMMENT = ":\n\n";
 
-/** All open streams of a server: one sweep writes their comments and ends those that stand still. */
+/** How a body behaves while nothing is written, and when nobody reads it. */
+export interface EventStreamOptions {
+  /** The client that reads it. */
+  readonly account: () => Account;
+  /** Called once if the reader goes away or does not read. */
+  readonly onLost: () => void;
+  /** What is written on a silent stream. Defaults to a comment. */
+  readonly comment?: string;
+}
+
+/** All open bodies of a server: one sweep writes their comments and ends those that nobody reads. */
 export class EventStreams {
   readonly limits: Limits;
   readonly ticker: Ticker;
+  /** Milliseconds between two looks at all streams. */
+  readonly pause: number;
   readonly #open = new Set<EventStream>();
   readonly #sweep: Sweep = (now) => {
     for (const stream of this.#open) stream.check(now);
     return this.#open.size ? this.pause : undefined;
   };
-  /** Milliseconds between two looks at all streams. */
-  readonly pause: number;
 
   /** No streams yet. */
   constructor(limits: Limits, ticker: Ticker) {
@@ -35,12 +47,9 @@ export class EventStreams {
     return this.#open.size;
   }
 
-  /**
-   * Opens a stream; `onLost` is called once if its reader goes away or stands still. `comment` is what is written on a
-   * silent stream.
-   */
-  create(onLost: () => void, comment = COMMENT): EventStream {
-    const stream = new EventStream(this, () => this.#open.delete(stream), onLost, comment);
+  /** Opens a stream. */
+  create(options: EventStreamOptions): EventStream {
+    const stream = new EventStream(this, options, () => this.#open.delete(stream));
     if (this.#open.add(stream).size === 1) this.ticker.wake(this.#sweep, this.pause);
     return stream;
   }
@@ -51,39 +60,41 @@ export class EventStreams {
   }
 }
 
-/** One stream. Texts that are ready together leave in one chunk. */
+/** One body. Texts that are ready together leave in one chunk. */
 export class EventStream {
-  /** Whether nothing more can be written. */
-  ended = false;
   readonly #owner: EventStreams;
+  readonly #options: EventStreamOptions;
   readonly #forget: () => void;
-  readonly #onLost: () => void;
-  readonly #comment: string;
+  readonly #outbox: Outbox;
   #controller?: ReadableStreamDefaultController<Uint8Array>;
-  #frames: string[] = [];
-  #size = 0;
   #pulled?: () => void;
-  #room?: { readonly promise: Promise<void>; readonly resolve: () => void };
+  #isEnded = false;
   /** Whether anything was written to an empty queue, or read, since `check` last looked; it looked at `#since`. */
   #moved = true;
   #since = 0;
 
-  /** A stream that belongs to `owner`. */
-  constructor(owner: EventStreams, forget: () => void, onLost: () => void, comment: string) {
+  /** A stream that belongs to `owner`, which forgets it by `forget`. */
+  constructor(owner: EventStreams, options: EventStreamOptions, forget: () => void) {
     this.#owner = owner;
+    this.#options = options;
     this.#forget = forget;
-    this.#onLost = onLost;
-    this.#comment = comment;
+    const { streamFrames: texts, streamBytes: characters } = owner.limits;
+    this.#outbox = new Outbox({ texts, characters, account: options.account });
+  }
+
+  /** Whether nothing more can be written. */
+  get isEnded(): boolean {
+    return this.#isEnded;
   }
 
   /** The body of the response, made once: a text if everything is written already, because a stream costs twice as much. */
   toBody(): ReadableStream<Uint8Array> | string {
-    if (this.ended) {
+    if (this.#isEnded && this.#outbox.isShort) {
       this.#forget();
-      return this.#frames.join("");
+      return this.#outbox.take(Infinity);
     }
     // Both runtimes pull only when the socket takes more: what a reader leaves unread waits in the kernel (some 4 MB)
-    // and in the queue here. With a higher mark, or without a pull, all that is written would be held by the runtime.
+    // and in the outbox. With a higher mark, or without a pull, the runtime would hold all that is written.
     return new ReadableStream({
       start: (controller) => {
         this.#controller = controller;
@@ -93,32 +104,29 @@ export class EventStream {
     }, { highWaterMark: 0 });
   }
 
-  /** Writes one event; a promise if the writer should wait for room. */
+  /** Writes one event. Returns a promise if the writer should wait for room. */
   write(text: string, fields?: EventFields): Promise<void> | undefined {
     return this.push(toEvent(text, fields));
   }
 
-  /** Writes a comment: it says only that the stream is alive. */
+  /** Writes a comment, which shows only that the stream is alive. */
   comment(): void {
-    this.push(this.#comment);
+    this.push(this.#options.comment ?? COMMENT);
   }
 
-  /** Writes a text as it is; a promise if the writer should wait for room. */
-  push(frame: string): Promise<void> | undefined {
-    if (this.ended) return;
-    if (!this.#frames.length) this.#moved = true;
-    this.#frames.push(frame);
-    this.#size += frame.length;
+  /** Writes a text as it is. A client that leaves more unread than it may is let go. */
+  push(text: string): Promise<void> | undefined {
+    if (this.#isEnded) return;
+    if (this.#outbox.isEmpty) this.#moved = true;
+    if (!this.#outbox.push(text)) return this.#giveUp();
     this.#flush();
-    if (this.#hasRoom()) return;
-    return (this.#room ??= Promise.withResolvers<void>()).promise;
+    return this.#outbox.untilRoom();
   }
 
   /** Ends the stream when everything written has been read. */
   end(): void {
-    this.ended = true;
-    // Whoever waits for room has nothing more to write here, but maybe elsewhere.
-    this.#room?.resolve();
+    this.#isEnded = true;
+    this.#outbox.close();
     this.#flush();
   }
 
@@ -128,24 +136,15 @@ export class EventStream {
     if (this.#moved) {
       this.#moved = false;
       this.#since = now;
-    } else if (!this.#frames.length && !this.ended) {
+    } else if (this.#outbox.isEmpty && !this.#isEnded) {
       // The silence may have begun a pause before it was seen, and would be seen the next time a pause from now.
       if (now - this.#since >= heartbeatMs - 2 * pause) this.comment();
-    } else if (now - this.#since >= writeMs) {
-      this.#lose();
-      // Closed and not broken off: neither runtime lets go of a socket sooner for an error, and both print it.
-      this.#close();
-    }
-  }
-
-  #hasRoom(): boolean {
-    const { streamFrames, streamBytes } = this.#owner.limits;
-    return this.#frames.length < streamFrames && this.#size < streamBytes;
+    } else if (now - this.#since >= writeMs) this.#giveUp();
   }
 
   // Only what the reader asked for is handed over: the rest waits here, where it is counted.
   #pull(): Promise<void> | undefined {
-    if (this.#frames.length || this.ended) return void this.#hand();
+    if (!this.#outbox.isEmpty || this.#isEnded) return void this.#hand();
     return new Promise((resolve) => {
       this.#pulled = resolve;
     });
@@ -162,39 +161,35 @@ export class EventStream {
     });
   }
 
-  // What the runtime holds for a reader that stands still is a multiple of a chunk, so chunks are no larger than they
+  // What the runtime holds for a client that does not read is a multiple of a chunk, so chunks are no larger than they
   // have to be.
   #hand(): void {
-    let chunk = "";
-    let count = 0;
-    while (count < this.#frames.length && chunk.length < this.#owner.limits.streamBytes) chunk += this.#frames[count++];
-    this.#frames.splice(0, count);
-    this.#size -= chunk.length;
+    const chunk = this.#outbox.take(this.#owner.limits.streamBytes);
     this.#moved = true;
-    if (this.#hasRoom()) {
-      this.#room?.resolve();
-      this.#room = undefined;
-    }
     try {
       if (chunk) this.#controller?.enqueue(encoder.encode(chunk));
     } catch {
       // The reader went away between asking and getting.
       return this.#lose();
     }
-    if (!this.ended || this.#frames.length) return;
+    if (!this.#isEnded || !this.#outbox.isEmpty) return;
     this.#forget();
     this.#close();
   }
 
+  // Closed and not broken off: neither runtime lets go of a socket sooner for an error, and both print it.
+  #giveUp(): undefined {
+    this.#lose();
+    this.#close();
+  }
+
   #lose(): void {
-    const isFirst = !this.ended;
-    this.ended = true;
-    this.#frames = [];
-    this.#size = 0;
-    this.#room?.resolve();
+    const isFirst = !this.#isEnded;
+    this.#isEnded = true;
+    this.#outbox.clear();
     this.#pulled?.();
     this.#forget();
-    if (isFirst) this.#onLost();
+    if (isFirst) this.#options.onLost();
   }
 
   #close(): void {

@@ -12,10 +12,12 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
-import { LATER } from "../../core/call.ts";
+import { LATER } from "../../core/link.ts";
+import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
-import { type ConnectionInfo, isJsonType, readPrincipal } from "./access.ts";
-import { HTTP, type HttpParts } from "./fetch.ts";
+import { isJsonType } from "./accept.ts";
+import { type ConnectionInfo, readPrincipal } from "./access.ts";
+import { HTTP, type HttpParts } from "./upgrades.ts";
 import { PIPE, type Pipe, type PipeServer } from "../channel.ts";
 
 export type { PipeServer };
@@ -55,25 +57,31 @@ export function httpSse(
     const refusal = server[HTTP].check(request, info);
     if (refusal) return await refusal;
     const { pathname, searchParams } = new URL(request.url);
-    if (request.method === "GET" && pathname === path) return open(readPrincipal(info));
+    if (request.method === "GET" && pathname === path) {
+      const principal = readPrincipal(info);
+      return open(principal, server[HTTP].account(request, info, principal));
+    }
     if (request.method === "POST" && pathname === messages) {
       return await take(request, searchParams.get("sessionId") ?? "", readPrincipal(info));
     }
     return await server.fetch(request, info);
   }
 
-  function open(principal?: Principal): Response {
+  function open(principal: Principal | undefined, account: Account): Response {
     const { streams } = server[HTTP];
-    if (pipes.size >= streams.limits.streams) {
-      return new Response("Cannot open the stream: too many are open (streams)", { status: 503, headers: LATER });
+    if (!account.openStream()) {
+      const reason = "Cannot open the stream: too many are open (streams, streamsPerClient)";
+      return new Response(reason, { status: 503, headers: LATER });
     }
     const id = crypto.randomUUID();
-    const stream = streams.create(() => {
+    const onLost = () => {
+      account.closeStream();
       pipes.get(id)?.pipe.close();
       pipes.delete(id);
-    });
+    };
+    const stream = streams.create({ account: () => account, onLost });
     stream.write(`${messages}?sessionId=${id}`, { event: "endpoint" });
-    pipes.set(id, { pipe: server[PIPE]((text) => stream.write(text), principal), owner: principal?.id });
+    pipes.set(id, { pipe: server[PIPE]((text) => stream.write(text), principal, account), owner: principal?.id });
     return new Response(stream.toBody(), {
       headers: {
         "content-type": "text/event-stream",
@@ -93,7 +101,7 @@ export function httpSse(
     }
     let text;
     try {
-      const body = await server[HTTP].bodies.read(request);
+      const body = await server[HTTP].bodies.read(request, () => open.pipe.account);
       if ("status" in body) return new Response(body.message, body);
       text = utf8.decode(body);
     } catch {

@@ -14,7 +14,9 @@
 import { bun, deno } from "../../runtime.ts";
 import { guardConsole } from "./stdout_guard.ts";
 import { LineSplitter } from "./line_splitter.ts";
-import { PIPE, type PipeServer, type Write } from "../channel.ts";
+import type { Account } from "../../core/account.ts";
+import { PIPE, type Pipe, type PipeServer } from "../channel.ts";
+import { Outbox } from "../outbox.ts";
 
 export type { PipeServer };
 
@@ -38,9 +40,9 @@ export interface StdioOptions {
 export async function serveStdio(server: PipeServer, options: StdioOptions = {}): Promise<void> {
   const { graceMs = 1500, signal } = options;
   const input = options.input ?? standardInput();
-  const writer = lineWriter(options.output ?? standardOutput());
+  const writer = new LineWriter(options.output ?? standardOutput(), () => pipe.account);
   const restore = options.output ? () => {} : guardConsole();
-  const pipe = server[PIPE](writer.write);
+  const pipe: Pipe = server[PIPE]((text) => writer.write(text));
   const lines = new LineSplitter(pipe.lineBytes);
   const reader = input.getReader();
   const stop = () => void reader.cancel().catch(() => {});
@@ -77,46 +79,52 @@ async function rest(): Promise<void> {
   for (let turns = 32; turns; turns--) await undefined;
 }
 
-interface LineWriter {
-  readonly write: Write;
-  /** Settles when all lines are written. */
-  flush(): Promise<void>;
+/** Characters that may wait to be written before calls have to wait. */
+const MOST_WAITING = 1024 * 1024;
+/** Characters of one write. */
+const WRITE_SIZE = 65_536;
+
+/** Writes lines. Those that are ready together leave in one write; the next write begins when the last one is done. */
+class LineWriter {
   /** Settles when the other side takes no more lines. */
   readonly lost: Promise<void>;
-}
+  readonly #lose: () => void;
+  readonly #output: (bytes: Uint8Array) => Promise<unknown>;
+  readonly #outbox: Outbox;
+  readonly #encoder = new TextEncoder();
+  #writing?: Promise<void>;
 
-const MOST_WAITING = 1024 * 1024;
+  constructor(output: (bytes: Uint8Array) => Promise<unknown>, account: () => Account) {
+    this.#output = output;
+    this.#outbox = new Outbox({ texts: Infinity, characters: MOST_WAITING, account });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.lost = promise;
+    this.#lose = resolve;
+  }
 
-// Lines that are ready together leave in one write; the next write begins when the last one is through.
-function lineWriter(output: (bytes: Uint8Array) => Promise<unknown>): LineWriter {
-  const encoder = new TextEncoder();
-  const { promise: lost, resolve: lose } = Promise.withResolvers<void>();
-  let waiting = "";
-  let writing: Promise<void> | undefined;
+  write(text: string): Promise<void> | undefined {
+    // A client that leaves more unread than it may is as good as gone.
+    if (!this.#outbox.push(`${text}\n`)) this.#lose();
+    this.#writing ??= this.#drain();
+    return this.#outbox.untilRoom();
+  }
 
-  async function drain(): Promise<void> {
+  /** Settles when all lines are written. */
+  flush(): Promise<void> {
+    return this.#writing ?? Promise.resolve();
+  }
+
+  async #drain(): Promise<void> {
     // One turn later, so that the answers of one chunk of input share a write.
     await undefined;
     try {
-      while (waiting) {
-        const bytes = encoder.encode(waiting);
-        waiting = "";
-        await output(bytes);
-      }
+      while (!this.#outbox.isEmpty) await this.#output(this.#encoder.encode(this.#outbox.take(WRITE_SIZE)));
     } catch {
-      waiting = "";
-      lose();
+      this.#outbox.clear();
+      this.#lose();
     }
-    writing = undefined;
+    this.#writing = undefined;
   }
-
-  function write(text: string): Promise<void> | undefined {
-    waiting += `${text}\n`;
-    writing ??= drain();
-    return waiting.length > MOST_WAITING ? writing : undefined;
-  }
-
-  return { write, flush: () => writing ?? Promise.resolve(), lost };
 }
 
 // Taken before anything is guarded: afterwards both of them lead to standard error.

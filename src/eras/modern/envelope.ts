@@ -1,0 +1,72 @@
+/**
+ * What a request states about itself, and the headers that must repeat it.
+ *
+ * @see specification/2026-07-28/basic (`_meta`)
+ * @see specification/2026-07-28/basic/transports/streamable-http (Server Validation)
+ * @module
+ */
+import { INVALID_PARAMS, McpError, quote, UNSUPPORTED_VERSION } from "../../protocol/errors.ts";
+import { isObject, type Request } from "../../protocol/jsonrpc.ts";
+import { type Implementation, LOG_LEVELS } from "../../protocol/types.ts";
+import { isProgressToken } from "../../core/call.ts";
+import type { ClientFacts } from "../../core/context.ts";
+import type { Method } from "../../core/feature.ts";
+import type { Link } from "../../core/link.ts";
+import { META_CAPABILITIES, META_CLIENT, META_LEVEL, META_VERSION, VERSION } from "./meta_keys.ts";
+import { checkHeaders, toMismatch } from "./request_headers.ts";
+
+/**
+ * Reads the envelope in the order of the specification: first the body's `_meta`, then the headers. Throws what the
+ * client gets.
+ */
+export function readEnvelope(
+  message: Request,
+  link: Link,
+  { method, maxToken }: { readonly method: Method | undefined; readonly maxToken: number },
+): ClientFacts {
+  const { params = {} } = message;
+  const { _meta: meta = {} } = params;
+  if (!isObject(meta)) throw invalid("params._meta is not an object");
+  const { [META_VERSION]: version, [META_CAPABILITIES]: capabilities, [META_LEVEL]: level, progressToken } = meta;
+  if (typeof version !== "string") {
+    throw invalid(`params._meta["${META_VERSION}"] is missing; this server speaks ${VERSION}`);
+  }
+  const { headers } = link;
+  if (headers && link.version !== version) throw toMismatch("MCP-Protocol-Version", link.version, version);
+  if (version !== VERSION) {
+    throw new McpError(
+      UNSUPPORTED_VERSION,
+      `Cannot serve the request: protocol version ${quote(version)} is not supported`,
+      { supported: [VERSION], requested: version.slice(0, 200) },
+    );
+  }
+  // Capabilities are open: each is looked at when it is needed.
+  if (!isObject(capabilities)) {
+    throw invalid(`params._meta["${META_CAPABILITIES}"] is not an object`);
+  }
+  const info = meta[META_CLIENT];
+  if (info !== undefined && !isImplementation(info)) {
+    throw invalid(`params._meta["${META_CLIENT}"] has no name and version`);
+  }
+  const logLevel = level === undefined ? undefined : LOG_LEVELS.find((each) => each === level);
+  if (level !== logLevel) throw invalid(`params._meta["${META_LEVEL}"] is not a log level`);
+  if (progressToken !== undefined) checkProgressToken(progressToken, maxToken);
+  if (headers) checkHeaders(message, headers, method?.subject && params[method.subject]);
+  return { version, info, capabilities, logLevel };
+}
+
+// The token is copied into every notification of progress.
+function checkProgressToken(token: unknown, most: number): void {
+  if (!isProgressToken(token)) throw invalid("params._meta.progressToken is not a string or integer");
+  if (typeof token === "string" && token.length > most) {
+    throw invalid(`params._meta.progressToken is longer than ${most} (idLength)`);
+  }
+}
+
+function isImplementation(value: unknown): value is Implementation {
+  return isObject(value) && typeof value.name === "string" && typeof value.version === "string";
+}
+
+function invalid(state: string): McpError {
+  return new McpError(INVALID_PARAMS, `Cannot serve the request: ${state}`);
+}

@@ -4,7 +4,7 @@
  * @module
  */
 import { chooseEra } from "./eras/choose.ts";
-import { legacyEra } from "./eras/legacy/legacy.ts";
+import { lazyEra } from "./eras/lazy.ts";
 import { modernEra } from "./eras/modern/modern.ts";
 import { buildServer, type Server, type ServerOptions } from "./server.ts";
 
@@ -18,5 +18,8 @@ export * from "./modern.ts";
  * @throws {TypeError} if an option cannot be used, or two handlers have the same name.
  */
 export function createServer(options: ServerOptions): Server {
-  return buildServer(options, (engine) => chooseEra(modernEra(engine), legacyEra(engine)));
+  return buildServer(options, (engine) => {
+    const older = lazyEra(async () => (await import("./eras/legacy/legacy.ts")).legacyEra(engine));
+    return chooseEra(modernEra(engine), older);
+  });
 }

@@ -10,9 +10,9 @@ import { Changes } from "./core/changes.ts";
 import type { Context } from "./core/context.ts";
 import type { Core, Fault } from "./core/core.ts";
 import type { CreateEra, Engine } from "./core/era.ts";
-import type { Handler, Runner } from "./core/feature.ts";
+import type { Handler } from "./core/feature.ts";
 import { type Limits, readLimits } from "./core/limits.ts";
-import { compose, type Middleware } from "./core/middleware.ts";
+import type { Middleware } from "./core/middleware.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
@@ -20,7 +20,7 @@ import { type Clock, systemClock, Ticker } from "./core/timers.ts";
 import { type OpenPipe, PIPE, pipeOpener } from "./transports/channel.ts";
 import { readHosts, readOrigins, readProxies } from "./transports/http/access.ts";
 import { type Cors, corsRule, withCors } from "./transports/http/cors.ts";
-import { createFetch, type Fetch } from "./transports/http/fetch.ts";
+import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
 import { HTTP, type HttpParts } from "./transports/http/upgrades.ts";
 
 /** What a server is made of. Only `name` and `version` must be said. */
@@ -139,27 +139,24 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const changes = new Changes(ticker);
   const registry = new Registry(core, changes);
   const accounts = new Accounts(limits);
-  const scheduler = new Scheduler(
-    core,
-    accounts,
-    compose(options.use ?? [], (call, runner: Runner) => runner.run(call)),
-  );
+  const scheduler = new Scheduler(core, accounts, options.use);
   registry.add(options.handlers ?? []);
   const engine: Engine = { core, registry, scheduler, changes, accounts };
   const era = createEra(engine);
   const allows = corsRule(options.cors, report);
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   let closed: Promise<void> | undefined;
-  const { fetch, parts } = createFetch(engine, era, {
+  const endpoint = new Endpoint(engine, era, {
     path,
     hosts: readHosts(options.hosts),
     origins: readOrigins(options.origins),
     proxies: readProxies(options.proxies),
     allows,
-    isClosing: () => closed !== undefined,
   });
+  const { fetch, parts } = endpoint;
 
   async function close(): Promise<void> {
+    endpoint.close();
     scheduler.stop();
     changes.close();
     const { promise, resolve } = Promise.withResolvers<void>();

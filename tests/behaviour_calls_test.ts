@@ -392,15 +392,15 @@ behaviour(
 
 behaviour("one client cannot take every slot", async (connect) => {
   const { log, open, handlers } = waiting();
-  const { client, join } = await connect({ handlers, limits: { callsPerClient: 2 } });
-  const other = await join();
+  const { client, join } = await connect({ handlers, limits: { callsPerClient: 2 } }, { principal: { id: "ada" } });
+  const other = await join({ principal: { id: "bob" } });
   const calls = [1, 2, 3, 4].map((n) => started(client.callTool("wait", { n })));
   await until(() => log.length === 2, "two calls run");
   assertEquals(textOf(await other.callTool("quick")), "quick");
   assertEquals(log, ["start 1", "start 2"]);
   open();
   assertEquals((await Promise.all(calls)).map(textOf), ["1", "2", "3", "4"]);
-}, { eras: ["legacy"] });
+});
 
 behaviour("a result beyond the bound is an internal error", async (connect) => {
   const give = tool({ name: "give", input: z.object({ n: z.number() }), run: ({ n }) => "x".repeat(n) });

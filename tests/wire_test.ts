@@ -754,7 +754,7 @@ Deno.test("a session answers bad input as its revision says", () =>
         code: -32600,
         id: null,
       })),
-      { name: "DELETE without a session", method: "DELETE", headers: OLD, status: 400, code: -32600, id: null },
+      { name: "DELETE without a session", method: "DELETE", headers: OLD, status: 405, code: -32600, id: null },
       {
         name: "DELETE of an unknown session",
         method: "DELETE",

@@ -42,10 +42,13 @@ export class Call implements Context, Cancellable {
   reason?: unknown;
   /** The answer to the call that was cancelled, if it has one. */
   error?: McpError;
+  /** Dropped by a subscription. */
+  params: Params;
+  /** Whether nothing more may be sent for this call. */
+  ended = false;
+  /** Whether this is a subscription, which holds no slot. */
+  isSubscription = false;
   readonly #carrier: Carrier;
-  #params: Params;
-  #ended = false;
-  #isSubscription = false;
   #onCancel?: () => void;
   #controller?: AbortController;
   #progress = -Infinity;
@@ -68,20 +71,7 @@ export class Call implements Context, Cancellable {
     this.method = request.method;
     this.weight = request.weight;
     this.client = client;
-    this.#params = request.params ?? {};
-  }
-
-  get params(): Params {
-    return this.#params;
-  }
-
-  /** Whether nothing more may be sent for this call. */
-  get ended(): boolean {
-    return this.#ended;
-  }
-
-  get isSubscription(): boolean {
-    return this.#isSubscription;
+    this.params = request.params ?? {};
   }
 
   get principal(): Principal | undefined {
@@ -93,7 +83,7 @@ export class Call implements Context, Cancellable {
   }
 
   get meta(): Meta {
-    const meta = this.#params._meta;
+    const meta = this.params._meta;
     return isObject(meta) ? meta : {};
   }
 
@@ -110,7 +100,7 @@ export class Call implements Context, Cancellable {
 
   get progress(): Context["progress"] {
     return (progress, { total, message } = {}) => {
-      const token = this.meta.progressToken;
+      const { progressToken: token }: Meta = Object(this.params._meta);
       if (!isProgressToken(token) || !(progress > this.#progress)) return done;
       this.#progress = progress;
       const params = { progressToken: token, progress, total, message };
@@ -155,14 +145,14 @@ export class Call implements Context, Cancellable {
 
   get closeStream(): Context["closeStream"] {
     return (retryMs) => {
-      if (!this.#ended) this.#carrier.release?.(this, retryMs);
+      if (!this.ended) this.#carrier.release?.(this, retryMs);
     };
   }
 
   /** Makes the call a subscription: it holds no slot, and what it was asked with is no longer needed. */
   subscribe(): void {
-    this.#isSubscription = true;
-    this.#params = {};
+    this.isSubscription = true;
+    this.params = {};
   }
 
   /** Calls `listener` once if the call is cancelled; it replaces the one before. */
@@ -172,13 +162,13 @@ export class Call implements Context, Cancellable {
 
   /** Ends the call: nothing more is sent for it. */
   end(): void {
-    this.#ended = true;
+    this.ended = true;
   }
 
   /** Stops the call: without an error there is no answer, with one that is the answer. */
   cancel(reason?: unknown, error?: McpError): void {
-    if (this.#ended) return;
-    this.#ended = true;
+    if (this.ended) return;
+    this.ended = true;
     this.reason = reason ?? new DOMException("Cannot go on: the call was cancelled", "AbortError");
     this.error = error;
     this.#controller?.abort(this.reason);
@@ -199,12 +189,12 @@ export class Call implements Context, Cancellable {
         { requiredCapabilities: needs },
       );
     }
-    if (this.#ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call is over");
+    if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call is over");
     return await this.#carrier.ask(this, key, make());
   }
 
   #send(method: string, params: Params): Promise<void> {
-    if (this.#ended) return done;
+    if (this.ended) return done;
     let room;
     try {
       room = this.#carrier.notify(this, method, params);

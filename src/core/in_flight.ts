@@ -29,11 +29,12 @@ export class InFlight {
     this.#calls.push(call);
   }
 
-  /** Removes a call that has ended. */
-  remove(call: Cancellable): void {
+  /** Removes a call that has ended. Returns how many are left. */
+  remove(call: Cancellable): number {
     const at = this.#calls.lastIndexOf(call);
     if (at === this.#calls.length - 1) this.#calls.pop();
     else if (at >= 0) this.#calls.splice(at, 1);
+    return this.#calls.length;
   }
 
   /** Takes a notification of the client, which may cancel the newest call with an id. */

@@ -9,6 +9,7 @@ import type { Account, Accounts, Start } from "./account.ts";
 import type { Call } from "./call.ts";
 import type { Core } from "./core.ts";
 import type { Runner } from "./feature.ts";
+import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
 import type { Alarm } from "./timers.ts";
 
@@ -18,41 +19,55 @@ export type Outcome =
   | { readonly error: McpError; readonly result?: undefined }
   | undefined;
 
-type Invoke = (call: Call, runner: Runner) => Result | Promise<Result>;
+/** A call that runs, and whom it is charged to. */
+interface Running {
+  readonly call: Call;
+  account?: Account;
+}
 
 /**
  * Runs every call of a server. What a call does before its first `await` cannot be overtaken, so a call that ends there
  * takes no slot, no room and no deadline: it costs what its handler costs.
  */
 export class Scheduler {
+  /** How many calls wait for a slot. */
+  waiting = 0;
   readonly #core: Core;
   readonly #accounts: Accounts;
-  readonly #invoke: Invoke;
+  /** Runs a call through the middleware, if there is any. */
+  readonly #invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
+  /** Calls that run and are not charged yet: see {@linkcode Scheduler.run}. */
+  readonly #uncharged = new Set<Running>();
   /** Calls that have a slot of their client and wait for one of the process, the oldest first. */
   readonly #queue = new Set<Start>();
   /** Where calls run or wait. */
   readonly #busy = new Set<InFlight>();
   readonly #idlers: (() => void)[] = [];
   #running = 0;
-  #waiting = 0;
+  #unchargedBytes = 0;
   #isOpen = true;
   #isStarting = false;
 
-  /** A scheduler of calls that `invoke` runs. */
-  constructor(core: Core, accounts: Accounts, invoke: Invoke) {
+  /** A scheduler that runs all calls through `middleware`. */
+  constructor(core: Core, accounts: Accounts, middleware: readonly Middleware[] = []) {
     this.#core = core;
     this.#accounts = accounts;
-    this.#invoke = invoke;
+    if (middleware.length) this.#invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
   }
 
-  /** Runs a call to its one outcome. */
+  /**
+   * Runs a call to its one outcome.
+   *
+   * While fewer calls run than one client may run, and less is held than one client may hold, no client can be over its
+   * limits: calls are not charged to anybody, which saves looking up the client of each request (a tenth of a small
+   * call). The first call that comes when this is over has all of them charged.
+   */
   run(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     if (call.ended) return;
     if (!this.#isOpen) return { error: new McpError(BUSY, "Cannot run the call: the server is closing") };
     const { limits } = this.#core;
-    // While fewer calls run than one client may run, and less is held than one may hold, nobody has to be looked up.
     const isQuiet = this.#running < limits.callsPerClient && this.#running < limits.calls &&
-      this.#accounts.bytes + call.weight <= limits.clientBytes;
+      this.#accounts.bytes + this.#unchargedBytes + call.weight <= Math.min(limits.clientBytes, limits.totalBytes);
     return isQuiet ? this.#start(call, runner) : this.#admit(call, runner);
   }
 
@@ -77,6 +92,7 @@ export class Scheduler {
 
   // A queue that is full is a refusal, not a longer queue: what waits costs memory, and its client gives up anyway.
   #admit(call: Call, runner: Runner): Outcome | Promise<Outcome> {
+    this.#chargeAll();
     const { limits } = this.#core;
     const { account } = call.link;
     const { isFull } = account;
@@ -84,7 +100,7 @@ export class Scheduler {
       if (!account.hold(call.weight)) return tooHeavy();
       return this.#start(call, runner, account);
     }
-    if (this.#waiting >= limits.queue) {
+    if (this.waiting >= limits.queue) {
       const names = isFull ? "callsPerClient" : "calls";
       return { error: new McpError(BUSY, `Cannot run the call: too many run and wait (${names}, queue)`) };
     }
@@ -95,11 +111,12 @@ export class Scheduler {
   // A call that waits can be cancelled like one that runs, or it would run for a client that has gone.
   #wait(call: Call, account: Account, start: () => Outcome | Promise<Outcome>): Promise<Outcome> {
     const { isFull } = account;
-    this.#waiting++;
+    this.waiting++;
     this.#enter(call);
     if (!isFull) account.start();
     return new Promise((resolve) => {
       const begin = () => {
+        call.onCancelled(undefined);
         const outcome = start();
         account.finish();
         this.#leave(call);
@@ -111,7 +128,7 @@ export class Scheduler {
           this.#queue.delete(begin);
           account.finish();
         }
-        this.#waiting--;
+        this.waiting--;
         account.free(call.weight);
         this.#leave(call);
         this.#next(account);
@@ -120,35 +137,36 @@ export class Scheduler {
     });
   }
 
-  #start(call: Call, runner: Runner, held?: Account): Outcome | Promise<Outcome> {
-    call.onCancelled(undefined);
+  #start(call: Call, runner: Runner, account?: Account): Outcome | Promise<Outcome> {
     let result;
     try {
-      result = this.#invoke(call, runner);
+      result = this.#invoke ? this.#invoke(call, runner) : runner.run(call);
     } catch (error) {
-      return this.#endAtOnce(call, { error: this.#toError(error, call) }, held);
+      return this.#endAtOnce(call, { error: this.#toError(error, call) }, account);
     }
-    return result instanceof Promise ? this.#attend(call, result, held) : this.#endAtOnce(call, { result }, held);
+    return result instanceof Promise ? this.#attend(call, result, account) : this.#endAtOnce(call, { result }, account);
   }
 
-  #endAtOnce(call: Call, outcome: Outcome, held?: Account): Outcome {
+  #endAtOnce(call: Call, outcome: Outcome, account: Account | undefined): Outcome {
     const ended = call.ended ? toCancelled(call) : outcome;
     call.end();
-    if (held) {
-      held.free(call.weight);
-      this.#next(held);
+    if (account) {
+      account.free(call.weight);
+      this.#next(account);
     }
     return ended;
   }
 
-  #attend(call: Call, running: Promise<Result>, held?: Account): Promise<Outcome> {
-    const account = held ?? call.link.account;
-    // A call that was not looked at before it started is small: what all such calls hold is within what one may hold.
-    const weight = held || account.hold(call.weight) ? call.weight : 0;
-    account.start();
+  #attend(call: Call, result: Promise<Result>, account: Account | undefined): Promise<Outcome> {
+    const running: Running = { call, account };
+    if (account) account.start();
+    else {
+      this.#uncharged.add(running);
+      this.#unchargedBytes += call.weight;
+    }
     this.#running++;
     this.#enter(call);
-    const alarm = this.#setAlarm(call);
+    const alarm = this.#core.limits.callMs === Infinity ? undefined : this.#setAlarm(call);
     return new Promise((resolve) => {
       let isOpen = true;
       const settle = (outcome?: Outcome) => {
@@ -158,24 +176,39 @@ export class Scheduler {
         const ended = call.ended ? toCancelled(call) : outcome;
         call.end();
         this.#running--;
-        account.free(weight);
-        account.finish();
         this.#leave(call);
-        this.#next(account);
+        if (this.#uncharged.delete(running)) this.#unchargedBytes -= call.weight;
+        else this.#release(running);
         resolve(ended);
       };
       // Not written where it is passed: V8 takes a function that is for one that lives long, puts it where only a full
       // collection looks, and with it keeps all that belongs to the request.
       const onCancel = () => settle();
       call.onCancelled(onCancel);
-      running.then((result) => settle({ result }), (error) => settle({ error: this.#toError(error, call) }));
+      result.then((result) => settle({ result }), (error) => settle({ error: this.#toError(error, call) }));
       if (call.ended) settle();
     });
   }
 
-  #setAlarm(call: Call): Alarm | undefined {
+  #chargeAll(): void {
+    for (const running of this.#uncharged) {
+      const { account } = running.call.link;
+      running.account = account;
+      account.start();
+      account.hold(running.call.weight);
+    }
+    this.#uncharged.clear();
+    this.#unchargedBytes = 0;
+  }
+
+  #release({ call, account }: Running): void {
+    account?.free(call.weight);
+    account?.finish();
+    if (account && this.waiting) this.#next(account);
+  }
+
+  #setAlarm(call: Call): Alarm {
     const { limits: { callMs }, ticker } = this.#core;
-    if (callMs === Infinity) return;
     return ticker.alarm(callMs, () => {
       const text = `Cannot finish the call: it took longer than ${callMs} ms (callMs)`;
       call.cancel(new DOMException(text, "TimeoutError"), new McpError(INTERNAL_ERROR, text));
@@ -188,15 +221,14 @@ export class Scheduler {
   }
 
   #leave(call: Call): void {
-    call.inFlight.remove(call);
-    if (call.inFlight.size) return;
+    if (call.inFlight.remove(call)) return;
     this.#busy.delete(call.inFlight);
     if (!this.#busy.size) this.#idlers.splice(0).forEach((idle) => idle());
   }
 
   // A slot that is free goes to the oldest call of its client, behind those that waited for the process before.
   #next(account: Account): void {
-    if (!this.#waiting) return;
+    if (!this.waiting) return;
     for (const begin of account.waiting) {
       if (account.isFull) break;
       account.waiting.delete(begin);
@@ -209,7 +241,7 @@ export class Scheduler {
     for (const begin of this.#queue) {
       if (this.#running >= this.#core.limits.calls) break;
       this.#queue.delete(begin);
-      this.#waiting--;
+      this.waiting--;
       begin();
     }
     this.#isStarting = false;

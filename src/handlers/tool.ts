@@ -184,15 +184,13 @@ const tools: Feature = {
     // The registry hands every feature its own handlers back.
     const definitions = (handlers as readonly Tool[]).map(({ definition }) => definition);
     // Asked for whatever a client gives as a name.
-    const byName = new Map<unknown, Found>(
-      definitions.map((definition) => {
-        const { key, allow, headers } = definition;
-        return [key, { allow, headers, run: (call) => callTool(definition, call, core) }];
-      }),
+    const byName = new Map<unknown, ToolRunner>(
+      definitions.map((definition) => [definition.key, new ToolRunner(definition, core)]),
     );
     const find = (call: Call) => {
       const { name } = call.params;
-      return revealTo(call, byName.get(name), { core, refusal: () => toUnknown(name) });
+      const found = byName.get(name);
+      return found && !found.allow ? found : revealTo(call, found, { core, refusal: () => toUnknown(name) });
     };
     return {
       capabilities: { tools: { listChanged: true } },
@@ -205,18 +203,29 @@ const tools: Feature = {
 };
 
 /** A tool as a call finds it. */
-interface Found extends Runner {
+class ToolRunner implements Runner {
   readonly allow?: Allow;
+  readonly headers?: readonly HeaderParam[];
+  readonly #definition: Definition;
+  readonly #core: Core;
+
+  constructor(definition: Definition, core: Core) {
+    this.allow = definition.allow;
+    this.headers = definition.headers;
+    this.#definition = definition;
+    this.#core = core;
+  }
+
+  run(call: Call): Result | Promise<Result> {
+    const { arguments: given = {} } = call.params;
+    if (isObject(given)) return runTool(this.#definition, call, given, this.#core);
+    const { key } = this.#definition;
+    throw new McpError(INVALID_PARAMS, `Cannot call ${quote(key)}: arguments is not an object`);
+  }
 }
 
 function toUnknown(name: unknown): McpError {
   return new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
-}
-
-function callTool(definition: Definition, call: Call, core: Core): Result | Promise<Result> {
-  const { arguments: given = {} } = call.params;
-  if (isObject(given)) return runTool(definition, call, given, core);
-  throw new McpError(INVALID_PARAMS, `Cannot call ${quote(definition.key)}: arguments is not an object`);
 }
 
 // A tool that answers at once makes no promise.

@@ -5,7 +5,7 @@
  * @module
  */
 import { INVALID_PARAMS, INVALID_REQUEST, type McpError, PARSE_ERROR } from "./errors.ts";
-import { toWeight } from "./weight.ts";
+import { SHORT, SHORT_BYTES, toWeight } from "./weight.ts";
 
 /** A request's id: a string or an integer. */
 export type Id = string | number;
@@ -82,7 +82,7 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
   } catch {
     return broken(PARSE_ERROR, "it is not valid JSON");
   }
-  const weight = toWeight(text);
+  const weight = text.length <= SHORT ? text.length * SHORT_BYTES : toWeight(text);
   return Array.isArray(value) ? { kind: "batch", items: value, weight } : toMessage(value, limits, weight);
 }
 

@@ -99,6 +99,7 @@ class Channel implements Pipe, Link {
     const { limits } = this.#engine.core;
     this.#accept(parseMessage(text, limits));
     // Backpressure: stop reading from a client that does not read its answers, or has a full queue of calls.
+    if (!this.#engine.scheduler.waiting) return this.#room;
     const { account } = this;
     return account.waiting.size >= limits.callsPerClient ? account.untilRoom() : this.#room;
   }

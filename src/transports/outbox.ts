@@ -17,11 +17,12 @@ export interface OutboxOptions {
 
 /** Texts that wait for one reader, in order. What they take is charged to the client as long as it is much. */
 export class Outbox {
+  /** Characters that wait. */
+  length = 0;
   readonly #options: OutboxOptions;
   #texts: string[] = [];
   /** Characters of the first text that have been taken. */
   #taken = 0;
-  #length = 0;
   #held = 0;
   #account?: Account;
   #room?: PromiseWithResolvers<void>;
@@ -31,62 +32,46 @@ export class Outbox {
     this.#options = options;
   }
 
-  /** Whether nothing waits. */
-  get isEmpty(): boolean {
-    return !this.#length;
-  }
-
-  /** Whether so little waits that it can be handed over in one piece. */
-  get isShort(): boolean {
-    return this.#length <= FREE;
+  /** Whether the producer should wait. */
+  get isFull(): boolean {
+    const { texts, characters } = this.#options;
+    return this.length >= characters || this.#texts.length >= texts;
   }
 
   /** Adds a text, unless the client holds too much already. */
   push(text: string): boolean {
-    const length = this.#length + text.length;
+    const length = this.length + text.length;
     if (length > FREE && !this.#hold(length)) return false;
     this.#texts.push(text);
-    this.#length = length;
+    this.length = length;
     return true;
   }
 
-  /** A promise if the producer should wait for room. */
-  untilRoom(): Promise<void> | undefined {
-    const { texts, characters } = this.#options;
-    if (this.#texts.length < texts && this.#length < characters) return;
+  /** Settles when there is room. */
+  untilRoom(): Promise<void> {
     return (this.#room ??= Promise.withResolvers<void>()).promise;
   }
 
   /** Takes whole texts that are ready, or the next piece of a long one: about `most` characters. */
   take(most: number): string {
-    let piece = "";
-    let count = 0;
-    while (count < this.#texts.length && piece.length < most) {
-      const text = this.#texts[count];
-      const end = toEnd(text, this.#taken + most);
-      piece += this.#taken || end < text.length ? text.slice(this.#taken, end) : text;
-      this.#taken = end < text.length ? end : 0;
-      if (this.#taken) break;
-      count++;
-    }
-    if (count) this.#texts.splice(0, count);
-    this.#length -= piece.length;
-    this.#settle();
+    const piece = !this.#taken && this.length <= most ? this.#takeAll() : this.#takeSome(most);
+    this.length -= piece.length;
+    if (this.#held || this.#room) this.#settle();
     return piece;
   }
 
   /** Takes the next whole text. */
   next(): string | undefined {
     const [text] = this.#texts.splice(0, 1);
-    this.#length -= text?.length ?? 0;
-    this.#settle();
+    this.length -= text?.length ?? 0;
+    if (this.#held || this.#room) this.#settle();
     return text;
   }
 
   /** Drops what waits. */
   clear(): void {
     this.#texts = [];
-    this.#length = this.#taken = 0;
+    this.length = this.#taken = 0;
     this.#settle();
     this.close();
   }
@@ -97,10 +82,28 @@ export class Outbox {
     this.#room = undefined;
   }
 
+  #takeAll(): string {
+    return this.#texts.splice(0).join("");
+  }
+
+  #takeSome(most: number): string {
+    let piece = "";
+    let count = 0;
+    while (count < this.#texts.length && piece.length < most) {
+      const text = this.#texts[count];
+      const end = toEnd(text, this.#taken + most);
+      piece += text.slice(this.#taken, end);
+      this.#taken = end < text.length ? end : 0;
+      if (this.#taken) break;
+      count++;
+    }
+    this.#texts.splice(0, count);
+    return piece;
+  }
+
   #settle(): void {
-    if (this.#held) this.#hold(this.#length);
-    const { texts, characters } = this.#options;
-    if (this.#texts.length < texts && this.#length < characters) this.close();
+    if (this.#held) this.#hold(this.length);
+    if (!this.isFull) this.close();
   }
 
   #hold(length: number): boolean {

@@ -209,11 +209,11 @@ class SocketLine {
   #write(text: string): Promise<void> | undefined {
     if (!this.#outbox.push(text)) return this.#letGo();
     this.#send();
-    return this.#outbox.untilRoom();
+    return this.#outbox.isFull ? this.#outbox.untilRoom() : undefined;
   }
 
   #send(): void {
-    while (!this.#outbox.isEmpty && toBuffered(this.#socket) <= MOST_BUFFERED) {
+    while (this.#outbox.length && toBuffered(this.#socket) <= MOST_BUFFERED) {
       const text = this.#outbox.next() ?? "";
       if (!this.#hold(text)) return this.#letGo();
       try {
@@ -223,7 +223,7 @@ class SocketLine {
         return this.#outbox.clear();
       }
     }
-    if (!this.#isPolling && (this.#held || !this.#outbox.isEmpty)) this.#poll(0);
+    if (!this.#isPolling && (this.#held || this.#outbox.length)) this.#poll(0);
   }
 
   #hold(text: string): boolean {
@@ -239,7 +239,7 @@ class SocketLine {
     // The open socket keeps the process alive, and the call that waits for room has a timeout of its own.
     startBackgroundTimer(() => {
       this.#isPolling = false;
-      const { isEmpty } = this.#outbox;
+      const isEmpty = !this.#outbox.length;
       this.drain();
       if (!this.#held && isEmpty) return;
       if (this.#isPolling) return;

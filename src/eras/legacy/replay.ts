@@ -40,6 +40,8 @@ class Stream {
   #reader?: Link;
   /** Ends the wait of whoever attached the reader. */
   #left?: () => void;
+  /** Until when a reader that is behind has no room. */
+  #room?: Promise<void>;
 
   constructor(owner: Streams) {
     this.#owner = owner;
@@ -71,7 +73,8 @@ class Stream {
   write(text: string): Promise<void> | undefined {
     const place = this.last + 1;
     this.#owner.keep(this, text);
-    if (!this.#reader || this.written !== place - 1) return;
+    if (!this.#reader) return;
+    if (this.written !== place - 1) return this.#room;
     this.written = place;
     return this.#reader.send(text, { id: this.toId(place) });
   }
@@ -106,7 +109,8 @@ class Stream {
     while (this.#reader === link && this.written < this.last) {
       const place = Math.max(this.written + 1, this.first);
       this.written = place;
-      await link.send(this.events[place - this.first].text, { id: this.toId(place) });
+      this.#room = link.send(this.events[place - this.first].text, { id: this.toId(place) });
+      await this.#room;
     }
     if (this.isOver && this.#reader === link) this.leave();
     await left;
@@ -246,6 +250,8 @@ export class ReplayLink implements Link {
   readonly #link: Link;
   #stream?: Stream;
   #isWaiting = false;
+  /** Whether the connection ends by itself, so that it need not be ended when another one reads on. */
+  #isEnding = false;
 
   /** Wraps the link of a request of one session, which is the client if that is not known otherwise. */
   constructor({ streams, account }: { readonly streams: Streams; readonly account: Account }, link: Link) {
@@ -295,6 +301,7 @@ export class ReplayLink implements Link {
   release(event?: EventFields): void {
     if (!this.streams) return;
     this.open();
+    this.#isEnding = true;
     if (this.#stream?.isReadBy(this.#link)) this.#stream.leave();
     this.#link.release(event);
   }
@@ -302,6 +309,7 @@ export class ReplayLink implements Link {
   /** The reply as this connection gets it: with the number of its event, or without a text if another one reads on. */
   finish(reply: Reply): Reply {
     const stream = this.#stream;
+    this.#isEnding = true;
     if (!stream) return reply;
     const { text } = reply;
     if (!stream.isReadBy(this.#link)) {
@@ -321,7 +329,7 @@ export class ReplayLink implements Link {
   #open(): Stream {
     if (this.#stream) return this.#stream;
     const stream = this.#stream = this.#streams.create();
-    stream.readBy(this.#link, () => {});
+    stream.readBy(this.#link, () => this.#isEnding || this.#link.release());
     return stream;
   }
 }

@@ -230,11 +230,9 @@ export class Sessions {
   #warnOfForeign(id: string): undefined {
     if (this.#isForeignKnown || this.#core.sealer.isShared || id.length < SHORTEST_ID) return;
     this.#isForeignKnown = true;
-    this.#core.report(
-      new Error(
-        "A client sent a session id that this process did not make. If several processes serve this address, or the " +
-          "server was restarted, give all of them the same `secret`",
-      ),
+    console.warn(
+      `${this.#core.identity.name}: a client sent a session id that this process did not make. If several processes ` +
+        "serve this address, or the server was restarted, give all of them the same `secret`.",
     );
   }
 

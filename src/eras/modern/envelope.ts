@@ -50,17 +50,15 @@ export function readEnvelope(
   }
   const logLevel = level === undefined ? undefined : LOG_LEVELS.find((each) => each === level);
   if (level !== logLevel) throw invalid(`params._meta["${META_LEVEL}"] is not a log level`);
-  if (progressToken !== undefined) checkProgressToken(progressToken, maxToken);
+  if (progressToken !== undefined && !isProgressToken(progressToken)) {
+    throw invalid("params._meta.progressToken is not a string or integer");
+  }
+  // The token is copied into every notification of progress.
+  if (typeof progressToken === "string" && progressToken.length > maxToken) {
+    throw invalid(`params._meta.progressToken is longer than ${maxToken} (idLength)`);
+  }
   if (headers) checkHeaders(message, headers, method?.subject && params[method.subject]);
   return { version, info, capabilities, logLevel };
-}
-
-// The token is copied into every notification of progress.
-function checkProgressToken(token: unknown, most: number): void {
-  if (!isProgressToken(token)) throw invalid("params._meta.progressToken is not a string or integer");
-  if (typeof token === "string" && token.length > most) {
-    throw invalid(`params._meta.progressToken is longer than ${most} (idLength)`);
-  }
 }
 
 function isImplementation(value: unknown): value is Implementation {

@@ -21,32 +21,30 @@ interface Filter {
   readonly uris: ReadonlySet<string>;
 }
 
-/** Makes the function that opens subscriptions. */
-export function listener(engine: Engine): (call: Call) => Promise<Reply> {
-  return (call) => {
-    const { link } = call;
-    const { filter, granted } = readFilter(engine, call.params.notifications);
-    if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
-    const { account } = link;
-    const bytes = [...filter.uris].reduce((bytes, uri) => bytes + toBytes(uri) + URI_BYTES, 0);
-    if (!account.openStream()) {
-      throw new McpError(BUSY, "Cannot open the subscription: too many are open (streams, streamsPerClient)");
-    }
-    if (!account.hold(bytes)) {
+/** Opens a subscription. Settles when it has ended. */
+export function listen(engine: Engine, call: Call): Promise<Reply> {
+  const { link } = call;
+  const { filter, granted } = readFilter(engine, call.params.notifications);
+  if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
+  const { account } = link;
+  const bytes = [...filter.uris].reduce((bytes, uri) => bytes + toBytes(uri) + URI_BYTES, 0);
+  if (!account.openStream()) {
+    throw new McpError(BUSY, "Cannot open the subscription: too many are open (streams, streamsPerClient)");
+  }
+  if (!account.hold(bytes)) {
+    account.closeStream();
+    throw new McpError(BUSY, "Cannot open the subscription: too much is held already (clientBytes, totalBytes)");
+  }
+  call.subscribe();
+  link.wait();
+  return new Promise((resolve) => {
+    const subscription = new Subscription(engine, call, filter);
+    subscription.open(granted, (reply) => {
+      account.free(bytes);
       account.closeStream();
-      throw new McpError(BUSY, "Cannot open the subscription: too much is held already (clientBytes, totalBytes)");
-    }
-    call.subscribe();
-    link.wait();
-    return new Promise((resolve) => {
-      const subscription = new Subscription(engine, call, filter);
-      subscription.open(granted, (reply) => {
-        account.free(bytes);
-        account.closeStream();
-        resolve(reply);
-      });
+      resolve(reply);
     });
-  };
+  });
 }
 
 /** Bytes of a watched URI beside its text. */

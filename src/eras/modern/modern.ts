@@ -24,7 +24,6 @@ import type { SelectiveEra } from "../choose.ts";
 import { discover } from "./discover.ts";
 import { readEnvelope } from "./envelope.ts";
 import { InputRequests } from "./input_requests.ts";
-import { listener } from "./listen.ts";
 import { META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
 import { checkParamHeaders } from "./request_headers.ts";
 
@@ -43,7 +42,6 @@ interface Found {
 class ModernEra implements SelectiveEra {
   readonly #engine: Engine;
   readonly #own: ReadonlyMap<string, Method>;
-  readonly #listen: (call: Call) => Promise<Reply>;
   readonly #inputs = new WeakMap<Call, InputRequests>();
   /** Texts of results that stay the same object. */
   readonly #texts = new WeakMap<Result, string>();
@@ -58,7 +56,6 @@ class ModernEra implements SelectiveEra {
   constructor(engine: Engine) {
     this.#engine = engine;
     this.#own = new Map([["server/discover", discover(engine)]]);
-    this.#listen = listener(engine);
     this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.identity })}`;
   }
 
@@ -111,6 +108,12 @@ class ModernEra implements SelectiveEra {
     return runner instanceof Promise
       ? runner.then((runner) => this.#prepare({ call, method, runner }))
       : this.#prepare({ call, method, runner });
+  }
+
+  // Most servers and clients never need it.
+  async #listen(call: Call): Promise<Reply> {
+    const { listen } = await import("./listen.ts");
+    return await listen(this.#engine, call);
   }
 
   // Up to here everything that is wrong has its own HTTP status; from here on the answer may be a stream.

@@ -24,6 +24,8 @@ export function checkHeaders({ method }: Request, headers: Headers, subject: unk
   if (named !== method) throw toMismatch("Mcp-Method", named, method);
   if (typeof subject !== "string") return;
   const name = headers.get("mcp-name");
+  // Most names are plain.
+  if (name === subject && PLAIN.test(name)) return;
   if (!isRepeated(name, subject)) throw toMismatch("Mcp-Name", name, subject);
 }
 

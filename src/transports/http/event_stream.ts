@@ -11,7 +11,8 @@ import type { Sweep, Ticker } from "../../core/timers.ts";
 import { Outbox } from "../outbox.ts";
 
 const encoder = new TextEncoder();
-const COMMENT = ":\n\n";
+/** What is written on a silent stream of events. */
+export const COMMENT = ":\n\n";
 
 /** How a body behaves while nothing is written, and when nobody reads it. */
 export interface EventStreamOptions {
@@ -82,17 +83,8 @@ export class EventStream {
     this.#outbox = new Outbox({ texts, characters, account: options.account });
   }
 
-  /** Whether nothing more can be written. */
-  get isEnded(): boolean {
-    return this.#isEnded;
-  }
-
-  /** The body of the response, made once: a text if everything is written already, because a stream costs twice as much. */
-  toBody(): ReadableStream<Uint8Array> | string {
-    if (this.#isEnded && this.#outbox.isShort) {
-      this.#forget();
-      return this.#outbox.take(Infinity);
-    }
+  /** The body of the response, made once. */
+  toBody(): ReadableStream<Uint8Array> {
     // Both runtimes pull only when the socket takes more: what a reader leaves unread waits in the kernel (some 4 MB)
     // and in the outbox. With a higher mark, or without a pull, the runtime would hold all that is written.
     return new ReadableStream({
@@ -117,10 +109,10 @@ export class EventStream {
   /** Writes a text as it is. A client that leaves more unread than it may is let go. */
   push(text: string): Promise<void> | undefined {
     if (this.#isEnded) return;
-    if (this.#outbox.isEmpty) this.#moved = true;
+    if (!this.#outbox.length) this.#moved = true;
     if (!this.#outbox.push(text)) return this.#giveUp();
     this.#flush();
-    return this.#outbox.untilRoom();
+    return this.#outbox.isFull ? this.#outbox.untilRoom() : undefined;
   }
 
   /** Ends the stream when everything written has been read. */
@@ -136,7 +128,7 @@ export class EventStream {
     if (this.#moved) {
       this.#moved = false;
       this.#since = now;
-    } else if (this.#outbox.isEmpty && !this.#isEnded) {
+    } else if (!this.#outbox.length && !this.#isEnded) {
       // The silence may have begun a pause before it was seen, and would be seen the next time a pause from now.
       if (now - this.#since >= heartbeatMs - 2 * pause) this.comment();
     } else if (now - this.#since >= writeMs) this.#giveUp();
@@ -144,7 +136,7 @@ export class EventStream {
 
   // Only what the reader asked for is handed over: the rest waits here, where it is counted.
   #pull(): Promise<void> | undefined {
-    if (!this.#outbox.isEmpty || this.#isEnded) return void this.#hand();
+    if (this.#outbox.length || this.#isEnded) return void this.#hand();
     return new Promise((resolve) => {
       this.#pulled = resolve;
     });
@@ -172,7 +164,7 @@ export class EventStream {
       // The reader went away between asking and getting.
       return this.#lose();
     }
-    if (!this.#isEnded || !this.#outbox.isEmpty) return;
+    if (!this.#isEnded || this.#outbox.length) return;
     this.#forget();
     this.#close();
   }
@@ -201,8 +193,8 @@ export class EventStream {
   }
 }
 
-// JSON text holds no line break, so it always fits on one data line.
-function toEvent(text: string, fields?: EventFields): string {
+/** One event as text. JSON text holds no line break, so it always fits on one data line. */
+export function toEvent(text: string, fields?: EventFields): string {
   let head = "";
   if (fields) {
     for (const [name, value] of Object.entries(fields)) if (value !== undefined) head += `${name}: ${value}\n`;

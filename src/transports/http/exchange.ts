@@ -11,7 +11,7 @@ import { InFlight } from "../../core/in_flight.ts";
 import { type EventFields, LATER, type Link, type LinkEvents, type Reply } from "../../core/link.ts";
 import type { Aging } from "../../core/timers.ts";
 import type { Accepts } from "./accept.ts";
-import type { EventStream, EventStreams } from "./event_stream.ts";
+import { COMMENT, type EventStream, type EventStreams, toEvent } from "./event_stream.ts";
 
 export const JSON_HEADERS = { "content-type": "application/json" };
 const STREAM_HEADERS = {
@@ -19,6 +19,9 @@ const STREAM_HEADERS = {
   "cache-control": "no-cache, no-transform",
   "x-accel-buffering": "no",
 };
+
+/** What is written on a silent body of JSON. */
+const SPACE = "\n";
 
 /** Characters up to which an answer is handed to the runtime whole, which then holds it until it is read. */
 const LARGE = 16_384;
@@ -47,47 +50,38 @@ export interface Head {
 
 /** One HTTP request and its response. */
 export class Exchange implements Link {
+  readonly http: Request;
+  readonly headers: Headers;
+  readonly version: string | null;
+  readonly principal?: Principal;
+  readonly streams: boolean;
   readonly inFlight: InFlight = new InFlight();
   readonly #head: Head;
   readonly #parts: ExchangeParts;
   #events?: LinkEvents;
+  /** What was sent before the response had to be given: often the whole answer, which then is no stream. */
+  #early?: string[];
   #stream?: EventStream;
-  /** Gives the stream as the response. */
+  /** The response that carries the stream, and what waits for it. */
+  #response?: Response;
   #opened?: PromiseWithResolvers<Response>;
+  #length = 0;
   #isGiven = false;
-  #version?: string | null;
 
   /** An exchange that has just begun. */
   constructor(head: Head, parts: ExchangeParts) {
     this.#head = head;
     this.#parts = parts;
-  }
-
-  get http(): Request {
-    return this.#head.request;
-  }
-
-  get headers(): Headers {
-    return this.#head.headers;
-  }
-
-  get principal(): Principal | undefined {
-    return this.#head.principal;
-  }
-
-  get streams(): boolean {
-    return this.#head.accepts.stream;
+    this.http = head.request;
+    this.headers = head.headers;
+    this.version = head.headers.get("mcp-protocol-version");
+    this.principal = head.principal;
+    this.streams = head.accepts.stream;
   }
 
   get account(): Account {
     const { request, info, principal } = this.#head;
     return this.#parts.account(request, info, principal);
-  }
-
-  // Kept, because both eras ask for it, and a header is found by a search.
-  get version(): string | null {
-    if (this.#version === undefined) this.#version = this.headers.get("mcp-protocol-version");
-    return this.#version;
   }
 
   /** The response: the reply, or a stream that ends with it if one is opened before. */
@@ -99,17 +93,37 @@ export class Exchange implements Link {
 
   send(text: string, event?: EventFields): Promise<void> | undefined {
     if (!this.streams) return;
-    this.#open(TURNS);
-    return this.#stream?.write(text, event);
+    if (this.#stream) return this.#stream.write(text, event);
+    const early = this.#early ?? this.#begin();
+    early.push(toEvent(text, event));
+    this.#length += text.length;
+    const { streamBytes, streamFrames } = this.#parts.streams.limits;
+    if (this.#length >= streamBytes || early.length >= streamFrames) this.open();
   }
 
   wait(events?: LinkEvents): void {
     if (events) this.#events = events;
-    if (!this.#stream && !this.#isGiven) this.#parts.waiting.add(this);
+    if (this.#early === undefined && !this.#stream && !this.#isGiven) this.#parts.waiting.add(this);
   }
 
+  // For a client that takes no events, what keeps the stream alive is white space before the JSON.
   open(): void {
-    this.#open(0);
+    if (this.#stream || this.#isGiven) return;
+    this.#parts.waiting.delete(this);
+    const early = this.#early ?? [this.#toOpening()];
+    const stream = this.#stream = this.#parts.streams.create({
+      account: () => this.account,
+      onLost: () => {
+        this.inFlight.cancelAll();
+        this.#events?.lost?.();
+      },
+      comment: this.streams ? undefined : SPACE,
+    });
+    for (const text of early) stream.push(text);
+    this.#isGiven = true;
+    const headers = this.streams ? STREAM_HEADERS : JSON_HEADERS;
+    this.#response = new Response(stream.toBody(), { headers });
+    this.#opened?.resolve(this.#response);
   }
 
   release(event?: EventFields): void {
@@ -118,67 +132,56 @@ export class Exchange implements Link {
     this.#stream?.end();
   }
 
-  #open(turns: number): void {
-    if (!this.#stream && !this.#isGiven) this.#give(this.#start(), turns);
-  }
-
-  // For a client that takes no events, what keeps the stream alive is white space before the JSON.
-  #start(): EventStream {
+  /** Keeps what is sent for some turns of the microtasks, in which the answer may be complete. */
+  #begin(): string[] {
     this.#parts.waiting.delete(this);
-    const { streams } = this;
-    const stream = this.#stream = this.#parts.streams.create({
-      account: () => this.account,
-      onLost: () => {
-        this.inFlight.cancelAll();
-        this.#events?.lost?.();
-      },
-      comment: streams ? undefined : "\n",
-    });
-    const opening = streams ? this.#events?.opened?.() : undefined;
-    if (opening) stream.write("", opening);
-    else stream.comment();
-    return stream;
+    this.#openLater();
+    return this.#early = [this.#toOpening()];
   }
 
-  /** Gives the stream as the response after so many turns of the microtasks, or when all is written. */
-  async #give(stream: EventStream, turns: number): Promise<void> {
-    const opened = this.#opened ??= Promise.withResolvers();
-    while (turns-- && !stream.isEnded) await undefined;
-    if (!this.#isGiven) opened.resolve(this.#toStreamed(stream));
+  async #openLater(): Promise<void> {
+    for (let turns = TURNS; turns && !this.#isGiven; turns--) await undefined;
+    if (!this.#isGiven) this.open();
+  }
+
+  #toOpening(): string {
+    if (!this.streams) return SPACE;
+    const opening = this.#events?.opened?.();
+    return opening ? toEvent("", opening) : COMMENT;
   }
 
   /** The reply as the response, or as the last event of the stream. */
   #finish({ text, status, headers, event }: Reply): Response {
     this.#parts.waiting.delete(this);
-    const takesEvents = !this.#head.accepts.json && text !== undefined && !status;
-    const stream = this.#stream ?? (takesEvents ? this.#start() : undefined);
-    if (stream) {
-      if (text !== undefined) this.streams ? stream.write(text, event) : stream.push(text);
-      stream.end();
-      // Given already: this one is for nobody.
-      return this.#isGiven ? Response.error() : this.#toStreamed(stream);
-    }
+    if (this.#response) return this.#endStream(this.#response, text, event);
     this.#isGiven = true;
+    const isEvent = text !== undefined && !status && !this.#head.accepts.json;
+    if (this.#early || isEvent) {
+      const early = this.#early?.join("") ?? this.#toOpening();
+      const body = text === undefined ? early : early + toEvent(text, event);
+      return this.#toResponse(body, { headers: STREAM_HEADERS });
+    }
     if (text === undefined) return new Response(null, { status: status ?? 202, headers });
-    const init = { status, headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS };
-    return text.length > LARGE ? this.#toSliced(text, init) : new Response(text, init);
+    return this.#toResponse(text, { status, headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS });
   }
 
-  #toStreamed(stream: EventStream): Response {
-    this.#isGiven = true;
-    return new Response(stream.toBody(), { headers: this.streams ? STREAM_HEADERS : JSON_HEADERS });
+  #endStream(response: Response, text: string | undefined, event: EventFields | undefined): Response {
+    if (text !== undefined) this.streams ? this.#stream?.write(text, event) : this.#stream?.push(text);
+    this.#stream?.end();
+    return response;
   }
 
   // A runtime takes a body that is handed over whole, and holds it for as long as the client does not read.
-  #toSliced(text: string, init: ResponseInit): Response {
+  #toResponse(body: string, init: ResponseInit): Response {
+    if (body.length <= LARGE) return new Response(body, init);
     let isRefused = false;
     const onLost = () => {
       isRefused = true;
     };
-    const body = this.#parts.streams.create({ account: () => this.account, onLost });
-    body.push(text);
-    body.end();
-    if (!isRefused) return new Response(body.toBody(), init);
+    const sliced = this.#parts.streams.create({ account: () => this.account, onLost });
+    sliced.push(body);
+    sliced.end();
+    if (!isRefused) return new Response(sliced.toBody(), init);
     const message = "Cannot send the result: too much waits to be read (clientBytes, totalBytes)";
     const failure = toFailure(undefined, { code: INTERNAL_ERROR, message });
     return new Response(failure, { status: 503, headers: { ...JSON_HEADERS, ...LATER } });

@@ -37,27 +37,18 @@ export interface HttpOptions extends AccessOptions {
 /** Answers web-standard requests. The second parameter is what Deno, Bun or a router passes; it may be left out. */
 export type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
 
-/** Makes the handler of the endpoint. `isClosing` tells whether the server takes no new requests. */
-export function createFetch(
-  engine: Engine,
-  era: Era,
-  options: HttpOptions & { readonly isClosing: () => boolean },
-): { fetch: Fetch; parts: Omit<HttpParts, "ended"> } {
-  const endpoint = new Endpoint(engine, era, options);
-  return { fetch: (request, info) => endpoint.fetch(request, info), parts: endpoint.parts };
-}
-
 /** A refusal: status, reason, headers. */
-type Refused = readonly [status: number, reason: string, headers?: Record<string, string>];
+type Refused = readonly [status: number, reason: string, headers?: Readonly<Record<string, string>>];
 
 const BOTH: Accepts = { json: true, stream: true };
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-class Endpoint {
+/** The endpoint of a server. */
+export class Endpoint {
   readonly #engine: Engine;
   readonly #era: Era;
-  readonly #options: HttpOptions & { readonly isClosing: () => boolean };
+  readonly #options: HttpOptions;
   readonly #allow: string;
   readonly #streams: EventStreams;
   readonly #bodies: RequestBodies;
@@ -66,8 +57,10 @@ class Endpoint {
   #goodHost = "";
   #goodTarget = "";
   #goodAccept: string | null = null;
+  #isClosing = false;
 
-  constructor(engine: Engine, era: Era, options: HttpOptions & { readonly isClosing: () => boolean }) {
+  /** An endpoint that serves an era. */
+  constructor(engine: Engine, era: Era, options: HttpOptions) {
     const { limits, ticker } = engine.core;
     this.#engine = engine;
     this.#era = era;
@@ -82,17 +75,25 @@ class Endpoint {
     this.#exchanges = { streams: this.#streams, waiting, account };
   }
 
+  /** What other transports over HTTP share with the endpoint. */
   get parts(): Omit<HttpParts, "ended"> {
     return {
       path: this.#options.path,
-      check: (request, info, caller) => this.#check(request, info, caller) ?? this.#checkOpen(),
+      check: (request, info, caller) =>
+        this.#check(request, info, caller) ?? (this.#isClosing ? refuse(...CLOSING) : undefined),
       account: this.#exchanges.account,
       bodies: this.#bodies,
       streams: this.#streams,
     };
   }
 
-  fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
+  /** Takes no new requests. */
+  close(): void {
+    this.#isClosing = true;
+  }
+
+  /** Answers a request. */
+  readonly fetch: Fetch = (request, info) => {
     const { headers, method } = request;
     // With has() Deno reads all headers at once, as it does in the end anyway, and finds the others sooner; these three
     // by names that are not in lower case.
@@ -100,8 +101,7 @@ class Endpoint {
       const refusal = this.#checkFirst(request, info);
       if (refusal) return refusal;
     }
-    const closing = this.#checkOpen();
-    if (closing) return closing;
+    if (this.#isClosing) return refuse(...CLOSING);
     const accept = headers.get("Accept");
     const accepts = accept === this.#goodAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream) this.#goodAccept = accept;
@@ -110,7 +110,7 @@ class Endpoint {
     const principal = info?.principal === undefined ? undefined : readPrincipal(info);
     const exchange = new Exchange({ request, headers, info, principal, accepts }, this.#exchanges);
     return method === "POST" ? this.#post(exchange) : this.#visit(exchange, method);
-  }
+  };
 
   async #post(exchange: Exchange): Promise<Response> {
     let body;
@@ -168,10 +168,6 @@ class Endpoint {
     return refusal && refuse(refusal.status, toReason(refusal.reason));
   }
 
-  #checkOpen(): Promise<Response> | undefined {
-    return this.#options.isClosing() ? refuse(503, toReason("the server is closing"), LATER) : undefined;
-  }
-
   // GET and DELETE: whether there is something to open or to end is the era's business.
   #checkVisit(method: string, headers: Headers, accepts: Accepts): Refused | undefined {
     if (!this.#era.attach || (method !== "GET" && method !== "DELETE")) {
@@ -190,6 +186,7 @@ class Endpoint {
   }
 }
 
+const CLOSING: Refused = [503, "Cannot serve the request: the server is closing", LATER];
 const BROKEN_OFF = "Cannot read the body: it broke off";
 
 function checkPost(headers: Headers, accepts: Accepts): Refused | undefined {

@@ -61,24 +61,17 @@ export class RequestBodies {
   read(request: Request, account: () => Account): Promise<ArrayBuffer | Unread> {
     const length = request.headers.get("content-length");
     // The runtime holds the client to the length of a small body, but not to a time.
-    return length !== null && Number(length) <= this.#small
-      ? this.#readSmall(request)
-      : this.#readLarge(request, account);
-  }
-
-  #readSmall(request: Request): Promise<ArrayBuffer | Unread> {
+    if (length === null || !(Number(length) <= this.#small)) return this.#readLarge(request, account);
     return new Promise((resolve, reject) => {
       const arrival: Arrival = { giveUp: resolve };
       this.#arriving.add(arrival);
-      const arrive = () => {
+      request.arrayBuffer().then((body) => {
         this.#arriving.delete(arrival);
         if (arrival.deadline) this.#ticker.drop(arrival.deadline);
-      };
-      request.arrayBuffer().then((body) => {
-        arrive();
         resolve(body);
       }, (error) => {
-        arrive();
+        this.#arriving.delete(arrival);
+        if (arrival.deadline) this.#ticker.drop(arrival.deadline);
         reject(error);
       });
     });

@@ -15,7 +15,7 @@ import { bun, deno } from "../../runtime.ts";
 import { guardConsole } from "./stdout_guard.ts";
 import { LineSplitter } from "./line_splitter.ts";
 import type { Account } from "../../core/account.ts";
-import { PIPE, type Pipe, type PipeServer } from "../channel.ts";
+import { PIPE, type Pipe, type PipeServer, type Write } from "../channel.ts";
 import { Outbox } from "../outbox.ts";
 
 export type { PipeServer };
@@ -42,7 +42,7 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
   const input = options.input ?? standardInput();
   const writer = new LineWriter(options.output ?? standardOutput(), () => pipe.account);
   const restore = options.output ? () => {} : guardConsole();
-  const pipe: Pipe = server[PIPE]((text) => writer.write(text));
+  const pipe: Pipe = server[PIPE](writer.write);
   const lines = new LineSplitter(pipe.lineBytes);
   const reader = input.getReader();
   const stop = () => void reader.cancel().catch(() => {});
@@ -102,12 +102,13 @@ class LineWriter {
     this.#lose = resolve;
   }
 
-  write(text: string): Promise<void> | undefined {
+  /** Writes a line. Returns a promise if the writer should wait for room. */
+  readonly write: Write = (text) => {
     // A client that leaves more unread than it may is as good as gone.
     if (!this.#outbox.push(`${text}\n`)) this.#lose();
     this.#writing ??= this.#drain();
-    return this.#outbox.untilRoom();
-  }
+    return this.#outbox.length > MOST_WAITING ? this.#outbox.untilRoom() : undefined;
+  };
 
   /** Settles when all lines are written. */
   flush(): Promise<void> {
@@ -118,7 +119,7 @@ class LineWriter {
     // One turn later, so that the answers of one chunk of input share a write.
     await undefined;
     try {
-      while (!this.#outbox.isEmpty) await this.#output(this.#encoder.encode(this.#outbox.take(WRITE_SIZE)));
+      while (this.#outbox.length) await this.#output(this.#encoder.encode(this.#outbox.take(WRITE_SIZE)));
     } catch {
       this.#outbox.clear();
       this.#lose();

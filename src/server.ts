@@ -19,7 +19,7 @@ import { Sealer } from "./core/sealer.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
 import { type OpenPipe, PIPE, pipeOpener } from "./transports/channel.ts";
 import { readHosts, readOrigins, readProxies } from "./transports/http/access.ts";
-import { type Cors, corsRule, withCors } from "./transports/http/cors.ts";
+import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
 import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
 import { HTTP, type HttpParts } from "./transports/http/upgrades.ts";
 
@@ -182,6 +182,13 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     [PIPE]: pipeOpener(engine, era),
     [HTTP]: { ...parts, ended },
   };
+}
+
+/** Loads what most servers do not need with the first request. */
+function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): Fetch {
+  const loading = async () => (await import("./transports/http/cors_headers.ts")).withCors(allows, fetch);
+  let wrapped: Promise<Fetch> | undefined;
+  return async (request, info) => await (await (wrapped ??= loading()))(request, info);
 }
 
 function checkOptions({ name, version, path = "/mcp", ttlMs = 0, sessions = "optional" }: ServerOptions): void {

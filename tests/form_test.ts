@@ -227,15 +227,15 @@ Deno.test("form: what a form cannot ask is refused with the field and the remedy
   assertThrows(() => toForm(z.string(), place), TypeError, place);
 });
 
-Deno.test("form: the answer is checked by the schema itself", () => {
+Deno.test("form: the answer is checked by the schema itself", async () => {
   const form = toForm(z.object({ n: z.int().positive(), on: z.boolean().default(true), mail: z.email() }), place);
   assertEquals(form.check({ n: 5, mail: "a@b.co" }), { value: { n: 5, on: true, mail: "a@b.co" } });
   const checked = form.check({ n: 0, mail: "nonsense" });
   assert(!(checked instanceof Promise));
   assert(/^n: .*; mail: /.test(checked.problem ?? ""), checked.problem);
   const raw = toForm({ type: "object", properties: { a: { type: "string", enum: ["x"] } }, required: ["a"] }, place);
-  assertEquals(raw.check({ a: "y" }), { problem: 'a: expected "x", got "y"' });
-  assertEquals(raw.check(undefined), { problem: "expected object, got undefined" });
+  assertEquals(await raw.check({ a: "y" }), { problem: 'a: expected "x", got "y"' });
+  assertEquals(await raw.check(undefined), { problem: "expected object, got undefined" });
 });
 
 Deno.test("form: fields may be called as objects name their own", () => {

@@ -1,4 +1,5 @@
-import { compileJsonSchema, type JsonSchema, toPath } from "../src/schema/json_schema.ts";
+import { compileJsonSchema } from "../src/schema/json_check.ts";
+import { type JsonSchema, toPath } from "../src/schema/json_schema.ts";
 import { random } from "./random.ts";
 import { assert, assertEquals, assertLess, assertLessOrEqual, assertThrows } from "./std.ts";
 

@@ -129,6 +129,7 @@ Deno.test("a server that is mounted without the facts of the connection takes it
     403,
   ]);
   const remote = { remoteAddr: { transport: "tcp", hostname: "203.0.113.5", port: 50_000 } };
-  assertEquals(await ask("elsewhere.example", remote), 200);
+  assertEquals(await ask("mcp.example.com", remote), 200);
+  assertEquals(await ask("elsewhere.example", remote), 403);
   await mcp.close();
 });

@@ -6,7 +6,8 @@
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../client/listed.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
-import { compileJsonSchema, type JsonSchema } from "../schema/json_schema.ts";
+import { compileJsonSchema } from "../schema/json_check.ts";
+import type { JsonSchema } from "../schema/json_schema.ts";
 
 /** Everything that a server lists. */
 export interface Listing {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { compileJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
+import { inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
 
 export type { JsonSchema };
 
@@ -137,13 +137,16 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     };
   } else {
     const json = toRoot(schema);
-    const check = compileJsonSchema(schema, name);
+    const inspected = inspectJsonSchema(schema, name);
+    let check: ((value: unknown) => readonly Issue[]) | undefined;
+    // Most servers describe their input in another way, and need none of this.
+    const load = async () => check = (await import("./json_check.ts")).createCheck(inspected);
+    const toResult = (value: unknown, issues: readonly Issue[]): Checked =>
+      issues.length ? { problem: toProblem(issues) } : { value };
     made = {
       json: () => json,
-      validate(value) {
-        const issues = check(value);
-        return issues.length ? { problem: toProblem(issues) } : { value };
-      },
+      validate: (value) =>
+        check ? toResult(value, check(value)) : load().then((check) => toResult(value, check(value))),
     };
   }
   compiled[use].set(schema, made);

@@ -23,7 +23,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/client": outer,
   "src/cli": [...outer, "src/handlers", "src/client", "src/modern.ts"],
   "src/modern.ts": [...below, "src/handlers", "src/transports", "src/eras", "src/eras/modern", "src/server.ts"],
-  "src/library.ts": ["src/eras/modern", "src/eras/legacy", "src/server.ts", "src/modern.ts"],
+  "src/library.ts": ["src/eras", "src/eras/modern", "src/eras/legacy", "src/server.ts", "src/modern.ts"],
   "src/hand_over.ts": ["src/runtime.ts"],
   "mod.ts": ["src/library.ts", "src/hand_over.ts"],
 };

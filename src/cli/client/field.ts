@@ -5,7 +5,7 @@
  * @module
  */
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { compileJsonSchema } from "../../schema/json_schema.ts";
+import { compileJsonSchema } from "../../schema/json_check.ts";
 import { toLine, toPlain } from "./plain.ts";
 import { describeType } from "./schema_text.ts";
 

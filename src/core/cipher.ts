@@ -1,0 +1,66 @@
+/**
+ * Seals and opens values with AES-GCM.
+ *
+ * @module
+ */
+import { fromBase64Url, toBase64Url } from "../protocol/base64.ts";
+
+/** Seals under the first of its secrets, and opens under any of them. */
+export class Cipher {
+  readonly #realm: string;
+  readonly #secrets: readonly (string | undefined)[];
+  readonly #keys: Promise<CryptoKey>[] = [];
+
+  /** A cipher of one server. Without a secret its key is random. */
+  constructor(realm: string, secrets: readonly string[]) {
+    this.#realm = realm;
+    this.#secrets = secrets.length ? secrets : [undefined];
+  }
+
+  /** A JSON value as an opaque text of letters, digits, `-` and `_`; `purpose` must be the same at both ends. */
+  async seal(purpose: string, value: unknown): Promise<string> {
+    const iv = crypto.getRandomValues(new Uint8Array(12));
+    const plain = new TextEncoder().encode(JSON.stringify(value));
+    const sealed = await crypto.subtle.encrypt(this.#toAlgorithm(purpose, iv), await this.#key(0), plain);
+    const bytes = new Uint8Array(12 + sealed.byteLength);
+    bytes.set(iv);
+    bytes.set(new Uint8Array(sealed), 12);
+    return toBase64Url(bytes);
+  }
+
+  /** What was sealed; `undefined` if it was changed, or sealed under another secret or for another purpose. */
+  async open(purpose: string, text: string): Promise<unknown> {
+    const bytes = fromBase64Url(text);
+    if (!bytes || bytes.length < 28) return;
+    const iv = bytes.slice(0, 12);
+    for (let i = 0; i < this.#secrets.length; i++) {
+      try {
+        const plain = await crypto.subtle.decrypt(this.#toAlgorithm(purpose, iv), await this.#key(i), bytes.slice(12));
+        return JSON.parse(new TextDecoder().decode(plain));
+      } catch {
+        // Not this secret: the next one may fit.
+      }
+    }
+  }
+
+  #key(index: number): Promise<CryptoKey> {
+    // Random only when it is needed: Workers refuse randomness while a module, and with it a server, is loading.
+    const secret = this.#secrets[index];
+    const bytes = secret === undefined ? crypto.getRandomValues(new Uint8Array(32)) : new TextEncoder().encode(secret);
+    return this.#keys[index] ??= toKey(bytes);
+  }
+
+  // As JSON, so that no realm and purpose together read like another pair.
+  #toAlgorithm(purpose: string, iv: Uint8Array<ArrayBuffer>): AesGcmParams {
+    return { name: "AES-GCM", iv, additionalData: new TextEncoder().encode(JSON.stringify([this.#realm, purpose])) };
+  }
+}
+
+async function toKey(secret: Uint8Array<ArrayBuffer>): Promise<CryptoKey> {
+  const base = await crypto.subtle.importKey("raw", secret, "HKDF", false, ["deriveKey"]);
+  const derivation = { name: "HKDF", hash: "SHA-256", salt: new Uint8Array(), info: new TextEncoder().encode("mcp") };
+  return await crypto.subtle.deriveKey(derivation, base, { name: "AES-GCM", length: 256 }, false, [
+    "encrypt",
+    "decrypt",
+  ]);
+}

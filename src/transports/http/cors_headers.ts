@@ -1,0 +1,45 @@
+/**
+ * The headers that let web pages of other origins read what the server answers.
+ *
+ * @module
+ */
+import type { ConnectionInfo } from "./access.ts";
+import type { Grant } from "./cors.ts";
+
+const ALLOWED = "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, " +
+  "mcp-session-id";
+const EXPOSED = "mcp-session-id, www-authenticate, retry-after";
+/** Seconds for which a browser need not ask again; more than two hours no browser takes. */
+const MAX_AGE = "7200";
+
+/** Puts the headers of the rule on what `fetch` answers, and answers the browser's question beforehand. */
+export function withCors(
+  rule: (origin: string) => Grant | undefined,
+  fetch: (request: Request, info?: ConnectionInfo) => Promise<Response>,
+): (request: Request, info?: ConnectionInfo) => Promise<Response> {
+  return async (request, info) => {
+    const origin = request.headers.get("origin");
+    const grant = origin === null ? undefined : rule(origin);
+    if (origin === null || !grant) return await fetch(request, info);
+    const asks = request.method === "OPTIONS" && request.headers.has("access-control-request-method");
+    const response = asks
+      ? new Response(null, { status: 204, headers: toPreflight(request) })
+      : await fetch(request, info);
+    response.headers.set("access-control-allow-origin", origin);
+    response.headers.set("access-control-expose-headers", EXPOSED);
+    response.headers.append("vary", "origin");
+    if (grant.credentials) response.headers.set("access-control-allow-credentials", "true");
+    return response;
+  };
+}
+
+// Headers that mirror a tool's parameters have names that only the tool knows: those that are asked for are granted.
+function toPreflight(request: Request): Record<string, string> {
+  const asked = (request.headers.get("access-control-request-headers") ?? "").toLowerCase().split(",");
+  const mirrored = asked.map((name) => name.trim()).filter((name) => /^mcp-param-[\w!#$%&'*+.^`|~-]+$/.test(name));
+  return {
+    "access-control-allow-methods": "GET, POST, DELETE",
+    "access-control-allow-headers": [ALLOWED, ...mirrored].join(", "),
+    "access-control-max-age": MAX_AGE,
+  };
+}

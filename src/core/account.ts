@@ -26,16 +26,6 @@ export class Account {
     this.key = key;
   }
 
-  /** Calls that have a slot of this client. */
-  get running(): number {
-    return this.#running;
-  }
-
-  /** Bytes held for this client. */
-  get bytes(): number {
-    return this.#bytes;
-  }
-
   /** Whether all slots of this client are taken. */
   get isFull(): boolean {
     return this.#running >= this.#all.limits.callsPerClient;
@@ -123,11 +113,6 @@ export class Accounts {
   /** No accounts yet. */
   constructor(limits: Limits) {
     this.limits = limits;
-  }
-
-  /** How many clients are known. */
-  get size(): number {
-    return this.#known.size;
   }
 
   /**

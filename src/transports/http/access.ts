@@ -150,7 +150,9 @@ export function readPeer(request: Request, info: unknown, proxies: readonly stri
 
 /** Addresses that a user lists, as they are compared. */
 export function readProxies(proxies: readonly string[] = []): readonly string[] {
-  return proxies.map((each) => isIp(toAddress(each)) ? toAddress(each) : complain(each, "an address like 10.0.0.1"));
+  return proxies.map((each) =>
+    /^[0-9a-f]*[.:][0-9a-f.:]+$/.test(toAddress(each)) ? toAddress(each) : complain(each, "an address like 10.0.0.1")
+  );
 }
 
 // IPv4 addresses in IPv6 form, ports and brackets are other spellings of the same address.
@@ -159,17 +161,10 @@ function toAddress(text: string): string {
   return bare.replace(/^::ffff:(?=\d+\.)/, "");
 }
 
-function isIp(address: string): boolean {
-  return /^\d{1,3}(\.\d{1,3}){3}$/.test(address) || /^[0-9a-f:]*:[0-9a-f:.]*$/.test(address);
-}
-
+// What "::" stands for in the first half is left out, which at most counts neighbours as one client.
 function toNetwork(address: string): string {
   if (!address.includes(":")) return address.slice(0, 64);
-  const [head, tail] = address.slice(0, 64).split("::");
-  const groups = head ? head.split(":") : [];
-  const last = tail ? tail.split(":") : [];
-  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - last.length);
-  return [...groups, ...Array<string>(zeros).fill("0"), ...last].slice(0, 4).map((group) => group || "0").join(":");
+  return address.slice(0, 64).split("::")[0].split(":").slice(0, 4).join(":") || address.slice(0, 64);
 }
 
 function findAddress(request: Request, given: unknown): string | undefined {

@@ -53,15 +53,10 @@ export class RequestBodies {
     return new Promise((resolve, reject) => {
       const arrival: Arrival = { giveUp: resolve };
       this.#arriving.add(arrival);
-      request.arrayBuffer().then((body) => {
+      request.arrayBuffer().finally(() => {
         this.#arriving.delete(arrival);
         if (arrival.deadline) this.#ticker.drop(arrival.deadline);
-        resolve(body);
-      }, (error) => {
-        this.#arriving.delete(arrival);
-        if (arrival.deadline) this.#ticker.drop(arrival.deadline);
-        reject(error);
-      });
+      }).then(resolve, reject);
     });
   }
 

@@ -291,7 +291,7 @@ Deno.test("only the state of so many sessions is kept; an id whose state made ro
 
 Deno.test("an ended id is refused until it expires, however many sessions come and go", async () => {
   const clock = fakeClock();
-  const held = start({ clock, limits: { sessionsPerClient: 1, sessionMs: 60_000 } });
+  const held = start({ clock, limits: { sessions: 1, sessionMs: 60_000 } });
   const first = await shake(held);
   assertEquals(await end(held, first), 204);
   let count = 1;

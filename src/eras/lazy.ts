@@ -3,20 +3,57 @@
  *
  * @module
  */
+import type { Incoming } from "../protocol/jsonrpc.ts";
 import type { Era } from "../core/era.ts";
+import type { Link, Reply } from "../core/link.ts";
 
-/** An era that is loaded with its first message. What arrives while it is loading is served in order. */
+/** An era that is loaded with its first message. */
 export function lazyEra(load: () => Promise<Era>): Era {
-  let loaded: Era | undefined;
-  let loading: Promise<Era> | undefined;
-  const open = () =>
-    loading ??= load().then((era) => {
-      loaded = era;
-      return era;
-    });
-  return {
-    accept: (message, link) => loaded ? loaded.accept(message, link) : open().then((era) => era.accept(message, link)),
-    attach: (link) => open().then((era) => era.attach?.(link) ?? {}),
-    detach: (link) => open().then((era) => era.detach?.(link) ?? {}),
-  };
+  return new LazyEra(load);
+}
+
+class LazyEra implements Era {
+  readonly #load: () => Promise<Era>;
+  #loaded?: Era;
+  #loading?: Promise<Era>;
+  /** Settles when the messages that came before have been accepted. */
+  #before: Promise<void> = Promise.resolve();
+
+  constructor(load: () => Promise<Era>) {
+    this.#load = load;
+  }
+
+  accept(message: Incoming, link: Link): Reply | Promise<Reply> {
+    return this.#loaded ? this.#loaded.accept(message, link) : this.#acceptLater(message, link);
+  }
+
+  async attach(link: Link): Promise<Reply> {
+    return await (await this.#open()).attach?.(link) ?? {};
+  }
+
+  async detach(link: Link): Promise<Reply> {
+    return await (await this.#open()).detach?.(link) ?? {};
+  }
+
+  // What arrives while the era is loading is accepted in order: each message some turns after the one before, so that an
+  // answer that is ready at once is written first.
+  async #acceptLater(message: Incoming, link: Link): Promise<Reply> {
+    const { promise: accepted, resolve } = Promise.withResolvers<void>();
+    const before = this.#before;
+    this.#before = accepted;
+    const era = await this.#open();
+    await before;
+    const reply = era.accept(message, link);
+    this.#passOn(resolve);
+    return await reply;
+  }
+
+  async #passOn(resolve: () => void): Promise<void> {
+    for (let turns = 8; turns; turns--) await undefined;
+    resolve();
+  }
+
+  async #open(): Promise<Era> {
+    return this.#loaded ??= await (this.#loading ??= this.#load());
+  }
 }

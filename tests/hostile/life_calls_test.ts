@@ -283,10 +283,11 @@ for (const limits of [{ calls: 1 }, { callsPerClient: 1 }]) {
 
 behaviour("C-218 a client with a queue of its own does not keep others from the process's slots", async (connect) => {
   const { log, handlers, free } = holding();
-  const { client, join } = await connect({ handlers, limits: { calls: 2, callsPerClient: 1 } });
+  const limits = { calls: 2, callsPerClient: 1 };
+  const { client, join } = await connect({ handlers, limits }, { principal: { id: "greedy" } });
   const greedy = Array.from({ length: 5 }, (_, i) => started(client.callTool("hold", { name: `greedy ${i}` })));
   await until(() => log.length === 1, "the first runs");
-  const others = [await join(), await join()].map((other, i) =>
+  const others = [await join({ principal: { id: "a" } }), await join({ principal: { id: "b" } })].map((other, i) =>
     started(other.callTool("hold", { name: `other ${i}` }))
   );
   await until(() => log.includes("start other 0") || log.includes("start other 1"), "one of the others runs");

@@ -103,7 +103,7 @@ export class Sessions {
   async create({ version, info, capabilities }: SessionFacts, { principal, account }: Link): Promise<string> {
     const { limits, sealer, ticker } = this.#core;
     // An ended id must be refused until it expires: there is no room for a session whose end could not be kept.
-    const ended = this.#endedOf.get(toOwner(account)) ?? 0;
+    const ended = account.key === undefined ? 0 : this.#endedOf.get(account.key) ?? 0;
     if (ended >= limits.sessionsPerClient * ENDED_SHARE || this.#ended.size >= limits.sessions * ENDED_SHARE) {
       throw new McpError(BUSY, "Cannot initialize: too many sessions have ended (sessionsPerClient, sessions)");
     }
@@ -169,17 +169,18 @@ export class Sessions {
     this.#forget(session);
     if (session.id === undefined) return;
     const { account } = session;
-    const owner = toOwner(account);
     const { limits, ticker } = this.#core;
     const held = account.hold(ENDED_BYTES) ? ENDED_BYTES : 0;
     this.#ended.set(toEnd(session.id), { until: ticker.clock.now() + limits.sessionMs, account, held });
-    this.#endedOf.set(owner, (this.#endedOf.get(owner) ?? 0) + 1);
+    if (account.key !== undefined) this.#endedOf.set(account.key, (this.#endedOf.get(account.key) ?? 0) + 1);
   }
 
   // Charges the client with a session, for which another one may have to make room.
   #charge(id: string, link: Link): Account {
     const { limits } = this.#core;
-    const owned = this.#owned.get(toOwner(link.account));
+    // Clients that are not known are not told apart, and share the room of all.
+    const { key } = link.account;
+    const owned = key === undefined ? undefined : this.#owned.get(key);
     if (owned && owned.size >= limits.sessionsPerClient) this.#makeRoom(owned, "sessionsPerClient");
     if (this.#known.size >= limits.sessions) this.#makeRoom(this.#known, "sessions");
     const { account } = link;
@@ -191,23 +192,20 @@ export class Sessions {
   #keep(id: string, session: Session): void {
     this.#known.delete(id);
     this.#known.set(id, session);
-    const owner = toOwner(session.account);
-    let owned = this.#owned.get(owner);
-    if (!owned) this.#owned.set(owner, owned = new Map());
+    const { key } = session.account;
+    if (key === undefined) return;
+    let owned = this.#owned.get(key);
+    if (!owned) this.#owned.set(key, owned = new Map());
     owned.delete(id);
     owned.set(id, session);
   }
 
   #forget(session: Session): void {
-    const { id = "", account } = session;
-    this.#known.delete(id);
-    const owner = toOwner(account);
-    const owned = this.#owned.get(owner);
-    if (owned?.delete(id)) {
-      if (!owned.size) this.#owned.delete(owner);
-      account.free(session.held);
-      session.held = 0;
-    }
+    const { id = "", account: { key = "" } } = session;
+    if (this.#known.delete(id)) session.account.free(session.held);
+    session.held = 0;
+    const owned = this.#owned.get(key);
+    if (owned?.delete(id) && !owned.size) this.#owned.delete(key);
     const text = "Cannot finish the call: the session has ended";
     session.inFlight.cancelAll(new DOMException(text, "AbortError"), new McpError(INVALID_REQUEST, text));
     session.streams.end();
@@ -250,10 +248,11 @@ export class Sessions {
   #forgetEnd(id: string, { account, held }: Ended): void {
     this.#ended.delete(id);
     account.free(held);
-    const owner = toOwner(account);
-    const left = (this.#endedOf.get(owner) ?? 1) - 1;
-    if (left) this.#endedOf.set(owner, left);
-    else this.#endedOf.delete(owner);
+    const { key } = account;
+    if (key === undefined) return;
+    const left = (this.#endedOf.get(key) ?? 1) - 1;
+    if (left) this.#endedOf.set(key, left);
+    else this.#endedOf.delete(key);
   }
 }
 
@@ -276,11 +275,6 @@ const SESSION_BYTES = 4096;
 
 function toHeld(id: string): number {
   return SESSION_BYTES + 4 * toBytes(id);
-}
-
-// Clients that cannot be told apart share one room.
-function toOwner({ key = "" }: Account): string {
-  return key;
 }
 
 /** A session that has just been agreed on. Without an id it lives as long as its connection or its request. */

@@ -88,6 +88,7 @@ export class Exchange implements Link {
   respond(reply: Reply | Promise<Reply>): Response | Promise<Response> {
     if (!(reply instanceof Promise)) return this.#finish(reply);
     const finished = reply.then((reply) => this.#finish(reply));
+    if (this.#response) return this.#response;
     return Promise.race([finished, (this.#opened ??= Promise.withResolvers()).promise]);
   }
 

@@ -7,7 +7,7 @@ import type { Args } from "./args.ts";
 import { clients, type StartEntry, type StartingClient, toClientEntry } from "./clients.ts";
 import { type Command, toEntry, toOwnReads, toShell } from "./command.ts";
 import { host } from "./host.ts";
-import { isCoded } from "./host_files.ts";
+import { type FileFacts, isCoded } from "./host_files.ts";
 import { toKind, toName, toTargetUrl } from "./load.ts";
 import { findNear } from "./near.ts";
 import { importPart } from "./parts.ts";
@@ -154,11 +154,43 @@ async function change(client: StartingClient, name: string, entry: StartEntry, f
     return;
   }
   if (after === before) return console.error(`${file} has ${name} already.`);
-  const backup = facts ? await writeBackup(file, before) : undefined;
-  if (!facts) await host.files.makeFolder(toFolder(file));
-  await host.files.write(file, after, { isNew: !facts });
+  const backup = await write(file, { before, after, facts });
   const kept = backup === undefined ? "" : ` What it was before is in ${backup}.`;
   console.error(`${file} has ${name} now.${kept} ${client.title} starts the server with\n\n${shown}\n\n${client.next}`);
+}
+
+interface Written {
+  readonly before: string;
+  readonly after: string;
+  /** What stood at the path when it was read; nothing if nothing did. */
+  readonly facts: FileFacts | undefined;
+}
+
+/** Writes the file, and before that its backup; the path of the backup, if there was something to keep. */
+async function write(file: string, { before, after, facts }: Written): Promise<string | undefined> {
+  try {
+    if (!facts) {
+      if ((await host.files.lookAt(file))?.kind === "link") {
+        throw new Problem(`Cannot change ${file}: it is a link that leads nowhere; remove it, or name another --file`);
+      }
+      await host.files.makeFolder(toFolder(file));
+      await host.files.replace(file, after);
+      return;
+    }
+    // Renaming another file into its place would override the protection.
+    if (facts.mode !== undefined && !(facts.mode & 0o200)) {
+      throw new Problem(`Cannot change ${file}: it is read-only; permit its owner to write it`);
+    }
+    const backup = await writeBackup(file, before, facts.mode);
+    if ((await host.files.look(file))?.version !== facts.version) {
+      throw new Problem(`Cannot change ${file}: another program has just written it; run the command again`);
+    }
+    await host.files.replace(file, after);
+    return backup;
+  } catch (error) {
+    if (error instanceof Problem || !isCoded(error)) throw error;
+    throw new Problem(`Cannot write ${file}: ${error.message}; check who may write there, or name another --file`);
+  }
 }
 
 const MOST_BYTES = 16 * 1024 * 1024;
@@ -172,12 +204,12 @@ function readText(file: string, bytes: Uint8Array): string {
   }
 }
 
-/** Writes what a file was before beside it, under a name that is free. */
-async function writeBackup(file: string, text: string): Promise<string> {
+/** Writes the previous content beside a file, under a name that is free and for the same readers. */
+async function writeBackup(file: string, text: string, mode: number | undefined): Promise<string> {
   for (let i = 1;; i++) {
     const path = `${file}.${i === 1 ? "" : `${i}.`}bak`;
     try {
-      await host.files.write(path, text, { isNew: true });
+      await host.files.create(path, text, mode);
       return path;
     } catch (error) {
       if (!isCoded(error) || error.code !== "EEXIST") throw error;

@@ -25,6 +25,7 @@ export interface RuntimeInfo {
 export interface DenoGlobal {
   readonly args: readonly string[];
   readonly build: { readonly os: string };
+  readonly version: { readonly deno: string };
   readonly noColor: boolean;
   readonly env: { get(name: string): string | undefined };
   /** Absent on some hosts. */
@@ -56,6 +57,9 @@ export interface DenoGlobal {
   chown(path: string, uid: number, gid: number): Promise<void>;
   writeFile(path: string, bytes: Uint8Array, options: { readonly createNew: boolean }): Promise<void>;
   mkdir(path: string, options: { readonly recursive: boolean }): Promise<void>;
+  connect(
+    options: { readonly hostname: string; readonly port: number },
+  ): Promise<{ readonly remoteAddr: { readonly hostname: string }; close(): void }>;
   watchFs(path: string): AsyncIterable<{ readonly kind: string; readonly paths: readonly string[] }> & {
     close(): void;
   };
@@ -149,6 +153,7 @@ export interface DenoFile {
 
 /** The parts of `Bun` that the library uses. */
 export interface BunGlobal {
+  readonly version: string;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: { stream(): Bytes };

@@ -4,6 +4,7 @@
  * @module
  */
 import type { ListedTool } from "../client/listed.ts";
+import { toPrintableJson, toPrintableLine } from "../protocol/printable.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
@@ -59,12 +60,13 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
     toCount(prompts.length, "prompt"),
   ];
   const tokens = tools.map(toTokens);
-  const width = Math.max(0, ...tools.map(({ name }) => name.length));
-  const lines = tools.map(({ name }, i) =>
+  const names = tools.map(({ name }) => toPrintableLine(name));
+  const width = Math.max(0, ...names.map(({ length }) => length));
+  const lines = names.map((name, i) =>
     `  ${name.padEnd(width)}  about ${toCount(tokens[i], "token")}${tellHeaders(tools[i])}`
   );
   const total = tokens.reduce((sum, each) => sum + each, 0);
-  const found = findings.map(({ level, place, state }) => `${level}: ${place}: ${state}`);
+  const found = findings.map(({ level, place, state }) => toPrintableLine(`${level}: ${place}: ${state}`));
   return [
     `${target}: ${counts.join(", ")}`,
     ...tools.length ? [`The tools take about ${toCount(total, "token")} of a model's context:`, ...lines] : [],
@@ -76,7 +78,7 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
 function tellHeaders({ inputSchema }: ListedTool): string {
   const headers = listHeaders(inputSchema);
   return headers.length
-    ? `; ${headers.map(({ header, path }) => `${path.join(".")} in Mcp-Param-${header}`).join(", ")}`
+    ? `; ${headers.map(({ header, path }) => toPrintableLine(`${path.join(".")} in Mcp-Param-${header}`)).join(", ")}`
     : "";
 }
 
@@ -88,9 +90,10 @@ function toJson(listing: Listing, findings: readonly Finding[]): string {
   }));
   const tokens = tools.reduce((sum, { tokens }) => sum + tokens, 0);
   const { resources, templates, prompts } = listing;
-  return JSON.stringify(
+  const json = JSON.stringify(
     { tools, tokens, resources: resources.length, templates: templates.length, prompts: prompts.length, findings },
     null,
     2,
   );
+  return toPrintableJson(json);
 }

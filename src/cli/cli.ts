@@ -30,6 +30,9 @@ export async function loadAll(): Promise<void> {
     import("./read.ts"),
     import("./serve_http.ts"),
     import("./serve_notice.ts"),
+    import("./toml_edit.ts"),
+    import("./try_entry.ts"),
     import("./watch_target.ts"),
+    import("./yaml_edit.ts"),
   ]);
 }

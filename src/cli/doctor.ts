@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toPrintableJson } from "../protocol/printable.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import type { Finding } from "./doctor/sheet.ts";
@@ -93,7 +94,7 @@ function toReport(findings: readonly Finding[]): string {
 
 function toJson(url: string, findings: readonly Finding[]): string {
   const [problems, notes] = [count(findings, "problem"), count(findings, "note")];
-  return JSON.stringify({ url, problems, notes, findings }, null, 2);
+  return toPrintableJson(JSON.stringify({ url, problems, notes, findings }, null, 2));
 }
 
 function count(findings: readonly Finding[], level: Finding["level"]): number {

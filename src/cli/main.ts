@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toPrintable } from "../protocol/printable.ts";
 import { readArgs } from "./args.ts";
 import { type Command, toProgram, toShell } from "./command.ts";
 import { host } from "./host.ts";
@@ -40,7 +41,8 @@ export async function main(): Promise<void> {
     host.exit(await run(host.args) ?? 0);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    console.error(`${error.message}\n\nMore: ${toShell([...toProgram(), "--help"])}`);
+    // Names and texts in it may be those of a server, or of a file that somebody else wrote.
+    console.error(`${toPrintable(error.message)}\n\nMore: ${toShell([...toProgram(), "--help"])}`);
     host.exit(2);
   }
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toPrintable } from "../protocol/printable.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
 import { type AnswerOptions, answerWith, toCapabilities } from "./answers.ts";
 import { type Client, toClient } from "./calls.ts";
@@ -74,7 +75,7 @@ function readVersions({ versions = VERSIONS, era }: ConnectOptions): readonly st
 
 async function attempt(open: Open, versions: readonly string[], options: ConnectOptions): Promise<Client> {
   const { info = CLIENT, capabilities, logLevel, timeoutMs = USUAL_MS, probeMs = PROBE_MS, signal } = options;
-  const { onNotification, onWarning = (text: string) => console.warn(text) } = options;
+  const { onNotification, onWarning = (text: string) => console.warn(toPrintable(text)) } = options;
   checkTimeout(timeoutMs, "timeoutMs");
   checkTimeout(probeMs, "probeMs");
   signal?.throwIfAborted();

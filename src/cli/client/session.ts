@@ -21,7 +21,7 @@ import { toLine, toPlain } from "./plain.ts";
 import { tellLine } from "./screen.ts";
 
 /** The flags of every command that asks a server. */
-export const SERVER_FLAGS: Flags = { header: true, timeout: true, revision: true, json: false };
+export const SERVER_FLAGS: Flags = { header: true, env: true, timeout: true, revision: true, json: false };
 
 /** What a shell offers for their words. */
 export const SERVER_OFFERS = { operands: "files", flags: { revision: VERSIONS } } as const satisfies Command["offers"];
@@ -32,6 +32,7 @@ export const SERVER_USAGE =
 what follows -- is the command that starts a server on standard input and output, and then no other server is named.
 
 --header N=V  a header of every request to a URL, such as authorization="Bearer …"; may be there more than once
+--env A,B     variables that the command gets beside PATH, HOME and the like; N=V gives one a value
 --timeout S   seconds that the server may take for an answer; 30 if nothing is said, 0 for any time
 --revision R  the one revision to speak: ${VERSIONS.join(", ")}
 --json        print everything as one JSON document`;
@@ -140,12 +141,13 @@ interface Found {
   close?(): Promise<void>;
 }
 
-async function findServer({ operands, rest }: Args, verb: string, isOptional: boolean): Promise<Found> {
+async function findServer({ operands, rest, all }: Args, verb: string, isOptional: boolean): Promise<Found> {
   if (rest) {
     const [command, ...args] = rest;
     if (command === undefined) throw new Problem(`Cannot ${verb}: write the command that starts a server after --`);
-    return { target: { command, args, exitMs: EXIT_MS }, name: toShell(rest), operands };
+    return { target: { command, args, env: readVariables(all.env), exitMs: EXIT_MS }, name: toShell(rest), operands };
   }
+  if (all.env) throw new Problem(`Cannot use --env: it is for a command that starts a server; write that after --`);
   const [named, ...more] = operands;
   if (named === undefined && !isOptional) {
     throw new Problem(
@@ -164,6 +166,18 @@ async function findServer({ operands, rest }: Args, verb: string, isOptional: bo
   const path = named ?? await findTarget();
   const { server } = path === undefined ? { server: demo() } : await load(path);
   return { target: server, name: path ?? "the demonstration", operands: more, close: () => server.close() };
+}
+
+function readVariables(words: readonly string[] = []): Readonly<Record<string, string>> {
+  return Object.fromEntries(words.flatMap((word) => {
+    const at = word.indexOf("=");
+    if (at > 0) return [[word.slice(0, at), word.slice(at + 1)]];
+    return word.split(",").filter(Boolean).map((name) => {
+      const value = /^[A-Za-z_]\w*$/.test(name) ? host.env(name) : undefined;
+      if (value !== undefined) return [name, value];
+      throw new Problem(`Cannot hand on ${name}: the environment has none; set it, or write --env ${name}=VALUE`);
+    });
+  }));
 }
 
 function readTimeout(text: string): number {

@@ -54,7 +54,7 @@ function refuse(file: string, state: string): Problem {
 function removeTable(text: string, path: readonly string[]): string {
   const kept: string[] = [];
   let removed: string[] | undefined;
-  for (const line of text.split(/(?<=\n)/)) {
+  for (const line of toLines(text)) {
     const header = readHeader(line);
     if (header) {
       if (removed) kept.push(...removed.slice(removed.findLastIndex((each) => !/^\s*(#|$)/.test(each)) + 1));
@@ -63,6 +63,19 @@ function removeTable(text: string, path: readonly string[]): string {
     (removed ?? kept).push(line);
   }
   return kept.join("");
+}
+
+// Strings and comments as wholes, a line's end, or any other character: what follows a line's end begins a line.
+const TOKENS = /"""[^]*?(?<!\\)(?:\\\\)*"""+|\'\'\'[^]*?\'\'\'+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#[^\n]*|\n|[^]/g;
+
+/** The lines of a text, each with its end; a string of several lines is part of one. */
+function toLines(text: string): readonly string[] {
+  const lines = [""];
+  for (const [token] of text.matchAll(TOKENS)) {
+    lines[lines.length - 1] += token;
+    if (token === "\n") lines.push("");
+  }
+  return lines;
 }
 
 /** The keys in the header of a table; nothing if the line is none. */

@@ -25,7 +25,7 @@ export function setEntry(text: string, entry: unknown, { file, path: [holder, na
     throw new Problem(`Cannot change ${file}: ${holder} is not a mapping; edit it by hand`);
   }
   // An empty value, as in `extensions:`, is no place to put something.
-  if (held === null) document.delete(holder);
+  if (document.has(holder) && !isMap(held)) document.delete(holder);
   const old = isMap(held) ? held.get(name) : undefined;
   if (isMap(old) && JSON.stringify(old.toJSON()) === JSON.stringify(entry)) return text;
   document.setIn([holder, name], document.createNode(entry));

@@ -40,13 +40,14 @@ async function checkTarget({ operands, flags }: Args): Promise<number> {
   const most = flags["max-tokens"] ?? "20000";
   if (!/^\d+$/.test(most)) throw new Problem(`Cannot allow ${most} tokens: write --max-tokens with a number`);
   const target = named ?? await findTarget();
-  const server = target === undefined ? demo() : (await load(target)).server;
+  const { server, warnings = [] } = target === undefined ? { server: demo() } : await load(target);
   const { connect } = await import("../client/connect.ts");
   const client = await connect(server);
   const { listing, failures } = await listAll(client);
   await client.close();
   await server.close();
-  const findings = [...failures, ...findMistakes(listing, Number(most))];
+  const told: readonly Finding[] = warnings.map((warning) => ({ level: "warning", ...warning }));
+  const findings = [...failures, ...told, ...findMistakes(listing, Number(most))];
   console.log("json" in flags ? toJson(listing, findings) : toReport(target ?? "demonstration", listing, findings));
   return findings.some(({ level }) => level === "error" || "strict" in flags) ? 1 : 0;
 }

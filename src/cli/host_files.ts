@@ -43,6 +43,8 @@ export interface FolderEntry {
 
 /** What the command line does with files. What the runtime does not permit is thrown. */
 export interface Files {
+  /** Two changes of a file or folder within so many milliseconds may have the same change time. */
+  readonly changeTickMs: number;
   /** What stands at a path, behind links; nothing if nothing does. */
   look(path: string): Promise<FileFacts | undefined>;
   /** The path without links; nothing if it leads nowhere. */
@@ -123,6 +125,8 @@ export function denoFiles(deno: DenoGlobal): Files {
   };
 
   return {
+    // Deno tells change times in whole seconds.
+    changeTickMs: 1000,
     look: (path) =>
       deno.stat(path).then((facts) => ({
         kind: facts.isFile ? "file" as const : facts.isDirectory ? "folder" as const : "other" as const,
@@ -200,6 +204,7 @@ export function bunFiles({ promises: fs, watch }: FsModule): Files {
   };
 
   return {
+    changeTickMs: 1,
     look: (path) =>
       fs.stat(path).then((facts) => ({
         kind: facts.isFile() ? "file" as const : facts.isDirectory() ? "folder" as const : "other" as const,

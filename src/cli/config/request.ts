@@ -71,12 +71,19 @@ async function follow(first: URL, options: RequestOptions): Promise<Answer> {
       throw new ToolError(`Cannot follow ${url.host} to ${location}: it is no URL`);
     }
     const next = new URL(location, url.href);
+    const isElsewhere = next.origin !== url.origin;
     // What one server may know, such as a key, is not for another one.
-    if (next.origin !== url.origin) headers = {};
+    if (isElsewhere) headers = {};
     if (response.status === 303 || (response.status < 303 && method === "POST")) {
       method = method === "HEAD" ? "HEAD" : "GET";
       body = undefined;
       headers = Object.fromEntries(Object.entries(headers).filter(([name]) => name.toLowerCase() !== "content-type"));
+    }
+    if (isElsewhere && (body !== undefined || method !== "GET" && method !== "HEAD")) {
+      throw new ToolError(
+        `Cannot follow ${url.origin} to ${next.origin}: another origin must not get what was meant for this one; ` +
+          "ask it directly, if you trust it",
+      );
     }
     url = next;
   }

@@ -11,7 +11,7 @@ import { demo } from "./demo.ts";
 import { type Finding, findMistakes, listHeaders, type Listing, toTokens } from "./findings.ts";
 import { listAll, toCount } from "./listing.ts";
 import { findTarget, load } from "./load.ts";
-import { Problem } from "./problem.ts";
+import { UsageProblem } from "./problem.ts";
 
 /** Checks a server. */
 export const check: Command = {
@@ -36,9 +36,9 @@ For example:
 
 async function checkTarget({ operands, flags }: Args): Promise<number> {
   const [named, extra] = operands;
-  if (extra !== undefined) throw new Problem(`Cannot check ${extra} beside ${named}: name one target`);
+  if (extra !== undefined) throw new UsageProblem(`Cannot check ${extra} beside ${named}: name one target`);
   const most = flags["max-tokens"] ?? "20000";
-  if (!/^\d+$/.test(most)) throw new Problem(`Cannot allow ${most} tokens: write --max-tokens with a number`);
+  if (!/^\d+$/.test(most)) throw new UsageProblem(`Cannot allow ${most} tokens: write --max-tokens with a number`);
   const target = named ?? await findTarget();
   const { server, warnings = [] } = target === undefined ? { server: demo() } : await load(target);
   const { connect } = await import("../client/connect.ts");

@@ -21,6 +21,7 @@ export async function loadAll(): Promise<void> {
     import("./config/source.ts"),
     import("./demo.ts"),
     import("./doctor.ts"),
+    import("./help.ts"),
     import("./inspect.ts"),
     import("./inspector/inspector.ts"),
     import("./install.ts"),

@@ -14,7 +14,7 @@ import { findNear } from "./near.ts";
 import { importPart } from "./parts.ts";
 import { isAbsolute, toBaseName, toFolder, toInner } from "./path.ts";
 import { joinPermissions, KINDS, type Permissions, toFlags } from "./permissions.ts";
-import { Problem } from "./problem.ts";
+import { Problem, UsageProblem } from "./problem.ts";
 import type { Tried } from "./try_entry.ts";
 
 /** Installs a server. */
@@ -31,15 +31,15 @@ The server is started as the client will start it, and its tools are listed, bef
 file or a folder the permissions are found out. For a file that exports a server name them:
 
 --allow-read P, --allow-write P, --allow-net H, --allow-env N, --allow-run P, --allow-sys N
-             what Deno lets it do, each a list with commas; a config file gets these beside its own
---allow-none nothing beside reading the file
---allow-all  everything
---name N     its name in the list; defaults to the server's own
---env A,B    variables of the environment for the server: their values, or references in a file of the project
---header N=V a header of every request to a URL; \${NAME} in it is a variable; may be there more than once
---file F     the file to change, in place of the client's own
---dry-run    print what the file would be, and change nothing
---no-check   do not start the server
+              what Deno lets it do, each a list with commas; a config file gets these beside its own
+--allow-none  nothing beside reading the file
+--allow-all   everything
+--name N      its name in the list; defaults to the server's own
+--env A,B     variables of the environment for the server: their values, or references in a file of the project
+--header N=V  a header of every request to a URL; \${NAME} in it is a variable; may be there more than once
+--file F      the file to change, in place of the client's own
+--dry-run     print what the file would be, and change nothing
+--no-check    do not start the server
 
 For example:
   install mcp.jsonc --client claude-desktop
@@ -67,8 +67,10 @@ For example:
 
 async function installTarget(args: Args): Promise<void> {
   const { operands: [target, extra], flags } = args;
-  if (target === undefined) throw new Problem("Cannot install a server: name its file, config file, folder or URL");
-  if (extra !== undefined) throw new Problem(`Cannot install ${extra} beside ${target}: name one target`);
+  if (target === undefined) {
+    throw new UsageProblem("Cannot install a server: name its file, config file, folder or URL");
+  }
+  if (extra !== undefined) throw new UsageProblem(`Cannot install ${extra} beside ${target}: name one target`);
   const client = findClient(target, flags.client);
   const file = flags.file === undefined ? client.toFile() : host.toPath(flags.file);
   const place: Place = { client, file, isShared: client.isShared || isOfProject(flags.file) };
@@ -77,7 +79,7 @@ async function installTarget(args: Args): Promise<void> {
     ? undefined
     : await (await importPart("./try_entry.ts")).tryEntry(target, plan.tried);
   const name = flags.name ?? toEntryName(found?.name) ?? plan.name;
-  if (!name.trim()) throw new Problem(`Cannot install ${target}: the name is empty; give another with --name`);
+  if (!name.trim()) throw new UsageProblem(`Cannot install ${target}: the name is empty; give another with --name`);
   await change(place, name, plan, flags);
   if (found) console.error(found.report);
   plan.notes.forEach((note) => console.error(note));
@@ -90,7 +92,7 @@ function findClient(target: string, named: string | undefined): InstallClient {
   const state = named === undefined ? "no client is named" : `there is no client ${named}`;
   const near = named === undefined ? undefined : findNear(named, names);
   const hint = near === undefined ? `add --client with ${names.join(", ")}` : `did you mean ${near}?`;
-  throw new Problem(`Cannot install ${target}: ${state}; ${hint}`);
+  throw new UsageProblem(`Cannot install ${target}: ${state}; ${hint}`);
 }
 
 /** Where the entry goes. */
@@ -119,15 +121,15 @@ function isOfProject(file: string | undefined): boolean {
 
 function planRemote(target: string, place: Place, { flags, all }: Args): Plan {
   const { client } = place;
-  if (!URL.canParse(target)) throw new Problem(`Cannot install ${target}: it is no URL; check its spelling`);
+  if (!URL.canParse(target)) throw new UsageProblem(`Cannot install ${target}: it is no URL; check its spelling`);
   const url = new URL(target);
   if (url.username || url.password) {
-    throw new Problem("Cannot install a URL with a name or password: write them as --header authorization=…");
+    throw new UsageProblem("Cannot install a URL with a name or password: write them as --header authorization=…");
   }
   const alone = ["env", "allow-all", "allow-none", ...KINDS.map((kind) => `allow-${kind}`)].find((flag) =>
     flag in flags
   );
-  if (alone) throw new Problem(`Cannot use --${alone}: it is for a server that the client starts; leave it out`);
+  if (alone) throw new UsageProblem(`Cannot use --${alone}: it is for a server that the client starts; leave it out`);
   const { toRemote } = client;
   if (typeof toRemote === "string") {
     throw new Problem(`Cannot install ${target}: ${client.title} takes no URL from its file; ${toRemote}`);
@@ -171,7 +173,7 @@ function fillVariables(text: string): string {
 }
 
 async function planStart(target: string, place: Place, { flags, all }: Args): Promise<Plan> {
-  if (all.header) throw new Problem(`Cannot send headers to ${target}: they are for a URL; leave out --header`);
+  if (all.header) throw new UsageProblem(`Cannot send headers to ${target}: they are for a URL; leave out --header`);
   const kind = await toKind(target);
   const path = toTargetUrl(target).startsWith("file:") ? host.toPath(target) : target;
   if (isAbsolute(path) && !(await host.files.look(path))) {
@@ -232,7 +234,7 @@ function toPermissionFlags(
   if ("allow-all" in flags) return ["-A"];
   const named = KINDS.filter((kind) => `allow-${kind}` in flags);
   if (!isComplete && !named.length && !("allow-none" in flags)) {
-    throw new Problem(
+    throw new UsageProblem(
       `Cannot install ${target}: it is code, and what code needs cannot be seen from outside; name it with ` +
         "--allow-net HOST, --allow-env NAME, --allow-read PATH and so on, or write --allow-none",
     );
@@ -254,7 +256,9 @@ function toWords({ isShared }: Place, permissions: readonly string[], path: stri
 /** The values of variables; one that a file refers to need not be set where the file is written. */
 function readVariables(names: readonly string[], { client, isShared }: Place): Readonly<Record<string, string>> {
   return Object.fromEntries(names.flatMap((name) => {
-    if (!/^[A-Za-z_]\w*$/.test(name)) throw new Problem(`Cannot hand on ${name}: write --env with names of variables`);
+    if (!/^[A-Za-z_]\w*$/.test(name)) {
+      throw new UsageProblem(`Cannot hand on ${name}: write --env with names of variables`);
+    }
     const value = host.env(name);
     if (value !== undefined) return [[name, value]];
     if (isShared && client.toReference) return [];

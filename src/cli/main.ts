@@ -9,7 +9,7 @@ import { type Command, toProgram, toShell } from "./command.ts";
 import { host } from "./host.ts";
 import { findNear } from "./near.ts";
 import { importPart } from "./parts.ts";
-import { Problem } from "./problem.ts";
+import { Problem, UsageProblem } from "./problem.ts";
 import { serve } from "./serve.ts";
 import { VERSION } from "./version.ts";
 
@@ -31,7 +31,7 @@ function loadCommands(): Promise<readonly Command[]> {
   return Promise.all([...commands.values()].map((load) => load()));
 }
 
-/** Runs what the user asks for, and ends the process with 0, or with 2 if the user has something to mend. */
+/** Runs what the user asks for, and ends the process with 0, with 1 if a server fails, or with 2 for a usage error. */
 export async function main(): Promise<void> {
   host.onIdle(() => {
     console.error("Cannot go on: what is loaded waits for itself; look for files that import each other with await");
@@ -42,8 +42,10 @@ export async function main(): Promise<void> {
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     // Names and texts in it may be those of a server, or of a file that somebody else wrote.
-    console.error(`${toPrintable(error.message)}\n\nMore: ${toShell([...toProgram(), "--help"])}`);
-    host.exit(2);
+    const [word] = host.args;
+    const help = toShell([...toProgram(), ...commands.has(word) ? [word] : [], "--help"]);
+    console.error(toPrintable(error.message) + (error instanceof UsageProblem ? `\n\nMore: ${help}` : ""));
+    host.exit(error.exitCode);
   }
 }
 
@@ -53,7 +55,7 @@ async function run(words: readonly string[]): Promise<number | void> {
   if (!load) await refuseSlip(words[0]);
   const command = load ? await load() : serve;
   const args = readArgs(load ? words.slice(1) : words, { help: false, version: false, ...command.flags });
-  if ("help" in args.flags) return console.log(toHelp(command, load ? [] : await loadCommands()));
+  if ("help" in args.flags) return console.log(await wrapHelp(toHelp(command, load ? [] : await loadCommands())));
   if ("version" in args.flags) return console.log(VERSION);
   return await command.run(args);
 }
@@ -62,7 +64,13 @@ async function run(words: readonly string[]): Promise<number | void> {
 async function refuseSlip(word = ""): Promise<void> {
   const near = /^[a-z]+$/.test(word) ? findNear(word, [...commands.keys()]) : undefined;
   if (near === undefined || await host.files.look(host.toPath(word)).catch(() => true)) return;
-  throw new Problem(`Cannot run ${word}: there is no such command, and no such file; did you mean ${near}?`);
+  throw new UsageProblem(`Cannot run ${word}: there is no such command, and no such file; did you mean ${near}?`);
+}
+
+/** Breaks lines at the width of the terminal. */
+async function wrapHelp(text: string): Promise<string> {
+  const columns = host.terminal.columns("output");
+  return columns ? (await importPart("./help.ts")).wrapHelp(text, columns) : text;
 }
 
 function toHelp({ summary, usage, fails }: Command, all: readonly Command[]): string {
@@ -74,6 +82,6 @@ function toHelp({ summary, usage, fails }: Command, all: readonly Command[]): st
     `${summary}:`,
     `  ${toShell(toProgram())} ${usage.trim().replace(/\n(?=.)/g, "\n  ")}`,
     ...list.length ? [`All commands, each with a --help of its own:\n\n${list.join("\n")}`] : [],
-    `The exit code is 0${failed}, or 2 if there is something to mend in what was typed or in a file.`,
+    `The exit code is 0${failed}, or 2 if there is something to fix in what was typed or in a file.`,
   ].join("\n\n");
 }

@@ -22,6 +22,7 @@ interface Parts {
   readonly "./config/source.ts": typeof import("./config/source.ts");
   readonly "./demo.ts": typeof import("./demo.ts");
   readonly "./doctor.ts": typeof import("./doctor.ts");
+  readonly "./help.ts": typeof import("./help.ts");
   readonly "./inspect.ts": typeof import("./inspect.ts");
   readonly "./inspector/inspector.ts": typeof import("./inspector/inspector.ts");
   readonly "./install.ts": typeof import("./install.ts");

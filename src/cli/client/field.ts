@@ -18,6 +18,8 @@ export interface Field {
   /** What is asked, over as many lines as it takes; the last one is open for the answer. */
   readonly question: string;
   readonly isRequired: boolean;
+  /** Whether it takes several values. */
+  readonly isList: boolean;
   /** Whether there is a value that is taken if none is typed. */
   readonly hasDefault: boolean;
   /** What was typed as a value, or why it cannot be one. */
@@ -44,6 +46,7 @@ function toField(name: string, schema: Params, isRequired: boolean): Field {
   return {
     name,
     isRequired,
+    isList: schema.type === "array",
     hasDefault: schema.default !== undefined,
     question: toQuestion(name, schema, choices, isRequired),
     read(text) {

@@ -25,6 +25,7 @@ export interface RuntimeInfo {
 export interface DenoGlobal {
   readonly args: readonly string[];
   readonly build: { readonly os: string };
+  readonly version: { readonly deno: string };
   readonly noColor: boolean;
   readonly env: { get(name: string): string | undefined };
   /** Absent on some hosts. */
@@ -48,9 +49,17 @@ export interface DenoGlobal {
   stat(path: string): Promise<DenoFileInfo>;
   realPath(path: string): Promise<string>;
   readDir(path: string): AsyncIterable<DenoFileKinds & { readonly name: string }>;
-  open(path: string): Promise<{ read(into: Uint8Array): Promise<number | null>; close(): void }>;
+  lstat(path: string): Promise<DenoFileInfo>;
+  open(path: string, options?: DenoOpenOptions): Promise<DenoFile>;
+  rename(from: string, to: string): Promise<void>;
+  remove(path: string): Promise<void>;
+  chmod(path: string, mode: number): Promise<void>;
+  chown(path: string, uid: number, gid: number): Promise<void>;
   writeFile(path: string, bytes: Uint8Array, options: { readonly createNew: boolean }): Promise<void>;
   mkdir(path: string, options: { readonly recursive: boolean }): Promise<void>;
+  connect(
+    options: { readonly hostname: string; readonly port: number },
+  ): Promise<{ readonly remoteAddr: { readonly hostname: string }; close(): void }>;
   watchFs(path: string): AsyncIterable<{ readonly kind: string; readonly paths: readonly string[] }> & {
     close(): void;
   };
@@ -112,15 +121,39 @@ export interface DenoFileKinds {
   readonly isSymlink: boolean;
 }
 
-/** What is known of a file. */
+/** What is known of a file. What the system does not have is `null`. */
 export interface DenoFileInfo extends DenoFileKinds {
   readonly size: number;
   readonly mtime: Date | null;
+  /** When its content, its facts or, for a folder, its entries were last changed; nobody can set it. */
+  readonly ctime?: Date | null;
+  readonly dev: number;
   readonly ino: number | null;
+  readonly mode: number | null;
+  readonly uid: number | null;
+  readonly gid: number | null;
+}
+
+/** How to open a file. */
+export interface DenoOpenOptions {
+  readonly read?: boolean;
+  readonly write?: boolean;
+  readonly createNew?: boolean;
+  readonly mode?: number;
+}
+
+/** An open file. */
+export interface DenoFile {
+  read(into: Uint8Array): Promise<number | null>;
+  write(bytes: Uint8Array): Promise<number>;
+  stat(): Promise<DenoFileInfo>;
+  sync(): Promise<void>;
+  close(): void;
 }
 
 /** The parts of `Bun` that the library uses. */
 export interface BunGlobal {
+  readonly version: string;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: { stream(): Bytes };
@@ -200,16 +233,18 @@ export interface ProcessGlobal {
 /** The built-in module for files. */
 export interface FsModule {
   readonly promises: {
-    stat(path: string): Promise<FsKinds & { readonly size: number; readonly mtimeMs: number; readonly ino: number }>;
+    stat(path: string): Promise<FsFacts>;
+    lstat(path: string): Promise<FsFacts>;
+    rename(from: string, to: string): Promise<void>;
+    unlink(path: string): Promise<void>;
+    chmod(path: string, mode: number): Promise<void>;
+    chown(path: string, uid: number, gid: number): Promise<void>;
     realpath(path: string): Promise<string>;
     readdir(
       path: string,
       options: { readonly withFileTypes: true },
     ): Promise<readonly (FsKinds & { readonly name: string })[]>;
-    open(path: string): Promise<{
-      read(into: Uint8Array, at: number, length: number): Promise<{ readonly bytesRead: number }>;
-      close(): Promise<void>;
-    }>;
+    open(path: string, flags?: "r" | "wx", mode?: number): Promise<FsFile>;
     writeFile(path: string, content: string | Uint8Array, options: { readonly flag: "wx" | "w" }): Promise<void>;
     mkdir(path: string, options: { readonly recursive: boolean }): Promise<unknown>;
   };
@@ -219,6 +254,27 @@ export interface FsModule {
     listener: (kind: string, name: string | null) => void,
   ): { close(): void; on(event: "error", listener: (error: unknown) => void): void };
   fstatSync(file: number): { isCharacterDevice(): boolean };
+}
+
+/** What is known of a file. */
+export interface FsFacts extends FsKinds {
+  readonly size: number;
+  readonly mtimeMs: number;
+  readonly ctimeMs: number;
+  readonly dev: number;
+  readonly ino: number;
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** An open file. */
+export interface FsFile {
+  read(into: Uint8Array, at: number, length: number): Promise<{ readonly bytesRead: number }>;
+  writeFile(bytes: Uint8Array): Promise<void>;
+  stat(): Promise<FsFacts>;
+  sync(): Promise<void>;
+  close(): Promise<void>;
 }
 
 /** What a path names. */

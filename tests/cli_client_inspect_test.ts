@@ -90,10 +90,15 @@ for (const program of programs) {
       const lines = terminal.stdout.trimEnd().split("\r\n");
       assert(lines.length > 30 && lines.every((line) => line.length <= 60), terminal.stdout);
       assert(!terminal.stdout.includes("\x1b"));
-      assert(colourful.stdout.startsWith("\x1b[1mnredback back\x1b[22m 1\r\n"), colourful.stdout);
+      assert(
+        colourful.stdout.startsWith(
+          "\x1b[1mn\\u{1b}]0;owned\\u{7}\\u{1b}[2Jred back\\u{7} \\u{202e}back\x1b[22m 1\r\n",
+        ),
+        colourful.stdout,
+      );
       assertEquals(JSON.parse(json.stdout).tools[0].description, long + evil);
       assert(!json.stdout.includes("\x9b") && !json.stdout.includes("\u202e"));
-      assert(stdout.includes("nredback") && stdout.includes("predback"), stdout);
+      assert(stdout.includes("n\\u{1b}]0;") && stdout.includes("p\\u{1b}]0;"), stdout);
       // deno-lint-ignore no-control-regex
       assertEquals(stdout.match(/[\0-\x09\x0b-\x1f\x7f-\x9f\u202e]/g), null);
       assertEquals(stdout.split("\n").filter((line) => line.length > 80), []);

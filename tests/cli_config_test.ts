@@ -71,7 +71,7 @@ const examples = [
     target: "examples/weather.jsonc",
     flags: [
       "--allow-read=ROOTexamples/weather.jsonc,ROOTsrc",
-      "--allow-net=api.open-meteo.com",
+      "--allow-net=api.open-meteo.com:443",
       "--allow-env=WEATHER_AGENT",
     ],
     asks: [["tools/list", {}, '"name":"temperature"']],
@@ -87,7 +87,7 @@ const examples = [
   ...["calc", "notes", "everything"].map((name) => ({
     target: `examples/${name}.ts`,
     words: ["--allow-none"],
-    flags: ["--allow-read=ROOTexamples,ROOTsrc", "--deny-net"],
+    flags: [`--allow-read=ROOTexamples/${name}.ts,ROOTsrc`, "--deny-net"],
     asks: [["tools/list", {}, '"tools":[{"name":']] as const,
   })),
 ] as const;
@@ -341,7 +341,7 @@ const entry = (indent: string) =>
   ]
 }`.replaceAll("\n", `\n${indent}`);
 
-const code = ["--client", "claude-code"];
+const code = ["--client", "claude-code", "--name", "s", "--no-check"];
 
 for (
   const { says, before, after } of [
@@ -423,7 +423,9 @@ test("install makes a file that is not there, says what it did, and does nothing
     const text = await Deno.readTextFile(`${cwd}/.mcp.json`);
     const second = await run(words, { cwd });
     assertStringIncludes(second.stderr, `${cwd}/.mcp.json has s already.`);
-    const third = await run([...words, "--name", "t", "--env", "HOME"], { cwd });
+    const third = await run([...words, "--name", "t", "--env", "HOME", "--client", "cursor", "--file", ".mcp.json"], {
+      cwd,
+    });
     assertEquals(third.code, 0);
     const fourth = await run([...words, "--name", "u"], { cwd });
     assertStringIncludes(fourth.stderr, `What it was before is in ${cwd}/.mcp.json.2.bak.`);
@@ -480,7 +482,7 @@ for (
     {
       says: "a variable that is not set",
       before: "{}",
-      words: [...code, "--env", "MCP_NOT_SET"],
+      words: ["--client", "cursor", "--env", "MCP_NOT_SET", "--file", "/nowhere/client.json"],
       told: "Cannot write MCP_NOT_SET down: the environment has none",
     },
   ]
@@ -512,18 +514,18 @@ test("install asks for the permissions of code by name, and hands them on", asyn
       const [{ args }] = Object.values(JSON.parse(stdout).mcpServers) as { args: string[] }[];
       return args.slice(1, -2).map((flag) => flag.replaceAll(cwd, "").replace(`,${root}src`, ""));
     };
-    assertEquals(await flags("s.ts", "--allow-none"), ["--allow-read=", "--deny-net"]);
+    assertEquals(await flags("s.ts", "--allow-none"), ["--allow-read=/s.ts", "--deny-net"]);
     assertEquals(await flags("s.ts", "--allow-all"), ["-A"]);
     assertEquals(
       await flags("s.ts", "--allow-net", "b.example,a.example", "--allow-read=/data", "--allow-sys=hostname"),
       [
-        "--allow-read=/data,",
+        "--allow-read=/data,/s.ts",
         "--allow-net=a.example,b.example",
         "--allow-sys=hostname",
       ],
     );
     assertEquals(await flags("mcp.jsonc", "--allow-env=X"), [
-      "--allow-read=/lib,/mcp.jsonc",
+      "--allow-read=/lib/m.ts,/mcp.jsonc",
       "--allow-env=X",
       "--deny-net",
     ]);

@@ -43,9 +43,11 @@ Deno.test({
   async fn() {
     const users: string[] = [];
     for (const name of Deno.readDirSync(`${root}src/cli`)) {
-      if (name.isFile && /from "(zod|yaml|jsonc-parser|@std\/)/.test(await readText(name.name))) users.push(name.name);
+      if (name.isFile && /from "(zod|yaml|jsonc-parser|smol-toml|@std\/)/.test(await readText(name.name))) {
+        users.push(name.name);
+      }
     }
-    assertEquals(users, ["jsonc_edit.ts"]);
+    assertEquals(users.sort(), ["jsonc_edit.ts", "toml_edit.ts", "yaml_edit.ts"]);
   },
 });
 

@@ -1,6 +1,8 @@
 // Files, patterns and folders as resources and tools, confined to where they are, and what is told when they change.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import { openFolder } from "../src/cli/config/folder.ts";
 import { toMatcher } from "../src/cli/config/glob.ts";
+import { startChild, toCommand } from "../src/testing/host.ts";
 import type { Connection } from "../src/testing/testing.ts";
 import { system, toOutcome, withFolder, withServer, writeFiles } from "./config/folder.ts";
 
@@ -264,6 +266,62 @@ Deno.test("C-121 a file that is swapped for a link to the outside is not read an
       }
     },
   );
+});
+
+function toSwapper(folder: string, ms: number): readonly string[] {
+  const [runtime, ...words] = toCommand(new URL("./config/swapper.ts", import.meta.url));
+  // Deno's flags come behind `run`.
+  const flags = words[0] === "run" ? ["run", "-A", ...words.slice(1)] : words;
+  return [runtime, ...flags, folder, `${ms}`];
+}
+
+for (const ms of [0, 2, 300]) {
+  Deno.test(`C-121 nothing outside is read while somebody swaps links in and out, ${ms} ms apart`, async () => {
+    const swapped = {
+      "in/sub/deep/a.txt": "inside",
+      "in/file.txt": "inside",
+      "out/deep/a.txt": "OUTSIDE",
+      "out.txt": "OUTSIDE",
+    };
+    await withFolder(swapped, async (folder) => {
+      await system("ln", "-s", `${folder}/out`, `${folder}/in/sub.link`);
+      await system("ln", "-s", `${folder}/out.txt`, `${folder}/in/file.txt.link`);
+      const inside = openFolder({ root: `${folder}/in`, maxBytes: 1000 });
+      const counts = new Map<string, number>();
+      for (const path of ["sub/deep/a.txt", "file.txt"]) {
+        assertEquals(await inside.read(path), new TextEncoder().encode("inside"));
+      }
+      const swapper = startChild(toSwapper(`${folder}/in`, ms));
+      try {
+        await swapper.output.getReader().read();
+        const end = Date.now() + 3000;
+        const readAll = async () => {
+          while (Date.now() < end) {
+            for (const path of ["sub/deep/a.txt", "file.txt"]) {
+              const found = await inside.read(path);
+              const text = found instanceof Uint8Array ? new TextDecoder().decode(found) : "refused";
+              counts.set(text, (counts.get(text) ?? 0) + 1);
+            }
+          }
+        };
+        await Promise.all(Array.from({ length: 8 }, readAll));
+      } finally {
+        swapper.kill();
+        await swapper.exited;
+      }
+      assertEquals([...counts.keys()].filter((text) => text !== "inside" && text !== "refused"), [], `${[...counts]}`);
+    });
+  });
+}
+
+Deno.test("a file of a folder that changes now and then is read", async () => {
+  await withFolder({ "a.txt": "text" }, async (folder) => {
+    const inside = openFolder({ root: folder, maxBytes: 1000 });
+    for (let i = 0; i < 5; i++) {
+      await writeFiles(folder, { [`${i}.txt`]: "" });
+      assertEquals(await inside.read("a.txt"), new TextEncoder().encode("text"));
+    }
+  });
 });
 
 Deno.test("clients are told when files are written, come and go", async () => {

@@ -191,9 +191,11 @@ const broken: readonly Broken[] = [
   },
   {
     says: "lets nobody in",
-    fetch: () => json({ jsonrpc: "2.0", error: { code: -32600, message: "No\x1b[2J\u202ego" } }, { status: 403 }),
-    // What would steer a terminal is not shown.
-    found: [/^problem: reach: it refuses this client: 403 with the error -32600, "No\\u001b\[2J go"$/],
+    fetch: () => json({ jsonrpc: "2.0", error: { code: -32600, message: "No\x1b[2J\u202e\u061cgo" } }, { status: 403 }),
+    // What would steer a terminal is escaped.
+    found: [
+      /^problem: reach: it refuses this client: 403 with the error -32600, "No\\u001b\[2J\\u\{202e\}\\u\{61c\}go"$/,
+    ],
   },
   {
     says: "does not name the revision that it speaks",

@@ -4,7 +4,7 @@
  * @module
  */
 import { findNear } from "./near.ts";
-import { Problem } from "./problem.ts";
+import { UsageProblem } from "./problem.ts";
 
 /** The flags of a command: `true` for one that takes a value, `false` for one that does not. */
 export type Flags = Readonly<Record<string, boolean>>;
@@ -44,12 +44,14 @@ export function readArgs(words: readonly string[], known: Flags): Args {
       const near = findNear(name, Object.keys(known));
       const names = Object.keys(known).map((name) => `--${name}`).join(", ");
       const hint = near === undefined ? `there are ${names}` : `did you mean --${near}?`;
-      throw new Problem(`Cannot read ${flag}: there is no such flag; ${hint}`);
+      throw new UsageProblem(`Cannot read ${flag}: there is no such flag; ${hint}`);
     }
-    if (!known[name] && rest.length) throw new Problem(`Cannot read ${word}: ${flag} takes no value; write it alone`);
+    if (!known[name] && rest.length) {
+      throw new UsageProblem(`Cannot read ${word}: ${flag} takes no value; write it alone`);
+    }
     const value = !known[name] ? "" : rest.length ? rest.join("=") : words[++i];
     if (value === undefined || (known[name] && !rest.length && value.startsWith("--"))) {
-      throw new Problem(`Cannot read ${flag}: it needs a value; write ${flag} VALUE`);
+      throw new UsageProblem(`Cannot read ${flag}: it needs a value; write ${flag} VALUE`);
     }
     flags[name] = value;
     (all[name] ??= []).push(value);

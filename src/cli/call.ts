@@ -40,7 +40,7 @@ For example:
   call chart title=Rain --output chart.png -- npx -y some-server`,
   flags: ASKING_FLAGS,
   offers: ASKING_OFFERS,
-  fails: "if the tool says that it failed",
+  fails: "if the tool says that it failed, or the server answers with an error",
   run: (args) => withConversation(args, "call", (conversation) => callTool(conversation, args)),
 };
 

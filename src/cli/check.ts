@@ -4,13 +4,14 @@
  * @module
  */
 import type { ListedTool } from "../client/listed.ts";
+import { toPrintableJson, toPrintableLine } from "../protocol/printable.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
 import { type Finding, findMistakes, listHeaders, type Listing, toTokens } from "./findings.ts";
 import { listAll, toCount } from "./listing.ts";
 import { findTarget, load } from "./load.ts";
-import { Problem } from "./problem.ts";
+import { UsageProblem } from "./problem.ts";
 
 /** Checks a server. */
 export const check: Command = {
@@ -35,17 +36,18 @@ For example:
 
 async function checkTarget({ operands, flags }: Args): Promise<number> {
   const [named, extra] = operands;
-  if (extra !== undefined) throw new Problem(`Cannot check ${extra} beside ${named}: name one target`);
+  if (extra !== undefined) throw new UsageProblem(`Cannot check ${extra} beside ${named}: name one target`);
   const most = flags["max-tokens"] ?? "20000";
-  if (!/^\d+$/.test(most)) throw new Problem(`Cannot allow ${most} tokens: write --max-tokens with a number`);
+  if (!/^\d+$/.test(most)) throw new UsageProblem(`Cannot allow ${most} tokens: write --max-tokens with a number`);
   const target = named ?? await findTarget();
-  const server = target === undefined ? demo() : (await load(target)).server;
+  const { server, warnings = [] } = target === undefined ? { server: demo() } : await load(target);
   const { connect } = await import("../client/connect.ts");
   const client = await connect(server);
   const { listing, failures } = await listAll(client);
   await client.close();
   await server.close();
-  const findings = [...failures, ...findMistakes(listing, Number(most))];
+  const told: readonly Finding[] = warnings.map((warning) => ({ level: "warning", ...warning }));
+  const findings = [...failures, ...told, ...findMistakes(listing, { most: Number(most), isTrusted: true })];
   console.log("json" in flags ? toJson(listing, findings) : toReport(target ?? "demonstration", listing, findings));
   return findings.some(({ level }) => level === "error" || "strict" in flags) ? 1 : 0;
 }
@@ -59,12 +61,13 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
     toCount(prompts.length, "prompt"),
   ];
   const tokens = tools.map(toTokens);
-  const width = Math.max(0, ...tools.map(({ name }) => name.length));
-  const lines = tools.map(({ name }, i) =>
+  const names = tools.map(({ name }) => toPrintableLine(name));
+  const width = Math.max(0, ...names.map(({ length }) => length));
+  const lines = names.map((name, i) =>
     `  ${name.padEnd(width)}  about ${toCount(tokens[i], "token")}${tellHeaders(tools[i])}`
   );
   const total = tokens.reduce((sum, each) => sum + each, 0);
-  const found = findings.map(({ level, place, state }) => `${level}: ${place}: ${state}`);
+  const found = findings.map(({ level, place, state }) => toPrintableLine(`${level}: ${place}: ${state}`));
   return [
     `${target}: ${counts.join(", ")}`,
     ...tools.length ? [`The tools take about ${toCount(total, "token")} of a model's context:`, ...lines] : [],
@@ -76,7 +79,7 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
 function tellHeaders({ inputSchema }: ListedTool): string {
   const headers = listHeaders(inputSchema);
   return headers.length
-    ? `; ${headers.map(({ header, path }) => `${path.join(".")} in Mcp-Param-${header}`).join(", ")}`
+    ? `; ${headers.map(({ header, path }) => toPrintableLine(`${path.join(".")} in Mcp-Param-${header}`)).join(", ")}`
     : "";
 }
 
@@ -88,9 +91,10 @@ function toJson(listing: Listing, findings: readonly Finding[]): string {
   }));
   const tokens = tools.reduce((sum, { tokens }) => sum + tokens, 0);
   const { resources, templates, prompts } = listing;
-  return JSON.stringify(
+  const json = JSON.stringify(
     { tools, tokens, resources: resources.length, templates: templates.length, prompts: prompts.length, findings },
     null,
     2,
   );
+  return toPrintableJson(json);
 }

@@ -22,6 +22,7 @@ export async function loadAll(): Promise<void> {
     import("./demo.ts"),
     import("./doctor.ts"),
     import("./help.ts"),
+    import("./wrap_help.ts"),
     import("./inspect.ts"),
     import("./inspector/inspector.ts"),
     import("./install.ts"),
@@ -31,6 +32,9 @@ export async function loadAll(): Promise<void> {
     import("./read.ts"),
     import("./serve_http.ts"),
     import("./serve_notice.ts"),
+    import("./toml_edit.ts"),
+    import("./try_entry.ts"),
     import("./watch_target.ts"),
+    import("./yaml_edit.ts"),
   ]);
 }

@@ -5,6 +5,7 @@
  */
 import type { Args, Flags } from "./args.ts";
 import { host } from "./host.ts";
+import { VERSION } from "./version.ts";
 
 /** What a shell offers for a word: files and folders, or words of which one is meant. */
 export type Offer = "files" | readonly string[];
@@ -37,10 +38,10 @@ export function toOwnReads(): readonly string[] {
   return folder.protocol === "file:" ? [decodeURIComponent(folder.pathname).replace(/\/$/, "")] : [];
 }
 
-/** What a runtime runs as this program. */
+/** What a runtime runs as this program: a file, or this very version of the package. */
 export function toEntry(): string {
   const entry = new URL(`../../mod${import.meta.url.slice(-3)}`, import.meta.url);
-  return entry.protocol === "file:" ? decodeURIComponent(entry.pathname) : "jsr:@x/mcp";
+  return entry.protocol === "file:" ? decodeURIComponent(entry.pathname) : `jsr:@x/mcp@${VERSION}`;
 }
 
 /** Words as they are typed into a shell. */

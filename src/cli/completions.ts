@@ -5,7 +5,7 @@
  */
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
-import { Problem } from "./problem.ts";
+import { UsageProblem } from "./problem.ts";
 import { toBash, toFish, toZsh } from "./shells.ts";
 
 const shells = { bash: toBash, zsh: toZsh, fish: toFish };
@@ -35,13 +35,15 @@ For example:
 
 function printScript({ operands: [shell, extra], flags: { name = "mcp" } }: Args, commands: readonly Command[]): void {
   const all = Object.keys(shells).join(", ");
-  if (shell === undefined) throw new Problem(`Cannot print completions: name a shell, one of ${all}`);
-  if (extra !== undefined) throw new Problem(`Cannot print completions of ${extra} beside ${shell}: name one shell`);
+  if (shell === undefined) throw new UsageProblem(`Cannot print completions: name a shell, one of ${all}`);
+  if (extra !== undefined) {
+    throw new UsageProblem(`Cannot print completions of ${extra} beside ${shell}: name one shell`);
+  }
   const toScript = Object.entries(shells).find(([each]) => each === shell)?.[1];
-  if (!toScript) throw new Problem(`Cannot print completions of ${shell}: it is none of ${all}`);
+  if (!toScript) throw new UsageProblem(`Cannot print completions of ${shell}: it is none of ${all}`);
   // It stands in a script as it is.
   if (!/^[\w.-]+$/.test(name)) {
-    throw new Problem(`Cannot complete ${name}: a program's name has letters, digits, _, - and .; choose another`);
+    throw new UsageProblem(`Cannot complete ${name}: a program's name has letters, digits, _, - and .; choose another`);
   }
   console.log(toScript(name, commands));
 }

@@ -3,13 +3,14 @@
  *
  * @module
  */
+import { toPrintableJson } from "../protocol/printable.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import type { Finding } from "./doctor/sheet.ts";
 import { readHeaders } from "./headers.ts";
 import { host } from "./host.ts";
 import { toCount } from "./listing.ts";
-import { Problem } from "./problem.ts";
+import { UsageProblem } from "./problem.ts";
 
 /** Examines a server. */
 export const doctor: Command = {
@@ -40,12 +41,12 @@ For example:
 
 async function examineServer({ operands: [url, extra], flags, all }: Args): Promise<number> {
   if (url === undefined || !/^https?:/i.test(url) || !URL.canParse(url)) {
-    throw new Problem(`Cannot examine ${url ?? "a server"}: give its URL, such as http://127.0.0.1:3000/mcp`);
+    throw new UsageProblem(`Cannot examine ${url ?? "a server"}: give its URL, such as http://127.0.0.1:3000/mcp`);
   }
-  if (extra !== undefined) throw new Problem(`Cannot examine ${extra} beside ${url}: name one URL`);
+  if (extra !== undefined) throw new UsageProblem(`Cannot examine ${extra} beside ${url}: name one URL`);
   const { origin } = flags;
   if (origin !== undefined && !(URL.canParse(origin) && new URL(origin).origin === origin)) {
-    throw new Problem(`Cannot let ${origin} in: an origin is a scheme and a host, such as http://localhost:6274`);
+    throw new UsageProblem(`Cannot let ${origin} in: an origin is a scheme and a host, such as http://localhost:6274`);
   }
   const headers = readHeaders(all.header);
   const [timeoutMs, heartbeatMs] = [readMs("timeout", flags.timeout), readMs("heartbeat", flags.heartbeat)];
@@ -76,7 +77,7 @@ function readMs(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return;
   const ms = Number(text) * 1000;
   if (/^[\d.]+$/.test(text) && ms > 0 && ms <= 600_000) return ms;
-  throw new Problem(`Cannot wait for ${text}: write --${name} with seconds, up to 600`);
+  throw new UsageProblem(`Cannot wait for ${text}: write --${name} with seconds, up to 600`);
 }
 
 function toReport(findings: readonly Finding[]): string {
@@ -93,7 +94,7 @@ function toReport(findings: readonly Finding[]): string {
 
 function toJson(url: string, findings: readonly Finding[]): string {
   const [problems, notes] = [count(findings, "problem"), count(findings, "note")];
-  return JSON.stringify({ url, problems, notes, findings }, null, 2);
+  return toPrintableJson(JSON.stringify({ url, problems, notes, findings }, null, 2));
 }
 
 function count(findings: readonly Finding[], level: Finding["level"]): number {

@@ -33,12 +33,23 @@ const NAME = /^[\w-]{1,64}$/;
 const MOST_TOOLS = 40;
 const LONGEST = 1024;
 
-/** Looks at everything that is listed. `most` is how many tokens the tools may cost. */
-export function findMistakes(listing: Listing, most: number): readonly Finding[] {
+/** How a listing is looked at. */
+export interface MistakesOptions {
+  /** How many tokens the tools may cost. */
+  readonly most: number;
+  /**
+   * Whether the author of the schemas is the user. A pattern runs as its author wrote it: one of a stranger that
+   * backtracks would never end, so it is neither compiled nor run.
+   */
+  readonly isTrusted: boolean;
+}
+
+/** Looks at everything that is listed. */
+export function findMistakes(listing: Listing, { most, isTrusted }: MistakesOptions): readonly Finding[] {
   const { tools, resources, templates, prompts } = listing;
   const findings: Finding[] = [];
   const at = (place: string): Tell => (level, state) => findings.push({ level, place, state });
-  for (const tool of tools) checkTool(tool, at(`tool ${tool.name}`));
+  for (const tool of tools) checkTool(tool, at(`tool ${tool.name}`), isTrusted);
   for (const prompt of prompts) checkPrompt(prompt, at(`prompt ${prompt.name}`));
   for (const template of templates) checkDescription(template, at(`template ${template.uriTemplate}`));
   const uris = new Set<string>();
@@ -58,7 +69,11 @@ export function findMistakes(listing: Listing, most: number): readonly Finding[]
 
 /** About how many tokens a model reads to know of a tool: four characters are about one. */
 export function toTokens({ name, description, inputSchema }: ListedTool): number {
-  return Math.ceil(JSON.stringify({ name, description, inputSchema }).length / 4);
+  try {
+    return Math.ceil(JSON.stringify({ name, description, inputSchema }).length / 4);
+  } catch {
+    return Infinity; // It is nested more deeply than can be written.
+  }
 }
 
 /** The parameters that clients repeat in headers; none if the schema says so in a wrong way. */
@@ -70,7 +85,11 @@ export function listHeaders(schema: JsonSchema): readonly HeaderParam[] {
   }
 }
 
-function checkTool({ name, description, inputSchema, outputSchema, annotations }: ListedTool, tell: Tell): void {
+function checkTool(
+  { name, description, inputSchema, outputSchema, annotations }: ListedTool,
+  tell: Tell,
+  isTrusted: boolean,
+): void {
   if (!NAME.test(name)) {
     tell("error", "clients refuse its name; use 1 to 64 letters, digits, _ and -");
   }
@@ -79,9 +98,9 @@ function checkTool({ name, description, inputSchema, outputSchema, annotations }
   } else if (description.length > LONGEST) {
     tell("warning", `its description has ${description.length} characters; some clients cut it off at ${LONGEST}`);
   }
-  checkInput(inputSchema, tell);
+  checkInput(inputSchema, tell, isTrusted);
   try {
-    if (outputSchema) compileJsonSchema(outputSchema, "its output schema");
+    if (outputSchema && (isTrusted || !hasPattern(outputSchema))) compileJsonSchema(outputSchema, "its output schema");
     findHeaderParams(inputSchema);
   } catch (error) {
     tell("error", error instanceof Error ? error.message : String(error));
@@ -94,7 +113,8 @@ function checkTool({ name, description, inputSchema, outputSchema, annotations }
   }
 }
 
-function checkInput(schema: JsonSchema, tell: Tell): void {
+function checkInput(schema: JsonSchema, tell: Tell, isTrusted: boolean): void {
+  const isChecked = isTrusted || !hasPattern(schema);
   const union = ["anyOf", "oneOf", "allOf"].find((key) => key in schema);
   if (union) tell("warning", `its input has ${union} at the top, which some clients refuse; put it into a property`);
   const properties = isObject(schema.properties) ? schema.properties : {};
@@ -105,10 +125,25 @@ function checkInput(schema: JsonSchema, tell: Tell): void {
   for (const [name, property] of Object.entries(properties)) {
     if (!isObject(property)) continue;
     if (!property.description) tell("warning", `the argument ${name} has no description`);
-    if (property.default === undefined) continue;
+    if (property.default === undefined || !isChecked) continue;
     const issues = compileJsonSchema({ ...property, $defs: schema.$defs ?? {} })(property.default);
     if (issues.length) tell("error", `the default of ${name} does not fit its own schema: ${issues[0].message}`);
   }
+}
+
+/** Whether a pattern is anywhere in a schema, or something that looks like one. */
+function hasPattern(schema: unknown): boolean {
+  const waiting = [schema];
+  // Not recursive, because a stranger can nest deeper than the stack is.
+  while (waiting.length) {
+    const next = waiting.pop();
+    if (typeof next !== "object" || next === null) continue;
+    for (const [key, value] of Object.entries(next)) {
+      if (key === "pattern" && typeof value === "string" || key === "patternProperties") return true;
+      waiting.push(value);
+    }
+  }
+  return false;
 }
 
 function checkPrompt(prompt: ListedPrompt, tell: Tell): void {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Problem } from "./problem.ts";
+import { UsageProblem } from "./problem.ts";
 
 /**
  * Reads what stands behind `--header`: `name=value`, or `name: value` as in a request.
@@ -15,11 +15,11 @@ export function readHeaders(words: readonly string[] = []): Readonly<Record<stri
   for (const word of words) {
     const [, name, value] = /^([^=:\s]+)(?:=|:\s*)(.*)$/s.exec(word) ?? [];
     // What is not told here is the value: it is a secret more often than not.
-    if (name === undefined) throw new Problem("Cannot send a header: write --header name=value");
+    if (name === undefined) throw new UsageProblem("Cannot send a header: write --header name=value");
     try {
       headers.append(name, value);
     } catch {
-      throw new Problem(`Cannot send the header ${name}: its name or value has characters that HTTP forbids`);
+      throw new UsageProblem(`Cannot send the header ${name}: its name or value has characters that HTTP forbids`);
     }
   }
   return Object.fromEntries(headers);

@@ -6,25 +6,25 @@
 import { type Command, toProgram, toShell } from "./command.ts";
 import { host } from "./host.ts";
 import { findNear } from "./near.ts";
-import { Problem } from "./problem.ts";
+import { UsageProblem } from "./problem.ts";
 import { VERSION } from "./version.ts";
 
 export { VERSION };
 
-/** Where an error leads to. */
-export function toAdvice(): string {
-  return `More: ${toShell([...toProgram(), "--help"])}`;
+/** Where a usage error leads to: the help of the command that was named, if it was one. */
+export function toAdvice(command: string | undefined): string {
+  return `More: ${toShell([...toProgram(), ...command === undefined ? [] : [command], "--help"])}`;
 }
 
 /**
  * Looks at a word that names no command. It is a target then, unless it is nearly a command and there is no such file.
  *
- * @throws {Problem} if it is nearly a command.
+ * @throws {UsageProblem} if it is nearly a command.
  */
 export async function refuseSlip(word: string, commands: readonly string[]): Promise<void> {
   const near = findNear(word, commands);
   if (near === undefined || await host.files.look(host.toPath(word)).catch(() => true)) return;
-  throw new Problem(`Cannot run ${word}: there is no such command, and no such file; did you mean ${near}?`);
+  throw new UsageProblem(`Cannot run ${word}: there is no such command, and no such file; did you mean ${near}?`);
 }
 
 /** The help of a command; `all` are the commands to list. */
@@ -37,6 +37,6 @@ export function toHelp({ summary, usage, fails }: Command, all: readonly Command
     `${summary}:`,
     `  ${toShell(toProgram())} ${usage.trim().replace(/\n(?=.)/g, "\n  ")}`,
     ...list.length ? [`All commands, each with a --help of its own:\n\n${list.join("\n")}`] : [],
-    `The exit code is 0${failed}, or 2 if there is something to mend in what was typed or in a file.`,
+    `The exit code is 0${failed}, or 2 if there is something to fix in what was typed or in a file.`,
   ].join("\n\n");
 }

@@ -13,7 +13,7 @@ import {
   type FsModule,
   type ProcessGlobal,
 } from "../runtime.ts";
-import { bunFiles, denoFiles, type Files } from "./host_files.ts";
+import { bunFiles, denoFiles, type Files, isCoded } from "./host_files.ts";
 import { bunSpawn, denoSpawn, type Spawn } from "./host_process.ts";
 import { bunTerminal, denoTerminal, type Terminal } from "./host_terminal.ts";
 
@@ -50,8 +50,8 @@ export interface Host {
   /** Runs code that looks up variables for its own debugging, which Deno would have to permit, as if there were none. */
   withoutEnv<Value>(run: () => Value): Value;
   readonly spawn: Spawn;
-  /** The addresses of a host's name. Throws if it has none. */
-  lookUp(name: string): Promise<readonly string[]>;
+  /** The addresses of a host's name that is asked at a port. Throws if it has none. */
+  lookUp(name: string, port: number): Promise<readonly string[]>;
   /**
    * Posts over plain HTTP with just these headers, a Host of any name among them, which `fetch` does not send
    * everywhere; the status. Throws if there is no answer.
@@ -113,11 +113,22 @@ function denoHost(deno: DenoGlobal): Host {
     env: (name) => deno.env.get(name),
     withoutEnv: (run) => withoutEnv(findProcess(), run),
     spawn: denoSpawn(deno),
-    lookUp: (name) => lookUp(findProcess(), name),
+    async lookUp(hostname, port) {
+      try {
+        return await lookUp(findProcess(), hostname);
+      } catch (error) {
+        // With permission for one port only, names cannot be looked up. A connection tells its address all the same.
+        const connection = await deno.connect({ hostname, port }).catch((reason) => {
+          throw isCoded(reason) ? reason : error;
+        });
+        connection.close();
+        return [connection.remoteAddr.hostname];
+      }
+    },
     sendAs: (url, sent) => sendAs(findProcess(), url, sent),
     toImport: (url, version) => `${url}?${version}`,
     toRunner(permissions) {
-      const program = isFetched(deno.execPath()) ? ["npx", "-y", "deno@2"] : ["deno"];
+      const program = isFetched(deno.execPath()) ? ["npx", "-y", `deno@${deno.version.deno}`] : ["deno"];
       return [...program, "run", ...(permissions === "all" ? ["-A"] : [])];
     },
     exit: (code) => deno.exit(code),
@@ -160,7 +171,7 @@ function bunHost(bun: BunGlobal, process: ProcessGlobal): Host {
     // Of a URL, Bun overlooks the query.
     toImport: (url, version) =>
       `${url.startsWith("file:") ? decodeURIComponent(new URL(url).pathname) : url}?${version}`,
-    toRunner: () => isFetched(bun.argv[0]) ? ["npx", "-y", "bun@1"] : ["bun"],
+    toRunner: () => isFetched(bun.argv[0]) ? ["npx", "-y", `bun@${bun.version}`] : ["bun"],
     exit: (code) => process.exit(code),
     onIdle: (listener) => process.on("beforeExit", listener),
     onSignal(listener) {

@@ -13,7 +13,7 @@ import { SERVER_FLAGS, SERVER_OFFERS, SERVER_USAGE, type Session, withServer } f
 import { toTable } from "./client/table.ts";
 import type { Command } from "./command.ts";
 import { listAll } from "./listing.ts";
-import { Problem } from "./problem.ts";
+import { UsageProblem } from "./problem.ts";
 
 /** Shows a server. */
 export const inspect: Command = {
@@ -32,12 +32,14 @@ For example:
   inspect --revision 2025-06-18 -- npx -y some-server --verbose`,
   flags: SERVER_FLAGS,
   offers: SERVER_OFFERS,
-  fails: "if a list cannot be had",
+  fails: "if a list cannot be had, or the server answers with an error",
   run: (args) => withServer(args, { verb: "inspect", isOptional: true }, (session) => showServer(session, args)),
 };
 
 async function showServer({ client, operands, signal }: Session, { flags }: Args): Promise<number> {
-  if (operands.length) throw new Problem(`Cannot inspect ${operands[0]} too: name one server, or a command after --`);
+  if (operands.length) {
+    throw new UsageProblem(`Cannot inspect ${operands[0]} too: name one server, or a command after --`);
+  }
   const { listing, failures } = await listAll(client, { signal });
   const { server } = client;
   if ("json" in flags) {

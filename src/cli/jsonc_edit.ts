@@ -5,15 +5,8 @@
  */
 import type { Node } from "jsonc-parser";
 import { findProperty, type Jsonc, readJsonc, toPlace } from "./config/jsonc.ts";
+import type { EditOptions } from "./install_edit.ts";
 import { Problem } from "./problem.ts";
-
-/** Where an entry goes. */
-export interface EditOptions {
-  /** How the user knows the file. */
-  readonly file: string;
-  /** The key of the object that holds the entry, and that of the entry. */
-  readonly path: readonly [holder: string, name: string];
-}
 
 /**
  * The text with the entry in it, in the place of one of the same name if there is one.

@@ -19,11 +19,20 @@ export function toTargetUrl(target: string): string {
   return /^[a-z][a-z\d+.-]+:/i.test(target) ? target : host.toFileUrl(target);
 }
 
+/** Something of a target that can be used, and should be looked at. */
+export interface LoadWarning {
+  /** Such as `tool add`. */
+  readonly place: string;
+  readonly state: string;
+}
+
 /** A server that was made of a target, and how it is kept up to date. */
 export interface Loaded {
   readonly server: Server;
   /** The files it was read from, as far as they are known. */
   readonly files: readonly string[];
+  /** What should be looked at. */
+  readonly warnings?: readonly LoadWarning[];
   /** Tells clients when what it offers changes, until the function that it returns is called. */
   watch?(): () => void;
   /**

@@ -3,11 +3,12 @@
  *
  * @module
  */
+import { toPrintable } from "../protocol/printable.ts";
 import { readArgs } from "./args.ts";
 import type { Command } from "./command.ts";
 import { host } from "./host.ts";
 import { importPart } from "./parts.ts";
-import { Problem } from "./problem.ts";
+import { Problem, UsageProblem } from "./problem.ts";
 import { serve } from "./serve.ts";
 
 // `serve` is there from the start, because clients wait for it. The other commands are loaded when they are named.
@@ -38,9 +39,9 @@ export async function main(): Promise<void> {
     host.exit(await run(host.args) ?? 0);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    const { toAdvice } = await importPart("./help.ts");
-    console.error(`${error.message}\n\n${toAdvice()}`);
-    host.exit(2);
+    // Names and texts in it may be those of a server, or of a file that somebody else wrote.
+    console.error(toPrintable(error.message) + (error instanceof UsageProblem ? await toAdvice() : ""));
+    host.exit(error.exitCode);
   }
 }
 
@@ -54,7 +55,19 @@ async function run(words: readonly string[]): Promise<number | void> {
   const args = readArgs(load ? words.slice(1) : words, { help: false, version: false, ...command.flags });
   if ("help" in args.flags || "version" in args.flags) {
     const { toHelp, VERSION } = await importPart("./help.ts");
-    return console.log("help" in args.flags ? toHelp(command, load ? [] : await loadCommands()) : VERSION);
+    if ("version" in args.flags && !("help" in args.flags)) return console.log(VERSION);
+    return console.log(await wrapHelp(toHelp(command, load ? [] : await loadCommands())));
   }
   return await command.run(args);
+}
+
+async function toAdvice(): Promise<string> {
+  const [word] = host.args;
+  return `\n\n${(await importPart("./help.ts")).toAdvice(commands.has(word) ? word : undefined)}`;
+}
+
+/** Breaks lines at the width of the terminal. */
+async function wrapHelp(text: string): Promise<string> {
+  const columns = host.terminal.columns("output");
+  return columns ? (await importPart("./wrap_help.ts")).wrapHelp(text, columns) : text;
 }

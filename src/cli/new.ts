@@ -7,7 +7,7 @@ import type { Args } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
 import { host } from "./host.ts";
 import { isCoded } from "./host_files.ts";
-import { Problem } from "./problem.ts";
+import { Problem, UsageProblem } from "./problem.ts";
 
 /** Begins a server. */
 export const create: Command = {
@@ -22,10 +22,10 @@ For example:
 };
 
 async function createFiles({ operands: [name, extra] }: Args): Promise<void> {
-  if (name === undefined) throw new Problem("Cannot begin a server: name it, such as weather");
-  if (extra !== undefined) throw new Problem(`Cannot begin ${extra} beside ${name}: name one server`);
+  if (name === undefined) throw new UsageProblem("Cannot begin a server: name it, such as weather");
+  if (extra !== undefined) throw new UsageProblem(`Cannot begin ${extra} beside ${name}: name one server`);
   if (!/^[a-z][\w-]{0,63}$/i.test(name)) {
-    throw new Problem(`Cannot begin ${name}: a name begins with a letter, and has letters, digits, _ and -`);
+    throw new UsageProblem(`Cannot begin ${name}: a name begins with a letter, and has letters, digits, _ and -`);
   }
   const [server, test] = [`${name}.ts`, `${name}_test.ts`];
   const entry = toEntry();

@@ -32,7 +32,11 @@ interface Parts {
   readonly "./read.ts": typeof import("./read.ts");
   readonly "./serve_http.ts": typeof import("./serve_http.ts");
   readonly "./serve_notice.ts": typeof import("./serve_notice.ts");
+  readonly "./toml_edit.ts": typeof import("./toml_edit.ts");
+  readonly "./try_entry.ts": typeof import("./try_entry.ts");
   readonly "./watch_target.ts": typeof import("./watch_target.ts");
+  readonly "./wrap_help.ts": typeof import("./wrap_help.ts");
+  readonly "./yaml_edit.ts": typeof import("./yaml_edit.ts");
 }
 
 /**

@@ -39,6 +39,7 @@ For example:
   prompt server.ts plan day=Monday --json`,
   flags: ASKING_FLAGS,
   offers: ASKING_OFFERS,
+  fails: "if the server answers with an error",
   run: (args) => withConversation(args, "prompt", (conversation) => getPrompt(conversation, args)),
 };
 

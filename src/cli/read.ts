@@ -19,7 +19,7 @@ import { writeBytes, writeJson, writeText } from "./client/screen.ts";
 import { suggest } from "./client/suggest.ts";
 import type { Command } from "./command.ts";
 import { host } from "./host.ts";
-import { Problem } from "./problem.ts";
+import { Problem, ServerProblem, UsageProblem } from "./problem.ts";
 
 /** Lists the resources of a server, or reads one. */
 export const read: Command = {
@@ -38,12 +38,13 @@ For example:
   read server.ts chart://rain --output rain.png`,
   flags: ASKING_FLAGS,
   offers: ASKING_OFFERS,
+  fails: "if the server answers with an error",
   run: (args) => withConversation(args, "read", (conversation) => readResource(conversation, args)),
 };
 
 async function readResource({ client, operands, ask }: Conversation, { flags }: Args): Promise<number> {
   const [uri, extra] = operands;
-  if (extra !== undefined) throw new Problem(`Cannot read ${extra} beside ${uri}: name one resource`);
+  if (extra !== undefined) throw new UsageProblem(`Cannot read ${extra} beside ${uri}: name one resource`);
   const list = async () => {
     const resources = await ask((options) => client.listResources(options));
     const templates = await ask((options) => client.listTemplates(options));
@@ -64,7 +65,7 @@ async function readResource({ client, operands, ask }: Conversation, { flags }: 
     const names = resources.map((each) => each.uri);
     if (names.includes(uri) || !names.length) throw error;
     const said = `${toLine(error.message)} (${error.code})`;
-    throw new Problem(`Cannot read ${toLine(uri)}: ${said}; ${suggest(uri, names)}`);
+    throw new ServerProblem(`Cannot read ${toLine(uri)}: ${said}; ${suggest(uri, names)}`);
   });
   const pieces = result.contents.map((each) => toContent({ ...each }));
   if ("json" in flags) await writeJson(result);

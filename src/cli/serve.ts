@@ -10,7 +10,7 @@ import type { Command } from "./command.ts";
 import { host } from "./host.ts";
 import { findTarget, load, type Loaded } from "./load.ts";
 import { importPart } from "./parts.ts";
-import { Problem } from "./problem.ts";
+import { UsageProblem } from "./problem.ts";
 
 /** The command that runs when none is named. */
 export const serve: Command = {
@@ -41,13 +41,13 @@ For example:
 
 async function serveTarget({ operands, flags }: Args): Promise<void> {
   const [named, extra] = operands;
-  if (extra !== undefined) throw new Problem(`Cannot serve ${extra} beside ${named}: name one file`);
+  if (extra !== undefined) throw new UsageProblem(`Cannot serve ${extra} beside ${named}: name one file`);
   const isTerminal = await host.isTerminal();
   const isHttp = !("stdio" in flags) && ("http" in flags || isTerminal);
   const alone = ["port", "host", "path", "inspect", "http"].find((name) => name in flags && !isHttp);
   if (alone) {
     const remedy = "stdio" in flags ? "leave out --stdio" : "add --http";
-    throw new Problem(`Cannot use --${alone}: it is about HTTP; ${remedy}`);
+    throw new UsageProblem(`Cannot use --${alone}: it is about HTTP; ${remedy}`);
   }
   // Clients start a server over standard input and output, and wait for it: load only what that takes.
   const http = isHttp ? await importPart("./serve_http.ts") : undefined;

@@ -12,7 +12,7 @@ import { host, type Served } from "./host.ts";
 import { isCoded } from "./host_files.ts";
 import type { Inspector } from "./inspector/inspector.ts";
 import { importPart } from "./parts.ts";
-import { Problem } from "./problem.ts";
+import { Problem, UsageProblem } from "./problem.ts";
 
 /** Where to serve, and whether with the inspector. */
 export interface Place {
@@ -31,11 +31,13 @@ export interface Place {
 export function readPlace(flags: Args["flags"]): Place {
   const port = readPort(flags.port ?? "3000");
   const path = flags.path ?? "";
-  if (path && !path.startsWith("/")) throw new Problem(`Cannot serve at ${path}: a path begins with /; write /${path}`);
+  if (path && !path.startsWith("/")) {
+    throw new UsageProblem(`Cannot serve at ${path}: a path begins with /; write /${path}`);
+  }
   const hostname = flags.host ?? "127.0.0.1";
   const isInspected = "inspect" in flags;
   if (isInspected && !isLoopbackHost(toAuthority(hostname))) {
-    throw new Problem(`Cannot inspect on ${hostname}: the page is for this machine only; leave out --host`);
+    throw new UsageProblem(`Cannot inspect on ${hostname}: the page is for this machine only; leave out --host`);
   }
   return { hostname, port, path, isInspected };
 }
@@ -43,7 +45,7 @@ export function readPlace(flags: Args["flags"]): Place {
 function readPort(text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
-  throw new Problem(`Cannot listen on port ${text}: a port is a number from 0 (any that is free) to 65535`);
+  throw new UsageProblem(`Cannot listen on port ${text}: a port is a number from 0 (any that is free) to 65535`);
 }
 
 /**

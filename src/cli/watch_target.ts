@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { describeError, toPrintable } from "../protocol/printable.ts";
 import type { Loaded } from "./load.ts";
 import { Problem } from "./problem.ts";
 import { watchFile } from "./watch.ts";
@@ -28,7 +29,7 @@ export function watchTarget(target: string | undefined, { reload, files }: Loade
         follow(await reload());
         console.error(`Loaded ${target} again.`);
       } catch (error) {
-        console.error(error instanceof Problem ? error.message : error);
+        console.error(error instanceof Problem ? toPrintable(error.message) : describeError(error));
         console.error("\nWhat was loaded before is still served.");
       }
     });

@@ -9,6 +9,7 @@
 import { INVALID_PARAMS, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../protocol/types.ts";
+import { findFormMisfit } from "./form_answer.ts";
 import type { AnswerServer } from "./peer.ts";
 import { RpcError } from "./rpc_error.ts";
 
@@ -55,24 +56,46 @@ export interface AnswerOptions {
     request: ElicitUrlRequest,
     context: AskContext,
   ) => Pick<ElicitResult, "action"> | Promise<Pick<ElicitResult, "action">>;
+  /** What `onSample` can do beside continuing a conversation. */
+  readonly sampling?: {
+    /** Whether it offers the request's tools to the model; without it, requests with tools are refused. */
+    readonly tools?: boolean;
+    /** Whether it adds the context that the request names. */
+    readonly context?: boolean;
+  };
   /** Has a model continue a conversation. */
   readonly onSample?: (request: SamplingRequest, context: AskContext) => SamplingResult | Promise<SamplingResult>;
-  /** The directories and files that the server may work on, or a function that lists them. */
+  /** The directories and files that the server may work on, as `file://` URIs, or a function that lists them. */
   readonly roots?: readonly Root[] | (() => readonly Root[] | Promise<readonly Root[]>);
 }
 
 /** What a client with these functions can be asked. */
-export function toCapabilities({ onElicit, onElicitUrl, onSample, roots }: AnswerOptions): ClientCapabilities {
+export function toCapabilities(
+  { onElicit, onElicitUrl, onSample, sampling = {}, roots }: AnswerOptions,
+): ClientCapabilities {
   const elicitation = { ...onElicit && { form: {} }, ...onElicitUrl && { url: {} } };
   return {
     ...(onElicit || onElicitUrl) && { elicitation },
-    ...onSample && { sampling: {} },
+    ...onSample && { sampling: { ...sampling.tools && { tools: {} }, ...sampling.context && { context: {} } } },
     ...roots && { roots: {} },
   };
 }
 
-/** Makes the function that answers the server. */
-export function answerWith({ onElicit, onElicitUrl, onSample, roots }: AnswerOptions): AnswerServer {
+/** Functions that answer, and what was declared of them. */
+export interface AnswerWithOptions extends AnswerOptions {
+  /** What the client says that it can do, whoever answers. */
+  readonly capabilities?: ClientCapabilities;
+}
+
+/**
+ * Makes the function that answers the server.
+ *
+ * @throws {TypeError} if a root is not a `file://` URI.
+ */
+export function answerWith(options: AnswerWithOptions): AnswerServer {
+  const { onElicit, onElicitUrl, onSample, roots } = options;
+  const { sampling } = { ...toCapabilities(options), ...options.capabilities };
+  if (Array.isArray(roots)) checkRoots(roots);
   return async ({ method, params }, signal) => {
     switch (method) {
       case "ping":
@@ -81,14 +104,14 @@ export function answerWith({ onElicit, onElicitUrl, onSample, roots }: AnswerOpt
         if (params.mode === "url" && onElicitUrl) return await onElicitUrl(readUrlRequest(params), { signal });
         if (params.mode !== "url" && onElicit) {
           const request = readRequest(params);
-          return withDefaults(await onElicit(request, { signal }), request);
+          return checkForm(withDefaults(await onElicit(request, { signal }), request), request);
         }
         break;
       case "sampling/createMessage":
-        if (onSample) return await onSample(readSampling(params), { signal });
+        if (onSample) return await onSample(readSampling(params, sampling), { signal });
         break;
       case "roots/list":
-        if (roots) return { roots: typeof roots === "function" ? await roots() : roots };
+        if (roots) return { roots: checkRoots(typeof roots === "function" ? await roots() : roots) };
     }
     throw new RpcError(METHOD_NOT_FOUND, `Cannot answer ${method}: this client has no function for it`);
   };
@@ -106,8 +129,11 @@ function readUrlRequest({ message, url, ...more }: Params): ElicitUrlRequest {
   return { ...more, message, url };
 }
 
-function readSampling(params: Params): SamplingRequest {
+function readSampling(params: Params, declared: ClientCapabilities["sampling"]): SamplingRequest {
   if (!Array.isArray(params.messages)) throw refuse("messages is missing");
+  if ((params.tools !== undefined || params.toolChoice !== undefined) && !declared?.tools) {
+    throw refuse("this client has not declared sampling.tools");
+  }
   // What is in the messages is for the function to look at: it differs from revision to revision.
   return params as unknown as SamplingRequest; // Its messages are there.
 }
@@ -124,4 +150,21 @@ function withDefaults(result: ElicitResult, { requestedSchema }: ElicitRequest):
     isObject(schema) && schema.default !== undefined ? [[name, schema.default]] : []
   );
   return { ...result, content: { ...Object.fromEntries(defaults), ...result.content } };
+}
+
+// A server would only ask again, without end if nobody corrects the answer.
+function checkForm(result: ElicitResult, { requestedSchema }: ElicitRequest): ElicitResult {
+  if (!["accept", "decline", "cancel"].includes(result.action)) {
+    throw new TypeError(`Cannot answer the form: the action is ${result.action}; return accept, decline or cancel`);
+  }
+  if (result.action !== "accept") return result;
+  const misfit = findFormMisfit(requestedSchema, { ...result.content });
+  if (misfit === undefined) return result;
+  throw new TypeError(`Cannot answer the form: ${misfit}; correct the content that onElicit returns`);
+}
+
+function checkRoots(roots: readonly Root[]): readonly Root[] {
+  const wrong = roots.find(({ uri }) => !/^file:\/\//i.test(uri) || !URL.canParse(uri));
+  if (!wrong) return roots;
+  throw new TypeError(`Cannot offer the root ${wrong.uri}: it is not a file:// URI; write file:///path/to/folder`);
 }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { bun, deno } from "../runtime.ts";
+import { bun, deno, findProcess } from "../runtime.ts";
 
 /** How to start a server that speaks over its standard streams. */
 export interface CommandTarget {
@@ -11,7 +11,10 @@ export interface CommandTarget {
   readonly command: string;
   /** Its arguments. They go to the program as they are: no shell reads them. */
   readonly args?: readonly string[];
-  /** Variables laid over the environment of this process. */
+  /**
+   * Variables of its environment. Of this process' own it also gets those that programs need to run, such as `PATH` and
+   * `HOME`, and no others, because they may be secrets. On Deno these take `--allow-env`; without it they are left out.
+   */
   readonly env?: Readonly<Record<string, string>>;
   /** The working directory; this process' own if nothing is said. */
   readonly cwd?: string;
@@ -32,6 +35,30 @@ export interface Child {
   kill(signal?: "SIGTERM"): void;
 }
 
+/** Variables that are handed on: those of the official SDKs, so that servers find what they find with other clients. */
+const HANDED_ON: readonly string[] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
+const HANDED_ON_BY_WINDOWS: readonly string[] = [
+  ...["APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PROCESSOR_ARCHITECTURE", "PROGRAMFILES"],
+  ...["SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE"],
+];
+
+function toEnvironment(named: CommandTarget["env"]): Record<string, string> {
+  const isWindows = (deno?.build.os ?? findProcess().platform).startsWith("win");
+  const entries = (isWindows ? HANDED_ON_BY_WINDOWS : HANDED_ON).flatMap((name) => {
+    const value = readVariable(name);
+    // A function that a shell has exported: it is code.
+    return value === undefined || value.startsWith("()") ? [] : [[name, value]];
+  });
+  return { ...Object.fromEntries(entries), ...named };
+}
+
+function readVariable(name: string): string | undefined {
+  if (!deno) return bun?.env[name];
+  // Deno would ask a person, or throw.
+  const state = deno.permissions?.querySync({ name: "env", variable: name }).state ?? "granted";
+  return state === "granted" ? deno.env.get(name) : undefined;
+}
+
 /** Starts a child process; with `readsErrors` its standard error is ours to read, else it goes where this process' goes. */
 export function startChild(target: CommandTarget, { readsErrors = false } = {}): Child {
   try {
@@ -43,7 +70,8 @@ export function startChild(target: CommandTarget, { readsErrors = false } = {}):
 }
 
 function spawn(target: CommandTarget, readsErrors: boolean): Child {
-  const { command, env, cwd } = target;
+  const { command, cwd } = target;
+  const env = toEnvironment(target.env);
   const args = [...target.args ?? []];
   let isOver = false;
   const over = (code: number) => {
@@ -52,7 +80,8 @@ function spawn(target: CommandTarget, readsErrors: boolean): Child {
   };
   if (deno) {
     const stderr = readsErrors ? "piped" : "inherit";
-    const child = new deno.Command(command, { args, env, cwd, stdin: "piped", stdout: "piped", stderr }).spawn();
+    const options = { args, clearEnv: true, env, cwd, stdin: "piped", stdout: "piped", stderr } as const;
+    const child = new deno.Command(command, options).spawn();
     const writer = child.stdin.getWriter();
     return {
       output: child.stdout,
@@ -67,7 +96,7 @@ function spawn(target: CommandTarget, readsErrors: boolean): Child {
   }
   if (!bun) throw new Error("this is neither Deno nor Bun");
   const child = bun.spawn([command, ...args], {
-    env: env && { ...bun.env, ...env },
+    env,
     cwd,
     stdin: "pipe",
     stdout: "pipe",

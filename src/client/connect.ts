@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toPrintable } from "../protocol/printable.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
 import { type AnswerOptions, answerWith, toCapabilities } from "./answers.ts";
 import { type Client, toClient } from "./calls.ts";
@@ -56,6 +57,30 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   const versions = readVersions(options);
   const legacy = versions.filter((version) => !isModern(version));
+  const known = options.era ? undefined : findKnown(target, options);
+  if (known?.has() && legacy.length && legacy.length < versions.length) {
+    try {
+      return await connectAnew(target, { versions: legacy, legacy, options });
+    } catch (error) {
+      // What took too long would take as long again.
+      if (options.signal?.aborted || error instanceof DOMException) throw error;
+      // It may have been updated since: everything is tried again.
+      known.forget();
+    }
+  }
+  const client = await connectAnew(target, { versions, legacy, options });
+  if (client.server.era === "legacy") known?.remember();
+  return client;
+}
+
+interface Attempts {
+  readonly versions: readonly string[];
+  /** Those of them with a handshake. */
+  readonly legacy: readonly string[];
+  readonly options: ConnectOptions;
+}
+
+async function connectAnew(target: Target, { versions, legacy, options }: Attempts): Promise<Client> {
   try {
     return await attempt(openTarget(target, options), versions, options);
   } catch (error) {
@@ -66,6 +91,26 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   }
 }
 
+const MOST_ORIGINS = 1000;
+/** Origins at which servers shake hands, for each way to fetch: without the question before it, they answer sooner. */
+const legacyOrigins = new WeakMap<object, Set<string>>();
+
+/** What is known of the origin of a URL, so that a server is asked for its era only once. */
+function findKnown(target: Target, { fetch = globalThis.fetch }: ConnectOptions) {
+  if (typeof target !== "string" && !(target instanceof URL) || !URL.canParse(target)) return;
+  const { origin } = new URL(target);
+  const origins = legacyOrigins.get(fetch) ?? new Set();
+  legacyOrigins.set(fetch, origins);
+  return {
+    has: () => origins.has(origin),
+    forget: () => void origins.delete(origin),
+    remember() {
+      if (origins.size >= MOST_ORIGINS) origins.clear();
+      origins.add(origin);
+    },
+  };
+}
+
 function readVersions({ versions = VERSIONS, era }: ConnectOptions): readonly string[] {
   const wanted = versions.filter((version) => !era || isModern(version) === (era === "modern"));
   if (wanted.length) return wanted;
@@ -74,7 +119,7 @@ function readVersions({ versions = VERSIONS, era }: ConnectOptions): readonly st
 
 async function attempt(open: Open, versions: readonly string[], options: ConnectOptions): Promise<Client> {
   const { info = CLIENT, capabilities, logLevel, timeoutMs = USUAL_MS, probeMs = PROBE_MS, signal } = options;
-  const { onNotification, onWarning = (text: string) => console.warn(text) } = options;
+  const { onNotification, onWarning = (text: string) => console.warn(toPrintable(text)) } = options;
   checkTimeout(timeoutMs, "timeoutMs");
   checkTimeout(probeMs, "probeMs");
   signal?.throwIfAborted();

@@ -7,7 +7,7 @@
 import { HEADER_MISMATCH, UNSUPPORTED_VERSION } from "../protocol/errors.ts";
 import { encodeHeaderValue } from "../protocol/header_value.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import type { LogLevel } from "../protocol/types.ts";
+import type { ClientCapabilities, LogLevel } from "../protocol/types.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import type { Message, Notification } from "./message.ts";
 import { readPages } from "./pagination.ts";
@@ -108,7 +108,7 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
       outcome = await send(method, next, { ...given, id: undefined });
     }
     const { resultType = "complete" } = outcome.result;
-    if (resultType !== "complete" && resultType !== "input_required" && !options.capabilities.extensions) {
+    if (resultType !== "complete" && resultType !== "input_required" && !isDeclared(resultType, options.capabilities)) {
       throw new Error(`Cannot use the result of ${method}: no extension was declared for a ${resultType}`);
     }
     return method === "tools/list" && hasHeaders ? { ...outcome, result: withoutUnusable(outcome.result) } : outcome;
@@ -120,12 +120,19 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
     for (const [key, asked] of Object.entries(requests)) {
       if (!isObject(asked) || typeof asked.method !== "string") throw new Error(`Cannot read the question ${key}`);
       signal.throwIfAborted();
-      responses[key] = await answer(
-        { method: asked.method, params: isObject(asked.params) ? asked.params : {} },
-        signal,
-      );
+      responses[key] = await answerOne(asked.method, isObject(asked.params) ? asked.params : {}, signal);
     }
     return responses;
+  }
+
+  // A refusal to answer is the client's: with its code, the call would look as if the server had refused it.
+  async function answerOne(method: string, params: Params, signal: AbortSignal): Promise<unknown> {
+    try {
+      return await answer({ method, params }, signal);
+    } catch (cause) {
+      if (signal.aborted || !(cause instanceof RpcError)) throw cause;
+      throw new Error(`Cannot finish the request: ${cause.message}`, { cause });
+    }
   }
 
   async function send(method: string, params: Params, options: WireOptions): Promise<Outcome> {
@@ -243,6 +250,16 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
       await Promise.all([...watches].map((close) => close()));
     },
   };
+}
+
+/** The types of results that known extensions add, and who adds them. */
+const EXTENSION_RESULTS: Readonly<Record<string, string>> = { task: "io.modelcontextprotocol/tasks" };
+
+/** Whether an extension that was declared adds a type of results. Of an unknown extension, any type is taken. */
+function isDeclared(resultType: unknown, { extensions = {} }: ClientCapabilities): boolean {
+  if (typeof resultType !== "string") return false;
+  if (Object.hasOwn(EXTENSION_RESULTS, resultType)) return Object.hasOwn(extensions, EXTENSION_RESULTS[resultType]);
+  return Object.keys(extensions).some((id) => !id.startsWith(META));
 }
 
 /** The revisions that a server names when it refuses one. */

@@ -14,8 +14,9 @@ export function lazyEra(load: () => Promise<Era>): Era {
 
 class LazyEra implements Era {
   readonly #load: () => Promise<Era>;
-  #loaded?: Era;
   #loading?: Promise<Era>;
+  /** The era, once it is loaded and nothing waits for it any more. */
+  #ready?: Era;
   /** Settles when the messages that came before have been accepted. */
   #before: Promise<void> = Promise.resolve();
 
@@ -24,7 +25,7 @@ class LazyEra implements Era {
   }
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
-    return this.#loaded ? this.#loaded.accept(message, link) : this.#acceptLater(message, link);
+    return this.#ready ? this.#ready.accept(message, link) : this.#acceptLater(message, link);
   }
 
   async attach(link: Link): Promise<Reply> {
@@ -45,6 +46,7 @@ class LazyEra implements Era {
     await before;
     const reply = era.accept(message, link);
     this.#passOn(resolve);
+    if (this.#before === accepted) this.#ready = era;
     return await reply;
   }
 
@@ -53,7 +55,7 @@ class LazyEra implements Era {
     resolve();
   }
 
-  async #open(): Promise<Era> {
-    return this.#loaded ??= await (this.#loading ??= this.#load());
+  #open(): Promise<Era> {
+    return this.#loading ??= this.#load();
   }
 }

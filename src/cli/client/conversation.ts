@@ -9,7 +9,7 @@ import type { Args, Flags } from "../args.ts";
 import type { Command } from "../command.ts";
 import { type Patience, startPatience } from "./patience.ts";
 import { createProgressLine, readLogLevel, tellLog } from "./progress.ts";
-import { QUESTIONS_USAGE, readGiven, toAnswers } from "./questions.ts";
+import { type Answers, QUESTIONS_USAGE, readGiven, toAnswers } from "./questions.ts";
 import { SERVER_FLAGS, SERVER_OFFERS, SERVER_USAGE, type Session, withServer } from "./session.ts";
 
 /** The flags of every command that has a server work on something. */
@@ -78,15 +78,18 @@ export async function withConversation(
     }
   }
 
+  let answers: Answers | undefined;
   const toOptions = (name: string) => ({
-    ...toAnswers({ given, name, hold }),
+    ...(answers = toAnswers({ given, name, hold })).options,
     logLevel,
     onNotification: (notification: Parameters<typeof tellLog>[0]) => {
       patience?.renew();
       tellLog(notification, logLevel);
     },
   });
-  return await withServer(args, { verb, toOptions }, (session) => {
+  const code = await withServer(args, { verb, toOptions }, (session) => {
     return use({ ...session, ask: (send) => ask(session, send) });
   });
+  answers?.checkUsed();
+  return code;
 }

@@ -4,8 +4,8 @@
  * @see specification/2026-07-28/client/elicitation
  * @module
  */
+import { findFieldMisfit } from "../../client/form_answer.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { compileJsonSchema } from "../../schema/json_check.ts";
 import { toLine, toPlain } from "./plain.ts";
 import { describeType } from "./schema_text.ts";
 
@@ -18,6 +18,8 @@ export interface Field {
   /** What is asked, over as many lines as it takes; the last one is open for the answer. */
   readonly question: string;
   readonly isRequired: boolean;
+  /** Whether it takes several values. */
+  readonly isList: boolean;
   /** Whether there is a value that is taken if none is typed. */
   readonly hasDefault: boolean;
   /** What was typed as a value, or why it cannot be one. */
@@ -41,17 +43,17 @@ export function toFields({ properties, required }: Params): readonly Field[] {
 
 function toField(name: string, schema: Params, isRequired: boolean): Field {
   const choices = toChoices(schema.type === "array" ? schema.items : schema);
-  const issuesOf = toCheck(schema);
   return {
     name,
     isRequired,
+    isList: schema.type === "array",
     hasDefault: schema.default !== undefined,
     question: toQuestion(name, schema, choices, isRequired),
     read(text) {
       const value = toValue(text, schema, choices);
       if (value === undefined) return { problem: `it is to be ${toHint(schema, choices)}` };
-      const [problem] = issuesOf(value);
-      return problem === undefined ? { value } : { problem };
+      const problem = findFieldMisfit(schema, value);
+      return problem === undefined ? { value } : { problem: toLine(problem, 300) };
     },
   };
 }
@@ -107,36 +109,4 @@ function choose(text: string, choices: readonly Choice[]): string | undefined {
   const written = choices.find(({ value }) => value === text) ??
     choices.find(({ value, title }) => [value, title].some((each) => each.toLowerCase() === folded));
   return (written ?? (/^\d+$/.test(text) ? choices[Number(text) - 1] : undefined))?.value;
-}
-
-// A pattern runs as its author wrote it, and the author is a server: forms have none.
-function toCheck({ pattern: _, ...schema }: Params): (value: unknown) => readonly string[] {
-  let check: ReturnType<typeof compileJsonSchema>;
-  try {
-    check = compileJsonSchema(schema);
-  } catch {
-    check = () => [];
-  }
-  const { format } = schema;
-  return (value) => {
-    const issues = check(value).map(({ message }) => toLine(message, 300));
-    return typeof value === "string" && !hasFormat(value, format)
-      ? [...issues, `it is no ${toLine(format, 50)}`]
-      : issues;
-  };
-}
-
-function hasFormat(text: string, format: unknown): boolean {
-  switch (format) {
-    case "email":
-      return /^[^\s@]+@[^\s@]+$/.test(text);
-    case "uri":
-      return URL.canParse(text);
-    case "date":
-      return /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text));
-    case "date-time":
-      return /^\d{4}-\d\d-\d\dT\d\d:\d\d/i.test(text) && !Number.isNaN(Date.parse(text));
-    default:
-      return true;
-  }
 }

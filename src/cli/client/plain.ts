@@ -3,23 +3,20 @@
  *
  * @module
  */
+import { toPrintable } from "../../protocol/printable.ts";
 
-// A terminal does what escape sequences say: it moves its cursor, sets its title, answers as if it were typed. Some
-// that hold a text end with it. What turns the direction of writing makes a line look like another one.
-const SEQUENCES =
-  // deno-lint-ignore no-control-regex
-  /\x1b\[[0-?]*[ -/]*[@-~]?|\x1b[\]PX^_](?:[^\x07\x1b]*(?:\x07|\x1b\\))?|\x1b[ -/]*[0-~]?|\x9b[0-?]*[ -/]*[@-~]?/g;
+// Colours and weights: many programs write them, and without them their text is the same.
 // deno-lint-ignore no-control-regex
-const CONTROLS = /[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+const STYLES = /(?:\x1b\[|\x9b)[\d;:]*m/g;
 
-/** The text without what a terminal would take for a command. */
+/** The text without styles, and with everything else that a terminal would take for a command escaped. */
 export function toPlain(text: unknown): string {
-  return String(text).replaceAll("\r\n", "\n").replace(SEQUENCES, "").replace(CONTROLS, "");
+  return toPrintable(String(text).replaceAll("\r\n", "\n").replace(STYLES, ""));
 }
 
 /** The text in one line, cut off after so many characters. */
 export function toLine(text: unknown, most = 500): string {
-  const line = toPlain(String(text).slice(0, 4 * most)).replace(/\s+/g, " ").trim();
+  const line = toPlain(String(text).slice(0, 4 * most).replace(/[ \t\r\n\u2028\u2029]+/g, " ")).trim();
   return cut(line, most);
 }
 

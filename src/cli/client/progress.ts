@@ -6,7 +6,7 @@
 import type { Notification } from "../../client/message.ts";
 import type { Progress } from "../../client/peer.ts";
 import { LOG_LEVELS, type LogLevel } from "../../protocol/types.ts";
-import { Problem } from "../problem.ts";
+import { UsageProblem } from "../problem.ts";
 import { cut, toLine, toPlain } from "./plain.ts";
 import { clearStatus, showStatus, styleOf, tellLine } from "./screen.ts";
 
@@ -61,7 +61,7 @@ function toBar({ progress, total, message = "" }: Progress): string {
 export function readLogLevel(text: string): LogLevel | undefined {
   const level = LOG_LEVELS.find((each) => each === text);
   if (level !== undefined || text === "none") return level;
-  throw new Problem(`Cannot log from ${text} on: there are ${LOG_LEVELS.join(", ")}, and none`);
+  throw new UsageProblem(`Cannot log from ${text} on: there are ${LOG_LEVELS.join(", ")}, and none`);
 }
 
 const LONGEST = 4000;

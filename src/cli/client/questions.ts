@@ -7,37 +7,40 @@
 import type { AnswerOptions, AskContext, ElicitRequest, ElicitResult } from "../../client/answers.ts";
 import type { Args } from "../args.ts";
 import { host } from "../host.ts";
+import { findNear } from "../near.ts";
 import { toBaseName } from "../path.ts";
-import { Problem } from "../problem.ts";
+import { UsageProblem } from "../problem.ts";
 import { type Field, type FieldValue, toFields } from "./field.ts";
 import { toLine, toPlain } from "./plain.ts";
 import { canAsk, styleOf, tellLine } from "./screen.ts";
+import { suggest } from "./suggest.ts";
 import { askLine } from "./typed_lines.ts";
 
 /** What the usage of a command says of questions. */
 export const QUESTIONS_USAGE =
   `What the server asks is asked in the terminal. Where there is none it is not answered, but for:
 
---answer N=V  an answer by the name of its field; may be there more than once
+--answer N=V  an answer by the name of its field; may be there more than once, also for each item of a list
 --answer A    accept, which takes the defaults; decline; or cancel
 --root DIR    a folder that the server is told it may work on; may be there more than once`;
 
 /** What was answered before anything was asked. */
 export interface Given {
-  readonly values: ReadonlyMap<string, string>;
+  readonly values: ReadonlyMap<string, readonly string[]>;
   readonly action?: ElicitResult["action"];
   readonly roots: readonly { readonly uri: string; readonly name: string }[];
 }
 
 /** Reads `--answer` and `--root`. @throws {Problem} for an answer that is none. */
 export function readGiven({ all }: Args): Given {
-  const values = new Map<string, string>();
+  const values = new Map<string, string[]>();
   let action: Given["action"];
   for (const text of all.answer ?? []) {
     const at = text.indexOf("=");
-    if (at > 0) values.set(text.slice(0, at), text.slice(at + 1));
+    const name = text.slice(0, Math.max(0, at));
+    if (at > 0) values.set(name, [...values.get(name) ?? [], text.slice(at + 1)]);
     else if (text === "accept" || text === "decline" || text === "cancel") action = text;
-    else throw new Problem(`Cannot answer ${text}: write name=value, accept, decline or cancel`);
+    else throw new UsageProblem(`Cannot answer ${text}: write name=value, accept, decline or cancel`);
   }
   const roots = (all.root ?? []).map((path) => ({ uri: host.toFileUrl(path), name: toBaseName(host.toPath(path)) }));
   return { values, action, roots };
@@ -54,8 +57,17 @@ export interface QuestionOptions {
 
 const KEYS = ":decline refuses, :cancel closes the question";
 
+/** The functions that answer, and what became of the answers. */
+export interface Answers {
+  readonly options: AnswerOptions;
+  /** @throws {UsageProblem} for an answer to a field that no form had, if there was a form. */
+  checkUsed(): void;
+}
+
 /** The functions that answer. One question is asked after the other: there is one terminal. */
-export function toAnswers({ given, name, hold }: QuestionOptions): AnswerOptions {
+export function toAnswers({ given, name, hold }: QuestionOptions): Answers {
+  const asked = new Set<string>();
+  let hasForm = false;
   const style = styleOf("errors");
   let last: Promise<unknown> = Promise.resolve();
 
@@ -73,6 +85,8 @@ export function toAnswers({ given, name, hold }: QuestionOptions): AnswerOptions
   async function fill(request: ElicitRequest, { signal }: AskContext): Promise<ElicitResult> {
     tellQuestion(request.message);
     const fields = toFields(request.requestedSchema);
+    hasForm = true;
+    for (const { name } of fields) asked.add(name);
     const { action } = given;
     if (action === "decline" || action === "cancel") return { action };
     const { content, isSpoilt } = readValues(fields, given);
@@ -98,10 +112,21 @@ export function toAnswers({ given, name, hold }: QuestionOptions): AnswerOptions
     return { action: typeof consent === "string" ? consent : "accept" as const };
   }
 
+  function checkUsed(): void {
+    const unknown = [...given.values.keys()].find((name) => !asked.has(name));
+    if (unknown === undefined || !hasForm) return;
+    throw new UsageProblem(
+      `Cannot answer ${toLine(unknown)}: no form has such a field; ${suggest(unknown, [...asked])}`,
+    );
+  }
+
   return {
-    onElicit: (request, context) => inTurn(() => fill(request, context)),
-    onElicitUrl: (request, context) => inTurn(() => visit(request, context)),
-    roots: given.roots,
+    checkUsed,
+    options: {
+      onElicit: (request, context) => inTurn(() => fill(request, context)),
+      onElicitUrl: (request, context) => inTurn(() => visit(request, context)),
+      roots: given.roots,
+    },
   };
 }
 
@@ -120,10 +145,19 @@ interface Values {
 function readValues(fields: readonly Field[], { values }: Given): Values {
   const content: Record<string, FieldValue> = {};
   let isSpoilt = false;
-  for (const { name, read } of fields) {
-    const text = values.get(name);
-    if (text === undefined) continue;
-    const outcome = read(text);
+  const open = fields.map(({ name }) => name).filter((name) => !values.has(name));
+  for (const unknown of values.keys()) {
+    // Another form may have it, unless it is a slip of the pen.
+    const near = fields.some(({ name }) => name === unknown) ? undefined : findNear(unknown, open);
+    if (near === undefined) continue;
+    isSpoilt = true;
+    tellLine(`Cannot answer ${toLine(unknown)}: the form has no such field; did you mean ${toLine(near)}?`);
+  }
+  for (const { name, isList, read } of fields) {
+    const texts = values.get(name);
+    if (texts === undefined) continue;
+    const text = texts.join(",");
+    const outcome = isList || texts.length === 1 ? read(text) : { problem: "it is there twice; write it once" };
     if ("value" in outcome) content[name] = outcome.value;
     else {
       isSpoilt = true;

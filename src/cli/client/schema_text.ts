@@ -53,7 +53,10 @@ function describe(given: unknown, root: Params, depth: number): string {
   return typeof type === "string" ? type + describeBounds(schema) : "any";
 }
 
-function describeBounds({ type, format, minimum, maximum }: Params): string {
+function describeBounds({ type, format, ...bounds }: Params): string {
+  // Some libraries write down the largest integers that there are as the bounds of every integer.
+  const minimum = bounds.minimum === Number.MIN_SAFE_INTEGER ? undefined : bounds.minimum;
+  const maximum = bounds.maximum === Number.MAX_SAFE_INTEGER ? undefined : bounds.maximum;
   if (type === "string") return typeof format === "string" ? ` (${format})` : "";
   if (typeof minimum === "number" && typeof maximum === "number") return ` ${minimum} to ${maximum}`;
   if (typeof minimum === "number") return ` from ${minimum}`;

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toPrintableJson } from "../../protocol/printable.ts";
 import { host } from "../host.ts";
 import { toPlain, toWidth } from "./plain.ts";
 
@@ -73,13 +74,9 @@ export async function writeLine(text: string): Promise<void> {
   await writeBytes(new TextEncoder().encode(`${text}\n`));
 }
 
-// JSON text may hold what a terminal takes for a command all the same, but for the oldest of them.
-const RAW = /[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
-
 /** Writes one JSON document to standard output. */
 export async function writeJson(value: unknown): Promise<void> {
-  const text = JSON.stringify(value, null, 2);
-  await writeLine(text.replace(RAW, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`));
+  await writeLine(toPrintableJson(JSON.stringify(value, null, 2)));
 }
 
 /** Writes text of a server: as it is where a program reads it, and without control characters where a person does. */

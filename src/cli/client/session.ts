@@ -9,6 +9,7 @@ import { connect } from "../../client/connect.ts";
 import { VERSIONS } from "../../client/detect.ts";
 import { RpcError } from "../../client/rpc_error.ts";
 import type { Target } from "../../client/target.ts";
+import { isObject } from "../../protocol/jsonrpc.ts";
 import { guardConsole } from "../../transports/stdio/stdout_guard.ts";
 import type { Args, Flags } from "../args.ts";
 import { type Command, toShell } from "../command.ts";
@@ -16,12 +17,12 @@ import { demo } from "../demo.ts";
 import { readHeaders } from "../headers.ts";
 import { host } from "../host.ts";
 import { findTarget, load } from "../load.ts";
-import { Problem } from "../problem.ts";
+import { Problem, ServerProblem, UsageProblem } from "../problem.ts";
 import { toLine, toPlain } from "./plain.ts";
 import { tellLine } from "./screen.ts";
 
 /** The flags of every command that asks a server. */
-export const SERVER_FLAGS: Flags = { header: true, timeout: true, revision: true, json: false };
+export const SERVER_FLAGS: Flags = { header: true, env: true, timeout: true, revision: true, json: false };
 
 /** What a shell offers for their words. */
 export const SERVER_OFFERS = { operands: "files", flags: { revision: VERSIONS } } as const satisfies Command["offers"];
@@ -32,6 +33,7 @@ export const SERVER_USAGE =
 what follows -- is the command that starts a server on standard input and output, and then no other server is named.
 
 --header N=V  a header of every request to a URL, such as authorization="Bearer …"; may be there more than once
+--env A,B     variables that the command gets beside PATH, HOME and the like; N=V gives one a value
 --timeout S   seconds that the server may take for an answer; 30 if nothing is said, 0 for any time
 --revision R  the one revision to speak: ${VERSIONS.join(", ")}
 --json        print everything as one JSON document`;
@@ -85,7 +87,7 @@ export async function withServer(
   const { target, name, operands, close } = await findServer(args, verb, isOptional);
   const headers = readHeaders(args.all.header);
   if (Object.keys(headers).length && typeof target !== "string") {
-    throw new Problem(`Cannot send headers to ${name}: they are for a URL; leave out --header`);
+    throw new UsageProblem(`Cannot send headers to ${name}: they are for a URL; leave out --header`);
   }
   const timeoutMs = readTimeout(args.flags.timeout ?? "30");
   const stop = new AbortController();
@@ -112,7 +114,7 @@ export async function withServer(
       onWarning(text) {
         if (warnings < MOST_TOLD) tellLine(toLine(text));
         if (++warnings === MOST_TOLD) tellLine("What else the server does wrong is not told.");
-        if (warnings === MOST_WARNINGS) stop.abort(new Problem(`Cannot ask ${name}: what it writes is not MCP`));
+        if (warnings === MOST_WARNINGS) stop.abort(new ServerProblem(`Cannot ask ${name}: what it writes is not MCP`));
       },
     });
     clearTimeout(waiting);
@@ -140,24 +142,29 @@ interface Found {
   close?(): Promise<void>;
 }
 
-async function findServer({ operands, rest }: Args, verb: string, isOptional: boolean): Promise<Found> {
+async function findServer({ operands, rest, all }: Args, verb: string, isOptional: boolean): Promise<Found> {
   if (rest) {
     const [command, ...args] = rest;
-    if (command === undefined) throw new Problem(`Cannot ${verb}: write the command that starts a server after --`);
-    return { target: { command, args, exitMs: EXIT_MS }, name: toShell(rest), operands };
+    if (command === undefined) {
+      throw new UsageProblem(`Cannot ${verb}: write the command that starts a server after --`);
+    }
+    return { target: { command, args, env: readVariables(all.env), exitMs: EXIT_MS }, name: toShell(rest), operands };
+  }
+  if (all.env) {
+    throw new UsageProblem(`Cannot use --env: it is for a command that starts a server; write that after --`);
   }
   const [named, ...more] = operands;
   if (named === undefined && !isOptional) {
-    throw new Problem(
+    throw new UsageProblem(
       `Cannot ${verb} a server: give its URL, such as http://127.0.0.1:3000/mcp, its file, or -- and its command`,
     );
   }
   if (named !== undefined && /^https?:/i.test(named)) {
-    if (!URL.canParse(named)) throw new Problem(`Cannot ${verb} ${named}: it is no URL; check its spelling`);
+    if (!URL.canParse(named)) throw new UsageProblem(`Cannot ${verb} ${named}: it is no URL; check its spelling`);
     return { target: named, name: named, operands: more };
   }
   if (named !== undefined && /^[\w.-]+:\d+(\/|$)/.test(named)) {
-    throw new Problem(`Cannot ${verb} ${named}: write http:// before it`);
+    throw new UsageProblem(`Cannot ${verb} ${named}: write http:// before it`);
   }
   // What the file prints is no answer of its server.
   guardConsole();
@@ -166,15 +173,29 @@ async function findServer({ operands, rest }: Args, verb: string, isOptional: bo
   return { target: server, name: path ?? "the demonstration", operands: more, close: () => server.close() };
 }
 
+function readVariables(words: readonly string[] = []): Readonly<Record<string, string>> {
+  return Object.fromEntries(words.flatMap((word) => {
+    const at = word.indexOf("=");
+    if (at > 0) return [[word.slice(0, at), word.slice(at + 1)]];
+    return word.split(",").filter(Boolean).map((name) => {
+      const value = /^[A-Za-z_]\w*$/.test(name) ? host.env(name) : undefined;
+      if (value !== undefined) return [name, value];
+      throw new Problem(`Cannot hand on ${name}: the environment has none; set it, or write --env ${name}=VALUE`);
+    });
+  }));
+}
+
 function readTimeout(text: string): number {
   const seconds = Number(text);
-  if (!/^\d+(\.\d+)?$/.test(text)) throw new Problem(`Cannot wait ${text}: write --timeout with a number of seconds`);
+  if (!/^\d+(\.\d+)?$/.test(text)) {
+    throw new UsageProblem(`Cannot wait ${text}: write --timeout with a number of seconds`);
+  }
   return seconds ? seconds * 1000 : Infinity;
 }
 
 function readVersions(revision: string | undefined): readonly string[] | undefined {
   if (revision === undefined || VERSIONS.includes(revision)) return revision === undefined ? VERSIONS : [revision];
-  throw new Problem(`Cannot speak ${revision}: there is no such revision; there are ${VERSIONS.join(", ")}`);
+  throw new UsageProblem(`Cannot speak ${revision}: there is no such revision; there are ${VERSIONS.join(", ")}`);
 }
 
 /** What went wrong, in words of the user. What is no error of the server's is thrown on. */
@@ -183,12 +204,20 @@ function toProblem(error: unknown, name: string): unknown {
   const message = toPlain(error.message).slice(0, 2000);
   if (error instanceof RpcError) {
     const code = error.code ? ` (${error.code})` : "";
-    return new Problem(`Cannot ask ${name}: ${message}${code}${tellRemedy(error)}`);
+    return new ServerProblem(`Cannot ask ${name}: ${message}${code}${tellRemedy(error)}${tellErrorId(error)}`);
   }
   if (message.startsWith("Cannot reach")) return new Problem(`${message}; is the server running?`);
   if (message.startsWith("Cannot start")) return new Problem(`${message}; check the command`);
-  if (error.name === "TimeoutError") return new Problem(`Cannot ask ${name}: ${message}; allow more with --timeout`);
-  return new Problem(`Cannot ask ${name}: ${message}`);
+  if (error.name === "TimeoutError") {
+    return new ServerProblem(`Cannot ask ${name}: ${message}; allow more with --timeout`);
+  }
+  return new ServerProblem(`Cannot ask ${name}: ${message}`);
+}
+
+/** What a server's operator finds the error by. */
+function tellErrorId({ data }: RpcError): string {
+  const id = isObject(data) && typeof data.errorId === "string" ? toLine(data.errorId, 100) : "";
+  return id && `; its log has more under the error id ${id}`;
 }
 
 function tellRemedy({ code, status }: RpcError): string {

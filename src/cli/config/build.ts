@@ -4,7 +4,7 @@
  * @module
  */
 import type { Handler, ServerOptions } from "../../library.ts";
-import { importDefault } from "../load.ts";
+import { importDefault, type LoadWarning } from "../load.ts";
 import { host } from "../host.ts";
 import { importPart } from "../parts.ts";
 import { isAbsolute, toBaseName, toFolder, toInner } from "../path.ts";
@@ -14,7 +14,7 @@ import { fileResource, folderParts, globResources, type Part, toUriPath } from "
 import { openFolder } from "./folder.ts";
 import { isPattern, toBase, toMatcher } from "./glob.ts";
 import { fetchTool, urlResource } from "./http_tool.ts";
-import type { Path } from "./jsonc.ts";
+import { type Path, toKey } from "./jsonc.ts";
 import type { ConfigFile } from "./schema.ts";
 import { resolveFile, type Source, tell, toServerName } from "./source.ts";
 import { toTemplate } from "./template.ts";
@@ -26,6 +26,8 @@ export interface Built {
   readonly parts: readonly Part[];
   /** The files that all this was read from. */
   readonly files: readonly string[];
+  /** What should be looked at, though it can be used. */
+  readonly warnings: readonly LoadWarning[];
 }
 
 const MOST_BYTES = 1024 * 1024;
@@ -43,6 +45,7 @@ export async function build(sources: readonly [Source, ...Source[]], version: nu
   const [main] = sources;
   const files = sources.map(({ path }) => path);
   const parts: Part[] = [];
+  const warnings: LoadWarning[] = [];
   const places = new Map<string, string>();
   for (const source of sources) {
     for (const [name, tool] of Object.entries(source.config.tools ?? {})) {
@@ -50,7 +53,7 @@ export async function build(sources: readonly [Source, ...Source[]], version: nu
       const other = places.get(name);
       if (other !== undefined) throw source.refuse(place, `there is a tool ${name} in ${other}; rename one of the two`);
       places.set(name, source.file);
-      parts.push({ handlers: [await make(source, place, () => toTool(source, name, tool))] });
+      parts.push({ handlers: [await make(source, place, () => toTool(source, { name, tool, warnings }))] });
     }
     for (const [i, given] of (source.config.modules ?? []).entries()) {
       const path = await resolveFile(source, ["modules", i], source.locate(["modules", i], given));
@@ -70,7 +73,7 @@ export async function build(sources: readonly [Source, ...Source[]], version: nu
       }
     }
   }
-  return { options: await toOptions(main), parts, files };
+  return { options: await toOptions(main), parts, files, warnings };
 }
 
 /** Makes a part; what goes wrong is an error about its place. */
@@ -99,7 +102,13 @@ async function readInstructions(main: Source, given: string): Promise<string> {
   return await make(main, place, async () => new TextDecoder().decode(await host.files.read(path, MOST_BYTES)));
 }
 
-async function toTool(source: Source, name: string, tool: Tool): Promise<Handler> {
+interface ToolPlace {
+  readonly name: string;
+  readonly tool: Tool;
+  readonly warnings: LoadWarning[];
+}
+
+async function toTool(source: Source, { name, tool, warnings }: ToolPlace): Promise<Handler> {
   const place = ["tools", name];
   const refuse = (path: Path, state: string) => source.refuse([...place, ...path], state);
   if ("fetch" in tool) return fetchTool(name, tool, { env: readEnv, refuse });
@@ -107,7 +116,9 @@ async function toTool(source: Source, name: string, tool: Tool): Promise<Handler
   // Where it may not be looked at, a folder that is missing is found when the program starts.
   if (tool.cwd !== undefined && host.mayRead(cwd)) await resolveFile(source, [...place, "cwd"], cwd, "folder");
   const program = toProgram(source, name, tool.run[0]);
-  return commandTool({ name, tool, program, cwd, env: readEnv, refuse });
+  const warn = (path: Path, state: string) =>
+    void warnings.push({ place: `tool ${name}`, state: `${toKey(path)}: ${state}` });
+  return commandTool({ name, tool, program, cwd, env: readEnv, refuse, warn });
 }
 
 /** The program of a command: a name to be found in PATH, or the path of a file. */

@@ -6,8 +6,8 @@
 import { type Context, type Handler, tool, ToolError, type ToolResult } from "../../library.ts";
 import { host } from "../host.ts";
 import type { Spawned } from "../host_process.ts";
-import { toBaseName } from "../path.ts";
 import { findMissing, type Input, toArgumentText, toInput } from "./arguments.ts";
+import { ARGUMENT, findCode } from "./code_guard.ts";
 import type { CommandTool } from "./schema.ts";
 import { type ReadEnv, type Template, toTemplate } from "./template.ts";
 
@@ -21,6 +21,8 @@ export interface CommandToolOptions {
   readonly env: ReadEnv;
   /** An error about a part of the tool. */
   readonly refuse: (path: readonly (string | number)[], state: string) => Error;
+  /** Told of what should be looked at. */
+  readonly warn?: (path: readonly (string | number)[], state: string) => void;
 }
 
 interface Word {
@@ -30,19 +32,10 @@ interface Word {
   readonly path: readonly (string | number)[];
 }
 
-/** Programs that read a word as code, and the words behind which they do. */
-const INTERPRETERS: readonly (readonly [program: RegExp, before: RegExp])[] = [
-  [/^(ba|da|z|k|fi|a)?sh$/, /^-\w*c$/],
-  [/^(cmd|powershell|pwsh)(\.exe)?$/i, /^[/-](c|k|command|encodedcommand|ec?)$/i],
-  [/^(python|pypy)[\d.]*$/, /^-\w*c$/],
-  [/^(perl|ruby|lua|php)[\d.]*$/, /^-\w*[eEr]$/],
-  [/^(node|bun)$/, /^(-\w*[ep]|--eval|--print)$/],
-  [/^deno$/, /^eval$/],
-];
 const END_GRACE_MS = 1000;
 
 /** A tool that runs a program, with arguments in some of its words. */
-export function commandTool({ name, tool: told, program, cwd, env, refuse }: CommandToolOptions): Handler {
+export function commandTool({ name, tool: told, program, cwd, env, refuse, warn }: CommandToolOptions): Handler {
   const { run, title, description, annotations, output, stdin, format = "text" } = told;
   const { timeoutMs = 30_000, maxBytes = 262_144, okExitCodes = [0] } = told;
   const input = toInput(told.input);
@@ -50,6 +43,7 @@ export function commandTool({ name, tool: told, program, cwd, env, refuse }: Com
   const stdinTemplate = stdin === undefined ? undefined : attempt(() => toTemplate(stdin, env), refuse, ["stdin"]);
   const missing = stdinTemplate && findMissing(stdinTemplate, input);
   if (missing) throw refuse(["stdin"], missing);
+  checkCode([program, words], stdinTemplate, { refuse, warn });
   if (output && format === "text") throw refuse(["output"], 'it needs a result that is JSON; add "format": "json"');
   const variables = readVariables(told.env ?? [], env, refuse);
 
@@ -101,24 +95,27 @@ function readWords(
   if (program.needs !== undefined || program.template.names.length) {
     throw refuse(program.path, "it is the program, which a call may not choose; write its name or path");
   }
-  const findMark = (text: string) => INTERPRETERS.find(([name]) => name.test(toBaseName(text)))?.[1];
-  // Also behind another program, such as env or sudo.
-  let codeMark = findMark(program.template.fill(() => ""));
-  let isCode = false;
   for (const { template, needs, path } of rest) {
     const missing = findMissing(template, input, needs === undefined ? [] : [needs]);
     if (missing) throw refuse(path, missing);
-    if (isCode && template.names.length) {
-      throw refuse(
-        path,
-        "the program reads this word as code, so a call could run anything; hand the argument on by stdin, or as a word of its own behind the code",
-      );
-    }
-    const text = template.fill(() => "");
-    isCode = !!codeMark?.test(text);
-    codeMark ??= findMark(text);
   }
   return rest;
+}
+
+/** Refuses what would let calls run code of their own, and warns of what might. */
+function checkCode(
+  [program, words]: readonly [string, readonly Word[]],
+  stdin: Template | undefined,
+  { refuse, warn }: Pick<CommandToolOptions, "refuse" | "warn">,
+): void {
+  const toText = (template: Template) => template.fill(() => ARGUMENT);
+  const given = words.map(({ template, needs }) => ({ text: toText(template), isOptional: needs !== undefined }));
+  const risks = findCode([{ text: program, isOptional: false }, ...given], stdin && toText(stdin));
+  for (const { level, word, state } of risks) {
+    const path = word === undefined ? ["stdin"] : words[word - 1].path;
+    if (level === "error") throw refuse(path, state);
+    warn?.(path, state);
+  }
 }
 
 function fillWords(words: readonly Word[], args: Readonly<Record<string, unknown>>, program: string): string[] {

@@ -12,6 +12,7 @@ import {
   ToolError,
 } from "../../library.ts";
 import { toBase64 } from "../../protocol/base64.ts";
+import { describeError, toPrintableLine } from "../../protocol/printable.ts";
 import { host } from "../host.ts";
 import { toInner } from "../path.ts";
 import { watchFile } from "../watch.ts";
@@ -181,7 +182,7 @@ function watchFolder(folder: Folder, { written, changed }: FolderListener): () =
     if (files.size < MOST_LISTED) return;
     stop();
     console.error(`Cannot watch ${folder.root}: it has ${MOST_LISTED} files and more; clients are not told of changes`);
-  }).catch((error) => console.error(error));
+  }).catch((error) => console.error(describeError(error)));
 
   async function settle(): Promise<void> {
     await ready;
@@ -199,7 +200,7 @@ function watchFolder(folder: Folder, { written, changed }: FolderListener): () =
     if (!inner || !folder.has(inner)) return;
     paths.add(inner);
     clearTimeout(timer);
-    timer = setTimeout(() => settle().catch((error) => console.error(error)), SETTLE_MS);
+    timer = setTimeout(() => settle().catch((error) => console.error(describeError(error))), SETTLE_MS);
   });
   return () => {
     clearTimeout(timer);
@@ -210,7 +211,7 @@ function watchFolder(folder: Folder, { written, changed }: FolderListener): () =
 function startWatch(path: string, listener: (path: string) => void): () => void {
   const tell = (error: unknown) => {
     const state = error instanceof Error ? error.message : String(error);
-    console.error(`Cannot watch all of ${path}: ${state}; clients are not told of every change in it`);
+    console.error(`Cannot watch all of ${path}: ${toPrintableLine(state)}; clients are not told of every change in it`);
   };
   try {
     return host.files.watch(path, listener, tell);

@@ -4,6 +4,7 @@
  * @module
  */
 import { host } from "../host.ts";
+import { readInside } from "./read_inside.ts";
 import { isCoded } from "../host_files.ts";
 import { toBelow, toInner } from "../path.ts";
 import { toMatcher } from "./glob.ts";
@@ -99,11 +100,10 @@ export function openFolder({ root, hidden = false, exclude = ["node_modules"], m
     if (found.kind === "folder") return { state: "it is a folder" };
     const tooLarge = { state: `it has more than the ${maxBytes} bytes that are read (maxBytes)` };
     if (found.size > maxBytes) return tooLarge;
-    const bytes = await orRefuse(host.files.read(found.real, maxBytes + 1));
+    const bytes = await orRefuse(readInside(root, found.real, maxBytes + 1));
     if (isRefusal(bytes)) return bytes;
-    // It may have grown, or its folder may have been swapped for a link, since it was looked at.
-    if (bytes.length > maxBytes) return tooLarge;
-    return await host.files.resolve(toBelow(root, found.path)) === found.real ? bytes : NOTHING;
+    // It may have grown since it was looked at.
+    return bytes.length > maxBytes ? tooLarge : bytes;
   }
 
   async function list(path: string): Promise<readonly Found[] | Refusal> {
@@ -119,7 +119,7 @@ export function openFolder({ root, hidden = false, exclude = ["node_modules"], m
   /** What stands at a path that has no links. */
   async function look(path: string): Promise<Found | undefined> {
     const real = toBelow(root, path);
-    const facts = await host.files.look(real).catch(() => undefined);
+    const facts = await host.files.lookAt(real).catch(() => undefined);
     return facts?.kind === "file" ? { path, real, kind: "file", size: facts.size } : undefined;
   }
 
@@ -148,6 +148,8 @@ async function orRefuse<T>(looking: Promise<T>): Promise<T | Refusal> {
   try {
     return await looking;
   } catch (error) {
+    // It has gone since it was looked at.
+    if (isCoded(error) && ["ENOENT", "ENOTDIR", "ELOOP"].includes(error.code)) return NOTHING;
     if (isCoded(error)) return { state: "it may not be read", isPrivate: true };
     throw error;
   }

@@ -139,6 +139,7 @@ function toUrl(
   origin: string,
 ): URL {
   const text = template.fill((name) => encodeURIComponent(toArgumentText(args[name])));
+  checkSegments(template, text);
   // A URL is tidied when it is read: `/users/../admin` is another path.
   if (/(^|\/)(\.|%2e){1,2}(\/|$)/i.test(text.replace(/[?#].*$/s, "").replace(/^https?:\/\/[^/]*/i, ""))) {
     throw new ToolError("Cannot make the request: an argument makes . or .. a part of the path");
@@ -154,6 +155,15 @@ function toUrl(
   // Not by way of `searchParams`, which would write what stands there already in another way.
   if (pairs.length) url.search = [url.search.slice(1), ...pairs].filter(Boolean).join("&");
   return url;
+}
+
+/** Without an empty argument's segment the path is another one: `DELETE /notes/` may delete all notes. */
+function checkSegments(template: Template, text: string): void {
+  const toSegments = (url: string) => url.split(/[?#]/, 1)[0].split("/");
+  const filled = toSegments(text);
+  // Values are encoded, so that they hold no slash, and the segments are as many.
+  const isEmpty = toSegments(template.fill(() => "\0")).some((segment, i) => segment.includes("\0") && !filled[i]);
+  if (isEmpty) throw new ToolError("Cannot make the request: an argument is empty, which makes the path another one");
 }
 
 type ReadText = (text: string, path: readonly (string | number)[]) => Template;

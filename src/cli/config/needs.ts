@@ -5,7 +5,6 @@
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { host } from "../host.ts";
-import { toFolder } from "../path.ts";
 import type { Permissions } from "../permissions.ts";
 import { toProgram } from "./build.ts";
 import { isPattern, toBase } from "./glob.ts";
@@ -61,8 +60,8 @@ export async function listConfigNeeds(file: string, path: string): Promise<Needs
     for (const [i, given] of (source.config.modules ?? []).entries()) {
       const module = source.locate(["modules", i], given);
       modules.add(module);
-      // What it imports lies beside it or below.
-      read.add(toFolder(module));
+      // The file alone: files that it imports are for the user to name.
+      read.add(module);
     }
     listVariables(source.config.secret ?? "").forEach((each) => env.add(each));
   }
@@ -73,11 +72,16 @@ export async function listConfigNeeds(file: string, path: string): Promise<Needs
 function toHost(source: Source, place: readonly (string | number)[], url: string): string {
   try {
     const text = toTemplate(url, (name) => host.env(name)).fill(() => "x");
-    return new URL(text).hostname;
+    return toNetAddress(new URL(text));
   } catch (error) {
     const state = error instanceof Error ? error.message : String(error);
     throw source.refuse(place, `the host that it asks cannot be told: ${state}`);
   }
+}
+
+/** A host with its port, because without one Deno permits all ports of the host. */
+export function toNetAddress({ protocol, hostname, port }: URL): string {
+  return `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }
 
 function listTexts(value: unknown): string[] {

@@ -71,12 +71,19 @@ async function follow(first: URL, options: RequestOptions): Promise<Answer> {
       throw new ToolError(`Cannot follow ${url.host} to ${location}: it is no URL`);
     }
     const next = new URL(location, url.href);
+    const isElsewhere = next.origin !== url.origin;
     // What one server may know, such as a key, is not for another one.
-    if (next.origin !== url.origin) headers = {};
+    if (isElsewhere) headers = {};
     if (response.status === 303 || (response.status < 303 && method === "POST")) {
       method = method === "HEAD" ? "HEAD" : "GET";
       body = undefined;
       headers = Object.fromEntries(Object.entries(headers).filter(([name]) => name.toLowerCase() !== "content-type"));
+    }
+    if (isElsewhere && (body !== undefined || method !== "GET" && method !== "HEAD")) {
+      throw new ToolError(
+        `Cannot follow ${url.origin} to ${next.origin}: another origin must not get what was meant for this one; ` +
+          "ask it directly, if you trust it",
+      );
     }
     url = next;
   }
@@ -92,7 +99,7 @@ async function checkTarget(url: URL, allowed: readonly string[]): Promise<void> 
   if (protocol !== "http:" && protocol !== "https:") throw new ToolError(`Cannot ask ${url.href}: use http or https`);
   if (url.username || url.password) throw new ToolError(`Cannot ask ${place}: put name and password into a header`);
   if (allowed.includes(place) || allowed.includes(hostname)) return;
-  const addresses = isAddress(hostname) ? [hostname.replace(/[[\]]/g, "")] : await lookUp(hostname);
+  const addresses = isAddress(hostname) ? [hostname.replace(/[[\]]/g, "")] : await lookUp(url);
   const found = addresses.find(isPrivateAddress);
   if (found === undefined) return;
   throw new ToolError(
@@ -101,12 +108,16 @@ async function checkTarget(url: URL, allowed: readonly string[]): Promise<void> 
   );
 }
 
-async function lookUp(name: string): Promise<readonly string[]> {
+async function lookUp(url: URL): Promise<readonly string[]> {
+  const port = Number(url.port || (url.protocol === "https:" ? 443 : 80));
   try {
-    return await host.lookUp(name);
+    return await host.lookUp(url.hostname, port);
   } catch (error) {
     if (!isCoded(error) || error.code !== "EPERM") throw error;
-    throw new ToolError(`Cannot ask ${name}: its address may not be looked up; permit that with --allow-net=${name}`);
+    const place = `${url.hostname}:${port}`;
+    throw new ToolError(
+      `Cannot ask ${url.hostname}: its address may not be looked up; permit that with --allow-net=${place}`,
+    );
   }
 }
 

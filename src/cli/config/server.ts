@@ -24,7 +24,8 @@ export async function loadConfig(file: string, path: string): Promise<Loaded> {
   ]);
   let version = 0;
   const read = async () => await build(await readSources(file, path), version++);
-  let { options, parts, files } = await read();
+  const first = await read();
+  let { options, parts, files } = first;
   const server = create(file, { ...options, handlers: toHandlers(parts) });
   let stop = () => {};
   let isWatched = false;
@@ -47,7 +48,7 @@ export async function loadConfig(file: string, path: string): Promise<Loaded> {
     return files;
   }
 
-  return { server, files, watch, reload };
+  return { server, files, warnings: first.warnings, watch, reload };
 }
 
 /** A server of what is in a folder. */

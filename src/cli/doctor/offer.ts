@@ -66,7 +66,7 @@ function tellOffer(listing: Listing, tell: Tell): void {
     toCount(prompts.length, "prompt"),
   ];
   tell.ok(`it lists ${counts.join(", ")}${cost}`);
-  for (const { level, place, state } of findMistakes(listing, MOST_TOKENS)) {
+  for (const { level, place, state } of findMistakes(listing, { most: MOST_TOKENS, isTrusted: false })) {
     // The last part of what is found says what would be right.
     const isBare = state.endsWith("has no description");
     const [what, remedy = isBare ? "say what it is for" : "mend it in the server's code"] = state.split("; ");

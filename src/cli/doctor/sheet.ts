@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toPrintableLine } from "../../protocol/printable.ts";
 import { Lost } from "./exchange.ts";
 
 /**
@@ -78,6 +79,6 @@ export function createSheet(signal?: AbortSignal): Sheet {
 
 // What a server wrote must not steer the terminal in which it is shown.
 function clean(text: string): string {
-  const plain = text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ");
+  const plain = toPrintableLine(text.slice(0, 2 * MOST_CHARACTERS).replace(/[\t\r\n]+/g, " "));
   return plain.length > MOST_CHARACTERS ? `${plain.slice(0, MOST_CHARACTERS)}…` : plain;
 }

@@ -5,20 +5,83 @@
  */
 import { bun, type BunGlobal, deno, type DenoGlobal, findProcess, type ProcessGlobal } from "../../runtime.ts";
 
+/** Functions of `console` that print nothing, or to standard error whatever they are given. */
+const HARMLESS: ReadonlySet<string> = new Set([
+  ...["assert", "groupEnd", "profile", "profileEnd", "timeStamp"],
+  ...["Console", "context", "createTask", "takeHeapSnapshot", "record", "recordEnd", "screenshot"],
+]);
+
 /**
- * Has `console.log` and its like, and what writes to standard output past the console, write to standard error, until
- * the function that comes back is called. Standard output belongs to the protocol: one stray line there and the client
- * cannot read on.
+ * Leads everything that prints to standard output to standard error, until the returned function is called: the
+ * functions of `console`, and the runtime's own ways to write. Standard output belongs to the protocol: one stray line
+ * there can forge a message.
  */
 export function guardConsole(): () => void {
-  const names = ["log", "info", "debug", "table", "dir", "group"] as const;
-  const before = names.map((name) => console[name]);
-  for (const name of names) console[name] = (...data: unknown[]) => console.error(...data);
+  const before = Object.getOwnPropertyDescriptors(console);
+  // By the console's own list, so that a function that a later runtime adds is led away too.
+  const names = Object.keys(before).filter((name) => typeof before[name].value === "function" && !HARMLESS.has(name));
+  const { error } = console;
+  // Without an argument, Bun's own prints an empty line to standard output.
+  const print: Print = (...data) => error(...data.length ? data : [""]);
+  const redirected = redirectConsole(print);
+  for (const name of names) {
+    const value = redirected[name] ?? print;
+    Object.defineProperty(console, name, { value, configurable: true, writable: true, enumerable: true });
+  }
   const restore = deno ? guardDeno(deno) : bun ? guardBun(bun, findProcess()) : () => {};
   return () => {
-    names.forEach((name, i) => console[name] = before[i]);
+    for (const name of names) Object.defineProperty(console, name, before[name]);
     restore();
   };
+}
+
+type Print = (...data: readonly unknown[]) => unknown;
+
+/** The functions that print something other than their arguments. */
+function redirectConsole(print: Print): Readonly<Record<string, Print>> {
+  const counts = new Map<string, number>();
+  const starts = new Map<string, number>();
+  const toLabel = (label: unknown) => label === undefined ? "default" : String(label);
+
+  function tellTime(given: unknown, ...data: readonly unknown[]): void {
+    const label = toLabel(given);
+    const start = starts.get(label);
+    if (start === undefined) print(`Timer '${label}' does not exist`);
+    else print(`${label}: ${Math.round(performance.now() - start)}ms`, ...data);
+  }
+
+  return {
+    clear() {},
+    dir: (item) => print(item),
+    // Also the bytes that Bun writes as they are.
+    write(...data) {
+      const texts = data.map((each) => typeof each === "string" ? each : new TextDecoder().decode(toBytes(each)));
+      print(texts.join("").replace(/\n$/, ""));
+      return texts.reduce((sum, text) => sum + new TextEncoder().encode(text).length, 0);
+    },
+    count(given) {
+      const label = toLabel(given);
+      counts.set(label, (counts.get(label) ?? 0) + 1);
+      print(`${label}: ${counts.get(label)}`);
+    },
+    countReset: (label) => void counts.delete(toLabel(label)),
+    time: (label) => void starts.set(toLabel(label), performance.now()),
+    timeLog: tellTime,
+    timeEnd(label) {
+      tellTime(label);
+      starts.delete(toLabel(label));
+    },
+    trace(...data) {
+      const stack = new Error().stack?.replace(/^Error.*\n/, "").replace(/^.*\n/, "") ?? "";
+      print("Trace:", ...data, `\n${stack}`);
+    },
+  };
+}
+
+function toBytes(data: unknown): Uint8Array<ArrayBuffer> {
+  if (data instanceof ArrayBuffer) return new Uint8Array(data);
+  if (!ArrayBuffer.isView(data)) return new TextEncoder().encode(String(data));
+  return new Uint8Array(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
 }
 
 // The object stays, with other methods: what is written in the way of Node.js goes through it too.

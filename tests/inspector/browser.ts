@@ -1,4 +1,5 @@
 // Opens the inspector page of a real server in a real Chromium, and notes whatever goes wrong there.
+import { assertEquals } from "@std/assert";
 import type { Locator, Page } from "playwright-core";
 import { root, type Running, start } from "../processes.ts";
 
@@ -135,4 +136,21 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
       await Deno.remove(profile, { recursive: true });
     },
   };
+}
+
+/** A test in a browser; nothing may go wrong there unseen. */
+export function test(
+  name: string,
+  fn: (opened: Opened, step: Deno.TestContext["step"]) => Promise<void>,
+  options: OpenOptions = {},
+): void {
+  Deno.test({
+    name: missing ? `${name} (skipped: ${missing})` : name,
+    ignore: missing !== undefined,
+    async fn(t) {
+      await using opened = await open(options);
+      await fn(opened, t.step.bind(t));
+      assertEquals(opened.problems, []);
+    },
+  });
 }

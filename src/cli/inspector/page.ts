@@ -7,6 +7,7 @@ import { createAbout } from "./browser/about.ts";
 import { createArguments } from "./browser/arguments.ts";
 import { createBrowse } from "./browser/browse.ts";
 import { createCalls } from "./browser/calls.ts";
+import { createCompounds } from "./browser/compounds.ts";
 import { createControls } from "./browser/controls.ts";
 import { createDom } from "./browser/dom.ts";
 import { createForms } from "./browser/forms.ts";
@@ -30,6 +31,7 @@ const parts: Parts = {
   createArguments,
   createBrowse,
   createCalls,
+  createCompounds,
   createControls,
   createDom,
   createForms,

@@ -152,6 +152,12 @@ input[type=number], input[type=date], input[type=datetime-local], .field > selec
 .rows li { display: flex; gap: 6px; align-items: center; }
 .rows li > :first-child { flex: 1 1 0; min-width: 0; }
 .rows li > input[type=checkbox]:first-child { flex: none; }
+.rows > .part { align-items: flex-start; padding: 8px 4px 10px 12px; border: 1px solid var(--line); border-radius: 6px; }
+.rows > .part > :first-child > .nested { border: 0; padding: 0; margin: 0; }
+.nested { margin-top: 6px; padding: 2px 0 2px 12px; border-left: 2px solid var(--line); }
+.nested:empty { display: none; }
+.nested > .fields, .nested > div > .fields { gap: 12px; }
+.fields + .more, .more + .field, .fields + .field { margin-top: 14px; }
 .split { display: flex; justify-content: space-between; align-items: baseline; margin-bottom: 6px; }
 .split h3 { margin: 0; }
 .modes { display: flex; }

@@ -48,7 +48,7 @@ export interface Lists {
 
 /** Makes the lists. */
 export function createLists(parts: ListParts): Lists {
-  const { dom: { h }, json: { isObject, objects, text }, wire, panels, makeBrowsing } = parts;
+  const { dom: { h }, json: { isObject, objects, text, compact }, wire, panels, makeBrowsing } = parts;
   const { capabilities, openUri, onChoose, onLoad } = parts;
 
   interface Source {
@@ -108,7 +108,7 @@ export function createLists(parts: ListParts): Lists {
     key: String(item.name),
     name: String(item.name),
     note: text(item.title) ?? text(item.description),
-    source: JSON.stringify(item),
+    source: compact(item),
     build: () => build(item),
   });
 
@@ -117,7 +117,7 @@ export function createLists(parts: ListParts): Lists {
     name: text(item.title) ?? text(item.name) ?? String(item[key]),
     note: String(item[key]),
     group,
-    source: JSON.stringify(item),
+    source: compact(item),
     build: () => build(item),
   });
 

@@ -7,9 +7,10 @@ import type { createAbout } from "./about.ts";
 import type { createArguments } from "./arguments.ts";
 import type { createBrowse } from "./browse.ts";
 import type { createCalls } from "./calls.ts";
-import type { createControls } from "./controls.ts";
+import type { createCompounds } from "./compounds.ts";
+import type { createControls, MakeControl } from "./controls.ts";
 import type { Browser, createDom } from "./dom.ts";
-import type { createForms } from "./forms.ts";
+import type { createForms, Forms } from "./forms.ts";
 import type { createJson, Json } from "./json.ts";
 import type { createListener, Listener } from "./listen.ts";
 import type { createLists, Lists } from "./lists.ts";
@@ -29,6 +30,7 @@ export interface Parts {
   readonly createArguments: typeof createArguments;
   readonly createBrowse: typeof createBrowse;
   readonly createCalls: typeof createCalls;
+  readonly createCompounds: typeof createCompounds;
   readonly createControls: typeof createControls;
   readonly createDom: typeof createDom;
   readonly createForms: typeof createForms;
@@ -94,8 +96,15 @@ export function start(browser: Browser, { parts, config }: PageParts): void {
   const announcer = h("div.unseen", { role: "status" });
   const announce = (words: string) => announcer.textContent = words;
   const schemas = parts.createSchemaReader(json);
-  const makeControl = parts.createControls({ dom, json, schemas });
-  const forms = parts.createForms({ dom, json, schemas, makeControl });
+  const makeCompound = parts.createCompounds({
+    dom,
+    json,
+    schemas,
+    makeControl: () => makeControl,
+    makeFields: () => forms.makeFields,
+  });
+  const makeControl: MakeControl = parts.createControls({ dom, json, schemas, makeCompound });
+  const forms: Forms = parts.createForms({ dom, json, schemas, makeControl });
   const answer = parts.createQuestions(browser, { dom, json, forms, show, serverName });
   const makeRunner = parts.createCalls({ dom, json, show, wire, answer, announce });
 

@@ -15,6 +15,7 @@ import { createJson } from "./browser/json.ts";
 import { createListener } from "./browser/listen.ts";
 import { createLists } from "./browser/lists.ts";
 import { createLog } from "./browser/log.ts";
+import { createMarkdown } from "./browser/markdown.ts";
 import { createPanels } from "./browser/panels.ts";
 import { createQuestions } from "./browser/questions.ts";
 import { createSchemaReader } from "./browser/schema.ts";
@@ -22,6 +23,7 @@ import { createShow } from "./browser/show.ts";
 import { type Config, type Parts, start } from "./browser/start.ts";
 import { createTabs } from "./browser/tabs.ts";
 import { createTemplates } from "./browser/template.ts";
+import { createViewer } from "./browser/viewer.ts";
 import { createWatch } from "./browser/watch.ts";
 import { createWire } from "./browser/wire.ts";
 import { style } from "./style.ts";
@@ -39,12 +41,14 @@ const parts: Parts = {
   createListener,
   createLists,
   createLog,
+  createMarkdown,
   createPanels,
   createQuestions,
   createSchemaReader,
   createShow,
   createTabs,
   createTemplates,
+  createViewer,
   createWatch,
   createWire,
 };

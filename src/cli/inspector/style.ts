@@ -191,6 +191,30 @@ input[type=number], input[type=date], input[type=datetime-local], .field > selec
 .resource { display: grid; gap: 4px; min-width: 0; }
 .turn { display: grid; gap: 4px; min-width: 0; margin-top: 4px; }
 .turn > strong { font-size: 12px; color: var(--muted); }
+.viewer { display: grid; gap: 4px; min-width: 0; }
+.viewer > .body { min-width: 0; }
+.tools { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 8px; font-size: 12px; min-height: 24px; }
+.finder { display: inline-flex; align-items: center; gap: 2px; }
+.finder .find { width: 130px; min-height: 24px; padding: 0 8px; font-size: 12px; }
+.finder .muted { min-width: 0; padding-left: 4px; font-variant-numeric: tabular-nums; }
+mark { background: var(--warn-soft); color: var(--warn); border-radius: 2px; }
+mark[aria-current] { background: var(--warn); color: var(--panel); }
+.nothing { font-style: italic; }
+.prose { display: grid; gap: 8px; padding: 10px 14px; border: 1px solid var(--line); border-radius: 6px; max-height: 70vh; overflow: auto; }
+.prose > * { min-width: 0; }
+.prose .heading { margin: 4px 0 0; font-size: 14px; font-weight: 650; color: var(--text); font-family: inherit; }
+.prose h3.heading { font-size: 17px; } .prose h4.heading { font-size: 15px; }
+.prose .items { list-style: disc; padding-left: 22px; display: grid; gap: 3px; }
+.prose ol.items { list-style: decimal; }
+.prose p { white-space: pre-line; }
+.prose :not(pre) > code { padding: 0 4px; border-radius: 4px; background: var(--sunken); border: 1px solid var(--line); }
+.prose .image { color: var(--muted); font-style: italic; }
+blockquote { margin: 0; padding-left: 12px; border-left: 3px solid var(--line); color: var(--muted); display: grid; gap: 6px; }
+hr { width: 100%; border: 0; border-top: 1px solid var(--line); margin: 4px 0; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; }
+th, td { padding: 3px 10px; border: 1px solid var(--line); text-align: left; vertical-align: top; }
+th { background: var(--sunken); font-weight: 600; }
 .media { display: grid; gap: 4px; padding: 7px 10px; border: 1px solid var(--line); border-radius: 6px; background: var(--sunken); }
 img { max-width: 100%; max-height: 320px; justify-self: start; background: repeating-conic-gradient(#8883 0 25%, transparent 0 50%) 0 0 / 16px 16px; }
 img.icon { width: 24px; height: 24px; border: 0; background: none; }

@@ -91,7 +91,7 @@ export function createAbout({ dom, json, show, wire, url }: AboutParts): About {
         ? []
         : [h("h3", {}, "Instructions"), h("p.description", {}, say(instructions))],
       h("h3", {}, "Capabilities"),
-      show.json(isObject(capabilities) ? capabilities : {}),
+      show.plainJson(isObject(capabilities) ? capabilities : {}),
     );
   }
 

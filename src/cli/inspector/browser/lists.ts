@@ -74,6 +74,7 @@ export function createLists(parts: ListParts): Lists {
     async function load(): Promise<void> {
       const mine = ++loading;
       const pages = sources.map((): Item[] => []);
+      let problem: string | undefined;
       if (!isObject(capabilities()[name])) return browsing.set([]);
       draw(await Promise.all(sources.map((_, at) => loadPage(at, undefined))));
 
@@ -81,6 +82,7 @@ export function createLists(parts: ListParts): Lists {
       async function loadPage(at: number, cursor: unknown): Promise<unknown> {
         const { method, key, toItem } = sources[at];
         const outcome = await wire.send(method, cursor === undefined ? {} : { cursor });
+        if (outcome.kind === "error") problem = outcome.message;
         if (outcome.kind !== "result") return;
         pages[at].push(...objects(outcome.result[key]).map(toItem));
         return outcome.result.nextCursor;
@@ -92,7 +94,7 @@ export function createLists(parts: ListParts): Lists {
         const items = pages.flat();
         const isMore = cursors.some((cursor) => cursor !== undefined);
         count.textContent = `${items.length}${isMore ? "+" : ""}`;
-        browsing.set(items, isMore ? () => void loadMore(cursors) : undefined);
+        browsing.set(items, isMore ? () => void loadMore(cursors) : undefined, problem);
         if (browsing.chosen === undefined) onLoad();
       }
 

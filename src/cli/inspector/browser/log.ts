@@ -92,7 +92,7 @@ export function createLog({ dom: { h, say, copier }, json, show, counted }: LogP
       if (!row.open || row.childElementCount > 1) return;
       const facts = h("span.muted.grow", {}, `${toClock(at)} · ${json.size(text.length)} characters`);
       const parsed = json.parse(body);
-      const shown = "value" in parsed ? show.json(parsed.value) : show.long(body);
+      const shown = "value" in parsed ? show.plainJson(parsed.value) : show.long(body);
       row.append(h("div.head", {}, facts, copier("Copy", () => text)), shown);
     });
     return h(`li.${kind.replace(" ", "-")}`, {}, row);

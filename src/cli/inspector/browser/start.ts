@@ -15,12 +15,14 @@ import type { createJson, Json } from "./json.ts";
 import type { createListener, Listener } from "./listen.ts";
 import type { createLists, Lists } from "./lists.ts";
 import type { createLog } from "./log.ts";
+import type { createMarkdown } from "./markdown.ts";
 import type { createPanels } from "./panels.ts";
 import type { createQuestions } from "./questions.ts";
 import type { createSchemaReader } from "./schema.ts";
 import type { createShow } from "./show.ts";
 import type { createTabs } from "./tabs.ts";
 import type { createTemplates } from "./template.ts";
+import type { createViewer } from "./viewer.ts";
 import type { createWatch } from "./watch.ts";
 import type { createWire } from "./wire.ts";
 
@@ -38,12 +40,14 @@ export interface Parts {
   readonly createListener: typeof createListener;
   readonly createLists: typeof createLists;
   readonly createLog: typeof createLog;
+  readonly createMarkdown: typeof createMarkdown;
   readonly createPanels: typeof createPanels;
   readonly createQuestions: typeof createQuestions;
   readonly createSchemaReader: typeof createSchemaReader;
   readonly createShow: typeof createShow;
   readonly createTabs: typeof createTabs;
   readonly createTemplates: typeof createTemplates;
+  readonly createViewer: typeof createViewer;
   readonly createWatch: typeof createWatch;
   readonly createWire: typeof createWire;
 }
@@ -78,7 +82,8 @@ export function start(browser: Browser, { parts, config }: PageParts): void {
 
   // The log.
 
-  const show = parts.createShow({ dom, json, open: openUri });
+  const makeViewer = parts.createViewer({ dom, json });
+  const show = parts.createShow({ dom, json, markdown: parts.createMarkdown(dom), makeViewer, open: openUri });
   const frameCount = h("span.count", {}, "0");
   const log = parts.createLog({ dom, json, show, counted: (count) => frameCount.textContent = String(count) });
   const wire = parts.createWire({ ...config, onFrame: log.add }, json);

@@ -19,8 +19,12 @@ function visit(path = "/", headers: Record<string, string> = {}, method = "GET")
 }
 
 Deno.test("the page is for loopback hosts and its own origin only", async () => {
-  const inspector = await createInspector("/mcp");
-  const ask = (request: Request, info: object = local) => inspector(request, info)?.status;
+  const inspector = await createInspector({ endpoint: "/mcp" });
+  const answer = (request: Request, info: object = local) => {
+    const response = inspector.respond(request, info);
+    return response instanceof Promise ? undefined : response;
+  };
+  const ask = (request: Request, info?: object) => answer(request, info)?.status;
   for (const host of ["127.0.0.1:3000", "localhost:3000", "[::1]:3000", "127.0.0.2"]) {
     assertEquals(ask(visit("/", { host })), 200, host);
   }
@@ -36,13 +40,13 @@ Deno.test("the page is for loopback hosts and its own origin only", async () => 
   assertEquals(ask(visit("//")), undefined);
   assertEquals(ask(visit("/index.html")), undefined);
   assertEquals(ask(visit("/", {}, "POST")), 405);
-  const head = inspector(visit("/", {}, "HEAD"), local);
+  const head = answer(visit("/", {}, "HEAD"));
   assertEquals([head?.status, await head?.text()], [200, ""]);
 });
 
 Deno.test("the page may run its own script and style, load nothing, and stand in no frame", async () => {
-  const inspector = await createInspector(`/a"b</script><script>`);
-  const response = inspector(visit(), local);
+  const inspector = await createInspector({ endpoint: `/a"b</script><script>` });
+  const response = await inspector.respond(visit(), local);
   const html = await response?.text() ?? "";
   const policy = response?.headers.get("content-security-policy") ?? "";
   const toHash = async (text: string) =>

@@ -4,14 +4,17 @@
  * @module
  */
 import { createAbout } from "./browser/about.ts";
+import { createAccess } from "./browser/access.ts";
 import { createArguments } from "./browser/arguments.ts";
 import { createBrowse } from "./browser/browse.ts";
 import { createCalls } from "./browser/calls.ts";
 import { createCompounds } from "./browser/compounds.ts";
+import { createConnecting } from "./browser/connecting.ts";
 import { createControls } from "./browser/controls.ts";
 import { createDom } from "./browser/dom.ts";
 import { createForms } from "./browser/forms.ts";
 import { createJson } from "./browser/json.ts";
+import { createLine } from "./browser/line.ts";
 import { createListener } from "./browser/listen.ts";
 import { createLists } from "./browser/lists.ts";
 import { createLog } from "./browser/log.ts";
@@ -30,14 +33,17 @@ import { style } from "./style.ts";
 
 const parts: Parts = {
   createAbout,
+  createAccess,
   createArguments,
   createBrowse,
   createCalls,
   createCompounds,
+  createConnecting,
   createControls,
   createDom,
   createForms,
   createJson,
+  createLine,
   createListener,
   createLists,
   createLog,

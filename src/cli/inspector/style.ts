@@ -64,21 +64,21 @@ button.quiet { border-color: transparent; background: none; color: var(--muted);
 button.quiet:hover { background: var(--hover); color: var(--text); }
 button.small { padding: 1px 8px; font-size: 12px; }
 button[aria-pressed=true] { background: var(--accent-soft); border-color: var(--accent); color: var(--accent); }
-input:not([type=checkbox]), select, textarea {
+input:not([type=checkbox], [type=radio]), select, textarea {
   width: 100%; padding: 4px 8px; border: 1px solid var(--edge); border-radius: 6px; background: var(--panel);
   min-height: 31px;
 }
 textarea { resize: vertical; field-sizing: content; max-height: 50vh; display: block; }
 textarea.code { min-height: 62px; }
-input[type=checkbox] { width: 15px; height: 15px; margin: 0; accent-color: var(--accent); flex: none; }
+input[type=checkbox], input[type=radio] { width: 15px; height: 15px; margin: 0; accent-color: var(--accent); flex: none; }
 ::placeholder { color: var(--muted); opacity: 1; }
 [aria-invalid] { border-color: var(--bad) !important; }
 option { background: var(--panel); color: var(--text); }
 
 header { display: flex; flex-wrap: wrap; align-items: center; gap: 0 20px; padding: 0 16px; background: var(--sunken); border-bottom: 1px solid var(--line); }
 .who { display: flex; align-items: baseline; flex-wrap: wrap; gap: 0 10px; min-width: 0; max-width: 40%; padding: 4px 0; }
-header > button { margin-left: auto; }
-header > button[aria-expanded=true] { color: var(--text); background: var(--hover); }
+.switches { margin-left: auto; display: flex; gap: 2px; padding: 3px 0; }
+.switches > [aria-expanded=true] { color: var(--text); background: var(--hover); }
 .count { font-size: 11.5px; color: var(--muted); font-variant-numeric: tabular-nums; font-weight: 400; }
 .tabs { display: flex; gap: 2px; min-width: 0; overflow-x: auto; scrollbar-width: none; align-self: flex-end; }
 .tabs button { border: 0; border-radius: 0; background: none; padding: 9px 8px 8px; color: var(--muted); border-bottom: 2px solid transparent; }
@@ -272,6 +272,7 @@ dt { color: var(--muted); }
 .frames .http { color: var(--bad); flex: none; }
 .frames details[open] { background: var(--panel); border-radius: 6px; padding-bottom: 6px; margin-bottom: 4px; }
 .frames details > .head { padding: 2px 8px 4px; font-size: 11.5px; }
+.frames details > .headers { margin-bottom: 4px; color: var(--muted); }
 .frames details > pre { margin: 0 6px; font-size: 11.5px; max-height: 40vh; padding: 6px 8px; }
 
 dialog {
@@ -281,6 +282,12 @@ dialog {
 }
 dialog::backdrop { background: rgb(0 0 0 / .4); }
 dialog .message { white-space: pre-line; margin: 10px 0 14px; }
+.places { display: grid; gap: 8px; margin: 14px 0; }
+.place { display: flex; gap: 8px; align-items: baseline; }
+.place > input { position: relative; top: 2px; }
+.secret { display: flex; gap: 4px; align-items: center; flex: 1 1 0; min-width: 0; }
+.rows > .header > input { flex: 0 1 38%; }
+.rows > .header > .secret { flex: 1 1 0; }
 dialog .turn { margin: 10px 0; }
 dialog .field + p { margin-top: 10px; }
 
@@ -308,7 +315,7 @@ dialog .field + p { margin-top: 10px; }
   .detail { padding: 6px 14px 32px; }
   .page { padding: 14px 14px 32px; }
   button:not(.small, .item, .quiet, .tabs *, .modes *) { min-height: 36px; }
-  input:not([type=checkbox]), select, textarea { min-height: 36px; font-size: 16px; }
+  input:not([type=checkbox], [type=radio]), select, textarea { min-height: 36px; font-size: 16px; }
   input.code, textarea.code { font-size: 14px; }
   input[type=number], input[type=date], input[type=datetime-local], .field > select { max-width: none; }
   dl { grid-template-columns: minmax(0, 1fr); gap: 0; }

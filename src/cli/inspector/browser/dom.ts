@@ -71,7 +71,9 @@ export interface Browser {
     createElement(tag: string): Element;
     addEventListener(type: string, listener: (event: UiEvent) => void): void;
   };
-  readonly location: { hash: string; readonly origin: string };
+  readonly location: { hash: string; readonly origin: string; reload(): void };
+  /** Kept for the tab. Throws where the browser keeps nothing. */
+  readonly sessionStorage: { getItem(name: string): string | null; setItem(name: string, value: string): void };
   readonly history: { replaceState(state: null, unused: string, url: string): void };
   readonly innerWidth: number;
   readonly navigator: { readonly clipboard?: { writeText(text: string): Promise<void> } };

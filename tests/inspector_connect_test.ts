@@ -239,7 +239,7 @@ test("the page connects to a URL, with a token that stays in the tab", async (op
 
 test("the page connects to a server of an earlier revision, which asks by itself", async (opened) => {
   const { page, choose, press, readResult } = opened;
-  await using old = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, forgetModern(server.fetch));
+  const old = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, forgetModern(server.fetch));
   const dialog = page.getByRole("dialog");
   await page.getByRole("button", { name: "Connection", exact: true }).first().click();
   await dialog.getByLabel("URL of the server").fill("http://127.0.0.1:1/none");
@@ -261,6 +261,11 @@ test("the page connects to a server of an earlier revision, which asks by itself
   assertStringIncludes(await readResult("Done"), "decline");
   await opened.turn("Server");
   await opened.panel.getByText("2025-11-25").first().waitFor();
+  // The connection ends with the page: nothing is open at the server any more.
+  await page.goto("about:blank");
+  const start = performance.now();
+  await old.shutdown();
+  assert(performance.now() - start < 8000);
 });
 
 for (const [runtime, program] of Object.entries(programs)) {

@@ -104,6 +104,7 @@ header .state { font-weight: 400; }
 .filters { display: flex; gap: 6px; padding: 8px 8px 0; align-items: center; }
 .filters + .filters { padding-top: 6px; }
 .list { overflow-y: auto; padding: 8px; min-height: 0; }
+.list:empty { padding: 0; }
 .group { padding: 8px 8px 2px; font-size: 11.5px; font-weight: 600; color: var(--muted); }
 .group:first-child { padding-top: 0; }
 .item { display: block; width: 100%; padding: 4px 8px; border: 0; background: none; text-align: left; font-weight: 400; }
@@ -155,6 +156,7 @@ input[type=number], input[type=date], input[type=datetime-local], .field > selec
 .rows > .part { align-items: flex-start; padding: 8px 4px 10px 12px; border: 1px solid var(--line); border-radius: 6px; }
 .rows > .part > :first-child > .nested { border: 0; padding: 0; margin: 0; }
 .nested { margin-top: 6px; padding: 2px 0 2px 12px; border-left: 2px solid var(--line); }
+.union > .nested > div > .nested { margin: 0; padding: 0; border: 0; }
 .nested:empty { display: none; }
 .nested > .fields, .nested > div > .fields { gap: 12px; }
 .fields + .more, .more + .field, .fields + .field { margin-top: 14px; }
@@ -194,6 +196,11 @@ input[type=number], input[type=date], input[type=datetime-local], .field > selec
 .viewer { display: grid; gap: 4px; min-width: 0; }
 .viewer > .body { min-width: 0; }
 .tools { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 8px; font-size: 12px; min-height: 24px; }
+.tools > .grow { flex: 1 1 auto; }
+.viewer.short { position: relative; }
+.viewer.short > .tools { position: absolute; top: 4px; right: 4px; z-index: 1; min-height: 0; }
+.viewer.short > .body > pre { padding-right: 68px; min-height: 34px; padding-top: 7px; padding-bottom: 7px; }
+.viewer.short > .tools > button { background: var(--sunken); }
 .finder { display: inline-flex; align-items: center; gap: 2px; }
 .finder .find { width: 130px; min-height: 24px; padding: 0 8px; font-size: 12px; }
 .finder .muted { min-width: 0; padding-left: 4px; font-variant-numeric: tabular-nums; }
@@ -221,7 +228,7 @@ img.icon { width: 24px; height: 24px; border: 0; background: none; }
 audio { width: 100%; max-width: 420px; }
 .error { display: grid; grid-template-columns: auto 1fr; gap: 2px 10px; padding: 10px 12px; border: 1px solid var(--bad); border-radius: 6px; background: var(--bad-soft); }
 .error > strong { color: var(--bad); }
-.error > p, .error > pre { grid-column: 1 / -1; min-width: 0; }
+.error > p, .error > pre, .error > .viewer { grid-column: 1 / -1; min-width: 0; }
 .failure .error { max-width: 760px; margin-bottom: 10px; }
 .news { display: grid; gap: 8px; }
 .news:empty { display: none; }

@@ -66,7 +66,8 @@ export function createBrowse({ h, say, visible }: Dom): MakeBrowsing {
     filter.setAttribute("autocomplete", "off");
     const list = h("ul.list", { "aria-label": what });
     const hint = h("p.muted.pad", {}, "Loading …");
-    const detail = h("div.detail", {}, h("p.muted.blank", {}, `Choose one of the ${what}.`));
+    const blank = h("p.muted.blank", {}, `Choose one of the ${what}.`);
+    const detail = h("div.detail", {}, blank);
     const back = h("button.quiet.back", { type: "button", click: leave }, `‹ All ${what}`);
     const element = h(
       "div.browse",
@@ -103,6 +104,7 @@ export function createBrowse({ h, say, visible }: Dom): MakeBrowsing {
           : h("span.problem", {}, `Cannot load all ${what}: `, say(failed)),
       );
       hint.hidden = shown.length > 0 && failed === undefined;
+      blank.hidden = !items.length;
     }
 
     function toRow({ key, name, note }: Item): Element {

@@ -79,8 +79,8 @@ export function createMarkdown({ h, visible }: Dom): Markdown {
     return blocks;
 
     function toList(depth: number): Element {
-      const { isOrdered = false } = toMarker(lines[at]) ?? {};
-      const list = h(isOrdered ? "ol.items" : "ul.items");
+      const { isOrdered = false, start } = toMarker(lines[at]) ?? {};
+      const list = h(isOrdered ? "ol.items" : "ul.items", { start });
       while (at < lines.length) {
         const marker = toMarker(lines[at]);
         if (!marker || marker.isOrdered !== isOrdered || isRule(lines[at])) break;
@@ -101,9 +101,16 @@ export function createMarkdown({ h, visible }: Dom): Markdown {
     return toBlocks([box, ...rest], depth);
   }
 
-  function toMarker(line: string): { readonly width: number; readonly isOrdered: boolean } | undefined {
+  interface Marker {
+    readonly width: number;
+    readonly isOrdered: boolean;
+    /** Number of the first item of an ordered list. */
+    readonly start?: string;
+  }
+
+  function toMarker(line: string): Marker | undefined {
     const [marker, number] = /^ {0,3}(?:[-*+]|(\d{1,9})[.)]) +(?=\S)/.exec(line) ?? [];
-    return marker === undefined ? undefined : { width: marker.length, isOrdered: number !== undefined };
+    return marker === undefined ? undefined : { width: marker.length, isOrdered: number !== undefined, start: number };
   }
 
   function isRule(line: string): boolean {

@@ -182,9 +182,11 @@ export function createShow({ dom, json: tools, markdown, makeViewer, open }: Sho
   function toMedia(mimeType: string, data: string): Element {
     const [type] = mimeType.toLowerCase().split(";", 1);
     const bytes = Math.floor(data.replace(/=+$/, "").length * 3 / 4);
-    const facts = `${visible(mimeType.slice(0, 100) || "unknown type")}, ${bytes} bytes`;
+    const isBase64 = /^[A-Za-z\d+/]*={0,2}$/.test(data);
+    const amount = isBase64 ? `${bytes} bytes` : "not valid Base64";
+    const facts = `${visible(mimeType.slice(0, 100) || "unknown type")}, ${amount}`;
     const source = `data:${type};base64,${data}`;
-    const isSafe = data.length <= largest && /^[\w+/]*={0,2}$/.test(data);
+    const isSafe = isBase64 && data.length <= largest;
     const make = !isSafe
       ? undefined
       : images.includes(type)

@@ -163,7 +163,12 @@ export function createViewer({ dom, json: { size } }: ViewerParts): MakeViewer {
       found.textContent = `${current + 1} of ${marks.length}${marks.length === mostFound ? "+" : ""}`;
     }
 
-    return h("div.viewer", { role: "group", "aria-label": label }, tools, body);
+    return h(
+      isLong || look || facts ? "div.viewer" : "div.viewer.short",
+      { role: "group", "aria-label": label },
+      tools,
+      body,
+    );
   };
 
   function countLines(text: string): number {

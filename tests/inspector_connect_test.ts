@@ -291,3 +291,61 @@ for (const [runtime, program] of Object.entries(programs)) {
     await fresh.close();
   }, { command: [...program, "--inspect", "--port", "0", "--", ...child], hasPort: true });
 }
+
+/** A server that answers with whatever it likes. */
+function createFake(results: Readonly<Record<string, string>>): (request: Request) => Promise<Response> {
+  return async (request) => {
+    const { id, method } = await request.json();
+    const result = results[method];
+    const text = result === undefined
+      ? JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32601, message: "Method not found" } })
+      : `{"jsonrpc":"2.0","id":${id},"result":${result}}`;
+    return new Response(text, { headers: { "content-type": "application/json" } });
+  };
+}
+
+test("a hostile server elsewhere can neither hang the page nor run a pattern in it", async (opened) => {
+  const { page, panel, choose, press } = opened;
+  const depth = 3000;
+  const deep = `${`{"type":"object","required":["a"],"properties":{"a":`.repeat(depth)}{"type":"string"}${
+    "}}".repeat(depth)
+  }`;
+  const wide = `{"type":"object","properties":{${
+    Array.from({ length: 10_000 }, (_, at) =>
+      `"f${at}":{"type":"string","pattern":"^(a+)+$","default":"${"a".repeat(40)}!"}`)
+  }}}`;
+  const long = `{"type":"object","properties":{"p":{"type":"string","pattern":"${
+    "(a+)+".repeat(20_000)
+  }","description":"${"word ".repeat(50_000)}"}}}`;
+  const tools = Object.entries({ deep, wide, long }).map(([name, schema]) =>
+    `{"name":"${name}","inputSchema":${schema}}`
+  );
+  const fake = createFake({
+    "server/discover": `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`,
+    "tools/list": `{"resultType":"complete","tools":[${tools}]}`,
+    "tools/call": `{"resultType":"complete","content":[],"structuredContent":${"[".repeat(2000)}${"]".repeat(2000)}}`,
+  });
+  const other = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, fake);
+  await page.getByRole("button", { name: "Connection", exact: true }).first().click();
+  await page.getByLabel("URL of the server").fill(`http://127.0.0.1:${other.addr.port}/mcp`);
+  await page.getByRole("dialog").getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByRole("tab", { name: "Tools 2" }).waitFor();
+  // A schema that nests too deeply is left out, and the log says so.
+  await page.getByRole("region", { name: "Log" }).getByText(/^warning .*deep/).waitFor();
+  for (const name of ["wide", "long"]) {
+    const start = performance.now();
+    await choose(name);
+    await panel.getByRole("heading", { name }).waitFor();
+    await panel.getByText("Definition").click();
+    await press("JSON");
+    await press("Form");
+    assert(performance.now() - start < 4000, `${name}: ${performance.now() - start} ms`);
+    assert(await panel.locator("input, textarea, select").count() < 300, name);
+    assertEquals(await panel.locator("[pattern]").count(), 0);
+  }
+  await press("Call");
+  await opened.readResult("Done");
+  await panel.getByText("Whole result as JSON").click();
+  await page.goto("about:blank");
+  await other.shutdown();
+}, { file: "tests/inspector/remote.ts" });

@@ -195,7 +195,7 @@ input[type=number], input[type=date], input[type=datetime-local], .field > selec
 .turn > strong { font-size: 12px; color: var(--muted); }
 .viewer { display: grid; gap: 4px; min-width: 0; }
 .viewer > .body { min-width: 0; }
-.tools { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 8px; font-size: 12px; min-height: 24px; }
+.tools { display: flex; flex-wrap: wrap; justify-content: flex-end; align-items: center; gap: 4px 8px; font-size: 12px; min-height: 24px; }
 .tools > .grow { flex: 1 1 auto; }
 .viewer.short { position: relative; }
 .viewer.short > .tools { position: absolute; top: 4px; right: 4px; z-index: 1; min-height: 0; }

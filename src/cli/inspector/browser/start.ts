@@ -115,11 +115,17 @@ export function start(browser: Browser, { parts, config }: PageParts): void {
     endpoint: config.endpoint,
     capabilities: () => wire.capabilities,
     onQuestion,
-    onWarning: (text) => announce(visible(text)),
+    onWarning,
   });
   const wire: Wire = parts.createWire({ ...config, line, onFrame: log.add }, json);
   const connecting = parts.createConnecting(browser, { dom, access, own, given: config.given });
   const connector = h("button.quiet", { type: "button", click: connecting }, "Connection");
+
+  /** Shows what the program that serves the page has noticed about the server. */
+  function onWarning(data: string): void {
+    const text = json.compact({ method: "inspector/warning", params: { level: "warning", data } });
+    log.add({ kind: "notification", id: 0, method: "inspector/warning", text, at: Date.now(), ms: 0 });
+  }
 
   /** Asks the user what a server asks that is not the page's own. */
   async function onQuestion(method: string, params: Json, signal: AbortSignal): Promise<Json | undefined> {

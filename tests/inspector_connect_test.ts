@@ -4,7 +4,7 @@ import { createInspector } from "../src/cli/inspector/inspector.ts";
 import { forgetModern } from "./cli_client_servers.ts";
 import { programs, test } from "./inspector/browser.ts";
 import server from "./inspector/remote.ts";
-import { root } from "./processes.ts";
+import { root, run, start } from "./processes.ts";
 
 const ignore = typeof Deno === "undefined"; // Deno serves and starts the processes
 const local = { remoteAddr: { transport: "tcp", hostname: "127.0.0.1", port: 1 } };
@@ -141,6 +141,60 @@ Deno.test({
     assertMatch(String(events[1].message), /redirect/);
     assertEquals(seen, []);
     await Promise.all([thief.shutdown(), front.shutdown()]);
+  },
+});
+
+Deno.test({
+  name: "inspect --page serves the page for a URL, whose headers the page does not see",
+  ignore,
+  async fn() {
+    const seen: (string | null)[] = [];
+    const other = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, (request) => {
+      seen.push(request.headers.get("authorization"));
+      return server.fetch(request);
+    });
+    const address = `http://127.0.0.1:${other.addr.port}/mcp`;
+    for (const program of Object.values(programs)) {
+      const words = [...program, "inspect", address, "--page", "--header", "authorization=Bearer typed-secret"];
+      await using running = await start(words);
+      const [, origin, key] = await running.waitFor(/in a browser:\s+(http:\S+)\/#key=([\da-f]{64})/);
+      const html = await (await fetch(`${origin}/`)).text();
+      assertStringIncludes(html, address);
+      assertNotMatch(html, /typed-secret/);
+      assertEquals((await fetch(`${origin}/mcp`)).status, 404);
+      const headers = { origin, "content-type": "application/json", "x-inspector-key": key };
+      const response = await fetch(`${origin}/-/inspector/connect`, { method: "POST", headers, body: "{}" });
+      let text = "";
+      for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+        text += part;
+        if (text.includes(`"kind":"open"`)) break;
+      }
+      assertNotMatch(text, /typed-secret|failed/);
+      assertEquals([...new Set(seen.splice(0))], ["Bearer typed-secret"]);
+    }
+    await other.shutdown();
+  },
+});
+
+Deno.test({
+  name: "inspect --page says what it cannot do",
+  ignore,
+  async fn() {
+    for (
+      const [words, said] of [
+        [["inspect", "--page"], /Cannot open the page for no server: give a URL, or -- and a command/],
+        [["inspect", "server.ts", "--page"], /Cannot open the page for server\.ts: .*serve FILE --http --inspect/],
+        [["inspect", "http://127.0.0.1:1/", "--page", "--json"], /Cannot use --json/],
+        [["inspect", "http://127.0.0.1:1/", "--page", "--", "x"], /Cannot inspect http:\S+ too/],
+        [["--inspect", "--"], /write the command that starts a server after --/],
+        [["--inspect", "--host", "0.0.0.0", "--", "x"], /Cannot inspect on 0\.0\.0\.0/],
+        [["inspect", "--page", "--header", "a=b", "--", "x"], /Cannot send headers to x/],
+      ] as const
+    ) {
+      const { code, stderr } = await run([...programs.deno, ...words]);
+      assertEquals(code, 2, stderr);
+      assertMatch(stderr, said);
+    }
   },
 });
 

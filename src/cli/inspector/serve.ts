@@ -18,6 +18,8 @@ import type { GivenServer } from "./relay.ts";
  * @throws {Problem} if no server is named, or the port cannot be listened on.
  */
 export async function servePage({ operands, flags, all, rest }: Args): Promise<void> {
+  const extra = ["stdio", "watch", "path", "json", "timeout", "revision"].find((name) => name in flags);
+  if (extra) throw new Problem(`Cannot use --${extra} with the page of another server: leave it out`);
   const given = readServer(operands, rest, readHeaders(all.header));
   const { hostname, port } = readPlace({ ...flags, port: flags.port ?? "0", inspect: "" });
   const inspector = await createInspector({ given });

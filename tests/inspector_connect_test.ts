@@ -37,6 +37,17 @@ function toRequest(key: string, { path = "connect", method = "POST", headers = {
   });
 }
 
+/** How many processes have a word in their command line. */
+async function countProcesses(word: string): Promise<number> {
+  let count = 0;
+  for await (const { name } of Deno.readDir("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    const words = await Deno.readTextFile(`/proc/${name}/cmdline`).catch(() => "");
+    if (words.split("\0").includes(word)) count++;
+  }
+  return count;
+}
+
 async function readEvents(response: Response | undefined): Promise<readonly Record<string, unknown>[]> {
   const text = await response?.text() ?? "";
   return [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data));
@@ -323,7 +334,9 @@ test("the page connects to a server of an earlier revision, which asks by itself
 });
 
 for (const [runtime, program] of Object.entries(programs)) {
-  const child = ["deno", "run", "-A", `${root}mod.ts`, "serve", `${root}tests/inspector/remote.ts`, "--stdio"];
+  const mark = crypto.randomUUID();
+  const file = `${root}tests/inspector/remote.ts`;
+  const child = ["deno", "run", "-A", `${root}mod.ts`, "serve", file, "--stdio", "--", mark];
   test(`${runtime}: the page connects to the command after --, and ends it`, async (opened) => {
     const { page, choose, press, readResult } = opened;
     assertEquals(await page.getByRole("heading", { level: 1 }).innerText(), "remote");
@@ -343,6 +356,13 @@ for (const [runtime, program] of Object.entries(programs)) {
     await fresh.goto(opened.url.replace(/#.*/, ""));
     await fresh.getByText("The page has no key").waitFor();
     await fresh.close();
+    // One process is the inspector's, the other one its command's, which ends with the page.
+    assertEquals(await countProcesses(mark), 2);
+    await page.goto("about:blank");
+    for (let left = 80; left && await countProcesses(mark) > 1; left--) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    assertEquals(await countProcesses(mark), 1);
   }, { command: [...program, "--inspect", "--port", "0", "--", ...child], hasPort: true });
 }
 

@@ -223,6 +223,8 @@ function toStream(make: (signal: AbortSignal) => AsyncGenerator<Params>, gone: A
         } catch {
           // The page is gone, and the stream with it.
         }
+        // What is still being connected is given up.
+        abort();
       });
     },
     cancel: abort,

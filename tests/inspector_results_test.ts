@@ -178,11 +178,14 @@ test("what is empty says so, and what cannot be seen is shown", async (opened) =
   const text = await readResult("Done");
   assertStringIncludes(
     text,
-    "a‹U+0007›b‹U+001B›[31mc‹U+202E›d‹U+2066›e‹U+200F›f‹U+2028›g‹U+3164›h‹U+FEFF›i‹U+0000›j‹U+000D›k",
+    "a‹U+0007›b‹U+001B›[31mc‹U+202E›d‹U+2066›e‹U+200F›f‹U+2028›g‹U+3164›h‹U+FEFF›‹U+FE01›i‹U+0000›j‹U+000D›k",
   );
   // deno-lint-ignore no-control-regex
   assertNotMatch(text, /[\u0000-\u0008\u001b\u202e\u2066\u200f\u2028\u3164\ufeff]/);
   await turn("Prompts");
+  await choose("talkative");
+  await panel.getByText("Only the first 300 of 2000 have a field.").waitFor();
+  assertEquals(await panel.locator(".field").count(), 300);
   await choose("silent");
   await press("Get");
   assertStringIncludes(await readResult("Done"), "The prompt has no messages.");

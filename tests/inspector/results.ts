@@ -64,7 +64,10 @@ const server = createServer({
     }),
     tool({ name: "empty", run: () => ({ content: [] }) }),
     tool({ name: "blank", run: () => "" }),
-    tool({ name: "unseen", run: () => "a\u0007b\u001b[31mc\u202Ed\u2066e\u200Ff\u2028g\u3164h\uFEFFi\u0000j\rk" }),
+    tool({
+      name: "unseen",
+      run: () => "a\u0007b\u001b[31mc\u202Ed\u2066e\u200Ff\u2028g\u3164h\uFEFF\uFE01i\u0000j\rk",
+    }),
     tool({
       name: "media",
       run: () => ({
@@ -81,6 +84,14 @@ const server = createServer({
     }),
     resource({ uri: "doc://readme", name: "readme", mimeType: "text/markdown", read: () => document }),
     resource({ uri: "doc://svg", name: "svg", mimeType: "image/svg+xml", read: () => svg }),
+    prompt({
+      name: "talkative",
+      input: {
+        type: "object",
+        properties: Object.fromEntries(Array.from({ length: 2000 }, (_, at) => [`word_${at}`, { type: "string" }])),
+      },
+      run: () => "Hello.",
+    }),
     prompt({ name: "silent", run: () => ({ messages: [] }) }),
   ],
 });

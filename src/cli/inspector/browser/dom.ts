@@ -121,7 +121,7 @@ export function createDom({ document, navigator }: Browser): Dom {
   // a part of it. The two joiners stay, because many languages and emojis are written with them.
   function visible(text: unknown): string {
     return String(text).replace(
-      /(?!\r\n|[\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u{e0100}-\u{e01ef}]/gu,
+      /(?!\r\n|[\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0d\u{e0100}-\u{e01ef}]/gu,
       (character) => `‹U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}›`,
     );
   }

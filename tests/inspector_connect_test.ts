@@ -311,6 +311,7 @@ test("the page connects to a server of an earlier revision, which asks by itself
   await dialog.getByRole("button", { name: "Connect", exact: true }).click();
   await page.getByText("Not connected").waitFor();
   await page.getByText("Cannot connect to http://127.0.0.1:1/none").waitFor();
+  assertEquals(await page.getByText("Loading").filter({ visible: true }).count(), 0);
   await page.getByRole("button", { name: "Connection", exact: true }).last().click();
   await dialog.getByLabel("URL of the server").fill(`http://127.0.0.1:${old.addr.port}/mcp`);
   await dialog.getByRole("button", { name: "Connect", exact: true }).click();

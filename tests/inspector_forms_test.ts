@@ -30,6 +30,18 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertEquals(await street.getAttribute("aria-invalid"), null);
   });
 
+  await step("what is filled in is there as JSON too, though more is missing", async () => {
+    await press("JSON");
+    assertEquals(JSON.parse(await panel.getByLabel("Arguments as JSON").inputValue()), {
+      address: { street: "Main Street" },
+      points: [{ y: 0 }],
+      options: { deep: true, level: 4 },
+      slow: `${"a".repeat(60)}!`,
+    });
+    await press("Form");
+    assertEquals(await panel.getByLabel("street").inputValue(), "Main Street");
+  });
+
   await step("an object in an object, and rows of objects", async () => {
     await press("Fill in: geo");
     const geo = panel.getByRole("group", { name: "geo" });

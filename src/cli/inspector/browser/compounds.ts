@@ -81,6 +81,7 @@ export function createCompounds({ dom, json, schemas, makeControl, makeFields }:
       isGroup: true,
       focus: turner,
       read: () => filled ? filled.readField() : readAbsent(shape, place),
+      peek: () => filled?.peek(),
     };
   }
 
@@ -135,7 +136,7 @@ export function createCompounds({ dom, json, schemas, makeControl, makeFields }:
       return isRequired ? { problem: "Choose a form.", focus: select } : {};
     }
 
-    return { element, focus: select, read };
+    return { element, focus: select, read, peek: () => field?.peek?.() };
   }
 
   /** Rows that can be added and removed; `undefined` if there are too many to begin with. */
@@ -196,7 +197,8 @@ export function createCompounds({ dom, json, schemas, makeControl, makeFields }:
       return values.length || isRequired ? { value: values } : {};
     }
 
-    return { element, isGroup: true, focus: adder, read };
+    const peek = () => rows.map(([, field]) => field.peek?.()).filter((value) => value !== undefined);
+    return { element, isGroup: true, focus: adder, read, peek };
   }
 
   function readAbsent({ isNullable }: Shape, { isRequired }: Place): Reading {

@@ -23,6 +23,8 @@ export interface Field {
   /** Whether it consists of several controls, which have labels of their own. */
   readonly isGroup?: boolean;
   read(): Reading;
+  /** What is filled in although something in it is missing or wrong; `undefined` if that is nothing. */
+  readonly peek?: () => unknown;
 }
 
 /** How many fields a form may still build by itself: a schema can describe more than a browser can show. */
@@ -78,7 +80,12 @@ export function createControls({ dom, json, schemas, makeCompound }: ControlPart
       return problem === undefined ? reading : { problem, focus: field.focus ?? field.element };
     }
 
-    return { ...field, read };
+    function peek(): unknown {
+      const reading = field.read();
+      return "value" in reading ? reading.value : field.peek?.();
+    }
+
+    return { ...field, read, peek };
   }
 
   function toUnchecked(shape: Shape, place: Place): Field {

@@ -178,7 +178,15 @@ export function createForms({ dom, json, schemas, makeControl }: FormParts): For
       reading.focus.focus();
     }
 
-    return { element, read, readField, peek: () => toObject(readAll(), rest?.read() ?? {}) };
+    function peek(): Json {
+      const readings = readAll().map(([name, reading], at) => {
+        const value = "problem" in reading ? parts[at][1].peek?.() : undefined;
+        return [name, value === undefined ? reading : { value }] as const;
+      });
+      return toObject(readings, rest?.read() ?? {});
+    }
+
+    return { element, read, readField, peek };
   }
 
   function switched(schema: Json): ObjectForm {
@@ -283,7 +291,7 @@ export function createForms({ dom, json, schemas, makeControl }: FormParts): For
       return { ...reading, isShown: true };
     }
 
-    return { element, read };
+    return { element, read, peek: control.peek };
   }
 
   return { fields: (schema) => toForm(schema), switched, makeFields };

@@ -255,6 +255,8 @@ export function start(browser: Browser, { parts, config }: PageParts): void {
     }
   }
 
+  const main = h("main", {}, ...views.map(({ element }) => element));
+
   // The server.
 
   const title = h("h1", {}, "Inspector");
@@ -262,9 +264,14 @@ export function start(browser: Browser, { parts, config }: PageParts): void {
   const failure = h("div.failure");
   failure.hidden = true;
 
+  let isKnown = false;
+
   async function discover(): Promise<void> {
     const outcome = await wire.send("server/discover");
     failure.hidden = outcome.kind === "result";
+    if (outcome.kind === "result") isKnown = true;
+    // Before there was a server, there are no lists to show beside the failure.
+    main.hidden = !isKnown;
     if (outcome.kind === "error") {
       status.textContent = "Not connected";
       status.className = "state bad";
@@ -309,7 +316,7 @@ export function start(browser: Browser, { parts, config }: PageParts): void {
       h("div.switches", {}, connector, logSwitch),
     ),
     failure,
-    h("main", {}, ...views.map(({ element }) => element)),
+    main,
     log.element,
     announcer,
   );

@@ -25,6 +25,7 @@ export async function loadAll(): Promise<void> {
     import("./wrap_help.ts"),
     import("./inspect.ts"),
     import("./inspector/inspector.ts"),
+    import("./inspector/serve.ts"),
     import("./install.ts"),
     import("./jsonc_edit.ts"),
     import("./new.ts"),

@@ -13,27 +13,35 @@ import { SERVER_FLAGS, SERVER_OFFERS, SERVER_USAGE, type Session, withServer } f
 import { toTable } from "./client/table.ts";
 import type { Command } from "./command.ts";
 import { listAll } from "./listing.ts";
+import { importPart } from "./parts.ts";
 import { UsageProblem } from "./problem.ts";
 
 /** Shows a server. */
 export const inspect: Command = {
   name: "inspect",
   summary: "Show who a server is, what it speaks, and its tools, resources and prompts",
-  usage: `inspect [server] [--header N=V …] [--timeout S] [--revision R] [--json]
+  usage: `inspect [server] [--header N=V …] [--timeout S] [--revision R] [--json | --page [--port N]]
 inspect [flags] -- command …
 
 ${SERVER_USAGE}
+
+--page        open a page for a URL or a command, in which you try it in a browser, in place of printing
+--port N      the port of the page; any free one if not given
 
 Without a server ./mcp.jsonc is shown, or else ./server.ts, or else the demonstration.
 
 For example:
   inspect http://127.0.0.1:3000/mcp
   inspect server.ts --json
+  inspect https://mcp.example.com/mcp --page
   inspect --revision 2025-06-18 -- npx -y some-server --verbose`,
-  flags: SERVER_FLAGS,
+  flags: { ...SERVER_FLAGS, page: false, port: true },
   offers: SERVER_OFFERS,
   fails: "if a list cannot be had, or the server answers with an error",
-  run: (args) => withServer(args, { verb: "inspect", isOptional: true }, (session) => showServer(session, args)),
+  run: async (args) =>
+    "page" in args.flags
+      ? await (await importPart("./inspector/serve.ts")).servePage(args)
+      : await withServer(args, { verb: "inspect", isOptional: true }, (session) => showServer(session, args)),
 };
 
 async function showServer({ client, operands, signal }: Session, { flags }: Args): Promise<number> {

@@ -25,6 +25,7 @@ interface Parts {
   readonly "./help.ts": typeof import("./help.ts");
   readonly "./inspect.ts": typeof import("./inspect.ts");
   readonly "./inspector/inspector.ts": typeof import("./inspector/inspector.ts");
+  readonly "./inspector/serve.ts": typeof import("./inspector/serve.ts");
   readonly "./install.ts": typeof import("./install.ts");
   readonly "./jsonc_edit.ts": typeof import("./jsonc_edit.ts");
   readonly "./new.ts": typeof import("./new.ts");

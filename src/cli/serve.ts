@@ -27,20 +27,26 @@ Without a target ./mcp.jsonc is served, or else ./server.ts, or else a demonstra
 --port N     the port; 3000 if nothing is said, 0 for any that is free
 --host H     the address to listen on; 127.0.0.1 if nothing is said, 0.0.0.0 for all networks
 --path P     the path of the endpoint; the server's own (/mcp) if nothing is said
---inspect    serve a page at / too, in which you see the server and try it; on this machine only
+--inspect    serve a page at / too, in which you see the server and try it; on this machine only.
+             Without a target, what follows -- is the command of the server that the page shows
 --help, --version
 
 For example:
   serve
   server.ts --http --inspect
+  --inspect -- npx -y some-server
   mcp.jsonc --watch --http --port 8080`,
   flags: { stdio: false, watch: false, http: false, port: true, host: true, path: true, inspect: false },
   offers: { operands: "files" },
   run: serveTarget,
 };
 
-async function serveTarget({ operands, flags }: Args): Promise<void> {
+async function serveTarget(args: Args): Promise<void> {
+  const { operands, flags, rest } = args;
   const [named, extra] = operands;
+  if ("inspect" in flags && named === undefined && rest) {
+    return await (await importPart("./inspector/serve.ts")).servePage(args);
+  }
   if (extra !== undefined) throw new UsageProblem(`Cannot serve ${extra} beside ${named}: name one file`);
   const isTerminal = await host.isTerminal();
   const isHttp = !("stdio" in flags) && ("http" in flags || isTerminal);

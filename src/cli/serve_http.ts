@@ -59,7 +59,7 @@ export async function serveHttp(server: Server, target: string | undefined, plac
   const inspector = isInspected ? await loadInspector(path || own) : undefined;
   const ask = (request: Request, info: object) => server.fetch(path ? move(request, path, own) : request, info);
   const fetch = inspector
-    ? async (request: Request, info: object) => inspector(request, info) ?? await ask(request, info)
+    ? async (request: Request, info: object) => await inspector.respond(request, info) ?? await ask(request, info)
     : ask;
   const name = target ?? "the demonstration";
   let served: Served;
@@ -73,17 +73,22 @@ export async function serveHttp(server: Server, target: string | undefined, plac
   const url = origin + (path || own);
   const question = target === undefined ? ["add", "a=2", "b=3"] : [];
   console.error(`Serving ${name} at ${url}
-${inspector ? `\nSee it and try it in a browser:\n  ${origin}/\n` : ""}
+${inspector ? `\nSee it and try it in a browser:\n  ${origin}/#key=${inspector.key}\n` : ""}
 Ask it from another terminal:
   ${toShell([...toProgram(), "call", url, ...question])}
 ${target === undefined ? "" : `\nPut it into the configuration of a client:\n  ${toInstall(target)}\n`}
 Ctrl-C ends it.`);
-  return served;
+  if (!inspector) return served;
+  const stop = async () => {
+    await inspector.close();
+    await served.stop();
+  };
+  return { port: served.port, stop };
 }
 
 async function loadInspector(endpoint: string): Promise<Inspector> {
   const { createInspector, PAGE_PATH } = await importPart("./inspector/inspector.ts");
-  if (endpoint !== PAGE_PATH) return await createInspector(endpoint);
+  if (endpoint !== PAGE_PATH) return await createInspector({ endpoint });
   throw new Problem(`Cannot inspect a server at ${endpoint}: the page is there; move the server with --path /mcp`);
 }
 

@@ -1,4 +1,5 @@
 // Opens the inspector page of a real server in a real Chromium, and notes whatever goes wrong there.
+import { assertEquals } from "@std/assert";
 import type { Locator, Page } from "playwright-core";
 import { root, type Running, start } from "../processes.ts";
 
@@ -23,6 +24,8 @@ export interface OpenOptions {
   readonly runtime?: keyof typeof programs;
   /** The whole command up to the port, instead of a file and a runtime. */
   readonly command?: readonly string[];
+  /** Whether the command names its port itself. */
+  readonly hasPort?: boolean;
   readonly width?: number;
   /** What stands behind `#`. */
   readonly place?: string;
@@ -53,11 +56,11 @@ export interface Opened extends AsyncDisposable {
 
 /** Starts a server with its page. */
 export async function startServer(
-  { file = "tests/inspector/server.ts", runtime = "deno", command }: OpenOptions = {},
+  { file = "tests/inspector/server.ts", runtime = "deno", command, hasPort = false }: OpenOptions = {},
   port = "0",
 ): Promise<{ readonly running: Running; readonly url: string }> {
   const words = command ?? [...programs[runtime], "serve", root + file, "--http", "--inspect"];
-  const running = await start([...words, "--port", port]);
+  const running = await start(hasPort ? words : [...words, "--port", port]);
   const [, url] = await running.waitFor(/in a browser:\s+(http:\S+)/);
   return { running, url };
 }
@@ -96,7 +99,7 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
   await page.addInitScript(
     `addEventListener("securitypolicyviolation", (event) => console.error("policy", event.violatedDirective))`,
   );
-  await page.goto(url + (options.place ? `#${options.place}` : ""));
+  await page.goto(options.place ? `${url}&${options.place}` : url);
   await page.getByText("Listening", { exact: true }).first().waitFor();
   const panel = page.locator("[role=tabpanel]:visible");
 
@@ -135,4 +138,21 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
       await Deno.remove(profile, { recursive: true });
     },
   };
+}
+
+/** A test in a browser; nothing may go wrong there unseen. */
+export function test(
+  name: string,
+  fn: (opened: Opened, step: Deno.TestContext["step"]) => Promise<void>,
+  options: OpenOptions = {},
+): void {
+  Deno.test({
+    name: missing ? `${name} (skipped: ${missing})` : name,
+    ignore: missing !== undefined,
+    async fn(t) {
+      await using opened = await open(options);
+      await fn(opened, t.step.bind(t));
+      assertEquals(opened.problems, []);
+    },
+  });
 }

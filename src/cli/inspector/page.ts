@@ -4,16 +4,21 @@
  * @module
  */
 import { createAbout } from "./browser/about.ts";
+import { createAccess } from "./browser/access.ts";
 import { createArguments } from "./browser/arguments.ts";
 import { createBrowse } from "./browser/browse.ts";
 import { createCalls } from "./browser/calls.ts";
+import { createCompounds } from "./browser/compounds.ts";
+import { createConnecting } from "./browser/connecting.ts";
 import { createControls } from "./browser/controls.ts";
 import { createDom } from "./browser/dom.ts";
 import { createForms } from "./browser/forms.ts";
 import { createJson } from "./browser/json.ts";
+import { createLine } from "./browser/line.ts";
 import { createListener } from "./browser/listen.ts";
 import { createLists } from "./browser/lists.ts";
 import { createLog } from "./browser/log.ts";
+import { createMarkdown } from "./browser/markdown.ts";
 import { createPanels } from "./browser/panels.ts";
 import { createQuestions } from "./browser/questions.ts";
 import { createSchemaReader } from "./browser/schema.ts";
@@ -21,28 +26,35 @@ import { createShow } from "./browser/show.ts";
 import { type Config, type Parts, start } from "./browser/start.ts";
 import { createTabs } from "./browser/tabs.ts";
 import { createTemplates } from "./browser/template.ts";
+import { createViewer } from "./browser/viewer.ts";
 import { createWatch } from "./browser/watch.ts";
 import { createWire } from "./browser/wire.ts";
 import { style } from "./style.ts";
 
 const parts: Parts = {
   createAbout,
+  createAccess,
   createArguments,
   createBrowse,
   createCalls,
+  createCompounds,
+  createConnecting,
   createControls,
   createDom,
   createForms,
   createJson,
+  createLine,
   createListener,
   createLists,
   createLog,
+  createMarkdown,
   createPanels,
   createQuestions,
   createSchemaReader,
   createShow,
   createTabs,
   createTemplates,
+  createViewer,
   createWatch,
   createWire,
 };

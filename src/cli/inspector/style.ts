@@ -64,21 +64,21 @@ button.quiet { border-color: transparent; background: none; color: var(--muted);
 button.quiet:hover { background: var(--hover); color: var(--text); }
 button.small { padding: 1px 8px; font-size: 12px; }
 button[aria-pressed=true] { background: var(--accent-soft); border-color: var(--accent); color: var(--accent); }
-input:not([type=checkbox]), select, textarea {
+input:not([type=checkbox], [type=radio]), select, textarea {
   width: 100%; padding: 4px 8px; border: 1px solid var(--edge); border-radius: 6px; background: var(--panel);
   min-height: 31px;
 }
 textarea { resize: vertical; field-sizing: content; max-height: 50vh; display: block; }
 textarea.code { min-height: 62px; }
-input[type=checkbox] { width: 15px; height: 15px; margin: 0; accent-color: var(--accent); flex: none; }
+input[type=checkbox], input[type=radio] { width: 15px; height: 15px; margin: 0; accent-color: var(--accent); flex: none; }
 ::placeholder { color: var(--muted); opacity: 1; }
 [aria-invalid] { border-color: var(--bad) !important; }
 option { background: var(--panel); color: var(--text); }
 
 header { display: flex; flex-wrap: wrap; align-items: center; gap: 0 20px; padding: 0 16px; background: var(--sunken); border-bottom: 1px solid var(--line); }
 .who { display: flex; align-items: baseline; flex-wrap: wrap; gap: 0 10px; min-width: 0; max-width: 40%; padding: 4px 0; }
-header > button { margin-left: auto; }
-header > button[aria-expanded=true] { color: var(--text); background: var(--hover); }
+.switches { margin-left: auto; display: flex; gap: 2px; padding: 3px 0; }
+.switches > [aria-expanded=true] { color: var(--text); background: var(--hover); }
 .count { font-size: 11.5px; color: var(--muted); font-variant-numeric: tabular-nums; font-weight: 400; }
 .tabs { display: flex; gap: 2px; min-width: 0; overflow-x: auto; scrollbar-width: none; align-self: flex-end; }
 .tabs button { border: 0; border-radius: 0; background: none; padding: 9px 8px 8px; color: var(--muted); border-bottom: 2px solid transparent; }
@@ -104,6 +104,7 @@ header .state { font-weight: 400; }
 .filters { display: flex; gap: 6px; padding: 8px 8px 0; align-items: center; }
 .filters + .filters { padding-top: 6px; }
 .list { overflow-y: auto; padding: 8px; min-height: 0; }
+.list:empty { padding: 0; }
 .group { padding: 8px 8px 2px; font-size: 11.5px; font-weight: 600; color: var(--muted); }
 .group:first-child { padding-top: 0; }
 .item { display: block; width: 100%; padding: 4px 8px; border: 0; background: none; text-align: left; font-weight: 400; }
@@ -152,6 +153,13 @@ input[type=number], input[type=date], input[type=datetime-local], .field > selec
 .rows li { display: flex; gap: 6px; align-items: center; }
 .rows li > :first-child { flex: 1 1 0; min-width: 0; }
 .rows li > input[type=checkbox]:first-child { flex: none; }
+.rows > .part { align-items: flex-start; padding: 8px 4px 10px 12px; border: 1px solid var(--line); border-radius: 6px; }
+.rows > .part > :first-child > .nested { border: 0; padding: 0; margin: 0; }
+.nested { margin-top: 6px; padding: 2px 0 2px 12px; border-left: 2px solid var(--line); }
+.union > .nested > div > .nested { margin: 0; padding: 0; border: 0; }
+.nested:empty { display: none; }
+.nested > .fields, .nested > div > .fields { gap: 12px; }
+.fields + .more, .more + .field, .fields + .field { margin-top: 14px; }
 .split { display: flex; justify-content: space-between; align-items: baseline; margin-bottom: 6px; }
 .split h3 { margin: 0; }
 .modes { display: flex; }
@@ -185,13 +193,42 @@ input[type=number], input[type=date], input[type=datetime-local], .field > selec
 .resource { display: grid; gap: 4px; min-width: 0; }
 .turn { display: grid; gap: 4px; min-width: 0; margin-top: 4px; }
 .turn > strong { font-size: 12px; color: var(--muted); }
+.viewer { display: grid; gap: 4px; min-width: 0; }
+.viewer > .body { min-width: 0; }
+.tools { display: flex; flex-wrap: wrap; justify-content: flex-end; align-items: center; gap: 4px 8px; font-size: 12px; min-height: 24px; }
+.tools > .grow { flex: 1 1 auto; }
+.viewer.short { position: relative; }
+.viewer.short > .tools { position: absolute; top: 4px; right: 4px; z-index: 1; min-height: 0; }
+.viewer.short > .body > pre { padding-right: 68px; min-height: 34px; padding-top: 7px; padding-bottom: 7px; }
+.viewer.short > .tools > button { background: var(--sunken); }
+.finder { display: inline-flex; align-items: center; gap: 2px; }
+.finder .find { width: 130px; min-height: 24px; padding: 0 8px; font-size: 12px; }
+.finder .muted { min-width: 0; padding-left: 4px; font-variant-numeric: tabular-nums; }
+mark { background: var(--warn-soft); color: var(--warn); border-radius: 2px; }
+mark[aria-current] { background: var(--warn); color: var(--panel); }
+.nothing { font-style: italic; }
+.prose { display: grid; gap: 8px; padding: 10px 14px; border: 1px solid var(--line); border-radius: 6px; max-height: 70vh; overflow: auto; }
+.prose > * { min-width: 0; }
+.prose .heading { margin: 4px 0 0; font-size: 14px; font-weight: 650; color: var(--text); font-family: inherit; }
+.prose h3.heading { font-size: 17px; } .prose h4.heading { font-size: 15px; }
+.prose .items { list-style: disc; padding-left: 22px; display: grid; gap: 3px; }
+.prose ol.items { list-style: decimal; }
+.prose p { white-space: pre-line; }
+.prose :not(pre) > code { padding: 0 4px; border-radius: 4px; background: var(--sunken); border: 1px solid var(--line); }
+.prose .image { color: var(--muted); font-style: italic; }
+blockquote { margin: 0; padding-left: 12px; border-left: 3px solid var(--line); color: var(--muted); display: grid; gap: 6px; }
+hr { width: 100%; border: 0; border-top: 1px solid var(--line); margin: 4px 0; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; }
+th, td { padding: 3px 10px; border: 1px solid var(--line); text-align: left; vertical-align: top; }
+th { background: var(--sunken); font-weight: 600; }
 .media { display: grid; gap: 4px; padding: 7px 10px; border: 1px solid var(--line); border-radius: 6px; background: var(--sunken); }
 img { max-width: 100%; max-height: 320px; justify-self: start; background: repeating-conic-gradient(#8883 0 25%, transparent 0 50%) 0 0 / 16px 16px; }
 img.icon { width: 24px; height: 24px; border: 0; background: none; }
 audio { width: 100%; max-width: 420px; }
 .error { display: grid; grid-template-columns: auto 1fr; gap: 2px 10px; padding: 10px 12px; border: 1px solid var(--bad); border-radius: 6px; background: var(--bad-soft); }
 .error > strong { color: var(--bad); }
-.error > p, .error > pre { grid-column: 1 / -1; min-width: 0; }
+.error > p, .error > pre, .error > .viewer { grid-column: 1 / -1; min-width: 0; }
 .failure .error { max-width: 760px; margin-bottom: 10px; }
 .news { display: grid; gap: 8px; }
 .news:empty { display: none; }
@@ -242,6 +279,7 @@ dt { color: var(--muted); }
 .frames .http { color: var(--bad); flex: none; }
 .frames details[open] { background: var(--panel); border-radius: 6px; padding-bottom: 6px; margin-bottom: 4px; }
 .frames details > .head { padding: 2px 8px 4px; font-size: 11.5px; }
+.frames details > .headers { margin-bottom: 4px; color: var(--muted); }
 .frames details > pre { margin: 0 6px; font-size: 11.5px; max-height: 40vh; padding: 6px 8px; }
 
 dialog {
@@ -251,6 +289,12 @@ dialog {
 }
 dialog::backdrop { background: rgb(0 0 0 / .4); }
 dialog .message { white-space: pre-line; margin: 10px 0 14px; }
+.places { display: grid; gap: 8px; margin: 14px 0; }
+.place { display: flex; gap: 8px; align-items: baseline; }
+.place > input { position: relative; top: 2px; }
+.secret { display: flex; gap: 4px; align-items: center; flex: 1 1 0; min-width: 0; }
+.rows > .header > input { flex: 0 1 38%; }
+.rows > .header > .secret { flex: 1 1 0; }
 dialog .turn { margin: 10px 0; }
 dialog .field + p { margin-top: 10px; }
 
@@ -278,7 +322,7 @@ dialog .field + p { margin-top: 10px; }
   .detail { padding: 6px 14px 32px; }
   .page { padding: 14px 14px 32px; }
   button:not(.small, .item, .quiet, .tabs *, .modes *) { min-height: 36px; }
-  input:not([type=checkbox]), select, textarea { min-height: 36px; font-size: 16px; }
+  input:not([type=checkbox], [type=radio]), select, textarea { min-height: 36px; font-size: 16px; }
   input.code, textarea.code { font-size: 14px; }
   input[type=number], input[type=date], input[type=datetime-local], .field > select { max-width: none; }
   dl { grid-template-columns: minmax(0, 1fr); gap: 0; }

@@ -64,7 +64,9 @@ export function createAbout({ dom, json, show, wire, url }: AboutParts): About {
   function showServer(identity: Json, discovery: Json): void {
     const { websiteUrl, icons } = identity;
     const { instructions, capabilities, supportedVersions } = discovery;
-    const icon = objects(icons).find(({ src }) => typeof src === "string" && src.startsWith("data:image/"));
+    const icon = objects(icons).find(({ src }) =>
+      typeof src === "string" && /^data:image\/(png|jpeg|gif|webp|avif|svg\+xml)[;,]/i.test(src)
+    );
     const site = text(websiteUrl);
     const isWeb = site !== undefined && /^https?:\/\//i.test(site) && URL.canParse(site);
     const rows: readonly (readonly [string, Element | undefined])[] = [
@@ -91,7 +93,7 @@ export function createAbout({ dom, json, show, wire, url }: AboutParts): About {
         ? []
         : [h("h3", {}, "Instructions"), h("p.description", {}, say(instructions))],
       h("h3", {}, "Capabilities"),
-      show.json(isObject(capabilities) ? capabilities : {}),
+      show.plainJson(isObject(capabilities) ? capabilities : {}),
     );
   }
 

@@ -47,8 +47,10 @@ export interface ArgumentParts {
 export function createArguments({ dom, json: { isObject }, wire }: ArgumentParts): MakeArguments {
   const { h, say, visible, newId } = dom;
   const pauseMs = 120; // between two keys of a person who types
+  const most = 300; // fields: a browser is slow with more
 
-  return (list, { reference, changed }) => {
+  return (all, { reference, changed }) => {
+    const list = all.slice(0, most);
     const inputs = list.map((argument) => [argument, toInput(argument)] as const);
 
     function read(): Readonly<Record<string, string>> {
@@ -172,6 +174,7 @@ export function createArguments({ dom, json: { isObject }, wire }: ArgumentParts
     }
 
     const element = h("div.fields", {}, ...inputs.map(([argument, input]) => toField(argument, input)));
+    if (all.length > most) element.append(h("p.muted", {}, `Only the first ${most} of ${all.length} have a field.`));
     return { element, read };
   };
 }

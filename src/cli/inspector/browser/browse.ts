@@ -23,8 +23,11 @@ export interface Item {
 /** A list with its details. */
 export interface Browsing {
   readonly element: Element;
-  /** Shows these items and keeps what is chosen. `more` loads further ones, if there are any. */
-  set(items: readonly Item[], more?: () => void): void;
+  /**
+   * Shows these items and keeps what is chosen. `more` loads further ones, if there are any; `problem` says why some
+   * could not be loaded.
+   */
+  set(items: readonly Item[], more?: () => void, problem?: string): void;
   /** Chooses an item; nothing happens if it is not there. */
   choose(key: string): void;
   /** Chooses the first item, if there is one. */
@@ -50,17 +53,21 @@ export type MakeBrowsing = (options: BrowseOptions) => Browsing;
 
 /** Makes the maker of lists. */
 export function createBrowse({ h, say, visible }: Dom): MakeBrowsing {
+  const most = 1000; // rows of a list
+
   return ({ what, top, onChoose }) => {
     let items: readonly Item[] = [];
     let more: (() => void) | undefined;
     let chosen: string | undefined;
+    let failed: string | undefined;
     const built = new Map<string, readonly [source: string, element: Element]>();
     const label = `Filter ${what}`;
     const filter = h("input.filter", { type: "search", "aria-label": label, placeholder: label, input: draw });
     filter.setAttribute("autocomplete", "off");
     const list = h("ul.list", { "aria-label": what });
     const hint = h("p.muted.pad", {}, "Loading …");
-    const detail = h("div.detail", {}, h("p.muted.blank", {}, `Choose one of the ${what}.`));
+    const blank = h("p.muted.blank", {}, `Choose one of the ${what}.`);
+    const detail = h("div.detail", {}, blank);
     const back = h("button.quiet.back", { type: "button", click: leave }, `‹ All ${what}`);
     const element = h(
       "div.browse",
@@ -83,15 +90,21 @@ export function createBrowse({ h, say, visible }: Dom): MakeBrowsing {
       );
       let group: string | undefined;
       const rows: Element[] = [];
-      for (const item of shown) {
+      for (const item of shown.slice(0, most)) {
         if (item.group !== group) rows.push(h("li.group", {}, item.group));
         group = item.group;
         rows.push(h("li", {}, toRow(item)));
       }
       if (more) rows.push(h("li", {}, h("button.quiet", { type: "button", click: more }, "Load more")));
       list.replaceChildren(...rows);
-      hint.textContent = items.length ? "Nothing matches." : `This server has no ${what}.`;
-      hint.hidden = shown.length > 0;
+      if (shown.length > most) rows.push(h("li.muted.pad", {}, `… and ${shown.length - most} more; use the filter`));
+      hint.replaceChildren(
+        failed === undefined
+          ? items.length ? "Nothing matches." : `This server has no ${what}.`
+          : h("span.problem", {}, `Cannot load all ${what}: `, say(failed)),
+      );
+      hint.hidden = shown.length > 0 && failed === undefined;
+      blank.hidden = !items.length;
     }
 
     function toRow({ key, name, note }: Item): Element {
@@ -133,8 +146,9 @@ export function createBrowse({ h, say, visible }: Dom): MakeBrowsing {
       row.focus();
     }
 
-    function set(next: readonly Item[], loadMore?: () => void): void {
+    function set(next: readonly Item[], loadMore?: () => void, problem?: string): void {
       items = next;
+      failed = problem;
       more = loadMore;
       const item = items.find(({ key }) => key === chosen);
       if (item && built.get(item.key)?.[0] !== item.source) visit(item);

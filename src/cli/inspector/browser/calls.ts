@@ -82,7 +82,7 @@ export function createCalls({ dom, json, show, wire, answer, announce }: CallPar
       const [head, ...rest] = toOutput(outcome, performance.now() - began, present);
       output.replaceChildren(head, news, ...rest);
       head.scrollIntoView({ block: "nearest" });
-      announce(`${verb}: ${head.textContent}`);
+      announce(`${verb}: ${[...head.querySelectorAll("span")].map((part) => part.textContent).join(", ")}`);
     }
 
     return { actions, output, run };

@@ -8,12 +8,28 @@ import type { Json, JsonTools } from "./json.ts";
 import type { SchemaReader, Shape } from "./schema.ts";
 
 /** What a user has filled in. There is no `value` if nothing is to be sent. */
-export type Reading = { readonly value?: unknown } | { readonly problem: string; readonly focus: Element };
+export type Reading = { readonly value?: unknown } | {
+  readonly problem: string;
+  readonly focus: Element;
+  /** Whether a field inside shows the problem already. */
+  readonly isShown?: boolean;
+};
 
 /** A control, or one with its label. */
 export interface Field {
   readonly element: Element;
+  /** What gets the focus if there is a problem; the element itself if it is one control. */
+  readonly focus?: Element;
+  /** Whether it consists of several controls, which have labels of their own. */
+  readonly isGroup?: boolean;
   read(): Reading;
+  /** What is filled in although something in it is missing or wrong; `undefined` if that is nothing. */
+  readonly peek?: () => unknown;
+}
+
+/** How many fields a form may still build by itself: a schema can describe more than a browser can show. */
+export interface Budget {
+  fields: number;
 }
 
 /** Where a control stands. */
@@ -28,30 +44,67 @@ export interface Place {
   readonly root: Json;
   /** Attributes that name and explain the control. */
   readonly about: Readonly<Record<string, string>>;
+  /** How many objects and lists it stands in. */
+  readonly depth: number;
+  readonly budget: Budget;
 }
 
 /** Makes a control. */
 export type MakeControl = (shape: Shape, place: Place) => Field;
+
+/** Makes a control that holds others; `undefined` if it would be too deep or too large. */
+export type MakeCompound = (shape: Shape, place: Place) => Field | undefined;
 
 /** What controls are built with. */
 export interface ControlParts {
   readonly dom: Dom;
   readonly json: JsonTools;
   readonly schemas: SchemaReader;
+  /** Makes objects, lists and unions. */
+  readonly makeCompound: MakeCompound;
 }
 
 /** Makes the maker of controls. */
-export function createControls({ dom: { h, say, visible, newId }, json, schemas }: ControlParts): MakeControl {
-  const { text, parse, pretty } = json;
-  const controls = "input, textarea, select";
+export function createControls({ dom, json, schemas, makeCompound }: ControlParts): MakeControl {
+  const { h, say, visible } = dom;
+  const { text, parse, pretty, compact } = json;
+  const longestHint = 300; // characters of an example or a skeleton in an empty control
 
   function toControl(shape: Shape, place: Place): Field {
-    const kinds = { text: toText, number: toNumber, boolean: toBoolean, choice: toChoice, choices: toChoices };
-    return shape.kind === "list"
-      ? toList(shape, place)
-      : shape.kind === "json"
-      ? toJson(shape, place)
-      : kinds[shape.kind](shape, place);
+    const field = toUnchecked(shape, place);
+
+    function read(): Reading {
+      const reading = field.read();
+      if (!("value" in reading)) return reading;
+      const problem = schemas.findProblem(reading.value, shape.schema);
+      return problem === undefined ? reading : { problem, focus: field.focus ?? field.element };
+    }
+
+    function peek(): unknown {
+      const reading = field.read();
+      return "value" in reading ? reading.value : field.peek?.();
+    }
+
+    return { ...field, read, peek };
+  }
+
+  function toUnchecked(shape: Shape, place: Place): Field {
+    switch (shape.kind) {
+      case "text":
+        return toText(shape, place);
+      case "number":
+        return toNumber(shape, place);
+      case "boolean":
+        return toBoolean(shape, place);
+      case "choice":
+        return toChoice(shape, place);
+      case "choices":
+        return toChoices(shape, place);
+      case "json":
+        return toJson(shape, place);
+      default:
+        return makeCompound(shape, place) ?? toJson(shape, place);
+    }
   }
 
   /** What an empty control stands for. */
@@ -65,7 +118,7 @@ export function createControls({ dom: { h, say, visible, newId }, json, schemas 
     const types: Json = { date: "date", email: "email", uri: "url", "date-time": "datetime-local" };
     const type = text(types[String(format)]);
     const [example] = Array.isArray(examples) ? examples : [];
-    const placeholder = typeof example === "string" ? visible(example) : undefined;
+    const placeholder = typeof example === "string" ? visible(example.slice(0, longestHint)) : undefined;
     const attributes = { id: place.id, placeholder, autocomplete: "off", spellcheck: "false", ...place.about };
     const isMoment = type === "datetime-local";
     const element = type
@@ -138,8 +191,8 @@ export function createControls({ dom: { h, say, visible, newId }, json, schemas 
     const options = choices.map(({ title }, at) => h("option", { value: at }, visible(title)));
     const isOnly = isRequired && choices.length === 1;
     const element = h("select", { id: place.id, ...place.about }, !isOnly && none, ...options);
-    const same = JSON.stringify(initial);
-    const at = choices.findIndex(({ value }) => JSON.stringify(value) === same);
+    const same = compact(initial);
+    const at = choices.findIndex(({ value }) => compact(value) === same);
     element.value = isOnly ? "0" : initial === undefined || at < 0 ? "" : String(at);
 
     function read(): Reading {
@@ -151,10 +204,10 @@ export function createControls({ dom: { h, say, visible, newId }, json, schemas 
   }
 
   function toChoices({ choices }: Shape, { isRequired, initial }: Place): Field {
-    const chosen = new Set((Array.isArray(initial) ? initial : []).map((value) => JSON.stringify(value)));
+    const chosen = new Set((Array.isArray(initial) ? initial : []).map(compact));
     const boxes = choices.map(({ value }) => {
       const box = h("input", { type: "checkbox" });
-      box.checked = chosen.has(JSON.stringify(value));
+      box.checked = chosen.has(compact(value));
       return box;
     });
     const element = h("div.boxes", {}, ...choices.map(({ title }, at) => h("label", {}, boxes[at], say(title))));
@@ -164,59 +217,13 @@ export function createControls({ dom: { h, say, visible, newId }, json, schemas 
       return value.length || isRequired ? { value } : {};
     }
 
-    return { element, read };
-  }
-
-  function toList(shape: Shape, { name, isRequired, initial, root }: Place): Field {
-    const item = schemas.toShape(shape.items, root);
-    const list = h("ul.rows");
-    const adder = h(
-      "button.quiet.small",
-      { type: "button", click: () => add().querySelector(controls)?.focus() },
-      "Add an item",
-    );
-    const element = h("div", {}, list, adder);
-    let rows: (readonly [Element, Field])[] = [];
-    const least = isRequired && typeof shape.schema.minItems === "number" ? Math.min(shape.schema.minItems, 20) : 0;
-    const start = Array.isArray(initial) ? initial : Array.from({ length: least });
-    start.forEach(add);
-
-    function add(value?: unknown): Element {
-      const about = { "aria-label": visible(`${name}, item`) };
-      const field = toControl(item, { id: newId(), name, isRequired: true, initial: value, root, about });
-      const remove = h(
-        "button.quiet.small",
-        { type: "button", "aria-label": visible(`Remove this item of ${name}`) },
-        "×",
-      );
-      const row = h("li", {}, field.element, remove);
-      remove.addEventListener("click", () => {
-        rows = rows.filter(([each]) => each !== row);
-        row.remove();
-        adder.focus();
-      });
-      rows.push([row, field]);
-      list.append(row);
-      return row;
-    }
-
-    function read(): Reading {
-      const values: unknown[] = [];
-      for (const [, field] of rows) {
-        const reading = field.read();
-        if ("problem" in reading) return reading;
-        if ("value" in reading) values.push(reading.value);
-      }
-      return values.length || isRequired ? { value: values } : {};
-    }
-
-    return { element, read };
+    return { element, read, isGroup: true, focus: boxes[0] };
   }
 
   function toJson(shape: Shape, place: Place): Field {
     const { id, isRequired, initial, root, about } = place;
     const skeleton = pretty(schemas.toSkeleton(shape.schema, root));
-    const placeholder = isRequired ? undefined : visible(skeleton);
+    const placeholder = isRequired ? undefined : visible(skeleton.slice(0, longestHint));
     const element = h("textarea.code", { id, rows: 1, placeholder, spellcheck: "false", ...about });
     if (initial !== undefined) element.value = pretty(initial);
     else if (isRequired && !shape.isNullable) element.value = skeleton;

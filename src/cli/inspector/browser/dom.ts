@@ -45,6 +45,7 @@ export interface Element {
   append(...children: (Element | string)[]): void;
   replaceChildren(...children: (Element | string)[]): void;
   remove(): void;
+  replaceWith(other: Element): void;
   setAttribute(name: string, value: string): void;
   removeAttribute(name: string): void;
   getAttribute(name: string): string | null;
@@ -70,7 +71,9 @@ export interface Browser {
     createElement(tag: string): Element;
     addEventListener(type: string, listener: (event: UiEvent) => void): void;
   };
-  readonly location: { hash: string; readonly origin: string };
+  readonly location: { hash: string; readonly origin: string; reload(): void };
+  /** Kept for the tab. Throws where the browser keeps nothing. */
+  readonly sessionStorage: { getItem(name: string): string | null; setItem(name: string, value: string): void };
   readonly history: { replaceState(state: null, unused: string, url: string): void };
   readonly innerWidth: number;
   readonly navigator: { readonly clipboard?: { writeText(text: string): Promise<void> } };
@@ -114,10 +117,11 @@ export function createDom({ document, navigator }: Browser): Dom {
     return element;
   }
 
-  // Direction overrides, zero-width characters and the like can make a text look like another one.
+  // Direction marks, zero-width characters, blank letters and the like can make a text look like another one, or hide
+  // a part of it. The two joiners stay, because many languages and emojis are written with them.
   function visible(text: unknown): string {
     return String(text).replace(
-      /(?![\n\r\t\u200c-\u200f])[\p{Cc}\p{Cf}]/gu,
+      /(?!\r\n|[\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0d\u{e0100}-\u{e01ef}]/gu,
       (character) => `‹U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}›`,
     );
   }

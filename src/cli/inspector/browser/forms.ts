@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Field, MakeControl, Reading } from "./controls.ts";
+import type { Budget, Field, MakeControl, Reading } from "./controls.ts";
 import type { Dom, Element } from "./dom.ts";
 import type { Json, JsonTools } from "./json.ts";
 import type { SchemaReader } from "./schema.ts";
@@ -15,12 +15,35 @@ export interface ObjectForm {
   read(): Json | undefined;
 }
 
+/** The fields of an object, inside of a form. */
+export interface Fields extends ObjectForm {
+  /** The object as the value of a field. Problems are shown. */
+  readField(): Reading;
+  /** What is filled in without a problem. */
+  peek(): Json;
+}
+
+/** Where fields stand, and what they begin with. */
+export interface FieldsPlace {
+  /** Holds the definitions that references name. */
+  readonly root: Json;
+  readonly given: Json;
+  /** How many objects and lists they stand in. */
+  readonly depth: number;
+  readonly budget: Budget;
+}
+
+/** Makes a field for every property. */
+export type MakeFields = (schema: Json, place: FieldsPlace) => Fields;
+
 /** Makes forms. */
 export interface Forms {
   /** A field for every property. */
   fields(schema: Json): ObjectForm;
   /** The same, with a switch to one field for the whole object as JSON. */
   switched(schema: Json): ObjectForm;
+  /** A field for every property of an object inside of a form. */
+  readonly makeFields: MakeFields;
 }
 
 /** What forms are built with. */
@@ -32,61 +55,142 @@ export interface FormParts {
 }
 
 /** Makes the maker of forms. */
-export function createForms({ dom: { h, say, visible, newId }, json, schemas, makeControl }: FormParts): Forms {
+export function createForms({ dom, json, schemas, makeControl }: FormParts): Forms {
+  const { h, say, visible, newId } = dom;
   const { isObject, text, parse, pretty } = json;
-
-  interface FieldsForm extends ObjectForm {
-    /** What is filled in without a problem. */
-    peek(): Json;
-  }
+  const mostFields = 300; // that a form builds by itself
+  const mostAtOnce = 100; // of one object
+  const longest = 4000; // characters of a description
 
   /** A property of the object. */
-  interface Property {
+  interface Property extends FieldsPlace {
     readonly name: string;
     readonly schema: unknown;
     readonly isRequired: boolean;
-    readonly given: Json;
-    readonly root: Json;
   }
 
-  function fields(root: Json, given: Json = {}): FieldsForm {
-    const properties = isObject(root.properties) ? root.properties : {};
-    const required = Array.isArray(root.required) ? root.required : [];
-    const parts = Object.entries(properties).map(([name, schema]) => {
-      return [name, toField({ name, schema, isRequired: required.includes(name), given, root })] as const;
+  const toForm = (schema: Json, given: Json = {}) =>
+    // What the schema says at its top may be a reference, or made of several parts.
+    makeFields(schemas.toShape(schema, schema).schema, {
+      root: schema,
+      given,
+      depth: 0,
+      budget: { fields: mostFields },
     });
+
+  function makeFields(schema: Json, place: FieldsPlace): Fields {
+    const { given, root, depth, budget } = place;
+    const properties = isObject(schema.properties) ? schema.properties : {};
+    const required = new Set(Array.isArray(schema.required) ? schema.required : []);
+    const known = Object.entries(properties);
+    // Of many, those that are required come first: the others may never be shown.
+    const ordered = known.length > mostAtOnce
+      ? [...known.filter(([name]) => required.has(name)), ...known.filter(([name]) => !required.has(name))]
+      : known;
+    const parts: (readonly [name: string, field: Field])[] = [];
+    const list = h("div.fields");
+    const more = h("button.small", { type: "button", click: showMore });
+    const unshown = h("p.problem", { role: "alert" });
+    const moreRow = h("div.more", {}, more, unshown);
+
     // What came from JSON and has no field is sent on.
     const others = Object.entries(given).filter(([name]) => !Object.hasOwn(properties, name));
-    const element = h("div.fields", {}, ...parts.map(([, part]) => part.element));
-    if (!parts.length && !others.length) element.append(h("p.muted", {}, "No arguments."));
-    if (others.length) {
-      const names = others.map(([name]) => name).join(", ");
+    const { additionalProperties } = schema;
+    const takesOthers = known.length > 0 && (isObject(additionalProperties) || additionalProperties === true);
+    const rest = takesOthers ? toField(toRest()) : undefined;
+    const element = h("div", {}, list, moreRow, rest?.element);
+    if (!known.length && !others.length && !depth) list.append(h("p.muted", {}, "No arguments."));
+    if (others.length && !rest) {
+      const names = others.slice(0, mostAtOnce).map(([name]) => name).join(", ");
       element.append(h("p.muted", {}, "Sent too: ", say(names)));
     }
+    show(Math.max(1, Math.min(mostAtOnce, budget.fields)));
 
-    const readAll = () => parts.map(([name, part]) => [name, part.read()] as const);
-    // Made of entries, because an assignment to `__proto__` would be lost.
-    const toObject = (readings: ReturnType<typeof readAll>) =>
-      Object.fromEntries([
-        ...readings.flatMap(([name, reading]) => "value" in reading ? [[name, reading.value] as const] : []),
-        ...others,
-      ]);
-
-    function read(): Json | undefined {
-      const readings = readAll();
-      for (const [, reading] of readings) {
-        if (!("problem" in reading)) continue;
-        reading.focus.focus();
-        return;
-      }
-      return toObject(readings);
+    function toRest(): Property {
+      const type = isObject(additionalProperties)
+        ? ` Each one: ${schemas.toShape(additionalProperties, root).hint}.`
+        : "";
+      return {
+        ...place,
+        name: "Other fields",
+        schema: { type: "object", description: `Further fields by name.${type}` },
+        given: others.length ? { "Other fields": Object.fromEntries(others) } : {},
+        isRequired: false,
+      };
     }
 
-    return { element, read, peek: () => toObject(readAll()) };
+    function showMore(): void {
+      const [first] = ordered.slice(parts.length).map(([name]) => name);
+      budget.fields = Math.max(budget.fields, mostAtOnce);
+      show(mostAtOnce);
+      const shown = parts.find(([name]) => name === first);
+      shown?.[1].element.querySelector("input, textarea, select, button")?.focus();
+    }
+
+    function show(count: number): void {
+      for (const [name, schema] of ordered.slice(parts.length, parts.length + count)) {
+        budget.fields--;
+        const field = toField({ ...place, name, schema, isRequired: required.has(name) });
+        parts.push([name, field]);
+        list.append(field.element);
+      }
+      const left = ordered.length - parts.length;
+      more.textContent = `Show ${Math.min(left, mostAtOnce)} more of ${left} fields`;
+      unshown.textContent = "";
+      moreRow.hidden = !left;
+    }
+
+    const readAll = () => parts.map(([name, field]) => [name, field.read()] as const);
+
+    /** What stands in no field: made of entries, because an assignment to `__proto__` would be lost. */
+    function toObject(readings: ReturnType<typeof readAll>, restReading: Reading): Json {
+      const hidden = ordered.slice(parts.length).filter(([name]) => Object.hasOwn(given, name));
+      const further = "value" in restReading && isObject(restReading.value)
+        ? Object.entries(restReading.value).filter(([name]) => !Object.hasOwn(properties, name))
+        : rest
+        ? []
+        : others;
+      return Object.fromEntries([
+        ...readings.flatMap(([name, reading]) => "value" in reading ? [[name, reading.value] as const] : []),
+        ...hidden.map(([name]) => [name, given[name]] as const),
+        ...further,
+      ]);
+    }
+
+    function findUnshown(): Reading | undefined {
+      const missing = ordered.slice(parts.length).filter(([name]) => required.has(name) && !Object.hasOwn(given, name));
+      unshown.textContent = missing.length ? `${missing.length} required fields are not shown yet.` : "";
+      return missing.length ? { problem: unshown.textContent, focus: more, isShown: true } : undefined;
+    }
+
+    function readField(): Reading {
+      const readings = readAll();
+      const restReading = rest?.read() ?? {};
+      const hidden = findUnshown();
+      const problem = [...readings.map(([, reading]) => reading), restReading].find((one) => "problem" in one) ??
+        hidden;
+      return problem ?? { value: toObject(readings, restReading) };
+    }
+
+    function read(): Json | undefined {
+      const reading = readField();
+      if (!("problem" in reading)) return isObject(reading.value) ? reading.value : undefined;
+      reading.focus.focus();
+    }
+
+    function peek(): Json {
+      const readings = readAll().map(([name, reading], at) => {
+        const value = "problem" in reading ? parts[at][1].peek?.() : undefined;
+        return [name, value === undefined ? reading : { value }] as const;
+      });
+      return toObject(readings, rest?.read() ?? {});
+    }
+
+    return { element, read, readField, peek };
   }
 
   function switched(schema: Json): ObjectForm {
-    let asFields: FieldsForm | undefined = fields(schema);
+    let asFields: Fields | undefined = toForm(schema);
     const body = h("div", {}, asFields.element);
     const area = h("textarea.code", { rows: 4, spellcheck: "false", "aria-label": "Arguments as JSON" });
     const problem = h("p.problem", { role: "alert" });
@@ -117,7 +221,7 @@ export function createForms({ dom: { h, say, visible, newId }, json, schemas, ma
       } else if (name === "Form" && !asFields) {
         const value = readArea();
         if (!value) return;
-        asFields = fields(schema, value);
+        asFields = toForm(schema, value);
         body.replaceChildren(asFields.element);
       }
       mark(name);
@@ -137,48 +241,58 @@ export function createForms({ dom: { h, say, visible, newId }, json, schemas, ma
   }
 
   /** A control with its label, its hints and a place for what is wrong. */
-  function toField({ name, schema, isRequired, given, root }: Property): Field {
+  function toField({ name, schema, isRequired, given, root, depth, budget }: Property): Field {
     const id = newId();
     const shape = schemas.toShape(schema, root);
-    const { title, description } = shape.schema;
+    const title = text(shape.schema.title);
+    const description = text(shape.schema.description)?.slice(0, longest);
     const initial = Object.hasOwn(given, name) ? given[name] : shape.schema.default;
-    const isGroup = shape.kind === "choices" || shape.kind === "list";
-    const label = h(isGroup ? "span.label" : "label", { id: newId() }, h("span.name", {}, say(name)));
-    if (!isGroup) label.setAttribute("for", id);
-    if (text(title) && title !== name) label.append(" ", h("span.title", {}, say(title)));
     const type = h("span.type", { id: newId() }, visible(shape.hint));
-    const hint = h("p.hint", { id: newId() }, say(text(description) ?? ""));
-    hint.hidden = !text(description);
+    const hint = h("p.hint", { id: newId() }, say(description ?? ""));
+    hint.hidden = description === undefined;
     const problem = h("p.problem", { id: newId(), role: "alert" });
     problem.hidden = true;
+    const isChoices = shape.kind === "choices" || shape.kind === "list" || shape.kind === "object";
     const about = {
       "aria-describedby": [type, hint, problem].map((each) => each.id).join(" "),
-      ...isRequired && !isGroup ? { "aria-required": "true" } : {},
+      ...isRequired && !isChoices ? { "aria-required": "true" } : {},
     };
-    const control = makeControl(shape, { id, name, isRequired, initial, root, about });
+    const control = makeControl(shape, { id, name, isRequired, initial, root, about, depth, budget });
+    const isGroup = control.isGroup === true;
+    const label = h(isGroup ? "span.label" : "label", { id: newId() }, h("span.name", {}, say(name.slice(0, longest))));
+    if (!isGroup) label.setAttribute("for", id);
+    if (title !== undefined && title !== name) label.append(" ", h("span.title", {}, say(title.slice(0, longest))));
     const isBox = control.element.getAttribute("type") === "checkbox";
+    // What stands in a control cannot be shown with its unseen characters, because it is what will be sent.
+    const unseen = typeof initial === "string" && initial !== visible(initial);
     const element = h(
       isBox ? "div.field.box" : "div.field",
       isGroup ? { role: "group", "aria-labelledby": label.id, ...about } : {},
       h("div.labels", {}, label, type, isRequired && h("span.required", {}, "required")),
       control.element,
       hint,
+      unseen && h("p.hint", {}, "Holds characters that cannot be seen: ", say(initial.slice(0, longest))),
       problem,
     );
 
     function read(): Reading {
       const reading = control.read();
-      for (const part of element.querySelectorAll("[aria-invalid]")) part.removeAttribute("aria-invalid");
-      problem.hidden = !("problem" in reading);
-      if ("problem" in reading) {
+      for (const part of element.querySelectorAll("[aria-invalid]")) {
+        if (part.getAttribute("data-of") === problem.id) part.removeAttribute("aria-invalid");
+      }
+      const isOwn = "problem" in reading && !reading.isShown;
+      problem.hidden = !isOwn;
+      if (!("problem" in reading)) return reading;
+      if (isOwn) {
         problem.textContent = reading.problem;
         reading.focus.setAttribute("aria-invalid", "true");
+        reading.focus.setAttribute("data-of", problem.id);
       }
-      return reading;
+      return { ...reading, isShown: true };
     }
 
-    return { element, read };
+    return { element, read, peek: control.peek };
   }
 
-  return { fields: (schema) => fields(schema), switched };
+  return { fields: (schema) => toForm(schema), switched, makeFields };
 }

@@ -18,7 +18,10 @@ export interface JsonTools {
   /** A text, or nothing if it is none or empty. */
   text(value: unknown): string | undefined;
   parse(text: string): Parsed;
+  /** Indented, unless it nests so deeply that the indentation would be most of it. */
   pretty(value: unknown): string;
+  /** On one line. Never throws. */
+  compact(value: unknown): string;
   /** Milliseconds, such as `1.2 ms` or `3.4 s`. */
   time(ms: number): string;
   /** Characters, such as `640` or `1.2 k`. */
@@ -39,6 +42,28 @@ export function createJson(): JsonTools {
     }
   }
 
+  function compact(value: unknown): string {
+    try {
+      return JSON.stringify(value) ?? "undefined";
+    } catch {
+      // The stack of a browser ends before that of a value that nests some thousand times.
+      return "(nested too deeply to show)";
+    }
+  }
+
+  function pretty(value: unknown): string {
+    return nestsDeeply(value) ? compact(value) : JSON.stringify(value, null, 2) ?? "undefined";
+  }
+
+  function nestsDeeply(value: unknown): boolean {
+    let level: unknown[] = [value];
+    for (let depth = 0; depth < 100; depth++) {
+      level = level.flatMap((one) => typeof one === "object" && one !== null ? Object.values(one) : []);
+      if (!level.length) return false;
+    }
+    return true;
+  }
+
   function time(ms: number): string {
     if (ms < 10) return `${ms.toFixed(1)} ms`;
     return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
@@ -57,7 +82,8 @@ export function createJson(): JsonTools {
     objects: (value) => Array.isArray(value) ? value.filter(isObject) : [],
     text: (value) => typeof value === "string" && value ? value : undefined,
     parse,
-    pretty: (value) => JSON.stringify(value, null, 2) ?? "undefined",
+    pretty,
+    compact,
     time,
     size,
   };

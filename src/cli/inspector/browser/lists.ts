@@ -48,7 +48,7 @@ export interface Lists {
 
 /** Makes the lists. */
 export function createLists(parts: ListParts): Lists {
-  const { dom: { h }, json: { isObject, objects, text }, wire, panels, makeBrowsing } = parts;
+  const { dom: { h }, json: { isObject, objects, text, compact }, wire, panels, makeBrowsing } = parts;
   const { capabilities, openUri, onChoose, onLoad } = parts;
 
   interface Source {
@@ -74,6 +74,7 @@ export function createLists(parts: ListParts): Lists {
     async function load(): Promise<void> {
       const mine = ++loading;
       const pages = sources.map((): Item[] => []);
+      let problem: string | undefined;
       if (!isObject(capabilities()[name])) return browsing.set([]);
       draw(await Promise.all(sources.map((_, at) => loadPage(at, undefined))));
 
@@ -81,6 +82,7 @@ export function createLists(parts: ListParts): Lists {
       async function loadPage(at: number, cursor: unknown): Promise<unknown> {
         const { method, key, toItem } = sources[at];
         const outcome = await wire.send(method, cursor === undefined ? {} : { cursor });
+        if (outcome.kind === "error") problem = outcome.message;
         if (outcome.kind !== "result") return;
         pages[at].push(...objects(outcome.result[key]).map(toItem));
         return outcome.result.nextCursor;
@@ -92,7 +94,7 @@ export function createLists(parts: ListParts): Lists {
         const items = pages.flat();
         const isMore = cursors.some((cursor) => cursor !== undefined);
         count.textContent = `${items.length}${isMore ? "+" : ""}`;
-        browsing.set(items, isMore ? () => void loadMore(cursors) : undefined);
+        browsing.set(items, isMore ? () => void loadMore(cursors) : undefined, problem);
         if (browsing.chosen === undefined) onLoad();
       }
 
@@ -108,7 +110,7 @@ export function createLists(parts: ListParts): Lists {
     key: String(item.name),
     name: String(item.name),
     note: text(item.title) ?? text(item.description),
-    source: JSON.stringify(item),
+    source: compact(item),
     build: () => build(item),
   });
 
@@ -117,7 +119,7 @@ export function createLists(parts: ListParts): Lists {
     name: text(item.title) ?? text(item.name) ?? String(item[key]),
     note: String(item[key]),
     group,
-    source: JSON.stringify(item),
+    source: compact(item),
     build: () => build(item),
   });
 

@@ -21,12 +21,16 @@ export interface LogParts {
   readonly dom: Dom;
   readonly json: JsonTools;
   readonly show: Show;
+  /** A text without what is secret in it. */
+  readonly mask: (text: string) => string;
+  /** Names of the headers that the user has entered. */
+  readonly headerNames: readonly string[];
   /** Told how many frames there were. */
   readonly counted: (count: number) => void;
 }
 
 /** Makes the log. */
-export function createLog({ dom: { h, say, copier }, json, show, counted }: LogParts): Log {
+export function createLog({ dom: { h, say, copier }, json, show, mask, headerNames, counted }: LogParts): Log {
   const most = 1000; // frames that are kept
   const longest = 100_000; // characters of one that are kept
   let frames: (readonly [words: string, row: Element])[] = [];
@@ -47,7 +51,8 @@ export function createLog({ dom: { h, say, copier }, json, show, counted }: LogP
     row.hidden = !words.includes(filter.value.trim().toLowerCase());
   }
 
-  function add(frame: Frame): void {
+  function add(given: Frame): void {
+    const frame = { ...given, text: mask(given.text), subject: given.subject && mask(given.subject) };
     const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 30;
     const { kind, id, method, subject = "", text } = frame;
     const entry = [
@@ -69,7 +74,7 @@ export function createLog({ dom: { h, say, copier }, json, show, counted }: LogP
 
   function toRow(frame: Frame): Element {
     const { kind, id, method, text, at, ms, status } = frame;
-    const isSent = kind === "request" || kind === "closed";
+    const isSent = kind === "request" || kind === "closed" || kind === "answer";
     const isTitle = kind === "request" || kind === "notification";
     const http = status !== undefined && status !== 200 ? `HTTP ${status}` : "";
     const body = text.length > longest ? `${text.slice(0, longest)} …` : text;
@@ -92,10 +97,19 @@ export function createLog({ dom: { h, say, copier }, json, show, counted }: LogP
       if (!row.open || row.childElementCount > 1) return;
       const facts = h("span.muted.grow", {}, `${toClock(at)} · ${json.size(text.length)} characters`);
       const parsed = json.parse(body);
-      const shown = "value" in parsed ? show.json(parsed.value) : show.long(body);
-      row.append(h("div.head", {}, facts, copier("Copy", () => text)), shown);
+      const shown = "value" in parsed ? show.plainJson(parsed.value) : show.long(body);
+      row.append(h("div.head", {}, facts, copier("Copy", () => text)), toHeaders(frame) ?? "", shown);
     });
     return h(`li.${kind.replace(" ", "-")}`, {}, row);
+  }
+
+  function toHeaders({ headers }: Frame): Element | undefined {
+    if (!headers) return;
+    const lines = [
+      ...Object.entries(headers).map(([name, value]) => `${name}: ${mask(value)}`),
+      ...headerNames.map((name) => `${name}: ••••••`),
+    ];
+    return h("pre.headers", { tabindex: 0, "aria-label": "Headers" }, say(lines.join("\n")));
   }
 
   /** What tells a frame from others of its kind. */

@@ -95,7 +95,9 @@ export function createPanels(parts: PanelParts): Panels {
         params: { name, arguments: given },
         repeated: schemas.toRepeated(schema, given),
         present: ({ content, structuredContent }) => [
-          ...content === undefined ? [] : show.contents(content),
+          ...content === undefined || (isEmpty(content) && structuredContent !== undefined)
+            ? []
+            : show.contents(content),
           ...structuredContent === undefined
             ? []
             : [h("div.block", {}, h("h3", {}, "Structured content"), show.json(structuredContent))],
@@ -138,6 +140,7 @@ export function createPanels(parts: PanelParts): Panels {
           ...objects(messages).map(({ role, content }) =>
             h("div.turn", {}, h("strong", {}, say(role)), ...show.contents(content))
           ),
+          ...isEmpty(messages) ? [show.nothing("The prompt has no messages.")] : [],
         ],
       });
     return panel(prompt, name, [
@@ -147,7 +150,11 @@ export function createPanels(parts: PanelParts): Panels {
     ]);
   }
 
-  const presentContents = ({ contents }: Json) => objects(contents).map((each) => show.resource(each));
+  const isEmpty = (list: unknown) => Array.isArray(list) && !list.length;
+  const presentContents = ({ contents }: Json) =>
+    isEmpty(contents)
+      ? [show.nothing("The resource has no contents.")]
+      : objects(contents).map((each) => show.resource(each));
 
   function resource(resource: Json): Element {
     const uri = String(resource.uri);

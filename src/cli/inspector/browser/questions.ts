@@ -9,8 +9,8 @@ import type { Forms } from "./forms.ts";
 import type { Json, JsonTools } from "./json.ts";
 import type { Show } from "./show.ts";
 
-/** Asks the user; the answer as the server wants it, or nothing if the call shall end. */
-export type AnswerQuestion = (method: string, params: Json) => Promise<Json | undefined>;
+/** Asks the user, unless `signal` says that no answer is wanted; the answer as the server wants it, if there is one. */
+export type AnswerQuestion = (method: string, params: Json, signal?: AbortSignal) => Promise<Json | undefined>;
 
 /** What the dialogs are built with. */
 export interface QuestionParts {
@@ -26,6 +26,7 @@ export interface QuestionParts {
 export function createQuestions({ document }: Browser, parts: QuestionParts): AnswerQuestion {
   const { dom: { h, say, visible, newId }, json: { isObject, objects, text }, forms, show, serverName } = parts;
   let last: Promise<unknown> = Promise.resolve();
+  let withdrawal: AbortSignal | undefined; // of the question that is asked now
 
   /** A dialog, as it is being filled. */
   interface Question {
@@ -72,6 +73,7 @@ export function createQuestions({ document }: Browser, parts: QuestionParts): An
         event.preventDefault();
         end(dismissed);
       });
+      withdrawal?.addEventListener("abort", () => dialog.isConnected && end(undefined));
       document.body.append(dialog);
       dialog.showModal();
       (dialog.querySelector("input, textarea, select, a") ?? dialog.querySelector("button"))?.focus();
@@ -183,8 +185,10 @@ export function createQuestions({ document }: Browser, parts: QuestionParts): An
     });
   }
 
-  return (method, params) => {
+  return (method, params, signal) => {
     const next = () => {
+      if (signal?.aborted) return Promise.resolve(undefined);
+      withdrawal = signal;
       if (method === "elicitation/create") return params.mode === "url" ? askUrl(params) : askForm(params);
       if (method === "sampling/createMessage") return askModel(params);
       return method === "roots/list" ? askRoots() : Promise.resolve(undefined);

@@ -5,14 +5,20 @@
  */
 import type { Dom, Element } from "./dom.ts";
 import type { Json, JsonTools } from "./json.ts";
+import type { Markdown } from "./markdown.ts";
+import type { MakeViewer } from "./viewer.ts";
 import type { Outcome } from "./wire.ts";
 
 /** Shows things. */
 export interface Show {
-  /** A JSON value, coloured. */
+  /** A JSON value, coloured, with tools to find something in it and to copy it. */
   json(value: unknown): Element;
-  /** A long text, cut with a button for the rest. */
+  /** A JSON value, coloured. */
+  plainJson(value: unknown): Element;
+  /** A text, with tools. */
   long(text: string): Element;
+  /** Says that there is nothing, such as `The result has no content.` */
+  nothing(words: string): Element;
   /** Blocks of content. */
   contents(blocks: unknown): readonly Element[];
   /** What a resource holds. */
@@ -29,22 +35,50 @@ export interface Show {
 export interface ShowParts {
   readonly dom: Dom;
   readonly json: JsonTools;
+  readonly markdown: Markdown;
+  readonly makeViewer: MakeViewer;
   /** Goes to a resource. */
   readonly open: (uri: string) => void;
 }
 
 /** Makes what shows things. */
-export function createShow({ dom: { h, say, visible, copier }, json: tools, open }: ShowParts): Show {
+export function createShow({ dom, json: tools, markdown, makeViewer, open }: ShowParts): Show {
+  const { h, say, visible } = dom;
   const { isObject, text, pretty } = tools;
-  const most = 50_000; // characters that are shown at once: a browser is slow with more
+  const most = 50_000; // characters that are coloured: a browser is slow with more
+  const largest = 20_000_000; // characters of Base64 that are shown as what they are
+  // A data URL of these runs nothing, not even as SVG. Others may be handed to programs that were never meant for them.
+  const images = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/svg+xml"];
+  const sounds = [
+    "audio/wav",
+    "audio/x-wav",
+    "audio/mpeg",
+    "audio/mp3",
+    "audio/ogg",
+    "audio/webm",
+    "audio/mp4",
+    "audio/aac",
+    "audio/flac",
+  ];
 
   function json(value: unknown): Element {
-    return toCode(pretty(value));
+    return makeViewer(pretty(value), { label: "JSON", raw: toCode });
+  }
+
+  function plainJson(value: unknown): Element {
+    const code = pretty(value);
+    return code.length > most ? makeViewer(code, { label: "JSON" }) : toCode(code);
   }
 
   function toCode(code: string): Element {
     const element = h("pre.code", { tabindex: 0 });
-    if (code.length > most) return long(code);
+    if (code.length > most) {
+      element.append(visible(code.slice(0, most)));
+      const more = h("button.small", { type: "button", click: () => element.replaceChildren(visible(code)) });
+      more.append(`Show all ${code.length} characters`);
+      element.append("\n… ", more);
+      return element;
+    }
     const token = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null)\b|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)/g;
     let at = 0;
     for (const match of code.matchAll(token)) {
@@ -61,16 +95,17 @@ export function createShow({ dom: { h, say, visible, copier }, json: tools, open
   }
 
   function long(all: string): Element {
-    const element = h("pre", { tabindex: 0 }, visible(all.slice(0, most)));
-    if (all.length <= most) return element;
-    const more = h("button.small", { type: "button", click: () => element.replaceChildren(visible(all)) });
-    more.append(`Show all ${all.length} characters`);
-    element.append("\n… ", more);
-    return element;
+    return toText(all, "text/plain");
+  }
+
+  function nothing(words: string): Element {
+    return h("p.muted.nothing", {}, words);
   }
 
   function contents(blocks: unknown): readonly Element[] {
-    return (Array.isArray(blocks) ? blocks : [blocks]).map((block) => {
+    const list = Array.isArray(blocks) ? blocks : [blocks];
+    if (!list.length) return [nothing("The content is empty.")];
+    return list.map((block) => {
       if (!isObject(block)) return json(block);
       const element = h("div.block", {}, toBlock(block));
       const { audience, priority, lastModified } = isObject(block.annotations) ? block.annotations : {};
@@ -111,10 +146,9 @@ export function createShow({ dom: { h, say, visible, copier }, json: tools, open
       {},
       h("code.grow", {}, say(uri)),
       blob === undefined && h("span.muted", {}, visible(text(mimeType) ?? "")),
-      typeof contents.text === "string" && copier("Copy", () => String(contents.text)),
     );
     const body = typeof contents.text === "string"
-      ? toText(contents.text, String(mimeType))
+      ? toText(contents.text, text(mimeType) ?? "")
       : typeof blob === "string"
       ? toMedia(text(mimeType) ?? "", blob)
       : json(contents);
@@ -122,23 +156,54 @@ export function createShow({ dom: { h, say, visible, copier }, json: tools, open
   }
 
   function toText(body: string, mimeType: string): Element {
-    return /[/+]json\b/.test(mimeType) ? toCode(body) : long(body);
+    if (!body) return nothing("The text is empty.");
+    const type = mimeType.toLowerCase();
+    if (/[/+]json\b/.test(type)) return makeViewer(body, { label: "JSON", raw: toCode });
+    if (type.startsWith("image/svg+xml")) {
+      const look = {
+        name: "Rendered",
+        isFirst: false,
+        make: () => toImage(`data:image/svg+xml,${encodeURIComponent(body.toWellFormed())}`),
+      };
+      return makeViewer(body, { label: "Text", look });
+    }
+    const isMarkdown = type.startsWith("text/markdown");
+    const mayBe = isMarkdown || (/^(text\/plain\b.*)?$/.test(type) && markdown.isLikely(body));
+    const look = { name: "Rendered", isFirst: isMarkdown, make: () => markdown.render(body) };
+    return makeViewer(body, { label: "Text", look: mayBe ? look : undefined });
   }
 
-  // A data URL of an image or a sound runs nothing, not even as SVG.
+  function toImage(source: string): Element {
+    const image = h("img", { src: source, alt: "Image" });
+    image.addEventListener("error", () => image.replaceWith(nothing("The browser cannot show this image.")));
+    return image;
+  }
+
   function toMedia(mimeType: string, data: string): Element {
-    const source = `data:${mimeType};base64,${data}`;
-    const isSafe = /^[\w.+/-]+$/.test(mimeType) && /^[\w+/=-]*$/.test(data);
+    const [type] = mimeType.toLowerCase().split(";", 1);
     const bytes = Math.floor(data.replace(/=+$/, "").length * 3 / 4);
-    const facts = h("span.grow.muted", {}, `${visible(mimeType || "unknown type")}, ${bytes} bytes`);
-    const row = h("div.head", {}, facts, copier("Copy Base64", () => data));
-    if (isSafe && mimeType.startsWith("image/")) {
-      return h("div.media", {}, h("img", { src: source, alt: "Image" }), row);
+    const isBase64 = /^[A-Za-z\d+/]*={0,2}$/.test(data);
+    const amount = isBase64 ? `${bytes} bytes` : "not valid Base64";
+    const facts = `${visible(mimeType.slice(0, 100) || "unknown type")}, ${amount}`;
+    const source = `data:${type};base64,${data}`;
+    const isSafe = isBase64 && data.length <= largest;
+    const make = !isSafe
+      ? undefined
+      : images.includes(type)
+      ? () => toImage(source)
+      : sounds.includes(type)
+      ? () => h("audio", { src: source, controls: true, "aria-label": "Sound" })
+      : undefined;
+    if (make) {
+      const look = { name: "Rendered", isFirst: true, make };
+      return h("div.media", {}, makeViewer(data, { label: "Media", facts, look }));
     }
-    if (isSafe && mimeType.startsWith("audio/")) {
-      return h("div.media", {}, h("audio", { src: source, controls: true, "aria-label": "Sound" }), row);
-    }
-    return h("div.media", {}, row);
+    return h("div.media", {}, makeViewer(data, { label: "Bytes in Base64", facts, raw: toBytes }));
+  }
+
+  // Nobody reads Base64: its beginning shows what it is.
+  function toBytes(data: string): Element {
+    return h("pre.code", { tabindex: 0 }, visible(data.slice(0, 200)), data.length > 200 && "…");
   }
 
   function error({ code, message, data, status }: Outcome & { readonly kind: "error" }): Element {
@@ -171,5 +236,5 @@ export function createShow({ dom: { h, say, visible, copier }, json: tools, open
     return element;
   }
 
-  return { json, long, contents, resource, error, marks, fold };
+  return { json, plainJson, long, nothing, contents, resource, error, marks, fold };
 }

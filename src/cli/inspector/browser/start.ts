@@ -4,52 +4,66 @@
  * @module
  */
 import type { createAbout } from "./about.ts";
+import type { createAccess } from "./access.ts";
 import type { createArguments } from "./arguments.ts";
 import type { createBrowse } from "./browse.ts";
 import type { createCalls } from "./calls.ts";
-import type { createControls } from "./controls.ts";
+import type { createCompounds } from "./compounds.ts";
+import type { createConnecting, Given } from "./connecting.ts";
+import type { createControls, MakeControl } from "./controls.ts";
 import type { Browser, createDom } from "./dom.ts";
-import type { createForms } from "./forms.ts";
+import type { createForms, Forms } from "./forms.ts";
 import type { createJson, Json } from "./json.ts";
+import type { createLine } from "./line.ts";
 import type { createListener, Listener } from "./listen.ts";
 import type { createLists, Lists } from "./lists.ts";
 import type { createLog } from "./log.ts";
+import type { createMarkdown } from "./markdown.ts";
 import type { createPanels } from "./panels.ts";
 import type { createQuestions } from "./questions.ts";
 import type { createSchemaReader } from "./schema.ts";
 import type { createShow } from "./show.ts";
 import type { createTabs } from "./tabs.ts";
 import type { createTemplates } from "./template.ts";
+import type { createViewer } from "./viewer.ts";
 import type { createWatch } from "./watch.ts";
-import type { createWire } from "./wire.ts";
+import type { createWire, Wire } from "./wire.ts";
 
 /** The functions of this folder, by name. */
 export interface Parts {
   readonly createAbout: typeof createAbout;
+  readonly createAccess: typeof createAccess;
   readonly createArguments: typeof createArguments;
   readonly createBrowse: typeof createBrowse;
   readonly createCalls: typeof createCalls;
+  readonly createCompounds: typeof createCompounds;
+  readonly createConnecting: typeof createConnecting;
   readonly createControls: typeof createControls;
   readonly createDom: typeof createDom;
   readonly createForms: typeof createForms;
   readonly createJson: typeof createJson;
+  readonly createLine: typeof createLine;
   readonly createListener: typeof createListener;
   readonly createLists: typeof createLists;
   readonly createLog: typeof createLog;
+  readonly createMarkdown: typeof createMarkdown;
   readonly createPanels: typeof createPanels;
   readonly createQuestions: typeof createQuestions;
   readonly createSchemaReader: typeof createSchemaReader;
   readonly createShow: typeof createShow;
   readonly createTabs: typeof createTabs;
   readonly createTemplates: typeof createTemplates;
+  readonly createViewer: typeof createViewer;
   readonly createWatch: typeof createWatch;
   readonly createWire: typeof createWire;
 }
 
 /** What the server of the page says to it. */
 export interface Config {
-  /** Path of the endpoint. */
-  readonly endpoint: string;
+  /** Path of the endpoint of the server that serves the page, if one does. */
+  readonly endpoint?: string;
+  /** A server that the command line names. */
+  readonly given?: Given;
   /** Revision of the protocol. */
   readonly protocol: string;
   /** Version of this package. */
@@ -74,12 +88,58 @@ export function start(browser: Browser, { parts, config }: PageParts): void {
   let capabilities: Json = {};
   const serverName = () => text(identity.title) ?? text(identity.name) ?? "the server";
 
+  const access = parts.createAccess({
+    browser,
+    json,
+    usual: { kind: config.endpoint === undefined ? "given" : "own" },
+  });
+  const own = config.endpoint === undefined ? undefined : location.origin + config.endpoint;
+  const serverUrl = access.place.kind === "url" ? access.place.url : own ?? config.given?.name ?? "";
+
   // The log.
 
-  const show = parts.createShow({ dom, json, open: openUri });
+  const makeViewer = parts.createViewer({ dom, json });
+  const show = parts.createShow({ dom, json, markdown: parts.createMarkdown(dom), makeViewer, open: openUri });
   const frameCount = h("span.count", {}, "0");
-  const log = parts.createLog({ dom, json, show, counted: (count) => frameCount.textContent = String(count) });
-  const wire = parts.createWire({ ...config, onFrame: log.add }, json);
+  const log = parts.createLog({
+    dom,
+    json,
+    show,
+    mask: access.mask,
+    headerNames: Object.keys(access.headers),
+    counted: (count) => frameCount.textContent = String(count),
+  });
+  const line = parts.createLine({
+    access,
+    json,
+    endpoint: config.endpoint,
+    capabilities: () => wire.capabilities,
+    onQuestion,
+    onWarning,
+  });
+  const wire: Wire = parts.createWire({ ...config, line, onFrame: log.add }, json);
+  const connecting = parts.createConnecting(browser, { dom, access, own, given: config.given });
+  const connector = h("button.quiet", { type: "button", click: connecting }, "Connection");
+
+  /** Shows what the program that serves the page has noticed about the server. */
+  function onWarning(data: string): void {
+    const text = json.compact({ method: "inspector/warning", params: { level: "warning", data } });
+    log.add({ kind: "notification", id: 0, method: "inspector/warning", text, at: Date.now(), ms: 0 });
+  }
+
+  /** Asks the user what a server asks that is not the page's own. */
+  async function onQuestion(method: string, params: Json, signal: AbortSignal): Promise<Json | undefined> {
+    const start = performance.now();
+    const tell = (kind: "question" | "answer", value: unknown) => {
+      const text = json.compact(value);
+      log.add({ kind, id: 0, method, text, at: Date.now(), ms: performance.now() - start });
+    };
+    tell("question", { method, params });
+    const result = await answer(method, params, signal);
+    tell("answer", { result });
+    return result;
+  }
+
   const logSwitch = h("button.quiet", { type: "button", click: () => turnLog() }, "Log ", frameCount);
 
   function turnLog(isOpen = logSwitch.getAttribute("aria-expanded") !== "true"): void {
@@ -94,8 +154,15 @@ export function start(browser: Browser, { parts, config }: PageParts): void {
   const announcer = h("div.unseen", { role: "status" });
   const announce = (words: string) => announcer.textContent = words;
   const schemas = parts.createSchemaReader(json);
-  const makeControl = parts.createControls({ dom, json, schemas });
-  const forms = parts.createForms({ dom, json, schemas, makeControl });
+  const makeCompound = parts.createCompounds({
+    dom,
+    json,
+    schemas,
+    makeControl: () => makeControl,
+    makeFields: () => forms.makeFields,
+  });
+  const makeControl: MakeControl = parts.createControls({ dom, json, schemas, makeCompound });
+  const forms: Forms = parts.createForms({ dom, json, schemas, makeControl });
   const answer = parts.createQuestions(browser, { dom, json, forms, show, serverName });
   const makeRunner = parts.createCalls({ dom, json, show, wire, answer, announce });
 
@@ -146,7 +213,7 @@ export function start(browser: Browser, { parts, config }: PageParts): void {
     onChoose: ({ title }, key) => remember(title, key),
     onLoad: recall,
   });
-  const about = parts.createAbout({ dom, json, show, wire, url: location.origin + config.endpoint });
+  const about = parts.createAbout({ dom, json, show, wire, url: serverUrl });
   const views = [
     ...lists.all.map(({ title, browsing, count }) => ({ name: title, element: browsing.element, count })),
     { name: "Watch", element: watch.element },
@@ -188,6 +255,8 @@ export function start(browser: Browser, { parts, config }: PageParts): void {
     }
   }
 
+  const main = h("main", {}, ...views.map(({ element }) => element));
+
   // The server.
 
   const title = h("h1", {}, "Inspector");
@@ -195,14 +264,21 @@ export function start(browser: Browser, { parts, config }: PageParts): void {
   const failure = h("div.failure");
   failure.hidden = true;
 
+  let isKnown = false;
+
   async function discover(): Promise<void> {
     const outcome = await wire.send("server/discover");
     failure.hidden = outcome.kind === "result";
+    if (outcome.kind === "result") isKnown = true;
+    // Before there was a server, there are no lists to show beside the failure.
+    main.hidden = !isKnown;
     if (outcome.kind === "error") {
       status.textContent = "Not connected";
       status.className = "state bad";
       const again = h("button", { type: "button", click: () => void begin() }, "Try again");
-      failure.replaceChildren(show.error(outcome), again);
+      const other = h("button", { type: "button", click: connecting }, "Connection");
+      const where = h("p.address", {}, "Cannot connect to ", h("code", {}, say(serverUrl)));
+      failure.replaceChildren(where, show.error(outcome), h("div.actions", {}, again, other));
     }
     if (outcome.kind !== "result") return;
     const { _meta: meta, capabilities: declared } = outcome.result;
@@ -232,9 +308,15 @@ export function start(browser: Browser, { parts, config }: PageParts): void {
   browser.addEventListener("hashchange", recall);
 
   document.body.append(
-    h("header", {}, h("div.who", {}, title, version, status), tabs.element, logSwitch),
+    h(
+      "header",
+      {},
+      h("div.who", {}, title, version, status),
+      tabs.element,
+      h("div.switches", {}, connector, logSwitch),
+    ),
     failure,
-    h("main", {}, ...views.map(({ element }) => element)),
+    main,
     log.element,
     announcer,
   );

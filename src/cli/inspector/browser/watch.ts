@@ -104,7 +104,7 @@ export function createWatch({ dom: { h, say }, json: { isObject }, show, listene
     state.textContent = names[now.kind];
     state.className = `state ${now.kind === "open" ? "good" : now.kind === "lost" ? "bad" : ""}`;
     reason.replaceChildren(...now.kind === "lost" ? [say(now.reason), now.retries ? "; trying again" : ""] : []);
-    granted.replaceChildren(show.json(now.kind === "open" ? now.granted : {}));
+    granted.replaceChildren(show.plainJson(now.kind === "open" ? now.granted : {}));
   }
 
   function heard(method: string, params: Json): void {

@@ -5,6 +5,7 @@
  * @module
  */
 import type { Json, JsonTools } from "./json.ts";
+import type { Line } from "./line.ts";
 
 /** What a message is; `closed` is none, but the end that the page has made. */
 export type FrameKind =
@@ -12,6 +13,7 @@ export type FrameKind =
   | "notification"
   | "result"
   | "question"
+  | "answer"
   | "tool error"
   | "error"
   | "failure"
@@ -33,6 +35,8 @@ export interface Frame {
   readonly ms: number;
   /** HTTP status of the answer, in its last frame. */
   readonly status?: number;
+  /** The protocol's headers of a request. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** What became of a request. */
@@ -68,8 +72,7 @@ export interface Wire {
 
 /** How the page reaches the server and who it says that it is. */
 export interface WireOptions {
-  /** Path of the endpoint. */
-  readonly endpoint: string;
+  readonly line: Line;
   /** Revision of the protocol. */
   readonly protocol: string;
   /** Version of the page. */
@@ -79,7 +82,7 @@ export interface WireOptions {
 
 /** Makes the connection. */
 export function createWire(
-  { endpoint, protocol, version, onFrame }: WireOptions,
+  { line, protocol, version, onFrame }: WireOptions,
   { isObject, parse }: JsonTools,
 ): Wire {
   const prefix = "io.modelcontextprotocol/";
@@ -111,8 +114,6 @@ export function createWire(
         },
       },
     });
-    tell("request", body);
-
     function fail(message: string, status?: number): Outcome {
       tell("failure", JSON.stringify({ failure: message }), status);
       return { kind: "error", message, ms: passed(), status };
@@ -149,26 +150,21 @@ export function createWire(
     const repeated = Object.fromEntries(
       Object.entries(options.repeated ?? {}).map(([name, value]) => [`mcp-param-${name}`, encode(value)]),
     );
+    const headers = {
+      ...repeated,
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": protocol,
+      "mcp-method": method,
+      ...typeof subject === "string" ? { "mcp-name": encode(subject) } : {},
+    };
+    onFrame({ kind: "request", id, method, ...named, text: body, at: Date.now(), ms: 0, headers });
     try {
-      const response = await fetch(endpoint, {
-        method: "POST",
-        headers: {
-          ...repeated,
-          "content-type": "application/json",
-          accept: "application/json, text/event-stream",
-          "mcp-protocol-version": protocol,
-          "mcp-method": method,
-          ...typeof subject === "string" ? { "mcp-name": encode(subject) } : {},
-        },
-        body,
-        signal: options.signal,
-        cache: "no-store",
-        credentials: "same-origin",
-      });
+      const response = await line.post(body, { headers, signal: options.signal });
       if (!response.headers.get("content-type")?.startsWith("text/event-stream")) {
         return read(await response.text(), response.status) ?? fail("The answer is a notification", response.status);
       }
-      for await (const data of events(response)) {
+      for await (const data of line.events(response)) {
         const outcome = read(data, response.status);
         if (outcome) return outcome;
       }
@@ -179,32 +175,6 @@ export function createWire(
       }
       tell("closed", JSON.stringify({ closed: "The page has closed the stream" }));
       return { kind: "stopped", ms: passed() };
-    }
-  }
-
-  /** The data of every event. */
-  async function* events(response: Response): AsyncGenerator<string> {
-    const reader = response.body?.getReader();
-    if (!reader) return;
-    const decoder = new TextDecoder();
-    let rest = "";
-    let data: string[] = [];
-    try {
-      while (true) {
-        const { done, value } = await reader.read();
-        if (done) return;
-        const lines = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?!$)/);
-        rest = lines.pop() ?? "";
-        for (const line of lines) {
-          if (line.startsWith("data:")) data.push(line.slice(line[5] === " " ? 6 : 5));
-          if (line || !data.length) continue;
-          const text = data.join("\n");
-          data = [];
-          if (text) yield text;
-        }
-      }
-    } finally {
-      reader.cancel().catch(() => {});
     }
   }
 

@@ -1,0 +1,248 @@
+/**
+ * Markdown as elements. Nothing of it becomes markup by itself: every element is made here, and no address is loaded.
+ *
+ * @module
+ */
+import type { Dom, Element } from "./dom.ts";
+
+/** Renders Markdown. */
+export interface Markdown {
+  render(text: string): Element;
+  /** Whether a text has marks of Markdown that are worth rendering. */
+  isLikely(text: string): boolean;
+}
+
+/** Makes the renderer. Every step reads forward, so that its time grows with the length of the text only. */
+export function createMarkdown({ h, visible }: Dom): Markdown {
+  const longest = 50_000; // characters that are rendered
+  const deepest = 8; // quotations and lists in each other
+  const mostCells = 2000; // of one table
+  const pairs = [["**", "strong"], ["__", "strong"], ["~~", "del"], ["*", "em"], ["_", "em"]] as const;
+
+  function render(text: string): Element {
+    const cut = text.length > longest;
+    const element = h("div.prose", {}, ...toBlocks(text.slice(0, longest).split(/\r?\n/), 0));
+    if (cut) {
+      element.append(h("p.muted", {}, `Only the first ${longest} characters are rendered; turn to Raw for all.`));
+    }
+    return element;
+  }
+
+  function isLikely(text: string): boolean {
+    const start = text.slice(0, 5000);
+    return /^ {0,3}(#{1,6} |[-*+] |> |```|\d{1,3}\. |\|)/m.test(start) || /\*\*\S|\]\(|`[^`\n]/.test(start);
+  }
+
+  function toBlocks(lines: readonly string[], depth: number): Element[] {
+    const blocks: Element[] = [];
+    let at = 0;
+
+    /** Takes lines as long as they belong to the block. */
+    function take(belongs: (line: string) => boolean): string[] {
+      const start = at;
+      while (at < lines.length && belongs(lines[at])) at++;
+      return lines.slice(start, at);
+    }
+
+    while (at < lines.length) {
+      const line = lines[at];
+      const fence = /^ {0,3}(```+|~~~+)/.exec(line)?.[1];
+      const heading = /^ {0,3}(#{1,6}) +(.*)$/.exec(line);
+      if (!line.trim()) at++;
+      else if (fence) {
+        at++;
+        const code = take((each) => !each.trimStart().startsWith(fence));
+        at++;
+        blocks.push(h("pre.code", { tabindex: 0 }, visible(code.join("\n"))));
+      } else if (heading) {
+        at++;
+        // Below the headings of the page.
+        const level = String(Math.min(6, heading[1].length + 2));
+        blocks.push(h(`h${level}.heading`, {}, ...toInline(heading[2].replace(/ #+$/, ""), 0)));
+      } else if (isRule(line)) {
+        at++;
+        blocks.push(h("hr"));
+      } else if (depth < deepest && line.trimStart().startsWith(">")) {
+        const inner = take((each) => each.trimStart().startsWith(">"));
+        blocks.push(
+          h("blockquote", {}, ...toBlocks(inner.map((each) => each.trimStart().slice(1).replace(/^ /, "")), depth + 1)),
+        );
+      } else if (depth < deepest && toMarker(line)) blocks.push(toList(depth));
+      else if (line.includes("|") && isDivider(lines[at + 1] ?? "")) {
+        blocks.push(toTable(take((each) => each.includes("|"))));
+      } else {
+        const first = at++;
+        take((each) => each.trim() !== "" && !isStart(each));
+        blocks.push(h("p", {}, ...toInline(lines.slice(first, at).join("\n"), 0)));
+      }
+    }
+    return blocks;
+
+    function toList(depth: number): Element {
+      const { isOrdered = false, start } = toMarker(lines[at]) ?? {};
+      const list = h(isOrdered ? "ol.items" : "ul.items", { start });
+      while (at < lines.length) {
+        const marker = toMarker(lines[at]);
+        if (!marker || marker.isOrdered !== isOrdered || isRule(lines[at])) break;
+        const first = lines[at++].slice(marker.width);
+        // What is indented belongs to the item, and so does an empty line before it.
+        const rest = take((each) => /^\s/.test(each) || each.trim() === "");
+        const inner = rest.map((each) =>
+          each.slice(0, marker.width).trim() ? each.trimStart() : each.slice(marker.width)
+        );
+        list.append(h("li", {}, ...toItem([first, ...inner], depth + 1)));
+      }
+      return list;
+    }
+  }
+
+  function toItem([first, ...rest]: readonly string[], depth: number): Element[] {
+    const box = /^\[[ xX]\] /.test(first) ? (first[1] === " " ? "☐ " : "☑ ") + first.slice(4) : first;
+    return toBlocks([box, ...rest], depth);
+  }
+
+  interface Marker {
+    readonly width: number;
+    readonly isOrdered: boolean;
+    /** Number of the first item of an ordered list. */
+    readonly start?: string;
+  }
+
+  function toMarker(line: string): Marker | undefined {
+    const [marker, number] = /^ {0,3}(?:[-*+]|(\d{1,9})[.)]) +(?=\S)/.exec(line) ?? [];
+    return marker === undefined ? undefined : { width: marker.length, isOrdered: number !== undefined, start: number };
+  }
+
+  function isRule(line: string): boolean {
+    const marks = line.replaceAll(" ", "");
+    return marks.length >= 3 && ["-", "*", "_"].some((mark) => marks === mark.repeat(marks.length));
+  }
+
+  function isDivider(line: string): boolean {
+    return line.includes("-") && line.includes("|") && !/[^-:| ]/.test(line);
+  }
+
+  function isStart(line: string): boolean {
+    return /^ {0,3}(#{1,6} |>|```|~~~)/.test(line) || toMarker(line) !== undefined || isRule(line);
+  }
+
+  function toTable(rows: readonly string[]): Element {
+    const toCells = (row: string) =>
+      row.trim().replace(/^\|/, "").replace(/\|$/, "").split("|").map((cell) => cell.trim());
+    const [head, , ...body] = rows;
+    const heads = toCells(head).slice(0, 50);
+    const most = Math.floor(mostCells / heads.length);
+    const toRow = (tag: "th" | "td") => (cells: readonly string[]) =>
+      h("tr", {}, ...heads.map((_, at) => h(tag, {}, ...toInline(cells[at] ?? "", 0))));
+    return h(
+      "div.scroll",
+      { tabindex: 0, role: "region", "aria-label": "Table" },
+      h(
+        "table",
+        {},
+        h("thead", {}, toRow("th")(heads)),
+        h("tbody", {}, ...body.slice(0, most).map(toCells).map(toRow("td"))),
+      ),
+    );
+  }
+
+  /** Code, links and emphasis of one paragraph. */
+  function toInline(text: string, depth: number): (Element | string)[] {
+    const parts: (Element | string)[] = [];
+    const missing = new Set<string>(); // closing marks that do not come any more
+    let plain = "";
+    let at = 0;
+
+    function push(element: Element, end: number): void {
+      if (plain) parts.push(visible(plain));
+      plain = "";
+      parts.push(element);
+      at = end;
+    }
+
+    /** Where a mark comes next; looked for once only if it never comes. */
+    function find(mark: string, from: number): number {
+      if (missing.has(mark)) return -1;
+      const found = text.indexOf(mark, from);
+      if (found < 0) missing.add(mark);
+      return found;
+    }
+
+    while (at < text.length) {
+      const mark = text[at];
+      if (mark === "\\" && /[!-/:-@[-`{-~]/.test(text[at + 1] ?? "")) {
+        plain += text[at + 1];
+        at += 2;
+        continue;
+      }
+      if (mark === "`") {
+        const [ticks] = /^`+/.exec(text.slice(at, at + 20)) ?? ["`"];
+        const end = find(ticks, at + ticks.length);
+        if (end > 0) {
+          push(h("code", {}, visible(text.slice(at + ticks.length, end))), end + ticks.length);
+          continue;
+        }
+      }
+      const isImage = mark === "!" && text[at + 1] === "[";
+      if ((mark === "[" || isImage) && depth < deepest) {
+        const start = at + (isImage ? 2 : 1);
+        const middle = find("](", start);
+        const end = middle < 0 ? -1 : find(")", middle);
+        if (end > 0 && end - start < 4000) {
+          const label = text.slice(start, middle);
+          const [address] = text.slice(middle + 2, end).trim().split(/\s/, 1);
+          push(isImage ? toImage(label, address) : toLink(label, address, depth), end + 1);
+          continue;
+        }
+      }
+      if (mark === "<") {
+        const end = find(">", at);
+        const address = text.slice(at + 1, end);
+        if (end > 0 && end - at < 2000 && toAddress(address)) {
+          push(toLink(address, address, deepest), end + 1);
+          continue;
+        }
+      }
+      const pair = depth < deepest ? pairs.find(([sign]) => text.startsWith(sign, at)) : undefined;
+      if (pair) {
+        const [sign, tag] = pair;
+        const start = at + sign.length;
+        const isOpen = /\S/.test(text[start] ?? "") && !(sign[0] === "_" && /\w/.test(text[at - 1] ?? ""));
+        const end = isOpen ? find(sign, start) : -1;
+        if (end > start && /\S/.test(text[end - 1])) {
+          push(h(tag, {}, ...toInline(text.slice(start, end), depth + 1)), end + sign.length);
+          continue;
+        }
+      }
+      plain += mark;
+      at++;
+    }
+    if (plain) parts.push(visible(plain));
+    return parts;
+  }
+
+  /** An address that may be a link; `undefined` for every other one. */
+  function toAddress(address: string): URL | undefined {
+    if (!/^(https?:\/\/|mailto:)/i.test(address) || !URL.canParse(address)) return;
+    return new URL(address);
+  }
+
+  // A link says where it leads, because its text can name another place.
+  function toLink(label: string, address: string, depth: number): Element {
+    const url = toAddress(address);
+    const inner = toInline(label, Math.max(depth, deepest - 1));
+    if (!url) return h("span", {}, ...inner, " ", h("code", {}, visible(address.slice(0, 500))));
+    const place = url.protocol === "mailto:" ? url.pathname : url.host;
+    const link = h("a", { href: url.href, target: "_blank", rel: "noopener noreferrer", title: visible(url.href) });
+    link.append(...inner);
+    return label.includes(place) ? link : h("span", {}, link, h("span.muted", {}, ` (${visible(place)})`));
+  }
+
+  // An image is not loaded: its server would learn who reads this, and when.
+  function toImage(label: string, address: string): Element {
+    const name = visible(label) || "no description";
+    return h("span.image", {}, `Image, not loaded: ${name} `, h("code", {}, visible(address.slice(0, 500))));
+  }
+
+  return { render, isLikely };
+}

@@ -1,0 +1,241 @@
+/**
+ * One connection of the page to a server that is not the page's own: a client that speaks for the page.
+ *
+ * @module
+ */
+import type { AnswerOptions, AskContext, ElicitResult } from "../../client/answers.ts";
+import type { Client } from "../../client/calls.ts";
+import { connect } from "../../client/connect.ts";
+import type { Notification } from "../../client/message.ts";
+import { RpcError } from "../../client/rpc_error.ts";
+import type { Filter } from "../../client/subscription.ts";
+import type { Target } from "../../client/target.ts";
+import { INTERNAL_ERROR, INVALID_REQUEST } from "../../protocol/errors.ts";
+import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
+import { LOG_LEVELS, type Root, type SamplingResult } from "../../protocol/types.ts";
+
+/** Where a server is, and who the page says that it is. */
+export interface ConnectionOptions {
+  readonly target: Target;
+  /** Headers of every HTTP request. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** What the page says that it can do. */
+  readonly capabilities: Params;
+  /** Sends something to the page that it has not asked for. */
+  readonly tell: (event: Params) => void;
+  /** Called when the server is gone. */
+  readonly onGone: () => void;
+  /** Gives up connecting. */
+  readonly signal: AbortSignal;
+}
+
+const META = "io.modelcontextprotocol/";
+/** Milliseconds to take leave of a server. */
+const LEAVE_MS = 2500;
+/** Questions that may wait for the user. */
+const MOST_QUESTIONS = 20;
+
+/** A connected client, whose questions the page answers. */
+export class Connection {
+  readonly #options: ConnectionOptions;
+  readonly #questions = new Map<string, PromiseWithResolvers<unknown>>();
+  #client: Client | undefined;
+  #level: unknown;
+  #count = 0;
+
+  /** A connection that is not open yet. */
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  /** Connects. Throws if that fails. */
+  async open(): Promise<void> {
+    const { target, headers, signal } = this.#options;
+    const client = await connect(target, {
+      ...this.#toAnswers(),
+      headers,
+      signal,
+      timeoutMs: 30_000,
+      onWarning: (text) => this.#options.tell({ kind: "warning", text: text.slice(0, 2000) }),
+    });
+    if (signal.aborted) await client.close();
+    else this.#client = client;
+  }
+
+  /** Sends a request of the page, and yields the messages that come back; the last one is the answer. */
+  async *send(request: Params, signal: AbortSignal): AsyncGenerator<Params> {
+    const { id } = request;
+    const waiting: Params[] = [];
+    let news = Promise.withResolvers<void>();
+    const tell = ({ method, params }: Notification) => {
+      waiting.push({ jsonrpc: "2.0", method, params });
+      news.resolve();
+    };
+    let answer: Params | undefined;
+    this.#ask(request, tell, signal)
+      .then((result) => answer = { jsonrpc: "2.0", id, result })
+      .catch((error) => answer = { jsonrpc: "2.0", id, error: this.#toError(error) })
+      .finally(() => news.resolve());
+    while (true) {
+      yield* waiting.splice(0);
+      if (answer && !waiting.length) return yield answer;
+      await news.promise;
+      news = Promise.withResolvers<void>();
+    }
+  }
+
+  /** Takes the user's answer to a question; without one the question is refused. */
+  answer(key: string, result: unknown): boolean {
+    const question = this.#questions.get(key);
+    if (result === undefined) question?.reject(new RpcError(INTERNAL_ERROR, "The user ended the question"));
+    else question?.resolve(result);
+    return this.#questions.delete(key);
+  }
+
+  /** Ends the connection, and the process of a command. */
+  async close(): Promise<void> {
+    for (const question of this.#questions.values()) {
+      question.reject(new RpcError(INTERNAL_ERROR, "The page is closed"));
+    }
+    const late = new Promise((resolve) => setTimeout(resolve, LEAVE_MS));
+    await Promise.race([this.#client?.close().catch(() => {}), late]);
+  }
+
+  async #ask({ method, params: given }: Params, tell: (notification: Notification) => void, signal: AbortSignal) {
+    const client = this.#client;
+    if (!client || typeof method !== "string") throw new RpcError(INVALID_REQUEST, "This is not a request");
+    const { _meta, ...params } = isObject(given) ? given : {};
+    const meta = isObject(_meta) ? _meta : {};
+    if (method === "server/discover" && client.server.era === "legacy") return toDiscovery(client);
+    if (method === "subscriptions/listen") return await listen(client, params.notifications, tell, signal);
+    await this.#setLevel(client, meta[`${META}logLevel`]);
+    const { progressToken } = meta;
+    const kept = client.server.era === "modern"
+      ? Object.fromEntries(["clientCapabilities", "logLevel"].map((name) => [META + name, meta[META + name]]))
+      : {};
+    const options = { signal, timeoutMs: Infinity, onNotification: tell };
+    return await client.request(method, { ...params, _meta: { ...kept, progressToken } }, options);
+  }
+
+  async #setLevel(client: Client, wanted: unknown): Promise<void> {
+    const level = LOG_LEVELS.find((name) => name === wanted);
+    if (client.server.era === "modern" || level === undefined || level === this.#level) return;
+    if (!("logging" in client.server.capabilities)) return;
+    this.#level = level;
+    await client.setLogLevel(level);
+  }
+
+  #toAnswers(): AnswerOptions {
+    const { elicitation, sampling, roots } = this.#options.capabilities;
+    const { form, url } = isObject(elicitation) ? elicitation : {};
+    const elicit = (request: Params, context: AskContext) => this.#question("elicitation/create", request, context);
+    return {
+      ...isObject(form) && { onElicit: async (request, context) => toElicited(await elicit(request, context)) },
+      ...isObject(url) && { onElicitUrl: async (request, context) => toElicited(await elicit(request, context)) },
+      ...isObject(sampling) && {
+        onSample: async (request, context) =>
+          toSampled(await this.#question("sampling/createMessage", { ...request }, context)),
+      },
+      ...isObject(roots) && {
+        roots: async () => toRoots(await this.#question("roots/list", {}, { signal: this.#options.signal })),
+      },
+    };
+  }
+
+  async #question(method: string, params: Params, { signal }: AskContext): Promise<unknown> {
+    if (this.#questions.size >= MOST_QUESTIONS) throw new RpcError(INTERNAL_ERROR, "Too many questions are open");
+    const key = `${++this.#count}`;
+    const question = Promise.withResolvers<unknown>();
+    const withdraw = () => {
+      this.#questions.delete(key);
+      this.#options.tell({ kind: "withdrawn", key });
+      question.reject(signal.reason);
+    };
+    this.#questions.set(key, question);
+    signal.addEventListener("abort", withdraw, { once: true });
+    this.#options.tell({ kind: "question", key, method, params });
+    try {
+      return await question.promise;
+    } finally {
+      signal.removeEventListener("abort", withdraw);
+    }
+  }
+
+  #toError(error: unknown): Params {
+    if (error instanceof DOMException && error.name === "NetworkError") this.#options.onGone();
+    const message = error instanceof Error ? error.message : String(error);
+    // The code 0 stands for an answer that is none.
+    if (!(error instanceof RpcError) || !error.code) return { message };
+    return { code: error.code, message, ...error.data !== undefined && { data: error.data } };
+  }
+}
+
+function toDiscovery({ server }: Client): Result {
+  const { info, version, capabilities, instructions } = server;
+  return {
+    resultType: "complete",
+    supportedVersions: [version],
+    capabilities,
+    instructions,
+    _meta: { [`${META}serverInfo`]: info },
+  };
+}
+
+async function listen(
+  client: Client,
+  wanted: unknown,
+  tell: (notification: Notification) => void,
+  signal: AbortSignal,
+): Promise<Result> {
+  const subscription = await client.subscribe(toFilter(wanted));
+  const close = () => void subscription.close().catch(() => {});
+  signal.addEventListener("abort", close, { once: true });
+  if (signal.aborted) close();
+  tell({ method: "notifications/subscriptions/acknowledged", params: { notifications: subscription.granted } });
+  for await (const notification of subscription) tell(notification);
+  signal.throwIfAborted();
+  throw new Error("The server has closed the subscription");
+}
+
+function toFilter(wanted: unknown): Filter {
+  const { toolsListChanged, promptsListChanged, resourcesListChanged, resourceSubscriptions } = isObject(wanted)
+    ? wanted
+    : {};
+  return {
+    ...toolsListChanged === true && { toolsListChanged },
+    ...promptsListChanged === true && { promptsListChanged },
+    ...resourcesListChanged === true && { resourcesListChanged },
+    ...Array.isArray(resourceSubscriptions) && { resourceSubscriptions: resourceSubscriptions.map(String) },
+  };
+}
+
+function toElicited(answer: unknown): ElicitResult {
+  const { action, content } = isObject(answer) ? answer : {};
+  if (action !== "accept" && action !== "decline" && action !== "cancel") throw toMisfit();
+  return { action, ...isFormContent(content) && { content } };
+}
+
+function isFormContent(content: unknown): content is NonNullable<ElicitResult["content"]> {
+  const isValue = (value: unknown) => ["string", "number", "boolean"].includes(typeof value);
+  return isObject(content) &&
+    Object.values(content).every((value) =>
+      isValue(value) || (Array.isArray(value) && value.every((one) => typeof one === "string"))
+    );
+}
+
+function toSampled(answer: unknown): SamplingResult {
+  const { role, content, model, stopReason } = isObject(answer) ? answer : {};
+  const text = isObject(content) ? content.text : undefined;
+  if (role !== "assistant" || typeof text !== "string") throw toMisfit();
+  return { role, content: { type: "text", text }, model: String(model), stopReason: String(stopReason) };
+}
+
+function toRoots(answer: unknown): readonly Root[] {
+  const { roots } = isObject(answer) ? answer : {};
+  if (!Array.isArray(roots)) throw toMisfit();
+  return roots.filter(isObject).map(({ uri }) => ({ uri: String(uri) }));
+}
+
+function toMisfit(): RpcError {
+  return new RpcError(INTERNAL_ERROR, "The page's answer is not what it should be");
+}

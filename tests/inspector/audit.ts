@@ -1,0 +1,56 @@
+// Looks for what a person cannot read, reach or name. Each function runs in the page, and is sent there as text.
+
+/** Texts whose contrast to their ground is below 4.5, by WCAG 2. */
+export function findFaint(): unknown[] {
+  // deno-lint-ignore no-explicit-any
+  const { document, getComputedStyle } = globalThis as any; // the page's
+  const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const toRgba = (color: string): number[] => {
+    context.clearRect(0, 0, 1, 1);
+    context.fillStyle = color;
+    context.fillRect(0, 0, 1, 1);
+    return [...context.getImageData(0, 0, 1, 1).data];
+  };
+  const toLight = (rgba: number[]) => {
+    const [r, g, b] = rgba.slice(0, 3).map((value) => value / 255).map((value) =>
+      value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4
+    );
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const faint: unknown[] = [];
+  for (const element of document.body.querySelectorAll("*")) {
+    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    if (!own || !element.checkVisibility() || element.closest(".unseen, script, [aria-disabled]")) continue;
+    let ground = element;
+    while (ground && toRgba(getComputedStyle(ground).backgroundColor)[3] < 255) ground = ground.parentElement;
+    const behind = toLight(toRgba(ground ? getComputedStyle(ground).backgroundColor : "white"));
+    const text = toLight(toRgba(getComputedStyle(element).color));
+    const ratio = (Math.max(text, behind) + 0.05) / (Math.min(text, behind) + 0.05);
+    if (ratio < 4.5) faint.push([ratio.toFixed(2), element.outerHTML.slice(0, 120)]);
+  }
+  return faint;
+}
+
+/** Controls without a name. */
+export function findNameless(): unknown[] {
+  // deno-lint-ignore no-explicit-any
+  const { document } = globalThis as any; // the page's
+  return [...document.querySelectorAll("button, input, select, textarea, [role=tab], dialog, progress")].filter(
+    (each) => {
+      const label = each.getAttribute("aria-label") ??
+        document.getElementById(each.getAttribute("aria-labelledby"))?.textContent;
+      return !(label ?? "").trim() && !each.textContent.trim() &&
+        ![...each.labels ?? []].some((one) => one.textContent.trim());
+    },
+  ).map((each) => each.outerHTML.slice(0, 120));
+}
+
+/** Controls that reach out of the window. */
+export function findCut(): unknown[] {
+  // deno-lint-ignore no-explicit-any
+  const { document, innerWidth } = globalThis as any; // the page's
+  return [...document.querySelectorAll("button, input, select, textarea, pre, h1, h2, dialog")].filter((each) => {
+    const { left, right } = each.getBoundingClientRect();
+    return each.checkVisibility() && !each.closest(".tabs") && (left < 0 || right > innerWidth + 0.5);
+  }).map((each) => each.outerHTML.slice(0, 120));
+}

@@ -6,7 +6,8 @@
  */
 import type { Target } from "../../client/target.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { checkCaller, type ConnectionInfo, isJsonType, isLoopbackHost } from "../../transports/http/access.ts";
+import { isJsonType } from "../../transports/http/accept.ts";
+import { checkCaller, type ConnectionInfo, isLoopbackHost } from "../../transports/http/access.ts";
 import { Connection } from "./connection.ts";
 
 /** A server that the user named on the command line. */

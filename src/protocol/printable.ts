@@ -56,7 +56,7 @@ function describeOne(error: unknown): string {
   // The stack begins with the message, whose lines are not to be taken for frames. Some have no such beginning.
   const at = message ? stack.indexOf(message) : -1;
   const rest = at < 0 ? stack : stack.slice(at + message.length);
-  const frames = rest.split("\n").filter((line) => /^\s+at |^\S*@\S+:\d+/.test(line));
+  const frames = rest.split("\n").filter((line) => /^\s+at |^[^\s@]*@\S+:\d+/.test(line));
   const parts: readonly unknown[] = error instanceof AggregateError ? error.errors.slice(0, MOST_ERRORS) : [];
   return [
     `${toPrintableLine(name)}: ${toPrintableLine(message)}`,

@@ -28,16 +28,17 @@ export interface Kept {
 
 /** One stream: its events in order, and the connection that reads it now. */
 class Stream {
-  readonly name = crypto.randomUUID().slice(0, 13);
+  readonly name: string;
   readonly #owner: Streams;
   /** What can be read again; the first has the number `first`. */
-  events: Event[] = [];
-  first = 1;
+  readonly events: Event[];
+  first: number;
   /** Number of the last event that was written to some connection. */
-  written = 0;
+  written: number;
   /** Whether nothing more will come. */
-  isOver = false;
-  #reader?: Link;
+  isOver: boolean;
+  /** The connection that reads the stream now. */
+  reader?: Link;
   /** Ends the wait of whoever attached the reader. */
   #left?: () => void;
   /** Until when a reader that is behind has no room. */
@@ -45,19 +46,15 @@ class Stream {
 
   constructor(owner: Streams) {
     this.#owner = owner;
+    this.name = crypto.randomUUID().slice(0, 13);
+    this.events = [];
+    this.first = 1;
+    this.written = 0;
+    this.isOver = false;
   }
 
   get last(): number {
     return this.first + this.events.length - 1;
-  }
-
-  /** Whether a connection reads the stream. */
-  get isRead(): boolean {
-    return this.#reader !== undefined;
-  }
-
-  isReadBy(link: Link): boolean {
-    return this.#reader === link;
   }
 
   toId(place: number): string {
@@ -73,10 +70,10 @@ class Stream {
   write(text: string): Promise<void> | undefined {
     const place = this.last + 1;
     this.#owner.keep(this, text);
-    if (!this.#reader) return;
+    if (!this.reader) return;
     if (this.written !== place - 1) return this.#room;
     this.written = place;
-    return this.#reader.send(text, { id: this.toId(place) });
+    return this.reader.send(text, { id: this.toId(place) });
   }
 
   /** Nothing more will come. */
@@ -89,7 +86,7 @@ class Stream {
   /** Ends the connection that reads the stream. */
   leave(): void {
     const left = this.#left;
-    this.#reader = this.#left = undefined;
+    this.reader = this.#left = undefined;
     left?.();
   }
 
@@ -97,7 +94,7 @@ class Stream {
   readBy(link: Link, left: () => void): void {
     // No message goes to two connections: the one that read until now may be lost without being known to be.
     this.leave();
-    this.#reader = link;
+    this.reader = link;
     this.#left = left;
   }
 
@@ -106,13 +103,13 @@ class Stream {
     const { promise: left, resolve } = Promise.withResolvers<void>();
     this.readBy(link, resolve);
     this.written = after;
-    while (this.#reader === link && this.written < this.last) {
+    while (this.reader === link && this.written < this.last) {
       const place = Math.max(this.written + 1, this.first);
       this.written = place;
       this.#room = link.send(this.events[place - this.first].text, { id: this.toId(place) });
       await this.#room;
     }
-    if (this.isOver && this.#reader === link) this.leave();
+    if (this.isOver && this.reader === link) this.leave();
     await left;
   }
 }
@@ -142,7 +139,7 @@ export class Streams {
 
   /** Whether a connection is open. */
   get isOpen(): boolean {
-    return [...this.#streams.values()].some(({ isRead }) => isRead);
+    return [...this.#streams.values()].some(({ reader }) => reader);
   }
 
   /** A new stream that can be read again. */
@@ -216,7 +213,7 @@ export class Streams {
 
   // Clients forget where they were with every connection: one that is lost before its first event would never resume.
   #open(stream: Stream, link: Link, after: number): Promise<void> {
-    link.wait({ lost: () => stream.isReadBy(link) && stream.leave() });
+    link.wait({ lost: () => stream.reader === link && stream.leave() });
     link.open();
     const opening = stream.toOpening(after);
     if (opening) link.send("", opening);
@@ -249,9 +246,9 @@ export class ReplayLink implements Link {
   readonly #session: Account;
   readonly #link: Link;
   #stream?: Stream;
-  #isWaiting = false;
+  #isWaiting?: boolean;
   /** Whether the connection ends by itself, so that it need not be ended when another one reads on. */
-  #isEnding = false;
+  #isEnding?: boolean;
 
   /** Wraps the link of a request of one session, which is the client if that is not known otherwise. */
   constructor({ streams, account }: { readonly streams: Streams; readonly account: Account }, link: Link) {
@@ -286,7 +283,7 @@ export class ReplayLink implements Link {
         return stream.toOpening(0);
       },
       lost: () => {
-        if (this.#stream?.isReadBy(this.#link)) this.#stream.leave();
+        if (this.#stream?.reader === this.#link) this.#stream.leave();
         events?.lost?.();
       },
     });
@@ -302,7 +299,7 @@ export class ReplayLink implements Link {
     if (!this.streams) return;
     this.open();
     this.#isEnding = true;
-    if (this.#stream?.isReadBy(this.#link)) this.#stream.leave();
+    if (this.#stream?.reader === this.#link) this.#stream.leave();
     this.#link.release(event);
   }
 
@@ -312,7 +309,7 @@ export class ReplayLink implements Link {
     this.#isEnding = true;
     if (!stream) return reply;
     const { text } = reply;
-    if (!stream.isReadBy(this.#link)) {
+    if (stream.reader !== this.#link) {
       if (text !== undefined) stream.write(text);
       stream.end();
       return {};

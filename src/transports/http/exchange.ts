@@ -55,7 +55,7 @@ export class Exchange implements Link {
   readonly version: string | null;
   readonly principal?: Principal;
   readonly streams: boolean;
-  readonly inFlight: InFlight = new InFlight();
+  readonly inFlight: InFlight;
   readonly #head: Head;
   readonly #parts: ExchangeParts;
   #events?: LinkEvents;
@@ -65,13 +65,17 @@ export class Exchange implements Link {
   /** The response that carries the stream, and what waits for it. */
   #response?: Response;
   #opened?: PromiseWithResolvers<Response>;
-  #length = 0;
-  #isGiven = false;
+  /** Characters of what was sent early. */
+  #length: number;
+  #isGiven: boolean;
 
   /** An exchange that has just begun. */
   constructor(head: Head, parts: ExchangeParts) {
     this.#head = head;
     this.#parts = parts;
+    this.#length = 0;
+    this.#isGiven = false;
+    this.inFlight = new InFlight();
     this.http = head.request;
     this.headers = head.headers;
     this.version = head.headers.get("mcp-protocol-version");

@@ -108,11 +108,12 @@ Deno.test("an unknown session is 404 however long it takes to find that out", ()
   }));
 
 Deno.test("a session that is ended while another request opens it stays ended", () =>
-  withSlowSeals(60, 1, async () => {
+  withSlowSeals(60, 2, async () => {
     const before = start();
     const id = await shake(before);
-    // Another instance, which has not heard of the session.
+    // Another instance, which does not know the session. Its first one has everything loaded that opens others.
     const held = start();
+    assertEquals(await isGood(held, await shake(held)), true);
     const [ended, late] = await Promise.all([end(held, id), send(held, id, ping)]);
     await late.body?.cancel();
     assertEquals([ended, late.status], [204, 404]);

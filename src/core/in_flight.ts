@@ -16,40 +16,43 @@ export interface Cancellable {
 
 /** The calls of one connection or exchange. */
 export class InFlight {
-  // Mostly one, and bounded by the limits: a list is cheaper to make for every request than anything with keys.
-  #calls: Cancellable[] = [];
+  // Mostly none or one, and bounded by the limits: a list is cheaper to make than anything with keys.
+  #calls?: Cancellable[];
 
   /** How many calls there are. */
   get size(): number {
-    return this.#calls.length;
+    return this.#calls?.length ?? 0;
   }
 
   /** Adds a call. An id may be in flight twice, because some clients give every request the id 1: both are kept. */
   add(call: Cancellable): void {
-    this.#calls.push(call);
+    if (this.#calls) this.#calls.push(call);
+    else this.#calls = [call];
   }
 
   /** Removes a call that has ended. Returns how many are left. */
   remove(call: Cancellable): number {
-    const at = this.#calls.lastIndexOf(call);
-    if (at === this.#calls.length - 1) this.#calls.pop();
-    else if (at >= 0) this.#calls.splice(at, 1);
-    return this.#calls.length;
+    const calls = this.#calls;
+    if (!calls) return 0;
+    const at = calls.lastIndexOf(call);
+    if (at === calls.length - 1) calls.pop();
+    else if (at >= 0) calls.splice(at, 1);
+    return calls.length;
   }
 
   /** Takes a notification of the client, which may cancel the newest call with an id. */
   notify({ method, params }: Notification): void {
     if (method !== "notifications/cancelled") return;
-    this.#calls.findLast(({ id }) => id === params?.requestId)?.cancel(params?.reason);
+    this.#calls?.findLast(({ id }) => id === params?.requestId)?.cancel(params?.reason);
   }
 
   /** Cancels every call. The error, if there is one, is their answer. */
   cancelAll(reason?: unknown, error?: McpError): void {
-    for (const call of [...this.#calls]) call.cancel(reason, error);
+    for (const call of [...this.#calls ?? []]) call.cancel(reason, error);
   }
 
   /** Cancels the subscriptions. */
   cancelSubscriptions(): void {
-    for (const call of [...this.#calls]) if (call.isSubscription) call.cancel();
+    for (const call of [...this.#calls ?? []]) if (call.isSubscription) call.cancel();
   }
 }

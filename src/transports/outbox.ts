@@ -23,7 +23,9 @@ export class Outbox {
   #texts: string[] = [];
   /** Characters of the first text that have been taken. */
   #taken = 0;
+  /** Bytes that the client is charged with, and the characters that they cover. */
   #held = 0;
+  #covered = FREE;
   #account?: Account;
   #room?: PromiseWithResolvers<void>;
 
@@ -41,7 +43,7 @@ export class Outbox {
   /** Adds a text, unless the client holds too much already. */
   push(text: string): boolean {
     const length = this.length + text.length;
-    if (length > FREE && !this.#hold(length)) return false;
+    if (length > this.#covered && !this.#hold(length)) return false;
     this.#texts.push(text);
     this.length = length;
     return true;
@@ -92,7 +94,7 @@ export class Outbox {
     while (count < this.#texts.length && piece.length < most) {
       const text = this.#texts[count];
       const end = toEnd(text, this.#taken + most);
-      piece += text.slice(this.#taken, end);
+      piece += this.#taken || end < text.length ? text.slice(this.#taken, end) : text;
       this.#taken = end < text.length ? end : 0;
       if (this.#taken) break;
       count++;
@@ -102,24 +104,28 @@ export class Outbox {
   }
 
   #settle(): void {
-    if (this.#held) this.#hold(this.length);
+    if (2 * this.length <= this.#held - STEP) this.#hold(this.length);
     if (!this.isFull) this.close();
   }
 
   #hold(length: number): boolean {
-    const bytes = length > FREE ? 2 * length : 0;
+    // In steps, because a client is charged for each text otherwise.
+    const bytes = length > FREE ? Math.ceil(2 * length / STEP) * STEP : 0;
     if (bytes <= this.#held) this.#account?.free(this.#held - bytes);
     else {
       this.#account ??= this.#options.account();
       if (!this.#account.hold(bytes - this.#held)) return false;
     }
     this.#held = bytes;
+    this.#covered = Math.max(FREE, bytes / 2);
     return true;
   }
 }
 
 /** Characters that may wait for free: a few thousand outboxes with so much are no danger. */
 const FREE = 16_384;
+/** Bytes by which what a client is charged with grows and shrinks. */
+const STEP = 65_536;
 
 // A surrogate pair that is cut would arrive as two unreadable characters.
 function toEnd(text: string, end: number): number {

@@ -121,7 +121,8 @@ export class Endpoint {
     }
     if ("status" in body) return await refuse(body.status, body.message, body.headers);
     try {
-      return await exchange.respond(this.#era.accept(this.#parse(body), exchange));
+      const response = exchange.respond(this.#era.accept(this.#parse(body), exchange));
+      return response instanceof Promise ? await response : response;
     } catch (error) {
       return this.#toFault(error);
     }

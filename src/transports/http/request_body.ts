@@ -53,11 +53,19 @@ export class RequestBodies {
     return new Promise((resolve, reject) => {
       const arrival: Arrival = { giveUp: resolve };
       this.#arriving.add(arrival);
-      request.arrayBuffer().finally(() => {
-        this.#arriving.delete(arrival);
-        if (arrival.deadline) this.#ticker.drop(arrival.deadline);
-      }).then(resolve, reject);
+      request.arrayBuffer().then((body) => {
+        this.#leave(arrival);
+        resolve(body);
+      }, (error) => {
+        this.#leave(arrival);
+        reject(error);
+      });
     });
+  }
+
+  #leave(arrival: Arrival): void {
+    this.#arriving.delete(arrival);
+    if (arrival.deadline) this.#ticker.drop(arrival.deadline);
   }
 
   #setDeadline(arrival: Arrival): void {

@@ -82,7 +82,7 @@ async function rest(): Promise<void> {
 /** Characters that may wait to be written before calls have to wait. */
 const MOST_WAITING = 1024 * 1024;
 /** Characters of one write. */
-const WRITE_SIZE = 65_536;
+const WRITE_SIZE = 1024 * 1024;
 
 /** Writes lines. Those that are ready together leave in one write; the next write begins when the last one is done. */
 class LineWriter {

@@ -382,6 +382,25 @@ Deno.test("a command that cannot be started is named, and one that says nothing 
   await assertRejects(() => connect(silent, { onWarning() {} }), DOMException, "ended with code 0");
 });
 
+Deno.test("a process gets of this process' environment only what programs need to run", async () => {
+  // Set for this process alone: a secret, and a function that a shell has exported.
+  const env = typeof Deno === "undefined" ? globalThis.process.env : undefined;
+  const set = (name: string, value: string) => env ? void (env[name] = value) : Deno.env.set(name, value);
+  const before = globalThis.process.env.TERM ?? "dumb";
+  set("MCP_TEST_SECRET", "s3cret");
+  set("TERM", "() { echo; }");
+  let errors = "";
+  const onStderr = (text: string) => void (errors += text);
+  const options = { onStderr, era: "legacy" } as const;
+  const target = { command: "sh", args: ["-c", "env >&2"], env: { NAMED: "yes" } };
+  await assertRejects(() => connect(target, options), DOMException);
+  set("TERM", before);
+  const names = errors.trim().split("\n").map((line) => line.split("=")[0]);
+  const known = ["HOME", "LOGNAME", "PATH", "SHELL", "USER", "NAMED", "PWD", "OLDPWD", "SHLVL", "_"];
+  assertEquals(names.filter((name) => !known.includes(name)), []);
+  assert(names.includes("PATH") && names.includes("NAMED"), errors);
+});
+
 Deno.test("a process is given its environment and its folder", async () => {
   let errors = "";
   const [command] = toCommand("");

@@ -324,6 +324,19 @@ Deno.test("a file of a folder that changes now and then is read", async () => {
   });
 });
 
+Deno.test("a client's searches run one after the other, and only some wait", async () => {
+  await withServer(files, async (client) => {
+    const search = async () => toOutcome(await client.callTool("search", { query: "alpha" }));
+    const outcomes = await Promise.all(Array.from({ length: 30 }, search));
+    const refused = outcomes.filter(({ isError }) => isError);
+    assert(refused.length > 0 && refused.length < 30, `${refused.length}`);
+    for (const { text } of refused) {
+      assertMatch(text, /^Cannot search: too many searches wait already; try again later$/);
+    }
+    assertEquals((await search()).isError, false);
+  }, "");
+});
+
 Deno.test("clients are told when files are written, come and go", async () => {
   const file = { resources: [{ file: "a.md" }, { glob: "g/**/*.md" }, { folder: "f" }] };
   await withServer(

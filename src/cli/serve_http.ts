@@ -72,6 +72,12 @@ export async function serveHttp(server: Server, target: string | undefined, plac
   const origin = `http://${toAuthority(shown)}:${served.port}`;
   const url = origin + (path || own);
   const question = target === undefined ? ["add", "a=2", "b=3"] : [];
+  if (!isLoopbackHost(toAuthority(hostname))) {
+    console.error(
+      `Everybody who can reach ${hostname} can use this server, unless it authenticates callers itself; leave out ` +
+        "--host to serve this machine only, or put a proxy with authentication in front",
+    );
+  }
   console.error(`Serving ${name} at ${url}
 ${inspector ? `\nSee it and try it in a browser:\n  ${origin}/#key=${inspector.key}\n` : ""}
 Ask it from another terminal:

@@ -30,7 +30,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 
 /** The packages a room may import; every other room imports none. */
 const packages: Readonly<Record<string, readonly string[]>> = {
-  "src/cli": ["zod", "yaml", "jsonc-parser", "@std/jsonc"],
+  "src/cli": ["zod", "yaml", "jsonc-parser", "smol-toml", "@std/jsonc"],
 };
 
 const eraRooms = ["src/eras/", "src/testing/", "src/client/", "src/cli/", "src/modern.ts", "src/library.ts"];

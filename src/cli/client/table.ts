@@ -31,6 +31,13 @@ export function toTable(rows: readonly (readonly string[])[], options: TableOpti
     for (const row of rows) widest = Math.max(widest, toWidth(row[at] ?? ""));
     return at === count - 1 ? widest : Math.min(widest, WIDEST, Math.max(8, Math.floor(room / 2) - GAP));
   });
+  // Several wide columns together may be wider than the terminal.
+  const toSum = () => widths.slice(0, -1).reduce((sum, each) => sum + (each && each + GAP), 0) - GAP;
+  while (toSum() > room) {
+    const widest = widths.indexOf(Math.max(...widths.slice(0, -1)));
+    if (widths[widest] <= 8) break;
+    widths[widest]--;
+  }
   const before = widths.slice(0, -1).reduce((sum, each) => sum + (each && each + GAP), 0);
   const isBelow = widths[count - 1] > room - before && room - before < LEAST;
   const last = Math.max(1, isBelow ? room - 2 * GAP : room - before);

@@ -22,12 +22,19 @@ const MOST_HITS = 100;
 const MOST_FILES = 20_000;
 const MOST_BYTES = 256 * 1024 * 1024;
 const LONGEST_LINE = 300;
+const MOST_MS = 10_000;
+/** Searches of one client that wait for the one that runs. */
+const MOST_WAITING = 8;
+/** Stands for all clients that have no name. */
+const ALL = {};
 
 const annotations = { readOnlyHint: true, openWorldHint: false };
 
 /** The tools of a folder. */
 export function folderTools(folder: Folder, { prefix, toUri }: FolderToolsOptions): readonly Tool[] {
   const path = (description: string) => ({ type: "string", description });
+
+  const searches = new Turns();
 
   const list = tool({
     name: `${prefix}list`,
@@ -57,27 +64,31 @@ export function folderTools(folder: Folder, { prefix, toUri }: FolderToolsOption
       },
       required: ["query"],
     },
-    run: async ({ query, files = "**" }, ctx) => {
-      const phrase = String(query).toLowerCase();
-      const fits = toFilter(String(files));
-      const found = (await folder.walk(MOST_FILES)).filter(({ path }) => fits(path));
-      const hits: string[] = [];
-      let left = MOST_BYTES;
-      for (const [i, { path, size }] of found.entries()) {
-        if (ctx.signal.aborted || hits.length >= MOST_HITS || (left -= size) < 0) break;
-        if (i % 100 === 0) await ctx.progress(i, { total: found.length });
-        const bytes = await folder.read(path);
-        const text = isRefusal(bytes) ? undefined : toText(bytes);
-        if (text?.toLowerCase().includes(phrase)) {
-          hits.push(...findLines(text, phrase).map((line) => `${path}:${line}`));
+    run: ({ query, files = "**" }, ctx) =>
+      searches.run(ctx.principal?.id ?? ALL, async () => {
+        const phrase = String(query).toLowerCase();
+        const fits = toFilter(String(files));
+        const found = (await folder.walk(MOST_FILES)).filter(({ path }) => fits(path));
+        const hits: string[] = [];
+        let left = MOST_BYTES;
+        const end = performance.now() + MOST_MS;
+        let isLate = false;
+        for (const [i, { path, size }] of found.entries()) {
+          isLate = performance.now() > end;
+          if (isLate || ctx.signal.aborted || hits.length >= MOST_HITS || (left -= size) < 0) break;
+          if (i % 100 === 0) await ctx.progress(i, { total: found.length });
+          const bytes = await folder.read(path);
+          const text = isRefusal(bytes) ? undefined : toText(bytes);
+          if (text?.toLowerCase().includes(phrase)) {
+            hits.push(...findLines(text, phrase).map((line) => `${path}:${line}`));
+          }
         }
-      }
-      if (!hits.length) {
-        return left < 0 ? "Nothing in as much as was searched; name fewer files." : "Nothing was found.";
-      }
-      const more = hits.length > MOST_HITS ? [`… and more; name fewer files or a longer phrase`] : [];
-      return [...hits.slice(0, MOST_HITS), ...more].join("\n");
-    },
+        if (!hits.length) {
+          return left < 0 || isLate ? "Nothing in as much as was searched; name fewer files." : "Nothing was found.";
+        }
+        const more = hits.length > MOST_HITS || isLate ? [`… and more; name fewer files or a longer phrase`] : [];
+        return [...hits.slice(0, MOST_HITS), ...more].join("\n");
+      }),
   });
 
   const read = tool({
@@ -107,6 +118,25 @@ export function folderTools(folder: Folder, { prefix, toUri }: FolderToolsOption
   });
 
   return [list, search, read];
+}
+
+/** Runs one search of each client at a time, because a few words can keep the disk busy for long. */
+class Turns {
+  readonly #clients = new Map<unknown, { last: Promise<unknown>; count: number }>();
+
+  async run<T>(client: unknown, work: () => Promise<T>): Promise<T> {
+    const turns = this.#clients.get(client) ?? { last: Promise.resolve(), count: 0 };
+    if (turns.count > MOST_WAITING) {
+      throw new ToolError("Cannot search: too many searches wait already; try again later");
+    }
+    this.#clients.set(client, turns);
+    turns.count++;
+    const turn = turns.last.then(work).finally(() => {
+      if (!--turns.count) this.#clients.delete(client);
+    });
+    turns.last = turn.catch(() => {});
+    return await turn;
+  }
 }
 
 function orFail<T extends object>(found: T | Refusal, verb: string, path: unknown): T {

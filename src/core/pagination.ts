@@ -4,10 +4,10 @@
  * @see specification/2026-07-28/server/utilities/pagination
  * @module
  */
-import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "./call.ts";
 import type { Core } from "./core.ts";
+import type { Cursors } from "./cursors.ts";
 import { type Allow, isAllowed, type Runner } from "./feature.ts";
 
 /** One thing on a list. */
@@ -20,45 +20,6 @@ export interface Entry {
 }
 
 /**
- * The cursors of one list. They are sealed, because the place that one names may be something its holder must not
- * see; those of a list that is not the same for everybody are good for one principal.
- */
-export class Cursors {
-  readonly #core: Core;
-  readonly #list: string;
-  readonly #isPrivate: boolean;
-
-  /** The cursors of `list`. */
-  constructor(core: Core, list: string, isPrivate: boolean) {
-    this.#core = core;
-    this.#list = list;
-    this.#isPrivate = isPrivate;
-  }
-
-  /** The cursor to what follows `place`. */
-  write(place: string, call: Call): Promise<string> {
-    return this.#core.sealer.seal(this.#purpose(call), place);
-  }
-
-  /** The place that a call's cursor names; `undefined` without one. Throws if the cursor is not one of this list. */
-  async read(call: Call): Promise<string | undefined> {
-    const { cursor } = call.params;
-    if (cursor === undefined) return;
-    const isShort = typeof cursor === "string" && cursor.length <= MAX_CURSOR;
-    const place = isShort ? await this.#core.sealer.open(this.#purpose(call), cursor) : undefined;
-    if (typeof place !== "string") throw badCursor(cursor);
-    return place;
-  }
-
-  #purpose({ principal }: Call): string {
-    return JSON.stringify(["cursor", this.#list, this.#isPrivate ? principal?.id : undefined]);
-  }
-}
-
-/** Characters of a cursor; a provider's own may be long. */
-const MAX_CURSOR = 65_536;
-
-/**
  * Makes what answers a list's method. A page is made once and given out as the same object until the
  * list is compiled anew. A list with anything that not everybody may see is made for each caller.
  */
@@ -66,8 +27,9 @@ export function createList(
   name: string,
   entries: readonly Entry[],
   core: Core,
-  cursors: Cursors = new Cursors(core, name, isPrivate(entries)),
+  hasPrivateCursors: boolean = isPrivate(entries),
 ): Runner {
+  const cursors = openCursors(core, name, hasPrivateCursors);
   const places = new Map(entries.map(({ key }, place) => [key, place]));
   const pages = new Map<number, Result | Promise<Result>>();
   const isPublic = !isPrivate(entries);
@@ -77,7 +39,8 @@ export function createList(
     const items = visible.slice(from, from + core.limits.page);
     const page = { [name]: items.map(({ wire }) => wire()) };
     const last = from + items.length < visible.length ? items.at(-1) : undefined;
-    return last ? cursors.write(last.key, call).then((nextCursor) => ({ ...page, nextCursor })) : page;
+    if (!last) return page;
+    return cursors().then(async (cursors) => ({ ...page, nextCursor: await cursors.write(last.key, call) }));
   }
 
   // The place of a cursor holds on the whole list, so that a page does not shift with what its reader may see.
@@ -98,14 +61,14 @@ export function createList(
 
   const toPageFrom = isPublic ? toPublicPage : toVisiblePage;
 
-  function run(call: Call): Result | Promise<Result> {
-    if (call.params.cursor === undefined) return toPageFrom(0, call);
-    return cursors.read(call).then((key = "") => {
-      const place = places.get(key);
-      if (place === undefined) throw badCursor(call.params.cursor);
-      return toPageFrom(place + 1, call);
-    });
+  async function toNextPage(call: Call): Promise<Result> {
+    const loaded = await cursors();
+    const place = places.get(await loaded.read(call) ?? "");
+    if (place === undefined) throw loaded.refuse(call);
+    return await toPageFrom(place + 1, call);
   }
+
+  const run = (call: Call) => call.params.cursor === undefined ? toPageFrom(0, call) : toNextPage(call);
 
   return { run, cache: { ttlMs: core.ttlMs, scope } };
 }
@@ -114,10 +77,8 @@ function isPrivate(entries: readonly Entry[]): boolean {
   return entries.some(({ allow }) => allow);
 }
 
-/** The error for a cursor that leads nowhere. */
-export function badCursor(cursor: unknown): McpError {
-  return new McpError(
-    INVALID_PARAMS,
-    `Cannot read the list: cursor ${quote(cursor)} is not from it; start without one`,
-  );
+/** Makes the function that loads the cursors of a list when they are first needed: most lists have one page. */
+export function openCursors(core: Core, list: string, isPrivate: boolean): () => Promise<Cursors> {
+  let loading: Promise<Cursors> | undefined;
+  return () => loading ??= import("./cursors.ts").then(({ Cursors }) => new Cursors(core, list, isPrivate));
 }

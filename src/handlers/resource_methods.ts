@@ -19,7 +19,7 @@ import {
   type Runner,
   toMethod,
 } from "../core/feature.ts";
-import { badCursor, createList, Cursors, type Entry } from "../core/pagination.ts";
+import { createList, type Entry, openCursors } from "../core/pagination.ts";
 import { attempt } from "./attempt.ts";
 
 /** A resource as it stands on a list. Only `uri` and `name` must be said; `size` is in bytes. */
@@ -119,11 +119,11 @@ function listResources(fixed: readonly Definition[], all: readonly Definition[],
   const sources = all.flatMap(({ key, allow, list }) => list ? { key, allow, list } : []);
   if (!sources.length) return toMethod(createList("resources", fixed, core), { stable: true });
   // What is listed here may depend on who asks.
-  const cursors = new Cursors(core, "resources", true);
-  const listFixed = createList("resources", fixed, core, cursors);
+  const cursors = openCursors(core, "resources", true);
+  const listFixed = createList("resources", fixed, core, true);
 
   async function run(call: Call): Promise<Result> {
-    const place = await cursors.read(call);
+    const place = await (await cursors()).read(call);
     return place?.startsWith("\n") ? await listFrom(place, [], call) : await listBoth(call);
   }
 
@@ -137,12 +137,15 @@ function listResources(fixed: readonly Definition[], all: readonly Definition[],
     const { page: size } = core.limits;
     const [, next, ...rest] = place.split("\n");
     const from = sources.findIndex(({ key }) => key === next);
-    if (from < 0) throw badCursor(call.params.cursor);
+    if (from < 0) throw (await cursors()).refuse(call);
     let own = rest.length ? rest.join("\n") : undefined;
     let resources = first;
     for (const { key, allow, list } of sources.slice(from)) {
       if (!await isAllowed(allow, call, core)) continue;
-      const toPage = async (own = "") => ({ resources, nextCursor: await cursors.write(`\n${key}${own}`, call) });
+      const toPage = async (own = "") => {
+        const nextCursor = await (await cursors()).write(`\n${key}${own}`, call);
+        return { resources, nextCursor };
+      };
       if (resources.length >= size) return await toPage();
       const page = await attempt({ core, call, subject: key }, () => list(own, call, size));
       resources = resources.concat(page.resources);

@@ -184,12 +184,6 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   };
 }
 
-// Texts of an error may come from anywhere, and control characters in them could steer a terminal.
-async function printFault({ id, method }: Fault, name: string, error: unknown): Promise<void> {
-  const { describeError, toPrintableLine } = await import("./protocol/printable.ts");
-  console.error(`Error ${id} in ${toPrintableLine(method ?? name)}:\n${describeError(error)}`);
-}
-
 /** Loads what most servers do not need with the first request. */
 function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): Fetch {
   const loading = async () => (await import("./transports/http/cors_headers.ts")).withCors(allows, fetch);
@@ -217,7 +211,11 @@ function createReport(name: string, onError: ServerOptions["onError"]): Core["re
       const fault = { id, method: about.method, subject: about.subject };
       const telling: unknown = onError?.(error, fault);
       if (telling instanceof Promise) telling.catch(() => {});
-      if (!onError) printFault(fault, name, error).catch(() => console.error(error));
+      if (!onError) {
+        import("./protocol/printable.ts").then(({ printFault }) =>
+          printFault(`${id} in ${about.method ?? name}`, error)
+        );
+      }
     } catch {
       // An error that cannot be printed, or whose listener fails, must not become the next error.
     }

@@ -33,6 +33,14 @@ export function toPrintableJson(json: string): string {
 }
 
 /**
+ * Prints an unexpected error. Its texts may come from anywhere, and control characters in them could steer a terminal.
+ * `about` tells which error it is.
+ */
+export function printFault(about: string, error: unknown): void {
+  console.error(`Error ${toPrintableLine(about)}:\n${describeError(error)}`);
+}
+
+/**
  * An unexpected error for a log: its name and message in one line, then where it happened and what caused it, each
  * frame on a line of its own.
  */

@@ -29,9 +29,8 @@ export async function examineSession(place: Place, dialect: Dialect, sheet: Shee
   await look("session missing", async (tell) => {
     const answer = await exchange(place, legacyDialect(version).write("ping"));
     if (answer.status === 400) tell.ok("a request without Mcp-Session-Id is refused with 400");
-    else if (readResult(answer)) {
-      tell.note("a request without Mcp-Session-Id is answered all the same", "answer 400, or hand out no id at all");
-    } else {
+    else if (readResult(answer)) tell.ok("a request without Mcp-Session-Id is served on its own");
+    else {
       tell.note(
         `a request without Mcp-Session-Id is answered with ${tellAnswer(answer)}`,
         "answer 400; 404 would say that a session has ended",

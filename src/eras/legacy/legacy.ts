@@ -248,20 +248,17 @@ class LegacyEra implements Era {
       const texts = method.stable ? this.#texts.get(version) : undefined;
       let text = texts?.get(result);
       if (text === undefined) {
-        text = this.#toText(call.method, result, version);
+        const { resultBytes } = this.#engine.core.limits;
+        text = JSON.stringify(downgradeResult(call.method, result, version));
+        if (text.length > resultBytes) {
+          throw new Error(`Cannot send the result: it is longer than ${resultBytes} (resultBytes)`);
+        }
         texts?.set(result, text);
       }
       return { text: toSuccess(call.id, text) };
     } catch (error) {
       return toErrorReply(call, this.#engine.core.report(error, call));
     }
-  }
-
-  #toText(method: string, result: Result, version: Version): string {
-    const { resultBytes } = this.#engine.core.limits;
-    const text = JSON.stringify(downgradeResult(method, result, version));
-    if (text.length <= resultBytes) return text;
-    throw new Error(`Cannot send the result: it is longer than ${resultBytes} (resultBytes)`);
   }
 
   // One revision lets several messages come in one array, and has the answers go back in one.

@@ -18,7 +18,7 @@ export class Account {
   #running = 0;
   #bytes = 0;
   #streams = 0;
-  #onRoom?: () => void;
+  #room?: PromiseWithResolvers<void>;
 
   /** The account of a client that is known by `key`, or of one connection. */
   constructor(all: Accounts, key?: string) {
@@ -79,19 +79,13 @@ export class Account {
 
   /** Settles once fewer calls of this client wait. */
   untilRoom(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const before = this.#onRoom;
-    this.#onRoom = () => {
-      before?.();
-      resolve();
-    };
-    return promise;
+    return (this.#room ??= Promise.withResolvers<void>()).promise;
   }
 
   /** To be called when something of this client has ended. */
   settle(): void {
-    this.#onRoom?.();
-    this.#onRoom = undefined;
+    this.#room?.resolve();
+    this.#room = undefined;
     const isIdle = !this.#running && !this.waiting.size && !this.#streams && !this.#bytes;
     if (isIdle && this.key !== undefined) this.#all.forget(this.key, this);
   }

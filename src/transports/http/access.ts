@@ -90,9 +90,9 @@ export function checkCaller(
   if (grant && (grant.credentials || !isUpgrade)) return;
   return {
     status: 403,
-    reason: grant
-      ? `origin ${quoted(origin)} may not use credentials; to allow it, set origins: [${quoted(origin)}]`
-      : `origin ${quoted(origin)} is not allowed; to allow it, set origins: [${quoted(origin)}]`,
+    reason: `origin ${quoted(origin)} is not allowed${grant ? " with cookies" : ""}; to allow it, set origins: [${
+      quoted(origin)
+    }]`,
   };
 }
 

@@ -187,7 +187,7 @@ export class Exchange implements Link {
     sliced.push(body);
     sliced.end();
     if (!isRefused) return new Response(sliced.toBody(), init);
-    const message = "Cannot send the result: too much waits to be read (clientBytes, totalBytes)";
+    const message = "Cannot send the result: too much is unread (clientBytes, totalBytes)";
     const failure = toFailure(undefined, { code: INTERNAL_ERROR, message });
     return new Response(failure, { status: 503, headers: { ...JSON_HEADERS, ...LATER } });
   }

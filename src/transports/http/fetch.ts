@@ -187,7 +187,7 @@ export class Endpoint {
   }
 }
 
-const CLOSING: Refused = [503, "Cannot serve the request: the server is closing", LATER];
+const CLOSING: Refused = [503, toReason("the server is closing"), LATER];
 const BROKEN_OFF = "Cannot read the body: it broke off";
 
 function checkPost(headers: Headers, accepts: Accepts): Refused | undefined {

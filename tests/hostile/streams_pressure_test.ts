@@ -248,7 +248,7 @@ Deno.test("C-221 what is kept to be read again is bounded for all sessions toget
       return "said";
     },
   });
-  const limits = { replayBytes: 100_000 };
+  const limits = { replayBytes: 200_000 };
   const server = createServer({ name: "replay", version: "1.0.0", handlers: [say], limits });
   const url = "http://localhost/mcp";
 

@@ -23,7 +23,11 @@ export interface Pipe {
   reject(problem: "long" | "encoding"): Promise<void> | undefined;
   /** Bytes of the longest text. */
   readonly lineBytes: number;
-  /** The account of the client. */
+  /**
+   * The account of the client.
+   *
+   * @internal
+   */
   readonly account: Account;
   /** Whether anything runs. */
   readonly isBusy: boolean;
@@ -33,7 +37,11 @@ export interface Pipe {
   close(): void;
 }
 
-/** Opens a server's end of a channel. Without an account, the client is known by its principal, if it has one. */
+/**
+ * Opens a server's end of a channel. Without an account, the client is known by its principal, if it has one.
+ *
+ * @internal
+ */
 export type OpenPipe = (write: Write, principal?: Principal, account?: Account) => Pipe;
 
 /**

@@ -74,7 +74,7 @@ export function createList(
   const scope = isPublic ? core.cacheScope : "private";
 
   function toPage(from: number, visible: readonly Entry[], call: Call): Result | Promise<Result> {
-    const items = visible.slice(from, from + core.limits.page);
+    const items = visible.slice(from, from + core.limits.calls.pageItems);
     const page = { [name]: items.map(({ wire }) => wire()) };
     const last = from + items.length < visible.length ? items.at(-1) : undefined;
     return last ? cursors.write(last.key, call).then((nextCursor) => ({ ...page, nextCursor })) : page;

@@ -178,8 +178,8 @@ export interface Limits {
      */
     readonly openPerClient: number;
     /**
-     * Time after which the answer to a running call becomes an event stream. It may take twice as long. Only on a stream
-     * does the server notice that a client has disconnected.
+     * Time after which the answer to a running call becomes an event stream. It may take twice as long. Only on a
+     * stream does the server notice that a client has disconnected.
      *
      * Exceeded: the response starts with status 200 and an event stream. A client that accepts only JSON gets white
      * space before it.
@@ -228,11 +228,11 @@ export interface Limits {
     /**
      * Sessions whose state the process keeps. It also remembers a hundred times as many ended ones.
      *
-     * Together: each counts towards `memory` with 4 KiB and its id, which has at most 16,384 characters, at eight bytes a
-     * character. An ended one counts with 150 bytes.
+     * Together: each counts towards `memory` with 4 KiB and its id, which has at most 16,384 characters, at eight bytes
+     * a character. An ended one counts with 150 bytes.
      *
-     * Exceeded: the session that was idle for longest makes room, and its id stays good. If none is idle, or too many have
-     * ended, HTTP 503 with `Retry-After`, code -31503.
+     * Exceeded: the session that was idle for longest makes room, and its id stays good. If none is idle, or too many
+     * have ended, HTTP 503 with `Retry-After`, code -31503.
      */
     readonly open: number;
     /**
@@ -268,8 +268,8 @@ export interface Limits {
      */
     readonly events: number;
     /**
-     * Bytes of the events that all sessions of the process keep, at two bytes a character. One session may keep as much as
-     * is free.
+     * Bytes of the events that all sessions of the process keep, at two bytes a character. One session may keep as much
+     * as is free.
      *
      * Together: this is the total. It does not count towards `memory`.
      *
@@ -291,9 +291,9 @@ export interface Limits {
      *
      * Together: all clients share `memory.bytes`.
      *
-     * Exceeded: a call gets code -31503 with HTTP 503, or 429 in revisions with sessions; a body or a session HTTP 503; a large
-     * result HTTP 503, code -32603. A stream, a socket or stdio that the client does not read is closed, and its calls
-     * are cancelled.
+     * Exceeded: a call gets code -31503 with HTTP 503, or 429 in revisions with sessions; a body or a session HTTP 503;
+     * a large result HTTP 503, code -32603. A stream, a socket or stdio that the client does not read is closed, and
+     * its calls are cancelled.
      */
     readonly bytesPerClient: number;
     /**

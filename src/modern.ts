@@ -51,7 +51,7 @@ export type {
 export type { Fault } from "./core/core.ts";
 export type { Middleware } from "./core/middleware.ts";
 export type { Allow, Handler } from "./core/feature.ts";
-export type { Limits } from "./core/limits.ts";
+export type { LimitOptions, Limits } from "./core/limits.ts";
 
 export type { Result } from "./protocol/jsonrpc.ts";
 export type {

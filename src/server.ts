@@ -11,7 +11,7 @@ import type { Context } from "./core/context.ts";
 import type { Core, Fault } from "./core/core.ts";
 import type { CreateEra, Engine } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
-import { type Limits, readLimits } from "./core/limits.ts";
+import { type LimitOptions, readLimits } from "./core/limits.ts";
 import type { Middleware } from "./core/middleware.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
@@ -66,8 +66,8 @@ export interface ServerOptions {
    * sessions and questions end with the process.
    */
   readonly secret?: string | readonly string[];
-  /** Bounds that differ from the defaults. */
-  readonly limits?: Partial<Limits>;
+  /** Limits that differ from the defaults. */
+  readonly limits?: LimitOptions;
   /** Milliseconds for which clients may keep lists and resources, unless a handler says otherwise; 0 if nothing is said. */
   readonly ttlMs?: number;
   /**
@@ -101,7 +101,10 @@ export interface Server {
   };
   /** Tells clients that watch it that a resource has changed. */
   updated(uri: string): void;
-  /** Takes no new calls, lets running ones finish for a while (`closeMs`), ends streams, and settles when all is over. */
+  /**
+   * Takes no new calls, lets running ones finish for a while (`calls.closeMs` of the limits), ends streams, and settles
+   * when all is over.
+   */
   close(): Promise<void>;
   /**
    * Opens a pipe; for transports.
@@ -160,7 +163,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     scheduler.stop();
     changes.close();
     const { promise, resolve } = Promise.withResolvers<void>();
-    ticker.alarm(limits.closeMs, resolve);
+    ticker.alarm(limits.calls.closeMs, resolve);
     await Promise.race([scheduler.idle(), promise]);
     scheduler.cancelAll();
     // The last outcomes are still on their way to their streams, some promises further on; a turn later they are written.

@@ -236,7 +236,7 @@ Deno.test("a state is good for its call alone: tool, arguments and caller", asyn
 
 Deno.test("a state is good until its time is over", async () => {
   const clock = fakeClock();
-  const held = start({ clock, limits: { stateMs: 1000 } });
+  const held = start({ clock, limits: { calls: { stateMs: 1000 } } });
   const { state: requestState } = await call(held, "order");
   await clock.advance(1000);
   assertEquals((await call(held, "order", { requestState })).asked, ["First?"]);
@@ -246,7 +246,7 @@ Deno.test("a state is good until its time is over", async () => {
 });
 
 Deno.test("a client is asked as often as the limit says, and no more", async () => {
-  const held = start({ limits: { rounds: 3 } });
+  const held = start({ limits: { calls: { rounds: 3 } } });
   let requestState: string | undefined;
   for (let round = 0; round < 3; round++) {
     const inputResponses = round ? { [`q${round - 1}`]: accept({ ok: true }) } : undefined;
@@ -261,10 +261,10 @@ Deno.test("a client is asked as often as the limit says, and no more", async () 
 });
 
 Deno.test("a state that grew too long is the server's fault, and is not sent", async () => {
-  const held = start({ limits: { stateBytes: 1000 } });
+  const held = start({ limits: { calls: { stateBytes: 1000 } } });
   const { code, state } = await call(held, "large");
   assertEquals([code, state, held.faults.length], [-32603, undefined, 1]);
-  const roomy = start({ limits: { stateBytes: 10_000 } });
+  const roomy = start({ limits: { calls: { stateBytes: 10_000 } } });
   const { state: requestState } = await call(roomy, "large");
   assertEquals(
     (await call(roomy, "large", { requestState, inputResponses: { first: { action: "cancel" } } })).text,
@@ -278,7 +278,7 @@ Deno.test("a state may be exactly as long as the limit says", async () => {
   const roomy = start();
   const length = (await call(roomy, "large")).state?.length ?? 0;
   for (const [stateBytes, code] of [[length, undefined], [length - 1, -32603]] as const) {
-    const held = start({ limits: { stateBytes } });
+    const held = start({ limits: { calls: { stateBytes } } });
     assertEquals((await call(held, "large")).code, code);
     await held.server.close();
   }
@@ -286,7 +286,7 @@ Deno.test("a state may be exactly as long as the limit says", async () => {
 });
 
 Deno.test("a state that is refused is 400 however long it takes to find that out", async () => {
-  const held = start({ limits: { graceMs: 1 } });
+  const held = start({ limits: { streams: { openAfterMs: 1 } } });
   const { decrypt } = crypto.subtle;
   const value = async (...args: Parameters<typeof decrypt>) => {
     await new Promise((resolve) => setTimeout(resolve, 40));

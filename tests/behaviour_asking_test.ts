@@ -327,7 +327,7 @@ behaviour("a call can only be sent back so many times", async (connect) => {
       for (let i = 0;; i++) await ctx.elicit(`q${i}`, { message: `${i}?`, schema: yesNo });
     },
   });
-  const { client } = await connect({ handlers: [endless], limits: { rounds: 3 } }, {
+  const { client } = await connect({ handlers: [endless], limits: { calls: { rounds: 3 } } }, {
     answer: () => accept({ ok: true }),
   });
   const error = await assertRejects(() => client.callTool("endless"), RpcError);
@@ -345,21 +345,21 @@ behaviour("what travels with a question is bounded", async (connect) => {
     },
   });
   const handlers = [heavy, order];
-  const { client, takeFaults } = await connect({ handlers, limits: { stateBytes: 3000 } }, {
+  const { client, takeFaults } = await connect({ handlers, limits: { calls: { stateBytes: 3000 } } }, {
     answer: () => accept({ ok: true }),
   });
   assertEquals((await assertRejects(() => client.callTool("heavy"), RpcError)).code, -32603);
-  assertStringIncludes(String(takeFaults()[0].error), "stateBytes");
+  assertStringIncludes(String(takeFaults()[0].error), "calls.stateBytes");
   assertEquals(textOf(await client.callTool("order")), "tea accept");
 }, { eras: ["modern"] });
 
 behaviour("a client that never answers is not waited for without end", async (connect) => {
-  const { client } = await connect({ handlers: [order], limits: { askMs: 40 } }, {
+  const { client } = await connect({ handlers: [order], limits: { calls: { answerMs: 40 } } }, {
     answer: () => new Promise(() => {}),
   });
   const error = await assertRejects(() => client.callTool("order"), RpcError);
   assertEquals(error.code, -32602);
-  assertStringIncludes(error.message, "askMs");
+  assertStringIncludes(error.message, "calls.answerMs");
   assertEquals(
     client.received.map(({ method }) => method),
     ["notifications/cancelled"],
@@ -381,7 +381,13 @@ behaviour("a cancelled call no longer waits for its answer", async (connect) => 
 
 Deno.test("the state of a question expires", async () => {
   const clock = fakeClock();
-  const server = createServer({ name: "s", version: "1", handlers: [order], clock, limits: { stateMs: 1000 } });
+  const server = createServer({
+    name: "s",
+    version: "1",
+    handlers: [order],
+    clock,
+    limits: { calls: { stateMs: 1000 } },
+  });
   await using client = await connectTo(server, { transport: "pipe", capabilities: { elicitation: {} } });
   const { requestState } = await client.callTool("order", {}, { rounds: false });
   const again = { name: "order", arguments: {}, inputResponses: yes, requestState };

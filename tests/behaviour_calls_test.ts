@@ -363,10 +363,10 @@ behaviour("ids come back as they were sent", async (connect) => {
 
 behaviour("what runs too long is ended, and its handler told", async (connect) => {
   const { log, handlers } = waiting();
-  const { client } = await connect({ handlers, limits: { callMs: 60 } });
+  const { client } = await connect({ handlers, limits: { calls: { timeoutMs: 60 } } });
   const error = await assertRejects(() => client.callTool("wait"), RpcError);
   assertEquals(error.code, -32603);
-  assertStringIncludes(error.message, "callMs");
+  assertStringIncludes(error.message, "calls.timeoutMs");
   await until(() => log.includes("cancelled 0"), "the handler is told");
   assertEquals(textOf(await client.callTool("quick")), "quick");
 });
@@ -375,13 +375,13 @@ behaviour(
   "calls beyond the bound wait, and beyond the queue are refused by name",
   async (connect, { transport, era }) => {
     const { log, open, handlers } = waiting();
-    const { client } = await connect({ handlers, limits: { calls: 2, queue: 1 } });
+    const { client } = await connect({ handlers, limits: { calls: { running: 2, waiting: 1 } } });
     const [first, second] = [1, 2].map((n) => started(client.callTool("wait", { n })));
     await until(() => log.length === 2, "two calls run");
     const third = started(client.callTool("wait", { n: 3 }));
     // Accepted in order: when the fourth has been refused, the third is in the queue.
     const error = await assertRejects(() => client.callTool("wait", { n: 4 }), RpcError);
-    assertStringIncludes(error.message, "calls, queue");
+    assertStringIncludes(error.message, "calls.running, calls.waiting");
     assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 503 : 429);
     assertEquals(log, ["start 1", "start 2"]);
     open();
@@ -392,7 +392,9 @@ behaviour(
 
 behaviour("one client cannot take every slot", async (connect) => {
   const { log, open, handlers } = waiting();
-  const { client, join } = await connect({ handlers, limits: { callsPerClient: 2 } }, { principal: { id: "ada" } });
+  const { client, join } = await connect({ handlers, limits: { calls: { runningPerClient: 2 } } }, {
+    principal: { id: "ada" },
+  });
   const other = await join({ principal: { id: "bob" } });
   const calls = [1, 2, 3, 4].map((n) => started(client.callTool("wait", { n })));
   await until(() => log.length === 2, "two calls run");
@@ -404,23 +406,23 @@ behaviour("one client cannot take every slot", async (connect) => {
 
 behaviour("a result beyond the bound is an internal error", async (connect) => {
   const give = tool({ name: "give", input: z.object({ n: z.number() }), run: ({ n }) => "x".repeat(n) });
-  const { client, takeFaults } = await connect({ handlers: [give], limits: { resultBytes: 1000 } });
+  const { client, takeFaults } = await connect({ handlers: [give], limits: { calls: { resultBytes: 1000 } } });
   assertEquals(textOf(await client.callTool("give", { n: 500 })).length, 500);
   const error = await assertRejects(() => client.callTool("give", { n: 2000 }), RpcError);
   assertEquals([error.code, error.message], [-32603, "Internal error"]);
-  assertStringIncludes(String(takeFaults()[0].error), "resultBytes");
+  assertStringIncludes(String(takeFaults()[0].error), "calls.resultBytes");
 });
 
 behaviour("what is too deep or too long is refused with the name of the limit", async (connect, { transport }) => {
   const any = tool({ name: "any", input: { type: "object" }, run: () => "taken" });
-  const limits = { jsonDepth: 20, methodLength: 30, idLength: 10 };
+  const limits = { request: { depth: 20, methodCharacters: 30, idCharacters: 10 } };
   const { client } = await connect({ handlers: [any], limits });
   let deep: object = {};
   for (let i = 0; i < 30; i++) deep = { deep };
   const cases = [
-    ["jsonDepth", () => client.callTool("any", { deep }, { timeoutMs: 200 })],
-    ["methodLength", () => client.request("x".repeat(31))],
-    ["idLength", () => client.request("tools/list", {}, { id: "x".repeat(11), timeoutMs: 200 })],
+    ["request.depth", () => client.callTool("any", { deep }, { timeoutMs: 200 })],
+    ["request.methodCharacters", () => client.request("x".repeat(31))],
+    ["request.idCharacters", () => client.request("tools/list", {}, { id: "x".repeat(11), timeoutMs: 200 })],
   ] as const;
   for (const [name, send] of cases) {
     // Without an id an answer on a shared channel finds nobody.
@@ -451,7 +453,7 @@ behaviour("a closing server finishes what runs and takes nothing new", async (co
 
 behaviour("a closing server cancels what does not end in time", async (connect) => {
   const { log, handlers } = waiting();
-  const { client, server } = await connect({ handlers, limits: { closeMs: 30 } });
+  const { client, server } = await connect({ handlers, limits: { calls: { closeMs: 30 } } });
   const running = client.callTool("wait", { n: 1 }).catch(() => {});
   await until(() => log.length === 1, "the call runs");
   await server.close();

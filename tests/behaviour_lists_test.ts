@@ -20,14 +20,14 @@ async function listPages(client: Connection): Promise<string[][]> {
 
 behaviour("a list comes in pages, in the order of registration", async (connect) => {
   for (const [page, pages] of [[2, ["ed", "cb", "a"]], [5, ["edcba"]], [4, ["edcb", "a"]], [250, ["edcba"]]] as const) {
-    const { client } = await connect({ handlers: five, limits: { page } });
+    const { client } = await connect({ handlers: five, limits: { calls: { pageItems: page } } });
     assertEquals((await listPages(client)).map((names) => names.join("")), [...pages]);
     assertEquals((await listPages(client)).flat().join(""), "edcba", "the order is stable");
   }
 });
 
 behaviour("a cursor that leads nowhere is -32602", async (connect) => {
-  const { client, server } = await connect({ handlers: five, limits: { page: 2 } });
+  const { client, server } = await connect({ handlers: five, limits: { calls: { pageItems: 2 } } });
   const { nextCursor } = await client.request("tools/list");
   const wrong = [
     "",
@@ -176,7 +176,9 @@ for (const hides of [(is: boolean) => is, (is: boolean) => Promise.resolve(is)])
       run: () => "shown",
     });
     const handlers = [make("a"), secret, make("b"), make("c")];
-    const { client: eve, join } = await connect({ handlers, limits: { page: 2 } }, { principal: { id: "eve" } });
+    const { client: eve, join } = await connect({ handlers, limits: { calls: { pageItems: 2 } } }, {
+      principal: { id: "eve" },
+    });
     const ada = await join({ principal: { id: "ada" } });
     const nobody = await join();
     assertEquals((await listPages(ada)).flat(), ["a", "secret", "b", "c"]);
@@ -212,7 +214,7 @@ behaviour("an allow that throws tells the client nothing", async (connect) => {
 });
 
 behaviour("lists stay whole while handlers change under load", async (connect) => {
-  const { client, server } = await connect({ handlers: five, limits: { page: 100 } });
+  const { client, server } = await connect({ handlers: five, limits: { calls: { pageItems: 100 } } });
   let busy = true;
   const reading = Promise.all(Array.from({ length: 5 }, async () => {
     while (busy) {

@@ -77,12 +77,12 @@ behaviour("clients that watch a resource hear when it changes, and no others", a
 });
 
 behaviour("no client watches more resources than the limit, which names itself", async (connect, { era }) => {
-  const { client } = await connect({ handlers, limits: { subscriptions: 2 } });
+  const { client } = await connect({ handlers, limits: { streams: { watchedUris: 2 } } });
   const uris = ["a:1", "a:2", "a:3"];
   const error = await assertRejects(
     () => client.subscribe({ resourceSubscriptions: uris }),
     RpcError,
-    "(subscriptions)",
+    "(streams.watchedUris)",
   );
   assertEquals(error.code, -32602);
   if (era === "modern") return;
@@ -92,7 +92,7 @@ behaviour("no client watches more resources than the limit, which names itself",
 });
 
 behaviour("no client opens more subscriptions than the limit, which names itself", async (connect, { transport }) => {
-  const { client } = await connect({ handlers, limits: { streams: 2 } });
+  const { client } = await connect({ handlers, limits: { streams: { open: 2 } } });
   const [first] = await Promise.all([client.subscribe({}), client.subscribe({})]);
   const error = await assertRejects(() => client.subscribe({}), RpcError, "streams");
   assertEquals(error.status, transport === "pipe" ? undefined : 503);

@@ -102,7 +102,7 @@ export function createLibrary(): Server {
     name: "library",
     version: "1.0.0",
     instructions: "Be quiet.",
-    limits: { page: 2 },
+    limits: { calls: { pageItems: 2 } },
     handlers: [echo, count, wait, ended, join, pay, lend, ...books, shelf, review],
   });
   return server;

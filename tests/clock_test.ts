@@ -119,7 +119,7 @@ async function isOver(client: Connection): Promise<boolean> {
 }
 
 Deno.test("a session ends when nothing is heard of it for long", async () => {
-  const { clock, server } = createStill({ limits: { sessionIdleMs: 30 * MINUTE } });
+  const { clock, server } = createStill({ limits: { sessions: { idleMs: 30 * MINUTE } } });
   await using busy = await connect(server, { era: "legacy" });
   await using idle = await connect(server, { era: "legacy" });
   for (let i = 0; i < 4; i++) {
@@ -131,7 +131,7 @@ Deno.test("a session ends when nothing is heard of it for long", async () => {
 });
 
 Deno.test("a session with an open stream, or a call that runs, is not idle", async () => {
-  const { clock, log, open, server } = createStill({ limits: { sessionIdleMs: 2 * MINUTE } });
+  const { clock, log, open, server } = createStill({ limits: { sessions: { idleMs: 2 * MINUTE } } });
   await using listening = await connect(server, { era: "legacy" });
   await using running = await connect(server, { era: "legacy" });
   await listening.subscribe({ toolsListChanged: true });
@@ -145,7 +145,7 @@ Deno.test("a session with an open stream, or a call that runs, is not idle", asy
 });
 
 Deno.test("no session lives longer than the limit, however busy it is", async () => {
-  const { clock, server } = createStill({ limits: { sessionMs: 2 * HOUR } });
+  const { clock, server } = createStill({ limits: { sessions: { lifeMs: 2 * HOUR } } });
   await using client = await connect(server, { era: "legacy" });
   for (let i = 0; i < 11; i++) {
     await clock.advance(10 * MINUTE);
@@ -157,7 +157,7 @@ Deno.test("no session lives longer than the limit, however busy it is", async ()
 });
 
 Deno.test("of too many sessions the one idle for longest loses its state, and none its life", async () => {
-  const { clock, server } = createStill({ limits: { sessions: 2 } });
+  const { clock, server } = createStill({ limits: { sessions: { open: 2 } } });
   const [first, second, third] = await Promise.all(
     Array.from({ length: 3 }, () => connect(server, { era: "legacy", logLevel: "error" })),
   );

@@ -28,7 +28,7 @@ Deno.test("a file with comments, trailing commas and a byte order mark says who 
       "name": "project", "version": "1.2.3", "title": "The project", "description": "All of it",
       "websiteUrl": "https://example.com",
       "instructions": { "file": "docs/INSTRUCTIONS.md" },
-      "limits": { "page": 2 },
+      "limits": { "calls": { "pageItems": 2 } },
       "tools": { "a": { "description": "A", "run": ["true"] }, "b": { "description": "B", "run": ["true"], }, },
     }`;
   await withFolder({ "mcp.jsonc": file, "docs/INSTRUCTIONS.md": "Look around." }, async (folder) => {
@@ -197,10 +197,14 @@ for (
     },
     {
       says: "an unknown limit",
-      file: { limits: { pages: 1 } },
-      told: "limits.pages: there is no such key; did you mean page?",
+      file: { limits: { calls: { pageItem: 1 } } },
+      told: "limits.calls.pageItem: there is no such key; did you mean pageItems?",
     },
-    { says: "a limit of nothing", file: { limits: { page: 0 } }, told: "limits.page: expected number to be >0" },
+    {
+      says: "a limit of nothing",
+      file: { limits: { calls: { pageItems: 0 } } },
+      told: "limits.calls.pageItems: expected number to be >0",
+    },
     { says: "a secret that is too short", file: { secret: "short" }, told: "secret" },
     {
       says: "a secret that is not set",

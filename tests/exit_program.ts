@@ -24,7 +24,7 @@ const slow = tool({
 });
 const handlers = [hello, later, hang, slow];
 const identity = { name: "exit", version: "1.0.0" };
-const makeServer = (callMs = 60_000) => createServer({ ...identity, handlers, limits: { callMs } });
+const makeServer = (timeoutMs = 60_000) => createServer({ ...identity, handlers, limits: { calls: { timeoutMs } } });
 
 const args = deno?.args ?? bun?.argv.slice(2) ?? [];
 const [what, era, transport] = args;
@@ -81,7 +81,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
   async timeout() {
     const server = makeServer(300);
     const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
-    console.log((await response.text()).includes("callMs"));
+    console.log((await response.text()).includes("calls.timeoutMs"));
   },
   // A sweep has set the timer before the call sets an alarm.
   async timeoutLater() {
@@ -89,7 +89,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
     await using _client = await connect(server, { era: "legacy" });
     await server.fetch(toRequest("tools/call", { name: "later" }));
     const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
-    console.log((await response.text()).includes("callMs"));
+    console.log((await response.text()).includes("calls.timeoutMs"));
   },
   // The call never ends, but becomes a stream: only a sweep of the server brings that about.
   async stream() {

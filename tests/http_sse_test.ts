@@ -86,7 +86,7 @@ Deno.test("both addresses can be chosen, and everything else is the server's", a
 });
 
 Deno.test("a message that cannot be taken is refused", async () => {
-  const { server, post, open } = setUp({ limits: { bodyBytes: 1000 } });
+  const { server, post, open } = setUp({ limits: { request: { bodyBytes: 1000 } } });
   const { events, path } = await open();
   const status = async (...args: Parameters<typeof post>) => (await post(...args)).status;
   assertEquals(await status(path, initialize, { headers: { "content-type": "text/plain" } }), 415);
@@ -101,7 +101,7 @@ Deno.test("a message that cannot be taken is refused", async () => {
 });
 
 Deno.test("a message that stops in the middle is not waited for", async () => {
-  const { server, service, open } = setUp({ limits: { bodyMs: 100 } });
+  const { server, service, open } = setUp({ limits: { request: { bodyMs: 100 } } });
   const { events, path } = await open();
   const lengths: readonly Record<string, string>[] = [{}, { "content-length": "100" }];
   for (const length of lengths) {
@@ -179,7 +179,7 @@ Deno.test("streams end with the server", async () => {
 });
 
 Deno.test("no more streams are opened than the server has room for", async () => {
-  const { server, service, open } = setUp({ limits: { streams: 2 } });
+  const { server, service, open } = setUp({ limits: { streams: { open: 2 } } });
   const first = await open();
   const second = await open();
   const refused = await service.fetch(new Request(`${origin}/sse`));

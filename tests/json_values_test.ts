@@ -6,12 +6,12 @@ import { PIPE } from "../src/transports/channel.ts";
 import { type Random, random, shortest } from "./random.ts";
 import { assert, assertEquals, assertLess, assertStringIncludes } from "./std.ts";
 
-const big = { ...LIMITS, jsonDepth: 1000 };
+const big = { ...LIMITS.request, depth: 1000 };
 
 /** What is said of a text, if it is refused for its values. */
-function refusal(text: string, jsonValues: number): string | undefined {
-  const message = parseMessage(text, { ...big, jsonValues });
-  return message.kind === "broken" && message.message.includes("jsonValues") ? message.message : undefined;
+function refusal(text: string, values: number): string | undefined {
+  const message = parseMessage(text, { ...big, values });
+  return message.kind === "broken" && message.message.includes("request.values") ? message.message : undefined;
 }
 
 /** How many values there are in a value. */
@@ -43,7 +43,7 @@ Deno.test("json values: a message is refused for one value too many, and for no 
     const values = size(JSON.parse(text));
     assertEquals(refusal(text, values), undefined, text);
     if (values > 1) {
-      const why = `Cannot read the message: more than ${values - 1} values (jsonValues)`;
+      const why = `Cannot read the message: more than ${values - 1} values (request.values)`;
       assertEquals(refusal(text, values - 1), why, text);
     }
   }
@@ -64,18 +64,22 @@ Deno.test("json values: the limit holds where a message has just as many, and no
     const params = { name: "x", arguments: { list: Array.from({ length: count - 8 }, () => 0) } };
     return JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
   };
-  assertEquals(parseMessage(call(200_000), LIMITS).kind, "request");
-  assertStringIncludes(refusal(call(200_001), LIMITS.jsonValues) ?? "", "more than 200000 values");
+  assertEquals(parseMessage(call(200_000), LIMITS.request).kind, "request");
+  assertStringIncludes(refusal(call(200_001), LIMITS.request.values) ?? "", "more than 200000 values");
   for (const part of ["{},", "[],", '"",', "1,", "[[]],", '{"":1},']) {
-    assertStringIncludes(refusal(`[${part.repeat(200_001)}1]`, LIMITS.jsonValues) ?? "", "jsonValues", part);
+    assertStringIncludes(refusal(`[${part.repeat(200_001)}1]`, LIMITS.request.values) ?? "", "request.values", part);
   }
   const batch = `[${Array(50).fill(call(4001)).join(",")}]`;
-  assertEquals(refusal(batch, LIMITS.jsonValues)?.includes("jsonValues"), true, "a batch counts as one message");
+  assertEquals(
+    refusal(batch, LIMITS.request.values)?.includes("request.values"),
+    true,
+    "a batch counts as one message",
+  );
 });
 
 Deno.test("json values: a text that is not JSON is not read past its end", () => {
   for (const end of ['"', '"\\', '"\\"', "[", "}", "]]]]", '"' + "x".repeat(50), '"' + "\\".repeat(51)]) {
-    const message = parseMessage(`[${"1,".repeat(20)}${end}`, { ...LIMITS, jsonValues: 30 });
+    const message = parseMessage(`[${"1,".repeat(20)}${end}`, { ...LIMITS.request, values: 30 });
     assertEquals(message.kind === "broken" && message.code, -32700, end);
   }
 });
@@ -92,7 +96,7 @@ Deno.test("json values: counting costs little beside parsing, whatever the text 
     "spaces": "[" + " ".repeat(4_000_000) + "]",
   };
   for (const [name, text] of Object.entries(texts)) {
-    const limits = { ...LIMITS, jsonValues: 199_999 };
+    const limits = { ...LIMITS.request, values: 199_999 };
     for (let tries = 0;; tries++) {
       const with_ = shortest(() => parseMessage(text, limits), 3);
       const without = shortest(() => JSON.parse(text), 3);
@@ -105,8 +109,8 @@ Deno.test("json values: counting costs little beside parsing, whatever the text 
 });
 
 Deno.test("json values: what comes over a pipe is counted too, and the pipe goes on", async () => {
-  const server = createServer({ name: "t", version: "1", handlers: [], limits: { jsonValues: 30 } });
-  const tooMany = "Cannot read the message: more than 30 values (jsonValues)";
+  const server = createServer({ name: "t", version: "1", handlers: [], limits: { request: { values: 30 } } });
+  const tooMany = "Cannot read the message: more than 30 values (request.values)";
   const lines: string[] = [];
   const pipe = server[PIPE]((line) => void lines.push(line));
   const ping = (extra: unknown) => JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping", params: { extra } });

@@ -71,7 +71,7 @@ const equivalent: Readonly<Record<string, string>> = {
   "if (!bytes || bytes.length < 28) return; : < → <=":
     "28 bytes hold a nonce and a seal around nothing, which is no JSON",
   "for (let i = 0; i < this.#secrets.length; i++) { : < → <=": "a secret that is not there opens nothing",
-  "const state = (text.length <= limits.stateBytes * 2 ? await sealer.open(PURPOSE, text) : undefined) as : <= → <":
+  "const state = (text.length <= calls.stateBytes * 2 ? await sealer.open(PURPOSE, text) : undefined) as : <= → <":
     "no state that was handed out is half as long",
   "return a < b ? -1 : 1; : < → <=": "no object has two keys of one name",
   "const accepts = accept !== null && accept === goodAccept ? BOTH : readAccept(accept); : !== → ===":
@@ -79,11 +79,11 @@ const equivalent: Readonly<Record<string, string>> = {
   "if (accepts.json && accepts.stream && accept !== null) goodAccept = accept; : !== → ===":
     "the header is only read again",
   "if (host === null || !isKnownHost(host, options)) return; : === → !==": "the caller is only looked at again",
-  'const isFlat = arrays + text.length / 4 <= jsonDepth || arrays + count(text, "{", jsonDepth) <= jsonDepth; : <= → <':
+  'const isFlat = arrays + text.length / 4 <= mostLevels || arrays + count(text, "{", mostLevels) <= mostLevels; : <= → <':
     "the levels are only counted",
-  'const isFlat = arrays + text.length / 4 <= jsonDepth || arrays + count(text, "{", jsonDepth) <= jsonDepth; : || → &&':
+  'const isFlat = arrays + text.length / 4 <= mostLevels || arrays + count(text, "{", mostLevels) <= mostLevels; : || → &&':
     "the levels are only counted",
-  "if (isFlat && text.length < 2 * jsonValues) return; : < → <=": "the values are only counted",
+  "if (isFlat && text.length < 2 * mostValues) return; : < → <=": "the values are only counted",
   "throw error; : throw error → nothing": "who gets nothing to read answers the same",
   "if (body.size <= SMALL) return; : <= → <": "a body more or less that is just as small",
   "for (let i = 0; i < text.length; i++) { : < → <=": "behind the end there is no bracket",

@@ -216,7 +216,7 @@ Deno.test("lists of prompts come in pages", async () => {
   const server = createServer({
     name: "test",
     version: "1.0.0",
-    limits: { page: 2 },
+    limits: { calls: { pageItems: 2 } },
     handlers: ["a", "b", "c"].map((name) => prompt({ name, run: () => "" })),
   });
   const first = await call(server, "prompts/list");

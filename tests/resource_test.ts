@@ -247,7 +247,7 @@ Deno.test("pages hold fixed resources first, then each source by its own cursor,
   const server = createServer({
     name: "test",
     version: "1.0.0",
-    limits: { page: 3 },
+    limits: { calls: { pageItems: 3 } },
     handlers: [
       ...entries("f:", 4).map((entry) => resource({ ...entry, read: () => "" })),
       resource({ uri: "t://{id}", name: "t", list: () => entries("t://", 5), read: () => "" }),
@@ -282,7 +282,7 @@ Deno.test("every page of a list that a source is on is private", async () => {
     name: "test",
     version: "1.0.0",
     ttlMs: 5000,
-    limits: { page: 1 },
+    limits: { calls: { pageItems: 1 } },
     handlers: [
       ...entries("f:", 2).map((entry) => resource({ ...entry, read: () => "" })),
       resource({ scheme: "p", name: "p", list: () => ({ resources: entries("p:", 1) }), read: () => "" }),
@@ -300,7 +300,7 @@ Deno.test("a cursor is good for its own list only", async () => {
   const server = createServer({
     name: "test",
     version: "1.0.0",
-    limits: { page: 1 },
+    limits: { calls: { pageItems: 1 } },
     handlers: [
       resource({ uri: "a://{x}", name: "a", read: () => "" }),
       resource({ uri: "b://{x}", name: "b", read: () => "" }),
@@ -334,7 +334,7 @@ Deno.test("what a caller is not allowed to see is on no list and cannot be read"
   const server = createServer({
     name: "test",
     version: "1.0.0",
-    limits: { page: 2 },
+    limits: { calls: { pageItems: 2 } },
     handlers: [
       resource({ uri: "f:open", name: "open", cacheScope: "public", read: () => "open" }),
       resource({ uri: "f:shut", name: "shut", cacheScope: "public", allow, read: () => "shut" }),

@@ -7,7 +7,7 @@ import { shortest } from "./random.ts";
 import { assert } from "./std.ts";
 
 const values = 200_000;
-const bytes = LIMITS.bodyBytes;
+const bytes = LIMITS.request.bodyBytes;
 
 /** A schema, and its worst value of a size: 1 is all that the limits let through. */
 interface Worst {

@@ -95,7 +95,7 @@ async function withSlowSeals(ms: number, quick: number, run: () => Promise<void>
 
 Deno.test("an unknown session is 404 however long it takes to find that out", () =>
   withSlowSeals(60, 0, async () => {
-    const held = start({ limits: { graceMs: 1 } });
+    const held = start({ limits: { streams: { openAfterMs: 1 } } });
     const id = await shake(held);
     const unknown = await send(held, id.toUpperCase(), ping);
     assertEquals([unknown.status, (await unknown.json()).error.code], [404, -32600]);
@@ -171,7 +171,7 @@ Deno.test("a session is its principal's alone", async () => {
 
 Deno.test("an id is good up to its longest life, and an ended one is not good for as long", async () => {
   const clock = fakeClock();
-  const held = start({ clock, limits: { sessionMs: 1000 } });
+  const held = start({ clock, limits: { sessions: { lifeMs: 1000 } } });
   const [unused, ended] = [await shake(held), await shake(held)];
   assertEquals(await end(held, ended), 204);
   await clock.advance(1000);
@@ -185,7 +185,7 @@ Deno.test("an id is good up to its longest life, and an ended one is not good fo
 
 Deno.test("ends are remembered as long as their ids could come back, and longer than other sessions idle", async () => {
   const clock = fakeClock();
-  const held = start({ clock, limits: { sessionMs: 200_000, sessionIdleMs: 10_000 } });
+  const held = start({ clock, limits: { sessions: { lifeMs: 200_000, idleMs: 10_000 } } });
   const id = await shake(held);
   assertEquals(await end(held, id), 204);
   // The sweep each minute must not forget the end before the id's own time is over.
@@ -198,7 +198,7 @@ Deno.test("ends are remembered as long as their ids could come back, and longer 
 
 Deno.test("at the very end of its life an id is good, and one that was ended is not", async () => {
   const clock = fakeClock();
-  const held = start({ clock, limits: { sessionMs: 60_000 } });
+  const held = start({ clock, limits: { sessions: { lifeMs: 60_000 } } });
   const [used, ended] = [await shake(held), await shake(held)];
   assertEquals([await isGood(held, used), await isGood(held, ended), await end(held, ended)], [true, true, 204]);
   await clock.advance(60_000); // the sweep runs at this moment
@@ -210,7 +210,7 @@ Deno.test("at the very end of its life an id is good, and one that was ended is 
 
 Deno.test("silence ends a session after its time, and not before", async () => {
   const clock = fakeClock();
-  const held = start({ clock, limits: { sessionIdleMs: 60_000 } });
+  const held = start({ clock, limits: { sessions: { idleMs: 60_000 } } });
   const id = await shake(held);
   assertEquals(await isGood(held, id), true);
   await clock.advance(60_000); // a sweep at the very end of the time
@@ -224,7 +224,7 @@ Deno.test("silence ends a session after its time, and not before", async () => {
 
 Deno.test("what runs and what listens keeps a session from ending", async () => {
   const clock = fakeClock();
-  const held = start({ clock, limits: { sessionIdleMs: 50_000, graceMs: 1_000_000 } });
+  const held = start({ clock, limits: { sessions: { idleMs: 50_000 }, streams: { openAfterMs: 1_000_000 } } });
   const [running, listening] = [await shake(held), await shake(held)];
   const answer = send(held, running, call("hold", "held"), { accept: "application/json" });
   await until(() => held.log.includes("hold"), "the tool runs");
@@ -266,7 +266,7 @@ Deno.test("to end a session is to end all that runs in it, and nothing else", as
 });
 
 Deno.test("only the state of so many sessions is kept; an id whose state made room is good again", async () => {
-  const held = start({ limits: { sessions: 2 } });
+  const held = start({ limits: { sessions: { open: 2 } } });
   const [a, b, c] = [await shake(held), await shake(held), await shake(held)];
   const level = { id: 1, method: "logging/setLevel", params: { level: "error" } };
   const stream = await send(held, a, undefined);
@@ -292,7 +292,7 @@ Deno.test("only the state of so many sessions is kept; an id whose state made ro
 
 Deno.test("an ended id is refused until it expires, however many sessions come and go", async () => {
   const clock = fakeClock();
-  const held = start({ clock, limits: { sessions: 1, sessionMs: 60_000 } });
+  const held = start({ clock, limits: { sessions: { open: 1, lifeMs: 60_000 } } });
   const first = await shake(held);
   assertEquals(await end(held, first), 204);
   let count = 1;

@@ -190,7 +190,7 @@ Deno.test("C-185 C-191 C-194 C-196 a process answers byte by byte, and nothing b
   assertEquals([digest(await talk.read()), digest(await talk.read())], [[null, -32700], [null, -32600]]);
   await talk.write(`"${"x".repeat(12 * 1024 * 1024)}"\n`);
   const long = await talk.read();
-  assertStringIncludes(long, "lineBytes");
+  assertStringIncludes(long, "request.lineBytes");
   assertEquals(digest(long), [null, -32600]);
   await talk.write(`${call(1, "echo", { text: "a" })}\n${call(1, "echo", { text: "b" })}\n`);
   assertEquals([digest(await talk.read()), digest(await talk.read())], [[1, "a"], [1, "b"]]);

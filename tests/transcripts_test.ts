@@ -32,7 +32,7 @@ function createShop(): Server {
     instructions: "Look before you buy.",
     ttlMs: 60_000,
     // What is quick must not become a stream because the machine is slow.
-    limits: { graceMs: 60_000 },
+    limits: { streams: { openAfterMs: 60_000 } },
     onError: () => {},
     handlers: [
       tool({

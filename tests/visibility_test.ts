@@ -142,7 +142,7 @@ for (const era of ["modern", "legacy"] as const) {
           resource({ uri: "base:/1", name: "base", allow: () => true, read: () => "" }),
           resource({ uri: "base://{x}", name: "base", allow: () => true, list: () => [], read: () => "" }),
         ];
-        const options = { name: "seen", version: "1.0.0", limits: { page: 2 } };
+        const options = { name: "seen", version: "1.0.0", limits: { calls: { pageItems: 2 } } };
         const isSeen = ({ isHidden }: Made) => !isHidden;
         const observed: unknown[] = [];
         for (const handlers of [made, made.filter(isSeen)]) {

@@ -187,7 +187,7 @@ Deno.test("handlers know who opened the socket", async () => {
 
 Deno.test("frames that are no text close the socket, and frames that are too long do not", async () => {
   await using stack = new AsyncDisposableStack();
-  const { join } = setUp(stack, { limits: { lineBytes: 1000 } });
+  const { join } = setUp(stack, { limits: { request: { lineBytes: 1000 } } });
   const client = join();
   assert(await client.opened);
   client.socket.send("x".repeat(1001));
@@ -219,7 +219,10 @@ Deno.test("messages that come faster than they can be taken wait, in order, up t
   const gate = createGate();
   const now = tool({ name: "now", run: () => "now" });
   // A queue of two: if messages were taken before there is room, most of them would be refused.
-  const { join } = setUp(stack, { handlers: [gate.handler, now], limits: { callsPerClient: 1, queue: 2 } });
+  const { join } = setUp(stack, {
+    handlers: [gate.handler, now],
+    limits: { calls: { runningPerClient: 1, waiting: 2 } },
+  });
   const patient = join();
   assert(await patient.opened);
   patient.send(initialize);
@@ -237,7 +240,7 @@ Deno.test("messages that come faster than they can be taken wait, in order, up t
 Deno.test("a client that sends without end while the server is busy is let go", async () => {
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
-  const { join } = setUp(stack, { handlers: [gate.handler], limits: { callsPerClient: 1 } });
+  const { join } = setUp(stack, { handlers: [gate.handler], limits: { calls: { runningPerClient: 1 } } });
   const client = join();
   assert(await client.opened);
   client.send(initialize);
@@ -252,7 +255,7 @@ Deno.test("a client that sends without end while the server is busy is let go", 
 Deno.test("a client that sends a lot while the server is busy is let go before there are many messages", async () => {
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
-  const limits = { callsPerClient: 1, lineBytes: 100_000 };
+  const limits = { calls: { runningPerClient: 1 }, request: { lineBytes: 100_000 } };
   const { join } = setUp(stack, { handlers: [gate.handler], limits });
   const client = join();
   assert(await client.opened);
@@ -287,7 +290,7 @@ Deno.test("sockets close with the server, after what runs on them, and no more a
 
 Deno.test("no more sockets are opened than the server has room for", async () => {
   await using stack = new AsyncDisposableStack();
-  const { join } = setUp(stack, { limits: { streams: 2 } });
+  const { join } = setUp(stack, { limits: { streams: { open: 2 } } });
   const [first, second] = [join(), join()];
   assertEquals(await Promise.all([first.opened, second.opened]), [true, true]);
   assertEquals(await join().opened, false);

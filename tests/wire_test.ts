@@ -212,7 +212,13 @@ table("JSON that is no request is -32600, or -32602 if only its params are wrong
     status: 400,
     code: -32600,
   })),
-  { name: "id too long", body: message({ id: "x".repeat(257) }), status: 400, code: -32600, says: "idLength" },
+  {
+    name: "id too long",
+    body: message({ id: "x".repeat(257) }),
+    status: 400,
+    code: -32600,
+    says: "request.idCharacters",
+  },
   ...[undefined, null, 5, {}, []].map((method) => ({
     name: `method ${method}`,
     body: message({ method }),
@@ -226,7 +232,7 @@ table("JSON that is no request is -32600, or -32602 if only its params are wrong
     status: 400,
     code: -32600,
     id: 1,
-    says: "methodLength",
+    says: "request.methodCharacters",
   },
   ...[null, [], [{}], "x", 5].map((params) => ({
     name: `params ${JSON.stringify(params)}`,
@@ -247,15 +253,15 @@ table("JSON that is no request is -32600, or -32602 if only its params are wrong
     id: 7,
   },
   { name: "a request with a result", body: message({ result: {} }), status: 400, code: -32600, id: 1 },
-  { name: "1,000 levels", body: deep(1000), status: 400, code: -32600, says: "jsonDepth" },
-  { name: "brackets only", body: "[".repeat(1_000_000), status: 400, code: -32600, says: "jsonDepth" },
-  { name: "200,001 values", body: `[${"{},".repeat(199_999)}1]`, status: 400, code: -32600, says: "jsonValues" },
+  { name: "1,000 levels", body: deep(1000), status: 400, code: -32600, says: "request.depth" },
+  { name: "brackets only", body: "[".repeat(1_000_000), status: 400, code: -32600, says: "request.depth" },
+  { name: "200,001 values", body: `[${"{},".repeat(199_999)}1]`, status: 400, code: -32600, says: "request.values" },
   {
     name: "objects and arrays by turns",
     body: goodBody.replace('"arguments":{}', `"arguments":${'{"a":['.repeat(70)}1${"]}".repeat(70)}`),
     status: 400,
     code: -32600,
-    says: "jsonDepth",
+    says: "request.depth",
   },
 ]);
 
@@ -300,11 +306,17 @@ table("what is only unusual is served", [
 
 table("the size of a body is bounded, with a length and without", [
   { name: "at the limit", body: padded(LIMIT), status: 200 },
-  { name: "over the limit", body: padded(LIMIT + 1), status: 413, code: -32600, says: "bodyBytes" },
-  { name: "10 MB", body: padded(10_000_000), status: 413, code: -32600, says: "bodyBytes" },
+  { name: "over the limit", body: padded(LIMIT + 1), status: 413, code: -32600, says: "request.bodyBytes" },
+  { name: "10 MB", body: padded(10_000_000), status: 413, code: -32600, says: "request.bodyBytes" },
   { name: "at the limit in chunks", body: chunked(padded(LIMIT)), status: 200 },
-  { name: "over the limit in chunks", body: chunked(padded(LIMIT + 1)), status: 413, code: -32600, says: "bodyBytes" },
-  { name: "10 MB in chunks", body: chunked(padded(10_000_000)), status: 413, code: -32600, says: "bodyBytes" },
+  {
+    name: "over the limit in chunks",
+    body: chunked(padded(LIMIT + 1)),
+    status: 413,
+    code: -32600,
+    says: "request.bodyBytes",
+  },
+  { name: "10 MB in chunks", body: chunked(padded(10_000_000)), status: 413, code: -32600, says: "request.bodyBytes" },
 ]);
 
 table("only JSON in UTF-8 is read", [
@@ -696,7 +708,7 @@ Deno.test("a session answers bad input as its revision says", () =>
       { name: "no request", headers, body: "{}", status: 400, code: -32600, id: null },
       { name: "id null", headers, body: list.replace('"id":1', '"id":null'), status: 400, code: -32600, id: null },
       { name: "params a list", headers, body: list.replace("}", ',"params":[]}'), status: 400, code: -32602, id: 1 },
-      { name: "1,000 levels", headers, body: deep(1000), status: 400, code: -32600, id: null, says: "jsonDepth" },
+      { name: "1,000 levels", headers, body: deep(1000), status: 400, code: -32600, id: null, says: "request.depth" },
       {
         name: "200,001 values",
         headers,
@@ -704,9 +716,9 @@ Deno.test("a session answers bad input as its revision says", () =>
         status: 400,
         code: -32600,
         id: null,
-        says: "jsonValues",
+        says: "request.values",
       },
-      { name: "10 MB", headers, body: padded(10_000_000), status: 413, code: -32600, says: "bodyBytes" },
+      { name: "10 MB", headers, body: padded(10_000_000), status: 413, code: -32600, says: "request.bodyBytes" },
       { name: "a batch", headers, body: `[${list}]`, status: 400, code: -32600, id: null },
       {
         name: "an unknown method",

@@ -19,7 +19,7 @@ const server = createServer({
   name: "bench",
   version: "1.0.0",
   handlers: [...tools.slice(0, numbers.length), ...resources],
-  limits: { page: 50, sessions: 20_000, streams: 20_000 },
+  limits: { calls: { pageItems: 50 }, sessions: { open: 20_000 }, streams: { open: 20_000 } },
 });
 
 function touch(): string {

@@ -28,7 +28,7 @@ export class Account {
 
   /** Whether all slots of this client are taken. */
   get isFull(): boolean {
-    return this.#running >= this.#all.limits.callsPerClient;
+    return this.#running >= this.#all.limits.calls.runningPerClient;
   }
 
   /** Takes a slot. */
@@ -45,8 +45,8 @@ export class Account {
 
   /** Holds bytes, unless that is more than this client or all together may hold. */
   hold(bytes: number): boolean {
-    const { clientBytes, totalBytes } = this.#all.limits;
-    if (this.#bytes + bytes > clientBytes || this.#all.bytes + bytes > totalBytes) return false;
+    const { memory } = this.#all.limits;
+    if (this.#bytes + bytes > memory.bytesPerClient || this.#all.bytes + bytes > memory.bytes) return false;
     this.#bytes += bytes;
     this.#all.bytes += bytes;
     this.#enter();
@@ -62,8 +62,8 @@ export class Account {
 
   /** Opens a stream, socket or subscription, unless there are too many. */
   openStream(): boolean {
-    const { streams, streamsPerClient } = this.#all.limits;
-    if (this.#streams >= streamsPerClient || this.#all.streams >= streams) return false;
+    const { open, openPerClient } = this.#all.limits.streams;
+    if (this.#streams >= openPerClient || this.#all.streams >= open) return false;
     this.#streams++;
     this.#all.streams++;
     this.#enter();

@@ -36,7 +36,7 @@ export function createList(
   const scope = isPublic ? core.cacheScope : "private";
 
   function toPage(from: number, visible: readonly Entry[], call: Call): Result | Promise<Result> {
-    const items = visible.slice(from, from + core.limits.page);
+    const items = visible.slice(from, from + core.limits.calls.pageItems);
     const page = { [name]: items.map(({ wire }) => wire()) };
     const last = from + items.length < visible.length ? items.at(-1) : undefined;
     if (!last) return page;

@@ -65,9 +65,9 @@ export class Scheduler {
   run(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     if (call.ended) return;
     if (!this.#isOpen) return { error: new McpError(BUSY, "Cannot run the call: the server is closing") };
-    const { limits } = this.#core;
-    const isQuiet = this.#running < limits.callsPerClient && this.#running < limits.calls &&
-      this.#accounts.bytes + this.#unchargedBytes + call.weight <= Math.min(limits.clientBytes, limits.totalBytes);
+    const { calls, memory } = this.#core.limits;
+    const isQuiet = this.#running < calls.runningPerClient && this.#running < calls.running &&
+      this.#accounts.bytes + this.#unchargedBytes + call.weight <= Math.min(memory.bytesPerClient, memory.bytes);
     return isQuiet ? this.#start(call, runner) : this.#admit(call, runner);
   }
 
@@ -93,16 +93,16 @@ export class Scheduler {
   // A queue that is full is a refusal, not a longer queue: what waits costs memory, and its client gives up anyway.
   #admit(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     this.#chargeAll();
-    const { limits } = this.#core;
+    const { calls } = this.#core.limits;
     const { account } = call.link;
     const { isFull } = account;
-    if (!isFull && this.#running < limits.calls) {
+    if (!isFull && this.#running < calls.running) {
       if (!account.hold(call.weight)) return tooHeavy();
       return this.#start(call, runner, account);
     }
-    if (this.waiting >= limits.queue) {
-      const names = isFull ? "callsPerClient" : "calls";
-      return { error: new McpError(BUSY, `Cannot run the call: too many run and wait (${names}, queue)`) };
+    if (this.waiting >= calls.waiting) {
+      const name = isFull ? "calls.runningPerClient" : "calls.running";
+      return { error: new McpError(BUSY, `Cannot run the call: too many run and wait (${name}, calls.waiting)`) };
     }
     if (!account.hold(call.weight)) return tooHeavy();
     return this.#wait(call, account, () => this.#start(call, runner, account));
@@ -166,7 +166,7 @@ export class Scheduler {
     }
     this.#running++;
     this.#enter(call);
-    const alarm = this.#core.limits.callMs === Infinity ? undefined : this.#setAlarm(call);
+    const alarm = this.#core.limits.calls.timeoutMs === Infinity ? undefined : this.#setAlarm(call);
     return new Promise((resolve) => {
       let isOpen = true;
       const settle = (outcome?: Outcome) => {
@@ -208,9 +208,9 @@ export class Scheduler {
   }
 
   #setAlarm(call: Call): Alarm {
-    const { limits: { callMs }, ticker } = this.#core;
-    return ticker.alarm(callMs, () => {
-      const text = `Cannot finish the call: it took longer than ${callMs} ms (callMs)`;
+    const { limits: { calls: { timeoutMs } }, ticker } = this.#core;
+    return ticker.alarm(timeoutMs, () => {
+      const text = `Cannot finish the call: it took longer than ${timeoutMs} ms (calls.timeoutMs)`;
       call.cancel(new DOMException(text, "TimeoutError"), new McpError(INTERNAL_ERROR, text));
     });
   }
@@ -239,7 +239,7 @@ export class Scheduler {
     if (this.#isStarting) return;
     this.#isStarting = true;
     for (const begin of this.#queue) {
-      if (this.#running >= this.#core.limits.calls) break;
+      if (this.#running >= this.#core.limits.calls.running) break;
       this.#queue.delete(begin);
       this.waiting--;
       begin();
@@ -265,7 +265,9 @@ function toCancelled({ error }: Call): Outcome {
 }
 
 function tooHeavy(): Outcome {
-  return { error: new McpError(BUSY, "Cannot run the call: too much is held already (clientBytes, totalBytes)") };
+  return {
+    error: new McpError(BUSY, "Cannot run the call: too much is held already (memory.bytesPerClient, memory.bytes)"),
+  };
 }
 
 /** The server has no room for the call now. Outside the range that the specification reserves. */

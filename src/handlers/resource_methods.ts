@@ -134,7 +134,7 @@ function listResources(fixed: readonly Definition[], all: readonly Definition[],
   }
 
   async function listFrom(place: string, first: readonly unknown[], call: Call): Promise<Result> {
-    const { page: size } = core.limits;
+    const { pageItems: size } = core.limits.calls;
     const [, next, ...rest] = place.split("\n");
     const from = sources.findIndex(({ key }) => key === next);
     if (from < 0) throw (await cursors()).refuse(call);

@@ -63,13 +63,13 @@ export type Incoming = Request | Notification | Response | Batch | Broken;
 /** How large the parts of a message may be. */
 export interface MessageLimits {
   /** Levels of nested objects and arrays. */
-  readonly jsonDepth: number;
+  readonly depth: number;
   /** Values of all kinds, nested ones included. */
-  readonly jsonValues: number;
+  readonly values: number;
   /** Characters of an id. */
-  readonly idLength: number;
+  readonly idCharacters: number;
   /** Characters of a method name. */
-  readonly methodLength: number;
+  readonly methodCharacters: number;
 }
 
 /** Reads one text. It never throws: what is wrong comes back as a {@linkcode Broken}. */
@@ -90,12 +90,12 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
 export function toMessage(value: unknown, limits: MessageLimits, weight: number): Exclude<Incoming, Batch> {
   if (!isObject(value)) return broken(INVALID_REQUEST, "it is not a JSON object");
   const { id, method, params, result, error } = value;
-  const known = isId(id) && (typeof id === "number" || id.length <= limits.idLength) ? id : undefined;
+  const known = isId(id) && (typeof id === "number" || id.length <= limits.idCharacters) ? id : undefined;
   if (value.jsonrpc !== "2.0") return broken(INVALID_REQUEST, 'jsonrpc is not "2.0"', known);
   if (id !== undefined && known === undefined) {
     return broken(
       INVALID_REQUEST,
-      `id is no integer or string up to ${limits.idLength} (idLength)`,
+      `id is no integer or string up to ${limits.idCharacters} (request.idCharacters)`,
     );
   }
   const isResult = result !== undefined;
@@ -107,10 +107,10 @@ export function toMessage(value: unknown, limits: MessageLimits, weight: number)
   if (typeof method !== "string" || isResult || isError) {
     return broken(INVALID_REQUEST, "it is not a request, notification or response", known);
   }
-  if (method.length > limits.methodLength) {
+  if (method.length > limits.methodCharacters) {
     return broken(
       INVALID_REQUEST,
-      `method is over ${limits.methodLength} (methodLength)`,
+      `method is over ${limits.methodCharacters} (request.methodCharacters)`,
       known,
     );
   }
@@ -168,12 +168,12 @@ function broken(code: number, state: string, id?: Id): Broken {
 }
 
 /** What a text has too much of. Found before JSON.parse builds anything: four million brackets cost a scan, no memory. */
-function findExcess(text: string, { jsonDepth, jsonValues }: MessageLimits): string | undefined {
+function findExcess(text: string, { depth: mostLevels, values: mostValues }: MessageLimits): string | undefined {
   // A value takes two characters at least, and a level that is an object some four. Most messages are too short for too
   // many of either, or hold too few brackets, which the engine's own search finds in no time.
-  const arrays = count(text, "[", jsonDepth);
-  const isFlat = arrays + text.length / 4 <= jsonDepth || arrays + count(text, "{", jsonDepth) <= jsonDepth;
-  if (isFlat && text.length < 2 * jsonValues) return;
+  const arrays = count(text, "[", mostLevels);
+  const isFlat = arrays + text.length / 4 <= mostLevels || arrays + count(text, "{", mostLevels) <= mostLevels;
+  if (isFlat && text.length < 2 * mostValues) return;
 
   let depth = 0;
   // Every comma is followed by one more value, and every bracket that is not closed at once by the first of its own.
@@ -187,9 +187,9 @@ function findExcess(text: string, { jsonDepth, jsonValues }: MessageLimits): str
       i = findQuote(text, i + 1);
       if (i < 0) return; // the text ends within a string: not JSON
     } else if (code === 44) {
-      if (++values > jsonValues) break;
+      if (++values > mostValues) break;
     } else if (code === 123 || code === 91) {
-      if (++depth > jsonDepth) return `nested deeper than ${jsonDepth} levels (jsonDepth)`;
+      if (++depth > mostLevels) return `nested deeper than ${mostLevels} levels (request.depth)`;
       values++;
       opened = i;
     } else if (code === 125 || code === 93) {
@@ -198,7 +198,7 @@ function findExcess(text: string, { jsonDepth, jsonValues }: MessageLimits): str
       opened = -1;
     }
   }
-  if (values > jsonValues) return `more than ${jsonValues} values (jsonValues)`;
+  if (values > mostValues) return `more than ${mostValues} values (request.values)`;
 }
 
 /** The quote that ends a string, or -1: one behind an even number of backslashes. */

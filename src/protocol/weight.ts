@@ -4,9 +4,17 @@
  * @module
  */
 
+const encoder = new TextEncoder();
+
 /** Bytes that one text takes in memory: at most two a character. */
 export function toBytes(text: string): number {
   return text.length * 2;
+}
+
+/** Whether a text has at most `most` bytes in UTF-8. A text that is far from it is not encoded. */
+export function isWithin(text: string, most: number): boolean {
+  if (text.length > most) return false;
+  return text.length * 3 <= most || encoder.encode(text).length <= most;
 }
 
 /**

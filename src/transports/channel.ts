@@ -95,7 +95,7 @@ class Channel implements Pipe, Link {
   }
 
   get lineBytes(): number {
-    return this.#engine.core.limits.lineBytes;
+    return this.#engine.core.limits.request.lineBytes;
   }
 
   get isBusy(): boolean {
@@ -105,11 +105,11 @@ class Channel implements Pipe, Link {
   receive(text: string): Promise<void> | undefined {
     if (!this.#isOpen) return;
     const { limits } = this.#engine.core;
-    this.#accept(parseMessage(text, limits));
+    this.#accept(parseMessage(text, limits.request));
     // Backpressure: stop reading from a client that does not read its answers, or has a full queue of calls.
     if (!this.#engine.scheduler.waiting) return this.#room;
     const { account } = this;
-    return account.waiting.size >= limits.callsPerClient ? account.untilRoom() : this.#room;
+    return account.waiting.size >= limits.calls.runningPerClient ? account.untilRoom() : this.#room;
   }
 
   reject(problem: "long" | "encoding"): Promise<void> | undefined {
@@ -173,6 +173,6 @@ function tooLong(limit: number): Broken {
   return {
     kind: "broken",
     code: INVALID_REQUEST,
-    message: `Cannot read the message: the line is longer than ${limit} bytes (lineBytes)`,
+    message: `Cannot read the message: the line is longer than ${limit} bytes (request.lineBytes)`,
   };
 }

@@ -13,6 +13,7 @@
  * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
+import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
 import { LATER } from "../core/link.ts";
 import type { Principal } from "../core/context.ts";
@@ -89,7 +90,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     const principal = readPrincipal(info);
     const account = server[HTTP].account(request, info, principal);
     if (!account.openStream()) {
-      const reason = "Cannot open the socket: too many are open (streams, streamsPerClient)";
+      const reason = "Cannot open the socket: too many are open (streams.open, streams.openPerClient)";
       return new Response(reason, { status: 503, headers: LATER });
     }
     return upgrade(request, info, { principal, account });
@@ -254,7 +255,9 @@ class SocketLine {
   }
 
   #take(text: string): void {
-    const wait = text.length > this.#pipe.lineBytes ? this.#pipe.reject("long") : this.#pipe.receive(text);
+    const { lineBytes } = this.#pipe;
+    const isLong = text.length * 3 > lineBytes && !isWithin(text, lineBytes);
+    const wait = isLong ? this.#pipe.reject("long") : this.#pipe.receive(text);
     if (!wait) return;
     this.#isReading = false;
     wait.then(() => {

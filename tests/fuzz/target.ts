@@ -103,13 +103,10 @@ export function createTarget(): Target {
     handlers,
     cors: { origins: ["https://app.example.com"] },
     limits: {
-      askMs: 30,
-      bodyBytes: 65_536,
-      lineBytes: LINE_BYTES,
-      bodyMs: 500,
-      page: 3,
-      subscriptions: 20,
-      replayEvents: 50,
+      calls: { answerMs: 30, pageItems: 3 },
+      request: { bodyBytes: 65_536, lineBytes: LINE_BYTES, bodyMs: 500 },
+      streams: { watchedUris: 20 },
+      replay: { events: 50 },
     },
     onError: (error) => {
       if (!(error instanceof Error && error.message === HIDDEN)) faults.push(error);

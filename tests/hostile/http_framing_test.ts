@@ -130,7 +130,7 @@ for (const { era, title, options } of eras) {
       name: "C-015 an id of 4 KB is over the limit",
       body: text({ id: "x".repeat(4096) }),
       ...invalid,
-      says: "idLength",
+      says: "request.idCharacters",
     },
     ...[1, null, {}, []].map((method) => ({
       name: `C-017 the method ${JSON.stringify(method)}`,
@@ -258,7 +258,7 @@ for (const { era, title, options } of eras) {
       says: '{\\"n\\":null}',
     },
     { name: "C-030 a body of random bytes", body: Uint8Array.from({ length: 256 }, (_, i) => 255 - i), ...parse },
-    { name: "C-030 one bracket a million times", body: "[".repeat(1_000_000), ...invalid, says: "jsonDepth" },
+    { name: "C-030 one bracket a million times", body: "[".repeat(1_000_000), ...invalid, says: "request.depth" },
     {
       name: "C-030 arguments nested to the limit of 128 levels",
       ...echo(era, `${'{"a":'.repeat(126)}1${"}".repeat(126)}`),
@@ -268,7 +268,7 @@ for (const { era, title, options } of eras) {
       name: "C-030 arguments nested one level deeper",
       ...echo(era, `${'{"a":'.repeat(127)}1${"}".repeat(127)}`),
       ...invalid,
-      says: "jsonDepth",
+      says: "request.depth",
     },
     {
       name: "C-030 brackets in a text are no levels, whatever is escaped in it",

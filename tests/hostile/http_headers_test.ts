@@ -288,7 +288,7 @@ Deno.test("C-044 the size of a body", async (t) => {
       const sent = connection.write(toBytes(fixture.port, fixture.good, { body: padded(size) }));
       const answer = await connection.read();
       assertEquals(answer?.status, status);
-      if (status === 413) assertStringIncludes(readError(answer?.body ?? "").message, "bodyBytes");
+      if (status === 413) assertStringIncludes(readError(answer?.body ?? "").message, "request.bodyBytes");
       await sent;
       await connection.write(toBytes(fixture.port, fixture.good, {}));
       const next = await connection.read();
@@ -349,7 +349,7 @@ async function checkRefused(connection: RawConnection): Promise<void> {
 }
 
 Deno.test("C-042 C-047 slow bodies", async (t) => {
-  await using fixture = await startFixture({ server: { limits: { bodyMs: 200 } } });
+  await using fixture = await startFixture({ server: { limits: { request: { bodyMs: 200 } } } });
   await t.step("C-042 a body that never arrives is 408, with a length and in chunks", async () => {
     const requests = [
       { headers: { "content-length": "9999" } },
@@ -360,7 +360,7 @@ Deno.test("C-042 C-047 slow bodies", async (t) => {
       await connection.write(toBytes(fixture.port, fixture.good, request));
       const answer = await connection.read({ ms: 20_000 });
       assertEquals([answer?.status, readError(answer?.body ?? "").code], [408, -32600]);
-      assertStringIncludes(answer?.body ?? "", "bodyMs");
+      assertStringIncludes(answer?.body ?? "", "request.bodyMs");
     }));
     await fixture.checkAlive("C-042");
   });

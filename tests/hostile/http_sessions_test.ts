@@ -283,7 +283,7 @@ Deno.test("C-075 the newest stream of a session takes over, also from one whose 
 });
 
 Deno.test("C-076 silence ends a session, and what runs keeps it", async (t) => {
-  const limits = { sessionIdleMs: 100_000, sessionMs: 1_000_000 };
+  const limits = { sessions: { idleMs: 100_000, lifeMs: 1_000_000 } };
 
   await t.step("C-076 a call before notifications/initialized is served", async () => {
     await using fixture = await startFixture({ version: LEGACY });

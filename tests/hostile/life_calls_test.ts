@@ -121,14 +121,17 @@ behaviour("C-116 a handler that ignores its signal gives its slot back", async (
   const ran: number[] = [];
   const deaf = tool({ name: "deaf", run: () => new Promise<string>(() => void ran.push(1)) });
   const quick = tool({ name: "quick", run: () => "quick" });
-  const { client } = await connect({ handlers: [deaf, quick], limits: { calls: 2, callsPerClient: 2, callMs: 50 } });
+  const { client } = await connect({
+    handlers: [deaf, quick],
+    limits: { calls: { running: 2, runningPerClient: 2, timeoutMs: 50 } },
+  });
   const errors = await Promise.all(
     Array.from({ length: 6 }, () => client.callTool("deaf").catch((error) => error)),
   );
   for (const error of errors) {
     assert(error instanceof RpcError, `${error}`);
     assertEquals(error.code, -32603);
-    assertStringIncludes(error.message, "callMs");
+    assertStringIncludes(error.message, "calls.timeoutMs");
   }
   assertEquals(ran.length, 6);
   assertEquals(textOf(await client.callTool("quick")), "quick");
@@ -151,9 +154,11 @@ behaviour(
           throw ctx.signal.reason;
         },
       });
-      const { client } = await connect({ handlers: [late], limits: { callMs: 40 } }, { logLevel: "debug" });
+      const { client } = await connect({ handlers: [late], limits: { calls: { timeoutMs: 40 } } }, {
+        logLevel: "debug",
+      });
       const error = await client.callTool("late", {}, { meta: { progressToken: 1 } }).catch((error) => error);
-      assertStringIncludes(error.message, "callMs");
+      assertStringIncludes(error.message, "calls.timeoutMs");
       await over.pass;
       assertEquals(client.received, []);
     }),
@@ -235,10 +240,10 @@ function cancelled(client: Connection, name: string): { readonly cancel: () => v
   return { done, cancel: () => stop.abort() };
 }
 
-for (const limits of [{ calls: 1 }, { callsPerClient: 1 }]) {
-  const [limit] = Object.keys(limits);
+for (const limit of ["running", "runningPerClient"]) {
+  const limits = { calls: { [limit]: 1 } };
   // Over HTTP every call of the modern era is a client of its own.
-  const eras = limit === "calls" ? undefined : (["legacy"] as const);
+  const eras = limit === "running" ? undefined : (["legacy"] as const);
 
   behaviour(
     `C-134 a call that waits for a slot can be cancelled, and never runs (${limit})`,
@@ -283,7 +288,7 @@ for (const limits of [{ calls: 1 }, { callsPerClient: 1 }]) {
 
 behaviour("C-218 a client with a queue of its own does not keep others from the process's slots", async (connect) => {
   const { log, handlers, free } = holding();
-  const limits = { calls: 2, callsPerClient: 1 };
+  const limits = { calls: { running: 2, runningPerClient: 1 } };
   const { client, join } = await connect({ handlers, limits }, { principal: { id: "greedy" } });
   const greedy = Array.from({ length: 5 }, (_, i) => started(client.callTool("hold", { name: `greedy ${i}` })));
   await until(() => log.length === 1, "the first runs");
@@ -303,7 +308,7 @@ behaviour("C-218 a client with a queue of its own does not keep others from the 
 Deno.test("C-218 thousands of calls that wait and end at once do not grow the stack", async () => {
   const open = gate();
   const hold = tool({ name: "hold", run: () => open.pass.then(() => "") });
-  const server = createServer({ name: "queue", version: "1.0.0", handlers: [hold], limits: { calls: 1 } });
+  const server = createServer({ name: "queue", version: "1.0.0", handlers: [hold], limits: { calls: { running: 1 } } });
   const first = server.fetch(toRequest("tools/call", { name: "hold" }));
   const waiting = Array.from({ length: 4200 }, () => ask(server, "tools/list"));
   open.open();
@@ -430,7 +435,7 @@ behaviour("C-114 a result that cannot be sent is an error, on a stream as well",
       return results[Number(i)]();
     },
   });
-  const { client, takeFaults } = await connect({ handlers: [give], limits: { resultBytes: 2000 } });
+  const { client, takeFaults } = await connect({ handlers: [give], limits: { calls: { resultBytes: 2000 } } });
   for (const i of results.keys()) {
     for (const meta of [{}, { progressToken: i }]) {
       const told = await client.callTool("give", { i }, { meta }).then(textOf, (error) => error.message);

@@ -67,7 +67,7 @@ async function openAll(url: string, count: number, counts: { readonly started: n
 
 for (const inTime of [true, false]) {
   clean(`C-229 C-142 50 calls, streams and subscriptions end ${inTime ? "in time" : "at the end of it"}`, async () => {
-    const { open, counts, server } = createHolding({ limits: { closeMs: inTime ? 10_000 : 300 } });
+    const { open, counts, server } = createHolding({ limits: { calls: { closeMs: inTime ? 10_000 : 300 } } });
     const host = startHost(server.fetch);
     const url = `${host.origin}/mcp`;
     const session = await startSession(url, fetch);
@@ -108,7 +108,9 @@ for (const inTime of [true, false]) {
 
 clean("C-229 calls that wait when the server closes are not forgotten", async () => {
   for (const inTime of [true, false]) {
-    const { open, counts, server } = createHolding({ limits: { calls: 1, closeMs: inTime ? 10_000 : 50 } });
+    const { open, counts, server } = createHolding({
+      limits: { calls: { running: 1, closeMs: inTime ? 10_000 : 50 } },
+    });
     const calls = [1, 2, 3].map(() => ask(server, "tools/call", { name: "hold" }));
     await until(() => counts.started === 1, "one runs");
     const closing = server.close();
@@ -125,7 +127,7 @@ clean("C-229 calls that wait when the server closes are not forgotten", async ()
 
 clean("C-229 pipes hear the end of what runs and of what waits for news", async () => {
   for (const era of ["modern", "legacy"] as const) {
-    const { open, counts, server } = createHolding({ limits: { closeMs: 50 } });
+    const { open, counts, server } = createHolding({ limits: { calls: { closeMs: 50 } } });
     const client = await connect(server, { era, transport: "pipe" });
     const running = client.callTool("hold").catch((error) => error.message);
     const subscription = era === "modern" ? await client.subscribe({ toolsListChanged: true }) : undefined;
@@ -305,7 +307,7 @@ for (
 ) {
   clean(`C-236 the system's clock is set ${what}: nothing expires, hangs or lives on by that`, async () => {
     const { clock, advance, set } = settableClock();
-    const { open, counts, server } = createHolding({ clock, limits: { callMs: 100_000 } });
+    const { open, counts, server } = createHolding({ clock, limits: { calls: { timeoutMs: 100_000 } } });
     const url = "http://localhost/mcp";
     const session = await startSession(url, server.fetch);
     const list = async () => {
@@ -327,7 +329,7 @@ for (
     assertEquals([await list(), counts.aborted], [200, 0]);
     await advance(20_000);
     assertEquals(counts.aborted, 1, "the call's time is over when it is over");
-    assertStringIncludes(await running, "callMs");
+    assertStringIncludes(await running, "calls.timeoutMs");
     assertEquals(await list(), 200);
     open();
     const closing = server.close();

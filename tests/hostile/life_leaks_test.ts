@@ -24,7 +24,13 @@ Deno.test("C-225 after good calls, garbage, failures, sessions and clients that 
   });
   const quick = tool({ name: "quick", run: () => "quick" });
   const handlers = [hold, fail, quick];
-  const server = createServer({ name: "leaks", version: "1.0.0", handlers, limits: { sessions: 20 }, onError() {} });
+  const server = createServer({
+    name: "leaks",
+    version: "1.0.0",
+    handlers,
+    limits: { sessions: { open: 20 } },
+    onError() {},
+  });
   const url = "http://127.0.0.1/mcp";
   const send = (init: RequestInit) => {
     const request = new Request(url, { method: "POST", ...init });

@@ -1,7 +1,7 @@
 // Every limit is held, and who runs into one is told its name.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, resource, type ServerOptions, tool } from "../../mod.ts";
-import { LIMITS, type Limits } from "../../src/core/limits.ts";
+import { type LimitOptions, LIMITS, type Limits } from "../../src/core/limits.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { gate, started, until } from "../behaviour.ts";
@@ -15,7 +15,7 @@ const url = "http://localhost/mcp";
 const any = { type: "object" } as const;
 const yes = { type: "object", properties: { ok: { type: "boolean" } } } as const;
 
-function start(limits: Partial<Limits>, more: Partial<ServerOptions> = {}) {
+function start(limits: LimitOptions, more: Partial<ServerOptions> = {}) {
   const clock = fakeClock();
   const faults: string[] = [];
   const { pass, open } = gate();
@@ -109,10 +109,12 @@ async function refuse(held: Held, limit: string, status: number, ...request: Par
 const quick = { name: "quick" };
 const listen = { notifications: { resourceSubscriptions: ["test://a"] } };
 
-const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefined } = {
-  async bodyBytes() {
-    await using held = start({ bodyBytes: 1000 });
-    await refuse(held, "bodyBytes", 413, "tools/call", { ...quick, arguments: { x: "x".repeat(1000) } });
+type Path = { [group in keyof Limits]: `${group}.${Extract<keyof Limits[group], string>}` }[keyof Limits];
+
+const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
+  async "request.bodyBytes"() {
+    await using held = start({ request: { bodyBytes: 1000 } });
+    await refuse(held, "request.bodyBytes", 413, "tools/call", { ...quick, arguments: { x: "x".repeat(1000) } });
     const { headers } = toCall("quick");
     // No length is told, so the bytes are counted as they come.
     const body = new ReadableStream({
@@ -121,11 +123,11 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     const request = new Request(url, { method: "POST", headers, body, ...{ duplex: "half" } });
     const response = await held.server.fetch(request);
     assertEquals(response.status, 413);
-    assertStringIncludes(await response.text(), "bodyBytes");
+    assertStringIncludes(await response.text(), "request.bodyBytes");
   },
-  async bodiesBytes() {
+  async "request.allBodiesBytes"() {
     const { headers, body } = toCall("quick", { args: { x: "x".repeat(200_000) } });
-    await using held = start({ bodiesBytes: 2 * body.length });
+    await using held = start({ request: { allBodiesBytes: 2 * body.length } });
     const send = async (text: string, rest = "") => {
       const { readable, writable } = new TransformStream<Uint8Array>({}, { highWaterMark: 100 });
       const writer = writable.getWriter();
@@ -137,7 +139,7 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
       return async () => {
         await write(rest).then(() => writer.close()).catch(() => {});
         const response = await answer;
-        return [response.status, response.headers.get("retry-after"), /bodiesBytes/.test(await response.text())];
+        return [response.status, response.headers.get("retry-after"), /allBodiesBytes/.test(await response.text())];
       };
     };
     const served = [200, null, false];
@@ -152,40 +154,40 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     const large = toCall("quick", { args: { x: "x".repeat(700_000) } }).body;
     assertEquals(await (await send(large))(), served, "one alone may be larger");
   },
-  async bodyMs() {
-    await using held = start({ bodyMs: 5000 });
+  async "request.bodyMs"() {
+    await using held = start({ request: { bodyMs: 5000 } });
     const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode("{")) });
     const { headers } = toCall("quick");
     const coming = held.server.fetch(new Request(url, { method: "POST", headers, body, ...{ duplex: "half" } }));
     await held.clock.advance(7000);
     const response = await coming;
     assertEquals(response.status, 408);
-    assertStringIncludes(await response.text(), "bodyMs");
+    assertStringIncludes(await response.text(), "request.bodyMs");
   },
-  async jsonDepth() {
-    await using held = start({ jsonDepth: 10 });
-    await refuse(held, "jsonDepth", 400, "tools/call", {
+  async "request.depth"() {
+    await using held = start({ request: { depth: 10 } });
+    await refuse(held, "request.depth", 400, "tools/call", {
       ...quick,
       arguments: JSON.parse('{"a":'.repeat(9) + "1" + "}".repeat(9)),
     });
   },
-  async jsonValues() {
-    await using held = start({ jsonValues: 50 });
-    await refuse(held, "jsonValues", 400, "tools/call", { ...quick, arguments: { list: Array(50).fill(0) } });
+  async "request.values"() {
+    await using held = start({ request: { values: 50 } });
+    await refuse(held, "request.values", 400, "tools/call", { ...quick, arguments: { list: Array(50).fill(0) } });
   },
-  async idLength() {
-    await using held = start({ idLength: 5 });
+  async "request.idCharacters"() {
+    await using held = start({ request: { idCharacters: 5 } });
     const { headers, body } = toCall("quick", { id: "123456" });
     const response = await held.server.fetch(new Request(url, { method: "POST", headers, body }));
     assertEquals(response.status, 400);
-    assertStringIncludes(await response.text(), "idLength");
+    assertStringIncludes(await response.text(), "request.idCharacters");
   },
-  async methodLength() {
-    await using held = start({ methodLength: 20 });
-    await refuse(held, "methodLength", 400, "x".repeat(21));
+  async "request.methodCharacters"() {
+    await using held = start({ request: { methodCharacters: 20 } });
+    await refuse(held, "request.methodCharacters", 400, "x".repeat(21));
   },
-  async batch() {
-    await using held = start({ batch: 2 });
+  async "request.batchMessages"() {
+    await using held = start({ request: { batchMessages: 2 } });
     const client = await connect(held.server, { era: "legacy", version: "2025-03-26" });
     const one = { jsonrpc: "2.0", method: "notifications/x" };
     const { headers } = toCall("", { session: client.sessionId });
@@ -193,12 +195,12 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
       const body = JSON.stringify(Array.from({ length: count }, () => one));
       const response = await held.server.fetch(new Request(url, { method: "POST", headers, body }));
       assertEquals(response.status, status);
-      if (status === 400) assertStringIncludes(await response.text(), "(batch)");
+      if (status === 400) assertStringIncludes(await response.text(), "(request.batchMessages)");
     }
     await client.close();
   },
-  async lineBytes() {
-    await using held = start({ lineBytes: 500 });
+  async "request.lineBytes"() {
+    await using held = start({ request: { lineBytes: 500 } });
     const good = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "ping" });
     const input = new Blob([`${"x".repeat(600)}\n${good}\n`]).stream();
     const decoder = new TextDecoder();
@@ -211,46 +213,46 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
       },
     });
     const [long, pong] = out.trim().split("\n");
-    assertStringIncludes(long, "lineBytes");
+    assertStringIncludes(long, "request.lineBytes");
     assertEquals(JSON.parse(pong).id, 7);
   },
-  async calls() {
-    await using held = start({ calls: 1, queue: 1 });
+  async "calls.running"() {
+    await using held = start({ calls: { running: 1, waiting: 1 } });
     const calls = [1, 2].map(() => started(send(held, "tools/call", { name: "hold" })));
     await until(() => held.counts.started === 1, "one runs");
-    await refuse(held, "calls, queue", 503, "tools/call", quick);
+    await refuse(held, "calls.running, calls.waiting", 503, "tools/call", quick);
     held.open();
     for (const { result } of await Promise.all(calls)) assert(result);
   },
-  async callsPerClient() {
-    await using held = start({ callsPerClient: 1, queue: 1 });
+  async "calls.runningPerClient"() {
+    await using held = start({ calls: { runningPerClient: 1, waiting: 1 } });
     const session = await startSession(url, held.server.fetch);
     const calls = [1, 2].map(() => started(send(held, "tools/call", { name: "hold" }, { session })));
     await until(() => held.counts.started === 1, "one runs");
-    await refuse(held, "callsPerClient, queue", 429, "tools/call", quick, { session });
+    await refuse(held, "calls.runningPerClient, calls.waiting", 429, "tools/call", quick, { session });
     held.open();
     for (const { result } of await Promise.all(calls)) assert(result);
   },
-  async queue() {
-    await using held = start({ calls: 1, queue: 100 });
+  async "calls.waiting"() {
+    await using held = start({ calls: { running: 1, waiting: 100 } });
     const calls = Array.from({ length: 101 }, () => started(send(held, "tools/call", { name: "hold" })));
     await until(() => held.counts.started === 1, "one runs");
-    await refuse(held, "queue", 503, "tools/call", quick);
+    await refuse(held, "calls.waiting", 503, "tools/call", quick);
     held.open();
     for (const { result } of await Promise.all(calls)) assert(result);
   },
-  async callMs() {
-    await using held = start({ callMs: 10_000 });
+  async "calls.timeoutMs"() {
+    await using held = start({ calls: { timeoutMs: 10_000 } });
     const coming = started(send(held, "tools/call", { name: "hold" }));
     await until(() => held.counts.started === 1, "it runs");
     await held.clock.advance(9000);
     assertEquals(held.counts.aborted, 0);
     await held.clock.advance(2000);
     assertEquals(held.counts.aborted, 1);
-    assertStringIncludes((await coming).error?.message ?? "", "callMs");
+    assertStringIncludes((await coming).error?.message ?? "", "calls.timeoutMs");
   },
-  async askMs() {
-    await using held = start({ askMs: 10_000 });
+  async "calls.answerMs"() {
+    await using held = start({ calls: { answerMs: 10_000 } });
     const client = await connect(held.server, {
       era: "legacy",
       capabilities: { elicitation: {} },
@@ -259,39 +261,39 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     const coming = started(client.callTool("ask").catch((error) => error.message));
     await until(() => client.transcript.some((line) => line.includes("elicitation/create")), "the client is asked");
     await held.clock.advance(11_000);
-    assertStringIncludes(await coming, "askMs");
+    assertStringIncludes(await coming, "calls.answerMs");
     await client.close();
   },
-  async rounds() {
-    await using held = start({ rounds: 2 });
+  async "calls.rounds"() {
+    await using held = start({ calls: { rounds: 2 } });
     let params: Json = { name: "ask", arguments: { times: 3 } };
     for (let round = 0; round < 2; round++) {
       const { result = {} } = await send(held, "tools/call", params);
       const inputResponses = { [`q${round}`]: { action: "accept", content: {} } };
       params = { ...params, requestState: result.requestState, inputResponses };
     }
-    await refuse(held, "rounds", 400, "tools/call", params);
+    await refuse(held, "calls.rounds", 400, "tools/call", params);
   },
-  async stateBytes() {
-    await using held = start({ stateBytes: 1000 });
+  async "calls.stateBytes"() {
+    await using held = start({ calls: { stateBytes: 1000 } });
     const { error } = await send(held, "tools/call", { name: "ask", arguments: { size: 1000 } });
     assertEquals(error?.message, "Internal error");
-    assertStringIncludes(held.faults.join(), "stateBytes");
+    assertStringIncludes(held.faults.join(), "calls.stateBytes");
   },
-  async stateMs() {
-    await using held = start({ stateMs: 10_000 });
+  async "calls.stateMs"() {
+    await using held = start({ calls: { stateMs: 10_000 } });
     const { result = {} } = await send(held, "tools/call", { name: "ask" });
     await held.clock.advance(10_001);
-    await refuse(held, "stateMs", 400, "tools/call", { name: "ask", requestState: result.requestState });
+    await refuse(held, "calls.stateMs", 400, "tools/call", { name: "ask", requestState: result.requestState });
   },
-  async resultBytes() {
-    await using held = start({ resultBytes: 1000 });
+  async "calls.resultBytes"() {
+    await using held = start({ calls: { resultBytes: 1000 } });
     const { error } = await send(held, "tools/call", { name: "give", arguments: { size: 1000 } });
     assertEquals(error?.message, "Internal error");
-    assertStringIncludes(held.faults.join(), "resultBytes");
+    assertStringIncludes(held.faults.join(), "calls.resultBytes");
   },
-  async graceMs() {
-    await using held = start({ graceMs: 100 });
+  async "streams.openAfterMs"() {
+    await using held = start({ streams: { openAfterMs: 100 } });
     const coming = held.server.fetch(...toRequest("tools/call", { name: "hold" }));
     let isOpen = false;
     coming.then(() => isOpen = true);
@@ -302,8 +304,8 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     assert(isOpen);
     await (await coming).body?.cancel();
   },
-  async heartbeatMs() {
-    await using held = start({ heartbeatMs: 4000 });
+  async "streams.heartbeatMs"() {
+    await using held = start({ streams: { heartbeatMs: 4000 } });
     const coming = held.server.fetch(...toRequest("tools/call", { name: "hold" }));
     await until(() => held.counts.started === 1, "it runs");
     await held.clock.advance(60);
@@ -313,8 +315,8 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     const comments = (await reading).match(/^:$/gm)?.length ?? 0;
     assert(comments >= 10 && comments <= 15, `${comments} comments in 40 s`);
   },
-  async streamFrames() {
-    await using held = start({ streamFrames: 10, streamBytes: Infinity });
+  async "streams.waitingTexts"() {
+    await using held = start({ streams: { waitingTexts: 10, waitingCharacters: Infinity } });
     const response = await held.server.fetch(...toRequest("tools/call", {
       name: "say",
       arguments: { n: 100, size: 1 },
@@ -324,8 +326,8 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were taken`);
     assertEquals(readData(await response.text()).length, 101);
   },
-  async streamBytes() {
-    await using held = start({ streamBytes: 1000, streamFrames: Infinity });
+  async "streams.waitingCharacters"() {
+    await using held = start({ streams: { waitingCharacters: 1000, waitingTexts: Infinity } });
     const response = await held.server.fetch(...toRequest("tools/call", {
       name: "say",
       arguments: { n: 100, size: 1 },
@@ -335,8 +337,8 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were taken`);
     assertEquals(readData(await response.text()).length, 101);
   },
-  async writeMs() {
-    await using held = start({ writeMs: 5000 });
+  async "streams.writeMs"() {
+    await using held = start({ streams: { writeMs: 5000 } });
     const coming = held.server.fetch(...toRequest("tools/call", { name: "hold" }));
     await until(() => held.counts.started === 1, "it runs");
     await held.clock.advance(60);
@@ -347,10 +349,10 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     assertEquals(held.counts.aborted, 1);
     assertEquals(readData(await response.text()), []);
   },
-  async streams() {
-    await using held = start({ streams: 2 });
+  async "streams.open"() {
+    await using held = start({ streams: { open: 2 } });
     const open = await Promise.all([1, 2].map(() => held.server.fetch(...toRequest("subscriptions/listen", listen))));
-    await refuse(held, "streams", 503, "subscriptions/listen", listen);
+    await refuse(held, "streams.open", 503, "subscriptions/listen", listen);
     await open[0].body?.cancel();
     const third = await held.server.fetch(...toRequest("subscriptions/listen", listen));
     assertEquals(third.status, 200);
@@ -363,55 +365,55 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     }
     const [first, second, last] = visits;
     assertEquals([first.status, second.status, last.status, last.headers.get("retry-after")], [200, 200, 503, "1"]);
-    assertStringIncludes(await last.text(), "(streams, streamsPerClient)");
+    assertStringIncludes(await last.text(), "(streams.open, streams.openPerClient)");
     for (const each of [first, second]) await each.body?.cancel();
   },
-  async streamsPerClient() {
-    await using held = start({ streamsPerClient: 1 });
+  async "streams.openPerClient"() {
+    await using held = start({ streams: { openPerClient: 1 } });
     const ada = await held.server.fetch(...toRequest("subscriptions/listen", listen, { principal: "ada" }));
-    await refuse(held, "streamsPerClient", 503, "subscriptions/listen", listen, { principal: "ada" });
+    await refuse(held, "streams.openPerClient", 503, "subscriptions/listen", listen, { principal: "ada" });
     const bob = await held.server.fetch(...toRequest("subscriptions/listen", listen, { principal: "bob" }));
     await ada.body?.cancel();
     const again = await held.server.fetch(...toRequest("subscriptions/listen", listen, { principal: "ada" }));
     assertEquals([bob.status, again.status], [200, 200]);
     for (const each of [bob, again]) await each.body?.cancel();
   },
-  async clientBytes() {
-    await using held = start({ clientBytes: 200_000 });
+  async "memory.bytesPerClient"() {
+    await using held = start({ memory: { bytesPerClient: 200_000 } });
     const large = { name: "hold", arguments: { text: "x".repeat(70_000) } };
     const first = held.server.fetch(...toRequest("tools/call", large, { principal: "ada" }));
     await until(() => held.counts.started === 1, "it runs");
-    await refuse(held, "clientBytes", 503, "tools/call", large, { principal: "ada" });
+    await refuse(held, "memory.bytesPerClient", 503, "tools/call", large, { principal: "ada" });
     const other = held.server.fetch(...toRequest("tools/call", large, { principal: "bob" }));
     held.open();
     assertEquals([(await first).status, (await other).status], [200, 200]);
     for (const each of [first, other]) await (await each).body?.cancel();
   },
-  async totalBytes() {
-    await using held = start({ totalBytes: 200_000 });
+  async "memory.bytes"() {
+    await using held = start({ memory: { bytes: 200_000 } });
     const large = { name: "hold", arguments: { text: "x".repeat(70_000) } };
     const first = held.server.fetch(...toRequest("tools/call", large, { principal: "ada" }));
     await until(() => held.counts.started === 1, "it runs");
-    await refuse(held, "totalBytes", 503, "tools/call", large, { principal: "bob" });
+    await refuse(held, "memory.bytes", 503, "tools/call", large, { principal: "bob" });
     held.open();
     await (await first).body?.cancel();
     const again = await held.server.fetch(...toRequest("tools/call", large, { principal: "bob" }));
     assertEquals(again.status, 200);
     await again.body?.cancel();
   },
-  async subscriptions() {
-    await using held = start({ subscriptions: 2 });
+  async "streams.watchedUris"() {
+    await using held = start({ streams: { watchedUris: 2 } });
     const many = { notifications: { resourceSubscriptions: ["test://a", "test://b", "test://c"] } };
-    await refuse(held, "subscriptions", 400, "subscriptions/listen", many);
+    await refuse(held, "streams.watchedUris", 400, "subscriptions/listen", many);
     const session = await startSession(url, held.server.fetch);
     for (const uri of ["test://a", "test://b"]) {
       assert((await send(held, "resources/subscribe", { uri }, { session })).result);
     }
     const { error } = await send(held, "resources/subscribe", { uri: "test://c" }, { session });
-    assertStringIncludes(error?.message ?? "", "subscriptions");
+    assertStringIncludes(error?.message ?? "", "streams.watchedUris");
   },
-  async sessions() {
-    await using held = start({ sessions: 2 });
+  async "sessions.open"() {
+    await using held = start({ sessions: { open: 2 } });
     const busy = await Promise.all([1, 2].map(() => startSession(url, held.server.fetch)));
     const streams = await Promise.all(
       busy.map((session) =>
@@ -419,12 +421,12 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
       ),
     );
     const session = await startSession(url, held.server.fetch);
-    await refuse(held, "(sessions)", 503, "ping", {}, { session });
+    await refuse(held, "(sessions.open)", 503, "ping", {}, { session });
     const headers = { accept: "text/event-stream", "mcp-session-id": session };
     for (const method of ["GET", "DELETE"]) {
       const response = await held.server.fetch(new Request(url, { method, headers }));
       assertEquals([response.status, response.headers.get("retry-after")], [503, "1"]);
-      assertStringIncludes(await response.text(), "(sessions)");
+      assertStringIncludes(await response.text(), "(sessions.open)");
     }
     // One that becomes idle makes room, and comes back when there is room again.
     await streams[0].body?.cancel();
@@ -432,14 +434,14 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     await streams[1].body?.cancel();
     for (const each of [...busy, session]) assert((await send(held, "ping", {}, { session: each })).result);
   },
-  async sessionsPerClient() {
-    await using held = start({ sessionsPerClient: 2 });
+  async "sessions.openPerClient"() {
+    await using held = start({ sessions: { openPerClient: 2 } });
     const as = (id: string) => (request: Request) => held.server.fetch(request, { principal: { id } });
     const ping = async (session: string, fetch: (request: Request) => Promise<Response>) => {
       const { headers } = toCall("quick", { session });
       const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
       const response = await fetch(new Request(url, { method: "POST", headers, body }));
-      return [response.status, /\(sessionsPerClient\)/.test(await response.text())];
+      return [response.status, /\(sessions\.openPerClient\)/.test(await response.text())];
     };
     const [ada, eve] = [as("ada"), as("eve")];
     const busy = await Promise.all([1, 2].map(() => startSession(url, ada)));
@@ -476,8 +478,8 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     await end(first.session);
     assertEquals([(await open()).status, (await open()).status], [200, 503]);
   },
-  async sessionIdleMs() {
-    await using held = start({ sessionIdleMs: 120_000 });
+  async "sessions.idleMs"() {
+    await using held = start({ sessions: { idleMs: 120_000 } });
     const session = await startSession(url, held.server.fetch);
     assert((await send(held, "ping", {}, { session })).result);
     await held.clock.advance(100_000);
@@ -485,8 +487,8 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     await held.clock.advance(200_000);
     assertEquals((await send(held, "ping", {}, { session })).status, 404);
   },
-  async sessionMs() {
-    await using held = start({ sessionMs: 600_000 });
+  async "sessions.lifeMs"() {
+    await using held = start({ sessions: { lifeMs: 600_000 } });
     const session = await startSession(url, held.server.fetch);
     const unused = await startSession(url, held.server.fetch);
     for (let i = 0; i < 5; i++) {
@@ -498,18 +500,18 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
     assertEquals((await send(held, "ping", {}, { session: unused })).status, 404);
   },
   // These three are held by the tests of what is kept to be read again.
-  replayEvents: undefined,
-  replayBytes: undefined,
-  replayMs: undefined,
-  async page() {
-    await using held = start({ page: 2 });
+  "replay.events": undefined,
+  "replay.bytes": undefined,
+  "replay.ms": undefined,
+  async "calls.pageItems"() {
+    await using held = start({ calls: { pageItems: 2 } });
     const { result = {} } = await send(held, "resources/list");
     assertEquals([Object(result.resources).length, typeof result.nextCursor], [2, "string"]);
     const next = await send(held, "resources/list", { cursor: result.nextCursor });
     assertEquals([Object(next.result?.resources).length, next.result?.nextCursor], [1, undefined]);
   },
-  async closeMs() {
-    const held = start({ closeMs: 10_000 });
+  async "calls.closeMs"() {
+    const held = start({ calls: { closeMs: 10_000 } });
     const coming = started(send(held, "tools/call", { name: "hold" }));
     await until(() => held.counts.started === 1, "it runs");
     const closing = held.server.close();
@@ -523,8 +525,10 @@ const cases: { readonly [name in keyof Limits]: (() => Promise<void>) | undefine
   },
 };
 
-Deno.test("C-218 every limit has a test here", () =>
-  assertEquals(Object.keys(cases).sort(), Object.keys(LIMITS).sort()));
+const toPaths = (limits: Limits) =>
+  Object.entries(limits).flatMap(([group, values]) => Object.keys(values).map((name) => `${group}.${name}`));
+
+Deno.test("C-218 every limit has a test here", () => assertEquals(Object.keys(cases).sort(), toPaths(LIMITS).sort()));
 
 for (const [name, run] of Object.entries(cases)) if (run) Deno.test(`C-218 limits.${name} is held`, run);
 
@@ -533,7 +537,7 @@ Deno.test("C-141 the 1,025th subscription is refused, and the others live", asyn
   const open = await Promise.all(
     Array.from({ length: 1024 }, () => held.server.fetch(...toRequest("subscriptions/listen", listen))),
   );
-  await refuse(held, "streams", 503, "subscriptions/listen", listen);
+  await refuse(held, "streams.open", 503, "subscriptions/listen", listen);
   const reading = open.map((each) => each.text());
   held.server.updated("test://a");
   held.server.updated("test://b");
@@ -560,7 +564,9 @@ Deno.test("C-140 what is no filter is refused, and what cannot be told is left o
     assertEquals([status, error?.code], [400, -32602], JSON.stringify(notifications));
   }
   const uris = Array.from({ length: 50_000 }, (_, i) => `test://${i}`);
-  await refuse(held, "subscriptions", 400, "subscriptions/listen", { notifications: { resourceSubscriptions: uris } });
+  await refuse(held, "streams.watchedUris", 400, "subscriptions/listen", {
+    notifications: { resourceSubscriptions: uris },
+  });
   const odd = JSON.parse('{"promptsListChanged":true,"toolsListChanged":true,"unknown":true,"__proto__":{"x":true}}');
   const response = await held.server.fetch(...toRequest("subscriptions/listen", { notifications: odd }));
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -571,14 +577,14 @@ Deno.test("C-140 what is no filter is refused, and what cannot be told is left o
 });
 
 Deno.test("C-216 sessions beyond the limit cost the idle ones their state and not their life", async () => {
-  await using held = start({ sessions: 50 });
+  await using held = start({ sessions: { open: 50 } });
   const sessions: string[] = [];
   for (let i = 0; i < 200; i++) sessions.push(await startSession(url, held.server.fetch));
   for (const session of [...sessions, ...sessions]) assert((await send(held, "ping", {}, { session })).result);
 });
 
 Deno.test("C-223 thousands of session ids that are none leave nothing behind", async () => {
-  await using held = start({ sessions: 50 });
+  await using held = start({ sessions: { open: 50 } });
   const real = await startSession(url, held.server.fetch);
   for (let i = 0; i < 2000; i++) {
     const session = i % 2 ? `${real.slice(0, -8)}${String(i).padStart(8, "A")}` : crypto.randomUUID();
@@ -595,7 +601,7 @@ Deno.test("C-226 10,000 calls of one session leave no listener and no warning be
 });
 
 Deno.test("C-143 an answer that is foreign, second or late reaches no handler", async () => {
-  await using held = start({ askMs: 10_000 });
+  await using held = start({ calls: { answerMs: 10_000 } });
   const asked: { readonly session: string; readonly id: unknown; readonly reading: Promise<string> }[] = [];
   for (let i = 0; i < 2; i++) {
     const session = await startSession(url, held.server.fetch);
@@ -624,7 +630,7 @@ Deno.test("C-143 an answer that is foreign, second or late reaches no handler", 
   assertEquals(await say(two.session, { id: two.id, result: { action: "decline" } }), 202);
   assertStringIncludes(await two.reading, '"asked"');
   await held.clock.advance(11_000);
-  assertStringIncludes(await one.reading, "askMs");
+  assertStringIncludes(await one.reading, "calls.answerMs");
   assertEquals(await say(one.session, { id: one.id, result: accepted }), 202);
 });
 
@@ -711,8 +717,8 @@ const THIN: readonly (readonly (readonly [string, string])[])[] = [
 Deno.test("levels are counted to the last one, however few characters each of them takes", async () => {
   const { below, pick } = random(30);
   for (let i = 0; i < 300; i++) {
-    const jsonDepth = 1 + below(40);
-    const depth = jsonDepth + pick([-1, 0, 1]);
+    const most = 1 + below(40);
+    const depth = most + pick([-1, 0, 1]);
     const thin = pick(THIN);
     let body = "0";
     let levels = 0;
@@ -721,9 +727,13 @@ Deno.test("levels are counted to the last one, however few characters each of th
       levels += open.length > 5 ? 2 : 1;
       body = open + body + close;
     }
-    await using held = start({ jsonDepth });
+    await using held = start({ request: { depth: most } });
     const { headers } = toCall("quick");
     const response = await held.server.fetch(new Request(url, { method: "POST", headers, body }));
-    assertEquals((await response.text()).includes("jsonDepth"), levels > jsonDepth, `${jsonDepth} levels, and ${body}`);
+    assertEquals(
+      (await response.text()).includes("request.depth"),
+      levels > most,
+      `${most} levels, and ${body}`,
+    );
   }
 });

@@ -198,11 +198,15 @@ Deno.test("C-028 C-029 messages of 100 KB are read in proportion", () => {
     "/*",
   ];
   for (const unit of units) {
-    linear(`a message of ${unit}`, (length) => unit.repeat(length / unit.length), (text) => parseMessage(text, LIMITS));
+    linear(
+      `a message of ${unit}`,
+      (length) => unit.repeat(length / unit.length),
+      (text) => parseMessage(text, LIMITS.request),
+    );
     linear(
       `an id of ${unit}`,
       (length) => `{"jsonrpc":"2.0","id":"${unit.repeat(length / unit.length)}"}`,
-      (text) => parseMessage(text, LIMITS),
+      (text) => parseMessage(text, LIMITS.request),
     );
   }
 });
@@ -210,7 +214,7 @@ Deno.test("C-028 C-029 messages of 100 KB are read in proportion", () => {
 Deno.test("C-185 lines are cut in proportion, whatever their length and however they come", () => {
   for (const line of ["", "a", "\r", "é", "x".repeat(1000)]) {
     linear(`lines of ${line.slice(0, 3)}`, (length) => `${line}\n`.repeat(length / (line.length + 1)), (text) => {
-      const splitter = new LineSplitter(LIMITS.lineBytes);
+      const splitter = new LineSplitter(LIMITS.request.lineBytes);
       const bytes = new TextEncoder().encode(text);
       for (let at = 0; at < bytes.length; at += 7) splitter.push(bytes.subarray(at, at + 7));
       splitter.end();

@@ -17,7 +17,7 @@ behaviour("C-123 a cursor leads on in its own list alone, and to nobody else's t
     ),
     ...["p", "q", "r"].map((name) => prompt({ name, run: () => "" })),
   ];
-  const { client, server } = await connect({ handlers, limits: { page: 2 } });
+  const { client, server } = await connect({ handlers, limits: { calls: { pageItems: 2 } } });
   const list = async (method: string, cursor?: unknown) => {
     const result = await client.request(method, { cursor });
     const items: unknown = result.tools ?? result.prompts;
@@ -135,7 +135,7 @@ behaviour("C-125 nothing is logged to a client that did not ask", async (connect
 behaviour("C-126 what a client watches is bounded in number and in length, and its own", async (connect, way) => {
   const { client, join, server } = await connect({
     handlers: [resource({ uri: "a://{+rest}", name: "any", read: () => "" })],
-    limits: { subscriptions: 10 },
+    limits: { streams: { watchedUris: 10 } },
   });
   const watch = (uri: unknown, method = "subscribe") => client.request(`resources/${method}`, { uri });
   for (const uri of [5, null, undefined, {}, ["a://x"]]) assertEquals(await codeOf(watch(uri)), -32602, `${uri}`);
@@ -164,7 +164,7 @@ behaviour("C-126 what a client watches is bounded in number and in length, and i
 behaviour("C-126 C-140 what one subscription watches is bounded in length as well", async (connect) => {
   const { client } = await connect({
     handlers: [resource({ uri: "a://{+rest}", name: "any", read: () => "" })],
-    limits: { subscriptions: 10 },
+    limits: { streams: { watchedUris: 10 } },
   });
   const listen = (uris: readonly string[]) =>
     client.request("subscriptions/listen", { notifications: { resourceSubscriptions: uris } });

@@ -92,7 +92,7 @@ Deno.test("C-100 a stream is taken up where something is kept, never where somet
       return "counted";
     },
   });
-  const server = createServer({ name: "c", version: "1.0.0", handlers: [count], limits: { replayEvents: 5 } });
+  const server = createServer({ name: "c", version: "1.0.0", handlers: [count], limits: { replay: { events: 5 } } });
   const url = "http://localhost/mcp";
   const session = await startSession(url, server.fetch);
   const stranger = await startSession(url, server.fetch);

@@ -1,6 +1,6 @@
 // Clients that do not read: what is made for them waits, what is kept for them is bounded, and in the end they are let go.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, type Limits, resource, tool } from "../../mod.ts";
+import { createServer, type LimitOptions, resource, tool } from "../../mod.ts";
 import { startHost } from "../../src/testing/host.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../behaviour.ts";
@@ -34,7 +34,7 @@ function flooding() {
   return { taken, aborted, ended, handlers: [flood, tool({ name: "quick", run: () => "quick" })] };
 }
 
-function start(limits: Partial<Limits> = {}) {
+function start(limits: LimitOptions = {}) {
   const { taken, aborted, ended, handlers } = flooding();
   const server = createServer({ name: "flood", version: "1.0.0", handlers, limits });
   const host = startHost(server.fetch);
@@ -90,7 +90,7 @@ for (const era of eras) {
 
 for (const era of eras) {
   Deno.test(`C-102 who stands still for too long loses the stream, and ${era} calls end as they should`, async () => {
-    await using fixture = start({ writeMs: 500 });
+    await using fixture = start({ streams: { writeMs: 500 } });
     const messages = 3000;
     const still = await fixture.open(era, 1, { messages });
     const reading = await fixture.open(era, 2, { messages });
@@ -164,7 +164,13 @@ for (const era of eras) {
     const uris = Array.from({ length: 20 }, (_, i) => `test://${i}/${"x".repeat(200)}`);
     const handlers = uris.map((uri, i) => resource({ uri, name: `r${i}`, read: () => "" }));
     const clock = fakeClock();
-    const server = createServer({ name: "news", version: "1.0.0", handlers, clock, limits: { writeMs: Infinity } });
+    const server = createServer({
+      name: "news",
+      version: "1.0.0",
+      handlers,
+      clock,
+      limits: { streams: { writeMs: Infinity } },
+    });
     const url = "http://localhost/mcp";
     const request = (method: string, params: object, session?: string) => {
       const { headers, body } = toCall("", { session });
@@ -248,7 +254,7 @@ Deno.test("C-221 what is kept to be read again is bounded for all sessions toget
       return "said";
     },
   });
-  const limits = { replayBytes: 200_000 };
+  const limits = { replay: { bytes: 200_000 } };
   const server = createServer({ name: "replay", version: "1.0.0", handlers: [say], limits });
   const url = "http://localhost/mcp";
 
@@ -302,7 +308,7 @@ Deno.test("C-221 a session keeps so many events, and none for longer than it sho
       return "said";
     },
   });
-  const limits = { replayEvents: 20, replayMs: 300_000 };
+  const limits = { replay: { events: 20, ms: 300_000 } };
   const server = createServer({ name: "replay", version: "1.0.0", handlers: [say], limits, clock });
   const url = "http://localhost/mcp";
   const session = await startSession(url, server.fetch);

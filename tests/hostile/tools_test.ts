@@ -146,13 +146,16 @@ behaviour("C-220 a result that is too large is refused by name, and not sent", a
     run: () => Array.from({ length: 50_000 }, () => ({ type: "text", text: "y" })),
   });
   const fits = tool({ name: "fits", run: () => "x".repeat(900_000) });
-  const { client, takeFaults } = await connect({ handlers: [text, items, fits], limits: { resultBytes: 1_000_000 } });
+  const { client, takeFaults } = await connect({
+    handlers: [text, items, fits],
+    limits: { calls: { resultBytes: 1_000_000 } },
+  });
   for (const name of ["text", "items"]) {
     const error = await client.callTool(name).then(() => undefined, (error) => error);
     assertEquals(error?.code, -32603, name);
     const [fault, ...more] = takeFaults();
     assertEquals(more, []);
-    assertStringIncludes(String(fault.error), "resultBytes");
+    assertStringIncludes(String(fault.error), "calls.resultBytes");
   }
   assertEquals(textOf(await client.callTool("fits")).length, 900_000);
 });
@@ -181,8 +184,8 @@ Deno.test("C-233 what an author does wrong is told at once, by the name of the h
     [() => resource({ uri: "a://{x}{y}", name: "torn", read: () => "" }), "a://{x}{y}"],
     [() => resource({ uri: "a://{", name: "open", read: () => "" }), "a://{"],
     [() => createServer({ name: "", version: "1.0.0" }), "name"],
-    [() => createServer({ ...info, limits: wrong({ sesions: 1 }) }), "sesions"],
-    [() => createServer({ ...info, limits: { sessions: -1 } }), "sessions"],
+    [() => createServer({ ...info, limits: wrong({ sesions: { open: 1 } }) }), "limits.sesions"],
+    [() => createServer({ ...info, limits: { sessions: { open: -1 } } }), "limits.sessions.open to -1"],
   ];
   for (const [make, says] of mistakes) assertStringIncludes(assertThrows(make, TypeError).message, says);
 });

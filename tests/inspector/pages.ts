@@ -3,4 +3,4 @@ import { createServer, tool } from "@x/mcp";
 
 const tools = Array.from({ length: 5 }, (_, at) => tool({ name: `tool_${at + 1}`, run: () => `This is ${at + 1}.` }));
 
-export default createServer({ name: "pages", version: "1.0.0", limits: { page: 2 }, handlers: tools });
+export default createServer({ name: "pages", version: "1.0.0", limits: { calls: { pageItems: 2 } }, handlers: tools });

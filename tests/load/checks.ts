@@ -89,14 +89,14 @@ const edits: readonly Edit[] = [
   {
     path: MODERN,
     what: "the size of a result",
-    from: "if (text.length > core.limits.resultBytes) {",
+    from: "if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {",
     to: "if (false) {",
   },
   {
     path: LEGACY,
     what: "the size of a result",
-    from: "if (text.length > core.limits.resultBytes) {",
-    to: "if (false) {",
+    from: "if (text.length * 3 <= resultBytes || isWithin(text, resultBytes)) return text;",
+    to: "if (true) return text;",
   },
   {
     path: LEGACY,
@@ -107,8 +107,8 @@ const edits: readonly Edit[] = [
   {
     path: RUN,
     what: "slots",
-    from: `    const isFull = scope.size >= limits.callsPerClient;
-    const mustWait = isFull || taken >= limits.calls;`,
+    from: `    const isFull = scope.size >= limits.calls.runningPerClient;
+    const mustWait = isFull || taken >= limits.calls.running;`,
     to: "    const isFull = false, mustWait = false;",
   },
   {
@@ -116,8 +116,8 @@ const edits: readonly Edit[] = [
     what: "the queue",
     from: `    const state = !isOpen
       ? "the server is closing"
-      : mustWait && waiting >= limits.queue
-      ? \`too many run and wait (\${isFull ? "callsPerClient" : "calls"}, queue)\`
+      : mustWait && waiting >= limits.calls.waiting
+      ? \`too many run and wait (\${isFull ? "calls.runningPerClient" : "calls.running"}, calls.waiting)\`
       : undefined;
     if (state) return`,
     to: "    if (false) return",

@@ -93,7 +93,7 @@ async function measurePings(url: string): Promise<number> {
 
 /** D19: clients that stop in the middle. */
 export async function stalledClients(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
-  await using server = await startLoaded(runtime, isQuick ? { bodyMs: 3000 } : {});
+  await using server = await startLoaded(runtime, isQuick ? { request: { bodyMs: 3000 } } : {});
   const { port } = server;
   await ping(server.url, 200);
   const quiet = await measurePings(server.url);

@@ -1,7 +1,7 @@
 // Starts the load program on a runtime and talks to it.
 import { startSession, toCall } from "../hostile/unread.ts";
 import type { Stats } from "./program.ts";
-import type { Limits } from "../../src/core/limits.ts";
+import type { LimitOptions } from "../../src/core/limits.ts";
 
 export const RUNTIMES = ["deno", "bun"] as const;
 export type Runtime = typeof RUNTIMES[number];
@@ -31,7 +31,7 @@ export function toWords(runtime: Runtime, file: string, ...args: readonly string
 }
 
 /** Starts the program. */
-export async function startLoaded(runtime: Runtime, limits: Partial<Limits> = {}): Promise<Loaded> {
+export async function startLoaded(runtime: Runtime, limits: LimitOptions = {}): Promise<Loaded> {
   // JSON has no Infinity, and nothing here needs one.
   const [command, ...args] = toWords(runtime, program, JSON.stringify({ limits }));
   const child = new Deno.Command(command, { args, stdin: "null", stdout: "piped", stderr: "piped" }).spawn();

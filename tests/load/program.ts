@@ -1,7 +1,7 @@
 // A server for load, on either runtime: its tools hold, flood, throw and echo, and `/_load/…` tells how it is.
 // The first argument is options as JSON.
 import { createServer, resource, type Server, tool } from "../../mod.ts";
-import type { Limits } from "../../src/core/limits.ts";
+import type { LimitOptions } from "../../src/core/limits.ts";
 import { HTTP } from "../../src/transports/http/upgrades.ts";
 
 interface Globals {
@@ -41,7 +41,7 @@ export interface Stats {
   readonly faults: number;
 }
 
-const options: { readonly limits?: Partial<Limits>; readonly stdio?: boolean } = JSON.parse(
+const options: { readonly limits?: LimitOptions; readonly stdio?: boolean } = JSON.parse(
   (deno?.args ?? bun?.argv.slice(2) ?? [])[0] ?? "{}",
 );
 const counts = { started: 0, aborted: 0, ended: 0, taken: 0, unhandled: 0, faults: 0 };

@@ -10,7 +10,11 @@ import type { Stats } from "./program.ts";
 
 const WORKERS = 24;
 /** Few and short-lived, so that sessions come and go many times within a run. */
-const LIMITS = { sessions: 300, sessionIdleMs: 20_000, replayMs: 20_000, callMs: 20_000 };
+const LIMITS = {
+  sessions: { open: 300, idleMs: 20_000 },
+  replay: { ms: 20_000 },
+  calls: { timeoutMs: 20_000 },
+};
 const SESSION_SWEEP_MS = 60_000;
 /** What memory may differ from sample to sample without having grown. */
 const NOISE = 8 * 2 ** 20;
@@ -193,7 +197,7 @@ function listRest(before: Sample, after: Sample): string[] {
     const more = size - (before.maps[place] ?? 0);
     // Pages of lists are made once; the server begins to hear of changes with its first session, and looks after ended
     // ids from then on. Sets of young exchanges are replaced: those that the server began with are not its own any more.
-    const most = place === ended ? LIMITS.sessions : place.startsWith("core/pagination.ts") ? 10 : 1;
+    const most = place === ended ? LIMITS.sessions.open : place.startsWith("core/pagination.ts") ? 10 : 1;
     return more > most && !place.startsWith("transports/http/fetch.ts")
       ? [`${more} entries are left in the map of ${place}`]
       : [];
@@ -221,7 +225,7 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
   await working;
   // Sessions whose clients said nothing more are swept once a minute: a short run does not wait for that.
   const isShort = minutes < 1;
-  const settled = performance.now() + (isShort ? 6000 : LIMITS.sessionIdleMs + 2 * SESSION_SWEEP_MS);
+  const settled = performance.now() + (isShort ? 6000 : LIMITS.sessions.idleMs + 2 * SESSION_SWEEP_MS);
   let after = await sample(0);
   const rest = () => isShort ? [] : listRest(before, after);
   const isLeft = (sample: Sample) =>

@@ -28,13 +28,14 @@ const parsers: readonly (readonly [name: string, parse: (text: string) => unknow
   ["Content-Type", (text) => isJsonType(`application/json${text}`)],
   ["Host", isLoopbackHost],
   ["mirrored header", (text) => decodeHeaderValue(`=?base64?${text}?=`)],
-  ["message", (text) => parseMessage(text, LIMITS)],
+  ["message", (text) => parseMessage(text, LIMITS.request)],
   [
     "message string",
-    (text) => parseMessage(`{"jsonrpc":"2.0","id":1,"method":"a","params":{"a":${JSON.stringify(text)}}}`, LIMITS),
+    (text) =>
+      parseMessage(`{"jsonrpc":"2.0","id":1,"method":"a","params":{"a":${JSON.stringify(text)}}}`, LIMITS.request),
   ],
   ["cursor", (text) => send("tools/list", { cursor: text })],
-  ["line", (text) => new LineSplitter(LIMITS.lineBytes).push(new TextEncoder().encode(text))],
+  ["line", (text) => new LineSplitter(LIMITS.request.lineBytes).push(new TextEncoder().encode(text))],
   ["uri", (text) => send("resources/read", { uri: text })],
   ["uri w://", (text) => send("resources/read", { uri: `w://${text}` })],
   ["uri w://r/", (text) => send("resources/read", { uri: `w://r/${text}` })],

@@ -248,7 +248,7 @@ export function createPeerServer(): Server {
     title: "For peers",
     instructions: "Try everything.",
     // So that every list but the shortest has several pages.
-    limits: { page: 3 },
+    limits: { calls: { pageItems: 3 } },
     handlers: [...giving, ...telling, ...asking, ...reading, ...changing],
     // What a handler throws by accident is expected here, and is nobody's business on the terminal.
     onError: () => {},

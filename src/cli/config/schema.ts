@@ -134,6 +134,9 @@ const urlResource = z.strictObject({
   ...request,
 });
 
+const limitGroup = (names: readonly string[]) =>
+  z.strictObject(Object.fromEntries(names.map((name) => [name, z.number().positive().optional()]))).optional();
+
 const serverKeys = {
   name: text.optional().describe("The server's name for programs; that of the folder if nothing is said"),
   version: text.optional().describe("The server's own version; 0.0.0 if nothing is said"),
@@ -143,8 +146,10 @@ const serverKeys = {
     'What a model should know to use this server well: a text, or { "file": "INSTRUCTIONS.md" }',
   ),
   limits: z.strictObject(
-    Object.fromEntries(Object.keys(LIMITS).map((name) => [name, z.number().positive().optional()])),
-  ).optional().describe("Bounds that differ from the library's"),
+    Object.fromEntries(
+      Object.entries(LIMITS).map(([group, limits]) => [group, limitGroup(Object.keys(limits))]),
+    ),
+  ).optional().describe("Limits that differ from the defaults, in groups"),
   path: text.regex(/^\//).optional().describe("Path of the HTTP endpoint; /mcp if nothing is said"),
   hosts: z.array(text).optional().describe("Hosts that callers on this machine may name beside loopback"),
   origins: z.array(text).optional().describe("Origins of web pages that may call beside the server's own"),

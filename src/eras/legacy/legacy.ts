@@ -18,6 +18,7 @@ import {
   toNotification,
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
+import { isWithin } from "../../protocol/weight.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import { type Change, createNotifier } from "../../core/changes.ts";
 import type { Engine, Era } from "../../core/era.ts";
@@ -86,7 +87,7 @@ class LegacyEra implements Era {
     if (!("inFlight" in session)) return session;
     const { account } = link;
     if (!account.openStream()) {
-      const state = "Cannot open the stream: too many are open (streams, streamsPerClient)";
+      const state = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
       return toBusyReply(undefined, new McpError(BUSY, state));
     }
     try {
@@ -248,10 +249,10 @@ class LegacyEra implements Era {
       const texts = method.stable ? this.#texts.get(version) : undefined;
       let text = texts?.get(result);
       if (text === undefined) {
-        const { resultBytes } = this.#engine.core.limits;
+        const { resultBytes } = this.#engine.core.limits.calls;
         text = JSON.stringify(downgradeResult(call.method, result, version));
-        if (text.length > resultBytes) {
-          throw new Error(`Cannot send the result: it is longer than ${resultBytes} (resultBytes)`);
+        if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {
+          throw new Error(`Cannot send the result: it is longer than ${resultBytes} bytes (calls.resultBytes)`);
         }
         texts?.set(result, text);
       }
@@ -263,17 +264,17 @@ class LegacyEra implements Era {
 
   // One revision lets several messages come in one array, and has the answers go back in one.
   async #serveBatch(session: Session, batch: Batch, link: Link): Promise<Reply> {
-    const { limits } = this.#engine.core;
+    const { request } = this.#engine.core.limits;
     const { items } = batch;
     const problem = !hasBatches(session.client.version)
       ? "send one message at a time"
       : !items.length
       ? "the batch is empty"
-      : items.length > limits.batch
-      ? `the batch has more than ${limits.batch} messages (batch)`
+      : items.length > request.batchMessages
+      ? `the batch has more than ${request.batchMessages} messages (request.batchMessages)`
       : undefined;
     if (problem) return refuse(batch, 400, problem);
-    const messages = items.map((item) => toMessage(item, limits, batch.weight / items.length));
+    const messages = items.map((item) => toMessage(item, request, batch.weight / items.length));
     const conflict = findConflict(messages);
     if (conflict) return refuse(batch, 400, conflict);
     const replies = await Promise.all(

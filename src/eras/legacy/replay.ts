@@ -155,13 +155,13 @@ export class Streams {
    */
   keep(stream: Stream, text: string): void {
     if (this.#isOver) return;
-    const { limits, ticker } = this.#core;
+    const { limits: { replay }, ticker } = this.#core;
     stream.events.push({ text, at: ticker.clock.now() });
     this.#events++;
     this.#count(toBytes(text));
     for (const each of this.#streams.values()) {
       while (
-        each.events.length && (this.#events > limits.replayEvents || this.#bytes > limits.replayBytes - this.#all.bytes)
+        each.events.length && (this.#events > replay.events || this.#bytes > replay.bytes - this.#all.bytes)
       ) {
         this.#drop(each);
       }
@@ -178,7 +178,7 @@ export class Streams {
   /** Forgets what is too old. */
   sweep(now: number): void {
     for (const stream of this.#streams.values()) {
-      while (stream.events.length && now - stream.events[0].at > this.#core.limits.replayMs) this.#drop(stream);
+      while (stream.events.length && now - stream.events[0].at > this.#core.limits.replay.ms) this.#drop(stream);
     }
   }
 

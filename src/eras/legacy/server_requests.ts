@@ -38,14 +38,17 @@ export class ServerRequests {
       throw new McpError(INVALID_PARAMS, "Cannot ask the client: its Accept header does not list text/event-stream");
     }
     const id = `ask-${++this.#last}`;
-    const { limits, ticker } = this.#core;
+    const { limits: { calls }, ticker } = this.#core;
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
     const giveUp = (reason: string) => {
       link.send(toNotification("notifications/cancelled", { requestId: id, reason }));
       reject(new McpError(INVALID_PARAMS, `Cannot get an answer from the client: ${reason}`));
     };
     const onAbort = () => giveUp("the call was cancelled");
-    const alarm = ticker.alarm(limits.askMs, () => giveUp(`it took longer than ${limits.askMs} ms (askMs)`));
+    const alarm = ticker.alarm(
+      calls.answerMs,
+      () => giveUp(`it took longer than ${calls.answerMs} ms (calls.answerMs)`),
+    );
     signal.addEventListener("abort", onAbort, { once: true });
     this.#waiting.set(id, resolve);
     try {

@@ -104,8 +104,13 @@ export class Sessions {
     const { limits, sealer, ticker } = this.#core;
     // An ended id must be refused until it expires: there is no room for a session whose end could not be kept.
     const ended = account.key === undefined ? 0 : this.#endedOf.get(account.key) ?? 0;
-    if (ended >= limits.sessionsPerClient * ENDED_SHARE || this.#ended.size >= limits.sessions * ENDED_SHARE) {
-      throw new McpError(BUSY, "Cannot initialize: too many sessions have ended (sessionsPerClient, sessions)");
+    if (
+      ended >= limits.sessions.openPerClient * ENDED_SHARE || this.#ended.size >= limits.sessions.open * ENDED_SHARE
+    ) {
+      throw new McpError(
+        BUSY,
+        "Cannot initialize: too many sessions have ended (sessions.openPerClient, sessions.open)",
+      );
     }
     if (JSON.stringify(capabilities).length > MOST_CAPABILITIES) {
       throw new McpError(
@@ -145,7 +150,7 @@ export class Sessions {
     if (!isSealed(sealed)) return this.#warnOfForeign(id);
     if (sealed.p !== link.principal?.id) return;
     // From here on time is counted, and not read from the system's clock: that may be set while the session lives.
-    const leftMs = sealed.t + limits.sessionMs - ticker.clock.date();
+    const leftMs = sealed.t + limits.sessions.lifeMs - ticker.clock.date();
     if (leftMs < 0) return;
     // Two requests may open the same session at once: both must get the one that is kept, or none if it was ended.
     const raced = this.find(id, link);
@@ -171,7 +176,7 @@ export class Sessions {
     const { account } = session;
     const { limits, ticker } = this.#core;
     const held = account.hold(ENDED_BYTES) ? ENDED_BYTES : 0;
-    this.#ended.set(toEnd(session.id), { until: ticker.clock.now() + limits.sessionMs, account, held });
+    this.#ended.set(toEnd(session.id), { until: ticker.clock.now() + limits.sessions.lifeMs, account, held });
     if (account.key !== undefined) this.#endedOf.set(account.key, (this.#endedOf.get(account.key) ?? 0) + 1);
   }
 
@@ -181,11 +186,11 @@ export class Sessions {
     // Clients that are not known are not told apart, and share the room of all.
     const { key } = link.account;
     const owned = key === undefined ? undefined : this.#owned.get(key);
-    if (owned && owned.size >= limits.sessionsPerClient) this.#makeRoom(owned, "sessionsPerClient");
-    if (this.#known.size >= limits.sessions) this.#makeRoom(this.#known, "sessions");
+    if (owned && owned.size >= limits.sessions.openPerClient) this.#makeRoom(owned, "sessions.openPerClient");
+    if (this.#known.size >= limits.sessions.open) this.#makeRoom(this.#known, "sessions.open");
     const { account } = link;
     if (account.hold(toHeld(id))) return account;
-    throw new McpError(BUSY, "Cannot open the session: too much is held already (clientBytes, totalBytes)");
+    throw new McpError(BUSY, "Cannot open the session: too much is held already (memory.bytesPerClient, memory.bytes)");
   }
 
   // The maps are in the order of last use, so that the first of them can make room.
@@ -238,7 +243,7 @@ export class Sessions {
     const { limits } = this.#core;
     for (const session of this.#known.values()) {
       if (isBusy(session)) session.seen = now;
-      if (session.ends < now || now - session.seen > limits.sessionIdleMs) this.end(session);
+      if (session.ends < now || now - session.seen > limits.sessions.idleMs) this.end(session);
       session.streams.sweep(now);
     }
     for (const [id, ended] of this.#ended) if (ended.until < now) this.#forgetEnd(id, ended);

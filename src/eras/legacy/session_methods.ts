@@ -58,11 +58,11 @@ function watch(session: Session, uri: string, limits: Limits): void {
   if (!isWatchable([...watched, uri], limits)) {
     throw new McpError(
       INVALID_PARAMS,
-      "Cannot subscribe: too many resources are watched, or too long ones (subscriptions)",
+      "Cannot subscribe: too many resources are watched, or too long ones (streams.watchedUris)",
     );
   }
   if (!account.hold(toHeld(uri))) {
-    throw new McpError(BUSY, "Cannot subscribe: too much is held already (clientBytes, totalBytes)");
+    throw new McpError(BUSY, "Cannot subscribe: too much is held already (memory.bytesPerClient, memory.bytes)");
   }
   session.held += toHeld(uri);
   watched.add(uri);

@@ -55,7 +55,7 @@ export function readEnvelope(
   }
   // The token is copied into every notification of progress.
   if (typeof progressToken === "string" && progressToken.length > maxToken) {
-    throw invalid(`params._meta.progressToken is longer than ${maxToken} (idLength)`);
+    throw invalid(`params._meta.progressToken is longer than ${maxToken} (request.idCharacters)`);
   }
   if (headers) checkHeaders(message, headers, method?.subject && params[method.subject]);
   return { version, info, capabilities, logLevel };

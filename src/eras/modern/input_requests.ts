@@ -60,13 +60,15 @@ export class InputRequests {
     // Without the state nobody knows which question an answer was for: a yes to paying 10 must not pay 12.
     if (text === undefined) return;
     if (typeof text !== "string") throw refuse("requestState is not a string");
-    const { sealer, limits, ticker } = this.#core;
+    const { sealer, limits: { calls }, ticker } = this.#core;
     // What was sealed here under this purpose is a State; nothing else opens.
-    const state = (text.length <= limits.stateBytes * 2 ? await sealer.open(PURPOSE, text) : undefined) as
+    const state = (text.length <= calls.stateBytes * 2 ? await sealer.open(PURPOSE, text) : undefined) as
       | State
       | undefined;
     if (!state) throw refuse("requestState was changed, or made by another server or with another secret");
-    if (state.expires < ticker.clock.date()) throw refuse("requestState has expired (stateMs); start again without it");
+    if (state.expires < ticker.clock.date()) {
+      throw refuse("requestState has expired (calls.stateMs); start again without it");
+    }
     if (state.bound !== await this.#bond()) throw refuse("requestState belongs to another call");
     this.#round = state.round;
     this.#given = given;
@@ -103,20 +105,20 @@ export class InputRequests {
 
   /** The result that asks the client. */
   async toResult(): Promise<Result> {
-    const { sealer, limits, ticker } = this.#core;
-    if (this.#round >= limits.rounds) throw refuse(`the client was asked ${limits.rounds} times already (rounds)`);
+    const { sealer, limits: { calls }, ticker } = this.#core;
+    if (this.#round >= calls.rounds) throw refuse(`the client was asked ${calls.rounds} times already (calls.rounds)`);
     const questions = [...this.#open];
     const state: State = {
       bound: await this.#bond(),
-      expires: ticker.clock.date() + limits.stateMs,
+      expires: ticker.clock.date() + calls.stateMs,
       round: this.#round + 1,
       asked: questions.map(([key, { method, params }]) => [key, JSON.stringify([method, params])]),
       answered: [...this.#answered].map(([key, [question, answer]]) => [key, question, answer]),
       made: [...this.#made],
     };
     const requestState = await sealer.seal(PURPOSE, state);
-    if (requestState.length > limits.stateBytes) {
-      throw new Error(`Cannot ask the client: the call's state is longer than ${limits.stateBytes} (stateBytes)`);
+    if (requestState.length > calls.stateBytes) {
+      throw new Error(`Cannot ask the client: the call's state is longer than ${calls.stateBytes} (calls.stateBytes)`);
     }
     return {
       resultType: "input_required",

@@ -29,11 +29,14 @@ export function listen(engine: Engine, call: Call): Promise<Reply> {
   const { account } = link;
   const bytes = [...filter.uris].reduce((bytes, uri) => bytes + toBytes(uri) + URI_BYTES, 0);
   if (!account.openStream()) {
-    throw new McpError(BUSY, "Cannot open the subscription: too many are open (streams, streamsPerClient)");
+    throw new McpError(BUSY, "Cannot open the subscription: too many are open (streams.open, streams.openPerClient)");
   }
   if (!account.hold(bytes)) {
     account.closeStream();
-    throw new McpError(BUSY, "Cannot open the subscription: too much is held already (clientBytes, totalBytes)");
+    throw new McpError(
+      BUSY,
+      "Cannot open the subscription: too much is held already (memory.bytesPerClient, memory.bytes)",
+    );
   }
   call.subscribe();
   link.wait();
@@ -123,7 +126,7 @@ function readFilter({ core, registry }: Engine, wanted: unknown): { filter: Filt
     throw invalid("params.notifications.resourceSubscriptions is not an array of strings");
   }
   if (!isWatchable(given, core.limits)) {
-    throw invalid("too many resources are watched, or too long ones (subscriptions)");
+    throw invalid("too many resources are watched, or too long ones (streams.watchedUris)");
   }
   const uris = "resources" in capabilities ? given : [];
   return {

@@ -14,6 +14,7 @@ import {
   toNotification,
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
+import { isWithin } from "../../protocol/weight.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
@@ -100,7 +101,7 @@ class ModernEra implements SelectiveEra {
   #find(message: Request, link: Link): Reply | Promise<Reply> {
     const { core, registry } = this.#engine;
     const method = this.#own.get(message.method) ?? registry.methods.get(message.method);
-    const facts = readEnvelope(message, link, { method, maxToken: core.limits.idLength });
+    const facts = readEnvelope(message, link, { method, maxToken: core.limits.request.idCharacters });
     const call = new Call(this.#carrier, link, message, facts);
     if (message.method === "subscriptions/listen") return this.#listen(call);
     if (!method) throw toUnknownMethod(message.method);
@@ -160,10 +161,10 @@ class ModernEra implements SelectiveEra {
 
   // What every result carries is spliced into its text: written once, not copied for every call.
   #stamp({ call: { params }, runner: { cache } }: Found, result: Result): string {
-    const { identity, limits: { resultBytes } } = this.#engine.core;
+    const { identity, limits: { calls: { resultBytes } } } = this.#engine.core;
     let text = JSON.stringify(result);
-    if (text.length > resultBytes) {
-      throw new Error(`Cannot send the result: it is longer than ${resultBytes} (resultBytes)`);
+    if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {
+      throw new Error(`Cannot send the result: it is longer than ${resultBytes} bytes (calls.resultBytes)`);
     }
     let hints = "";
     if (cache) {

@@ -26,7 +26,7 @@ export interface EventStreamOptions {
 
 /** All open bodies of a server: one sweep writes their comments and ends those that nobody reads. */
 export class EventStreams {
-  readonly limits: Limits;
+  readonly limits: Limits["streams"];
   readonly ticker: Ticker;
   /** Milliseconds between two looks at all streams. */
   readonly pause: number;
@@ -37,7 +37,7 @@ export class EventStreams {
   };
 
   /** No streams yet. */
-  constructor(limits: Limits, ticker: Ticker) {
+  constructor(limits: Limits["streams"], ticker: Ticker) {
     this.limits = limits;
     this.ticker = ticker;
     this.pause = Math.min(1000, limits.heartbeatMs / 4, limits.writeMs / 4);
@@ -79,7 +79,7 @@ export class EventStream {
     this.#owner = owner;
     this.#options = options;
     this.#forget = forget;
-    const { streamFrames: texts, streamBytes: characters } = owner.limits;
+    const { waitingTexts: texts, waitingCharacters: characters } = owner.limits;
     this.#outbox = new Outbox({ texts, characters, account: options.account });
   }
 
@@ -156,7 +156,7 @@ export class EventStream {
   // What the runtime holds for a client that does not read is a multiple of a chunk, so chunks are no larger than they
   // have to be.
   #hand(): void {
-    const chunk = this.#outbox.take(this.#owner.limits.streamBytes);
+    const chunk = this.#outbox.take(this.#owner.limits.waitingCharacters);
     this.#moved = true;
     try {
       if (chunk) this.#controller?.enqueue(encoder.encode(chunk));

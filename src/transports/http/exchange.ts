@@ -102,8 +102,8 @@ export class Exchange implements Link {
     const early = this.#early ?? this.#begin();
     early.push(toEvent(text, event));
     this.#length += text.length;
-    const { streamBytes, streamFrames } = this.#parts.streams.limits;
-    if (this.#length >= streamBytes || early.length >= streamFrames) this.open();
+    const { waitingCharacters, waitingTexts } = this.#parts.streams.limits;
+    if (this.#length >= waitingCharacters || early.length >= waitingTexts) this.open();
   }
 
   wait(events?: LinkEvents): void {
@@ -187,7 +187,7 @@ export class Exchange implements Link {
     sliced.push(body);
     sliced.end();
     if (!isRefused) return new Response(sliced.toBody(), init);
-    const message = "Cannot send the result: too much is unread (clientBytes, totalBytes)";
+    const message = "Cannot send the result: too much is unread (memory.bytesPerClient, memory.bytes)";
     const failure = toFailure(undefined, { code: INTERNAL_ERROR, message });
     return new Response(failure, { status: 503, headers: { ...JSON_HEADERS, ...LATER } });
   }

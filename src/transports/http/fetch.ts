@@ -66,10 +66,10 @@ export class Endpoint {
     this.#era = era;
     this.#options = options;
     this.#allow = era.attach ? "GET, POST, DELETE" : "POST";
-    this.#streams = new EventStreams(limits, ticker);
-    this.#bodies = new RequestBodies(limits, ticker);
-    // A call that is not over within the grace becomes a stream: only on a stream is a lost client noticed.
-    const waiting = new Aging<Exchange>(ticker, limits.graceMs, (exchange) => exchange.open());
+    this.#streams = new EventStreams(limits.streams, ticker);
+    this.#bodies = new RequestBodies(limits.request, ticker);
+    // A call that is not over within this time becomes a stream: only on a stream is a lost client noticed.
+    const waiting = new Aging<Exchange>(ticker, limits.streams.openAfterMs, (exchange) => exchange.open());
     const account = (request: Request, info: unknown, principal?: Principal) =>
       this.#findAccount(request, info, principal);
     this.#exchanges = { streams: this.#streams, waiting, account };
@@ -150,7 +150,7 @@ export class Endpoint {
     } catch {
       return { kind: "broken", code: PARSE_ERROR, message: "Cannot read the message: it is not UTF-8" };
     }
-    return parseMessage(text, this.#engine.core.limits);
+    return parseMessage(text, this.#engine.core.limits.request);
   }
 
   #checkFirst(request: Request, info?: ConnectionInfo): Promise<Response> | undefined {

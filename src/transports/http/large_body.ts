@@ -22,14 +22,14 @@ interface Coming {
 
 /** Reads large bodies: each up to one limit, all that are on their way up to another. */
 export class LargeBodies {
-  readonly #limits: Limits;
+  readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
   /** Those on their way, the oldest first. */
   readonly #large = new Set<Coming>();
   #held = 0;
 
   /** Nothing read yet. */
-  constructor(limits: Limits, ticker: Ticker) {
+  constructor(limits: Limits["request"], ticker: Ticker) {
     this.#limits = limits;
     this.#ticker = ticker;
   }
@@ -79,7 +79,7 @@ export class LargeBodies {
   // The oldest makes room: one that takes its time must not keep out all others. One alone may be as large as it may be.
   #makeRoom(): void {
     for (const oldest of this.#large) {
-      if (this.#held <= this.#limits.bodiesBytes || this.#large.size === 1) return;
+      if (this.#held <= this.#limits.allBodiesBytes || this.#large.size === 1) return;
       this.#release(oldest);
       stop(oldest, CROWDED);
     }
@@ -100,10 +100,11 @@ function stop(body: Coming, unread?: Unread): void {
 
 const TOO_LARGE: Unread = {
   status: 413,
-  message: "Cannot read the body: it is larger than the server takes (bodyBytes)",
+  message: "Cannot read the body: it is larger than the server takes (request.bodyBytes)",
 };
 const CROWDED: Unread = {
   status: 503,
-  message: "Cannot read the body: too much is on its way (bodiesBytes, clientBytes, totalBytes); send it again",
+  message:
+    "Cannot read the body: too much is on its way (request.allBodiesBytes, memory.bytesPerClient, memory.bytes); send it again",
   headers: LATER,
 };

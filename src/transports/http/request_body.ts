@@ -31,14 +31,14 @@ interface Arrival {
 
 /** Reads bodies. */
 export class RequestBodies {
-  readonly #limits: Limits;
+  readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
   readonly #small: number;
   readonly #arriving: Aging<Arrival>;
   #large?: LargeBodies;
 
   /** Nothing read yet. */
-  constructor(limits: Limits, ticker: Ticker) {
+  constructor(limits: Limits["request"], ticker: Ticker) {
     this.#limits = limits;
     this.#ticker = ticker;
     this.#small = Math.min(SMALL, limits.bodyBytes);
@@ -83,5 +83,5 @@ export class RequestBodies {
 
 /** Why a body that does not come to its end is not waited for. */
 export function tooSlow(bodyMs: number): Unread {
-  return { status: 408, message: `Cannot read the body: it took longer than ${bodyMs} ms (bodyMs)` };
+  return { status: 408, message: `Cannot read the body: it took longer than ${bodyMs} ms (request.bodyMs)` };
 }

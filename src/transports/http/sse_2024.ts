@@ -70,7 +70,7 @@ export function httpSse(
   function open(principal: Principal | undefined, account: Account): Response {
     const { streams } = server[HTTP];
     if (!account.openStream()) {
-      const reason = "Cannot open the stream: too many are open (streams, streamsPerClient)";
+      const reason = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
       return new Response(reason, { status: 503, headers: LATER });
     }
     const id = crypto.randomUUID();

@@ -391,8 +391,3 @@ export function readLimits(changes: LimitOptions = {}): Limits {
 function refuse(what: string, state: string): TypeError {
   return new TypeError(`Cannot set limits.${what}: ${state}`);
 }
-
-/** Whether one client may watch all these resources. */
-export function isWatchable(uris: readonly string[], { streams: { watchedUris } }: Limits): boolean {
-  return uris.length <= watchedUris && uris.join("").length <= watchedUris * 256;
-}

@@ -11,7 +11,8 @@ import { LOG_LEVELS } from "../../protocol/types.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
-import { isWatchable, type Limits } from "../../core/limits.ts";
+import type { Limits } from "../../core/limits.ts";
+import { isWatchable } from "../../core/watching.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import type { Session } from "./session.ts";
 

@@ -4,29 +4,11 @@
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
  */
-import { INTERNAL_ERROR, INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
-import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
-import { toBase64Url } from "../../protocol/base64.ts";
+import { INTERNAL_ERROR, McpError } from "../../protocol/errors.ts";
+import type { Params, Result } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call.ts";
 import type { Question } from "../../core/question.ts";
 import type { Core } from "../../core/core.ts";
-
-/** What travels sealed between two rounds. */
-interface State {
-  /** What the state is bound to: principal, method and parameters. */
-  readonly bound: string;
-  /** Milliseconds since 1970. */
-  readonly expires: number;
-  readonly round: number;
-  /** Questions that were sent, as text, by key. */
-  readonly asked: readonly (readonly [key: string, question: string])[];
-  /** Answers that were read, with the question each one answers. */
-  readonly answered: readonly (readonly [key: string, question: string, answer: unknown])[];
-  /** Values made once. */
-  readonly made: readonly (readonly [key: string, json: string])[];
-}
-
-const PURPOSE = "requestState";
 
 /**
  * The questions and answers of one call. An answer counts only for the question as it was asked: if the handler asks
@@ -53,28 +35,17 @@ export class InputRequests {
     return this.#open.size > 0;
   }
 
-  /** Takes up what the client brought back; throws if it is not what was handed out. */
+  /** Takes up what the client brought back. Throws if it is not what was handed out. */
   async restore(): Promise<void> {
-    const { inputResponses: given = {}, requestState: text } = this.#call.params;
-    if (!isObject(given)) throw refuse("inputResponses is not an object");
-    // Without the state nobody knows which question an answer was for: a yes to paying 10 must not pay 12.
-    if (text === undefined) return;
-    if (typeof text !== "string") throw refuse("requestState is not a string");
-    const { sealer, limits: { calls }, ticker } = this.#core;
-    // What was sealed here under this purpose is a State; nothing else opens.
-    const state = (text.length <= calls.stateBytes * 2 ? await sealer.open(PURPOSE, text) : undefined) as
-      | State
-      | undefined;
-    if (!state) throw refuse("requestState was changed, or made by another server or with another secret");
-    if (state.expires < ticker.clock.date()) {
-      throw refuse("requestState has expired (calls.stateMs); start again without it");
-    }
-    if (state.bound !== await this.#bond()) throw refuse("requestState belongs to another call");
-    this.#round = state.round;
+    const { openState } = await import("./request_state.ts");
+    const opened = await openState(this.#core, this.#call);
+    if (!opened) return;
+    const { given, before } = opened;
+    this.#round = before.round;
     this.#given = given;
-    this.#asked = new Map(state.asked);
-    for (const [key, question, answer] of state.answered) this.#answered.set(key, [question, answer]);
-    for (const [key, json] of state.made) this.#made.set(key, json);
+    this.#asked = new Map(before.asked);
+    for (const [key, question, answer] of before.answered) this.#answered.set(key, [question, answer]);
+    for (const [key, json] of before.made) this.#made.set(key, json);
   }
 
   /** The answer, if there is one for exactly this question; else the question is open and the handler unwinds. */
@@ -105,26 +76,15 @@ export class InputRequests {
 
   /** The result that asks the client. */
   async toResult(): Promise<Result> {
-    const { sealer, limits: { calls }, ticker } = this.#core;
-    if (this.#round >= calls.rounds) throw refuse(`the client was asked ${calls.rounds} times already (calls.rounds)`);
-    const questions = [...this.#open];
-    const state: State = {
-      bound: await this.#bond(),
-      expires: ticker.clock.date() + calls.stateMs,
+    const { sealState } = await import("./request_state.ts");
+    const questions = [...this.#open].map(([key, { method, params }]) => [key, { method, params }] as const);
+    const requestState = await sealState(this.#core, this.#call, {
       round: this.#round + 1,
       asked: questions.map(([key, { method, params }]) => [key, JSON.stringify([method, params])]),
       answered: [...this.#answered].map(([key, [question, answer]]) => [key, question, answer]),
       made: [...this.#made],
-    };
-    const requestState = await sealer.seal(PURPOSE, state);
-    if (requestState.length > calls.stateBytes) {
-      throw new Error(`Cannot ask the client: the call's state is longer than ${calls.stateBytes} (calls.stateBytes)`);
-    }
-    return {
-      resultType: "input_required",
-      inputRequests: Object.fromEntries(questions.map(([key, { method, params }]) => [key, { method, params }])),
-      requestState,
-    };
+    });
+    return { resultType: "input_required", inputRequests: Object.fromEntries(questions), requestState };
   }
 
   #leaveOpen(key: string, question: Question): never {
@@ -132,27 +92,4 @@ export class InputRequests {
     // Of this class, because others are reported as the server's fault. No client sees it: the questions go out instead.
     throw new McpError(INTERNAL_ERROR, "The client is being asked; this handler runs again when it has answered");
   }
-
-  async #bond(): Promise<string> {
-    const { principal, method, params } = this.#call;
-    const { _meta, inputResponses: _responses, requestState: _state, ...rest } = params;
-    const text = toCanonical([principal?.id ?? null, method, rest]);
-    return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
-  }
-}
-
-function refuse(state: string): McpError {
-  return new McpError(INVALID_PARAMS, `Cannot go on with the call: ${state}`);
-}
-
-// A client may write the keys of the same arguments in another order when it comes back.
-function toCanonical(value: unknown): string {
-  return JSON.stringify(
-    value,
-    (_key, part) => isObject(part) ? Object.fromEntries(Object.entries(part).sort(byKey)) : part,
-  );
-}
-
-function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
-  return a < b ? -1 : 1;
 }

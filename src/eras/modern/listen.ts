@@ -10,7 +10,7 @@ import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call.ts";
 import { type Change, createNotifier } from "../../core/changes.ts";
 import type { Engine } from "../../core/era.ts";
-import { isWatchable } from "../../core/limits.ts";
+import { isWatchable } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import { META_SUBSCRIPTION } from "./meta_keys.ts";

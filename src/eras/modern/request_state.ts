@@ -1,0 +1,87 @@
+/**
+ * The state that travels sealed through the client between two rounds of one call.
+ *
+ * @see specification/2026-07-28/basic/patterns/mrtr
+ * @module
+ */
+import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
+import { isObject, type Params } from "../../protocol/jsonrpc.ts";
+import { toBase64Url } from "../../protocol/base64.ts";
+import type { Call } from "../../core/call.ts";
+import type { Core } from "../../core/core.ts";
+
+/** What is known of a call after a round. */
+export interface Round {
+  readonly round: number;
+  /** Questions that were sent, as text, by key. */
+  readonly asked: readonly (readonly [key: string, question: string])[];
+  /** Answers that were read, with the question each one answers. */
+  readonly answered: readonly (readonly [key: string, question: string, answer: unknown])[];
+  /** Values made once. */
+  readonly made: readonly (readonly [key: string, json: string])[];
+}
+
+/** What is sealed. */
+interface State extends Round {
+  /** What the state is bound to: principal, method and parameters. */
+  readonly bound: string;
+  /** Milliseconds since 1970. */
+  readonly expires: number;
+}
+
+const PURPOSE = "requestState";
+
+/**
+ * Reads what the client brought back: the answers, and the round they belong to. `undefined` if there is no state,
+ * because without it nobody knows which question an answer was for: a yes to paying 10 must not pay 12. Throws if it is
+ * not what was handed out.
+ */
+export async function openState(core: Core, call: Call): Promise<{ given: Params; before: Round } | undefined> {
+  const { inputResponses: given = {}, requestState: text } = call.params;
+  if (!isObject(given)) throw refuse("inputResponses is not an object");
+  if (text === undefined) return;
+  if (typeof text !== "string") throw refuse("requestState is not a string");
+  const { sealer, limits: { calls }, ticker } = core;
+  // What was sealed here under this purpose is a State; nothing else opens.
+  const state = (text.length <= calls.stateBytes * 2 ? await sealer.open(PURPOSE, text) : undefined) as
+    | State
+    | undefined;
+  if (!state) throw refuse("requestState was changed, or made by another server or with another secret");
+  if (state.expires < ticker.clock.date()) {
+    throw refuse("requestState has expired (calls.stateMs); start again without it");
+  }
+  if (state.bound !== await toBond(call)) throw refuse("requestState belongs to another call");
+  return { given, before: state };
+}
+
+/** Seals a round. Throws if there were too many, or the state is too long. */
+export async function sealState(core: Core, call: Call, round: Round): Promise<string> {
+  const { sealer, limits: { calls }, ticker } = core;
+  if (round.round > calls.rounds) throw refuse(`the client was asked ${calls.rounds} times already (calls.rounds)`);
+  const state: State = { ...round, bound: await toBond(call), expires: ticker.clock.date() + calls.stateMs };
+  const text = await sealer.seal(PURPOSE, state);
+  if (text.length <= calls.stateBytes) return text;
+  throw new Error(`Cannot ask the client: the call's state is longer than ${calls.stateBytes} (calls.stateBytes)`);
+}
+
+async function toBond({ principal, method, params }: Call): Promise<string> {
+  const { _meta, inputResponses: _responses, requestState: _state, ...rest } = params;
+  const text = toCanonical([principal?.id ?? null, method, rest]);
+  return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
+}
+
+function refuse(state: string): McpError {
+  return new McpError(INVALID_PARAMS, `Cannot go on with the call: ${state}`);
+}
+
+// A client may write the keys of the same arguments in another order when it comes back.
+function toCanonical(value: unknown): string {
+  return JSON.stringify(
+    value,
+    (_key, part) => isObject(part) ? Object.fromEntries(Object.entries(part).sort(byKey)) : part,
+  );
+}
+
+function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return a < b ? -1 : 1;
+}

@@ -1,0 +1,19 @@
+// Calls that wait, and clients that make others wait.
+import { assert, assertEquals } from "@std/assert";
+import { tool } from "../../mod.ts";
+import { PIPE } from "../../src/transports/channel.ts";
+import { as, pause, soon, start, toCall, toLegacy, toListen } from "./attack.ts";
+
+Deno.test("calls that wait behind one that ends at once are started too", async () => {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const handlers = [tool({ name: "slow", run: () => promise }), tool({ name: "quick", run: () => "" })];
+  const server = start({ handlers, limits: { callsPerClient: 1, closeMs: 10 } });
+  const calls = ["slow", "quick", "quick", "quick"].map(async (name) =>
+    await (await server.fetch(toCall(name), as("eve"))).text()
+  );
+  await pause();
+  resolve("");
+  const texts = await soon(Promise.all(calls));
+  await server.close();
+  assertEquals(texts?.length, 4, "a call that waited was never run");
+});

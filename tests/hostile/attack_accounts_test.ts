@@ -25,3 +25,17 @@ Deno.test("a subscription keeps no capabilities that its client is not charged w
   await server.close();
   assert(response.status !== 200 || kept < 10_000, `50,000 values are kept while a client may hold 1,000,000 bytes`);
 });
+
+Deno.test("a large call is charged with what it holds, however many small ones share its batch", async () => {
+  const slow = tool({ name: "slow", input: any, run: () => new Promise<string>(() => {}) });
+  const server = start({ handlers: [slow], limits: { clientBytes: 250_000, closeMs: 10 } });
+  const small = Array.from({ length: 99 }, (_, i) => ({ jsonrpc: "2.0", id: i + 2, method: "ping" }));
+  const params = { name: "slow", arguments: { text: "x".repeat(100_000) } };
+  const batch = [{ jsonrpc: "2.0", id: 1, method: "tools/call", params }, ...small];
+  const responses = await Promise.all(Array.from({ length: 5 }, () => server.fetch(toLegacy(batch), as("eve"))));
+  const texts = responses.map((response) => response.text());
+  await pause(100);
+  await server.close();
+  const run = (await Promise.all(texts)).filter((text) => !text.includes("clientBytes")).length;
+  assertEquals(run, 1, "calls of 200,000 bytes each run at once, of a client that may hold 250,000");
+});

@@ -39,3 +39,30 @@ Deno.test("a large call is charged with what it holds, however many small ones s
   const run = (await Promise.all(texts)).filter((text) => !text.includes("clientBytes")).length;
   assertEquals(run, 1, "calls of 200,000 bytes each run at once, of a client that may hold 250,000");
 });
+
+Deno.test("calls that are charged late do not free more than was held", async () => {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const handlers = [
+    tool({ name: "slow", input: any, run: () => promise }),
+    resource({ uri: "test://a", name: "a", read: () => "" }),
+  ];
+  const server = start({ handlers, limits: { clientBytes: 60_000 } });
+  const resourceSubscriptions = Array.from({ length: 60 }, (_, i) => `test://${i}/${"x".repeat(100)}`);
+  const listen = () => server.fetch(toListen({ resourceSubscriptions }), as("eve"));
+  // Not charged, because all together are within the limits of one client.
+  const first = server.fetch(toCall("slow", { text: "x".repeat(20_000) }), as("eve"));
+  await pause();
+  const open = [await listen(), await listen()];
+  // Has all charged.
+  const second = server.fetch(toCall("slow", { text: "x".repeat(2000) }), as("eve"));
+  await pause();
+  resolve("");
+  for (const response of await Promise.all([first, second])) await response.text();
+  for (const response of open) await response.body?.cancel();
+  await pause();
+  const again = await Promise.all(Array.from({ length: 6 }, listen));
+  const statuses = again.map(({ status }) => status);
+  for (const response of again) await response.body?.cancel();
+  await server.close();
+  assertEquals(statuses, [200, 200, 200, 503, 503, 503]);
+});

@@ -66,3 +66,21 @@ Deno.test("calls that are charged late do not free more than was held", async ()
   await server.close();
   assertEquals(statuses, [200, 200, 200, 503, 503, 503]);
 });
+
+Deno.test("a body that was begun before does not give a client its limits a second time", async () => {
+  const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { streamsPerClient: 2 } });
+  const slow = toSlowCall("quick");
+  const answer = server.fetch(slow.request, as("eve"));
+  await pause();
+  const listen = () => server.fetch(toListen(), as("eve"));
+  const open = [await listen(), await listen()];
+  slow.write(70_000);
+  await pause();
+  slow.abort();
+  await (await answer).text();
+  open.push(await listen(), await listen());
+  const statuses = open.map(({ status }) => status);
+  for (const response of open) await response.body?.cancel();
+  await server.close();
+  assertEquals(statuses, [200, 200, 503, 503]);
+});

@@ -84,3 +84,27 @@ Deno.test("a body that was begun before does not give a client its limits a seco
   await server.close();
   assertEquals(statuses, [200, 200, 503, 503]);
 });
+
+Deno.test("calls whose `allow` takes its time are bounded like those that run", async () => {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  let asked = 0;
+  const guarded = tool({
+    name: "guarded",
+    input: any,
+    allow() {
+      asked++;
+      return promise;
+    },
+    run: () => "",
+  });
+  const limits = { clientBytes: 200_000, calls: 4, callsPerClient: 4, queue: 4 };
+  const server = start({ handlers: [guarded], limits });
+  const call = () => server.fetch(toCall("guarded", { text: "x".repeat(50_000) }), as("eve"));
+  const calls = Array.from({ length: 30 }, call);
+  await pause(200);
+  const atOnce = asked;
+  resolve(true);
+  for (const response of await Promise.all(calls)) await response.text();
+  await server.close();
+  assert(atOnce <= 8, `${atOnce} calls of 100,000 bytes each wait at once, of a client that may hold 200,000`);
+});

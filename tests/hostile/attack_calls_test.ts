@@ -17,3 +17,19 @@ Deno.test("calls that wait behind one that ends at once are started too", async 
   await server.close();
   assertEquals(texts?.length, 4, "a call that waited was never run");
 });
+
+Deno.test("a progress token is no longer than an id may be, in older revisions too", async () => {
+  const steps = tool({
+    name: "steps",
+    async run(_input, { progress }) {
+      for (let i = 1; i <= 10; i++) await progress(i);
+      return "";
+    },
+  });
+  const server = start({ handlers: [steps] });
+  const params = { name: "steps", _meta: { progressToken: "x".repeat(100_000) } };
+  const response = await server.fetch(toLegacy({ jsonrpc: "2.0", id: 1, method: "tools/call", params }));
+  const { length } = await response.text();
+  await server.close();
+  assert(length < 100_000, `100,000 characters in, ${length} out`);
+});

@@ -108,3 +108,15 @@ Deno.test("calls whose `allow` takes its time are bounded like those that run", 
   await server.close();
   assert(atOnce <= 8, `${atOnce} calls of 100,000 bytes each wait at once, of a client that may hold 200,000`);
 });
+
+Deno.test("what a client on a channel declares is bounded or charged", async () => {
+  const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { clientBytes: 100_000 } });
+  const texts: string[] = [];
+  const pipe = server[PIPE]((text) => void texts.push(text));
+  const text = JSON.stringify(toInitialize({ experimental: { large: "x".repeat(1_000_000) } }));
+  pipe.receive(text);
+  await pause();
+  pipe.close();
+  await server.close();
+  assert(JSON.parse(texts[0]).error, "1,000,000 characters are kept for a client that may hold 100,000 bytes");
+});

@@ -40,3 +40,33 @@ Deno.test("an `allow` that answers neither true nor false does not end the proce
   await server.close();
   assertEquals(errors, []);
 });
+
+Deno.test("a list that middleware may have narrowed is for its caller alone", async () => {
+  const server = start({
+    handlers: [tool({ name: "hidden", run: () => "" })],
+    use: [async ({ method, principal }, next) => {
+      const result = await next();
+      return method === "tools/list" && principal?.id !== "admin" ? { ...result, tools: [] } : result;
+    }],
+  });
+  const { result } = await (await server.fetch(toRequest("tools/list"), as("admin"))).json();
+  await server.close();
+  assertEquals(result.cacheScope, "private");
+});
+
+Deno.test("a list that middleware changes in place is not what the caller before got", async () => {
+  const server = start({
+    handlers: [tool({ name: "hidden", run: () => "" }), tool({ name: "shown", run: () => "" })],
+    use: [async ({ method, principal }, next) => {
+      const result = await next() as { tools: { readonly name: string }[] } & Record<string, unknown>;
+      if (method === "tools/list" && principal?.id !== "admin") {
+        result.tools = result.tools.filter(({ name }) => name !== "hidden");
+      }
+      return result;
+    }],
+  });
+  await (await server.fetch(toRequest("tools/list"), as("admin"))).text();
+  const text = await (await server.fetch(toRequest("tools/list"), as("eve"))).text();
+  await server.close();
+  assert(!text.includes("hidden"), text);
+});

@@ -120,3 +120,23 @@ Deno.test("what a client on a channel declares is bounded or charged", async () 
   await server.close();
   assert(JSON.parse(texts[0]).error, "1,000,000 characters are kept for a client that may hold 100,000 bytes");
 });
+
+Deno.test("the bodies of one client do not push out that of another", async () => {
+  const handlers = [tool({ name: "quick", input: any, run: () => "" })];
+  const server = start({ handlers, limits: { bodiesBytes: 400_000 } });
+  const open = (who: string) => {
+    const slow = toSlowCall("quick");
+    slow.write(120_000);
+    return { ...slow, answer: server.fetch(slow.request, as(who)) };
+  };
+  const bob = open("bob");
+  await pause();
+  const eve = Array.from({ length: 4 }, () => open("eve"));
+  const status = (await soon(bob.answer, 200))?.status;
+  for (const { abort, answer } of [bob, ...eve]) {
+    abort();
+    await (await answer).text();
+  }
+  await server.close();
+  assertEquals(status, undefined);
+});

@@ -33,3 +33,16 @@ Deno.test("a progress token is no longer than an id may be, in older revisions t
   await server.close();
   assert(length < 100_000, `100,000 characters in, ${length} out`);
 });
+
+Deno.test("one client cannot fill the queue in which others wait", async () => {
+  const slow = tool({ name: "slow", run: () => new Promise<string>(() => {}) });
+  const server = start({ handlers: [slow], limits: { calls: 4, callsPerClient: 2, queue: 8, closeMs: 10 } });
+  const responses: Response[] = [];
+  const call = async (who: string) => void responses.push(await server.fetch(toCall("slow"), as(who)));
+  for (const who of ["eve", "bob"]) await Promise.all(Array.from({ length: who === "eve" ? 10 : 3 }, () => call(who)));
+  const statuses = responses.slice(-3).map(({ status }) => status);
+  const texts = responses.map((response) => response.text());
+  await server.close();
+  await Promise.all(texts);
+  assertEquals(statuses, [200, 200, 200], "bob's third call could not even wait");
+});

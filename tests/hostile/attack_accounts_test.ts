@@ -140,3 +140,18 @@ Deno.test("the bodies of one client do not push out that of another", async () =
   await server.close();
   assertEquals(status, undefined);
 });
+
+Deno.test("the calls of a batch are charged with whole bytes, so that nothing is left when they end", async () => {
+  const weights: number[] = [];
+  const seen = tool({ name: "seen", run: (_input, call) => void weights.push(Number(Reflect.get(call, "weight"))) });
+  const server = start({ handlers: [seen] });
+  const batch = [1, 2, 3].map((id) => ({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "seen" } }));
+  await (await server.fetch(toLegacy([...batch, { jsonrpc: "2.0", id: "four", method: "ping" }]))).text();
+  await (await server.fetch(toLegacy(batch))).text();
+  const odd = [...batch, { jsonrpc: "2.0", id: 4, method: "ping" }, { jsonrpc: "2.0", id: 5, method: "ping" }];
+  for (const id of [6, 66, 666]) {
+    await (await server.fetch(toLegacy([...odd, { jsonrpc: "2.0", id, method: "ping" }]))).text();
+  }
+  await server.close();
+  assertEquals(weights.filter((weight) => !Number.isInteger(weight)), []);
+});

@@ -46,3 +46,15 @@ Deno.test("one client cannot fill the queue in which others wait", async () => {
   await Promise.all(texts);
   assertEquals(statuses, [200, 200, 200], "bob's third call could not even wait");
 });
+
+Deno.test("a subscription that comes over a channel after the server has closed is refused", async () => {
+  const server = start({ handlers: [tool({ name: "quick", run: () => "" })] });
+  const texts: string[] = [];
+  const pipe = server[PIPE]((text) => void texts.push(text));
+  await server.close();
+  pipe.receive(await toListen().text());
+  await pause(100);
+  const { isBusy } = pipe;
+  pipe.close();
+  assert(!isBusy, texts.join());
+});

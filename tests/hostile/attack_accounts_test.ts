@@ -1,0 +1,157 @@
+// What a client makes the server hold is charged to it, and given back once.
+import { assert, assertEquals } from "@std/assert";
+import { resource, tool } from "../../mod.ts";
+import { PIPE } from "../../src/transports/channel.ts";
+import { any, as, pause, soon, start, toCall, toInitialize, toLegacy, toListen, toSlowCall } from "./attack.ts";
+
+const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+
+Deno.test("a subscription keeps no capabilities that its client is not charged with", async () => {
+  let kept = 0;
+  const seen = tool({
+    name: "seen",
+    allow: ({ client }) => {
+      kept = Math.max(kept, JSON.stringify(client.capabilities).length);
+      return true;
+    },
+    run: () => "",
+  });
+  const server = start({ handlers: [seen], limits: { clientBytes: 1_000_000 } });
+  const capabilities = { experimental: { large: Array.from({ length: 50_000 }, () => ({})) } };
+  const response = await server.fetch(toListen(undefined, { [CAPABILITIES]: capabilities }), as("eve"));
+  server.handlers.remove(seen);
+  await pause();
+  await response.body?.cancel();
+  await server.close();
+  assert(response.status !== 200 || kept < 10_000, `50,000 values are kept while a client may hold 1,000,000 bytes`);
+});
+
+Deno.test("a large call is charged with what it holds, however many small ones share its batch", async () => {
+  const slow = tool({ name: "slow", input: any, run: () => new Promise<string>(() => {}) });
+  const server = start({ handlers: [slow], limits: { clientBytes: 250_000, closeMs: 10 } });
+  const small = Array.from({ length: 99 }, (_, i) => ({ jsonrpc: "2.0", id: i + 2, method: "ping" }));
+  const params = { name: "slow", arguments: { text: "x".repeat(100_000) } };
+  const batch = [{ jsonrpc: "2.0", id: 1, method: "tools/call", params }, ...small];
+  const responses = await Promise.all(Array.from({ length: 5 }, () => server.fetch(toLegacy(batch), as("eve"))));
+  const texts = responses.map((response) => response.text());
+  await pause(100);
+  await server.close();
+  const run = (await Promise.all(texts)).filter((text) => !text.includes("clientBytes")).length;
+  assertEquals(run, 1, "calls of 200,000 bytes each run at once, of a client that may hold 250,000");
+});
+
+Deno.test("calls that are charged late do not free more than was held", async () => {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const handlers = [
+    tool({ name: "slow", input: any, run: () => promise }),
+    resource({ uri: "test://a", name: "a", read: () => "" }),
+  ];
+  const server = start({ handlers, limits: { clientBytes: 60_000 } });
+  const resourceSubscriptions = Array.from({ length: 60 }, (_, i) => `test://${i}/${"x".repeat(100)}`);
+  const listen = () => server.fetch(toListen({ resourceSubscriptions }), as("eve"));
+  // Not charged, because all together are within the limits of one client.
+  const first = server.fetch(toCall("slow", { text: "x".repeat(20_000) }), as("eve"));
+  await pause();
+  const open = [await listen(), await listen()];
+  // Has all charged.
+  const second = server.fetch(toCall("slow", { text: "x".repeat(2000) }), as("eve"));
+  await pause();
+  resolve("");
+  for (const response of await Promise.all([first, second])) await response.text();
+  for (const response of open) await response.body?.cancel();
+  await pause();
+  const again = await Promise.all(Array.from({ length: 6 }, listen));
+  const statuses = again.map(({ status }) => status);
+  for (const response of again) await response.body?.cancel();
+  await server.close();
+  assertEquals(statuses, [200, 200, 200, 503, 503, 503]);
+});
+
+Deno.test("a body that was begun before does not give a client its limits a second time", async () => {
+  const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { streamsPerClient: 2 } });
+  const slow = toSlowCall("quick");
+  const answer = server.fetch(slow.request, as("eve"));
+  await pause();
+  const listen = () => server.fetch(toListen(), as("eve"));
+  const open = [await listen(), await listen()];
+  slow.write(70_000);
+  await pause();
+  slow.abort();
+  await (await answer).text();
+  open.push(await listen(), await listen());
+  const statuses = open.map(({ status }) => status);
+  for (const response of open) await response.body?.cancel();
+  await server.close();
+  assertEquals(statuses, [200, 200, 503, 503]);
+});
+
+Deno.test("calls whose `allow` takes its time are bounded like those that run", async () => {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  let asked = 0;
+  const guarded = tool({
+    name: "guarded",
+    input: any,
+    allow() {
+      asked++;
+      return promise;
+    },
+    run: () => "",
+  });
+  const limits = { clientBytes: 200_000, calls: 4, callsPerClient: 4, queue: 4 };
+  const server = start({ handlers: [guarded], limits });
+  const call = () => server.fetch(toCall("guarded", { text: "x".repeat(50_000) }), as("eve"));
+  const calls = Array.from({ length: 30 }, call);
+  await pause(200);
+  const atOnce = asked;
+  resolve(true);
+  for (const response of await Promise.all(calls)) await response.text();
+  await server.close();
+  assert(atOnce <= 8, `${atOnce} calls of 100,000 bytes each wait at once, of a client that may hold 200,000`);
+});
+
+Deno.test("what a client on a channel declares is bounded or charged", async () => {
+  const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { clientBytes: 100_000 } });
+  const texts: string[] = [];
+  const pipe = server[PIPE]((text) => void texts.push(text));
+  const text = JSON.stringify(toInitialize({ experimental: { large: "x".repeat(1_000_000) } }));
+  pipe.receive(text);
+  await pause();
+  pipe.close();
+  await server.close();
+  assert(JSON.parse(texts[0]).error, "1,000,000 characters are kept for a client that may hold 100,000 bytes");
+});
+
+Deno.test("the bodies of one client do not push out that of another", async () => {
+  const handlers = [tool({ name: "quick", input: any, run: () => "" })];
+  const server = start({ handlers, limits: { bodiesBytes: 400_000 } });
+  const open = (who: string) => {
+    const slow = toSlowCall("quick");
+    slow.write(120_000);
+    return { ...slow, answer: server.fetch(slow.request, as(who)) };
+  };
+  const bob = open("bob");
+  await pause();
+  const eve = Array.from({ length: 4 }, () => open("eve"));
+  const status = (await soon(bob.answer, 200))?.status;
+  for (const { abort, answer } of [bob, ...eve]) {
+    abort();
+    await (await answer).text();
+  }
+  await server.close();
+  assertEquals(status, undefined);
+});
+
+Deno.test("the calls of a batch are charged with whole bytes, so that nothing is left when they end", async () => {
+  const weights: number[] = [];
+  const seen = tool({ name: "seen", run: (_input, call) => void weights.push(Number(Reflect.get(call, "weight"))) });
+  const server = start({ handlers: [seen] });
+  const batch = [1, 2, 3].map((id) => ({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "seen" } }));
+  await (await server.fetch(toLegacy([...batch, { jsonrpc: "2.0", id: "four", method: "ping" }]))).text();
+  await (await server.fetch(toLegacy(batch))).text();
+  const odd = [...batch, { jsonrpc: "2.0", id: 4, method: "ping" }, { jsonrpc: "2.0", id: 5, method: "ping" }];
+  for (const id of [6, 66, 666]) {
+    await (await server.fetch(toLegacy([...odd, { jsonrpc: "2.0", id, method: "ping" }]))).text();
+  }
+  await server.close();
+  assertEquals(weights.filter((weight) => !Number.isInteger(weight)), []);
+});

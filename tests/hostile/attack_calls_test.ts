@@ -1,0 +1,60 @@
+// Calls that wait, and clients that make others wait.
+import { assert, assertEquals } from "@std/assert";
+import { tool } from "../../mod.ts";
+import { PIPE } from "../../src/transports/channel.ts";
+import { as, pause, soon, start, toCall, toLegacy, toListen } from "./attack.ts";
+
+Deno.test("calls that wait behind one that ends at once are started too", async () => {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const handlers = [tool({ name: "slow", run: () => promise }), tool({ name: "quick", run: () => "" })];
+  const server = start({ handlers, limits: { callsPerClient: 1, closeMs: 10 } });
+  const calls = ["slow", "quick", "quick", "quick"].map(async (name) =>
+    await (await server.fetch(toCall(name), as("eve"))).text()
+  );
+  await pause();
+  resolve("");
+  const texts = await soon(Promise.all(calls));
+  await server.close();
+  assertEquals(texts?.length, 4, "a call that waited was never run");
+});
+
+Deno.test("a progress token is no longer than an id may be, in older revisions too", async () => {
+  const steps = tool({
+    name: "steps",
+    async run(_input, { progress }) {
+      for (let i = 1; i <= 10; i++) await progress(i);
+      return "";
+    },
+  });
+  const server = start({ handlers: [steps] });
+  const params = { name: "steps", _meta: { progressToken: "x".repeat(100_000) } };
+  const response = await server.fetch(toLegacy({ jsonrpc: "2.0", id: 1, method: "tools/call", params }));
+  const { length } = await response.text();
+  await server.close();
+  assert(length < 100_000, `100,000 characters in, ${length} out`);
+});
+
+Deno.test("one client cannot fill the queue in which others wait", async () => {
+  const slow = tool({ name: "slow", run: () => new Promise<string>(() => {}) });
+  const server = start({ handlers: [slow], limits: { calls: 4, callsPerClient: 2, queue: 8, closeMs: 10 } });
+  const responses: Response[] = [];
+  const call = async (who: string) => void responses.push(await server.fetch(toCall("slow"), as(who)));
+  for (const who of ["eve", "bob"]) await Promise.all(Array.from({ length: who === "eve" ? 10 : 3 }, () => call(who)));
+  const statuses = responses.slice(-3).map(({ status }) => status);
+  const texts = responses.map((response) => response.text());
+  await server.close();
+  await Promise.all(texts);
+  assertEquals(statuses, [200, 200, 200], "bob's third call could not even wait");
+});
+
+Deno.test("a subscription that comes over a channel after the server has closed is refused", async () => {
+  const server = start({ handlers: [tool({ name: "quick", run: () => "" })] });
+  const texts: string[] = [];
+  const pipe = server[PIPE]((text) => void texts.push(text));
+  await server.close();
+  pipe.receive(await toListen().text());
+  await pause(100);
+  const { isBusy } = pipe;
+  pipe.close();
+  assert(!isBusy, texts.join());
+});

@@ -1,0 +1,55 @@
+// Streams of sessions: what they leave behind.
+import { assert, assertEquals } from "@std/assert";
+import { tool } from "../../mod.ts";
+import { any, as, pause, soon, start, toGet, toInitialize, toLegacy } from "./attack.ts";
+
+const EVENTS = { accept: "text/event-stream" };
+
+Deno.test("a call of a client that takes only events leaves its session idle", async () => {
+  const later = tool({ name: "later", run: () => Promise.resolve("") });
+  const server = start({ handlers: [later], limits: { sessionsPerClient: 1 } });
+  const begin = async () => {
+    const response = await server.fetch(toLegacy(toInitialize()), as("eve"));
+    await response.text();
+    return { "mcp-session-id": response.headers.get("mcp-session-id") ?? "" };
+  };
+  const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "later" } };
+  await (await server.fetch(toLegacy(call, { ...EVENTS, ...await begin() }), as("eve"))).text();
+  // There is room for one session: the first one has to make it.
+  const ping = { jsonrpc: "2.0", id: 2, method: "ping" };
+  const { status } = await server.fetch(toLegacy(ping, await begin()), as("eve"));
+  await server.close();
+  assertEquals(status, 200);
+});
+
+Deno.test("a connection that reads old events slowly ends when these are gone", async () => {
+  const say = tool({
+    name: "say",
+    input: any,
+    async run({ n }: { readonly n?: unknown }, { log }) {
+      for (let i = 0; i < Number(n); i++) await log("info", "x".repeat(200));
+      return "";
+    },
+  });
+  const server = start({ handlers: [say], limits: { replayEvents: 50, streamBytes: 500 } });
+  const begun = await server.fetch(toLegacy(toInitialize()), as("eve"));
+  await begun.text();
+  const id = begun.headers.get("mcp-session-id") ?? "";
+  const call = async (n: number) => {
+    const message = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "say", arguments: { n } } };
+    return await (await server.fetch(toLegacy(message, { "mcp-session-id": id }), as("eve"))).text();
+  };
+  const [, first] = /id: (\S+_1)\n/.exec(await call(30)) ?? [];
+  const { body } = await server.fetch(toGet(id, first), as("eve"));
+  await pause();
+  await call(60);
+  const reader = body?.getReader();
+  const end = async () => {
+    while (!(await reader?.read())?.done);
+    return true;
+  };
+  const isEnded = await soon(end());
+  await reader?.cancel();
+  await server.close();
+  assert(isEnded, "the connection stays open, and counts as none");
+});

@@ -1,0 +1,72 @@
+// Answers of `allow` that are neither true nor false.
+import { assert, assertEquals } from "@std/assert";
+import { resource, tool } from "../../mod.ts";
+import { toRequest } from "../requests.ts";
+import { as, start, toCall, toListen } from "./attack.ts";
+
+/** What a query builder returns: it can be awaited, and is no promise. */
+const no = { then: (settle: (allowed: boolean) => void) => settle(false) } as unknown as Promise<boolean>;
+
+Deno.test("an `allow` that answers with something that can be awaited is awaited", async () => {
+  const server = start({ handlers: [tool({ name: "hidden", allow: () => no, run: () => "secret" })] });
+  const text = await (await server.fetch(toCall("hidden"), as("eve"))).text();
+  await server.close();
+  assert(!text.includes("secret"), text);
+});
+
+Deno.test("an `allow` that answers neither true nor false does not end the process with the next news", async () => {
+  const read = () => "";
+  const odd = resource({ uri: "test://odd", name: "odd", allow: () => "yes" as unknown as boolean, read });
+  const server = start({ handlers: [odd] });
+  const response = await server.fetch(toListen({ resourceSubscriptions: ["test://odd"] }));
+  const errors: unknown[] = [];
+  const { setTimeout: real } = globalThis;
+  // What a timer throws, nobody catches.
+  globalThis.setTimeout = ((job: () => void, ms?: number) =>
+    real(() => {
+      try {
+        job();
+      } catch (error) {
+        errors.push(error);
+      }
+    }, ms)) as typeof setTimeout;
+  try {
+    server.updated("test://odd");
+    await new Promise((resolve) => real(resolve, 100));
+  } finally {
+    globalThis.setTimeout = real;
+  }
+  await response.body?.cancel();
+  await server.close();
+  assertEquals(errors, []);
+});
+
+Deno.test("a list that middleware may have narrowed is for its caller alone", async () => {
+  const server = start({
+    handlers: [tool({ name: "hidden", run: () => "" })],
+    use: [async ({ method, principal }, next) => {
+      const result = await next();
+      return method === "tools/list" && principal?.id !== "admin" ? { ...result, tools: [] } : result;
+    }],
+  });
+  const { result } = await (await server.fetch(toRequest("tools/list"), as("admin"))).json();
+  await server.close();
+  assertEquals(result.cacheScope, "private");
+});
+
+Deno.test("a list that middleware changes in place is not what the caller before got", async () => {
+  const server = start({
+    handlers: [tool({ name: "hidden", run: () => "" }), tool({ name: "shown", run: () => "" })],
+    use: [async ({ method, principal }, next) => {
+      const result = await next() as { tools: { readonly name: string }[] } & Record<string, unknown>;
+      if (method === "tools/list" && principal?.id !== "admin") {
+        result.tools = result.tools.filter(({ name }) => name !== "hidden");
+      }
+      return result;
+    }],
+  });
+  await (await server.fetch(toRequest("tools/list"), as("admin"))).text();
+  const text = await (await server.fetch(toRequest("tools/list"), as("eve"))).text();
+  await server.close();
+  assert(!text.includes("hidden"), text);
+});

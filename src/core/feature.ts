@@ -92,8 +92,9 @@ export function isAllowed(allow: Allow | undefined, call: Call, core: Core): boo
     return false;
   };
   try {
-    const allowed = allow(call);
-    return allowed instanceof Promise ? allowed.catch(fail) : allowed;
+    const allowed: unknown = allow(call);
+    // Query builders and the like can be awaited, and are no promises.
+    return typeof Object(allowed).then === "function" ? Promise.resolve(allowed).then(Boolean, fail) : Boolean(allowed);
   } catch (error) {
     return fail(error);
   }

@@ -30,6 +30,8 @@ interface Running {
  * takes no slot, no room and no deadline: it costs what its handler costs.
  */
 export class Scheduler {
+  /** Whether new calls are taken. */
+  isOpen = true;
   /** How many calls wait for a slot. */
   waiting = 0;
   readonly #core: Core;
@@ -45,7 +47,6 @@ export class Scheduler {
   readonly #idlers: (() => void)[] = [];
   #running = 0;
   #unchargedBytes = 0;
-  #isOpen = true;
   #isStarting = false;
 
   /** A scheduler that runs all calls through `middleware`. */
@@ -64,16 +65,39 @@ export class Scheduler {
    */
   run(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     if (call.ended) return;
-    if (!this.#isOpen) return { error: new McpError(BUSY, "Cannot run the call: the server is closing") };
+    if (!this.isOpen) return { error: new McpError(BUSY, "Cannot run the call: the server is closing") };
     const { calls, memory } = this.#core.limits;
     const isQuiet = this.#running < calls.runningPerClient && this.#running < calls.running &&
       this.#accounts.bytes + this.#unchargedBytes + call.weight <= Math.min(memory.bytesPerClient, memory.bytes);
     return isQuiet ? this.#start(call, runner) : this.#admit(call, runner);
   }
 
+  /**
+   * Waits for what decides about a call before it runs, such as its `allow`. It takes a slot and the call's weight
+   * meanwhile, so that no client can have more of it running than calls.
+   */
+  async prepare<T>(call: Call, work: Promise<T>): Promise<T> {
+    const { account } = call.link;
+    const hasRoom = !account.isFull && this.#running < this.#core.limits.calls.running && account.hold(call.weight);
+    if (!hasRoom) {
+      work.catch(() => {});
+      throw new McpError(BUSY, "Cannot run the call: too many run (calls.runningPerClient, calls.running, memory)");
+    }
+    account.start();
+    this.#running++;
+    try {
+      return await work;
+    } finally {
+      this.#running--;
+      account.free(call.weight);
+      account.finish();
+      this.#next(account);
+    }
+  }
+
   /** Refuses new calls. */
   stop(): void {
-    this.#isOpen = false;
+    this.isOpen = false;
   }
 
   /** Settles when nothing runs or waits. */
@@ -100,7 +124,8 @@ export class Scheduler {
       if (!account.hold(call.weight)) return tooHeavy();
       return this.#start(call, runner, account);
     }
-    if (this.waiting >= calls.waiting) {
+    // No client takes the whole queue.
+    if (this.waiting >= calls.waiting || account.waiting.size >= Math.ceil(calls.waiting / 4)) {
       const name = isFull ? "calls.runningPerClient" : "calls.running";
       return { error: new McpError(BUSY, `Cannot run the call: too many run and wait (${name}, calls.waiting)`) };
     }
@@ -120,6 +145,8 @@ export class Scheduler {
         const outcome = start();
         account.finish();
         this.#leave(call);
+        // A call that ended at once freed its room while it still had this slot.
+        this.#next(account);
         resolve(outcome);
       };
       (isFull ? account.waiting : this.#queue).add(begin);
@@ -195,7 +222,7 @@ export class Scheduler {
       const { account } = running.call.link;
       running.account = account;
       account.start();
-      account.hold(running.call.weight);
+      account.charge(running.call.weight);
     }
     this.#uncharged.clear();
     this.#unchargedBytes = 0;

@@ -100,7 +100,15 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   function upgrade(request: Request, info: ConnectionInfo | undefined, owner: Owner): Response {
     const asked = /(^|,)\s*mcp\s*(,|$)/.test(request.headers.get("sec-websocket-protocol") ?? "");
     if (deno?.upgradeWebSocket) {
-      const { socket, response } = deno.upgradeWebSocket(request, asked ? { protocol: "mcp" } : {});
+      let upgraded;
+      try {
+        upgraded = deno.upgradeWebSocket(request, asked ? { protocol: "mcp" } : {});
+      } catch {
+        // Not all headers of an upgrade are there.
+        owner.account?.closeStream();
+        return new Response("Cannot open the socket: the request is no complete upgrade", { status: 400 });
+      }
+      const { socket, response } = upgraded;
       open(socket, owner);
       socket.addEventListener("message", ({ data }) => lines.get(socket)?.receive(data));
       socket.addEventListener("close", () => close(socket));

@@ -16,7 +16,7 @@ Deno.test("a subscription keeps no capabilities that its client is not charged w
     },
     run: () => "",
   });
-  const server = start({ handlers: [seen], limits: { clientBytes: 1_000_000 } });
+  const server = start({ handlers: [seen], limits: { memory: { bytesPerClient: 1_000_000 } } });
   const capabilities = { experimental: { large: Array.from({ length: 50_000 }, () => ({})) } };
   const response = await server.fetch(toListen(undefined, { [CAPABILITIES]: capabilities }), as("eve"));
   server.handlers.remove(seen);
@@ -28,7 +28,7 @@ Deno.test("a subscription keeps no capabilities that its client is not charged w
 
 Deno.test("a large call is charged with what it holds, however many small ones share its batch", async () => {
   const slow = tool({ name: "slow", input: any, run: () => new Promise<string>(() => {}) });
-  const server = start({ handlers: [slow], limits: { clientBytes: 250_000, closeMs: 10 } });
+  const server = start({ handlers: [slow], limits: { memory: { bytesPerClient: 250_000 }, calls: { closeMs: 10 } } });
   const small = Array.from({ length: 99 }, (_, i) => ({ jsonrpc: "2.0", id: i + 2, method: "ping" }));
   const params = { name: "slow", arguments: { text: "x".repeat(100_000) } };
   const batch = [{ jsonrpc: "2.0", id: 1, method: "tools/call", params }, ...small];
@@ -46,7 +46,7 @@ Deno.test("calls that are charged late do not free more than was held", async ()
     tool({ name: "slow", input: any, run: () => promise }),
     resource({ uri: "test://a", name: "a", read: () => "" }),
   ];
-  const server = start({ handlers, limits: { clientBytes: 60_000 } });
+  const server = start({ handlers, limits: { memory: { bytesPerClient: 60_000 } } });
   const resourceSubscriptions = Array.from({ length: 60 }, (_, i) => `test://${i}/${"x".repeat(100)}`);
   const listen = () => server.fetch(toListen({ resourceSubscriptions }), as("eve"));
   // Not charged, because all together are within the limits of one client.
@@ -68,7 +68,7 @@ Deno.test("calls that are charged late do not free more than was held", async ()
 });
 
 Deno.test("a body that was begun before does not give a client its limits a second time", async () => {
-  const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { streamsPerClient: 2 } });
+  const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { streams: { openPerClient: 2 } } });
   const slow = toSlowCall("quick");
   const answer = server.fetch(slow.request, as("eve"));
   await pause();
@@ -97,7 +97,7 @@ Deno.test("calls whose `allow` takes its time are bounded like those that run", 
     },
     run: () => "",
   });
-  const limits = { clientBytes: 200_000, calls: 4, callsPerClient: 4, queue: 4 };
+  const limits = { memory: { bytesPerClient: 200_000 }, calls: { running: 4, runningPerClient: 4, waiting: 4 } };
   const server = start({ handlers: [guarded], limits });
   const call = () => server.fetch(toCall("guarded", { text: "x".repeat(50_000) }), as("eve"));
   const calls = Array.from({ length: 30 }, call);
@@ -110,7 +110,7 @@ Deno.test("calls whose `allow` takes its time are bounded like those that run", 
 });
 
 Deno.test("what a client on a channel declares is bounded or charged", async () => {
-  const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { clientBytes: 100_000 } });
+  const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { memory: { bytesPerClient: 100_000 } } });
   const texts: string[] = [];
   const pipe = server[PIPE]((text) => void texts.push(text));
   const text = JSON.stringify(toInitialize({ experimental: { large: "x".repeat(1_000_000) } }));
@@ -123,7 +123,7 @@ Deno.test("what a client on a channel declares is bounded or charged", async () 
 
 Deno.test("the bodies of one client do not push out that of another", async () => {
   const handlers = [tool({ name: "quick", input: any, run: () => "" })];
-  const server = start({ handlers, limits: { bodiesBytes: 400_000 } });
+  const server = start({ handlers, limits: { request: { allBodiesBytes: 400_000 } } });
   const open = (who: string) => {
     const slow = toSlowCall("quick");
     slow.write(120_000);

@@ -7,7 +7,7 @@ import { as, pause, soon, start, toCall, toLegacy, toListen } from "./attack.ts"
 Deno.test("calls that wait behind one that ends at once are started too", async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const handlers = [tool({ name: "slow", run: () => promise }), tool({ name: "quick", run: () => "" })];
-  const server = start({ handlers, limits: { callsPerClient: 1, closeMs: 10 } });
+  const server = start({ handlers, limits: { calls: { runningPerClient: 1, closeMs: 10 } } });
   const calls = ["slow", "quick", "quick", "quick"].map(async (name) =>
     await (await server.fetch(toCall(name), as("eve"))).text()
   );
@@ -36,7 +36,7 @@ Deno.test("a progress token is no longer than an id may be, in older revisions t
 
 Deno.test("one client cannot fill the queue in which others wait", async () => {
   const slow = tool({ name: "slow", run: () => new Promise<string>(() => {}) });
-  const server = start({ handlers: [slow], limits: { calls: 4, callsPerClient: 2, queue: 8, closeMs: 10 } });
+  const server = start({ handlers: [slow], limits: { calls: { running: 4, runningPerClient: 2, waiting: 8, closeMs: 10 } } });
   const responses: Response[] = [];
   const call = async (who: string) => void responses.push(await server.fetch(toCall("slow"), as(who)));
   for (const who of ["eve", "bob"]) await Promise.all(Array.from({ length: who === "eve" ? 10 : 3 }, () => call(who)));

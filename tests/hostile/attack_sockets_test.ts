@@ -7,7 +7,7 @@ import { start } from "./attack.ts";
 import { connectRaw } from "./raw.ts";
 
 Deno.test("requests that ask for a socket and cannot have one leave room for those that can", async () => {
-  const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { streams: 4 } });
+  const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { streams: { open: 4 } } });
   const service = webSocket(server);
   // A runtime may throw at what it cannot upgrade; the client is told so in any case.
   const fetch: typeof service.fetch = async (request, info) => {

@@ -7,7 +7,7 @@ const EVENTS = { accept: "text/event-stream" };
 
 Deno.test("a call of a client that takes only events leaves its session idle", async () => {
   const later = tool({ name: "later", run: () => Promise.resolve("") });
-  const server = start({ handlers: [later], limits: { sessionsPerClient: 1 } });
+  const server = start({ handlers: [later], limits: { sessions: { openPerClient: 1 } } });
   const begin = async () => {
     const response = await server.fetch(toLegacy(toInitialize()), as("eve"));
     await response.text();
@@ -31,7 +31,7 @@ Deno.test("a connection that reads old events slowly ends when these are gone", 
       return "";
     },
   });
-  const server = start({ handlers: [say], limits: { replayEvents: 50, streamBytes: 500 } });
+  const server = start({ handlers: [say], limits: { replay: { events: 50 }, streams: { waitingCharacters: 500 } } });
   const begun = await server.fetch(toLegacy(toInitialize()), as("eve"));
   await begun.text();
   const id = begun.headers.get("mcp-session-id") ?? "";

@@ -10,16 +10,28 @@ import type { Engine } from "../../core/era.ts";
 import type { SessionFacts } from "./session.ts";
 import { isVersion, VERSIONS } from "./versions.ts";
 
+/** Characters of the capabilities as JSON: what a client states about itself is kept, and part of the session id. */
+const MOST_CAPABILITIES = 4096;
+
 /** Reads what a client offers. A version we do not know is answered with our newest. */
 export function readOffer(params: Params = {}): SessionFacts {
   const { protocolVersion, capabilities, clientInfo } = params;
   if (typeof protocolVersion !== "string") throw invalid("protocolVersion is not a string");
   if (capabilities !== undefined && !isObject(capabilities)) throw invalid("capabilities is not an object");
   if (clientInfo !== undefined && !isObject(clientInfo)) throw invalid("clientInfo is not an object");
-  const { name, version, ...more } = clientInfo ?? {};
+  if (JSON.stringify(capabilities ?? {}).length > MOST_CAPABILITIES) {
+    throw invalid(`capabilities are longer than ${MOST_CAPABILITIES} characters of JSON`);
+  }
+  const { name, version, title } = clientInfo ?? {};
   return {
     version: isVersion(protocolVersion) ? protocolVersion : VERSIONS[0],
-    info: typeof name === "string" && typeof version === "string" ? { ...more, name, version } : undefined,
+    info: typeof name === "string" && typeof version === "string"
+      ? {
+        name: name.slice(0, 200),
+        version: version.slice(0, 100),
+        ...typeof title === "string" ? { title: title.slice(0, 200) } : {},
+      }
+      : undefined,
     capabilities: capabilities ?? {},
   };
 }

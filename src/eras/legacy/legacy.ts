@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @module
  */
-import { INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
 import {
   type Batch,
   type Broken,
@@ -19,6 +19,7 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
+import type { Meta } from "../../protocol/types.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import { type Change, createNotifier } from "../../core/changes.ts";
 import type { Engine, Era } from "../../core/era.ts";
@@ -104,7 +105,7 @@ class LegacyEra implements Era {
   async detach(link: Link): Promise<Reply> {
     const session = await this.#find(link);
     if (!("inFlight" in session)) return session;
-    this.#sessions.end(session);
+    this.#sessions.end(session, true);
     return { status: 204 };
   }
 
@@ -208,6 +209,13 @@ class LegacyEra implements Era {
 
   #answer(session: Session, message: Request, link: Link): Reply | Promise<Reply> {
     const method = this.#engine.registry.methods.get(message.method);
+    const { progressToken }: Meta = Object(message.params?._meta);
+    const { idCharacters } = this.#engine.core.limits.request;
+    // The token is copied into every notification of progress.
+    if (typeof progressToken === "string" && progressToken.length > idCharacters) {
+      const state = `Cannot serve the request: progressToken is longer than ${idCharacters} (request.idCharacters)`;
+      return toErrorReply(message, new McpError(INVALID_PARAMS, state));
+    }
     const call = new Call(this.#carrier, link, message, session.client, session.inFlight);
     try {
       const reply = method ? this.#answerCall(session, call, method) : this.#answerSession(session, call);
@@ -230,7 +238,7 @@ class LegacyEra implements Era {
     if (method.asks && !this.#sessionOf.has(call.inFlight)) this.#sessionOf.set(call.inFlight, session);
     const runner = method.find(call);
     return runner instanceof Promise
-      ? runner.then((runner) => this.#run(session, call, method, runner))
+      ? this.#engine.scheduler.prepare(call, runner).then((runner) => this.#run(session, call, method, runner))
       : this.#run(session, call, method, runner);
   }
 
@@ -274,16 +282,22 @@ class LegacyEra implements Era {
       ? `the batch has more than ${request.batchMessages} messages (request.batchMessages)`
       : undefined;
     if (problem) return refuse(batch, 400, problem);
-    const messages = items.map((item) => toMessage(item, request, batch.weight / items.length));
+    const messages = items.map((item) => toMessage(item, request, 0));
     const conflict = findConflict(messages);
     if (conflict) return refuse(batch, 400, conflict);
+    // All items are in memory until the last one is answered.
+    const { account } = link;
+    if (!account.hold(batch.weight)) {
+      const state = "Cannot run the batch: too much is held already (memory.bytesPerClient, memory.bytes)";
+      return toBusyReply(batch, new McpError(BUSY, state));
+    }
     const replies = await Promise.all(
       messages.map((message) =>
         message.kind === "broken"
           ? { text: toFailure(message.id ?? null, message) }
           : this.#serve(session, message, link)
       ),
-    );
+    ).finally(() => account.free(batch.weight));
     const answers = replies.flatMap(({ text }) => text ?? []);
     return answers.length ? { text: `[${answers.join(",")}]` } : {};
   }

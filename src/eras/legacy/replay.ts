@@ -105,6 +105,8 @@ class Stream {
     this.written = after;
     while (this.reader === link && this.written < this.last) {
       const place = Math.max(this.written + 1, this.first);
+      // Everything was dropped before this connection could read it: the client has to begin anew.
+      if (place > this.last) return this.leave();
       this.written = place;
       this.#room = link.send(this.events[place - this.first].text, { id: this.toId(place) });
       await this.#room;
@@ -278,10 +280,8 @@ export class ReplayLink implements Link {
     if (this.#isWaiting) return;
     this.#isWaiting = true;
     this.#link.wait({
-      opened: () => {
-        const stream = this.#open();
-        return stream.toOpening(0);
-      },
+      // A stream that is opened only to carry the reply cannot be read again.
+      opened: () => this.#isEnding && !this.#stream ? undefined : this.#open().toOpening(0),
       lost: () => {
         if (this.#stream?.reader === this.#link) this.#stream.leave();
         events?.lost?.();

@@ -71,6 +71,8 @@ interface Ended {
   readonly account: Account;
   /** Bytes that the client is charged with. */
   readonly held: number;
+  /** Whether it counts against the client. */
+  readonly isByClient: boolean;
 }
 
 /**
@@ -110,12 +112,6 @@ export class Sessions {
       throw new McpError(
         BUSY,
         "Cannot initialize: too many sessions have ended (sessions.openPerClient, sessions.open)",
-      );
-    }
-    if (JSON.stringify(capabilities).length > MOST_CAPABILITIES) {
-      throw new McpError(
-        INVALID_PARAMS,
-        `Cannot initialize: capabilities are longer than ${MOST_CAPABILITIES} characters of JSON`,
       );
     }
     const small = info && { name: info.name.slice(0, 200), version: info.version.slice(0, 100) };
@@ -169,15 +165,22 @@ export class Sessions {
     return session;
   }
 
-  /** Ends a session for good, with all that runs in it. */
-  end(session: Session): void {
+  /** Ends a session for good, with all that runs in it. Those that a client ends count against it. */
+  end(session: Session, isByClient = false): void {
     this.#forget(session);
     if (session.id === undefined) return;
     const { account } = session;
     const { limits, ticker } = this.#core;
     const held = account.hold(ENDED_BYTES) ? ENDED_BYTES : 0;
-    this.#ended.set(toEnd(session.id), { until: ticker.clock.now() + limits.sessions.lifeMs, account, held });
-    if (account.key !== undefined) this.#endedOf.set(account.key, (this.#endedOf.get(account.key) ?? 0) + 1);
+    this.#ended.set(toEnd(session.id), {
+      until: ticker.clock.now() + limits.sessions.lifeMs,
+      account,
+      held,
+      isByClient,
+    });
+    if (isByClient && account.key !== undefined) {
+      this.#endedOf.set(account.key, (this.#endedOf.get(account.key) ?? 0) + 1);
+    }
   }
 
   // Charges the client with a session, for which another one may have to make room.
@@ -213,7 +216,13 @@ export class Sessions {
     if (owned?.delete(id) && !owned.size) this.#owned.delete(key);
     const text = "Cannot finish the call: the session has ended";
     session.inFlight.cancelAll(new DOMException(text, "AbortError"), new McpError(INVALID_REQUEST, text));
-    session.streams.end();
+    this.#endStreams(session);
+  }
+
+  // The answers of calls that were cancelled are some turns behind.
+  async #endStreams({ streams }: Session): Promise<void> {
+    for (let turns = 32; turns; turns--) await undefined;
+    streams.end();
   }
 
   // The state of the session that was idle for longest; its id stays good.
@@ -250,11 +259,11 @@ export class Sessions {
     return this.#known.size || this.#ended.size ? SWEEP_MS : undefined;
   }
 
-  #forgetEnd(id: string, { account, held }: Ended): void {
+  #forgetEnd(id: string, { account, held, isByClient }: Ended): void {
     this.#ended.delete(id);
     account.free(held);
     const { key } = account;
-    if (key === undefined) return;
+    if (key === undefined || !isByClient) return;
     const left = (this.#endedOf.get(key) ?? 1) - 1;
     if (left) this.#endedOf.set(key, left);
     else this.#endedOf.delete(key);
@@ -269,8 +278,6 @@ const ENDED_SHARE = 100;
 /** Bytes of an ended id with its entry. */
 const ENDED_BYTES = 150;
 
-/** Characters of the capabilities as JSON: what a client states about itself is part of the id, and kept once read. */
-const MOST_CAPABILITIES = 4096;
 /** Characters of an id, and of the shortest there is. */
 const MOST_ID = 16_384;
 const SHORTEST_ID = 64;

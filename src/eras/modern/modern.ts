@@ -107,7 +107,7 @@ class ModernEra implements SelectiveEra {
     if (!method) throw toUnknownMethod(message.method);
     const runner = method.find(call);
     return runner instanceof Promise
-      ? runner.then((runner) => this.#prepare({ call, method, runner }))
+      ? this.#engine.scheduler.prepare(call, runner).then((runner) => this.#prepare({ call, method, runner }))
       : this.#prepare({ call, method, runner });
   }
 

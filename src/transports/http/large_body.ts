@@ -43,16 +43,22 @@ export class LargeBodies {
     if (!reader) return new ArrayBuffer(0);
     const body: Coming = { reader, account, size: 0, held: 0 };
     const deadline = this.#ticker.alarm(bodyMs, () => stop(body, tooSlow(bodyMs)));
-    const chunks: Uint8Array<ArrayBuffer>[] = [];
+    let bytes = new Uint8Array(SMALL);
+    let reads = 0;
     try {
       for (;;) {
         const { done, value } = await reader.read();
         if (body.unread) return body.unread;
-        if (done) return await new Blob(chunks).arrayBuffer();
-        chunks.push(value);
+        if (done) return bytes.buffer.slice(0, body.size);
+        const from = body.size;
         this.#hold(body, value.length);
         if (body.size > bodyBytes) return TOO_LARGE;
         if (body.unread) return body.unread;
+        // Each piece costs some microseconds, however small it is.
+        if (++reads > MOST_READS && body.size / reads < SMALLEST_PIECE) return TOO_SMALL_PIECES;
+        // Copied, because a runtime may keep a buffer of 64 KiB for a piece of one byte.
+        if (body.size > bytes.length) bytes = grow(bytes, body.size);
+        bytes.set(value, from);
       }
     } catch (error) {
       // Where reading is stopped in the middle, one runtime says that the body has ended and another that it broke.
@@ -76,12 +82,22 @@ export class LargeBodies {
     this.#makeRoom();
   }
 
-  // The oldest makes room: one that takes its time must not keep out all others. One alone may be as large as it may be.
+  // The oldest body of the client that holds most makes room: one that takes its time must not keep out all others, and
+  // one client must not push out the others. One alone may be as large as it may be.
   #makeRoom(): void {
-    for (const oldest of this.#large) {
-      if (this.#held <= this.#limits.allBodiesBytes || this.#large.size === 1) return;
-      this.#release(oldest);
-      stop(oldest, CROWDED);
+    while (this.#held > this.#limits.allBodiesBytes && this.#large.size > 1) {
+      const held = new Map<unknown, number>();
+      for (const { account, held: bytes } of this.#large) {
+        const client = account.key ?? account;
+        held.set(client, (held.get(client) ?? 0) + bytes);
+      }
+      const most = Math.max(...held.values());
+      for (const body of this.#large) {
+        if (held.get(body.account.key ?? body.account) !== most) continue;
+        this.#release(body);
+        stop(body, CROWDED);
+        break;
+      }
     }
   }
 
@@ -93,6 +109,16 @@ export class LargeBodies {
   }
 }
 
+function grow(bytes: Uint8Array<ArrayBuffer>, size: number): Uint8Array<ArrayBuffer> {
+  const grown = new Uint8Array(Math.max(size, 2 * bytes.length));
+  grown.set(bytes);
+  return grown;
+}
+
+/** Pieces in which a body may come, however small they are; beyond it, they must have some bytes on average. */
+const MOST_READS = 10_000;
+const SMALLEST_PIECE = 64;
+
 function stop(body: Coming, unread?: Unread): void {
   body.unread ??= unread;
   body.reader.cancel().catch(() => {});
@@ -102,6 +128,7 @@ const TOO_LARGE: Unread = {
   status: 413,
   message: "Cannot read the body: it is larger than the server takes (request.bodyBytes)",
 };
+const TOO_SMALL_PIECES: Unread = { status: 400, message: "Cannot read the body: it comes in too many small pieces" };
 const CROWDED: Unread = {
   status: 503,
   message:

@@ -71,8 +71,10 @@ export interface ServerOptions {
   /** Milliseconds for which clients may keep lists and resources, unless a handler says otherwise; 0 if nothing is said. */
   readonly ttlMs?: number;
   /**
-   * Who may keep lists: anybody (`"public"`, if nothing is said) or only the caller. Lists with anything that not
-   * everybody may see are private in any case, and so is what is read unless its handler says otherwise.
+   * Who may keep lists: everybody (`"public"`) or only the caller (`"private"`). Defaults to `"private"` for a caller
+   * that is known and for a server with `use`, because these may change what a list holds, and to `"public"` otherwise.
+   * Lists with anything that not everybody may see are private in any case, and so is what is read, unless its handler
+   * has a `cacheScope`.
    */
   readonly cacheScope?: "public" | "private";
   /** Told the truth about unexpected errors; clients are told only `fault.id`. Without it, they go to `console.error`. */
@@ -133,7 +135,8 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     limits,
     ticker,
     ttlMs,
-    cacheScope: options.cacheScope ?? "public",
+    cacheScope: options.cacheScope ?? (options.use?.length ? "private" : "anonymous"),
+    hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
     toToolError: options.onToolError,
     sealer: new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) }),

@@ -30,7 +30,9 @@ export interface Core {
   /** How long clients may keep what has no time of its own, in milliseconds. */
   readonly ttlMs: number;
   /** Who may keep lists that are the same for everybody. */
-  readonly cacheScope: "public" | "private";
+  readonly cacheScope: "public" | "private" | "anonymous";
+  /** Whether code around all calls may see and change what they return. */
+  readonly hasMiddleware: boolean;
   /** Whether requests of revisions with sessions need a session id. */
   readonly requiresSession: boolean;
   /** Words for the model about an unexpected error of a tool. */

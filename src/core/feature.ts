@@ -58,10 +58,15 @@ export interface Runner {
   readonly cache?: Cache;
 }
 
+/**
+ * Who may keep a result: everybody, only the caller, or everybody if nothing is known of the caller.
+ */
+export type CacheScope = "public" | "private" | "anonymous";
+
 /** Who may keep a result, and for how many milliseconds. */
 export interface Cache {
   readonly ttlMs: number;
-  readonly scope: "public" | "private";
+  readonly scope: CacheScope;
 }
 
 /** What answers one method. */

@@ -54,6 +54,8 @@ export function createList(
     const known = pages.get(from);
     if (known) return known;
     const page = toPage(from, entries, call);
+    // Middleware may change the page that it is given.
+    if (core.hasMiddleware) return page;
     pages.set(from, page);
     if (page instanceof Promise) page.then((page) => pages.set(from, page));
     return page;

@@ -4,10 +4,9 @@
  * @module
  */
 import { McpError, METHOD_NOT_FOUND, quote } from "../protocol/errors.ts";
-import type { Call } from "./call.ts";
-import type { Change, Changes } from "./changes.ts";
+import type { Changes } from "./changes.ts";
 import type { Core } from "./core.ts";
-import { type Compiled, type Feature, type Handler, isAllowed, type Method } from "./feature.ts";
+import type { Compiled, Feature, Handler, Method } from "./feature.ts";
 
 /** The handlers of a server. They are compiled when they change, never while a call runs. */
 export class Registry {
@@ -35,14 +34,9 @@ export class Registry {
     return this.#handlers.filter((handler) => !also.has(handler));
   }
 
-  /** Whether a caller may hear of a change: it must be of something that it may see. */
-  sees(change: Change, call: Call): boolean | Promise<boolean> {
-    if (change.kind === "close") return true;
-    if (change.kind === "resource") return this.#compiled.get("resources")?.sees?.(change.uri, call) ?? true;
-    const { handlers } = change;
-    if (!handlers || handlers.some(({ allow }) => !allow)) return true;
-    const seen = handlers.map(({ allow }) => isAllowed(allow, call, this.#core));
-    return seen.includes(true) || Promise.all(seen).then((seen) => seen.includes(true));
+  /** What a feature compiled to, by its name. */
+  compiled(feature: string): Compiled | undefined {
+    return this.#compiled.get(feature);
   }
 
   /** Adds handlers; throws, and changes nothing, if one of them cannot stand beside the others. */

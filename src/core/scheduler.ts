@@ -8,7 +8,7 @@ import type { Result } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Start } from "./account.ts";
 import type { Call } from "./call.ts";
 import type { Core } from "./core.ts";
-import type { Runner } from "./feature.ts";
+import type { Method, Runner } from "./feature.ts";
 import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
 import type { Alarm } from "./timers.ts";
@@ -32,6 +32,8 @@ interface Running {
 export class Scheduler {
   /** Whether new calls are taken. */
   isOpen = true;
+  /** How many calls are looked up that take time. */
+  preparing = 0;
   /** How many calls wait for a slot. */
   waiting = 0;
   readonly #core: Core;
@@ -72,26 +74,32 @@ export class Scheduler {
     return isQuiet ? this.#start(call, runner) : this.#admit(call, runner);
   }
 
-  /**
-   * Waits for what decides about a call before it runs, such as its `allow`. It takes a slot and the call's weight
-   * meanwhile, so that no client can have more of it running than calls.
-   */
-  async prepare<T>(call: Call, work: Promise<T>): Promise<T> {
-    const { account } = call.link;
-    const hasRoom = !account.isFull && this.#running < this.#core.limits.calls.running && account.hold(call.weight);
-    if (!hasRoom) {
-      work.catch(() => {});
-      throw new McpError(BUSY, "Cannot run the call: too many run (calls.runningPerClient, calls.running, memory)");
-    }
-    account.start();
-    this.#running++;
+  /** Finds what runs a call while others are looked up that take time: see {@linkcode prepare}. */
+  find(call: Call, method: Method): Runner | Promise<Runner> {
+    const account = this.#takeSlot(call);
+    let runner;
     try {
-      return await work;
+      runner = method.find(call);
+    } catch (error) {
+      this.#giveBack(call, account);
+      throw error;
+    }
+    if (runner instanceof Promise) return this.prepare(call, runner, account);
+    this.#giveBack(call, account);
+    return runner;
+  }
+
+  /**
+   * Waits for what runs a call, if its `allow` takes time. Meanwhile the call has a slot, and its weight is charged, so
+   * that no client can have more of it under way than calls.
+   */
+  async prepare(call: Call, runner: Promise<Runner>, account: Account = this.#takeSlot(call)): Promise<Runner> {
+    this.preparing++;
+    try {
+      return await runner;
     } finally {
-      this.#running--;
-      account.free(call.weight);
-      account.finish();
-      this.#next(account);
+      this.preparing--;
+      this.#giveBack(call, account);
     }
   }
 
@@ -112,6 +120,24 @@ export class Scheduler {
     const text = "Cannot finish the call: the server is closing";
     const error = new McpError(INTERNAL_ERROR, text);
     for (const inFlight of this.#busy) inFlight.cancelAll(new DOMException(text, "AbortError"), error);
+  }
+
+  #takeSlot(call: Call): Account {
+    const { account } = call.link;
+    const hasSlot = !account.isFull && this.#running < this.#core.limits.calls.running;
+    if (!hasSlot || !account.hold(call.weight)) {
+      throw new McpError(BUSY, "Cannot run the call: too much runs (calls.runningPerClient, calls.running, memory)");
+    }
+    account.start();
+    this.#running++;
+    return account;
+  }
+
+  #giveBack(call: Call, account: Account): void {
+    this.#running--;
+    account.free(call.weight);
+    account.finish();
+    this.#next(account);
   }
 
   // A queue that is full is a refusal, not a longer queue: what waits costs memory, and its client gives up anyway.

@@ -28,6 +28,7 @@ import type { InFlight } from "../../core/in_flight.ts";
 import { LATER, type Link, type Reply } from "../../core/link.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
+import { mayHear } from "../../core/watching.ts";
 import { downgradeError, downgradeResult } from "./downgrade.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import { ReplayLink } from "./replay.ts";
@@ -236,10 +237,12 @@ class LegacyEra implements Era {
 
   #answerCall(session: Session, call: Call, method: Method): Reply | Promise<Reply> {
     if (method.asks && !this.#sessionOf.has(call.inFlight)) this.#sessionOf.set(call.inFlight, session);
-    const runner = method.find(call);
-    return runner instanceof Promise
-      ? this.#engine.scheduler.prepare(call, runner).then((runner) => this.#run(session, call, method, runner))
-      : this.#run(session, call, method, runner);
+    const { scheduler } = this.#engine;
+    const isSlow = scheduler.preparing > 0;
+    const runner = isSlow ? scheduler.find(call, method) : method.find(call);
+    if (!(runner instanceof Promise)) return this.#run(session, call, method, runner);
+    const finding = isSlow ? runner : scheduler.prepare(call, runner);
+    return finding.then((runner) => this.#run(session, call, method, runner));
   }
 
   #run({ client: { version } }: Session, call: Call, method: Method, runner: Runner): Reply | Promise<Reply> {
@@ -254,7 +257,8 @@ class LegacyEra implements Era {
     const { result, error } = outcome;
     if (error) return toErrorReply(call, error);
     try {
-      const texts = method.stable ? this.#texts.get(version) : undefined;
+      const isShared = method.stable && !this.#engine.core.hasMiddleware;
+      const texts = isShared ? this.#texts.get(version) : undefined;
       let text = texts?.get(result);
       if (text === undefined) {
         const { resultBytes } = this.#engine.core.limits.calls;
@@ -321,7 +325,7 @@ class LegacyEra implements Era {
   }
 
   #notify(session: Session, change: Change, text: string): void {
-    const seen = this.#engine.registry.sees(change, session.watcher ??= this.#toWatcher(session));
+    const seen = mayHear(this.#engine, change, session.watcher ??= this.#toWatcher(session));
     if (seen === true) session.notify(text);
     else if (seen) seen.then((seen) => seen && session.notify(text));
   }

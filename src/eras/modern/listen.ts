@@ -10,7 +10,7 @@ import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call.ts";
 import { type Change, createNotifier } from "../../core/changes.ts";
 import type { Engine } from "../../core/era.ts";
-import { isWatchable } from "../../core/watching.ts";
+import { isWatchable, mayHear } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import { META_SUBSCRIPTION } from "./meta_keys.ts";
@@ -92,7 +92,7 @@ class Subscription {
     if (!(change.kind === "list" ? lists.has(change.feature) : uris.has(change.uri))) return;
     const [before, after] = toFrame(change);
     const text = before + this.#idText + after;
-    const seen = this.#engine.registry.sees(change, this.#call);
+    const seen = mayHear(this.#engine, change, this.#call);
     if (seen === true) this.#notify(text);
     else if (seen) seen.then((seen) => seen && !this.#call.ended && this.#notify(text));
   }

@@ -23,10 +23,10 @@ import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
 import type { SelectiveEra } from "../choose.ts";
 import { discover } from "./discover.ts";
+import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
 import { InputRequests } from "./input_requests.ts";
 import { META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
-import { checkParamHeaders } from "./request_headers.ts";
 
 /** Serves requests of revision 2026-07-28. */
 export function modernEra(engine: Engine): SelectiveEra {
@@ -105,10 +105,13 @@ class ModernEra implements SelectiveEra {
     const call = new Call(this.#carrier, link, message, facts);
     if (message.method === "subscriptions/listen") return this.#listen(call);
     if (!method) throw toUnknownMethod(message.method);
-    const runner = method.find(call);
-    return runner instanceof Promise
-      ? this.#engine.scheduler.prepare(call, runner).then((runner) => this.#prepare({ call, method, runner }))
-      : this.#prepare({ call, method, runner });
+    const { scheduler } = this.#engine;
+    // While no call is looked up that takes time, mostly none does.
+    const isSlow = scheduler.preparing > 0;
+    const runner = isSlow ? scheduler.find(call, method) : method.find(call);
+    if (!(runner instanceof Promise)) return this.#prepare({ call, method, runner });
+    const finding = isSlow ? runner : scheduler.prepare(call, runner);
+    return finding.then((runner) => this.#prepare({ call, method, runner }));
   }
 
   // Most servers and clients never need it.
@@ -118,13 +121,19 @@ class ModernEra implements SelectiveEra {
   }
 
   // Up to here everything that is wrong has its own HTTP status; from here on the answer may be a stream.
-  #prepare(found: Found): Reply | Promise<Reply> {
+  #prepare(found: Found, isChecked = false): Reply | Promise<Reply> {
     const { call: { link, params }, method, runner } = found;
-    if (runner.headers && link.headers) checkParamHeaders(runner.headers, link.headers, params.arguments);
+    if (!isChecked && runner.headers && link.headers) return this.#checkParams(found, runner.headers, link.headers);
     if (!method.asks || params.requestState === undefined && params.inputResponses === undefined) {
       return this.#run(found);
     }
     return this.#inputsOf(found.call).restore().then(() => this.#run(found));
+  }
+
+  async #checkParams(found: Found, wanted: readonly HeaderParam[], headers: Headers): Promise<Reply> {
+    const { checkParamHeaders } = await import("./param_headers.ts");
+    checkParamHeaders(wanted, headers, found.call.params.arguments);
+    return await this.#prepare(found, true);
   }
 
   #run(found: Found): Reply | Promise<Reply> {
@@ -151,16 +160,18 @@ class ModernEra implements SelectiveEra {
     }
     const { result, error } = outcome;
     if (error) throw error;
-    let text = method.stable ? this.#texts.get(result) : undefined;
+    // Middleware may change what it is given, and what is known of the caller changes who may keep the result.
+    const isShared = method.stable && !this.#engine.core.hasMiddleware && !call.principal;
+    let text = isShared ? this.#texts.get(result) : undefined;
     if (!text) {
       text = this.#stamp(found, result);
-      if (method.stable) this.#texts.set(result, text);
+      if (isShared) this.#texts.set(result, text);
     }
     return { text: toSuccess(call.id, text) };
   }
 
   // What every result carries is spliced into its text: written once, not copied for every call.
-  #stamp({ call: { params }, runner: { cache } }: Found, result: Result): string {
+  #stamp({ call: { params, principal }, runner: { cache } }: Found, result: Result): string {
     const { identity, limits: { calls: { resultBytes } } } = this.#engine.core;
     let text = JSON.stringify(result);
     if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {
@@ -170,7 +181,8 @@ class ModernEra implements SelectiveEra {
     if (cache) {
       // What depends on answers must not be kept: they are no part of the request that a cache compares.
       const isKept = params.requestState === undefined && params.inputResponses === undefined;
-      hints = `,"ttlMs":${isKept ? cache.ttlMs : 0},"cacheScope":"${isKept ? cache.scope : "private"}"`;
+      const isPublic = cache.scope === "public" || cache.scope === "anonymous" && !principal;
+      hints = `,"ttlMs":${isKept ? cache.ttlMs : 0},"cacheScope":"${isKept && isPublic ? "public" : "private"}"`;
     }
     const { _meta: meta, resultType } = result;
     if (meta === undefined && resultType === undefined) {

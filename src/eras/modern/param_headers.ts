@@ -1,0 +1,37 @@
+/**
+ * Headers that repeat parameters of a tool, for those between client and server who do not read bodies.
+ *
+ * @see specification/2026-07-28/basic/transports/streamable-http (Custom Headers from Tool Parameters)
+ * @module
+ */
+import { isObject } from "../../protocol/jsonrpc.ts";
+import { decodeHeaderValue } from "../../protocol/header_value.ts";
+import type { HeaderParam } from "../../schema/header_params.ts";
+import { isRepeated, toMismatch } from "./request_headers.ts";
+
+/** Checks the headers that a tool's schema asks for against its arguments. */
+export function checkParamHeaders(wanted: readonly HeaderParam[], headers: Headers, given: unknown): void {
+  for (const { header, path, type } of wanted) {
+    const said = headers.get(`mcp-param-${header}`);
+    const value = valueAt(given, path);
+    const name = `Mcp-Param-${header}`;
+    if (value === undefined || value === null) {
+      if (said !== null) throw toMismatch(name, said, "nothing");
+      continue;
+    }
+    // A value of the wrong type is left for the tool's schema to name; only what the header claims is compared here.
+    // As JSON and not by String(): an object decides what that gives, and can make it throw.
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    const same = said !== null && (isRepeated(said, text) || (type === "integer" && isSameNumber(said, value)));
+    if (!same) throw toMismatch(name, said, text);
+  }
+}
+
+function isSameNumber(header: string, value: unknown): boolean {
+  const text = decodeHeaderValue(header)?.trim();
+  return /^-?[\d.]+(e[+-]?\d+)?$/i.test(text ?? "") && Number(text) === value;
+}
+
+function valueAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>((at, key) => isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined, value);
+}

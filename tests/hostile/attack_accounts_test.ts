@@ -68,7 +68,10 @@ Deno.test("calls that are charged late do not free more than was held", async ()
 });
 
 Deno.test("a body that was begun before does not give a client its limits a second time", async () => {
-  const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { streams: { openPerClient: 2 } } });
+  const server = start({
+    handlers: [tool({ name: "quick", run: () => "" })],
+    limits: { streams: { openPerClient: 2 } },
+  });
   const slow = toSlowCall("quick");
   const answer = server.fetch(slow.request, as("eve"));
   await pause();
@@ -110,7 +113,10 @@ Deno.test("calls whose `allow` takes its time are bounded like those that run", 
 });
 
 Deno.test("what a client on a channel declares is bounded or charged", async () => {
-  const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { memory: { bytesPerClient: 100_000 } } });
+  const server = start({
+    handlers: [tool({ name: "quick", run: () => "" })],
+    limits: { memory: { bytesPerClient: 100_000 } },
+  });
   const texts: string[] = [];
   const pipe = server[PIPE]((text) => void texts.push(text));
   const text = JSON.stringify(toInitialize({ experimental: { large: "x".repeat(1_000_000) } }));

@@ -36,7 +36,10 @@ Deno.test("a progress token is no longer than an id may be, in older revisions t
 
 Deno.test("one client cannot fill the queue in which others wait", async () => {
   const slow = tool({ name: "slow", run: () => new Promise<string>(() => {}) });
-  const server = start({ handlers: [slow], limits: { calls: { running: 4, runningPerClient: 2, waiting: 8, closeMs: 10 } } });
+  const server = start({
+    handlers: [slow],
+    limits: { calls: { running: 4, runningPerClient: 2, waiting: 8, closeMs: 10 } },
+  });
   const responses: Response[] = [];
   const call = async (who: string) => void responses.push(await server.fetch(toCall("slow"), as(who)));
   for (const who of ["eve", "bob"]) await Promise.all(Array.from({ length: who === "eve" ? 10 : 3 }, () => call(who)));

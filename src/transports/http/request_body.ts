@@ -54,18 +54,15 @@ export class RequestBodies {
       const arrival: Arrival = { giveUp: resolve };
       this.#arriving.add(arrival);
       request.arrayBuffer().then((body) => {
-        this.#leave(arrival);
+        this.#arriving.delete(arrival);
+        if (arrival.deadline) this.#ticker.drop(arrival.deadline);
         resolve(body);
       }, (error) => {
-        this.#leave(arrival);
+        this.#arriving.delete(arrival);
+        if (arrival.deadline) this.#ticker.drop(arrival.deadline);
         reject(error);
       });
     });
-  }
-
-  #leave(arrival: Arrival): void {
-    this.#arriving.delete(arrival);
-    if (arrival.deadline) this.#ticker.drop(arrival.deadline);
   }
 
   #setDeadline(arrival: Arrival): void {

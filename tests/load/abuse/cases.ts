@@ -256,7 +256,7 @@ export const costCases: readonly CostCase[] = [
         batching,
         (i) =>
           `{"jsonrpc":"2.0","id":${i},"method":"tools/call","params":{"name":"forms","arguments":{"v":${
-            toList(Math.min(6000, size / 100), () => "{}")
+            toList(Math.min(12_500, size / 100), () => '{"kind":"19"}')
           }}}}`,
       ),
   ),
@@ -268,7 +268,7 @@ export const costCases: readonly CostCase[] = [
         batching,
         (i) =>
           `{"jsonrpc":"2.0","id":${i},"method":"tools/call","params":{"name":"enum","arguments":{"v":${
-            toList(Math.min(6000, size / 100), () => "{}")
+            toList(Math.min(5700, size / 100), () => "{}")
           }}}}`,
       ),
   ),

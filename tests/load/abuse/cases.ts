@@ -43,6 +43,7 @@ export const shapes: Readonly<Record<string, (size: number) => string>> = {
   "{},{},…": (size) => `[${"{},".repeat(Math.min(VALUES, size / 3))}0]`,
   "too many {},{},…": (size) => `[${"{},".repeat(size / 3)}0]`,
   '{"a":{}},…': (size) => `[${'{"a":{}},'.repeat(Math.min(VALUES / 2, size / 9))}0]`,
+  '{"999":0},…': (size) => `[${'{"999":0},'.repeat(Math.min(VALUES / 2, size / 10))}0]`,
   "nested arrays": (size) => `[${`${"[".repeat(100)}${"]".repeat(100)},`.repeat(Math.min(VALUES / 101, size / 201))}0]`,
   "many keys": (size) => toKeys(size, (i) => `k${i}`),
   "many long keys": (size) => toKeys(size, (i) => `${"k".repeat(1000)}${i}`),
@@ -116,7 +117,7 @@ export const plain = (): Sent => call("quick", "{}");
 /** What one request costs, over HTTP. */
 export const costCases: readonly CostCase[] = [
   ...Object.entries(shapes).map(([name, make]) => within(`modern, tools/call: ${name}`, "any", make)),
-  ...Object.entries(shapes).slice(0, 9).map(([name, make]) =>
+  ...Object.entries(shapes).slice(0, 10).map(([name, make]) =>
     large(
       `session, tools/call: ${name}`,
       (size, { session }) => legacy("tools/call", { name: "any", arguments: { v: "@" } }, make(size), session),

@@ -176,6 +176,11 @@ export const heldCases: readonly HeldCase[] = [
     begin: (server, open) => Promise.resolve(post(server, open, slow(shapes["{},{},…"](SIZE)))),
   },
   {
+    name: 'slow tool: 64 KiB of {"999":0},…',
+    count: 40,
+    begin: (server, open) => Promise.resolve(post(server, open, slow(shapes['{"999":0},…'](60_000)))),
+  },
+  {
     name: "slow tool: a string",
     count: 40,
     begin: (server, open) => Promise.resolve(post(server, open, slow(shapes["a string"](SIZE)))),

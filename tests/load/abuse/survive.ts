@@ -55,9 +55,10 @@ async function attack(server: Abused, next: (n: number) => Sent, signal: AbortSi
 }
 
 /** Holds what can be held, and lets go of it after a while, until the time is over. */
-async function hold(server: Abused, signal: AbortSignal): Promise<void> {
+async function hold(server: Abused, signal: AbortSignal, begun: string[]): Promise<void> {
   while (!signal.aborted && !server.isDead) {
     for (const each of heldCases) {
+      begun.push(each.name);
       const open = new Opened();
       const limit = Math.min(each.count, 60);
       const until = performance.now() + 3000;
@@ -77,7 +78,8 @@ interface Phase {
   readonly seconds: number;
   readonly connections: number;
   readonly next?: (n: number) => Sent;
-  readonly holds?: boolean;
+  /** Holds what can be held, and notes each case that has begun. */
+  readonly holds?: string[];
 }
 
 async function run(
@@ -89,7 +91,7 @@ async function run(
   const [watched, counts] = await Promise.all([
     watch(server, stop),
     Promise.all(attackers),
-    holds ? hold(server, stop) : undefined,
+    holds ? hold(server, stop, holds) : undefined,
   ]);
   return { ...watched, sent: counts.reduce((sum, each) => sum + each, 0) };
 }
@@ -148,13 +150,19 @@ export async function survive(runtime: Runtime, seconds: number): Promise<readon
   if (!server.isDead) figures.push(atMost("the same: most memory", readPeak(server.pid) / 2 ** 20, HEAP_MB, "MiB"));
   await using other = await startAbused(runtime, HEAP_MB);
   let most = 0;
+  const begun: string[] = [];
   const timer = setInterval(() => {
-    if (!other.isDead) most = Math.max(most, readRss(other.pid));
+    if (!other.isDead) most = Math.max(most, readRss(other.pid) || 0); // one that is just dying has none
   }, 20);
-  const held = await run(other, { seconds: seconds / 2, connections: 0, holds: true });
+  const held = await run(other, { seconds: seconds / 2, connections: 0, holds: begun });
   clearInterval(timer);
   figures.push(
-    all("everything that is held, case by case: survived", Number(!other.isDead), 1),
+    {
+      what: `everything that is held, case by case (${begun.length} begun): survived`,
+      aim: "all",
+      value: other.isDead ? `died of "${begun.at(-1)}"` : "yes",
+      holds: !other.isDead,
+    },
     { ...atMost("the same: most memory", most / 2 ** 20, HEAP_MB, "MiB"), value: `${mib(most)} MiB` },
     all("the same: calls of another client that were answered", held.times.length, held.times.length + held.lost),
     atMost("the same: slowest of these", Math.max(0, ...held.times), MOST.block, "ms"),

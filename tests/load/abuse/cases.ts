@@ -1,0 +1,304 @@
+// Requests that cost more than they should, by hand. Each grows with a size.
+import { META, MODERN, toMeta } from "../../hostile/http.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** A message and the headers that go with it. The body is a text, because not all of them are good JSON. */
+export interface Sent {
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Defaults to POST. */
+  readonly method?: string;
+}
+
+/** What a case needs to know of the server. */
+export interface Known {
+  /** Id of a session that is open. */
+  readonly session: string;
+  /** Id of a session of the revision that has batches. */
+  readonly batching: string;
+}
+
+/** A request that grows. */
+export interface CostCase {
+  readonly name: string;
+  /** Bytes of the largest one. */
+  readonly most: number;
+  readonly make: (size: number, known: Known) => Sent;
+}
+
+const LARGE = 4_100_000;
+/** Runtimes refuse longer heads. */
+const HEAD = 12_000;
+/** The values that a message may have, without those of its frame. */
+const VALUES = 199_900;
+const HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+
+/** Texts of JSON values of about so many characters. */
+export const shapes: Readonly<Record<string, (size: number) => string>> = {
+  "a string": (size) => `"${"x".repeat(size)}"`,
+  "a string of é": (size) => `"${"é".repeat(size / 2)}"`,
+  "a string of \\u0000": (size) => `"${"\\u0000".repeat(size / 6)}"`,
+  "a string of commas": (size) => `"${",".repeat(size)}"`,
+  "{},{},…": (size) => `[${"{},".repeat(Math.min(VALUES, size / 3))}0]`,
+  "too many {},{},…": (size) => `[${"{},".repeat(size / 3)}0]`,
+  '{"a":{}},…': (size) => `[${'{"a":{}},'.repeat(Math.min(VALUES / 2, size / 9))}0]`,
+  '{"999":0},…': (size) => `[${'{"999":0},'.repeat(Math.min(VALUES / 2, size / 10))}0]`,
+  "nested arrays": (size) => `[${`${"[".repeat(100)}${"]".repeat(100)},`.repeat(Math.min(VALUES / 101, size / 201))}0]`,
+  "many keys": (size) => toKeys(size, (i) => `k${i}`),
+  "many long keys": (size) => toKeys(size, (i) => `${"k".repeat(1000)}${i}`),
+  "keys of digits": (size) => toKeys(size, (i) => `${i}`),
+  "keys of large digits": (size) => toKeys(size, (i) => `${(i % 1000) + Math.floor(i / 1000) * 262_144}`),
+  "texts of large digits": (size) => toList(size, (i) => `"${(i % 1000) + Math.floor(i / 1000) * 262_144}"`),
+  "short texts": (size) => toList(size, (i) => `"t${i}"`),
+  "numbers": (size) => toList(size, (i) => `${i}.5e-300`),
+  "spaces": (size) => `[${" ".repeat(size)}]`,
+};
+
+function toKeys(size: number, name: (i: number) => string): string {
+  const parts: string[] = [];
+  for (let i = 0, length = 2; length < size && i < VALUES; i++) {
+    length += parts[parts.push(`"${name(i)}":0`) - 1].length + 1;
+  }
+  return `{${parts.join(",")}}`;
+}
+
+function toList(size: number, item: (i: number) => string): string {
+  const parts: string[] = [];
+  for (let i = 0, length = 2; length < size && i < VALUES; i++) length += parts[parts.push(item(i)) - 1].length + 1;
+  return `[${parts.join(",")}]`;
+}
+
+/** Puts a JSON text where a message has `"@"`. */
+function fill(message: Json, text: string): string {
+  const [before, after = ""] = JSON.stringify(message).split('"@"');
+  return before + text + after;
+}
+
+/** A modern request with a JSON text in place of `"@"`. */
+export function modern(method: string, params: Json, text: string, meta: Json = {}, id: unknown = 1): Sent {
+  const named = params.name ?? params.uri;
+  return {
+    body: fill({ jsonrpc: "2.0", id, method, params: { ...params, _meta: toMeta(meta) } }, text),
+    headers: {
+      ...HEADERS,
+      "mcp-protocol-version": MODERN,
+      "mcp-method": method,
+      ...typeof named === "string" && named !== "@" ? { "mcp-name": named } : {},
+    },
+  };
+}
+
+/** A request of an older revision; without a session it stands for itself. */
+export function legacy(method: string, params: Json, text: string, session?: string, id: unknown = 1): Sent {
+  return {
+    body: fill({ jsonrpc: "2.0", id, method, params }, text),
+    headers: { ...HEADERS, ...session ? { "mcp-session-id": session } : {} },
+  };
+}
+
+/** `initialize` with these capabilities. */
+export function initialize(text = "{}", version = "2025-11-25", more: Json = {}): Sent {
+  const clientInfo = { name: "abuse", version: "1", ...more };
+  return legacy("initialize", { protocolVersion: version, capabilities: "@", clientInfo }, text);
+}
+
+const call = (name: string, text: string, meta: Json = {}) =>
+  modern("tools/call", { name, arguments: "@" }, text, meta);
+const text = (unit: string, size: number) => unit.repeat(size / unit.length);
+const large = (name: string, make: CostCase["make"]): CostCase => ({ name, most: LARGE, make });
+const head = (name: string, make: CostCase["make"]): CostCase => ({ name, most: HEAD, make });
+const within = (name: string, tool: string, make: (size: number) => string): CostCase =>
+  large(name, (size) => call(tool, `{"v":${make(size)}}`));
+
+/** A plain call, the unit of what a request may cost at least. */
+export const plain = (): Sent => call("quick", "{}");
+
+/** What one request costs, over HTTP. */
+export const costCases: readonly CostCase[] = [
+  ...Object.entries(shapes).map(([name, make]) => within(`modern, tools/call: ${name}`, "any", make)),
+  ...Object.entries(shapes).slice(0, 10).map(([name, make]) =>
+    large(
+      `session, tools/call: ${name}`,
+      (size, { session }) => legacy("tools/call", { name: "any", arguments: { v: "@" } }, make(size), session),
+    )
+  ),
+  large(
+    "bare, tools/call: many keys",
+    (size) => legacy("tools/call", { name: "any", arguments: { v: "@" } }, shapes["many keys"](size)),
+  ),
+  large("no JSON: quotes", (size) => ({ ...plain(), body: text('"', size) })),
+  large("no JSON: backslashes", (size) => ({ ...plain(), body: `"${text("\\", size)}` })),
+  large("no JSON: brackets and spaces", (size) => ({ ...plain(), body: text("[ ", size) })),
+  large("no JSON: U+FFFD", (size) => ({ ...plain(), body: text("\ufffd", size / 3) })),
+  within("enum of objects: {},{},…", "enum", shapes["{},{},…"]),
+  within("enum of objects: equal objects", "enum", (size) => toList(size, (i) => `{"b":[${i % 200}],"a":${i % 200}}`)),
+  within('const: {"a":{}},…', "const", shapes['{"a":{}},…']),
+  within("enum of texts: good ones", "texts", (size) => toList(size, (i) => `"name ${i % 200}"`)),
+  within("enum of texts: a long one", "texts", (size) => `["${text("x", size)}"]`),
+  within("uniqueItems: short texts", "unique", shapes["short texts"]),
+  within("uniqueItems: texts of digits", "unique", shapes["texts of large digits"]),
+  within('uniqueItems: {"a":{}},…', "unique", shapes['{"a":{}},…']),
+  within("uniqueItems: an object of many keys", "unique", (size) => `[${shapes["many keys"](size)},0]`),
+  within("uniqueItems: an object of many long keys", "unique", (size) => `[${shapes["many long keys"](size)},0]`),
+  within("uniqueItems: long texts", "unique", (size) => toList(size, (i) => `"${text("x", 10_000)}${i}"`)),
+  within("contains: {},{},…", "contains", shapes["{},{},…"]),
+  within("anyOf of 20: {},{},…", "forms", shapes["{},{},…"]),
+  within("anyOf of 20: kinds", "forms", (size) => toList(size, () => '{"kind":"19"}')),
+  large("patternProperties: many keys", (size) => call("patterns", shapes["many keys"](size))),
+  large("patternProperties: a long key", (size) => call("patterns", `{"${text("x", size)}":0}`)),
+  within("maxLength: a string", "lengths", shapes["a string"]),
+  within("maxLength: a string of é", "lengths", shapes["a string of é"]),
+  within("unevaluatedProperties: {},{},…", "unevaluated", shapes["{},{},…"]),
+  within("unevaluatedProperties: many keys", "unevaluated", (size) => `[${shapes["many keys"](size)}]`),
+  large("dependent…: many keys", (size) => call("dependent", shapes["many keys"](size))),
+  ...["many keys", "many long keys", '{"a":{}},…', "a string"].map((name) =>
+    large(
+      `question: ${name}`,
+      (size) =>
+        modern("tools/call", { name: "ask", arguments: { v: "@" } }, shapes[name](size), {
+          [`${META}clientCapabilities`]: { elicitation: {} },
+        }),
+    )
+  ),
+  large(
+    "requestState",
+    (size) => modern("tools/call", { name: "ask", arguments: {}, requestState: "@" }, `"${text("A", size)}"`),
+  ),
+  large(
+    "requestState within bounds",
+    (size) =>
+      modern(
+        "tools/call",
+        { name: "ask", arguments: {}, requestState: "@" },
+        `"${text("A", Math.min(size, 131_072))}"`,
+      ),
+  ),
+  large("name of a tool", (size) => modern("tools/call", { name: "@" }, `"${text("x", size)}"`)),
+  large("method", (size) => ({ ...plain(), body: `{"jsonrpc":"2.0","id":1,"method":"${text("x", size)}"}` })),
+  large("id", (size) => ({ ...plain(), body: plain().body.replace('"id":1', `"id":"${text("x", size)}"`) })),
+  large("cursor", (size) => modern("tools/list", { cursor: "@" }, `"${text("A", size)}"`)),
+  large(
+    "cursor within bounds",
+    (size) => modern("tools/list", { cursor: "@" }, `"${text("A", Math.min(size, 65_536))}"`),
+  ),
+  large("progressToken", (size) => call("steps", '{"count":10}', { progressToken: text("x", size) })),
+  large(
+    "session, progressToken",
+    (size, { session }) =>
+      legacy(
+        "tools/call",
+        { name: "steps", arguments: { count: 10 }, _meta: { progressToken: "@" } },
+        `"${text("x", size)}"`,
+        session,
+      ),
+  ),
+  ...["x", "%2F", "%", "/", "-", "w://r/-", "é"].map((unit) =>
+    large(`uri of ${unit}`, (size) => legacy("resources/read", { uri: "@" }, `"w://r/${text(unit, size)}"`))
+  ),
+  large("uri of a query", (size) => legacy("resources/read", { uri: "@" }, `"w://q/?${text("a=1&", size)}"`)),
+  large(
+    "prompts/get: many keys",
+    (size) => modern("prompts/get", { name: "ask", arguments: "@" }, shapes["many keys"](size).replaceAll(":0", ':""')),
+  ),
+  large(
+    "prompts/get: {},{},…",
+    (size) => modern("prompts/get", { name: "ask", arguments: "@" }, shapes["{},{},…"](size)),
+  ),
+  large("completion: context", (size) =>
+    modern("completion/complete", {
+      ref: { type: "ref/prompt", name: "ask" },
+      argument: { name: "word", value: "" },
+      context: { arguments: "@" },
+    }, shapes["many keys"](size).replaceAll(":0", ':""'))),
+  large(
+    "completion: uri",
+    (size) =>
+      modern(
+        "completion/complete",
+        { ref: { type: "ref/resource", uri: "@" }, argument: { name: "id", value: "" } },
+        `"w://${text("%2F", size)}"`,
+      ),
+  ),
+  large(
+    "listen: too many uris",
+    (size) =>
+      modern(
+        "subscriptions/listen",
+        { notifications: { resourceSubscriptions: "@" } },
+        shapes["short texts"](Math.max(16_000, size)),
+      ),
+  ),
+  large("initialize: {},{},…", (size) => initialize(`{"a":${shapes["{},{},…"](size)}}`)),
+  large("initialize: good capabilities", (size) => initialize(`{"a":"${text("x", Math.min(size, 4000))}"}`)),
+  large("initialize: name", (size) => initialize("{}", "2025-11-25", { name: text("x", size) })),
+  large(
+    "subscribe: uri",
+    (size, { session }) => legacy("resources/subscribe", { uri: "@" }, `"${text("x", size)}"`, session),
+  ),
+  large("response to nothing", (size, { session }) => ({
+    ...legacy("", {}, "", session),
+    body: `{"jsonrpc":"2.0","id":"ask-9","result":{"a":${shapes["{},{},…"](size)}}}`,
+  })),
+  large("notification", (size, { session }) => ({
+    ...legacy("", {}, "", session),
+    body: `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${shapes["a string"](size)}}}`,
+  })),
+  large(
+    "batch of pings",
+    (size, { batching }) => toBatch(size, batching, (i) => `{"jsonrpc":"2.0","id":${i},"method":"ping"}`),
+  ),
+  large("batch of garbage", (size, { batching }) => toBatch(size, batching, () => "0")),
+  large(
+    "batch of 100: anyOf",
+    (size, { batching }) =>
+      toBatch(
+        size,
+        batching,
+        (i) =>
+          `{"jsonrpc":"2.0","id":${i},"method":"tools/call","params":{"name":"forms","arguments":{"v":${
+            toList(Math.min(12_500, size / 100), () => '{"kind":"19"}')
+          }}}}`,
+      ),
+  ),
+  large(
+    "batch of 100: enum",
+    (size, { batching }) =>
+      toBatch(
+        size,
+        batching,
+        (i) =>
+          `{"jsonrpc":"2.0","id":${i},"method":"tools/call","params":{"name":"enum","arguments":{"v":${
+            toList(Math.min(5700, size / 100), () => "{}")
+          }}}}`,
+      ),
+  ),
+  head("session id", (size) => legacy("ping", {}, "", text("A", Math.max(1, size)))),
+  head("session id, unknown and of its length", () => legacy("ping", {}, "", text("A", 300))),
+  head("Last-Event-ID", (size, { session }) => ({
+    method: "GET",
+    body: "",
+    headers: { accept: "text/event-stream", "mcp-session-id": session, "last-event-id": text("0-", Math.max(2, size)) },
+  })),
+  head(
+    "Accept",
+    (size) => ({ ...plain(), headers: { ...plain().headers, accept: text("a/b;q=0,", Math.max(8, size)) } }),
+  ),
+  head(
+    "Mcp-Name",
+    (size) => ({ ...plain(), headers: { ...plain().headers, "mcp-name": `=?base64?${text("AAAA", size)}?=` } }),
+  ),
+  head("Origin", (size) => ({ ...plain(), headers: { ...plain().headers, origin: `http://${text("a.", size)}b` } })),
+  head("many headers", (size) => ({
+    ...plain(),
+    headers: {
+      ...plain().headers,
+      ...Object.fromEntries(Array.from({ length: size / 200 }, (_, i) => [`x-${i}`, text("x", 180)])),
+    },
+  })),
+];
+
+function toBatch(size: number, session: string, item: (i: number) => string): Sent {
+  const count = size < 200 ? 1 : 100;
+  return { ...legacy("", {}, "", session), body: `[${Array.from({ length: count }, (_, i) => item(i)).join(",")}]` };
+}

@@ -1,0 +1,469 @@
+// Measures what clients make the server hold: in memory, after a collection, and at most on the way there.
+import { openUnread, toWire } from "../../hostile/unread.ts";
+import { META } from "../../hostile/http.ts";
+import { readRss, type Runtime, sleep } from "../processes.ts";
+import { initialize, legacy, modern, plain, type Sent, shapes } from "./cases.ts";
+import { openSession, send } from "./cost.ts";
+import { type Abused, readPeak, startAbused } from "./server.ts";
+
+/** Bytes that one client may make the server hold. */
+export const MOST_HELD = 64 * 2 ** 20;
+
+/** A way to make the server hold something, done `count` times. */
+export interface HeldCase {
+  readonly name: string;
+  readonly count: number;
+  /** Whether it is held outside of the heap: pages that are not given back count as well. */
+  readonly isNative?: boolean;
+  /** Begins with one of them, and gives the bytes that were sent. What it opens is put in `open`. */
+  readonly begin: (server: Abused, open: Opened, i: number) => Promise<number>;
+}
+
+/** What a case held. */
+export interface Holding {
+  readonly name: string;
+  readonly count: number;
+  readonly sent: number;
+  /**
+   * Bytes held after a collection: the larger of what the heap gained, and what the process gained and gave back when all
+   * was closed. Pages that an engine keeps for later use are nobody's.
+   */
+  readonly held: number;
+  /** Resident memory gained at most, in bytes. */
+  readonly peak: number;
+  readonly isDead: boolean;
+}
+
+/** What is open. */
+export class Opened {
+  readonly signal: AbortSignal;
+  readonly #stop = new AbortController();
+  readonly #closers: (() => void)[] = [];
+
+  constructor() {
+    this.signal = this.#stop.signal;
+  }
+
+  /** Closes something in the end. */
+  add(close: () => void): void {
+    this.#closers.push(close);
+  }
+
+  close(): void {
+    this.#stop.abort();
+    for (const close of this.#closers) {
+      try {
+        close();
+      } catch {
+        // It is closed already.
+      }
+    }
+  }
+}
+
+const utf8 = new TextEncoder();
+const SIZE = 4_000_000;
+/** Milliseconds for a write. */
+const PATIENCE = 1500;
+const LINE = 8_000_000;
+
+/** Sends a request whose answer is not read to its end. */
+function post({ url }: Abused, open: Opened, { headers, body }: Sent): number {
+  fetch(url, { method: "POST", headers, body, signal: open.signal }).catch(() => {});
+  return body.length;
+}
+
+const slow = (text: string): Sent => modern("tools/call", { name: "slow", arguments: { v: "@" } }, text);
+const toCapable = (method: string, params: Readonly<Record<string, unknown>>, text: string): Sent =>
+  modern(method, params, text, { [`${META}clientCapabilities`]: { a: "@" } });
+
+async function connect({ port }: Abused, open: Opened, text: string): Promise<Deno.TcpConn> {
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port, transport: "tcp" });
+  open.add(() => connection.close());
+  await write(connection, utf8.encode(text));
+  return connection;
+}
+
+/** Writes bytes, or as many as the server takes within some seconds. */
+async function write(connection: Deno.Conn, bytes: Uint8Array): Promise<void> {
+  const writing = (async () => {
+    for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
+  })();
+  // The server may have let go of the connection.
+  await Promise.race([writing.catch(() => {}), sleep(PATIENCE)]);
+}
+
+/** A socket that is open. Nothing but the events is read. */
+export async function openSocket({ origin }: Pick<Abused, "origin">): Promise<WebSocket> {
+  const socket = new WebSocket(`${origin.replace("http", "ws")}/ws`);
+  await new Promise((resolve, reject) => {
+    socket.onopen = resolve;
+    socket.onerror = reject;
+  });
+  socket.onerror = () => {};
+  return socket;
+}
+
+/** The head of a frame of a client, masked with zeros. */
+function toFrame(length: number): Uint8Array {
+  const head = new Uint8Array(14);
+  head.set([0x81, 0xff]);
+  new DataView(head.buffer).setBigUint64(2, BigInt(length));
+  return head;
+}
+
+/** A socket by hand: what comes is left in the kernel. */
+async function upgrade(server: Abused, open: Opened): Promise<Deno.Conn> {
+  const lines = [
+    "GET /ws HTTP/1.1",
+    `host: 127.0.0.1:${server.port}`,
+    "upgrade: websocket",
+    "connection: upgrade",
+    "sec-websocket-version: 13",
+    "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==",
+  ];
+  const connection = await connect(server, open, `${lines.join("\r\n")}\r\n\r\n`);
+  await connection.read(new Uint8Array(4096));
+  return connection;
+}
+
+async function writeFrame(connection: Deno.Conn, text: string): Promise<number> {
+  const bytes = utf8.encode(text);
+  await write(connection, toFrame(bytes.length));
+  await write(connection, bytes);
+  return bytes.length;
+}
+
+/** Opens the stream of the oldest transport; the address for messages. */
+export async function openEvents({ origin }: Pick<Abused, "origin">, signal: AbortSignal): Promise<string> {
+  const response = await fetch(`${origin}/sse`, { signal });
+  const reader = response.body?.getReader();
+  let text = "";
+  while (reader && !text.includes("\n\n")) text += new TextDecoder().decode((await reader.read()).value);
+  (async () => {
+    while (reader && !(await reader.read()).done);
+  })().catch(() => {});
+  return origin + (/data: (\S+)/.exec(text)?.[1] ?? "");
+}
+
+function toChunkedHead(port: number): string {
+  const { headers } = plain();
+  const lines = Object.entries({ host: `127.0.0.1:${port}`, ...headers, "transfer-encoding": "chunked" });
+  return `POST /mcp HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n`;
+}
+
+const unread = (name: string, count: number, make: (server: Abused) => Promise<Sent> | Sent): HeldCase => ({
+  name,
+  count,
+  async begin(server, open) {
+    const { method = "POST", headers, body } = await make(server);
+    const wire = toWire(server.port, { method: method as "POST", headers, body }); // any method goes over the wire alike
+    const connection = await openUnread(server.port, wire);
+    open.add(() => connection.close());
+    return wire.length;
+  },
+});
+
+const big = { name: "big", arguments: { kb: 4096 } };
+const uris = JSON.stringify(Array.from({ length: 1000 }, (_, i) => `w://${"x".repeat(245)}${i}`));
+const fat = `{"a":${shapes["{},{},…"](SIZE)}}`;
+
+/** What is held, by hand. */
+export const heldCases: readonly HeldCase[] = [
+  {
+    name: "slow tool: {},{},…",
+    count: 40,
+    begin: (server, open) => Promise.resolve(post(server, open, slow(shapes["{},{},…"](SIZE)))),
+  },
+  {
+    name: 'slow tool: 64 KiB of {"999":0},…',
+    count: 40,
+    begin: (server, open) => Promise.resolve(post(server, open, slow(shapes['{"999":0},…'](60_000)))),
+  },
+  {
+    name: "slow tool: a string",
+    count: 40,
+    begin: (server, open) => Promise.resolve(post(server, open, slow(shapes["a string"](SIZE)))),
+  },
+  {
+    name: "slow tool: many keys",
+    count: 40,
+    begin: (server, open) => Promise.resolve(post(server, open, slow(shapes["many keys"](SIZE)))),
+  },
+  {
+    name: "slow tool: capabilities",
+    count: 40,
+    begin: (server, open) =>
+      Promise.resolve(
+        post(server, open, toCapable("tools/call", { name: "slow", arguments: {} }, shapes["{},{},…"](SIZE))),
+      ),
+  },
+  {
+    name: "listen: {},{},… in the filter",
+    count: 60,
+    begin: (server, open) =>
+      Promise.resolve(
+        post(server, open, modern("subscriptions/listen", { notifications: { a: "@" } }, shapes["{},{},…"](SIZE))),
+      ),
+  },
+  {
+    name: "listen: {},{},… in capabilities",
+    count: 60,
+    begin: (server, open) =>
+      Promise.resolve(
+        post(server, open, toCapable("subscriptions/listen", { notifications: {} }, shapes["{},{},…"](SIZE))),
+      ),
+  },
+  {
+    name: "listen: a string in capabilities",
+    count: 60,
+    begin: (server, open) =>
+      Promise.resolve(
+        post(server, open, toCapable("subscriptions/listen", { notifications: {} }, shapes["a string"](SIZE))),
+      ),
+  },
+  {
+    name: "listen: 1000 long URIs",
+    count: 200,
+    begin: (server, open) =>
+      Promise.resolve(
+        post(server, open, modern("subscriptions/listen", { notifications: { resourceSubscriptions: "@" } }, uris)),
+      ),
+  },
+  {
+    name: "session: question, {},{},…",
+    count: 40,
+    async begin(server, open) {
+      const session = await openSession(server.url, "2025-11-25", '{"elicitation":{}}');
+      return post(
+        server,
+        open,
+        legacy("tools/call", { name: "ask", arguments: { v: "@" } }, shapes["{},{},…"](SIZE), session),
+      );
+    },
+  },
+  {
+    name: "session: fat capabilities",
+    count: 500,
+    async begin({ url }) {
+      const capabilities = `{"a":[${"{},".repeat(1350)}0]}`;
+      await openSession(url, "2025-11-25", capabilities);
+      return capabilities.length;
+    },
+  },
+  {
+    name: "session: 1000 long URIs",
+    count: 30,
+    async begin({ url }) {
+      const session = await openSession(url);
+      for (let i = 0; i < 1000; i++) {
+        await send(url, legacy("resources/subscribe", { uri: "@" }, `"w://${"x".repeat(245)}${i}"`, session));
+      }
+      return 1000 * 256;
+    },
+  },
+  {
+    name: "session: idle streams",
+    count: 250,
+    async begin(server, open) {
+      const session = await openSession(server.url);
+      await fetch(server.url, {
+        headers: { accept: "text/event-stream", "mcp-session-id": session },
+        signal: open.signal,
+      });
+      return 200;
+    },
+  },
+  {
+    name: "session: long progressToken, 100 steps",
+    count: 8,
+    async begin(server, open) {
+      const session = await openSession(server.url);
+      const sent = legacy(
+        "tools/call",
+        { name: "steps", arguments: { count: 100 }, _meta: { progressToken: "@" } },
+        shapes["a string"](SIZE),
+        session,
+      );
+      return post(server, open, sent);
+    },
+  },
+  {
+    name: "WebSocket: fat capabilities at initialize",
+    count: 40,
+    async begin(server, open) {
+      const socket = await openSocket(server);
+      open.add(() => socket.close());
+      const { body } = initialize(fat);
+      const { promise, resolve } = Promise.withResolvers();
+      socket.onmessage = socket.onclose = resolve;
+      socket.send(body);
+      await promise;
+      return body.length;
+    },
+  },
+  {
+    name: "WebSocket: a string at initialize",
+    count: 40,
+    async begin(server, open) {
+      const socket = await openSocket(server);
+      open.add(() => socket.close());
+      const { body } = initialize(`{"a":${shapes["a string"](LINE)}}`);
+      const { promise, resolve } = Promise.withResolvers();
+      socket.onmessage = socket.onclose = resolve;
+      socket.send(body);
+      await promise;
+      return body.length;
+    },
+  },
+  {
+    name: "WebSocket: messages behind unread answers",
+    count: 30,
+    async begin(server, open) {
+      const connection = await upgrade(server, open);
+      let sent = 0;
+      for (let i = 0; i < 3; i++) sent += await writeFrame(connection, modern("tools/call", big, "").body);
+      await sleep(50);
+      return sent + await writeFrame(connection, `"${"x".repeat(LINE - 2000)}"`);
+    },
+  },
+  {
+    name: "WebSocket: a frame of 15 MB that never ends",
+    isNative: true,
+    count: 20,
+    async begin(server, open) {
+      const connection = await upgrade(server, open);
+      await write(connection, toFrame(15_700_000));
+      await write(connection, new Uint8Array(15_600_000).fill(120));
+      return 15_600_000;
+    },
+  },
+  {
+    name: "http-sse: fat capabilities at initialize",
+    count: 40,
+    async begin(server, open) {
+      const { body, headers } = initialize(fat);
+      const address = await openEvents(server, open.signal);
+      await send(address, { body, headers });
+      return body.length;
+    },
+  },
+  unread("unread: JSON of 4 MB", 100, () => modern("tools/call", big, "")),
+  unread("unread: an event of 4 MB", 100, () => {
+    const { headers, body } = modern("tools/call", big, "");
+    return { headers: { ...headers, accept: "text/event-stream" }, body };
+  }),
+  unread("unread: replay of 4 MB", 60, async ({ url }) => {
+    const session = await openSession(url);
+    const { headers, body } = legacy(
+      "tools/call",
+      { name: "big", arguments: { kb: 3000 }, _meta: { progressToken: 1 } },
+      "",
+      session,
+    );
+    const response = await fetch(url, { method: "POST", headers: { ...headers, accept: "text/event-stream" }, body });
+    const id = /id: (\S+)_/.exec(await response.text())?.[1];
+    return {
+      method: "GET",
+      headers: { accept: "text/event-stream", "mcp-session-id": session, "last-event-id": `${id}_0` },
+      body: "",
+    };
+  }),
+  {
+    name: "batch of 100 answers of 4 MB",
+    count: 2,
+    async begin(server, open) {
+      const session = await openSession(server.url, "2025-03-26");
+      const { headers } = legacy("", {}, "", session);
+      const items = Array.from({ length: 100 }, (_, id) => ({ jsonrpc: "2.0", id, method: "tools/call", params: big }));
+      const sent = post(server, open, { headers, body: JSON.stringify(items) });
+      await sleep(3000);
+      return sent;
+    },
+  },
+  {
+    name: "body in chunks of one byte",
+    isNative: true,
+    count: 8,
+    async begin(server, open) {
+      const connection = await connect(server, open, toChunkedHead(server.port));
+      await write(connection, utf8.encode("1\r\n \r\n".repeat(2000)));
+      await sleep(100);
+      return 12_000;
+    },
+  },
+  {
+    name: "body in packets of one byte",
+    isNative: true,
+    count: 20,
+    async begin(server, open) {
+      const { headers, body } = plain();
+      const wire = toWire(server.port, { method: "POST", headers, body }).replace(
+        /content-length: \d+/,
+        "content-length: 100000",
+      );
+      const connection = await connect(server, open, wire);
+      connection.setNoDelay(true);
+      for (let i = 0; i < 1000; i++) {
+        await write(connection, utf8.encode(" "));
+        if (i % 4 === 0) await sleep(0);
+      }
+      return wire.length + 1000;
+    },
+  },
+  {
+    name: "slow bodies of 60 KB",
+    isNative: true,
+    count: 2000,
+    async begin(server, open) {
+      const { headers, body } = plain();
+      const wire = toWire(server.port, { method: "POST", headers, body }).replace(
+        /content-length: \d+/,
+        "content-length: 65000",
+      );
+      await connect(server, open, wire + " ".repeat(60_000));
+      return 60_000;
+    },
+  },
+  {
+    name: "connections that say nothing",
+    isNative: true,
+    count: 2000,
+    async begin(server, open) {
+      await connect(server, open, "POST /mcp HTTP/1.1\r\n");
+      return 20;
+    },
+  },
+];
+
+/** Does a case on a server of its own. */
+export async function measureHeld(runtime: Runtime, each: HeldCase): Promise<Holding> {
+  await using server = await startAbused(runtime);
+  // What is compiled, cached and kept for later use is there before.
+  for (let i = 0; i < 300; i++) await send(server.url, plain());
+  for (let i = 0; i < 5; i++) {
+    await send(server.url, modern("tools/call", { name: "any", arguments: { v: "@" } }, shapes["a string"](SIZE)));
+  }
+  const before = await server.held();
+  const open = new Opened();
+  let sent = 0;
+  try {
+    for (let i = 0; i < each.count && !server.isDead && readRss(server.pid) < 1.5 * 2 ** 30; i++) {
+      sent += await each.begin(server, open, i);
+    }
+    await sleep(700);
+    const after = await server.held();
+    const peak = readPeak(server.pid) - before.rss;
+    open.close();
+    await sleep(700);
+    const { rss } = await server.held();
+    const gained = after.rss - before.rss;
+    const held = Math.max(after.heap - before.heap, each.isNative ? gained : Math.min(gained, after.rss - rss));
+    return { name: each.name, count: each.count, sent, held, peak, isDead: false };
+  } catch (error) {
+    if (!server.isDead) throw error;
+    return { name: each.name, count: each.count, sent, held: Infinity, peak: Infinity, isDead: true };
+  } finally {
+    open.close();
+  }
+}

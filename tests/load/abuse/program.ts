@@ -1,0 +1,180 @@
+// The server that is abused, on either runtime, with every way in. `/_load/…` reports on it. With `stdio` as argument it
+// serves standard input and output.
+import { createServer, prompt, resource, tool } from "../../../mod.ts";
+import { httpSse } from "../../../src/transports/http/sse_2024.ts";
+import { webSocket } from "../../../src/transports/websocket.ts";
+
+interface Globals {
+  readonly Deno?: typeof Deno;
+  readonly Bun?: {
+    readonly argv: readonly string[];
+    gc(force: boolean): void;
+    serve(options: object): { readonly port: number };
+  };
+  readonly process: {
+    memoryUsage(): { readonly rss: number; readonly heapUsed: number; readonly external: number };
+    cpuUsage(): { readonly user: number; readonly system: number };
+  };
+  readonly gc?: () => void;
+}
+
+const globals = globalThis as unknown as Globals; // neither runtime has types of the other
+const { Deno: deno, Bun: bun, process } = globals;
+
+/** What the process spent. */
+export interface Spent {
+  /** Processor time of all threads since the start, in microseconds. */
+  readonly cpu: number;
+  /** The longest time without a turn of the event loop since the last report, in milliseconds. */
+  readonly block: number;
+}
+
+/** What the process holds after a collection, in bytes. */
+export interface Held {
+  readonly rss: number;
+  readonly heap: number;
+}
+
+const any = { type: "object" } as const;
+const objects = Array.from({ length: 200 }, (_, i) => ({ a: i, b: [i] }));
+const list = (items: object) => ({ type: "object", properties: { v: { type: "array", ...items } } }) as const;
+const done = () => "done";
+
+const handlers = [
+  tool({ name: "quick", run: () => "quick" }),
+  tool({ name: "any", input: any, run: done }),
+  tool({
+    name: "slow",
+    input: any,
+    run: (_input, { signal }) => new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve(""))),
+  }),
+  tool({
+    name: "steps",
+    input: any,
+    async run({ count }: Readonly<Record<string, unknown>>, ctx) {
+      for (let i = 1; i <= Number(count); i++) await ctx.progress(i);
+      return "done";
+    },
+  }),
+  tool({
+    name: "big",
+    input: any,
+    run: ({ kb }: Readonly<Record<string, unknown>>) => "x".repeat(Math.min(4096, Number(kb)) * 1024),
+  }),
+  tool({
+    name: "ask",
+    input: any,
+    run: async (_input, ctx) =>
+      (await ctx.elicit("sure", { message: "Sure?", schema: { type: "object", properties: {} } })).action,
+  }),
+  tool({ name: "enum", input: list({ items: { enum: objects } }), run: done }),
+  tool({ name: "const", input: list({ items: { const: { a: 1 } } }), run: done }),
+  tool({ name: "texts", input: list({ items: { enum: objects.map(({ a }) => `name ${a}`) } }), run: done }),
+  tool({ name: "unique", input: list({ uniqueItems: true }), run: done }),
+  tool({ name: "contains", input: list({ contains: { type: "object", required: ["x"] } }), run: done }),
+  tool({
+    name: "forms",
+    input: list({
+      items: {
+        anyOf: objects.slice(0, 20).map(({ a }) => ({
+          type: "object",
+          properties: { kind: { const: `${a}` } },
+          required: ["kind"],
+        })),
+      },
+    }),
+    run: done,
+  }),
+  tool({
+    name: "patterns",
+    input: {
+      type: "object",
+      patternProperties: { "^a": {}, "b$": {}, "[0-9]{9}": {}, "^x-": {}, "é": {} },
+      propertyNames: { maxLength: 4_000_000 },
+    },
+    run: done,
+  }),
+  tool({
+    name: "lengths",
+    input: {
+      type: "object",
+      properties: { v: { anyOf: [10, 20, 30, 40, 50].map((maxLength) => ({ type: "string", maxLength })) } },
+    },
+    run: done,
+  }),
+  tool({
+    name: "unevaluated",
+    input: list({
+      items: {
+        allOf: [{ properties: { a: {} } }, { properties: { b: {} } }],
+        unevaluatedProperties: { type: "number" },
+      },
+    }),
+    run: done,
+  }),
+  tool({
+    name: "dependent",
+    input: {
+      type: "object",
+      dependentRequired: { k1: ["k2", "k3"] },
+      dependentSchemas: { k4: { maxProperties: 3 } },
+      additionalProperties: { type: "number" },
+    },
+    run: done,
+  }),
+  prompt({
+    name: "ask",
+    input: { type: "object", properties: { word: { type: "string" } } },
+    complete: { word: (value) => [value.slice(0, 10)] },
+    run: () => "asked",
+  }),
+  ...["w://{id}", "w://p/{+path}", "w://q/{?a,b}", "w://r/{a}-{b}-{c}", "w://s/{a}/{b}/{c}"].map((uri, i) =>
+    resource({ uri, name: `t${i}`, read: () => "" })
+  ),
+];
+
+const server = createServer({ name: "abuse", version: "1.0.0", handlers, onError: () => {} });
+
+const PAUSE = 5;
+let last = performance.now();
+let block = 0;
+setInterval(() => {
+  const now = performance.now();
+  block = Math.max(block, now - last - PAUSE);
+  last = now;
+}, PAUSE);
+
+function report(path: string): Spent | Held {
+  if (path === "held") {
+    for (let i = 0; i < 2; i++) {
+      globals.gc?.();
+      bun?.gc(true);
+    }
+    const { rss, heapUsed, external } = process.memoryUsage();
+    return { rss, heap: heapUsed + external };
+  }
+  const { user, system } = process.cpuUsage();
+  const spent = { cpu: user + system, block };
+  block = 0;
+  return spent;
+}
+
+const sockets = webSocket(server);
+const events = httpSse(server);
+
+async function serve(request: Request, info: object): Promise<Response> {
+  const [, path = ""] = /^https?:\/\/[^/]+(\/[^?]*)/.exec(request.url) ?? [];
+  if (path.startsWith("/_load/")) return Response.json(report(path.slice(7)));
+  if (path === "/ws") return await sockets.fetch(request, info);
+  return await (path === "/mcp" ? server : events).fetch(request, info);
+}
+
+if ((deno?.args ?? bun?.argv.slice(2))?.[0] === "stdio") {
+  const { serveStdio } = await import("../../../src/transports/stdio/stdio.ts");
+  await serveStdio(server);
+} else if (deno) {
+  deno.serve({ hostname: "127.0.0.1", port: 0, onListen: ({ port }) => console.log(port) }, serve);
+} else if (bun) {
+  const { websocket } = sockets;
+  console.log(bun.serve({ hostname: "127.0.0.1", port: 0, fetch: serve, websocket }).port);
+}

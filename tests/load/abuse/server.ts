@@ -1,0 +1,68 @@
+// Starts the abused server, and reads what it spends and holds.
+import type { Runtime } from "../processes.ts";
+import type { Held, Spent } from "./program.ts";
+
+/** The server in a process of its own. Disposing ends it. */
+export interface Abused extends AsyncDisposable {
+  readonly runtime: Runtime;
+  readonly pid: number;
+  readonly port: number;
+  readonly origin: string;
+  readonly url: string;
+  /** Whether the process has ended by itself. */
+  readonly isDead: boolean;
+  /** The end of what it wrote to standard error. */
+  readonly errors: string;
+  spent(): Promise<Spent>;
+  held(): Promise<Held>;
+}
+
+/** Words that run the program; with `heapMb`, in a heap of at most so much on Deno. */
+export function toProgram(runtime: Runtime, args: readonly string[] = [], heapMb?: number): readonly string[] {
+  const file = new URL("program.ts", import.meta.url).pathname;
+  const flags = `--v8-flags=--expose-gc${heapMb ? `,--max-old-space-size=${heapMb}` : ""}`;
+  return runtime === "deno"
+    ? ["deno", "run", "-A", "--no-check", "--quiet", flags, file, ...args]
+    : ["bun", file, ...args];
+}
+
+/** Starts the program over HTTP. */
+export async function startAbused(runtime: Runtime, heapMb?: number): Promise<Abused> {
+  const [command, ...args] = toProgram(runtime, [], heapMb);
+  const child = new Deno.Command(command, { args, stdin: "null", stdout: "piped", stderr: "piped" }).spawn();
+  let errors = "";
+  let isDead = false;
+  const reading = (async () => {
+    for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) errors = (errors + text).slice(-2000);
+  })();
+  const ended = child.status.then(() => {
+    isDead = true;
+  });
+  const output = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  const port = Number((await output.read()).value);
+  if (!port) throw new Error(`Cannot start the program on ${runtime}: ${errors}`);
+  const origin = `http://127.0.0.1:${port}`;
+  const report = async (path: string) => await (await fetch(`${origin}/_load/${path}`)).json();
+  return {
+    ...{ runtime, pid: child.pid, port, origin, url: `${origin}/mcp` },
+    get isDead() {
+      return isDead;
+    },
+    get errors() {
+      return errors;
+    },
+    spent: () => report("spent"),
+    held: () => report("held"),
+    async [Symbol.asyncDispose]() {
+      if (!isDead) child.kill("SIGKILL");
+      await ended;
+      await output.cancel();
+      await reading;
+    },
+  };
+}
+
+/** The most memory that a process ever had, in bytes. */
+export function readPeak(pid: number): number {
+  return Number(/VmHWM:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1]) * 1024;
+}

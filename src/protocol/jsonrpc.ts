@@ -5,7 +5,7 @@
  * @module
  */
 import { INVALID_PARAMS, INVALID_REQUEST, type McpError, PARSE_ERROR } from "./errors.ts";
-import { SHORT, SHORT_BYTES, toWeight } from "./weight.ts";
+import { countIndexes, INDEX, SHORT, SHORT_BYTES, toWeight } from "./weight.ts";
 
 /** A request's id: a string or an integer. */
 export type Id = string | number;
@@ -76,13 +76,18 @@ export interface MessageLimits {
 export function parseMessage(text: string, limits: MessageLimits): Incoming {
   const excess = findExcess(text, limits);
   if (excess) return broken(INVALID_REQUEST, excess);
+  const indexes = INDEX.test(text) ? countIndexes(text) : 0;
+  if (indexes > limits.values / 50) {
+    return broken(INVALID_REQUEST, `more than ${limits.values / 50} keys are small numbers (request.values)`);
+  }
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
     return broken(PARSE_ERROR, "it is not valid JSON");
   }
-  const weight = text.length <= SHORT ? text.length * SHORT_BYTES : toWeight(text);
+  const isShort = text.length <= SHORT && !indexes;
+  const weight = isShort ? text.length * SHORT_BYTES : toWeight(text, { most: limits.values, indexes });
   return Array.isArray(value) ? { kind: "batch", items: value, weight } : toMessage(value, limits, weight);
 }
 

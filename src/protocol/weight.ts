@@ -18,13 +18,26 @@ export function isWithin(text: string, most: number): boolean {
 }
 
 /**
- * Bytes that a message takes once it is parsed: two a character, and {@linkcode VALUE_BYTES} for each value. For a short
- * text, {@linkcode SHORT_BYTES} a character is near enough.
+ * Bytes that a message takes once it is parsed: two a character, {@linkcode VALUE_BYTES} for each of its values, of
+ * which there are `most` at most, and {@linkcode INDEX_BYTES} for each of its `indexes`.
  */
-export function toWeight(text: string): number {
+export function toWeight(text: string, { most, indexes }: { readonly most: number; readonly indexes: number }): number {
+  if (text.length <= SHORT) return text.length * SHORT_BYTES + indexes * INDEX_BYTES;
   // Every value but the first of each level follows a comma. Those in texts count as well, which costs a text little.
-  return toBytes(text) + VALUE_BYTES * (1 + count(text, ",") + count(text, "{") + count(text, "["));
+  const values = 1 + count(text, ",") + count(text, "{") + count(text, "[");
+  return toBytes(text) + VALUE_BYTES * Math.min(values, most) + indexes * INDEX_BYTES;
 }
+
+/** How many keys of a message are small numbers, for which an engine may make room as for the items of an array. */
+export function countIndexes(text: string): number {
+  return text.match(INDEXES)?.length ?? 0;
+}
+
+/** A key that is a small number. */
+export const INDEX: RegExp = /"\d{1,4}"\s*:/;
+const INDEXES = /"\d{1,4}"\s*:/g;
+/** Bytes of an object with one key such as "999": measured at 8,300 on Bun. */
+const INDEX_BYTES = 8300;
 
 /** Characters up to which counting values would cost more than it tells. */
 export const SHORT = 1024;

@@ -42,10 +42,11 @@ export class Outbox {
 
   /** Adds a text, unless the client holds too much already. */
   push(text: string): boolean {
-    const length = this.length + text.length;
-    if (length > this.#covered && !this.#hold(length)) return false;
+    // A text of which a part was taken is in memory as a whole.
+    const held = this.length + this.#taken + text.length;
+    if (held > this.#covered && !this.#hold(held)) return false;
     this.#texts.push(text);
-    this.length = length;
+    this.length += text.length;
     return true;
   }
 
@@ -104,7 +105,8 @@ export class Outbox {
   }
 
   #settle(): void {
-    if (2 * this.length <= this.#held - STEP) this.#hold(this.length);
+    const held = this.length + this.#taken;
+    if (2 * held <= this.#held - STEP) this.#hold(held);
     if (!this.isFull) this.close();
   }
 

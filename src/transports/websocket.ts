@@ -194,7 +194,8 @@ class SocketLine {
     if (typeof data !== "string") return this.#socket.close(UNSUPPORTED_DATA, "messages are text");
     if (this.#isReading) return this.#take(data);
     this.#lateSize += data.length;
-    if (this.#late.length < MOST_LATE && this.#lateSize <= this.#pipe.lineBytes) return void this.#late.push(data);
+    const hasRoom = this.#late.length < MOST_LATE && this.#lateSize <= this.#pipe.lineBytes;
+    if (hasRoom && this.#pipe.account.hold(2 * data.length)) return void this.#late.push(data);
     // A client goes on sending until the socket is closed: from here on nothing of that is taken.
     this.#lateSize = Infinity;
     this.#socket.close(TRY_LATER, "too much waits");
@@ -210,7 +211,8 @@ class SocketLine {
 
   close(): void {
     this.#outbox.clear();
-    this.#pipe.account.free(this.#held);
+    const late = this.#late.splice(0).reduce((bytes, text) => bytes + 2 * text.length, 0);
+    this.#pipe.account.free(this.#held + late);
     this.#held = 0;
     this.#pipe.close();
   }
@@ -273,6 +275,7 @@ class SocketLine {
       while (this.#late.length && this.#isReading) {
         const [text] = this.#late.splice(0, 1);
         this.#lateSize -= text.length;
+        this.#pipe.account.free(2 * text.length);
         this.#take(text);
       }
     });

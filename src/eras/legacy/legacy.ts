@@ -295,15 +295,39 @@ class LegacyEra implements Era {
       const state = "Cannot run the batch: too much is held already (memory.bytesPerClient, memory.bytes)";
       return toBusyReply(batch, new McpError(BUSY, state));
     }
-    const replies = await Promise.all(
-      messages.map((message) =>
-        message.kind === "broken"
-          ? { text: toFailure(message.id ?? null, message) }
-          : this.#serve(session, message, link)
-      ),
-    ).finally(() => account.free(batch.weight));
-    const answers = replies.flatMap(({ text }) => text ?? []);
-    return answers.length ? { text: `[${answers.join(",")}]` } : {};
+    try {
+      const replies = await this.#serveItems(session, messages, link);
+      const answers = replies.flatMap(({ text }) => text ?? []);
+      return answers.length ? { text: `[${answers.join(",")}]` } : {};
+    } finally {
+      account.free(batch.weight);
+    }
+  }
+
+  // A batch may cost as much as its messages together: others get their turn in between.
+  async #serveItems(session: Session, messages: readonly Exclude<Incoming, Batch>[], link: Link): Promise<Reply[]> {
+    const { limits: { calls }, ticker: { clock } } = this.#engine.core;
+    const replies: Promise<Reply>[] = [];
+    let length = 0;
+    let since = clock.now();
+    // The answers travel together, so together they may be as long as one.
+    const take = ({ text = "" }: Reply, message: Incoming): Reply => {
+      length += text.length;
+      if (length <= calls.resultBytes) return { text: text || undefined };
+      const state = "Cannot send the result: the answers of the batch are too long (calls.resultBytes)";
+      const id = message.kind === "request" ? message.id : null;
+      return { text: text && toFailure(id, new McpError(INVALID_REQUEST, state)) };
+    };
+    for (const message of messages) {
+      const reply = message.kind === "broken"
+        ? { text: toFailure(message.id ?? null, message) }
+        : this.#serve(session, message, link);
+      replies.push(Promise.resolve(reply).then((reply) => take(reply, message)));
+      if (clock.now() - since < TURN_MS) continue;
+      await new Promise((resolve) => setTimeout(resolve));
+      since = clock.now();
+    }
+    return await Promise.all(replies);
   }
 
   #once(call: Call, key: string, make: () => unknown): Promise<unknown> {
@@ -338,6 +362,9 @@ class LegacyEra implements Era {
     return new Call(this.#carrier, link, message, client);
   }
 }
+
+/** Milliseconds after which a batch lets others go first. */
+const TURN_MS = 20;
 
 const UNKNOWN_SESSION = "the session is unknown or has ended; initialize again";
 

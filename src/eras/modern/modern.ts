@@ -86,16 +86,18 @@ class ModernEra implements SelectiveEra {
   }
 
   #answer(message: Request, link: Link): Reply | Promise<Reply> {
+    const { id, method } = message;
     try {
       const reply = this.#find(message, link);
-      return reply instanceof Promise ? reply.catch((error) => this.#toFailed(message, error)) : reply;
+      // Holds nothing else of the message, because a subscription may last for days.
+      return reply instanceof Promise ? reply.catch((error) => this.#toFailed(id, method, error)) : reply;
     } catch (error) {
-      return this.#toFailed(message, error);
+      return this.#toFailed(id, method, error);
     }
   }
 
-  #toFailed(message: Request, error: unknown): Reply {
-    return toErrorReply(message.id, isMcpError(error) ? error : this.#engine.core.report(error, message));
+  #toFailed(id: Id, method: string, error: unknown): Reply {
+    return toErrorReply(id, isMcpError(error) ? error : this.#engine.core.report(error, { method }));
   }
 
   #find(message: Request, link: Link): Reply | Promise<Reply> {

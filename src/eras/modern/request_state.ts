@@ -78,10 +78,13 @@ function refuse(state: string): McpError {
 function toCanonical(value: unknown): string {
   return JSON.stringify(
     value,
-    (_key, part) => isObject(part) ? Object.fromEntries(Object.entries(part).sort(byKey)) : part,
+    (_key, part) => isObject(part) ? sortKeys(part) : part,
   );
 }
 
-function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
-  return a < b ? -1 : 1;
+function sortKeys(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  // Without a prototype, so that no key has a meaning of its own.
+  const sorted: Record<string, unknown> = Object.create(null);
+  for (const key of Object.keys(value).sort()) sorted[key] = value[key];
+  return sorted;
 }

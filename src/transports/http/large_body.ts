@@ -5,9 +5,8 @@
  */
 import type { Account } from "../../core/account.ts";
 import type { Limits } from "../../core/limits.ts";
-import { LATER } from "../../core/link.ts";
 import type { Ticker } from "../../core/timers.ts";
-import { SMALL, tooSlow, type Unread } from "./request_body.ts";
+import { CROWDED, SMALL, tooSlow, type Unread } from "./request_body.ts";
 
 /** A body on its way. */
 interface Coming {
@@ -129,9 +128,3 @@ const TOO_LARGE: Unread = {
   message: "Cannot read the body: it is larger than the server takes (request.bodyBytes)",
 };
 const TOO_SMALL_PIECES: Unread = { status: 400, message: "Cannot read the body: it comes in too many small pieces" };
-const CROWDED: Unread = {
-  status: 503,
-  message:
-    "Cannot read the body: too much is on its way (request.allBodiesBytes, memory.bytesPerClient, memory.bytes); send it again",
-  headers: LATER,
-};

@@ -5,7 +5,7 @@
  */
 import type { Account } from "../../core/account.ts";
 import type { Limits } from "../../core/limits.ts";
-import type { Reply } from "../../core/link.ts";
+import { LATER, type Reply } from "../../core/link.ts";
 import { Aging, type Alarm, type Ticker } from "../../core/timers.ts";
 import type { LargeBodies } from "./large_body.ts";
 
@@ -14,6 +14,9 @@ export const SMALL = 65_536;
 
 /** Milliseconds after which a small body is found to be slow, and gets a deadline. */
 const SLOW_MS = 25;
+
+/** Bytes that a small body takes while it is on its way, with what the runtime keeps for it. */
+const SLOW_BYTES = 2 * SMALL;
 
 /** Why a body was not read. */
 export interface Unread {
@@ -26,7 +29,10 @@ export interface Unread {
 interface Arrival {
   /** Gives the body up. */
   readonly giveUp: (unread: Unread) => void;
+  readonly account: () => Account;
   deadline?: Alarm;
+  /** The client that is charged with it, once it is found to be slow. */
+  charged?: Account;
 }
 
 /** Reads bodies. */
@@ -51,15 +57,15 @@ export class RequestBodies {
     // The runtime holds the client to the length of a small body, but not to a time.
     if (length === null || !(Number(length) <= this.#small)) return this.#readLarge(request, account());
     return new Promise((resolve, reject) => {
-      const arrival: Arrival = { giveUp: resolve };
+      const arrival: Arrival = { giveUp: resolve, account };
       this.#arriving.add(arrival);
       request.arrayBuffer().then((body) => {
         this.#arriving.delete(arrival);
-        if (arrival.deadline) this.#ticker.drop(arrival.deadline);
+        if (arrival.deadline) this.#drop(arrival, arrival.deadline);
         resolve(body);
       }, (error) => {
         this.#arriving.delete(arrival);
-        if (arrival.deadline) this.#ticker.drop(arrival.deadline);
+        if (arrival.deadline) this.#drop(arrival, arrival.deadline);
         reject(error);
       });
     });
@@ -68,6 +74,14 @@ export class RequestBodies {
   #setDeadline(arrival: Arrival): void {
     const { bodyMs } = this.#limits;
     arrival.deadline = this.#ticker.alarm(bodyMs, () => arrival.giveUp(tooSlow(bodyMs)));
+    const account = arrival.account();
+    if (account.hold(SLOW_BYTES)) arrival.charged = account;
+    else arrival.giveUp(CROWDED);
+  }
+
+  #drop(arrival: Arrival, deadline: Alarm): void {
+    this.#ticker.drop(deadline);
+    arrival.charged?.free(SLOW_BYTES);
   }
 
   // Loaded with the first of them.
@@ -82,3 +96,11 @@ export class RequestBodies {
 export function tooSlow(bodyMs: number): Unread {
   return { status: 408, message: `Cannot read the body: it took longer than ${bodyMs} ms (request.bodyMs)` };
 }
+
+/** Why a body is not read when too much is on its way. */
+export const CROWDED: Unread = {
+  status: 503,
+  message:
+    "Cannot read the body: too much is on its way (request.allBodiesBytes, memory.bytesPerClient, memory.bytes); send it again",
+  headers: LATER,
+};

@@ -1,0 +1,62 @@
+// What a client can make the server hold by the form of what it sends, and what it must not be charged for.
+import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { LIMITS } from "../../src/core/limits.ts";
+import { parseMessage } from "../../src/protocol/jsonrpc.ts";
+import { Accounts } from "../../src/core/account.ts";
+import { Outbox } from "../../src/transports/outbox.ts";
+
+const toCall = (args: unknown) =>
+  JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "x", arguments: args } });
+
+function weigh(text: string): number {
+  const message = parseMessage(text, LIMITS.request);
+  assert(message.kind === "request", text.slice(0, 100));
+  return message.weight;
+}
+
+Deno.test("keys that are small numbers are charged for the room that an engine makes for them", () => {
+  const sparse = Array.from({ length: 100 }, () => ({ 999: 0 }));
+  assertLess(800_000, weigh(toCall({ sparse })));
+  assertLess(weigh(toCall({ plain: Array.from({ length: 100 }, () => ({ abc: 0 })) })), 200_000);
+});
+
+Deno.test("a message with very many keys that are small numbers is refused before it is parsed", () => {
+  const message = parseMessage(toCall({ sparse: Array.from({ length: 4001 }, () => ({ 7: 0 })) }), LIMITS.request);
+  assert(message.kind === "broken");
+  assertStringIncludes(message.message, "small numbers");
+  // Their text in a string is no key.
+  weigh(toCall({ text: JSON.stringify(Array.from({ length: 4001 }, () => ({ 7: 0 }))) }));
+});
+
+Deno.test("a text with many commas is not charged like a tree", () => {
+  const text = "1,2,3,4,5\n".repeat(380_000);
+  assertLess(weigh(toCall({ text })), LIMITS.memory.bytesPerClient);
+});
+
+Deno.test("a text of which a part was taken stays charged as a whole", () => {
+  const accounts = new Accounts(LIMITS);
+  const account = accounts.find("x");
+  const outbox = new Outbox({ texts: Infinity, characters: 1, account: () => account });
+  assert(outbox.push("x".repeat(4_000_000)));
+  for (let i = 0; i < 200; i++) outbox.take(16_384);
+  assertLess(7_900_000, accounts.bytes);
+  outbox.clear();
+  assertEquals(accounts.bytes, 0);
+});
+
+Deno.test("the answers of a batch may together be as long as one", async () => {
+  const big = tool({ name: "big", run: () => "x".repeat(400_000) });
+  const limits = { calls: { resultBytes: 1_000_000 } };
+  const server = createServer({ name: "batch", version: "1.0.0", handlers: [big], limits });
+  const batch = Array.from({ length: 5 }, (_, i) => (
+    { jsonrpc: "2.0", id: i, method: "tools/call", params: { name: "big" } }
+  ));
+  const headers = { "content-type": "application/json", accept: "application/json" };
+  const request = new Request("http://localhost/mcp", { method: "POST", headers, body: JSON.stringify(batch) });
+  const answers: { id: number; error?: { message: string } }[] = await (await server.fetch(request)).json();
+  assertEquals(answers.map(({ id }) => id), [0, 1, 2, 3, 4]);
+  assertEquals(answers.map(({ error }) => !!error), [false, false, true, true, true]);
+  assertStringIncludes(answers[4].error?.message ?? "", "calls.resultBytes");
+  await server.close();
+});

@@ -334,7 +334,7 @@ const entry = (indent: string) =>
   "command": "deno",
   "args": [
     "run",
-    "--allow-read=/s,${root}src",
+    "--allow-read=${["/s", `${root}src`].sort()}",
     "--deny-net",
     "${root}mod.ts",
     "/s"
@@ -512,7 +512,9 @@ test("install asks for the permissions of code by name, and hands them on", asyn
       const { stdout, stderr } = await install(...words);
       assert(stdout, stderr);
       const [{ args }] = Object.values(JSON.parse(stdout).mcpServers) as { args: string[] }[];
-      return args.slice(1, -2).map((flag) => flag.replaceAll(cwd, "").replace(`,${root}src`, ""));
+      return args.slice(1, -2).map((flag) =>
+        flag.replaceAll(cwd, "").replace(`,${root}src`, "").replace(`${root}src,`, "")
+      );
     };
     assertEquals(await flags("s.ts", "--allow-none"), ["--allow-read=/s.ts", "--deny-net"]);
     assertEquals(await flags("s.ts", "--allow-all"), ["-A"]);

@@ -91,7 +91,7 @@ Deno.test({
           const printed = isAsking ? await runAgainst(command, folder, output) : await run(command, folder);
           assertEquals(
             // From a registry, the command line needs no permission to read its own files.
-            printed.replaceAll(folder, "/home/me/project").replaceAll(`,${root}src`, "")
+            printed.replaceAll(folder, "/home/me/project").replaceAll(`,${root}src`, "").replaceAll(`${root}src,`, "")
               .replaceAll(`${root}mod.ts`, "jsr:@x/mcp"),
             output,
           );

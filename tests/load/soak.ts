@@ -9,9 +9,12 @@ import { countFiles, type Loaded, mib, RUNTIMES, sleep, startLoaded, startSessio
 import type { Stats } from "./program.ts";
 
 const WORKERS = 24;
-/** Few and short-lived, so that sessions come and go many times within a run. */
+/**
+ * Few and short-lived, so that sessions come and go many times within a run. All load comes from one address: what one
+ * client may have is what all may have. A call that is given up in a session runs on there, for up to three seconds.
+ */
 const LIMITS = {
-  sessions: { open: 300, idleMs: 20_000 },
+  sessions: { open: 1000, openPerClient: 1000, idleMs: 20_000, lifeMs: 60_000 },
   replay: { ms: 20_000 },
   calls: { timeoutMs: 20_000 },
 };

@@ -349,7 +349,7 @@ export const LIMITS: Limits = {
   },
   sessions: {
     open: 10_000,
-    openPerClient: 100,
+    openPerClient: 256,
     idleMs: 1_800_000,
     lifeMs: 86_400_000,
   },

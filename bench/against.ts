@@ -1,6 +1,6 @@
 // The working tree against a revision of git, in interleaved pairs: calls in one process, and starts of processes. Also
 // counts the functions that one call runs on each.
-import { listCalledFunctions, PATHS } from "../tests/budget_calls.ts";
+import { listCalledFunctions, PATHS } from "../tests/architecture/budget_calls.ts";
 import type { Manner, Subject } from "./asks.ts";
 import { pinned, type Runtime, SERVER_CORE, toWords } from "./machine.ts";
 import { type Ratios, toRatios, toSpread } from "./ratios.ts";

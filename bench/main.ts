@@ -2,7 +2,7 @@
 // against another revision of itself. `deno task bench -- --help` lists all options.
 //
 // Figures go to standard output as Markdown, progress to standard error.
-import { readNumber } from "../tests/options.ts";
+import { readNumber } from "../tests/support/options.ts";
 import { measureAgainst } from "./against.ts";
 import { measureAllGrowth } from "./growth.ts";
 import { measureHttp, workloads } from "./http.ts";

@@ -1,5 +1,5 @@
 // Options of long-running tasks: unknown ones are refused before the task begins, and `--help` lists those there are.
-import { readOptions } from "../tests/options.ts";
+import { readOptions } from "../tests/support/options.ts";
 
 /** A task and its options, each with its explanation. */
 export interface Task {

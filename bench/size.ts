@@ -1,5 +1,5 @@
 // What a server weighs, and what its types cost to check.
-import { BUNDLES, weighServer } from "../tests/budget_size.ts";
+import { BUNDLES, weighServer } from "../tests/architecture/budget_size.ts";
 import { toMedian } from "./machine.ts";
 import { type Row, toTable } from "./table.ts";
 

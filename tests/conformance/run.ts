@@ -6,7 +6,7 @@
 //
 // --cap V sends `?cap=V` so that the server negotiates at most V; the suite's client always proposes its newest
 // handshake version, so this is the only way to the older wires. --old takes the last suite of the handshake versions.
-import { readOptions } from "../options.ts";
+import { readOptions } from "../support/options.ts";
 import expected from "./expected.json" with { type: "json" };
 import { listScenarios, readScenarios, runSuite, type Scenario, type Status } from "./suite.ts";
 

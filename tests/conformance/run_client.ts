@@ -2,7 +2,7 @@
 // the program in client.ts under both runtimes.
 //
 //   deno task conformance:client [--runtime deno|bun] [--spec V] [--scenario S]
-import { readOptions } from "../options.ts";
+import { readOptions } from "../support/options.ts";
 import { listScenarios, readScenarios, runSuite, type Scenario } from "./suite.ts";
 
 const suite = "0.2.0-alpha.12";

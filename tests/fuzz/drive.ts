@@ -4,7 +4,7 @@ import { startHost } from "../../src/testing/host.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { connectRaw, type RawConnection } from "../hostile/raw.ts";
 import { findSecret } from "../hostile/secrecy.ts";
-import { type Random, random } from "../random.ts";
+import { type Random, random } from "../support/random.ts";
 import { damageHead, fromLatin1, makeInput, makeLine, toLatin1 } from "./mutation.ts";
 import { judge, type Kind, type Outcome, readKind } from "./oracle.ts";
 import { type Handed, type Input, MODERN, toMirror, toObject } from "./samples.ts";

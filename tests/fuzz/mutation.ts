@@ -1,5 +1,5 @@
 // Makes bad messages out of good ones: the same seed makes the same ones on every runtime.
-import type { Random } from "../random.ts";
+import type { Random } from "../support/random.ts";
 import { type Handed, type Input, type Json, MODERN, pickLegacy, pickModern, toMirror } from "./samples.ts";
 
 const encoder = new TextEncoder();

@@ -1,5 +1,5 @@
 // Good messages of both kinds of revision, from which bad ones are made.
-import type { Random } from "../random.ts";
+import type { Random } from "../support/random.ts";
 
 /** Any JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };

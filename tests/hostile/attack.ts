@@ -1,6 +1,6 @@
 // What the attacks on accounting send, straight into a server's `fetch`.
 import { createServer, type ServerOptions } from "../../mod.ts";
-import { toRequest } from "../requests.ts";
+import { toRequest } from "../support/requests.ts";
 
 type Json = { readonly [key: string]: unknown };
 

@@ -1,7 +1,7 @@
 // Answers of `allow` that are neither true nor false.
 import { assert, assertEquals } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
-import { toRequest } from "../requests.ts";
+import { toRequest } from "../support/requests.ts";
 import { as, start, toCall, toListen } from "./attack.ts";
 
 /** What a query builder returns: it can be awaited, and is no promise. */

@@ -1,4 +1,4 @@
-// C-077 to C-093: what a request without a session says of itself, in its headers and in `_meta`.
+// What a request without a session says of itself, in its headers and in `_meta`.
 import { assert, assertEquals } from "@std/assert";
 import {
   type Case,
@@ -30,38 +30,38 @@ const greeting = {
 
 cases("headers that do not repeat the body", {}, () => [
   ...["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"].map((header) => ({
-    name: `C-077 no ${header}`,
+    name: `no ${header}`,
     headers: { [header.toLowerCase()]: null },
     ...mismatch,
     says: `header ${header} is missing`,
   })),
   {
-    name: "C-077 a method that only this revision has, with nothing that says so",
+    name: "a method that only this revision has, with nothing that says so",
     headers: { "mcp-protocol-version": null, "mcp-method": null, "mcp-name": null },
     body: '{"jsonrpc":"2.0","id":1,"method":"server/discover"}',
     ...invalid,
     says: "protocolVersion",
   },
   {
-    name: "C-077 none of them: _meta alone makes it a request of its own",
+    name: "none of them: _meta alone makes it a request of its own",
     headers: { "mcp-protocol-version": null, "mcp-method": null, "mcp-name": null },
     ...mismatch,
   },
   ...["Tools/Call", "TOOLS/CALL", "tools/list", "tools/call2", "tools", "", "tools/call, tools/call"].map((method) => ({
-    name: `C-078 Mcp-Method ${JSON.stringify(method)}`,
+    name: `Mcp-Method ${JSON.stringify(method)}`,
     headers: { "mcp-method": method },
     ...mismatch,
     says: `header Mcp-Method is ${JSON.stringify(JSON.stringify(method)).slice(1, -1)}`,
   })),
-  { name: "C-078 Mcp-Method twice", headers: { "mcp-method": ["tools/call", "tools/call"] }, ...mismatch },
-  { name: "C-078 Mcp-Method is never encoded", headers: { "mcp-method": encoded("tools/call") }, ...mismatch },
+  { name: "Mcp-Method twice", headers: { "mcp-method": ["tools/call", "tools/call"] }, ...mismatch },
+  { name: "Mcp-Method is never encoded", headers: { "mcp-method": encoded("tools/call") }, ...mismatch },
   ...["Good", "GOOD", "good2", "goo", "go od", "", "good, good"].map((name) => ({
-    name: `C-078 Mcp-Name ${JSON.stringify(name)}`,
+    name: `Mcp-Name ${JSON.stringify(name)}`,
     headers: { "mcp-name": name },
     ...mismatch,
   })),
-  { name: "C-078 Mcp-Name twice", headers: { "mcp-name": ["good", "good"] }, ...mismatch },
-  { name: "C-080 Mcp-Name encoded", headers: { "mcp-name": encoded("good") }, status: 200 },
+  { name: "Mcp-Name twice", headers: { "mcp-name": ["good", "good"] }, ...mismatch },
+  { name: "Mcp-Name encoded", headers: { "mcp-name": encoded("good") }, status: 200 },
   ...[
     "=?base64?Z29vZA?=", // no padding
     "=?base64?Z29vZB==?=", // stray bits
@@ -76,54 +76,54 @@ cases("headers that do not repeat the body", {}, () => [
     "g\xf6\xf6d",
     "good\xff",
     "good\xa0",
-  ].map((name) => ({ name: `C-080 Mcp-Name ${JSON.stringify(name)}`, headers: { "mcp-name": name }, ...mismatch })),
+  ].map((name) => ({ name: `Mcp-Name ${JSON.stringify(name)}`, headers: { "mcp-name": name }, ...mismatch })),
   {
-    name: "C-080 the URL-safe alphabet",
+    name: "the URL-safe alphabet",
     body: text({}, { name: "\u00ff\u00fe?>" }),
     headers: { "mcp-name": encoded("\u00ff\u00fe?>").replaceAll("+", "-").replaceAll("/", "_") },
     ...mismatch,
   },
   {
-    name: "C-080 a name that needs encoding",
+    name: "a name that needs encoding",
     ...greeting,
     headers: greeting.headers(encoded("gr\u00fcezi")),
     status: 200,
   },
-  { name: "C-080 the same name as raw Latin-1", ...greeting, headers: greeting.headers("gr\xfcezi"), ...mismatch },
-  { name: "C-080 the same name as raw UTF-8", ...greeting, headers: greeting.headers("gr\xc3\xbcezi"), ...mismatch },
+  { name: "the same name as raw Latin-1", ...greeting, headers: greeting.headers("gr\xfcezi"), ...mismatch },
+  { name: "the same name as raw UTF-8", ...greeting, headers: greeting.headers("gr\xc3\xbcezi"), ...mismatch },
   {
-    name: "C-080 the same name in another normal form",
+    name: "the same name in another normal form",
     ...greeting,
     headers: greeting.headers(encoded("gru\u0308ezi")),
     ...mismatch,
   },
   {
-    name: "C-080 a name that looks encoded has to be encoded",
+    name: "a name that looks encoded has to be encoded",
     body: text({}, { name: "=?base64?Z29vZA==?=" }),
     headers: { "mcp-name": "=?base64?Z29vZA==?=" },
     ...mismatch,
   },
-  { name: "C-080 60 KB", headers: { "mcp-name": "x".repeat(60_000) }, ...mismatch, dropped: { bun: 431 } },
+  { name: "60 KB", headers: { "mcp-name": "x".repeat(60_000) }, ...mismatch, dropped: { bun: 431 } },
   ...["  good", "good  ", "\tgood\t", " \t good \t "].map((name) => ({
-    name: `C-082 Mcp-Name ${JSON.stringify(name)}: the spaces around are no part of it`,
+    name: `Mcp-Name ${JSON.stringify(name)}: the spaces around are no part of it`,
     headers: { "mcp-name": name },
     status: 200,
   })),
   {
-    name: "C-082 spaces inside are part of it",
+    name: "spaces inside are part of it",
     body: text({}, { name: "a  b" }),
     headers: { "mcp-name": "a b" },
     ...mismatch,
   },
   {
-    name: "C-082 spaces inside that agree",
+    name: "spaces inside that agree",
     body: text({}, { name: "a  b" }),
     headers: { "mcp-name": "a  b" },
     ...invalid,
     says: "Unknown tool",
   },
   {
-    name: "C-082 spaces at the ends of a name have to be encoded",
+    name: "spaces at the ends of a name have to be encoded",
     body: text({}, { name: " good" }),
     headers: { "mcp-name": " good" },
     ...mismatch,
@@ -136,52 +136,52 @@ cases("parameters that headers repeat", {}, () => {
     headers: { "mcp-name": "region", ...headers },
   });
   return [
-    { name: "C-092 a parameter repeated", ...call({ region: "eu" }, { "mcp-param-region": "eu" }), status: 200 },
+    { name: "a parameter repeated", ...call({ region: "eu" }, { "mcp-param-region": "eu" }), status: 200 },
     {
-      name: "C-092 a parameter encoded",
+      name: "a parameter encoded",
       ...call({ region: "e\u00fc" }, { "mcp-param-region": encoded("e\u00fc") }),
       status: 200,
     },
     {
-      name: "C-092 a parameter as raw Latin-1",
+      name: "a parameter as raw Latin-1",
       ...call({ region: "e\u00fc" }, { "mcp-param-region": "e\xfc" }),
       ...mismatch,
     },
-    { name: "C-092 a parameter not repeated", ...call({ region: "eu" }, {}), ...mismatch },
-    { name: "C-092 a parameter in other case", ...call({ region: "eu" }, { "mcp-param-region": "EU" }), ...mismatch },
-    { name: "C-092 a parameter twice", ...call({ region: "eu" }, { "mcp-param-region": ["eu", "eu"] }), ...mismatch },
-    { name: "C-092 a header without its parameter", ...call({}, { "mcp-param-region": "eu" }), ...mismatch },
-    { name: "C-092 a header for null", ...call({ region: null }, { "mcp-param-region": "null" }), ...mismatch },
+    { name: "a parameter not repeated", ...call({ region: "eu" }, {}), ...mismatch },
+    { name: "a parameter in other case", ...call({ region: "eu" }, { "mcp-param-region": "EU" }), ...mismatch },
+    { name: "a parameter twice", ...call({ region: "eu" }, { "mcp-param-region": ["eu", "eu"] }), ...mismatch },
+    { name: "a header without its parameter", ...call({}, { "mcp-param-region": "eu" }), ...mismatch },
+    { name: "a header for null", ...call({ region: null }, { "mcp-param-region": "null" }), ...mismatch },
     {
-      name: "C-092 an empty text is a parameter",
+      name: "an empty text is a parameter",
       ...call({ region: "" }, { "mcp-param-region": "" }),
       status: 200,
     },
-    { name: "C-092 a number written otherwise", ...call({ count: 42 }, { "mcp-param-count": "4.2e1" }), status: 200 },
+    { name: "a number written otherwise", ...call({ count: 42 }, { "mcp-param-count": "4.2e1" }), status: 200 },
     ...["43", "", " ", "0x2a", "0b101010", "NaN", "4 2", "Infinity", "+42", "42n"].map((count) => ({
-      name: `C-092 the number ${JSON.stringify(count)}`,
+      name: `the number ${JSON.stringify(count)}`,
       ...call({ count: 42 }, { "mcp-param-count": count }),
       ...mismatch,
     })),
-    { name: "C-092 nothing is not the number 0", ...call({ count: 0 }, { "mcp-param-count": "" }), ...mismatch },
-    { name: "C-092 a parameter that every object seems to have", ...call({}, {}), status: 200 },
-    { name: "C-092 the same parameter, given", ...call({ constructor: "x" }, { "mcp-param-built": "x" }), status: 200 },
-    { name: "C-092 the same parameter, not repeated", ...call({ constructor: "x" }, {}), ...mismatch },
+    { name: "nothing is not the number 0", ...call({ count: 0 }, { "mcp-param-count": "" }), ...mismatch },
+    { name: "a parameter that every object seems to have", ...call({}, {}), status: 200 },
+    { name: "the same parameter, given", ...call({ constructor: "x" }, { "mcp-param-built": "x" }), status: 200 },
+    { name: "the same parameter, not repeated", ...call({ constructor: "x" }, {}), ...mismatch },
     ...[{ toString: "eu" }, { toString: null, valueOf: null }, ["eu"], true].map((region) => ({
-      name: `C-092 a parameter that is ${JSON.stringify(region)} and not a text`,
+      name: `a parameter that is ${JSON.stringify(region)} and not a text`,
       ...call({ region }, { "mcp-param-region": "eu" }),
       ...mismatch,
     })),
-    { name: "C-092 a header that nothing names", ...call({}, { "mcp-param-__proto__": "x" }), status: 200 },
+    { name: "a header that nothing names", ...call({}, { "mcp-param-__proto__": "x" }), status: 200 },
   ];
 });
 
 cases("versions that disagree", {}, () => [
-  { name: "C-083 an old one in the header", headers: { "mcp-protocol-version": LEGACY }, ...mismatch },
-  { name: "C-083 a future one in the header", headers: { "mcp-protocol-version": "2026-07-29" }, ...mismatch },
-  { name: "C-083 an old one in the body", body: text({}, {}, { [version]: LEGACY }), ...mismatch },
+  { name: "an old one in the header", headers: { "mcp-protocol-version": LEGACY }, ...mismatch },
+  { name: "a future one in the header", headers: { "mcp-protocol-version": "2026-07-29" }, ...mismatch },
+  { name: "an old one in the body", body: text({}, {}, { [version]: LEGACY }), ...mismatch },
   {
-    name: "C-083 an old one in both",
+    name: "an old one in both",
     headers: { "mcp-protocol-version": LEGACY },
     body: text({}, {}, { [version]: LEGACY }),
     status: 400,
@@ -190,18 +190,18 @@ cases("versions that disagree", {}, () => [
     says: `"supported":["${MODERN}"]`,
   },
   {
-    name: "C-083 the version twice in the header",
+    name: "the version twice in the header",
     headers: { "mcp-protocol-version": [MODERN, MODERN] },
     ...mismatch,
   },
   {
-    name: "C-093 a session beside it changes nothing",
+    name: "a session beside it changes nothing",
     headers: { "mcp-session-id": "garbage", "last-event-id": "x" },
     status: 200,
     has: { "mcp-session-id": null },
   },
   ...["v999.0.0", "2099-01-01", "x".repeat(5000)].map((wanted) => ({
-    name: `C-083 ${wanted.slice(0, 20)} in both`,
+    name: `${wanted.slice(0, 20)} in both`,
     headers: { "mcp-protocol-version": wanted },
     body: text({}, {}, { [version]: wanted }),
     status: 400,
@@ -214,91 +214,91 @@ const params = (value: unknown) => JSON.stringify({ ...toMessage("modern"), para
 const meta = (value: unknown) => params({ name: "good", arguments: {}, _meta: value });
 
 cases("what a request must say of itself", {}, () => [
-  { name: "C-085 no params", body: params(undefined), ...invalid },
+  { name: "no params", body: params(undefined), ...invalid },
   ...[null, [], "x", 5].map((value) => ({
-    name: `C-085 params ${JSON.stringify(value)}`,
+    name: `params ${JSON.stringify(value)}`,
     body: params(value),
     ...invalid,
   })),
-  { name: "C-085 no _meta", body: meta(undefined), ...invalid },
+  { name: "no _meta", body: meta(undefined), ...invalid },
   ...[null, [], "x", 5, {}].map((value) => ({
-    name: `C-085 _meta ${JSON.stringify(value)}`,
+    name: `_meta ${JSON.stringify(value)}`,
     body: meta(value),
     ...invalid,
   })),
-  { name: "C-085 no protocolVersion", body: text({}, {}, { [version]: undefined }), ...invalid },
+  { name: "no protocolVersion", body: text({}, {}, { [version]: undefined }), ...invalid },
   {
-    name: "C-086 no clientCapabilities",
+    name: "no clientCapabilities",
     body: text({}, {}, { [META + "clientCapabilities"]: undefined }),
     ...invalid,
   },
   ...[null, [], "x", 5].map((value) => ({
-    name: `C-086 clientCapabilities ${JSON.stringify(value)}`,
+    name: `clientCapabilities ${JSON.stringify(value)}`,
     body: text({}, {}, { [META + "clientCapabilities"]: value }),
     ...invalid,
   })),
-  { name: "C-086 no clientInfo", body: text({}, {}, { [META + "clientInfo"]: undefined }), status: 200 },
+  { name: "no clientInfo", body: text({}, {}, { [META + "clientInfo"]: undefined }), status: 200 },
   ...[null, [], "x", 5, {}, { name: "x" }, { name: "x", version: 1 }].map((value) => ({
-    name: `C-088 clientInfo ${JSON.stringify(value)}`,
+    name: `clientInfo ${JSON.stringify(value)}`,
     body: text({}, {}, { [META + "clientInfo"]: value }),
     ...invalid,
   })),
   ...[20260728, null, {}, [], true].map((value) => ({
-    name: `C-088 protocolVersion ${JSON.stringify(value)}`,
+    name: `protocolVersion ${JSON.stringify(value)}`,
     body: text({}, {}, { [version]: value }),
     ...invalid,
   })),
   ...[`${MODERN} `, ` ${MODERN}`, "2026-7-28", "2026-07-28T00:00Z", ""].map((value) => ({
-    name: `C-088 protocolVersion ${JSON.stringify(value)} differs from the header`,
+    name: `protocolVersion ${JSON.stringify(value)} differs from the header`,
     body: text({}, {}, { [version]: value }),
     ...mismatch,
   })),
   ...["loud", "", "INFO", 5, null, {}, "constructor"].map((value) => ({
-    name: `C-088 logLevel ${JSON.stringify(value)}`,
+    name: `logLevel ${JSON.stringify(value)}`,
     body: text({}, {}, { [META + "logLevel"]: value }),
     ...invalid,
   })),
   ...[{}, [], 1.5, null, true, "p".repeat(257)].map((value) => ({
-    name: `C-088 progressToken ${JSON.stringify(value)}`,
+    name: `progressToken ${JSON.stringify(value)}`,
     body: text({}, {}, { progressToken: value }),
     ...invalid,
   })),
   ...["", 0, -1, "p".repeat(256)].map((value) => ({
-    name: `C-088 progressToken ${JSON.stringify(value).slice(0, 20)} is good`,
+    name: `progressToken ${JSON.stringify(value).slice(0, 20)} is good`,
     body: text({}, {}, { progressToken: value }),
     status: 200,
   })),
 ]);
 
-Deno.test("C-090 what _meta says beside that is ignored", async (t) => {
+Deno.test("what _meta says beside that is ignored", async (t) => {
   await using fixture = await startFixture();
   const rows: readonly (Case & { readonly marker: string })[] = [
     {
-      name: "C-090 10,000 unknown keys",
+      name: "10,000 unknown keys",
       marker: "unknown-1234",
       body: text({}, {}, Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`unknown-${i}`, i]))),
       status: 200,
     },
     {
-      name: "C-090 unknown keys under the reserved prefix",
+      name: "unknown keys under the reserved prefix",
       marker: "surprise",
       body: text({}, {}, { [META + "surprise"]: 1, "mcp.dev/surprise": 1, "modelcontextprotocol.io/surprise": 1 }),
       status: 200,
     },
     {
-      name: "C-090 a value of 1 MB",
+      name: "a value of 1 MB",
       marker: "yyyyyyyy",
       body: text({}, {}, { x: "y".repeat(1_000_000) }),
       status: 200,
     },
     {
-      name: "C-090 __proto__ and constructor",
+      name: "__proto__ and constructor",
       marker: "polluted",
       body: text().replace('"_meta":{', '"_meta":{"__proto__":{"polluted":1},"constructor":{"polluted":1},'),
       status: 200,
     },
     {
-      name: "C-090 the server's own key",
+      name: "the server's own key",
       marker: "forged",
       body: text({}, {}, { [META + "serverInfo"]: { name: "forged" }, [META + "subscriptionId"]: "forged" }),
       status: 200,
@@ -314,7 +314,7 @@ Deno.test("C-090 what _meta says beside that is ignored", async (t) => {
     });
   }
   const wrong: Case = {
-    name: "C-090 a client's own prototype is no client info",
+    name: "a client's own prototype is no client info",
     body: JSON.stringify({ ...toMessage("modern"), params: { name: "good", _meta: toMeta() } })
       .replace('{"name":"hostile","version":"1"}', '{"__proto__":{"name":"hostile","version":"1"}}'),
     ...invalid,

@@ -1,9 +1,9 @@
-// C-061 over HTTP/2, which has no Host header: its `:authority` counts, as it does for every browser that comes by TLS.
+// over HTTP/2, which has no Host header: its `:authority` counts, as it does for every browser that comes by TLS.
 import { assertEquals } from "@std/assert";
 import { MODERN, startFixture } from "./http.ts";
 
 Deno.test({
-  name: "C-061 a request over HTTP/2 is for the host that it names",
+  name: "a request over HTTP/2 is for the host that it names",
   ignore: typeof Deno === "undefined", // Bun serves HTTP/1.1 alone
   async fn() {
     await using fixture = await startFixture();
@@ -20,6 +20,6 @@ Deno.test({
     assertEquals(await call({ origin: `http://127.0.0.1:${fixture.port}` }), [200, undefined]);
     assertEquals(await call({ "mcp-protocol-version": `${MODERN}x` }), [400, -32020]);
     fixture.ran.length = 0;
-    await fixture.checkAlive("C-061");
+    await fixture.checkAlive("after this");
   },
 });

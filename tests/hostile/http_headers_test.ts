@@ -1,4 +1,4 @@
-// C-031 to C-049: methods, types, sizes and slowness over HTTP.
+// Methods, types, sizes and slowness over HTTP.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { cases, checkSecrecy, latin1, LEGACY, readError, runtime, startFixture, toBytes, toMessage } from "./http.ts";
 import type { RawConnection } from "./raw.ts";
@@ -11,23 +11,23 @@ const LIMIT = 4 * 1024 * 1024;
 
 cases("hostile methods", {}, () => [
   ...["PUT", "PATCH", "TRACE", "OPTIONS"].map((method) => ({
-    name: `C-031 ${method}`,
+    name: `${method}`,
     method,
     status: 405,
     ...refusal,
     has: both,
   })),
-  { name: "C-031 HEAD", method: "HEAD", status: 405, has: both },
-  { name: "C-031 CONNECT of a path", method: "CONNECT", status: 405, ...refusal, has: both, dropped: { deno: 400 } },
+  { name: "HEAD", method: "HEAD", status: 405, has: both },
+  { name: "CONNECT of a path", method: "CONNECT", status: 405, ...refusal, has: both, dropped: { deno: 400 } },
   {
-    name: "C-031 CONNECT of a host",
+    name: "CONNECT of a host",
     raw: (port) => `CONNECT evil.example:80 HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n\r\n`,
     status: 403,
     ...refusal,
     dropped: { bun: 404 },
   },
   ...["FOO", "get", "post", "X".repeat(300)].map((method) => ({
-    name: `C-032 the method ${method.slice(0, 20)}`,
+    name: `the method ${method.slice(0, 20)}`,
     method,
     status: 405,
     ...refusal,
@@ -36,7 +36,7 @@ cases("hostile methods", {}, () => [
     dropped: { bun: "closed" as const },
   })),
   ...["GET", "DELETE"].map((method) => ({
-    name: `C-033 ${method} of a revision without sessions`,
+    name: `${method} of a revision without sessions`,
     method,
     status: 405,
     has: { allow: "POST" },
@@ -53,7 +53,7 @@ cases("hostile visits to a session", { version: LEGACY }, () => [
     "application/json, text/event-stream;q=0.0",
   ]
     .map((accept) => ({
-      name: `C-034 GET that accepts ${accept}`,
+      name: `GET that accepts ${accept}`,
       method: "GET",
       headers: { accept },
       status: 406,
@@ -76,19 +76,19 @@ for (
     ].map((
       accept,
     ) => ({
-      name: `C-035 Accept ${accept} gets JSON`,
+      name: `Accept ${accept} gets JSON`,
       headers: { accept },
       status: 200,
       has: JSON_ONLY,
     })),
     ...["text/event-stream", "text/*", "*/*, application/json;q=0"].map((accept) => ({
-      name: `C-035 Accept ${accept} gets a stream`,
+      name: `Accept ${accept} gets a stream`,
       headers: { accept },
       status: 200,
       has: STREAM,
     })),
     ...["text/html", "image/png", "application/json;q=0", "*/*;q=0", "application/jsonp", ",,,;;;=="].map((accept) => ({
-      name: `C-035 Accept ${accept}`,
+      name: `Accept ${accept}`,
       headers: { accept },
       status: 406,
       ...refusal,
@@ -102,7 +102,7 @@ for (
       'text/plain; a="application/json"',
       "text/plain;application/json",
     ].map((type) => ({
-      name: `C-037 the type ${type} is refused before the body is parsed`,
+      name: `the type ${type} is refused before the body is parsed`,
       headers: { "content-type": type },
       body: "{",
       status: 415,
@@ -111,7 +111,7 @@ for (
     ...["APPLICATION/JSON; charset=UTF-8", 'application/json;charset="utf-8"', "application/json ; x=y"].map((
       type,
     ) => ({
-      name: `C-038 the type ${type} is JSON`,
+      name: `the type ${type} is JSON`,
       headers: { "content-type": type },
       status: 200,
     })),
@@ -129,13 +129,13 @@ for (
       "text/json",
       "json",
     ].map((type) => ({
-      name: `C-040 the type ${JSON.stringify(type)} is no JSON`,
+      name: `the type ${JSON.stringify(type)} is no JSON`,
       headers: { "content-type": type },
       status: 415,
       ...refusal,
     })),
     ...["gzip", "br", "x-unknown", "gzip, identity"].map((encoding) => ({
-      name: `C-041 the encoding ${encoding} is not undone`,
+      name: `the encoding ${encoding} is not undone`,
       headers: { "content-encoding": encoding },
       body: Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3),
       status: 415,
@@ -145,9 +145,9 @@ for (
       { "x-http-method-override": "DELETE", "x-method-override": "DELETE", "x-http-method": "DELETE" },
       { "x-original-url": "/admin", "x-rewrite-url": "/admin" },
       { "x-forwarded-host": "evil.example", forwarded: "host=evil.example;for=1.2.3.4", "x-forwarded-for": "1.2.3.4" },
-    ].map((headers) => ({ name: `C-049 ${Object.keys(headers)[0]} changes nothing`, headers, status: 200 })),
+    ].map((headers) => ({ name: `${Object.keys(headers)[0]} changes nothing`, headers, status: 200 })),
     ...["x-forwarded-host", "x-host", "x-original-host"].map((header) => ({
-      name: `C-049 ${header} makes no foreign Host good`,
+      name: `${header} makes no foreign Host good`,
       headers: { host: "evil.example", [header]: "127.0.0.1" },
       status: 403,
       ...refusal,
@@ -155,14 +155,14 @@ for (
   ]);
 }
 
-Deno.test("C-036 a client that takes only JSON gets no stream, whatever the handler says on the way", async (t) => {
+Deno.test("a client that takes only JSON gets no stream, whatever the handler says on the way", async (t) => {
   for (const version of [undefined, LEGACY]) {
     await using fixture = await startFixture({ version });
     const params = { name: "steps", _meta: { progressToken: "p" } };
     const modern = toMessage("modern", {}, { name: "steps" }, { progressToken: "p" });
     const body = JSON.stringify(version ? toMessage("legacy", {}, params) : modern);
     const own = version ? {} : { "mcp-name": "steps" };
-    await t.step(`C-036 ${version ?? "without a session"}`, async () => {
+    await t.step(`${version ?? "without a session"}`, async () => {
       const json = await fixture.send({ body, headers: { ...own, accept: "application/json" } });
       assertEquals([json?.status, json?.headers.get("content-type")], [200, "application/json"]);
       assertEquals(JSON.parse(json?.body ?? "").result.content[0].text, "done");
@@ -170,7 +170,7 @@ Deno.test("C-036 a client that takes only JSON gets no stream, whatever the hand
       assertEquals(stream?.headers.get("content-type"), "text/event-stream");
       assertEquals(stream?.body.match(/^data: \{.*notifications\/progress/gm)?.length, 2);
       fixture.ran.length = 0;
-      await fixture.checkAlive("C-036");
+      await fixture.checkAlive("after this");
     });
   }
 });
@@ -182,95 +182,95 @@ cases("hostile lengths and framing of HTTP", {}, ({ good }) => {
   const chunk = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
   const chunked = { "content-length": null, "transfer-encoding": "chunked" };
   return [
-    { name: "C-042 a length that is too short", headers: { "content-length": "20" }, status: 400, code: -32700 },
+    { name: "a length that is too short", headers: { "content-length": "20" }, status: 400, code: -32700 },
     {
-      name: "C-042 a length of 10 GB is refused at once",
+      name: "a length of 10 GB is refused at once",
       headers: { "content-length": "10000000000" },
       status: 413,
       ...refusal,
       dropped: { bun: 413 }, // above 128 MiB Bun itself refuses
     },
     {
-      name: "C-042 a length just over the limit is refused at once",
+      name: "a length just over the limit is refused at once",
       headers: { "content-length": `${LIMIT + 1}` },
       status: 413,
       ...refusal,
     },
     ...["-1", "1, 1", "+5", "0x10", "1 2", "99999999999999999999999"].map((length) => ({
-      name: `C-042 the length ${length}`,
+      name: `the length ${length}`,
       headers: { "content-length": length },
       status: 400,
       dropped: empty,
     })),
     {
-      name: "C-042 two lengths that differ",
+      name: "two lengths that differ",
       headers: { "content-length": ["1", `${body.length}`] },
       status: 400,
       dropped: empty,
     },
     {
-      name: "C-043 a length and chunks",
+      name: "a length and chunks",
       headers: { ...chunked, "content-length": "5" },
       body: chunk,
       status: 400,
       dropped: empty,
     },
     {
-      name: "C-043 chunks and a length",
+      name: "chunks and a length",
       headers: { "content-length": null, "transfer-encoding": "chunked", "Content-Length": "5" },
       body: chunk,
       status: 400,
       dropped: empty,
     },
     ...["xchunked", "chunked, chunked", "chunked, identity"].map((encoding) => ({
-      name: `C-043 the transfer encoding ${encoding}`,
+      name: `the transfer encoding ${encoding}`,
       headers: { "content-length": null, "transfer-encoding": encoding },
       body: chunk,
       status: 400,
       dropped: empty,
     })),
-    { name: "C-043 chunks alone are served", headers: chunked, body: chunk, status: 200 },
+    { name: "chunks alone are served", headers: chunked, body: chunk, status: 200 },
     {
-      name: "C-043 a chunk whose size is no number",
+      name: "a chunk whose size is no number",
       headers: chunked,
       body: "zz\r\nabc\r\n0\r\n\r\n",
       status: 400,
       dropped: { deno: "closed", bun: 400 },
     },
     {
-      name: "C-048 a header of 100 KB",
+      name: "a header of 100 KB",
       headers: { "x-big": "x".repeat(100_000) },
       status: 431,
       dropped: { deno: 400, bun: 431 },
     },
     {
-      name: "C-048 500 headers",
+      name: "500 headers",
       headers: Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`x-${i}`, "1"])),
       status: 431,
       dropped: { deno: 400, bun: 431 },
     },
     ...["x y", "x-y ", "x\0y", "x@y", ""].map((name) => ({
-      name: `C-048 the header name ${JSON.stringify(name)}`,
+      name: `the header name ${JSON.stringify(name)}`,
       headers: { [name]: "1" },
       status: 400,
       dropped: empty,
     })),
     ...["a\rb", "a\0b", "a\r\n b"].map((value) => ({
-      name: `C-048 the header value ${JSON.stringify(value)}`,
+      name: `the header value ${JSON.stringify(value)}`,
       headers: { "x-y": value },
       status: 400,
       dropped: empty,
     })),
     {
       // Deno takes a bare line feed for the end of the line, as RFC 9112 (2.2) lets it.
-      name: "C-048 a bare line feed smuggles no Origin past the check",
+      name: "a bare line feed smuggles no Origin past the check",
       headers: { "x-y": "a\norigin: http://evil.example" },
       status: 403,
       ...refusal,
       dropped: { bun: 400 },
     },
-    { name: "C-048 no HTTP at all", raw: "\x16\x03\x01\x02\x00garbage\r\n\r\n", status: 400, dropped: empty },
-    { name: "C-048 HTTP/0.9", raw: "GET /mcp\r\n\r\n", status: 400, dropped: { deno: 400, bun: 505 } },
+    { name: "no HTTP at all", raw: "\x16\x03\x01\x02\x00garbage\r\n\r\n", status: 400, dropped: empty },
+    { name: "HTTP/0.9", raw: "GET /mcp\r\n\r\n", status: 400, dropped: { deno: 400, bun: 505 } },
   ];
 });
 
@@ -280,10 +280,10 @@ function padded(size: number): string {
   return body.replace('"p":""', `"p":"${"x".repeat(size - body.length)}"`);
 }
 
-Deno.test("C-044 the size of a body", async (t) => {
+Deno.test("the size of a body", async (t) => {
   await using fixture = await startFixture();
   for (const [size, status] of [[LIMIT - 1, 200], [LIMIT, 200], [LIMIT + 1, 413]] as const) {
-    await t.step(`C-044 ${size} bytes are ${status}, and the connection works on or closes`, async () => {
+    await t.step(`${size} bytes are ${status}, and the connection works on or closes`, async () => {
       const connection = await fixture.connect();
       const sent = connection.write(toBytes(fixture.port, fixture.good, { body: padded(size) }));
       const answer = await connection.read();
@@ -296,9 +296,9 @@ Deno.test("C-044 the size of a body", async (t) => {
       if (status === 200) assert(next, "the connection closed after a good call");
       connection.close();
       fixture.ran.length = 0;
-      await fixture.checkAlive("C-044");
+      await fixture.checkAlive("after this");
     });
-    await t.step(`C-044 ${size} bytes in chunks are ${status}`, async () => {
+    await t.step(`${size} bytes in chunks are ${status}`, async () => {
       const connection = await fixture.connect();
       const headers = { "content-length": null, "transfer-encoding": "chunked" };
       await connection.write(toBytes(fixture.port, fixture.good, { headers, body: "" }));
@@ -315,10 +315,10 @@ Deno.test("C-044 the size of a body", async (t) => {
       await sent;
       connection.close();
       fixture.ran.length = 0;
-      await fixture.checkAlive("C-044");
+      await fixture.checkAlive("after this");
     });
   }
-  await t.step("C-044 a client that asks before it sends is told to go on, or refused", async () => {
+  await t.step("a client that asks before it sends is told to go on, or refused", async () => {
     const connection = await fixture.connect();
     const [head, body] = split(toBytes(fixture.port, fixture.good, { headers: { expect: "100-continue" } }));
     await connection.write(head);
@@ -329,7 +329,7 @@ Deno.test("C-044 the size of a body", async (t) => {
     assertEquals((await connection.read())?.status, 413);
     connection.close();
     fixture.ran.length = 0;
-    await fixture.checkAlive("C-044");
+    await fixture.checkAlive("after this");
   });
 });
 
@@ -348,9 +348,9 @@ async function checkRefused(connection: RawConnection): Promise<void> {
   if (answer) assertEquals([answer.status, readError(answer.body).code], [408, -32600]);
 }
 
-Deno.test("C-042 C-047 slow bodies", async (t) => {
+Deno.test("slow bodies", async (t) => {
   await using fixture = await startFixture({ server: { limits: { request: { bodyMs: 200 } } } });
-  await t.step("C-042 a body that never arrives is 408, with a length and in chunks", async () => {
+  await t.step("a body that never arrives is 408, with a length and in chunks", async () => {
     const requests = [
       { headers: { "content-length": "9999" } },
       { headers: { "content-length": null, "transfer-encoding": "chunked" }, body: "5\r\nabc" },
@@ -362,10 +362,10 @@ Deno.test("C-042 C-047 slow bodies", async (t) => {
       assertEquals([answer?.status, readError(answer?.body ?? "").code], [408, -32600]);
       assertStringIncludes(answer?.body ?? "", "request.bodyMs");
     }));
-    await fixture.checkAlive("C-042");
+    await fixture.checkAlive("after this");
   });
 
-  await t.step("C-047 bodies of one byte at a time on 200 connections are ended, and others are served", async () => {
+  await t.step("bodies of one byte at a time on 200 connections are ended, and others are served", async () => {
     let isOver = false;
     const [head] = split(toBytes(fixture.port, fixture.good, { headers: { "content-length": "600" } }));
     const slow = await Promise.all(Array.from({ length: 200 }, () => fixture.connect()));
@@ -377,16 +377,16 @@ Deno.test("C-042 C-047 slow bodies", async (t) => {
       }
     }));
     const refused = Promise.all(slow.map((connection) => checkRefused(connection)));
-    for (let i = 0; i < 20; i++) await fixture.checkAlive("C-047");
+    for (let i = 0; i < 20; i++) await fixture.checkAlive("after this");
     await refused;
     isOver = true;
     await dripping;
     for (const connection of slow) connection.close();
-    await fixture.checkAlive("C-047");
+    await fixture.checkAlive("after this");
   });
 });
 
-Deno.test("C-044 requests that are sent at once on one connection are answered in order", async () => {
+Deno.test("requests that are sent at once on one connection are answered in order", async () => {
   await using fixture = await startFixture();
   const connection = await fixture.connect();
   const ids = Array.from({ length: 20 }, (_, id) => id);

@@ -1,4 +1,4 @@
-// C-051 to C-062: web pages, names that point at this machine, and ways to write a path.
+// Web pages, names that point at this machine, and ways to write a path.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, type ServerOptions } from "../../mod.ts";
 import { createServer as createModernServer } from "../../src/modern.ts";
@@ -69,7 +69,7 @@ for (
         "access-control-allow-origin": APP,
         "access-control-allow-credentials": credentials ? "true" : null,
       };
-      await t.step(`C-051 the preflight of a page that ${name} lets in is 204`, async () => {
+      await t.step(`the preflight of a page that ${name} lets in is 204`, async () => {
         for (const asked of ASKED) {
           const answer = await fixture.send(preflight(APP, asked));
           assertEquals([answer?.status, answer?.body], [204, ""]);
@@ -80,7 +80,7 @@ for (
           assert(list(answer?.headers.get("access-control-allow-methods") ?? null).includes("POST".toLowerCase()));
         }
       });
-      await t.step(`C-051 the call of a page that ${name} lets in is answered, and its errors too`, async () => {
+      await t.step(`the call of a page that ${name} lets in is answered, and its errors too`, async () => {
         for (const body of [undefined, "{"]) {
           const answer = await fixture.send({ headers: { origin: APP }, body });
           assertEquals(answer?.status, body ? 400 : 200);
@@ -90,9 +90,9 @@ for (
           assert(list(answer?.headers.get("vary") ?? null).includes("origin"));
         }
         fixture.ran.length = 0;
-        await fixture.checkAlive("C-051");
+        await fixture.checkAlive("after this");
       });
-      await t.step(`C-051 only OPTIONS that asks is a preflight, of a page that ${name} lets in`, async () => {
+      await t.step(`only OPTIONS that asks is a preflight, of a page that ${name} lets in`, async () => {
         const asks = { origin: APP, "access-control-request-method": "POST" };
         assertEquals((await fixture.send({ headers: asks }))?.status, 200);
         assertEquals((await fixture.send({ method: "OPTIONS", headers: { origin: APP } }))?.status, 405);
@@ -100,33 +100,33 @@ for (
       });
       if (name === "every page") continue;
       for (const origin of [EVIL, `${APP}.evil.example`, `${APP}:8443`, "null"]) {
-        await t.step(`C-051 ${name} lets ${origin} not in: neither its preflight nor its call`, async () => {
+        await t.step(`${name} lets ${origin} not in: neither its preflight nor its call`, async () => {
           for (const request of [preflight(origin, ASKED[0]), { headers: { origin } }]) {
             const answer = await fixture.send(request);
             assertEquals(answer?.status, 403);
             assertEquals(answer?.headers.get("access-control-allow-origin"), null);
           }
           assertEquals(fixture.ran, []);
-          await fixture.checkAlive("C-051");
+          await fixture.checkAlive("after this");
         });
       }
     }
   });
 
   cases(`pages of other origins, ${title}, when nothing or "none" is said`, { version, create }, () => [
-    { name: "C-051 a preflight is 403", ...preflight(APP, ASKED[0]), ...refused, says: "origins" },
+    { name: "a preflight is 403", ...preflight(APP, ASKED[0]), ...refused, says: "origins" },
     {
-      name: "C-051 a preflight of the server's own page is 405: it needs none",
+      name: "a preflight of the server's own page is 405: it needs none",
       method: "OPTIONS",
       headers: { "access-control-request-method": "POST" },
       status: 405,
       code: -32600,
       has: { "access-control-allow-origin": null },
     },
-    { name: "C-052 a call is 403", headers: { origin: EVIL }, ...refused, says: "origins" },
-    { name: "C-052 a call is 403 before its body is parsed", headers: { origin: EVIL }, body: "{", ...refused },
-    { name: "C-052 GET is 403", method: "GET", headers: { origin: EVIL }, ...refused },
-    { name: "C-052 DELETE is 403", method: "DELETE", headers: { origin: EVIL }, ...refused },
+    { name: "a call is 403", headers: { origin: EVIL }, ...refused, says: "origins" },
+    { name: "a call is 403 before its body is parsed", headers: { origin: EVIL }, body: "{", ...refused },
+    { name: "GET is 403", method: "GET", headers: { origin: EVIL }, ...refused },
+    { name: "DELETE is 403", method: "DELETE", headers: { origin: EVIL }, ...refused },
     ...[
       "http://localhost.evil.example",
       "http://127.0.0.1.nip.io",
@@ -144,9 +144,9 @@ for (
       "\xff",
       "file:///",
       "data:text/html,x",
-    ].map((origin) => ({ name: `C-054 the origin ${JSON.stringify(origin)}`, headers: { origin }, ...refused })),
+    ].map((origin) => ({ name: `the origin ${JSON.stringify(origin)}`, headers: { origin }, ...refused })),
     {
-      name: "C-057 an empty Origin is taken as none",
+      name: "an empty Origin is taken as none",
       headers: { origin: "" },
       status: 200,
     },
@@ -162,26 +162,26 @@ cases("origins that are this server's own, or look like it", {}, ({ port }) => {
     ...refused,
   });
   return [
-    good("C-056 the server's own origin", `http://${own}`),
-    good("C-056 the own origin in other case", `HTTP://LOCALHOST:${port}`, `localhost:${port}`),
-    good("C-056 a Host in other case", `http://localhost:${port}`, `LocalHost:${port}`),
-    good("C-056 the default port given", "http://localhost:80", "localhost"),
-    good("C-056 the default port left out", "http://localhost", "localhost:80"),
-    good("C-056 IPv6", `http://[::1]:${port}`, `[::1]:${port}`),
-    bad("C-056 another scheme", `https://${own}`),
-    bad("C-056 another port", "http://127.0.0.1:1"),
-    bad("C-056 another loopback name", `http://localhost:${port}`),
-    bad("C-056 a path behind the own origin", `http://${own}/`),
-    bad("C-056 user information before the own origin", `http://x@${own}`),
-    bad("C-054 two origins, the own one first", [`http://${own}`, EVIL]),
-    bad("C-054 two origins, the own one last", [EVIL, `http://${own}`]),
-    bad("C-054 two origins on one line", `http://${own} ${EVIL}`),
+    good("the server's own origin", `http://${own}`),
+    good("the own origin in other case", `HTTP://LOCALHOST:${port}`, `localhost:${port}`),
+    good("a Host in other case", `http://localhost:${port}`, `LocalHost:${port}`),
+    good("the default port given", "http://localhost:80", "localhost"),
+    good("the default port left out", "http://localhost", "localhost:80"),
+    good("IPv6", `http://[::1]:${port}`, `[::1]:${port}`),
+    bad("another scheme", `https://${own}`),
+    bad("another port", "http://127.0.0.1:1"),
+    bad("another loopback name", `http://localhost:${port}`),
+    bad("a path behind the own origin", `http://${own}/`),
+    bad("user information before the own origin", `http://x@${own}`),
+    bad("two origins, the own one first", [`http://${own}`, EVIL]),
+    bad("two origins, the own one last", [EVIL, `http://${own}`]),
+    bad("two origins on one line", `http://${own} ${EVIL}`),
   ];
 });
 
 cases("names that point at this machine", {}, ({ port }) => [
   ...["localhost", "LOCALHOST:5", "127.0.0.1", "127.8.9.10:1", "[::1]", `[::1]:${port}`].map((host) => ({
-    name: `C-059 the Host ${host} is loopback`,
+    name: `the Host ${host} is loopback`,
     headers: { host },
     status: 200,
   })),
@@ -199,9 +199,9 @@ cases("names that point at this machine", {}, ({ port }) => [
     "localhost.evil.example",
     "127.0.0.1.nip.io",
     "xn--localhost",
-  ].map((host) => ({ name: `C-059 the Host ${host} is not loopback`, headers: { host }, ...refused })),
+  ].map((host) => ({ name: `the Host ${host} is not loopback`, headers: { host }, ...refused })),
   ...["localhost:99999", "127.0.0.256", "127.999.0.1"].map((host) => ({
-    name: `C-059 the Host ${host} is no URL's: 404`,
+    name: `the Host ${host} is no URL's: 404`,
     headers: { host },
     status: 404,
     code: -32600,
@@ -224,34 +224,34 @@ cases("names that point at this machine", {}, ({ port }) => [
     "-",
     "localhost..",
   ].map((host) => ({
-    name: `C-061 the Host ${JSON.stringify(host)} is no host`,
+    name: `the Host ${JSON.stringify(host)} is no host`,
     headers: { host },
     ...host === "-" ? refused : { status: 400, code: -32600 },
   })),
-  { name: "C-061 an empty Host", headers: { host: "" }, status: 400, code: -32600 },
+  { name: "an empty Host", headers: { host: "" }, status: 400, code: -32600 },
   // Deno hides what tells this from HTTP/2, which has no Host; a browser always sends the one or the other.
   {
-    name: "C-061 no Host is taken for the address that was called",
+    name: "no Host is taken for the address that was called",
     headers: { host: null },
     status: 200,
     dropped: { bun: 400 },
   },
   {
-    name: "C-061 no Host in HTTP/1.0 (read as far as its body on Deno)",
+    name: "no Host in HTTP/1.0 (read as far as its body on Deno)",
     raw: "POST /mcp HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}",
     status: 400,
     code: -32600,
     id: runtime === "deno" ? null : undefined,
   },
   ...[[`127.0.0.1:${port}`, "evil.example"], ["evil.example", `127.0.0.1:${port}`]].map((host) => ({
-    name: `C-061 two Hosts, ${host[0].startsWith("evil") ? "a foreign one first" : "a good one first"}`,
+    name: `two Hosts, ${host[0].startsWith("evil") ? "a foreign one first" : "a good one first"}`,
     headers: { host },
     status: 400,
     code: -32600,
     dropped: { deno: 400 },
   })),
   {
-    name: "C-061 two Hosts that agree",
+    name: "two Hosts that agree",
     headers: { host: ["localhost", "localhost"] },
     status: 400,
     code: -32600,
@@ -260,31 +260,31 @@ cases("names that point at this machine", {}, ({ port }) => [
   // Bun builds the request's URL from Host and lets nobody see what the target said, so there the Host alone decides.
   ...["http://evil.example/mcp", "https://evil.example/mcp", "ws://evil.example/mcp", "x-y.z+1://evil.example/mcp"].map(
     (target) => ({
-      name: `C-061 the absolute-form target ${target}`,
+      name: `the absolute-form target ${target}`,
       target,
       ...refused,
       dropped: { bun: target.startsWith("http") ? 200 : 400 },
     }),
   ),
   {
-    name: "C-061 an absolute-form target and a Host that are both foreign",
+    name: "an absolute-form target and a Host that are both foreign",
     target: "http://evil.example/mcp",
     headers: { host: "evil.example" },
     ...refused,
   },
   {
-    name: "C-061 an absolute-form target that is the server's own",
+    name: "an absolute-form target that is the server's own",
     target: `http://127.0.0.1:${port}/mcp`,
     status: 200,
   },
   {
-    name: "C-061 an absolute-form target with user information",
+    name: "an absolute-form target with user information",
     target: `http://evil.example@127.0.0.1:${port}/mcp`,
     ...refused,
     dropped: { bun: 200 },
   },
   {
-    name: "C-061 an absolute-form target without a host",
+    name: "an absolute-form target without a host",
     target: "http:///mcp",
     status: 404,
     code: -32600,
@@ -308,42 +308,42 @@ cases("ways to write a path", {}, () => [
     "//evil.example/mcp",
     "/",
     "/?/mcp",
-  ].map((target) => ({ name: `C-062 ${target} is not the endpoint`, target, status: 404, code: -32600 })),
+  ].map((target) => ({ name: `${target} is not the endpoint`, target, status: 404, code: -32600 })),
   ...["/mcp?x", "/mcp?", "/mcp#f", "/mcp?http://evil.example", "/admin/../mcp", "/./mcp", "/x/%2e%2e/mcp"].map((
     target,
-  ) => ({ name: `C-062 ${target} is the endpoint once it is parsed`, target, status: 200 })),
+  ) => ({ name: `${target} is the endpoint once it is parsed`, target, status: 200 })),
   ...["mcp", "*", "?x", "\\mcp"].map((target) => ({
-    name: `C-062 the target ${target}`,
+    name: `the target ${target}`,
     target,
     status: 400,
     dropped: { deno: 400, bun: 400 },
   })),
   {
-    name: "C-062 a target of 70,000 characters",
+    name: "a target of 70,000 characters",
     target: `/mcp?${"x".repeat(70_000)}`,
     status: 414,
     dropped: { deno: 400, bun: 431 },
   },
-  { name: "C-062 a byte that is no ASCII", target: "/mcp\xff", status: 404, code: -32600, dropped: { deno: 400 } },
+  { name: "a byte that is no ASCII", target: "/mcp\xff", status: 404, code: -32600, dropped: { deno: 400 } },
 ]);
 
-Deno.test("C-059 hosts that are listed are let in, with any port or with the one that was listed", async (t) => {
+Deno.test("hosts that are listed are let in, with any port or with the one that was listed", async (t) => {
   await using fixture = await startFixture({ server: { hosts: ["box.local", "other.example:8080"] } });
   const each: readonly Case[] = [
     ...["box.local", "BOX.local:9", "other.example:8080"].map((host) => ({
-      name: `C-059 ${host} is listed`,
+      name: `${host} is listed`,
       headers: { host },
       status: 200,
     })),
     ...["other.example", "other.example:8081", "x.box.local", "box.local.evil.example"].map((host) => ({
-      name: `C-059 ${host} is not listed`,
+      name: `${host} is not listed`,
       headers: { host },
       ...refused,
       says: "hosts",
     })),
-    { name: "C-056 a page of a listed host", headers: { host: "box.local", origin: "http://box.local" }, status: 200 },
+    { name: "a page of a listed host", headers: { host: "box.local", origin: "http://box.local" }, status: 200 },
     {
-      name: "C-056 a page of a listed host, behind a proxy that ends TLS",
+      name: "a page of a listed host, behind a proxy that ends TLS",
       headers: { host: "box.local", origin: "https://box.local" },
       status: 200,
     },
@@ -351,15 +351,15 @@ Deno.test("C-059 hosts that are listed are let in, with any port or with the one
   for (const one of each) await t.step(one.name, () => fixture.check(one));
 });
 
-Deno.test("C-056 origins that are listed are compared whole, however they are written", async (t) => {
+Deno.test("origins that are listed are compared whole, however they are written", async (t) => {
   await using fixture = await startFixture({ server: { origins: ["https://App.Example.com:443"] } });
   for (const [origin, status] of [["https://app.example.com", 200], ["https://app.example.com:444", 403]] as const) {
-    const one = { name: `C-056 ${origin}`, headers: { origin }, status, ...status === 403 ? { code: -32600 } : {} };
+    const one = { name: `${origin}`, headers: { origin }, status, ...status === 403 ? { code: -32600 } : {} };
     await t.step(one.name, () => fixture.check(one));
   }
 });
 
-Deno.test("C-051 credentials for every page are refused when the server is made", () => {
+Deno.test("credentials for every page are refused when the server is made", () => {
   for (const create of [createServer, createModernServer]) {
     assertThrows(
       () => create({ name: "x", version: "1", cors: { origins: "*", credentials: true } }),
@@ -369,7 +369,7 @@ Deno.test("C-051 credentials for every page are refused when the server is made"
   }
 });
 
-Deno.test("C-051 a rule that throws lets nobody in, and shows nothing", async () => {
+Deno.test("a rule that throws lets nobody in, and shows nothing", async () => {
   const cors = (origin: string) => new URL(origin).hostname === "app.example.com";
   await using fixture = await startFixture({ server: { cors } });
   const good = await fixture.send({ headers: { origin: APP } });
@@ -378,25 +378,25 @@ Deno.test("C-051 a rule that throws lets nobody in, and shows nothing", async ()
   for (const request of [{ headers: { origin: "garbage" } }, preflight("garbage", ASKED[0])]) {
     const answer = await fixture.send(request);
     assertEquals([answer?.status, readError(answer?.body ?? "").code, fixture.ran], [403, -32600, []]);
-    checkSecrecy(answer?.body ?? "", "C-051");
+    checkSecrecy(answer?.body ?? "", "the refusal of a page");
     assert(fixture.faults.splice(0).length > 0, "the author of the rule is not told");
-    await fixture.checkAlive("C-051");
+    await fixture.checkAlive("after this");
   }
 });
 
-Deno.test("C-051 a rule that answers with a promise lets nobody in", async () => {
+Deno.test("a rule that answers with a promise lets nobody in", async () => {
   // What the types forbid, but plain JavaScript does not.
   const cors = (() => Promise.resolve(false)) as unknown as (origin: string) => boolean;
   await using fixture = await startFixture({ server: { cors } });
   for (const request of [{ headers: { origin: EVIL } }, preflight(EVIL, ASKED[0])]) {
-    await fixture.check({ name: "C-051", ...request, ...refused });
+    await fixture.check({ name: "a request of a page", ...request, ...refused });
   }
 });
 
-Deno.test(`C-052 a page is refused whatever else ${MODERN} or ${LEGACY} says`, async () => {
+Deno.test(`a page is refused whatever else ${MODERN} or ${LEGACY} says`, async () => {
   await using fixture = await startFixture();
   for (const version of [MODERN, LEGACY, null, "garbage"]) {
     const headers = { origin: EVIL, "mcp-protocol-version": version };
-    await fixture.check({ name: `C-052 ${version}`, headers, ...refused });
+    await fixture.check({ name: `${version}`, headers, ...refused });
   }
 });

@@ -1,8 +1,8 @@
-// C-064 to C-076: sessions of revisions that begin with a handshake.
+// Sessions of revisions that begin with a handshake.
 import { assert, assertEquals, assertMatch, assertNotMatch } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { until } from "../behaviour.ts";
+import { until } from "../support/behaviour.ts";
 import {
   type Case,
   cases,
@@ -25,24 +25,24 @@ const STREAM = { accept: "text/event-stream" };
 const sessionOf = ({ good }: Fixture) => String(good.headers["mcp-session-id"]);
 
 cases("requests without a session", { version: LEGACY }, () => [
-  { name: "C-064 a request", headers: none, status: 200, id: 1 },
-  { name: "C-064 a notification", headers: none, body: '{"jsonrpc":"2.0","method":"x"}', status: 202 },
-  { name: "C-064 an answer", headers: none, body: '{"jsonrpc":"2.0","id":1,"result":{}}', status: 202 },
-  { name: "C-064 a batch", headers: none, body: `[${list}]`, ...invalid, id: null },
-  { name: "C-064 GET", method: "GET", headers: { ...none, ...STREAM }, status: 405, code: -32600, id: null },
-  { name: "C-064 DELETE", method: "DELETE", headers: none, status: 405, code: -32600, id: null },
-  { name: "C-064 ping", headers: none, body: list.replace("tools/list", "ping"), status: 200, id: 1 },
+  { name: "a request", headers: none, status: 200, id: 1 },
+  { name: "a notification", headers: none, body: '{"jsonrpc":"2.0","method":"x"}', status: 202 },
+  { name: "an answer", headers: none, body: '{"jsonrpc":"2.0","id":1,"result":{}}', status: 202 },
+  { name: "a batch", headers: none, body: `[${list}]`, ...invalid, id: null },
+  { name: "GET", method: "GET", headers: { ...none, ...STREAM }, status: 405, code: -32600, id: null },
+  { name: "DELETE", method: "DELETE", headers: none, status: 405, code: -32600, id: null },
+  { name: "ping", headers: none, body: list.replace("tools/list", "ping"), status: 200, id: 1 },
 ]);
 
 cases("requests without the session they need", { version: LEGACY, server: { sessions: "required" } }, () => [
-  { name: "C-064 a request", headers: none, ...invalid, id: 1 },
-  { name: "C-064 a notification", headers: none, body: '{"jsonrpc":"2.0","method":"x"}', ...invalid, id: null },
-  { name: "C-064 an answer", headers: none, body: '{"jsonrpc":"2.0","id":1,"result":{}}', ...invalid, id: null },
-  { name: "C-064 a batch", headers: none, body: `[${list}]`, ...invalid, id: null },
-  { name: "C-064 GET", method: "GET", headers: { ...none, ...STREAM }, ...invalid, id: null },
-  { name: "C-064 DELETE", method: "DELETE", headers: none, ...invalid, id: null },
+  { name: "a request", headers: none, ...invalid, id: 1 },
+  { name: "a notification", headers: none, body: '{"jsonrpc":"2.0","method":"x"}', ...invalid, id: null },
+  { name: "an answer", headers: none, body: '{"jsonrpc":"2.0","id":1,"result":{}}', ...invalid, id: null },
+  { name: "a batch", headers: none, body: `[${list}]`, ...invalid, id: null },
+  { name: "GET", method: "GET", headers: { ...none, ...STREAM }, ...invalid, id: null },
+  { name: "DELETE", method: "DELETE", headers: none, ...invalid, id: null },
   {
-    name: "C-064 ping before the handshake",
+    name: "ping before the handshake",
     headers: none,
     body: list.replace("tools/list", "ping"),
     ...invalid,
@@ -50,7 +50,7 @@ cases("requests without the session they need", { version: LEGACY, server: { ses
   },
 ]);
 
-Deno.test("C-066 session ids cannot be guessed: 2,000 of them", async () => {
+Deno.test("session ids cannot be guessed: 2,000 of them", async () => {
   const server = createServer({ name: "hostile", version: "1.0.0" });
   const ids = await Promise.all(Array.from({ length: 2000 }, async () => {
     const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
@@ -70,11 +70,11 @@ Deno.test("C-066 session ids cannot be guessed: 2,000 of them", async () => {
   await server.close();
 });
 
-Deno.test("C-068 DELETE while a tool runs", async (t) => {
+Deno.test("DELETE while a tool runs", async (t) => {
   for (const accept of ["application/json, text/event-stream", "text/event-stream", "application/json"]) {
     const isStream = accept !== "application/json";
     await t.step(
-      `C-068 the call is aborted, and ${isStream ? "its stream closes" : "ends with an error"} (${accept})`,
+      `the call is aborted, and ${isStream ? "its stream closes" : "ends with an error"} (${accept})`,
       async () => {
         await using fixture = await startFixture({ version: LEGACY });
         const running = await fixture.connect();
@@ -100,7 +100,7 @@ Deno.test("C-068 DELETE while a tool runs", async (t) => {
   }
 });
 
-Deno.test("C-069 ids that are no session's, or nearly one's", async (t) => {
+Deno.test("ids that are no session's, or nearly one's", async (t) => {
   await using fixture = await startFixture({ version: LEGACY });
   const id = sessionOf(fixture);
   const last = id.at(-1) === "A" ? "B" : "A";
@@ -133,7 +133,7 @@ Deno.test("C-069 ids that are no session's, or nearly one's", async (t) => {
     ["x", id],
   ];
   for (const each of bad) {
-    const name = `C-069 ${JSON.stringify(each).slice(0, 40)} (${bad.indexOf(each)}) is 404`;
+    const name = `${JSON.stringify(each).slice(0, 40)} (${bad.indexOf(each)}) is 404`;
     for (const request of [{}, { method: "GET", headers: STREAM }, { method: "DELETE" }]) {
       const one: Case = {
         name,
@@ -146,7 +146,7 @@ Deno.test("C-069 ids that are no session's, or nearly one's", async (t) => {
     }
   }
   const long: Case = {
-    name: "C-069 an id of 64 KB",
+    name: "an id of 64 KB",
     headers: { "mcp-session-id": "x".repeat(65_536) },
     ...gone,
     id: 1,
@@ -155,7 +155,7 @@ Deno.test("C-069 ids that are no session's, or nearly one's", async (t) => {
   await t.step(long.name, () => fixture.check(long));
   for (const control of ["\x01", "\x7f"]) {
     const one: Case = {
-      name: `C-069 an id with ${JSON.stringify(control)}`,
+      name: `an id with ${JSON.stringify(control)}`,
       headers: { "mcp-session-id": id + control },
       ...gone,
       id: 1,
@@ -164,49 +164,49 @@ Deno.test("C-069 ids that are no session's, or nearly one's", async (t) => {
     await t.step(one.name, () => fixture.check(one));
   }
   const spaced = {
-    name: "C-069 spaces around a header's value are no part of it",
+    name: "spaces around a header's value are no part of it",
     headers: { "mcp-session-id": ` ${id}\t ` },
   };
   await t.step(spaced.name, () => fixture.check({ ...spaced, status: 200 }));
 });
 
-Deno.test("C-071 C-072 the version in the header of a session's request", async (t) => {
+Deno.test("the version in the header of a session's request", async (t) => {
   await using fixture = await startFixture({ version: LEGACY });
   const each: readonly Case[] = [
     {
-      name: "C-071 another known version is taken (the session keeps its own)",
+      name: "another known version is taken (the session keeps its own)",
       headers: { "mcp-protocol-version": "2025-03-26" },
       status: 200,
     },
     {
-      name: "C-071 another known version lends none of its ways: a batch stays refused",
+      name: "another known version lends none of its ways: a batch stays refused",
       headers: { "mcp-protocol-version": "2025-03-26" },
       body: `[${list}]`,
       ...invalid,
       id: null,
     },
-    { name: "C-071 an unknown version", headers: { "mcp-protocol-version": "1999-01-01" }, ...invalid, id: 1 },
+    { name: "an unknown version", headers: { "mcp-protocol-version": "1999-01-01" }, ...invalid, id: 1 },
     {
-      name: "C-071 two versions",
+      name: "two versions",
       headers: { "mcp-protocol-version": [LEGACY, LEGACY] },
       status: 400,
       code: -32602,
       id: 1,
     },
-    { name: "C-072 no version is the session's", headers: { "mcp-protocol-version": null }, status: 200 },
+    { name: "no version is the session's", headers: { "mcp-protocol-version": null }, status: 200 },
   ];
   for (const one of each) await t.step(one.name, () => fixture.check(one));
 });
 
-Deno.test("C-074 handshakes", async (t) => {
+Deno.test("handshakes", async (t) => {
   await using fixture = await startFixture({ version: LEGACY });
   const hello = (protocolVersion: unknown, more = {}) =>
     JSON.stringify({ ...initialize, params: { ...initialize.params, protocolVersion, ...more } });
   const fresh = { ...none, "mcp-protocol-version": null };
   const each: readonly Case[] = [
-    { name: "C-074 a second one in the session", body: hello(LEGACY), ...invalid, id: 0 },
+    { name: "a second one in the session", body: hello(LEGACY), ...invalid, id: 0 },
     ...["2099-01-01", "2026-07-28", "1999-01-01", "", "__proto__"].map((version) => ({
-      name: `C-074 one for ${JSON.stringify(version)} is answered with the newest that begins so`,
+      name: `one for ${JSON.stringify(version)} is answered with the newest that begins so`,
       headers: fresh,
       body: hello(version),
       status: 200,
@@ -214,7 +214,7 @@ Deno.test("C-074 handshakes", async (t) => {
       runs: false,
     })),
     ...[undefined, null, 20251125, {}].map((version) => ({
-      name: `C-074 one for ${JSON.stringify(version)}`,
+      name: `one for ${JSON.stringify(version)}`,
       headers: fresh,
       body: hello(version),
       status: 400,
@@ -222,7 +222,7 @@ Deno.test("C-074 handshakes", async (t) => {
       id: 0,
     })),
     ...[{ capabilities: [] }, { capabilities: null }, { clientInfo: "x" }, { clientInfo: [] }].map((more) => ({
-      name: `C-074 one with ${JSON.stringify(more)}`,
+      name: `one with ${JSON.stringify(more)}`,
       headers: fresh,
       body: hello(LEGACY, more),
       status: 400,
@@ -230,7 +230,7 @@ Deno.test("C-074 handshakes", async (t) => {
       id: 0,
     })),
     {
-      name: "C-074 one whose capabilities do not fit into an id is refused, not answered with an id that is no good",
+      name: "one whose capabilities do not fit into an id is refused, not answered with an id that is no good",
       headers: fresh,
       body: hello(LEGACY, { capabilities: { experimental: { x: "y".repeat(20_000) } } }),
       status: 400,
@@ -239,21 +239,21 @@ Deno.test("C-074 handshakes", async (t) => {
       says: "capabilities",
     },
     {
-      name: "C-074 one with a name of 1 MB is cut short",
+      name: "one with a name of 1 MB is cut short",
       headers: fresh,
       body: hello(LEGACY, { clientInfo: { name: "n".repeat(1_000_000), version: "v".repeat(1_000_000) } }),
       status: 200,
       runs: false,
     },
     {
-      name: "C-074 one as a notification",
+      name: "one as a notification",
       headers: fresh,
       body: hello(LEGACY).replace('"id":0,', ""),
       status: 202,
     },
   ];
   for (const one of each) await t.step(one.name, () => fixture.check(one));
-  await t.step("C-074 a session whose handshake was just within the bound is good", async () => {
+  await t.step("a session whose handshake was just within the bound is good", async () => {
     const body = hello(LEGACY, { capabilities: { experimental: { x: "y".repeat(4000) } } });
     const answer = await fixture.send({ headers: fresh, body });
     const session = answer?.headers.get("mcp-session-id") ?? "";
@@ -261,7 +261,7 @@ Deno.test("C-074 handshakes", async (t) => {
   });
 });
 
-Deno.test("C-075 the newest stream of a session takes over, also from one whose client has gone unnoticed", async () => {
+Deno.test("the newest stream of a session takes over, also from one whose client has gone unnoticed", async () => {
   await using fixture = await startFixture({ version: LEGACY });
   const open = toBytes(fixture.port, fixture.good, { method: "GET", headers: STREAM });
   const first = await fixture.connect();
@@ -282,28 +282,28 @@ Deno.test("C-075 the newest stream of a session takes over, also from one whose 
   first.close();
 });
 
-Deno.test("C-076 silence ends a session, and what runs keeps it", async (t) => {
+Deno.test("silence ends a session, and what runs keeps it", async (t) => {
   const limits = { sessions: { idleMs: 100_000, lifeMs: 1_000_000 } };
 
-  await t.step("C-076 a call before notifications/initialized is served", async () => {
+  await t.step("a call before notifications/initialized is served", async () => {
     await using fixture = await startFixture({ version: LEGACY });
-    await fixture.checkAlive("C-076");
+    await fixture.checkAlive("after this");
   });
 
-  await t.step("C-076 after the time it is 404", async () => {
+  await t.step("after the time it is 404", async () => {
     const clock = fakeClock();
     await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
-    await fixture.checkAlive("C-076");
+    await fixture.checkAlive("after this");
     await clock.advance(90_000);
-    await fixture.checkAlive("C-076 shortly before");
+    await fixture.checkAlive("shortly before");
     await clock.advance(90_000);
-    await fixture.checkAlive("C-076 each call begins the time anew");
+    await fixture.checkAlive("each call begins the time anew");
     await clock.advance(161_000);
     const answer = await fixture.send({});
     assertEquals([answer?.status, readError(answer?.body ?? "").code], [404, -32600]);
   });
 
-  await t.step("C-076 a call that runs keeps it", async () => {
+  await t.step("a call that runs keeps it", async () => {
     const clock = fakeClock();
     await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
     const running = await fixture.connect();
@@ -312,7 +312,7 @@ Deno.test("C-076 silence ends a session, and what runs keeps it", async (t) => {
     await until(() => fixture.ran.includes("hold"), "the tool runs");
     await clock.advance(400_000);
     assert(!fixture.ran.includes("aborted"), "the running call was ended");
-    await fixture.checkAlive("C-076");
+    await fixture.checkAlive("after this");
     const cancel = JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "held" } });
     assertEquals((await fixture.send({ body: cancel }))?.status, 202);
     await until(() => fixture.ran.includes("aborted"), "the call is cancelled");
@@ -320,7 +320,7 @@ Deno.test("C-076 silence ends a session, and what runs keeps it", async (t) => {
     assertEquals((await fixture.send({}))?.status, 404);
   });
 
-  await t.step("C-076 an open stream keeps it", async () => {
+  await t.step("an open stream keeps it", async () => {
     const clock = fakeClock();
     await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
     const stream = await fixture.connect();
@@ -328,14 +328,14 @@ Deno.test("C-076 silence ends a session, and what runs keeps it", async (t) => {
     assertEquals((await stream.readHead())?.status, 200);
     const read = stream.readRest();
     await clock.advance(400_000);
-    await fixture.checkAlive("C-076");
+    await fixture.checkAlive("after this");
     stream.close();
     await read.catch(() => {});
     for (let i = 0; i < 20; i++) await clock.advance(20_000);
     assertEquals((await fixture.send({}))?.status, 404);
   });
 
-  await t.step("C-076 no session outlives its longest life once it is forgotten", async () => {
+  await t.step("no session outlives its longest life once it is forgotten", async () => {
     const clock = fakeClock();
     await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
     await clock.advance(1_000_001);

@@ -2,9 +2,9 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, type ServerOptions, tool } from "../../mod.ts";
 import { connect, type Connection, RpcError } from "../../src/testing/testing.ts";
-import { behaviour, gate, started, textOf, until } from "../behaviour.ts";
-import { random } from "../random.ts";
-import { ask, toRequest } from "../requests.ts";
+import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
+import { random } from "../support/random.ts";
+import { ask, toRequest } from "../support/requests.ts";
 import { readData } from "./unread.ts";
 
 const any = { type: "object" } as const;
@@ -50,7 +50,7 @@ function hostileErrors(): readonly (readonly [what: string, error: unknown])[] {
   ];
 }
 
-behaviour("C-112 whatever a handler throws, the call has one answer", async (connect) => {
+behaviour("whatever a handler throws, the call has one answer", async (connect) => {
   const errors = hostileErrors();
   const throwing = tool({
     name: "throwing",
@@ -77,7 +77,7 @@ behaviour("C-112 whatever a handler throws, the call has one answer", async (con
   }
 });
 
-behaviour("C-112 an error of the protocol whose data JSON cannot hold is told without them", async (connect) => {
+behaviour("an error of the protocol whose data JSON cannot hold is told without them", async (connect) => {
   const cycle: Record<string, unknown> = {};
   cycle.self = cycle;
   const throwing = tool({
@@ -95,7 +95,7 @@ behaviour("C-112 an error of the protocol whose data JSON cannot hold is told wi
   }
 });
 
-Deno.test("C-235 an onError that throws, rejects or hangs changes no answer", () =>
+Deno.test("an onError that throws, rejects or hangs changes no answer", () =>
   withoutUnhandled(async () => {
     const broken = tool({
       name: "broken",
@@ -117,7 +117,7 @@ Deno.test("C-235 an onError that throws, rejects or hangs changes no answer", ()
     }
   }));
 
-behaviour("C-116 a handler that ignores its signal gives its slot back", async (connect) => {
+behaviour("a handler that ignores its signal gives its slot back", async (connect) => {
   const ran: number[] = [];
   const deaf = tool({ name: "deaf", run: () => new Promise<string>(() => void ran.push(1)) });
   const quick = tool({ name: "quick", run: () => "quick" });
@@ -138,7 +138,7 @@ behaviour("C-116 a handler that ignores its signal gives its slot back", async (
 });
 
 behaviour(
-  "C-116 what a handler does after its time is dropped, a late failure too",
+  "what a handler does after its time is dropped, a late failure too",
   (connect) =>
     withoutUnhandled(async () => {
       const over = gate();
@@ -165,7 +165,7 @@ behaviour(
 );
 
 behaviour(
-  "C-117 what a handler does not wait for never becomes an unhandled rejection",
+  "what a handler does not wait for never becomes an unhandled rejection",
   (connect) =>
     withoutUnhandled(async () => {
       const floating = tool({
@@ -198,7 +198,7 @@ behaviour(
 );
 
 behaviour(
-  "C-105 values that JSON cannot hold are no reason to end a call, also while the client does not read",
+  "values that JSON cannot hold are no reason to end a call, also while the client does not read",
   (connect) =>
     withoutUnhandled(async () => {
       const odd = tool({
@@ -246,7 +246,7 @@ for (const limit of ["running", "runningPerClient"]) {
   const eras = limit === "running" ? undefined : (["legacy"] as const);
 
   behaviour(
-    `C-134 a call that waits for a slot can be cancelled, and never runs (${limit})`,
+    `a call that waits for a slot can be cancelled, and never runs (${limit})`,
     async (connect, { transport }) => {
       const { log, handlers, free } = holding();
       const { client } = await connect({ handlers, limits });
@@ -269,7 +269,7 @@ for (const limit of ["running", "runningPerClient"]) {
   );
 
   behaviour(
-    `C-218 calls that wait run in the order in which they came, and none is forgotten (${limit})`,
+    `calls that wait run in the order in which they came, and none is forgotten (${limit})`,
     async (connect) => {
       const { log, handlers, free } = holding();
       const { client } = await connect({ handlers, limits });
@@ -286,7 +286,7 @@ for (const limit of ["running", "runningPerClient"]) {
   );
 }
 
-behaviour("C-218 a client with a queue of its own does not keep others from the process's slots", async (connect) => {
+behaviour("a client with a queue of its own does not keep others from the process's slots", async (connect) => {
   const { log, handlers, free } = holding();
   const limits = { calls: { running: 2, runningPerClient: 1 } };
   const { client, join } = await connect({ handlers, limits }, { principal: { id: "greedy" } });
@@ -305,7 +305,7 @@ behaviour("C-218 a client with a queue of its own does not keep others from the 
   assert(order().slice(0, 4).includes("other 0") && order().slice(0, 4).includes("other 1"), order().join());
 }, { eras: ["legacy"] });
 
-Deno.test("C-218 thousands of calls that wait and end at once do not grow the stack", async () => {
+Deno.test("thousands of calls that wait and end at once do not grow the stack", async () => {
   const open = gate();
   const hold = tool({ name: "hold", run: () => open.pass.then(() => "") });
   const server = createServer({ name: "queue", version: "1.0.0", handlers: [hold], limits: { calls: { running: 1 } } });
@@ -320,7 +320,7 @@ Deno.test("C-218 thousands of calls that wait and end at once do not grow the st
   await server.close();
 });
 
-Deno.test("C-137 a cancellation that races with the end, 10,000 times", () =>
+Deno.test("a cancellation that races with the end, 10,000 times", () =>
   withoutUnhandled(async () => {
     const { below } = random(137);
     const race = tool({
@@ -363,7 +363,7 @@ Deno.test("C-137 a cancellation that races with the end, 10,000 times", () =>
     await server.close();
   }));
 
-Deno.test("C-137 a client that leaves just when the answer comes, 1,000 times", () =>
+Deno.test("a client that leaves just when the answer comes, 1,000 times", () =>
   withoutUnhandled(async () => {
     const { below } = random(1137);
     let running = 0;
@@ -399,7 +399,7 @@ Deno.test("C-137 a client that leaves just when the answer comes, 1,000 times", 
     await server.close();
   }));
 
-behaviour("C-114 a result that cannot be sent is an error, on a stream as well", async (connect) => {
+behaviour("a result that cannot be sent is an error, on a stream as well", async (connect) => {
   const cycle: Record<string, unknown> = {};
   cycle.self = cycle;
   const results = [

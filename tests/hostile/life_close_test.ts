@@ -3,8 +3,8 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { startChild, startHost, toCommand } from "../../src/testing/host.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
-import { gate, until } from "../behaviour.ts";
-import { ask, toRequest } from "../requests.ts";
+import { gate, until } from "../support/behaviour.ts";
+import { ask, toRequest } from "../support/requests.ts";
 import { readData, startSession, toCall } from "./unread.ts";
 
 /** Runs with the sanitizers on: a timer, a listener or a stream that is left fails the test. */
@@ -66,7 +66,7 @@ async function openAll(url: string, count: number, counts: { readonly started: n
 }
 
 for (const inTime of [true, false]) {
-  clean(`C-229 C-142 50 calls, streams and subscriptions end ${inTime ? "in time" : "at the end of it"}`, async () => {
+  clean(`50 calls, streams and subscriptions end ${inTime ? "in time" : "at the end of it"}`, async () => {
     const { open, counts, server } = createHolding({ limits: { calls: { closeMs: inTime ? 10_000 : 300 } } });
     const host = startHost(server.fetch);
     const url = `${host.origin}/mcp`;
@@ -106,7 +106,7 @@ for (const inTime of [true, false]) {
   });
 }
 
-clean("C-229 calls that wait when the server closes are not forgotten", async () => {
+clean("calls that wait when the server closes are not forgotten", async () => {
   for (const inTime of [true, false]) {
     const { open, counts, server } = createHolding({
       limits: { calls: { running: 1, closeMs: inTime ? 10_000 : 50 } },
@@ -125,7 +125,7 @@ clean("C-229 calls that wait when the server closes are not forgotten", async ()
   }
 });
 
-clean("C-229 pipes hear the end of what runs and of what waits for news", async () => {
+clean("pipes hear the end of what runs and of what waits for news", async () => {
   for (const era of ["modern", "legacy"] as const) {
     const { open, counts, server } = createHolding({ limits: { calls: { closeMs: 50 } } });
     const client = await connect(server, { era, transport: "pipe" });
@@ -144,7 +144,7 @@ clean("C-229 pipes hear the end of what runs and of what waits for news", async 
   }
 });
 
-clean("C-231 1,000 servers come and go and leave nothing behind", async () => {
+clean("1,000 servers come and go and leave nothing behind", async () => {
   const quick = tool({ name: "quick", run: () => "quick" });
   for (let i = 0; i < 1000; i++) {
     const clock = fakeClock();
@@ -155,7 +155,7 @@ clean("C-231 1,000 servers come and go and leave nothing behind", async () => {
   }
 });
 
-clean("C-231 100 servers come and go on a port, each with a session, a stream and a lost client", async () => {
+clean("100 servers come and go on a port, each with a session, a stream and a lost client", async () => {
   for (let i = 0; i < 100; i++) {
     const { open, counts, server } = createHolding();
     const host = startHost(server.fetch);
@@ -177,7 +177,7 @@ clean("C-231 100 servers come and go on a port, each with a session, a stream an
   }
 });
 
-clean("C-138 what is told to nobody any more is dropped without a word", async () => {
+clean("what is told to nobody any more is dropped without a word", async () => {
   const { server } = createHolding();
   const late = tool({ name: "late", run: () => "" });
   const client = await connect(server, { era: "modern", transport: "pipe" });
@@ -193,7 +193,7 @@ clean("C-138 what is told to nobody any more is dropped without a word", async (
   await client.close();
 });
 
-clean("C-138 a handler whose client has left may say what it likes", async () => {
+clean("a handler whose client has left may say what it likes", async () => {
   let said = 0;
   const { promise: gone, resolve: go } = Promise.withResolvers<void>();
   const chat = tool({
@@ -220,7 +220,7 @@ clean("C-138 a handler whose client has left may say what it likes", async () =>
   await server.close();
 });
 
-clean("C-156 servers in one process share nothing: the end of one leaves the other", async () => {
+clean("servers in one process share nothing: the end of one leaves the other", async () => {
   const one = createHolding();
   const two = createHolding();
   two.server.handlers.add(tool({ name: "more", run: () => "more" }));
@@ -259,14 +259,14 @@ async function runScript(
   return { code, out, errors };
 }
 
-clean("C-232 an import has no effect: no output, no question, nothing that keeps a process alive", async () => {
+clean("an import has no effect: no output, no question, nothing that keeps a process alive", async () => {
   const { default: config } = await import("../../deno.json", { with: { type: "json" } });
   const root = new URL("../../", import.meta.url).href;
   const imports = Object.values(config.exports).map((path) => `import ${JSON.stringify(new URL(path, root).href)};`);
   assertEquals(await runScript(`${imports.join("\n")}`), { code: 0, out: "", errors: "" });
 });
 
-clean("C-232 a server that serves nothing keeps no process alive", async () => {
+clean("a server that serves nothing keeps no process alive", async () => {
   const library = JSON.stringify(new URL("../../mod.ts", import.meta.url).href);
   const source = `const { createServer, tool } = await import(${library});
     const server = createServer({ name: "idle", version: "1.0.0", handlers: [tool({ name: "a", run: () => "" })] });
@@ -276,7 +276,7 @@ clean("C-232 a server that serves nothing keeps no process alive", async () => {
   assertEquals(await runScript(source), { code: 0, out: "200\n", errors: "" });
 });
 
-clean("C-234 a rejection that an author forgot is the runtime's affair: the library installs no handler", async () => {
+clean("a rejection that an author forgot is the runtime's affair: the library installs no handler", async () => {
   const library = JSON.stringify(new URL("../../mod.ts", import.meta.url).href);
   const source = `const { createServer, tool } = await import(${library});
     const run = () => { Promise.reject(new Error("forgotten")); return new Promise(() => setTimeout(() => {}, 1000)); };
@@ -305,7 +305,7 @@ function settableClock() {
 for (
   const [what, by] of [["an hour back", -3_600_000], ["a day on", 86_400_000], ["a year on", 31_536_000_000]] as const
 ) {
-  clean(`C-236 the system's clock is set ${what}: nothing expires, hangs or lives on by that`, async () => {
+  clean(`the system's clock is set ${what}: nothing expires, hangs or lives on by that`, async () => {
     const { clock, advance, set } = settableClock();
     const { open, counts, server } = createHolding({ clock, limits: { calls: { timeoutMs: 100_000 } } });
     const url = "http://localhost/mcp";

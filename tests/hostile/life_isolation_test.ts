@@ -4,8 +4,8 @@ import { createServer, tool } from "../../mod.ts";
 import type { Principal } from "../../src/library.ts";
 import { startHost } from "../../src/testing/host.ts";
 import { connect } from "../../src/testing/testing.ts";
-import { behaviour, gate, started, textOf, until } from "../behaviour.ts";
-import { random } from "../random.ts";
+import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
+import { random } from "../support/random.ts";
 import { LEGACY, MODERN } from "./http.ts";
 import { readData, startSession, toCall } from "./unread.ts";
 
@@ -37,7 +37,7 @@ async function readWords(response: Response): Promise<unknown[]> {
   });
 }
 
-Deno.test("C-154 20,000 answers to requests that are all numbered 1: none goes astray", async () => {
+Deno.test("20,000 answers to requests that are all numbered 1: none goes astray", async () => {
   const server = createServer({ name: "echo", version: "1.0.0", handlers: [echoing(154)] });
   const url = "http://localhost/mcp";
   const { below } = random(1154);
@@ -58,7 +58,7 @@ Deno.test("C-154 20,000 answers to requests that are all numbered 1: none goes a
   await server.close();
 });
 
-Deno.test("C-154 1,000 answers over real connections, all numbered 1", async () => {
+Deno.test("1,000 answers over real connections, all numbered 1", async () => {
   const server = createServer({ name: "echo", version: "1.0.0", handlers: [echoing(155)] });
   const host = startHost(server.fetch);
   const url = `${host.origin}/mcp`;
@@ -77,7 +77,7 @@ Deno.test("C-154 1,000 answers over real connections, all numbered 1", async () 
 });
 
 behaviour(
-  "C-154 pairs with one id and one token on one connection: both are answered, each with its own",
+  "pairs with one id and one token on one connection: both are answered, each with its own",
   async (connect, way) => {
     const pairs = 300;
     const { client } = await connect({ handlers: [echoing(156)] });
@@ -99,7 +99,7 @@ behaviour(
   },
 );
 
-behaviour("C-154 a cancellation ends only what is in the same place", async (connect) => {
+behaviour("a cancellation ends only what is in the same place", async (connect) => {
   const { pass, open } = gate();
   const log: string[] = [];
   const hold = tool({
@@ -130,7 +130,7 @@ behaviour("C-154 a cancellation ends only what is in the same place", async (con
   assertEquals((await Promise.all(calls)).map(textOf), ["other 0", "other 1", "other 2"]);
 });
 
-Deno.test("C-154 a handler always sees the caller's own facts", async () => {
+Deno.test("a handler always sees the caller's own facts", async () => {
   const facts = tool({
     name: "facts",
     async run(_input, ctx) {
@@ -163,7 +163,7 @@ Deno.test("C-154 a handler always sees the caller's own facts", async () => {
   await server.close();
 });
 
-behaviour("C-157 what a handler changes in its input or its result touches no other call", async (connect) => {
+behaviour("what a handler changes in its input or its result touches no other call", async (connect) => {
   const shared = { type: "text" as const, text: "shared" };
   const change = tool({
     name: "change",
@@ -184,7 +184,7 @@ behaviour("C-157 what a handler changes in its input or its result touches no ot
   assertEquals((await client.listTools())[0].inputSchema, { type: "object" });
 });
 
-Deno.test("C-155 sessions that hear of lists while handlers come and go see whole lists and no more than they should", async () => {
+Deno.test("sessions that hear of lists while handlers come and go see whole lists and no more than they should", async () => {
   const server = createServer({ name: "lists", version: "1.0.0", handlers: [echoing(157)] });
   const url = "http://localhost/mcp";
   const sessions = await Promise.all(Array.from({ length: 100 }, () => startSession(url, server.fetch)));

@@ -2,10 +2,10 @@
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { HTTP } from "../../src/transports/http/upgrades.ts";
-import { until } from "../behaviour.ts";
+import { until } from "../support/behaviour.ts";
 import { startSession, toCall } from "./unread.ts";
 
-Deno.test("C-225 after good calls, garbage, failures, sessions and clients that left nothing is held", async () => {
+Deno.test("after good calls, garbage, failures, sessions and clients that left nothing is held", async () => {
   const counts = { started: 0, ended: 0 };
   const hold = tool({
     name: "hold",

@@ -4,8 +4,8 @@ import { createServer, resource, type ServerOptions, tool } from "../../mod.ts";
 import { type LimitOptions, LIMITS, type Limits } from "../../src/core/limits.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
-import { gate, started, until } from "../behaviour.ts";
-import { random } from "../random.ts";
+import { gate, started, until } from "../support/behaviour.ts";
+import { random } from "../support/random.ts";
 import { META, toMeta } from "./http.ts";
 import { readData, startSession, toCall } from "./unread.ts";
 
@@ -528,11 +528,11 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
 const toPaths = (limits: Limits) =>
   Object.entries(limits).flatMap(([group, values]) => Object.keys(values).map((name) => `${group}.${name}`));
 
-Deno.test("C-218 every limit has a test here", () => assertEquals(Object.keys(cases).sort(), toPaths(LIMITS).sort()));
+Deno.test("every limit has a test here", () => assertEquals(Object.keys(cases).sort(), toPaths(LIMITS).sort()));
 
-for (const [name, run] of Object.entries(cases)) if (run) Deno.test(`C-218 limits.${name} is held`, run);
+for (const [name, run] of Object.entries(cases)) if (run) Deno.test(`limits.${name} is held`, run);
 
-Deno.test("C-141 the 1,025th subscription is refused, and the others live", async () => {
+Deno.test("the 1,025th subscription is refused, and the others live", async () => {
   await using held = start({});
   const open = await Promise.all(
     Array.from({ length: 1024 }, () => held.server.fetch(...toRequest("subscriptions/listen", listen))),
@@ -555,7 +555,7 @@ Deno.test("C-141 the 1,025th subscription is refused, and the others live", asyn
   }
 });
 
-Deno.test("C-140 what is no filter is refused, and what cannot be told is left out", async () => {
+Deno.test("what is no filter is refused, and what cannot be told is left out", async () => {
   await using held = start({});
   for (
     const notifications of [undefined, null, 5, "x", [], { resourceSubscriptions: "x" }, { resourceSubscriptions: [5] }]
@@ -576,14 +576,14 @@ Deno.test("C-140 what is no filter is refused, and what cannot be told is left o
   await reader?.cancel();
 });
 
-Deno.test("C-216 sessions beyond the limit cost the idle ones their state and not their life", async () => {
+Deno.test("sessions beyond the limit cost the idle ones their state and not their life", async () => {
   await using held = start({ sessions: { open: 50 } });
   const sessions: string[] = [];
   for (let i = 0; i < 200; i++) sessions.push(await startSession(url, held.server.fetch));
   for (const session of [...sessions, ...sessions]) assert((await send(held, "ping", {}, { session })).result);
 });
 
-Deno.test("C-223 thousands of session ids that are none leave nothing behind", async () => {
+Deno.test("thousands of session ids that are none leave nothing behind", async () => {
   await using held = start({ sessions: { open: 50 } });
   const real = await startSession(url, held.server.fetch);
   for (let i = 0; i < 2000; i++) {
@@ -593,14 +593,14 @@ Deno.test("C-223 thousands of session ids that are none leave nothing behind", a
   assert((await send(held, "ping", {}, { session: real })).result);
 });
 
-Deno.test("C-226 10,000 calls of one session leave no listener and no warning behind", async () => {
+Deno.test("10,000 calls of one session leave no listener and no warning behind", async () => {
   await using held = start({});
   const session = await startSession(url, held.server.fetch);
   for (let i = 0; i < 10_000; i++) assert((await send(held, "tools/call", quick, { session })).result);
   assertEquals(held.faults, []);
 });
 
-Deno.test("C-143 an answer that is foreign, second or late reaches no handler", async () => {
+Deno.test("an answer that is foreign, second or late reaches no handler", async () => {
   await using held = start({ calls: { answerMs: 10_000 } });
   const asked: { readonly session: string; readonly id: unknown; readonly reading: Promise<string> }[] = [];
   for (let i = 0; i < 2; i++) {
@@ -634,7 +634,7 @@ Deno.test("C-143 an answer that is foreign, second or late reaches no handler", 
   assertEquals(await say(one.session, { id: one.id, result: accepted }), 202);
 });
 
-Deno.test("C-131 C-132 what an author keeps a ticket for happens once, however often the same answer comes", async () => {
+Deno.test("what an author keeps a ticket for happens once, however often the same answer comes", async () => {
   const used = new Set<string>();
   const pay = tool({
     name: "pay",
@@ -659,7 +659,7 @@ Deno.test("C-131 C-132 what an author keeps a ticket for happens once, however o
   assertEquals(held.faults, []);
 });
 
-Deno.test("C-132 a yes to ten dollars pays no twelve", async () => {
+Deno.test("a yes to ten dollars pays no twelve", async () => {
   let price = 10;
   const pay = tool({
     name: "pay",
@@ -687,7 +687,7 @@ Deno.test("C-132 a yes to ten dollars pays no twelve", async () => {
   assertEquals(Object(last.result?.content)[0].text, "paid 12");
 });
 
-Deno.test("C-131 a state is good under a secret that is still listed, and under no other", async () => {
+Deno.test("a state is good under a secret that is still listed, and under no other", async () => {
   const [old, young, foreign] = ["old", "young", "foreign"].map((word) => word.repeat(20));
   const at = async (secret: string | readonly string[] | undefined, params: Json) => {
     await using held = start({}, { secret });

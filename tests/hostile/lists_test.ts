@@ -1,7 +1,7 @@
-// C-123 to C-126, C-219, C-221: cursors, completions, logs and what clients watch.
+// Cursors, completions, logs and what clients watch.
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import { prompt, resource, tool } from "../../mod.ts";
-import { behaviour, textOf, until } from "../behaviour.ts";
+import { behaviour, textOf, until } from "../support/behaviour.ts";
 
 const any = { type: "object" } as const;
 
@@ -10,7 +10,7 @@ async function codeOf(asked: Promise<unknown>): Promise<unknown> {
   return await asked.then(() => undefined, (error) => error.code);
 }
 
-behaviour("C-123 a cursor leads on in its own list alone, and to nobody else's things", async (connect) => {
+behaviour("a cursor leads on in its own list alone, and to nobody else's things", async (connect) => {
   const handlers = [
     ...["a", "b", "c", "d"].map((name) =>
       tool({ name, run: () => "", allow: ({ principal }) => name !== "c" || principal?.id === "ada" })
@@ -49,7 +49,7 @@ behaviour("C-123 a cursor leads on in its own list alone, and to nobody else's t
   assertEquals((await list("tools/list")).names, ["a", "d"]);
 });
 
-behaviour("C-124 completions that ask for nothing, or for too much", async (connect) => {
+behaviour("completions that ask for nothing, or for too much", async (connect) => {
   const complete = { city: (value: string) => Array.from({ length: 100_000 }, (_, i) => `${value.slice(0, 5)}${i}`) };
   const input = { type: "object", properties: { city: { type: "string" } } } as const;
   const handlers = [prompt({ name: "trip", input, complete, run: () => "" })];
@@ -85,7 +85,7 @@ behaviour("C-124 completions that ask for nothing, or for too much", async (conn
   }
 });
 
-behaviour("C-125 log messages that cannot be sent, or not in one line, harm nothing", async (connect) => {
+behaviour("log messages that cannot be sent, or not in one line, harm nothing", async (connect) => {
   const odd = "\u001b[31mred\u001b[0m\nsecond line\r\n\ndata: {}\n\n";
   const circle: Record<string, unknown> = {};
   circle.self = circle;
@@ -116,7 +116,7 @@ behaviour("C-125 log messages that cannot be sent, or not in one line, harm noth
   assertEquals([last.data, last.logger], [{ password: "kept as it is" }, "logger\nname"]);
 });
 
-behaviour("C-125 levels that are none are refused, and ten thousand changes leave nothing behind", async (connect) => {
+behaviour("levels that are none are refused, and ten thousand changes leave nothing behind", async (connect) => {
   const { client } = await connect({ handlers: [tool({ name: "quick", run: () => "quick" })] });
   for (const level of ["loud", "INFO", "", null, 5, {}, ["info"], undefined, "constructor"]) {
     assertEquals(await codeOf(client.request("logging/setLevel", { level })), -32602, `${level}`);
@@ -125,14 +125,14 @@ behaviour("C-125 levels that are none are refused, and ten thousand changes leav
   assertEquals(textOf(await client.callTool("quick")), "quick");
 }, { eras: ["legacy"], transports: ["pipe"] });
 
-behaviour("C-125 nothing is logged to a client that did not ask", async (connect) => {
+behaviour("nothing is logged to a client that did not ask", async (connect) => {
   const speaks = tool({ name: "speaks", run: async (_input, ctx) => (await ctx.log("emergency", "help"), "spoken") });
   const { client } = await connect({ handlers: [speaks] });
   assertEquals(textOf(await client.callTool("speaks")), "spoken");
   assertEquals(client.received, []);
 }, { eras: ["modern"] });
 
-behaviour("C-126 what a client watches is bounded in number and in length, and its own", async (connect, way) => {
+behaviour("what a client watches is bounded in number and in length, and its own", async (connect, way) => {
   const { client, join, server } = await connect({
     handlers: [resource({ uri: "a://{+rest}", name: "any", read: () => "" })],
     limits: { streams: { watchedUris: 10 } },
@@ -161,7 +161,7 @@ behaviour("C-126 what a client watches is bounded in number and in length, and i
   assertEquals(other.received, []);
 }, { eras: ["legacy"] });
 
-behaviour("C-126 C-140 what one subscription watches is bounded in length as well", async (connect) => {
+behaviour("what one subscription watches is bounded in length as well", async (connect) => {
   const { client } = await connect({
     handlers: [resource({ uri: "a://{+rest}", name: "any", read: () => "" })],
     limits: { streams: { watchedUris: 10 } },
@@ -173,7 +173,7 @@ behaviour("C-126 C-140 what one subscription watches is bounded in length as wel
   assertEquals(await codeOf(listen(Array.from({ length: 10 }, (_, i) => `a://${i}${"x".repeat(1000)}`))), -32602);
 }, { eras: ["modern"] });
 
-behaviour("C-219 1,000 tools with large schemas come in pages, which are made once", async (connect) => {
+behaviour("1,000 tools with large schemas come in pages, which are made once", async (connect) => {
   const properties = Object.fromEntries(
     Array.from({ length: 20 }, (_, i) => [`field${i}`, { type: "string", description: "x".repeat(400) }]),
   );
@@ -195,7 +195,7 @@ behaviour("C-219 1,000 tools with large schemas come in pages, which are made on
   assertStringIncludes(JSON.stringify(tools[0]), "field19");
 }, { transports: ["memory"] });
 
-behaviour("C-110 C-157 what a handler does to its input reaches no other request", async (connect) => {
+behaviour("what a handler does to its input reaches no other request", async (connect) => {
   const spoils = tool({
     name: "spoils",
     input: any,

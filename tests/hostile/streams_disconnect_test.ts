@@ -2,8 +2,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { startHost } from "../../src/testing/host.ts";
-import { until } from "../behaviour.ts";
-import { random } from "../random.ts";
+import { until } from "../support/behaviour.ts";
+import { random } from "../support/random.ts";
 import { openUnread, readData, startSession, toCall, toWire } from "./unread.ts";
 
 const any = { type: "object" } as const;
@@ -61,7 +61,7 @@ for (
     },
   ]
 ) {
-  Deno.test(`C-097 100 clients that leave abort 100 calls (${what})`, async () => {
+  Deno.test(`100 clients that leave abort 100 calls (${what})`, async () => {
     await using fixture = startHolding();
     const { started, aborted, said, port } = fixture;
     // In waves: some hundred sockets at once are enough.
@@ -84,7 +84,7 @@ for (
   });
 }
 
-Deno.test("C-098 a session's call goes on without its client, which reads the answer later", async () => {
+Deno.test("a session's call goes on without its client, which reads the answer later", async () => {
   await using fixture = startHolding();
   const { started, aborted, port, url, open } = fixture;
   const places = await Promise.all(Array.from({ length: 20 }, async (_, n) => {
@@ -124,7 +124,7 @@ function counting(pause: () => Promise<unknown>) {
   });
 }
 
-Deno.test("C-101 a connection may break at any byte: every message comes once, in order, and the answer last", async () => {
+Deno.test("a connection may break at any byte: every message comes once, in order, and the answer last", async () => {
   const { below } = random(101);
   const count = counting(() => new Promise((resolve) => setTimeout(resolve, below(4))));
   const server = createServer({ name: "count", version: "1.0.0", handlers: [count] });
@@ -168,7 +168,7 @@ Deno.test("C-101 a connection may break at any byte: every message comes once, i
   await host.stop();
 });
 
-Deno.test("C-101 a stream that is taken up again leaves its old connection, and no message goes to both", async () => {
+Deno.test("a stream that is taken up again leaves its old connection, and no message goes to both", async () => {
   const steps: (() => void)[] = [];
   const count = counting(() => new Promise<void>((resolve) => steps.push(resolve)));
   const server = createServer({ name: "count", version: "1.0.0", handlers: [count] });

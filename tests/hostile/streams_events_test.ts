@@ -1,15 +1,15 @@
-// C-095, C-100, C-135, C-217: what goes over a stream, where it is taken up again, and what silence costs.
+// What goes over a stream, where it is taken up again, and what silence costs.
 import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { startHost } from "../../src/testing/host.ts";
-import { until } from "../behaviour.ts";
+import { until } from "../support/behaviour.ts";
 import { cases, LEGACY, META } from "./http.ts";
 import { openUnread, readData, startSession, toCall, toWire } from "./unread.ts";
 
 const any = { type: "object" } as const;
 const STREAM = { accept: "text/event-stream" };
 
-Deno.test("C-095 texts that look like events come back as they were, each on one line", async () => {
+Deno.test("texts that look like events come back as they were, each on one line", async () => {
   const odd = [
     "a\n\nb",
     "a\r\rb\r\n\r\nc",
@@ -67,7 +67,7 @@ cases("places that a stream cannot be taken up at", { version: LEGACY }, () => [
     "a\tb",
     "x".repeat(8000),
   ].map((place) => ({
-    name: `C-100 Last-Event-ID ${JSON.stringify(place.slice(0, 40))}`,
+    name: `Last-Event-ID ${JSON.stringify(place.slice(0, 40))}`,
     method: "GET",
     headers: { ...STREAM, "last-event-id": place },
     status: 400,
@@ -75,7 +75,7 @@ cases("places that a stream cannot be taken up at", { version: LEGACY }, () => [
     id: null,
   })),
   {
-    name: "C-100 two of them",
+    name: "two of them",
     method: "GET",
     headers: { ...STREAM, "last-event-id": ["00000000-0000_1", "00000000-0000_2"] },
     status: 400,
@@ -84,7 +84,7 @@ cases("places that a stream cannot be taken up at", { version: LEGACY }, () => [
   },
 ]);
 
-Deno.test("C-100 a stream is taken up where something is kept, never where something is missing", async () => {
+Deno.test("a stream is taken up where something is kept, never where something is missing", async () => {
   const count = tool({
     name: "count",
     async run(_input, ctx) {
@@ -117,7 +117,7 @@ Deno.test("C-100 a stream is taken up where something is kept, never where somet
   await server.close();
 });
 
-Deno.test("C-135 a session's call that is cancelled is not answered, and its stream ends", async () => {
+Deno.test("a session's call that is cancelled is not answered, and its stream ends", async () => {
   const log: string[] = [];
   const hold = tool({
     name: "hold",
@@ -162,7 +162,7 @@ Deno.test("C-135 a session's call that is cancelled is not answered, and its str
   await host.stop();
 });
 
-Deno.test("C-217 a thousand idle streams wait with one timer in all", async () => {
+Deno.test("a thousand idle streams wait with one timer in all", async () => {
   const server = createServer({ name: "idle", version: "1.0.0" });
   const url = "http://localhost/mcp";
   const real = { set: globalThis.setTimeout, every: globalThis.setInterval, clear: globalThis.clearTimeout };

@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import { createServer, type LimitOptions, resource, tool } from "../../mod.ts";
 import { startHost } from "../../src/testing/host.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { behaviour, textOf, until } from "../behaviour.ts";
+import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { META } from "./http.ts";
 import { openUnread, readData, startSession, toCall, toWire } from "./unread.ts";
 
@@ -67,7 +67,7 @@ function start(limits: LimitOptions = {}) {
 
 for (const era of eras) {
   for (const by of ["log", "progress"]) {
-    Deno.test(`C-102 who does not read makes the handler wait, and then gets all of it (${by}, ${era})`, async () => {
+    Deno.test(`who does not read makes the handler wait, and then gets all of it (${by}, ${era})`, async () => {
       await using fixture = start();
       const messages = 2500;
       const clients = await Promise.all([0, 1, 2, 3, 4].map((n) => fixture.open(era, n, { messages, by })));
@@ -89,7 +89,7 @@ for (const era of eras) {
 }
 
 for (const era of eras) {
-  Deno.test(`C-102 who stands still for too long loses the stream, and ${era} calls end as they should`, async () => {
+  Deno.test(`who stands still for too long loses the stream, and ${era} calls end as they should`, async () => {
     await using fixture = start({ streams: { writeMs: 500 } });
     const messages = 3000;
     const still = await fixture.open(era, 1, { messages });
@@ -108,7 +108,7 @@ for (const era of eras) {
   });
 }
 
-Deno.test("C-102 an answer that nobody reads to its end is not waited for without end", async () => {
+Deno.test("an answer that nobody reads to its end is not waited for without end", async () => {
   const big = tool({ name: "big", run: () => "x".repeat(12 * MB) });
   const clock = fakeClock();
   const server = createServer({ name: "big", version: "1.0.0", handlers: [big], clock });
@@ -126,7 +126,7 @@ Deno.test("C-102 an answer that nobody reads to its end is not waited for withou
   await server.close();
 });
 
-Deno.test("C-102 who takes a stream up again and does not read it makes the handler wait as well", async () => {
+Deno.test("who takes a stream up again and does not read it makes the handler wait as well", async () => {
   const { taken, ended, handlers } = flooding();
   const server = createServer({ name: "flood", version: "1.0.0", handlers });
   const url = "http://localhost/mcp";
@@ -147,7 +147,7 @@ Deno.test("C-102 who takes a stream up again and does not read it makes the hand
   await server.close();
 });
 
-Deno.test("C-102 who lets go of a stream that is full lets the handler go on", async () => {
+Deno.test("who lets go of a stream that is full lets the handler go on", async () => {
   const { ended, aborted, handlers } = flooding();
   const server = createServer({ name: "flood", version: "1.0.0", handlers });
   const call = toCall("flood", { args: { n: 1, messages: 5000 }, meta: { [`${META}logLevel`]: "info" } });
@@ -160,7 +160,7 @@ Deno.test("C-102 who lets go of a stream that is full lets the handler go on", a
 });
 
 for (const era of eras) {
-  Deno.test(`C-222 news that nobody reads are told once in the end (${era})`, async () => {
+  Deno.test(`news that nobody reads are told once in the end (${era})`, async () => {
     const uris = Array.from({ length: 20 }, (_, i) => `test://${i}/${"x".repeat(200)}`);
     const handlers = uris.map((uri, i) => resource({ uri, name: `r${i}`, read: () => "" }));
     const clock = fakeClock();
@@ -206,7 +206,7 @@ for (const era of eras) {
   });
 }
 
-behaviour("C-222 who logs without waiting loses nothing that a client would read in time", async (connect) => {
+behaviour("who logs without waiting loses nothing that a client would read in time", async (connect) => {
   const chat = tool({
     name: "chat",
     run(_input, ctx) {
@@ -222,7 +222,7 @@ behaviour("C-222 who logs without waiting loses nothing that a client would read
   );
 });
 
-Deno.test("C-222 who logs without waiting fills no memory for a client that does not read", async () => {
+Deno.test("who logs without waiting fills no memory for a client that does not read", async () => {
   const chat = tool({
     name: "chat",
     async run(_input, ctx) {
@@ -243,7 +243,7 @@ Deno.test("C-222 who logs without waiting fills no memory for a client that does
   await server.close();
 });
 
-Deno.test("C-221 what is kept to be read again is bounded for all sessions together, and nobody floods it alone", async () => {
+Deno.test("what is kept to be read again is bounded for all sessions together, and nobody floods it alone", async () => {
   const hold = Promise.withResolvers<void>();
   const say = tool({
     name: "say",
@@ -299,7 +299,7 @@ Deno.test("C-221 what is kept to be read again is bounded for all sessions toget
   await server.close();
 });
 
-Deno.test("C-221 a session keeps so many events, and none for longer than it should", async () => {
+Deno.test("a session keeps so many events, and none for longer than it should", async () => {
   const clock = fakeClock();
   const say = tool({
     name: "say",

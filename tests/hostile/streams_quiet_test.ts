@@ -8,7 +8,7 @@ import { startSession, toCall } from "./unread.ts";
 /** Longer than any silence that a runtime bears: Bun closes a connection after 10 s. */
 const QUIET_MS = 14_000;
 
-Deno.test("C-103 what is quiet stays open, says soon that it is, and then says it again", async () => {
+Deno.test("what is quiet stays open, says soon that it is, and then says it again", async () => {
   const { promise: over, resolve: end } = Promise.withResolvers<void>();
   const sleep = tool({ name: "sleep", run: () => over.then(() => "slept") });
   const server = createServer({ name: "quiet", version: "1.0.0", handlers: [sleep] });

@@ -1,7 +1,7 @@
-// C-107 to C-115, C-220, C-233: names, arguments and schemas of tools, and what handlers give back.
+// Names, arguments and schemas of tools, and what handlers give back.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
-import { behaviour, textOf } from "../behaviour.ts";
+import { behaviour, textOf } from "../support/behaviour.ts";
 import { cases, toMessage } from "./http.ts";
 
 const any = { type: "object" } as const;
@@ -34,7 +34,7 @@ for (const [era, version] of [["modern", undefined], ["legacy", "2025-11-25"]] a
       const header = `=?base64?${new TextEncoder().encode(text).toBase64()}?=`;
       const isLong = text.length > 1000;
       return {
-        name: `C-107 the name is ${what}`,
+        name: `the name is ${what}`,
         body: JSON.stringify(toMessage(era, {}, { name })),
         headers: era === "modern" ? { "mcp-name": isLong ? "x" : text ? header : null } : {},
         status: era === "modern" ? 400 : 200,
@@ -45,7 +45,7 @@ for (const [era, version] of [["modern", undefined], ["legacy", "2025-11-25"]] a
     }));
 }
 
-behaviour("C-109 what is wrong with arguments is told to the model, field by field and briefly", async (connect) => {
+behaviour("what is wrong with arguments is told to the model, field by field and briefly", async (connect) => {
   let runs = 0;
   const greet = tool({ name: "greet", input: person, run: ({ name }) => (runs++, `Hello, ${name}`) });
   const { client } = await connect({ handlers: [greet] });
@@ -68,7 +68,7 @@ behaviour("C-109 what is wrong with arguments is told to the model, field by fie
   assertEquals(textOf(await client.callTool("greet", { name: "Ada" })), "Hello, Ada");
 });
 
-behaviour("C-110 arguments that are named like parts of every object are values like any other", async (connect) => {
+behaviour("arguments that are named like parts of every object are values like any other", async (connect) => {
   const seen: string[] = [];
   const keys = tool({
     name: "keys",
@@ -91,7 +91,7 @@ behaviour("C-110 arguments that are named like parts of every object are values 
   assertStringIncludes(textOf(inherited), "name: required");
 });
 
-Deno.test("C-111 schemas that lead outside, in circles or too deep are refused when the tool is made", () => {
+Deno.test("schemas that lead outside, in circles or too deep are refused when the tool is made", () => {
   let deep: Record<string, unknown> = { type: "object" };
   for (let i = 0; i < 10_000; i++) deep = { type: "object", allOf: [deep] };
   const circle: Record<string, unknown> = { type: "object" };
@@ -111,14 +111,14 @@ Deno.test("C-111 schemas that lead outside, in circles or too deep are refused w
   }
 });
 
-behaviour("C-111 a pattern that takes no time to write takes none for a text of 100 KB that fits", async (connect) => {
+behaviour("a pattern that takes no time to write takes none for a text of 100 KB that fits", async (connect) => {
   const input = { type: "object", properties: { text: { type: "string", pattern: "^a+$" } } } as const;
   const { client } = await connect({ handlers: [tool({ name: "match", input, run: () => "fits" })] });
   assertEquals(textOf(await client.callTool("match", { text: "a".repeat(100_000) })), "fits");
   assertEquals((await client.callTool("match", { text: "a".repeat(100_000) + "b" })).isError, true);
 }, { transports: ["memory"] });
 
-behaviour("C-115 a result that does not fit its schema is never sent, and told to the author once", async (connect) => {
+behaviour("a result that does not fit its schema is never sent, and told to the author once", async (connect) => {
   const results: readonly (readonly [name: string, result: unknown])[] = [
     ["wrong", { name: 5 }],
     ["missing", undefined],
@@ -139,7 +139,7 @@ behaviour("C-115 a result that does not fit its schema is never sent, and told t
   }
 });
 
-behaviour("C-220 a result that is too large is refused by name, and not sent", async (connect) => {
+behaviour("a result that is too large is refused by name, and not sent", async (connect) => {
   const text = tool({ name: "text", run: () => "x".repeat(2_000_000) });
   const items = tool({
     name: "items",
@@ -160,7 +160,7 @@ behaviour("C-220 a result that is too large is refused by name, and not sent", a
   assertEquals(textOf(await client.callTool("fits")).length, 900_000);
 });
 
-Deno.test("C-233 what an author does wrong is told at once, by the name of the handler", () => {
+Deno.test("what an author does wrong is told at once, by the name of the handler", () => {
   const good = tool({ name: "same", run: () => "" });
   const info = { name: "author", version: "1.0.0" };
   // Deliberately wrong: what a type checker would not let through comes from plain JavaScript.

@@ -15,7 +15,7 @@ import {
   toWords,
 } from "../../bench/machine.ts";
 import { readTaskOptions } from "../../bench/options.ts";
-import { readNumber } from "../options.ts";
+import { readNumber } from "../support/options.ts";
 import { RUNTIMES } from "./processes.ts";
 
 const root = new URL("../../", import.meta.url).pathname;

@@ -2,7 +2,7 @@
 // as many pairs in flight on one session as the second says. Runs on either runtime, and prints what it counted.
 import { createServer, tool } from "../../mod.ts";
 import { readData, startSession, toCall } from "../hostile/unread.ts";
-import { random } from "../random.ts";
+import { random } from "../support/random.ts";
 
 const { Deno: deno, Bun: bun } = globalThis as { Deno?: { args: string[] }; Bun?: { argv: string[] } }; // one of them
 const [answers, pairs] = (deno?.args ?? bun?.argv.slice(2) ?? []).map(Number);

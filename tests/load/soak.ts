@@ -3,8 +3,8 @@
 import { META, toMeta } from "../hostile/http.ts";
 import { readData } from "../hostile/unread.ts";
 import { readTaskOptions } from "../../bench/options.ts";
-import { readNumber } from "../options.ts";
-import { random } from "../random.ts";
+import { readNumber } from "../support/options.ts";
+import { random } from "../support/random.ts";
 import { countFiles, type Loaded, mib, RUNTIMES, sleep, startLoaded, startSession, toCall } from "./processes.ts";
 import type { Stats } from "./program.ts";
 

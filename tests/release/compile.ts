@@ -1,7 +1,7 @@
 // Compiles the package to JavaScript, as the registry does for npm clients such as Bun: the files keep their places and
 // get another suffix, and imports name npm packages.
 import config from "../../deno.json" with { type: "json" };
-import { rewriteImports } from "../registry/registry.ts";
+import { rewriteImports } from "./registry.ts";
 import { preparePackage } from "./prepare.ts";
 
 async function listFiles(folder: string): Promise<readonly string[]> {

@@ -1,5 +1,5 @@
 // Searches for requests that cost more processor time or memory for each byte than those that are known.
-import { random } from "../../random.ts";
+import { random } from "../../support/random.ts";
 import { META } from "../../hostile/http.ts";
 import type { Runtime } from "../processes.ts";
 import { sleep } from "../processes.ts";

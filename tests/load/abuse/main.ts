@@ -1,7 +1,7 @@
 // `deno task load:worst`: the worst requests for every parser, schema keyword, method and way in, on both runtimes.
 import { describeMachine } from "../../../bench/machine.ts";
 import { orUsageError, readTaskOptions } from "../../../bench/options.ts";
-import { readNumber } from "../../options.ts";
+import { readNumber } from "../../support/options.ts";
 import { mib, type Runtime, RUNTIMES } from "../processes.ts";
 import { costCases } from "./cases.ts";
 import { type Cost, measureCosts, MOST } from "./cost.ts";

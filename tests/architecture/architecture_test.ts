@@ -1,0 +1,163 @@
+// Holds the shape of src/: who imports whom, and what no file may say.
+import { assert, assertEquals } from "@std/assert";
+import { findViolations } from "./rules.ts";
+
+const root = new URL("../../", import.meta.url);
+const ignore = typeof Deno === "undefined"; // the syntax tree comes from Deno's linter
+
+async function listSources(folder: string): Promise<string[]> {
+  const paths: string[] = [];
+  for await (const { name, isDirectory } of Deno.readDir(new URL(folder, root))) {
+    if (isDirectory) paths.push(...await listSources(`${folder}${name}/`));
+    else if (name.endsWith(".ts")) paths.push(folder + name);
+  }
+  return paths.sort();
+}
+
+Deno.test({
+  name: "every file of the library keeps the rules of its room, and the core imports no package",
+  ignore,
+  async fn() {
+    const paths = [...await listSources("src/"), "mod.ts"];
+    assert(paths.includes("src/core/call.ts") && paths.includes("src/server.ts"), "the library was not found");
+    const violations: string[] = [];
+    for (const path of paths) violations.push(...findViolations(path, await Deno.readTextFile(new URL(path, root))));
+    assertEquals(violations, []);
+  },
+});
+
+interface Sample {
+  readonly path: string;
+  readonly source: string;
+  /** The rule that must object, on line 1 unless said, or undefined where none may. */
+  readonly rule?: string;
+  readonly line?: number;
+}
+
+const samples: readonly Sample[] = [
+  // import direction
+  { path: "src/protocol/a.ts", source: `import { b } from "../b.ts";` },
+  { path: "src/protocol/a.ts", source: `import type { b } from "../../core/call.ts";`, rule: "import-direction" },
+  { path: "src/schema/a.ts", source: `export { b } from "../../core/call.ts";`, rule: "import-direction" },
+  { path: "src/core/a.ts", source: `export * from "../../handlers/tool.ts";`, rule: "import-direction" },
+  { path: "src/core/a.ts", source: `const a = await import("../../handlers/tool.ts");`, rule: "import-direction" },
+  { path: "src/core/a.ts", source: `const a = await import(name);`, rule: "computed-import" },
+  { path: "src/cli/a.ts", source: `const a = await import(name);` },
+  { path: "src/core/a.ts", source: `let a: import("../../handlers/tool.ts").Tool;`, rule: "import-direction" },
+  { path: "src/core/a.ts", source: `import "../../../mod.ts";`, rule: "import-direction" },
+  { path: "src/core/a.ts", source: `// import "../../../mod.ts";\nconst a = 'import "../../../mod.ts"';` },
+  { path: "src/handlers/a.ts", source: `import "../../core/call.ts";` },
+  { path: "src/handlers/a.ts", source: `import "../../transports/http.ts";`, rule: "import-direction" },
+  { path: "src/eras/a.ts", source: `import "../../handlers/tool.ts";`, rule: "import-direction" },
+  { path: "src/eras/modern/a.ts", source: `import "../../era.ts";\nimport "../../../core/call.ts";` },
+  { path: "src/eras/modern/a.ts", source: `import "../../../transports/http.ts";`, rule: "import-direction" },
+  { path: "src/eras/modern/a.ts", source: `import "../../legacy/session.ts";`, rule: "import-direction" },
+  { path: "src/eras/legacy/a.ts", source: `import "../../modern/stamp.ts";`, rule: "import-direction" },
+  { path: "src/eras/era.ts", source: `import "../legacy/session.ts";`, rule: "import-direction" },
+  { path: "src/transports/a.ts", source: `import "../../eras/era.ts";`, rule: "import-direction" },
+  { path: "src/server.ts", source: `import "../eras/era.ts";\nimport "../transports/http.ts";` },
+  { path: "src/modern.ts", source: `import "../eras/modern/modern.ts";\nimport "../server.ts";` },
+  { path: "src/modern.ts", source: `import "../eras/legacy/session.ts";`, rule: "import-direction" },
+  { path: "src/auth/a.ts", source: `import "../../core/call.ts";` },
+  { path: "src/auth/a.ts", source: `import "../../stores/kv.ts";`, rule: "import-direction" },
+  { path: "src/middleware/a.ts", source: `import "../../handlers/tool.ts";`, rule: "import-direction" },
+  { path: "src/stores/a.ts", source: `import "../../server.ts";`, rule: "import-direction" },
+  { path: "src/extensions/a.ts", source: `import "../../transports/http.ts";`, rule: "import-direction" },
+  {
+    path: "src/testing/a.ts",
+    source: `import "../../server.ts";\nimport "../../transports/http.ts";\nimport "../../library.ts";`,
+  },
+  { path: "src/client/a.ts", source: `import "../../server.ts";\nimport "../../library.ts";` },
+  { path: "src/client/a.ts", source: `import "../../../mod.ts";`, rule: "import-direction" },
+  { path: "src/library.ts", source: `import "../eras/legacy/session.ts";\nimport "../modern.ts";` },
+  { path: "src/library.ts", source: `import("../cli/main.ts");`, rule: "import-direction" },
+  { path: "src/hand_over.ts", source: `import(name);` },
+  { path: "src/hand_over.ts", source: `import("../cli/main.ts");`, rule: "import-direction" },
+  { path: "src/client/a.ts", source: `import "../../eras/era.ts";`, rule: "import-direction" },
+  { path: "src/new_room/a.ts", source: `import "../../core/call.ts";`, rule: "import-direction" },
+  { path: "mod.ts", source: `import "../src/hand_over.ts";\nimport "../src/library.ts";` },
+  { path: "mod.ts", source: `import("../src/cli/main.ts");`, rule: "import-direction" },
+  { path: "mod.ts", source: `import(name);`, rule: "computed-import" },
+  // packages
+  { path: "src/core/a.ts", source: `import { z } from "zod";`, rule: "import-direction" },
+  { path: "src/stores/a.ts", source: `import type { R } from "npm:redis@5";`, rule: "import-direction" },
+  { path: "src/core/a.ts", source: `import "https://example.com/a.ts";`, rule: "import-direction" },
+  { path: "mod.ts", source: `import { z } from "zod";`, rule: "import-direction" },
+  { path: "src/cli/a.ts", source: `import { z } from "zod";\nlet a: typeof import("yaml");` },
+  { path: "src/cli/a.ts", source: `import { z } from "npm:zod@4";`, rule: "import-direction" },
+  { path: "src/cli/a.ts", source: `import { red } from "@std/fmt";`, rule: "import-direction" },
+  // era words
+  { path: "src/core/a.ts", source: `const isLegacy = true;`, rule: "era-word" },
+  { path: "src/transports/a.ts", source: `const a = 1; // the modern way`, rule: "era-word" },
+  { path: "src/server.ts", source: `const a = ["2025-11-25"];`, rule: "era-word" },
+  {
+    path: "src/core/a.ts",
+    source: `/**\n * Pages, from \`specification/2026-07-28/server/tools\`.\n */\nconst a = 1;`,
+  },
+  { path: "src/core/a.ts", source: `// as of 2026-07-28`, rule: "era-word" },
+  { path: "src/core/a.ts", source: `const a = "specification/2026-07-28/server/tools";`, rule: "era-word" },
+  { path: "src/schema/a.ts", source: `const a = "draft/2020-12/schema";` },
+  { path: "src/eras/modern/a.ts", source: `const a = "2026-07-28";` },
+  { path: "src/testing/a.ts", source: `const a = "2026-07-28";` },
+  // runtime names
+  { path: "src/transports/a.ts", source: `process.exit(1);`, rule: "runtime-name" },
+  { path: "src/transports/a.ts", source: `const a = 1;\nglobalThis.process.exit(a);`, rule: "runtime-name", line: 2 },
+  { path: "src/cli/a.ts", source: `globalThis["process"];`, rule: "runtime-name" },
+  { path: "src/core/a.ts", source: `Buffer.from("");`, rule: "runtime-name" },
+  { path: "src/core/a.ts", source: `const a = "node:fs";`, rule: "runtime-name" },
+  { path: "src/core/a.ts", source: `const a = new ArrayBuffer(1); // a Buffer would process this` },
+  { path: "src/cli/host.ts", source: `process.exit(1);` },
+  { path: "src/runtime.ts", source: `process.exit(1);` },
+  { path: "src/cli/host.ts", source: `import "node:fs";`, rule: "import-direction runtime-name" },
+  // runtime globals
+  { path: "src/runtime.ts", source: `const { Deno: deno, Bun: bun } = globalThis as Globals; // typed here` },
+  { path: "src/runtime.ts", source: `import "../protocol/errors.ts";`, rule: "import-direction" },
+  { path: "src/client/a.ts", source: `import { deno } from "../../runtime.ts";` },
+  { path: "src/core/a.ts", source: `import { deno } from "../../runtime.ts";` },
+  { path: "src/protocol/a.ts", source: `import { deno } from "../../runtime.ts";`, rule: "import-direction" },
+  { path: "src/cli/host.ts", source: `Deno.exit(1);`, rule: "runtime-global" },
+  { path: "src/client/a.ts", source: `const a = globalThis["Bun"];`, rule: "runtime-global" },
+  { path: "src/client/a.ts", source: `const { Deno: deno } = globals;`, rule: "runtime-global" },
+  {
+    path: "src/client/a.ts",
+    source: `// neither runtime has the other's types\nconst { alert } = globalThis as Page;`,
+    rule: "runtime-global",
+    line: 2,
+  },
+  { path: "src/client/a.ts", source: `const runtime = "deno"; // Deno or Bun` },
+  // types
+  { path: "src/core/a.ts", source: `let a: any;`, rule: "any-type" },
+  {
+    path: "src/core/a.ts",
+    source: `// deno-lint-ignore no-explicit-any\nlet a: Array<any>;`,
+    rule: "any-type",
+    line: 2,
+  },
+  { path: "src/core/a.ts", source: `const a = "any" as const; // for any caller` },
+  { path: "src/core/a.ts", source: `const a = ["b"] as const;` },
+  { path: "src/core/a.ts", source: `const a = b as constant;`, rule: "cast-reason" },
+  { path: "src/core/a.ts", source: `const a = b as string;`, rule: "cast-reason" },
+  { path: "src/core/a.ts", source: `const a = b as string; // checked by the caller` },
+  { path: "src/core/a.ts", source: `// checked by the caller\nconst a = b as string;` },
+  {
+    path: "src/core/a.ts",
+    source: `// a reason for something else\n\nconst a = b as string;`,
+    rule: "cast-reason",
+    line: 3,
+  },
+  { path: "src/core/a.ts", source: `/** A name. */\nexport const a = b as string;`, rule: "cast-reason", line: 2 },
+  { path: "src/core/a.ts", source: `// @ts-ignore\nconst a = b as string;`, rule: "cast-reason", line: 2 },
+  { path: "src/core/a.ts", source: `const a = <string> b;`, rule: "cast-reason" },
+  { path: "src/core/a.ts", source: `import { a as b } from "../b.ts";` },
+];
+
+for (const { path, source, rule, line = 1 } of samples) {
+  Deno.test({
+    name: `${rule ?? "no rule"} objects to ${path}: ${source.replaceAll("\n", " ⏎ ")}`,
+    ignore,
+    fn() {
+      const found = findViolations(path, source).map((text) => text.split(" ").slice(0, 2).join(" "));
+      assertEquals(found, rule?.split(" ").map((rule) => `rooms/${rule} ${path}:${line}`) ?? []);
+    },
+  });
+}

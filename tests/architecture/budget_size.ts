@@ -1,0 +1,62 @@
+// Weighs what a server loads at its start. `deno task bench -- --only=size` prints the figures.
+const root = new URL("../../", import.meta.url).pathname;
+
+/** The bundles that have a budget, in KiB minified. */
+export const BUNDLES = [
+  { name: "both eras", library: "mod.ts", limit: 71 },
+  { name: "the modern era alone", library: "src/modern.ts", limit: 60 },
+] as const;
+
+/** What a bundle weighs. */
+export interface Weight {
+  readonly bytes: number;
+  /** Bytes when each file is compressed for its journey. */
+  readonly gzip: number;
+}
+
+/** The bytes that a one-tool server loads at its start, minified, without zod. */
+export async function weighServer(library: string): Promise<Weight> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(
+      `${folder}/server.ts`,
+      `import { z } from "zod";
+import { createServer, tool } from "${root}${library}";
+const add = tool({ name: "add", input: z.object({ a: z.number(), b: z.number() }), run: ({ a, b }) => a + b });
+export default createServer({ name: "calc", version: "1.0.0", handlers: [add] });
+`,
+    );
+    // Splitting keeps what is only loaded on demand in files of its own.
+    const args = [
+      "build",
+      "--minify",
+      "--splitting",
+      "--target=bun",
+      "--packages=external",
+      "--outdir",
+      `${folder}/out`,
+    ];
+    const { success, stderr } = await new Deno.Command("bun", { args: [...args, `${folder}/server.ts`] }).output();
+    if (!success) throw new Error(`Cannot weigh ${library}: ${new TextDecoder().decode(stderr)}`);
+    return await weighFiles(`${folder}/out`, "./server.js");
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** The size of a bundled file and of all that it imports statically. */
+async function weighFiles(folder: string, entry: string): Promise<Weight> {
+  const files = new Map<string, Weight>();
+  const waiting = [entry];
+  for (const name of waiting) {
+    if (files.has(name)) continue;
+    const source = await Deno.readTextFile(`${folder}/${name}`);
+    const packed = new Response(source).body?.pipeThrough(new CompressionStream("gzip"));
+    const gzip = (await new Response(packed).arrayBuffer()).byteLength;
+    files.set(name, { bytes: new TextEncoder().encode(source).length, gzip });
+    for (const [, path] of source.matchAll(/\b(?:from|import)\s*["'](\.\/[^"']+)["']/g)) waiting.push(path);
+  }
+  const all = [...files.values()];
+  const sum = (name: keyof Weight) => all.reduce((sum, file) => sum + file[name], 0);
+  return { bytes: sum("bytes"), gzip: sum("gzip") };
+}

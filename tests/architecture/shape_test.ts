@@ -1,0 +1,73 @@
+// The shape of the library: without the older revisions, what is left is whole. A copy of the project in which their
+// folder is deleted, with the one import that leads to it, still compiles and still passes its tests.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+
+const root = new URL("../../", import.meta.url);
+const FOLDER = "src/eras/legacy";
+
+async function copyFolder(from: URL, to: string): Promise<string[]> {
+  await Deno.mkdir(to, { recursive: true });
+  const files: string[] = [];
+  for await (const { name, isDirectory } of Deno.readDir(from)) {
+    if (isDirectory) files.push(...await copyFolder(new URL(`${name}/`, from), `${to}/${name}`));
+    else {
+      await Deno.copyFile(new URL(name, from), `${to}/${name}`);
+      files.push(`${to}/${name}`);
+    }
+  }
+  return files;
+}
+
+async function run(folder: string, args: string[]): Promise<string> {
+  const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args,
+    cwd: folder,
+    env: { NO_COLOR: "1" },
+  }).output();
+  const output = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+  assert(success, `deno ${args.slice(0, 2).join(" ")} failed:\n${output}`);
+  return output;
+}
+
+Deno.test({
+  name: "without the folder of the older revisions, and its import in src/library.ts, all else compiles and passes",
+  ignore: typeof Deno === "undefined", // the copy is checked and tested with Deno
+  async fn() {
+    const folder = await Deno.makeTempDir({ prefix: "shape-" });
+    try {
+      const sources = await copyFolder(new URL("src/", root), `${folder}/src`);
+      await copyFolder(new URL("tests/", root), `${folder}/tests`);
+      await Deno.copyFile(new URL("deno.lock", root), `${folder}/deno.lock`);
+      const config = JSON.parse(await Deno.readTextFile(new URL("deno.json", root)));
+      // Packages come from Deno's cache: a copy needs no folder of its own for them.
+      await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify({ ...config, nodeModulesDir: "none" }));
+      await Deno.remove(`${folder}/${FOLDER}`, { recursive: true });
+      const library = await Deno.readTextFile(new URL("src/library.ts", root));
+      const cut = library.replace(/^ .*import\(".*eras\/legacy\/.*\n/m, "").replace(
+        "chooseEra(modernEra(engine), older)",
+        "modernEra(engine)",
+      ).replace(/^import .*eras\/(choose|lazy)\.ts.*\n/gm, "");
+      assertEquals(
+        library.length - cut.length > 0 && !cut.includes("legacy"),
+        true,
+        "src/library.ts joins the eras in another way",
+      );
+      await Deno.writeTextFile(`${folder}/src/library.ts`, cut);
+      await Deno.copyFile(new URL("mod.ts", root), `${folder}/mod.ts`);
+
+      const left = sources.filter((path) => path.endsWith(".ts") && !path.startsWith(`${folder}/${FOLDER}/`));
+      await run(folder, ["check", "--quiet", "mod.ts", ...left]);
+      const output = await run(folder, [
+        "test",
+        "-A",
+        "--no-check",
+        "--filter",
+        "(2026-07-28 over memory)",
+        ...["lists", "tools"].map((name) => `tests/behaviour/${name}_test.ts`),
+      ]);
+      assertMatch(output, /ok \| \d\d+ passed .*\| 0 failed/);
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+});

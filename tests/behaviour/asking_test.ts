@@ -1,0 +1,438 @@
+// Asking the client during a call: one handler for both eras, and no answer that was not given to this very question.
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { z } from "zod";
+import { type Context, createServer, prompt, resource, tool, ToolError } from "../../mod.ts";
+import {
+  type AnswerServer,
+  connect as connectTo,
+  type ConnectOptions,
+  fakeClock,
+  RpcError,
+} from "../../src/testing/testing.ts";
+import { behaviour, textOf } from "../support/behaviour.ts";
+
+const yesNo = z.object({ ok: z.boolean() });
+const accept = (content: object) => ({ action: "accept", content });
+
+/** How many requests the client sent. */
+function countCalls({ transcript }: { readonly transcript: readonly string[] }, method = "tools/call"): number {
+  return transcript.filter((line) => line.startsWith("→ {") && line.includes(`"method":"${method}"`)).length;
+}
+
+behaviour("a handler asks the user, whatever the user does", async (connect) => {
+  const order = tool({
+    name: "order",
+    async run(_input, ctx) {
+      const answer = await ctx.elicit("confirm", { message: "Order?", schema: yesNo });
+      return answer.action === "accept" ? `accepted ${answer.content.ok}` : answer.action;
+    },
+  });
+  const answers = [accept({ ok: true }), accept({ ok: false }), { action: "decline" }, { action: "cancel" }];
+  const asked: unknown[] = [];
+  const { client } = await connect({ handlers: [order] }, {
+    answer(request) {
+      asked.push(request);
+      return answers[asked.length - 1];
+    },
+  });
+  for (const text of ["accepted true", "accepted false", "decline", "cancel"]) {
+    assertEquals(textOf(await client.callTool("order")), text);
+  }
+  assertEquals(asked[0], {
+    method: "elicitation/create",
+    params: {
+      message: "Order?",
+      requestedSchema: { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] },
+    },
+  });
+});
+
+behaviour("a handler asks the model, for roots, and for a visit to a page", async (connect) => {
+  const all = tool({
+    name: "all",
+    async run(_input, ctx) {
+      const said = await ctx.sample("joke", {
+        messages: [{ role: "user", content: { type: "text", text: "A joke" } }],
+        maxTokens: 9,
+      });
+      const roots = await ctx.roots();
+      const { action } = await ctx.elicitUrl("pay", { message: "Pay here", url: "https://example.com/pay" });
+      return { said: said.content, roots, action };
+    },
+  });
+  const answer: AnswerServer = ({ method, params }) => {
+    if (method === "roots/list") return { roots: [{ uri: "file:///home", name: "home" }] };
+    if (method === "elicitation/create") {
+      assertEquals([params.mode, params.url], ["url", "https://example.com/pay"]);
+      return { action: "accept" };
+    }
+    assertEquals(params, { messages: [{ role: "user", content: { type: "text", text: "A joke" } }], maxTokens: 9 });
+    return { role: "assistant", content: { type: "text", text: "Knock, knock" }, model: "m" };
+  };
+  const { client } = await connect({ handlers: [all] }, { answer });
+  assertEquals((await client.callTool("all")).structuredContent, {
+    said: { type: "text", text: "Knock, knock" },
+    roots: [{ uri: "file:///home", name: "home" }],
+    action: "accept",
+  });
+});
+
+behaviour("questions asked side by side travel together, one after the other in rounds", async (connect, { era }) => {
+  let runs = 0;
+  const made: string[] = [];
+  const both = tool({
+    name: "both",
+    async run(_input, ctx) {
+      runs++;
+      const stamp = await ctx.once("stamp", () => {
+        made.push("stamp");
+        return `stamp ${made.length}`;
+      });
+      const [a, b] = await Promise.all([
+        ctx.elicit("a", { message: "A?", schema: yesNo }),
+        ctx.elicit("b", { message: "B?", schema: yesNo }),
+      ]);
+      const c = await ctx.elicit("c", { message: "C?", schema: yesNo });
+      return [stamp, a.action, b.action, c.action].join();
+    },
+  });
+  const asked: unknown[] = [];
+  const { client } = await connect({ handlers: [both] }, {
+    answer({ params }) {
+      asked.push(params.message);
+      return accept({ ok: true });
+    },
+  });
+  assertEquals(textOf(await client.callTool("both")), "stamp 1,accept,accept,accept");
+  assertEquals(asked.sort(), ["A?", "B?", "C?"]);
+  assertEquals([countCalls(client), runs], era === "modern" ? [3, 3] : [1, 1]);
+  assertEquals(made.length, 1);
+});
+
+behaviour("a handler that catches everything cannot swallow a question, and its finally runs", async (connect) => {
+  const log: string[] = [];
+  const stubborn = tool({
+    name: "stubborn",
+    async run(_input, ctx) {
+      try {
+        const { action } = await ctx.elicit("confirm", { message: "Sure?", schema: yesNo });
+        return action;
+      } catch {
+        return "swallowed";
+      } finally {
+        log.push("finally");
+      }
+    },
+  });
+  const { client } = await connect({ handlers: [stubborn] }, { answer: () => accept({ ok: true }) });
+  assertEquals(textOf(await client.callTool("stubborn")), "accept");
+  assert(log.length >= 1);
+});
+
+behaviour("an answer counts only for the question as it was asked", async (connect) => {
+  let price = 10;
+  const paid: number[] = [];
+  const pay = tool({
+    name: "pay",
+    async run(_input, ctx) {
+      const now = price;
+      const { action } = await ctx.elicit("pay", { message: `Pay $${now}?`, schema: yesNo });
+      if (action === "accept") paid.push(now);
+      return action;
+    },
+  });
+  const asked: unknown[] = [];
+  const { client } = await connect({ handlers: [pay] }, {
+    answer({ params }) {
+      asked.push(params.message);
+      if (asked.length < 3) price++;
+      return accept({ ok: true });
+    },
+  });
+  assertEquals(textOf(await client.callTool("pay")), "accept");
+  assertEquals([asked, paid], [["Pay $10?", "Pay $11?", "Pay $12?"], [12]]);
+}, { eras: ["modern"] });
+
+behaviour("an answer of the wrong shape is asked for again", async (connect) => {
+  const order = tool({
+    name: "order",
+    run: async (_input, ctx) => (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action,
+  });
+  const wrong = [
+    accept({ ok: "yes" }),
+    { action: "accept" },
+    { action: "maybe" },
+    12345,
+    null,
+    "accept",
+    accept({ ok: true }),
+  ];
+  let at = 0;
+  const { client } = await connect({ handlers: [order] }, { answer: () => wrong[at++] });
+  assertEquals(textOf(await client.callTool("order")), "accept");
+  assertEquals(at, wrong.length);
+}, { eras: ["modern"] });
+
+behaviour("an answer of the wrong shape, and an error, reach the handler as an error", async (connect) => {
+  const codes: unknown[] = [];
+  const order = tool({
+    name: "order",
+    async run(_input, ctx) {
+      try {
+        return (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action;
+      } catch (error) {
+        codes.push(Object(error).code);
+        throw new ToolError("No answer");
+      }
+    },
+  });
+  const answers = [
+    () => accept({ ok: "yes" }),
+    () => ({ action: "maybe" }),
+    () => {
+      throw new RpcError(-1, "The user is away");
+    },
+    () => accept({ ok: true }),
+  ];
+  let at = 0;
+  const { client } = await connect({ handlers: [order] }, { answer: () => answers[at++]() });
+  for (let i = 0; i < 3; i++) assertEquals((await client.callTool("order")).isError, true);
+  assertEquals(textOf(await client.callTool("order")), "accept");
+  assertEquals(codes, [-32602, -32602, -1]);
+}, { eras: ["legacy"] });
+
+behaviour("a client is never asked for what it did not declare", async (connect, { era, transport }) => {
+  const sampling = { messages: [], maxTokens: 1 };
+  const handlers = [
+    tool({ name: "form", run: async (_i, ctx) => (await ctx.elicit("x", { message: "?", schema: yesNo })).action }),
+    tool({
+      name: "url",
+      run: async (_i, ctx) => (await ctx.elicitUrl("x", { message: "?", url: "https://x.example" })).action,
+    }),
+    tool({ name: "sample", run: async (_i, ctx) => (await ctx.sample("x", sampling)).model }),
+    tool({ name: "tools", run: async (_i, ctx) => (await ctx.sample("x", { ...sampling, tools: [] })).model }),
+    tool({ name: "roots", run: async (_i, ctx) => `${(await ctx.roots()).length}` }),
+  ];
+  const needs = {
+    form: { elicitation: { form: {} } },
+    url: { elicitation: { url: {} } },
+    sample: { sampling: {} },
+    tools: { sampling: { tools: {} } },
+    roots: { roots: {} },
+  };
+  const refuse = async (capabilities: ConnectOptions["capabilities"], names: readonly (keyof typeof needs)[]) => {
+    const { client } = await connect({ handlers }, {
+      capabilities,
+      answer: () => assert(false, "the client was asked"),
+    });
+    for (const name of names) {
+      const error = await assertRejects(() => client.callTool(name), RpcError);
+      assertEquals(error.code, era === "modern" ? -32021 : -32600, name);
+      assertEquals(error.data, { requiredCapabilities: needs[name] });
+      assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200);
+    }
+  };
+  await refuse({}, ["form", "url", "sample", "tools", "roots"]);
+  await refuse({ elicitation: {}, sampling: {} }, ["url", "tools", "roots"]);
+  await refuse({ elicitation: { url: {} }, roots: {} }, ["form", "sample"]);
+});
+
+behaviour("prompts and resources may ask as well", async (connect) => {
+  const ask = async (ctx: Context) => (await ctx.elicit("x", { message: "?", schema: yesNo })).action;
+  const handlers = [
+    prompt({ name: "p", run: (_input, ctx) => ask(ctx) }),
+    resource({ uri: "x://r", name: "r", ttlMs: 60_000, read: (_uri, ctx) => ask(ctx) }),
+  ];
+  const { client } = await connect({ handlers }, { answer: () => ({ action: "decline" }) });
+  const { messages } = await client.getPrompt("p");
+  assertEquals(messages, [{ role: "user", content: { type: "text", text: "decline" } }]);
+  const { contents, ttlMs } = await client.readResource("x://r");
+  assertEquals(contents[0].text, "decline");
+  if (ttlMs !== undefined) assertEquals(ttlMs, 0, "the result of a call with answers may not be kept");
+});
+
+const order = tool({
+  name: "order",
+  input: z.object({ item: z.string().default("tea"), more: z.unknown().optional() }),
+  run: async ({ item }, ctx) => {
+    const { action } = await ctx.elicit("confirm", { message: `Order ${item}?`, schema: yesNo });
+    return `${item} ${action}`;
+  },
+});
+const yes = { confirm: accept({ ok: true }) };
+
+behaviour(
+  "a question's state is refused if it was changed, or belongs to another call or caller",
+  async (connect, { transport }) => {
+    const other = tool({ name: "other", run: (_input, ctx) => order.run({ item: "tea" }, ctx) as Promise<string> });
+    const capabilities = { elicitation: {} };
+    const { client, join } = await connect({ handlers: [order, other] }, { capabilities, principal: { id: "ada" } });
+    const args = { item: "tea", more: { a: 1, b: 2 } };
+    const first = await client.callTool("order", args, { rounds: false });
+    assertEquals([first.resultType, Object.keys(Object(first.inputRequests))], ["input_required", ["confirm"]]);
+    const requestState = String(first.requestState);
+    const good = { name: "order", arguments: args, inputResponses: yes, requestState };
+    const flip = (at: number) =>
+      requestState.slice(0, at) + (requestState[at] === "A" ? "B" : "A") + requestState.slice(at + 1);
+    const bad = [
+      { ...good, requestState: `${requestState}-TAMPERED` },
+      { ...good, requestState: flip(0) },
+      { ...good, requestState: flip(20) },
+      { ...good, requestState: flip(requestState.length - 5) },
+      { ...good, requestState: "" },
+      { ...good, requestState: 5 },
+      { ...good, requestState: null },
+      { ...good, requestState: "x".repeat(500_000) },
+      { ...good, arguments: { ...args, item: "gold" } },
+      { ...good, arguments: {} },
+      { ...good, name: "other" },
+      { ...good, inputResponses: null },
+      { ...good, inputResponses: [yes] },
+    ];
+    for (const params of bad) {
+      const error = await assertRejects(() => client.request("tools/call", params), RpcError);
+      assertEquals(error.code, -32602, JSON.stringify(params).slice(0, 200));
+      assertEquals(error.status, transport === "pipe" ? undefined : 400);
+    }
+    for (const principal of [{ id: "bob" }, undefined]) {
+      const thief = await join({ capabilities, principal });
+      assertEquals((await assertRejects(() => thief.request("tools/call", good), RpcError)).code, -32602);
+    }
+    // The same call may name its arguments in another order.
+    const turned = { ...good, arguments: { more: { b: 2, a: 1 }, item: "tea" } };
+    assertEquals((await client.request("tools/call", turned)).content, [{ type: "text", text: "tea accept" }]);
+  },
+  { eras: ["modern"] },
+);
+
+behaviour("answers that nobody asked for are passed over", async (connect) => {
+  const { client } = await connect({ handlers: [order] }, { capabilities: { elicitation: {} } });
+  const send = (more: object) =>
+    client.request("tools/call", { name: "order", arguments: {}, ...more }, { rounds: false });
+  const { requestState } = await send({});
+  const responses = JSON.parse(
+    '{"__proto__":{"action":"accept"},"toString":1,"other":{"action":"accept","content":{}}}',
+  );
+  assertEquals((await send({ requestState, inputResponses: responses })).resultType, "input_required");
+  assertEquals((await send({ inputResponses: responses })).resultType, "input_required");
+  assertEquals((await send({ requestState })).resultType, "input_required");
+  const done = await send({ requestState, inputResponses: { ...responses, ...yes } });
+  assertEquals(done.resultType, "complete");
+}, { eras: ["modern"] });
+
+behaviour("a call can only be sent back so many times", async (connect) => {
+  const endless = tool({
+    name: "endless",
+    async run(_input, ctx) {
+      for (let i = 0;; i++) await ctx.elicit(`q${i}`, { message: `${i}?`, schema: yesNo });
+    },
+  });
+  const { client } = await connect({ handlers: [endless], limits: { calls: { rounds: 3 } } }, {
+    answer: () => accept({ ok: true }),
+  });
+  const error = await assertRejects(() => client.callTool("endless"), RpcError);
+  assertEquals(error.code, -32602);
+  assertStringIncludes(error.message, "rounds");
+  assertEquals(countCalls(client), 4);
+}, { eras: ["modern"] });
+
+behaviour("what travels with a question is bounded", async (connect) => {
+  const heavy = tool({
+    name: "heavy",
+    async run(_input, ctx) {
+      await ctx.once("blob", () => "x".repeat(5000));
+      return (await ctx.elicit("q", { message: "?", schema: yesNo })).action;
+    },
+  });
+  const handlers = [heavy, order];
+  const { client, takeFaults } = await connect({ handlers, limits: { calls: { stateBytes: 3000 } } }, {
+    answer: () => accept({ ok: true }),
+  });
+  assertEquals((await assertRejects(() => client.callTool("heavy"), RpcError)).code, -32603);
+  assertStringIncludes(String(takeFaults()[0].error), "calls.stateBytes");
+  assertEquals(textOf(await client.callTool("order")), "tea accept");
+}, { eras: ["modern"] });
+
+behaviour("a client that never answers is not waited for without end", async (connect) => {
+  const { client } = await connect({ handlers: [order], limits: { calls: { answerMs: 40 } } }, {
+    answer: () => new Promise(() => {}),
+  });
+  const error = await assertRejects(() => client.callTool("order"), RpcError);
+  assertEquals(error.code, -32602);
+  assertStringIncludes(error.message, "calls.answerMs");
+  assertEquals(
+    client.received.map(({ method }) => method),
+    ["notifications/cancelled"],
+    "the client is told to stop asking",
+  );
+}, { eras: ["legacy"] });
+
+behaviour("a cancelled call no longer waits for its answer", async (connect) => {
+  const stop = new AbortController();
+  const { client } = await connect({ handlers: [order] }, {
+    answer() {
+      setTimeout(() => stop.abort(), 1);
+      return new Promise(() => {});
+    },
+  });
+  await assertRejects(() => client.callTool("order", {}, { signal: stop.signal }), DOMException);
+  assertEquals((await client.listTools()).length, 1);
+}, { eras: ["legacy"] });
+
+Deno.test("the state of a question expires", async () => {
+  const clock = fakeClock();
+  const server = createServer({
+    name: "s",
+    version: "1",
+    handlers: [order],
+    clock,
+    limits: { calls: { stateMs: 1000 } },
+  });
+  await using client = await connectTo(server, { transport: "pipe", capabilities: { elicitation: {} } });
+  const { requestState } = await client.callTool("order", {}, { rounds: false });
+  const again = { name: "order", arguments: {}, inputResponses: yes, requestState };
+  await clock.advance(900);
+  assertEquals((await client.request("tools/call", again)).resultType, "complete");
+  await clock.advance(200);
+  const error = await assertRejects(() => client.request("tools/call", again), RpcError);
+  assertEquals(error.code, -32602);
+  assertStringIncludes(error.message, "expired");
+  await server.close();
+});
+
+Deno.test("instances that share a secret go on with each other's calls, also after it was rotated", async () => {
+  const [old, young] = ["o".repeat(32), "y".repeat(32)];
+  const secrets = [[old], [old], [young, old], [young], undefined];
+  const [first, ...others] = await Promise.all(secrets.map(async (secret) => {
+    const server = createServer({ name: "s", version: "1", handlers: [order], secret });
+    return { server, client: await connectTo(server, { capabilities: { elicitation: {} } }) };
+  }));
+  const { requestState } = await first.client.callTool("order", {}, { rounds: false });
+  const again = { name: "order", arguments: {}, inputResponses: yes, requestState };
+  const outcomes = await Promise.all(
+    others.map(({ client }) =>
+      client.request("tools/call", again).then(({ resultType }) => resultType, ({ code }) => code)
+    ),
+  );
+  assertEquals(outcomes, ["complete", "complete", -32602, -32602]);
+  for (const { client, server } of [first, ...others]) {
+    await client.close();
+    await server.close();
+  }
+});
+
+Deno.test("the state of a question cannot be read", async () => {
+  const secretive = tool({
+    name: "secretive",
+    async run(_input, ctx) {
+      await ctx.once("key", () => "hunter2");
+      return (await ctx.elicit("q", { message: "?", schema: yesNo })).action;
+    },
+  });
+  const server = createServer({ name: "s", version: "1", handlers: [secretive] });
+  await using client = await connectTo(server, { capabilities: { elicitation: {} } });
+  const { requestState } = await client.callTool("secretive", {}, { rounds: false });
+  const text = String(requestState).replaceAll("-", "+").replaceAll("_", "/");
+  assert(!atob(text.padEnd(Math.ceil(text.length / 4) * 4, "=")).includes("hunter2"));
+  await server.close();
+});

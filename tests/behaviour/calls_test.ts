@@ -1,0 +1,463 @@
+// What happens around and during a call: middleware, progress, logs, cancellation, several calls at once.
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { z } from "zod";
+import { McpError, type Middleware, tool } from "../../mod.ts";
+import { RpcError } from "../../src/testing/testing.ts";
+import { behaviour, gate, LEGACY_VERSIONS, started, textOf, until } from "../support/behaviour.ts";
+
+function traced(log: string[], name: string): Middleware {
+  return async (call, next) => {
+    log.push(`> ${name} ${call.method}`);
+    try {
+      return await next();
+    } finally {
+      log.push(`< ${name}`);
+    }
+  };
+}
+
+behaviour("middleware wraps calls in order: the server's outside, the tool's inside", async (connect, { era }) => {
+  const log: string[] = [];
+  const work = tool({
+    name: "work",
+    use: [traced(log, "c"), traced(log, "d")],
+    run: () => {
+      log.push("run");
+      return "";
+    },
+  });
+  const { client } = await connect({ handlers: [work], use: [traced(log, "a"), traced(log, "b")] });
+  log.length = 0;
+  await client.callTool("work");
+  const inner = ["> c tools/call", "> d tools/call", "run", "< d", "< c"];
+  assertEquals(log, ["> a tools/call", "> b tools/call", ...inner, "< b", "< a"]);
+  log.length = 0;
+  await client.request("tools/list");
+  assertEquals(log, ["> a tools/list", "> b tools/list", "< b", "< a"]);
+  log.length = 0;
+  await client.request(era === "modern" ? "server/discover" : "ping");
+  if (era === "legacy") assertEquals(log, []);
+});
+
+behaviour("middleware may change a result, answer by itself, or fail", async (connect) => {
+  const use: Middleware = async (call, next) => {
+    switch (call.params.name) {
+      case "changed":
+        return { ...await next(), _meta: { "example.com/by": "middleware" } };
+      case "answered":
+        return { content: [{ type: "text", text: "not run" }] };
+      case "refused":
+        throw new McpError(-32050, "Not today");
+      case "broken":
+        throw new Error("secret");
+      default:
+        return await next();
+    }
+  };
+  const ran: string[] = [];
+  const handlers = ["changed", "answered", "refused", "broken"].map((name) =>
+    tool({
+      name,
+      run() {
+        ran.push(name);
+        return "run";
+      },
+    })
+  );
+  const { client, takeFaults } = await connect({ handlers, use: [use] });
+  assertEquals(Object(await client.callTool("changed"))._meta["example.com/by"], "middleware");
+  assertEquals(textOf(await client.callTool("answered")), "not run");
+  assertEquals((await assertRejects(() => client.callTool("refused"), RpcError)).code, -32050);
+  const error = await assertRejects(() => client.callTool("broken"), RpcError);
+  const [fault] = takeFaults();
+  assertEquals([error.code, error.message, error.data], [-32603, "Internal error", { errorId: fault.id }]);
+  assertEquals(ran, ["changed"]);
+});
+
+const steps = tool({
+  name: "steps",
+  input: z.object({ values: z.array(z.number()) }),
+  async run({ values }, ctx) {
+    for (const value of values) await ctx.progress(value, { total: 10, message: `at ${value}` });
+    return "done";
+  },
+});
+
+behaviour("progress is told only to those who ask, and only when it grows", async (connect) => {
+  const { client } = await connect({ handlers: [steps] });
+  const values = [1, 2, 2, 1, 3.5, -1, 10];
+  await client.callTool("steps", { values: [1, 2] });
+  assertEquals(client.received, []);
+  for (const progressToken of ["a", "", 0, 7]) {
+    const heard: unknown[] = [];
+    await client.callTool("steps", { values }, {
+      meta: { progressToken },
+      onNotification: (notification) => heard.push(notification),
+    });
+    assertEquals(
+      heard,
+      [1, 2, 3.5, 10].map((progress) => ({
+        method: "notifications/progress",
+        params: { progressToken, progress, total: 10, message: `at ${progress}` },
+      })),
+    );
+  }
+}, { versions: LEGACY_VERSIONS.slice(0, 3) });
+
+behaviour("calls at once each get their own progress and result", async (connect) => {
+  const slow = tool({
+    name: "slow",
+    input: z.object({ n: z.number() }),
+    async run({ n }, ctx) {
+      for (let i = 1; i <= 3; i++) {
+        await ctx.progress(n * 100 + i);
+        await new Promise((resolve) => setTimeout(resolve, n % 3));
+      }
+      return n;
+    },
+  });
+  const { client } = await connect({ handlers: [slow] });
+  const calls = Array.from({ length: 30 }, async (_, n) => {
+    const heard: unknown[] = [];
+    const result = await client.callTool("slow", { n }, {
+      meta: { progressToken: `token ${n}` },
+      onNotification: ({ params }) => heard.push([params.progressToken, params.progress]),
+    });
+    return [textOf(result), ...heard];
+  });
+  const expected = calls.map((_, n) => [`${n}`, ...[1, 2, 3].map((i) => [`token ${n}`, n * 100 + i])]);
+  assertEquals(await Promise.all(calls), expected);
+});
+
+behaviour("what a handler says after its result is dropped", async (connect) => {
+  const { pass, open } = gate();
+  const said: Promise<unknown>[] = [];
+  const late = tool({
+    name: "late",
+    run(_input, ctx) {
+      said.push(pass.then(() => Promise.all([ctx.progress(1), ctx.log("error", "late"), ctx.closeStream()])));
+      return "done";
+    },
+  });
+  const next = tool({ name: "next", run: () => "next" });
+  const { client } = await connect({ handlers: [late, next] }, { logLevel: "debug" });
+  assertEquals(textOf(await client.callTool("late", {}, { meta: { progressToken: 1 } })), "done");
+  open();
+  await Promise.all(said);
+  assertEquals(textOf(await client.callTool("next")), "next");
+  assertEquals(client.received, []);
+});
+
+const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"] as const;
+const logging = tool({
+  name: "logging",
+  async run(_input, ctx) {
+    for (const level of LEVELS) await ctx.log(level, { text: level }, "test");
+    return "";
+  },
+});
+
+for (const logLevel of [undefined, "debug", "warning", "emergency"] as const) {
+  behaviour(`logs are filtered for a client that wants ${logLevel ?? "nothing said"}`, async (connect, { era }) => {
+    const { client } = await connect({ handlers: [logging] }, { logLevel });
+    await client.callTool("logging");
+    // A session that said nothing hears what the server finds right; without a session, silence is a no.
+    const least = logLevel ?? (era === "legacy" ? "info" : undefined);
+    const wanted = least ? LEVELS.slice(LEVELS.indexOf(least)) : [];
+    assertEquals(
+      client.received,
+      wanted.map((level) => ({
+        method: "notifications/message",
+        params: { level, logger: "test", data: { text: level } },
+      })),
+    );
+  });
+}
+
+behaviour("the log level of a session can be changed, but only to a level", async (connect) => {
+  const { client } = await connect({ handlers: [logging] }, { logLevel: "emergency" });
+  for (const level of ["loud", 3, undefined, "constructor"]) {
+    assertEquals((await assertRejects(() => client.request("logging/setLevel", { level }), RpcError)).code, -32602);
+  }
+  assertEquals(await client.request("logging/setLevel", { level: "alert" }), {});
+  await client.callTool("logging");
+  assertEquals(client.received.map(({ params }) => params.level), ["alert", "emergency"]);
+}, { eras: ["legacy"], versions: LEGACY_VERSIONS });
+
+behaviour("what cannot be logged does not end the call", async (connect) => {
+  const cycle: Record<string, unknown> = {};
+  cycle.self = cycle;
+  const odd = tool({
+    name: "odd",
+    async run(_input, ctx) {
+      for (const data of [1n, cycle, undefined, () => {}, null, "fine"]) await ctx.log("error", data);
+      return "done";
+    },
+  });
+  const { client } = await connect({ handlers: [odd] }, { logLevel: "debug" });
+  assertEquals(textOf(await client.callTool("odd")), "done");
+  assertEquals(client.received.length, 6);
+  assertEquals(client.received.at(-1)?.params.data, "fine");
+});
+
+/** A tool that waits until it is cancelled, and others beside it. */
+function waiting() {
+  const log: string[] = [];
+  const { pass, open } = gate();
+  const wait = tool({
+    name: "wait",
+    input: z.object({ n: z.number().default(0) }),
+    async run({ n }, { signal }) {
+      log.push(`start ${n}`);
+      await Promise.race([pass, new Promise((resolve) => signal.addEventListener("abort", resolve))]);
+      log.push(signal.aborted ? `cancelled ${n}` : `passed ${n}`);
+      return `${n}`;
+    },
+  });
+  const quick = tool({ name: "quick", run: () => "quick" });
+  return { log, open, handlers: [wait, quick] };
+}
+
+behaviour("a cancelled call stops, gets no answer, and harms no other", async (connect) => {
+  const { log, open, handlers } = waiting();
+  const { client } = await connect({ handlers });
+  const other = started(client.callTool("wait", { n: 2 }));
+  const stop = new AbortController();
+  const cancelled = assertRejects(
+    () => client.callTool("wait", { n: 1 }, { signal: stop.signal, id: "mine" }),
+    DOMException,
+  );
+  await until(() => log.length === 2, "both calls run");
+  stop.abort();
+  await cancelled;
+  await until(() => log.includes("cancelled 1"), "the call is cancelled");
+  assertEquals(textOf(await client.callTool("quick")), "quick");
+  open();
+  assertEquals(textOf(await other), "2");
+  assertEquals(log.filter((line) => !line.startsWith("start")), ["cancelled 1", "passed 2"]);
+  assert(
+    !client.transcript.some((line) => line.startsWith('← {"jsonrpc":"2.0","id":"mine"')),
+    "a cancelled call was answered",
+  );
+});
+
+behaviour("a call with a large body can be cancelled before it has said anything", async (connect) => {
+  const { log, handlers } = waiting();
+  const { client } = await connect({ handlers });
+  const stop = new AbortController();
+  const args = { n: 1, padding: "x".repeat(5000) };
+  const cancelled = started(assertRejects(() => client.callTool("wait", args, { signal: stop.signal }), DOMException));
+  await until(() => log.length === 1, "the call runs");
+  stop.abort();
+  await cancelled;
+  await until(() => log.includes("cancelled 1"), "the call is cancelled");
+});
+
+behaviour("a cancellation that fits nothing is passed over", async (connect) => {
+  const { log, open, handlers } = waiting();
+  const { client } = await connect({ handlers });
+  const running = started(client.callTool("wait", { n: 1 }, { id: 5 }));
+  await until(() => log.length === 1, "the call runs");
+  for (const requestId of ["5", 6, null, {}, [5], undefined, "__proto__"]) {
+    await client.notify("notifications/cancelled", { requestId });
+  }
+  await client.notify("notifications/cancelled");
+  await client.notify("notifications/no_such_thing", { requestId: 5 });
+  open();
+  assertEquals(textOf(await running), "1");
+  await client.notify("notifications/cancelled", { requestId: 5 });
+  assertEquals(textOf(await client.callTool("quick")), "quick");
+});
+
+behaviour("a call with id 0 can be cancelled", async (connect) => {
+  const { log, handlers } = waiting();
+  const { client } = await connect({ handlers });
+  const stop = new AbortController();
+  const cancelled = started(
+    assertRejects(() => client.callTool("wait", {}, { signal: stop.signal, id: 0 }), DOMException),
+  );
+  await until(() => log.length === 1, "the call runs");
+  stop.abort();
+  await cancelled;
+  await until(() => log.includes("cancelled 0"), "the call is cancelled");
+});
+
+behaviour("a lost connection cancels a call only where nothing else can", async (connect, { era }) => {
+  const { log, open, handlers } = waiting();
+  const { client, server } = await connect({ handlers });
+  const leaving = started(assertRejects(() => client.callTool("wait", { n: 1 })));
+  await until(() => log.length === 1, "the call runs");
+  // The session goes on without the stream of this one call.
+  const stop = new AbortController();
+  const body = { jsonrpc: "2.0", id: 9, method: "tools/call", params: { name: "wait", arguments: { n: 2 } } };
+  const meta = {
+    "io.modelcontextprotocol/protocolVersion": client.version,
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  const response = await server.fetch(
+    new Request("http://localhost/mcp", {
+      method: "POST",
+      headers: {
+        accept: "application/json, text/event-stream",
+        "content-type": "application/json",
+        "mcp-protocol-version": client.version,
+        ...era === "modern"
+          ? { "mcp-method": "tools/call", "mcp-name": "wait" }
+          : { "mcp-session-id": client.sessionId ?? "" },
+      },
+      body: JSON.stringify(era === "modern" ? { ...body, params: { ...body.params, _meta: meta } } : body),
+      signal: stop.signal,
+    }),
+  );
+  await until(() => log.length === 2, "the second call runs");
+  await response.body?.cancel();
+  if (era === "modern") await until(() => log.includes("cancelled 2"), "the call is cancelled");
+  open();
+  await until(() => log.length === 4, "both calls end");
+  assertEquals(log.includes("passed 2"), era === "legacy");
+  await client.close();
+  await leaving.catch(() => {});
+}, { transports: ["memory"] });
+
+behaviour("an id may be in flight twice", async (connect) => {
+  const { log, open, handlers } = waiting();
+  const { client } = await connect({ handlers });
+  const calls = [1, 2, 3].map((n) => started(client.callTool("wait", { n }, { id: 1, meta: { progressToken: 1 } })));
+  await until(() => log.length === 3, "all calls run");
+  open();
+  const results = await Promise.all(calls);
+  assertEquals(results.map(textOf).sort(), ["1", "2", "3"]);
+});
+
+behaviour("clients that number alike never get each other's answers", async (connect) => {
+  const echo = tool({
+    name: "echo",
+    input: z.object({ text: z.string() }),
+    async run({ text }, ctx) {
+      await ctx.progress(1, { message: text });
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 5));
+      return text;
+    },
+  });
+  const { client, join } = await connect({ handlers: [echo] });
+  const clients = [client, ...await Promise.all([join(), join(), join()])];
+  await Promise.all(clients.map(async (client, who) => {
+    for (let i = 0; i < 10; i++) {
+      const result = await client.callTool("echo", { text: `${who}-${i}` }, { id: i, meta: { progressToken: "same" } });
+      assertEquals(textOf(result), `${who}-${i}`);
+    }
+    assertEquals(
+      client.received.map(({ params }) => params.message),
+      Array.from({ length: 10 }, (_, i) => `${who}-${i}`),
+    );
+  }));
+});
+
+behaviour("ids come back as they were sent", async (connect) => {
+  const { client } = await connect({ handlers: [tool({ name: "quick", run: () => "" })] });
+  for (const id of [0, -1, Number.MAX_SAFE_INTEGER, "", "0", 'é"\\\n😀', "x".repeat(256)]) {
+    // The client refuses an answer with another id.
+    assertEquals(textOf(await client.callTool("quick", {}, { id })), "");
+  }
+});
+
+behaviour("what runs too long is ended, and its handler told", async (connect) => {
+  const { log, handlers } = waiting();
+  const { client } = await connect({ handlers, limits: { calls: { timeoutMs: 60 } } });
+  const error = await assertRejects(() => client.callTool("wait"), RpcError);
+  assertEquals(error.code, -32603);
+  assertStringIncludes(error.message, "calls.timeoutMs");
+  await until(() => log.includes("cancelled 0"), "the handler is told");
+  assertEquals(textOf(await client.callTool("quick")), "quick");
+});
+
+behaviour(
+  "calls beyond the bound wait, and beyond the queue are refused by name",
+  async (connect, { transport, era }) => {
+    const { log, open, handlers } = waiting();
+    const { client } = await connect({ handlers, limits: { calls: { running: 2, waiting: 1 } } });
+    const [first, second] = [1, 2].map((n) => started(client.callTool("wait", { n })));
+    await until(() => log.length === 2, "two calls run");
+    const third = started(client.callTool("wait", { n: 3 }));
+    // Accepted in order: when the fourth has been refused, the third is in the queue.
+    const error = await assertRejects(() => client.callTool("wait", { n: 4 }), RpcError);
+    assertStringIncludes(error.message, "calls.running, calls.waiting");
+    assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 503 : 429);
+    assertEquals(log, ["start 1", "start 2"]);
+    open();
+    assertEquals((await Promise.all([first, second, third])).map(textOf), ["1", "2", "3"]);
+  },
+  { transports: ["memory", "pipe"] },
+);
+
+behaviour("one client cannot take every slot", async (connect) => {
+  const { log, open, handlers } = waiting();
+  const { client, join } = await connect({ handlers, limits: { calls: { runningPerClient: 2 } } }, {
+    principal: { id: "ada" },
+  });
+  const other = await join({ principal: { id: "bob" } });
+  const calls = [1, 2, 3, 4].map((n) => started(client.callTool("wait", { n })));
+  await until(() => log.length === 2, "two calls run");
+  assertEquals(textOf(await other.callTool("quick")), "quick");
+  assertEquals(log, ["start 1", "start 2"]);
+  open();
+  assertEquals((await Promise.all(calls)).map(textOf), ["1", "2", "3", "4"]);
+});
+
+behaviour("a result beyond the bound is an internal error", async (connect) => {
+  const give = tool({ name: "give", input: z.object({ n: z.number() }), run: ({ n }) => "x".repeat(n) });
+  const { client, takeFaults } = await connect({ handlers: [give], limits: { calls: { resultBytes: 1000 } } });
+  assertEquals(textOf(await client.callTool("give", { n: 500 })).length, 500);
+  const error = await assertRejects(() => client.callTool("give", { n: 2000 }), RpcError);
+  assertEquals([error.code, error.message], [-32603, "Internal error"]);
+  assertStringIncludes(String(takeFaults()[0].error), "calls.resultBytes");
+});
+
+behaviour("what is too deep or too long is refused with the name of the limit", async (connect, { transport }) => {
+  const any = tool({ name: "any", input: { type: "object" }, run: () => "taken" });
+  const limits = { request: { depth: 20, methodCharacters: 30, idCharacters: 10 } };
+  const { client } = await connect({ handlers: [any], limits });
+  let deep: object = {};
+  for (let i = 0; i < 30; i++) deep = { deep };
+  const cases = [
+    ["request.depth", () => client.callTool("any", { deep }, { timeoutMs: 200 })],
+    ["request.methodCharacters", () => client.request("x".repeat(31))],
+    ["request.idCharacters", () => client.request("tools/list", {}, { id: "x".repeat(11), timeoutMs: 200 })],
+  ] as const;
+  for (const [name, send] of cases) {
+    // Without an id an answer on a shared channel finds nobody.
+    const before = client.transcript.length;
+    const error = await assertRejects(send);
+    const said = client.transcript.slice(before).filter((line) => line.startsWith("←")).join("\n");
+    assertStringIncludes(said, name);
+    if (transport !== "pipe") assert(error instanceof RpcError && error.status === 400 && error.code === -32600, name);
+  }
+  assertEquals(textOf(await client.callTool("any", {})), "taken");
+});
+
+behaviour("a closing server finishes what runs and takes nothing new", async (connect, { transport }) => {
+  const { log, open, handlers } = waiting();
+  const { client, server } = await connect({ handlers });
+  const running = started(client.callTool("wait", { n: 1 }));
+  await until(() => log.length === 1, "the call runs");
+  const closing = server.close();
+  assertEquals(server.close(), closing);
+  if (transport !== "pipe") {
+    const error = await assertRejects(() => client.callTool("quick"), RpcError);
+    assertEquals([error.status, error.code], [503, -32600]);
+  }
+  open();
+  assertEquals(textOf(await running), "1");
+  await closing;
+}, { transports: ["memory", "pipe"] });
+
+behaviour("a closing server cancels what does not end in time", async (connect) => {
+  const { log, handlers } = waiting();
+  const { client, server } = await connect({ handlers, limits: { calls: { closeMs: 30 } } });
+  const running = client.callTool("wait", { n: 1 }).catch(() => {});
+  await until(() => log.length === 1, "the call runs");
+  await server.close();
+  await until(() => log.includes("cancelled 1"), "the call is cancelled");
+  await client.close();
+  await running;
+});

@@ -1,0 +1,115 @@
+// What client and server learn of each other before anything is called.
+import { assert, assertEquals, assertObjectMatch, assertRejects } from "@std/assert";
+import { tool } from "../../mod.ts";
+import { RpcError } from "../../src/testing/testing.ts";
+import { behaviour, LEGACY_VERSIONS } from "../support/behaviour.ts";
+
+const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
+const noop = tool({ name: "noop", run: () => "" });
+const about = {
+  name: "fixture",
+  version: "1.2.3",
+  title: "A fixture",
+  description: "For tests",
+  websiteUrl: "https://example.com",
+  icons: [{ src: "https://example.com/icon.png", sizes: ["48x48"] }],
+};
+
+behaviour("the server says what it is and can", async (connect, { era }) => {
+  const { client } = await connect({ ...about, instructions: "Ask for noop", handlers: [noop] });
+  const said = era === "modern" ? await client.request("server/discover") : client.handshake;
+  assertObjectMatch({ ...said }, {
+    capabilities: { tools: { listChanged: true }, logging: {} },
+    instructions: "Ask for noop",
+    ...era === "modern"
+      ? { resultType: "complete", supportedVersions: ["2026-07-28"], _meta: { [SERVER_INFO]: about } }
+      : { protocolVersion: "2025-11-25", serverInfo: about },
+  });
+  assert(!("prompts" in Object(said?.capabilities)), "a capability without handlers");
+});
+
+behaviour("the handshake agrees on the revision that the client asked for", async (connect, { version }) => {
+  const { client } = await connect({ handlers: [noop] });
+  assertEquals(client.version, version);
+  assertEquals(client.handshake?.protocolVersion, version);
+  assertEquals(await client.request("ping"), {});
+  assertEquals((await client.listTools()).map(({ name }) => name), ["noop"]);
+  assertEquals((await client.callTool("noop")).content, [{ type: "text", text: "" }]);
+}, { eras: ["legacy"], versions: LEGACY_VERSIONS });
+
+for (const asked of ["2099-01-01", "2026-07-28", "1.0", ""]) {
+  behaviour(`a handshake for revision "${asked}" is answered with the newest that has one`, async (connect) => {
+    const { client } = await connect({}, { version: asked });
+    assertEquals(client.version, "2025-11-25");
+  }, { eras: ["legacy"] });
+}
+
+behaviour("a second handshake in the same session is refused", async (connect) => {
+  const { client } = await connect({ handlers: [noop] });
+  const again = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "again", version: "1" } };
+  const error = await assertRejects(() => client.request("initialize", again), RpcError);
+  assertEquals(error.code, -32600);
+  assertEquals((await client.listTools()).length, 1, "the session lives on");
+}, { eras: ["legacy"] });
+
+behaviour("handlers see the same facts about the client", async (connect, { era, version, transport }) => {
+  const seen: unknown[] = [];
+  const look = tool({
+    name: "look",
+    run(_input, { client, principal, method, meta, http }) {
+      seen.push({ client, principal, method, tag: meta["example.com/tag"], http: http !== undefined });
+      return "";
+    },
+  });
+  const { client } = await connect({ handlers: [look] }, {
+    clientInfo: { name: "looker", version: "9", title: "Looker" },
+    capabilities: { roots: {}, sampling: { tools: {} } },
+    principal: { id: "ada", scopes: ["read"] },
+    logLevel: "error",
+  });
+  await client.callTool("look", {}, { meta: { "example.com/tag": "blue" } });
+  // A session id carries only the name and version.
+  const info = era === "modern" || transport === "pipe"
+    ? { name: "looker", version: "9", title: "Looker" }
+    : { name: "looker", version: "9" };
+  assertEquals(seen, [{
+    client: { version, info, capabilities: { roots: {}, sampling: { tools: {} } }, logLevel: "error" },
+    principal: { id: "ada", scopes: ["read"] },
+    method: "tools/call",
+    tag: "blue",
+    http: transport !== "pipe",
+  }]);
+});
+
+behaviour("a method that nobody answers is -32601", async (connect, { era, transport }) => {
+  const { client } = await connect({ handlers: [noop] });
+  const foreign = era === "modern"
+    ? ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"]
+    : ["server/discover", "subscriptions/listen"];
+  for (
+    const method of [
+      ...foreign,
+      "no/such",
+      "prompts/list",
+      "resources/read",
+      "constructor",
+      "__proto__",
+      "x".repeat(250),
+    ]
+  ) {
+    // What only the other era has looks like a request of that era that lacks what it must say.
+    if (method === "server/discover") continue;
+    const error = await assertRejects(() => client.request(method, {}), RpcError);
+    assertEquals(error.code, -32601, method);
+    assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 404 : 200, method);
+    assert(error.message.length < 300, "the method is quoted in full");
+  }
+});
+
+behaviour("a revision that the server does not speak is named with those it does", async (connect, { transport }) => {
+  const { client } = await connect({}, { version: "2099-01-01" });
+  const error = await assertRejects(() => client.request("server/discover"), RpcError);
+  assertEquals(error.code, -32022);
+  assertEquals(error.data, { supported: ["2026-07-28"], requested: "2099-01-01" });
+  assertEquals(error.status, transport === "pipe" ? undefined : 400);
+}, { eras: ["modern"] });

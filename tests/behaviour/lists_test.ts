@@ -1,0 +1,235 @@
+// Lists: pages, changes while the server runs, and what only some may see.
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { createServer, prompt, tool } from "../../mod.ts";
+import { type Connection, RpcError } from "../../src/testing/testing.ts";
+import { behaviour, textOf } from "../support/behaviour.ts";
+
+const make = (name: string) => tool({ name, run: () => name });
+const five = ["e", "d", "c", "b", "a"].map(make);
+
+async function listPages(client: Connection): Promise<string[][]> {
+  const pages: string[][] = [];
+  let cursor: unknown;
+  do {
+    const { tools, nextCursor } = await client.request("tools/list", cursor === undefined ? {} : { cursor });
+    pages.push((tools as { name: string }[]).map(({ name }) => name));
+    cursor = nextCursor;
+  } while (cursor !== undefined);
+  return pages;
+}
+
+behaviour("a list comes in pages, in the order of registration", async (connect) => {
+  for (const [page, pages] of [[2, ["ed", "cb", "a"]], [5, ["edcba"]], [4, ["edcb", "a"]], [250, ["edcba"]]] as const) {
+    const { client } = await connect({ handlers: five, limits: { calls: { pageItems: page } } });
+    assertEquals((await listPages(client)).map((names) => names.join("")), [...pages]);
+    assertEquals((await listPages(client)).flat().join(""), "edcba", "the order is stable");
+  }
+});
+
+behaviour("a cursor that leads nowhere is -32602", async (connect) => {
+  const { client, server } = await connect({ handlers: five, limits: { calls: { pageItems: 2 } } });
+  const { nextCursor } = await client.request("tools/list");
+  const wrong = [
+    "",
+    "x",
+    "ZQ",
+    "!!",
+    "x".repeat(10_000),
+    `${nextCursor}x`,
+    btoa("prompts:e"),
+    btoa("tools:zzz"),
+    null,
+    5,
+    {},
+    ["a"],
+  ];
+  for (const cursor of wrong) {
+    const error = await assertRejects(() => client.request("tools/list", { cursor }), RpcError);
+    assertEquals(error.code, -32602, JSON.stringify(cursor).slice(0, 99));
+    assert(error.message.length < 400, "the cursor is quoted in full");
+  }
+  server.handlers.remove(five[1]);
+  assertEquals(
+    (await assertRejects(() => client.request("tools/list", { cursor: nextCursor }), RpcError)).code,
+    -32602,
+  );
+});
+
+behaviour("handlers come and go while the server runs", async (connect) => {
+  const { client, server } = await connect({ handlers: [make("a")] });
+  const b = make("b");
+  server.handlers.add(b, make("c"));
+  assertEquals((await client.listTools()).map(({ name }) => name), ["a", "b", "c"]);
+  assertEquals(textOf(await client.callTool("b")), "b");
+  server.handlers.remove(b);
+  server.handlers.remove(b, make("never_there"));
+  assertEquals((await client.listTools()).map(({ name }) => name), ["a", "c"]);
+  assertEquals((await assertRejects(() => client.callTool("b"), RpcError)).code, -32602);
+  server.handlers.add(b);
+  assertEquals(textOf(await client.callTool("b")), "b");
+});
+
+Deno.test("a server tells which handlers it has, and they make another server", () => {
+  const review = prompt({
+    name: "review",
+    complete: { x: () => [] },
+    input: { type: "object", properties: { x: {} } },
+    run: () => "",
+  });
+  const [a, b] = ["a", "b"].map(make);
+  const server = createServer({ name: "lists", version: "1.0.0", handlers: [a, review] });
+  server.handlers.add(b);
+  assertEquals(server.handlers.list(), [a, review, b]);
+  server.handlers.remove(...server.handlers.list());
+  assertEquals(server.handlers.list(), []);
+  server.handlers.add(b, review);
+  assertEquals(server.handlers.list(), [b, review]);
+});
+
+behaviour("handlers that cannot stand beside the others change nothing", async (connect) => {
+  const { client, server } = await connect({ handlers: [make("a")] });
+  assertThrows(() => server.handlers.add(make("b"), make("a")), TypeError, '"a"');
+  assertThrows(() => server.handlers.add(make("b"), make("b")), TypeError, '"b"');
+  // Callers in plain JavaScript have no types that would object.
+  assertThrows(() => server.handlers.add({ name: "b" } as never), TypeError, "Cannot add a handler");
+  assertEquals((await client.listTools()).map(({ name }) => name), ["a"]);
+});
+
+behaviour("a feature whose last handler left has an empty list", async (connect) => {
+  const a = make("a");
+  const { client, server } = await connect({ handlers: [a] });
+  server.handlers.remove(a);
+  assertEquals((await client.listTools()).length, 0);
+});
+
+behaviour("subscribers hear of changed lists, once per burst, and of nothing else", async (connect) => {
+  const { client, server, join } = await connect({ handlers: [make("a")] });
+  const other = await join();
+  const tools = await client.subscribe({ toolsListChanged: true });
+  const nothing = await other.subscribe({});
+  assertEquals(tools.granted, { toolsListChanged: true });
+  for (const name of ["b", "c", "d"]) server.handlers.add(make(name));
+  const [first] = await tools.take(1);
+  assertEquals(first.method, "notifications/tools/list_changed");
+  server.handlers.add(make("e"));
+  await tools.take(2);
+  assertEquals((await client.listTools()).length, 5);
+  assertEquals(tools.received.length, 2);
+  assertEquals(nothing.received, []);
+  await tools.close();
+  server.handlers.add(make("f"));
+  assertEquals((await client.listTools()).length, 6);
+});
+
+behaviour("a subscription is granted only what the server can tell", async (connect) => {
+  const { client } = await connect({ handlers: [make("a")] });
+  const wanted = {
+    toolsListChanged: true,
+    promptsListChanged: true,
+    resourceSubscriptions: ["x://y"],
+    noSuchThing: true,
+  };
+  const { granted } = await client.subscribe(wanted);
+  assertEquals(granted, { toolsListChanged: true });
+  for (const notifications of [undefined, null, 5, { resourceSubscriptions: "x" }, { resourceSubscriptions: [1] }]) {
+    const error = await assertRejects(() => client.request("subscriptions/listen", { notifications }), RpcError);
+    assertEquals(error.code, -32602);
+  }
+}, { eras: ["modern"] });
+
+behaviour("several subscriptions of one client hear each of its own", async (connect) => {
+  const { client, server } = await connect({ handlers: [make("a")] });
+  const [one, two, none] = await Promise.all([
+    client.subscribe({ toolsListChanged: true }),
+    client.subscribe({ toolsListChanged: true }),
+    client.subscribe({}),
+  ]);
+  server.handlers.add(make("b"));
+  await Promise.all([one.take(1), two.take(1)]);
+  await one.close();
+  server.handlers.add(make("c"));
+  await two.take(2);
+  assertEquals([one.received.length, two.received.length, none.received.length], [1, 2, 0]);
+  await client.listTools();
+});
+
+behaviour("a closing server ends subscriptions with a last word", async (connect) => {
+  const { client, server } = await connect({ handlers: [make("a")] });
+  const subscription = await client.subscribe({ toolsListChanged: true });
+  await server.close();
+  assertEquals((await subscription.ended)?.resultType, "complete");
+}, { eras: ["modern"] });
+
+behaviour("a closing server ends the stream of a session", async (connect) => {
+  const { client, server } = await connect({ handlers: [make("a")] });
+  const subscription = await client.subscribe({ toolsListChanged: true });
+  await server.close();
+  await subscription.ended;
+}, { eras: ["legacy"], transports: ["memory", "http"] });
+
+for (const hides of [(is: boolean) => is, (is: boolean) => Promise.resolve(is)]) {
+  const kind = hides(true) instanceof Promise ? "a promise" : "a value";
+  behaviour(`what a caller may not see does not exist for them (allow gives ${kind})`, async (connect, { era }) => {
+    const secret = tool({
+      name: "secret",
+      allow: ({ principal }) => hides(principal?.id === "ada"),
+      run: () => "shown",
+    });
+    const handlers = [make("a"), secret, make("b"), make("c")];
+    const { client: eve, join } = await connect({ handlers, limits: { calls: { pageItems: 2 } } }, {
+      principal: { id: "eve" },
+    });
+    const ada = await join({ principal: { id: "ada" } });
+    const nobody = await join();
+    assertEquals((await listPages(ada)).flat(), ["a", "secret", "b", "c"]);
+    assertEquals((await listPages(eve)).flat(), ["a", "b", "c"]);
+    assertEquals((await listPages(nobody)).flat(), ["a", "b", "c"]);
+    assertEquals(textOf(await ada.callTool("secret")), "shown");
+    const refused = await assertRejects(() => eve.callTool("secret"), RpcError);
+    const unknown = await assertRejects(() => eve.callTool("zecret"), RpcError);
+    assertEquals([refused.code, refused.data], [-32602, undefined]);
+    assertEquals(
+      refused.message,
+      unknown.message.replace("zecret", "secret"),
+      "the refusal tells that there is something",
+    );
+    if (era === "modern") assertEquals((await eve.request("tools/list")).cacheScope, "private");
+  });
+}
+
+behaviour("an allow that throws tells the client nothing", async (connect) => {
+  const broken = tool({
+    name: "broken",
+    allow() {
+      throw new Error("secret");
+    },
+    run: () => "",
+  });
+  const { client, takeFaults } = await connect({ handlers: [make("a"), broken] });
+  const error = await assertRejects(() => client.callTool("broken"), RpcError);
+  assertEquals([error.code, error.message, error.data], [-32602, 'Unknown tool: "broken"', undefined]);
+  assertEquals((await client.listTools()).map(({ name }) => name), ["a"]);
+  assertEquals(takeFaults().map(({ error }) => String(error)), ["Error: secret", "Error: secret"]);
+  assertEquals(textOf(await client.callTool("a")), "a");
+});
+
+behaviour("lists stay whole while handlers change under load", async (connect) => {
+  const { client, server } = await connect({ handlers: five, limits: { calls: { pageItems: 100 } } });
+  let busy = true;
+  const reading = Promise.all(Array.from({ length: 5 }, async () => {
+    while (busy) {
+      const names = (await client.listTools()).map(({ name }) => name);
+      assertEquals(names.slice(0, 5).join(""), "edcba");
+      assert(names.length <= 6);
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    }
+  }));
+  for (let i = 0; i < 20; i++) {
+    const extra = make(`extra${i}`);
+    server.handlers.add(extra);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    server.handlers.remove(extra);
+  }
+  busy = false;
+  await reading;
+}, { transports: ["memory", "pipe"] });

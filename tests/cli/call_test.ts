@@ -1,0 +1,299 @@
+// `mcp call`, `mcp read` and `mcp prompt` as a user meets them, in pipes and in a terminal, with servers of both eras.
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { createServer, media, prompt, resource, type Server, tool, ToolError } from "../../mod.ts";
+import { forgetModern, inTerminal, programs, serve } from "./servers.ts";
+import { type Finished, run, start } from "../support/processes.ts";
+
+const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
+const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const EVIL = "\x1b]0;owned\x07\x1b[2Jred\x9b5m\x07";
+// Styles are left out, and the rest is escaped.
+const SHOWN = "\\u{1b}]0;owned\\u{7}\\u{1b}[2Jred\\u{7}";
+
+/** A server that does what these tests look at; `heard` is told of what befalls `wait`. */
+function createDesk(heard: (event: string) => unknown = () => {}): Server {
+  const take = tool({
+    name: "take",
+    description: "Gives back what it gets",
+    input: {
+      type: "object",
+      properties: {
+        text: { type: "string" },
+        count: { type: "integer" },
+        sure: { type: "boolean" },
+        tags: { type: "array", items: { $ref: "#/$defs/tag" } },
+        size: { enum: [1, "1x", null] },
+        either: { anyOf: [{ type: "string" }, { type: "number" }] },
+        nested: { type: "object" },
+        any: {},
+      },
+      required: ["text"],
+      additionalProperties: false,
+      $defs: { tag: { type: "string" } },
+    },
+    run: (input) => JSON.stringify(input),
+  });
+  const fail = tool({
+    name: "fail",
+    run: () => {
+      throw new ToolError("It failed.");
+    },
+  });
+  const show = tool({
+    name: "show",
+    run: () => ({
+      content: [{ type: "text", text: `text ${EVIL}` }, media(Uint8Array.fromBase64(PIXEL), "image/png")],
+    }),
+  });
+  const wait = tool({
+    name: "wait",
+    async run(_input, ctx) {
+      await ctx.progress(1, { total: 4, message: `waiting${EVIL}` });
+      await ctx.log("warning", `it takes time${EVIL}`, "clock");
+      heard("begun");
+      await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
+      heard("cancelled");
+      return "";
+    },
+  });
+  const form = tool({
+    name: "form",
+    async run(_input, ctx) {
+      const schema = {
+        type: "object",
+        properties: {
+          name: { type: "string", title: "Your name", minLength: 2 },
+          age: { type: "integer", minimum: 0, default: 36 },
+          colour: { type: "string", oneOf: [{ const: "#f00", title: "Red" }, { const: "#0f0", title: "Green" }] },
+          likes: { type: "array", items: { type: "string", enum: ["poems", "maps"] } },
+          sure: { type: "boolean" },
+        },
+        required: ["name", "colour", "sure"],
+      };
+      return JSON.stringify(await ctx.elicit("who", { message: `Who are you?${EVIL}`, schema }));
+    },
+  });
+  const pay = tool({
+    name: "pay",
+    run: async (_input, ctx) => (await ctx.elicitUrl("pay", { message: "Pay", url: "https://pay.test/1" })).action,
+  });
+  const roots = tool({ name: "roots", run: async (_input, ctx) => JSON.stringify(await ctx.roots()) });
+  const note = resource({ uri: "desk://note", name: "note", read: () => `note ${EVIL}\n` });
+  const picture = resource({
+    uri: "desk://picture",
+    name: "picture",
+    mimeType: "image/png",
+    read: () => Uint8Array.fromBase64(PIXEL),
+  });
+  const plan = prompt({
+    name: "plan",
+    description: "Plans a day",
+    input: { type: "object", properties: { day: { type: "string" } }, required: ["day"] },
+    run: ({ day }) => `Plan my ${day}.`,
+  });
+  const handlers = [take, fail, show, wait, form, pay, roots, note, picture, plan];
+  return createServer({ name: "desk", version: "1.0.0", handlers });
+}
+
+function assertEnd({ code, stdout, stderr }: Finished, expected: readonly [number, string, RegExp]): void {
+  assertEquals([code, stdout], [expected[0], expected[1]], stderr);
+  assertMatch(stderr, expected[2]);
+}
+
+for (const program of programs) {
+  const test = (name: string, fn: () => Promise<void>) => Deno.test({ name: `${program[0]}: ${name}`, ignore, fn });
+
+  test("call reads arguments as the schema of the tool wants them", async () => {
+    const { fetch } = createDesk();
+    await using server = serve(fetch);
+    await using old = serve(forgetModern(fetch));
+    const folder = await Deno.makeTempDir();
+    await Deno.writeTextFile(`${folder}/text.txt`, "from a file");
+    const take = (url: string, ...words: readonly string[]) => run([...program, "call", url, "take", ...words]);
+    const cases: readonly (readonly [words: readonly string[], taken: object])[] = [
+      [["text=2", "count=2", "sure=true"], { text: "2", count: 2, sure: true }],
+      [["text={}", "tags=a", "tags=2", 'nested={"a":[1]}'], { text: "{}", tags: ["a", "2"], nested: { a: [1] } }],
+      [["text=a=b", 'tags=["x"]', "size=1x", "either=2"], { text: "a=b", tags: ["x"], size: "1x", either: 2 }],
+      [[`text@=${folder}/text.txt`, "any=two", "size=null"], { text: "from a file", any: "two", size: null }],
+      [['{"text":"","any":"1"}'], { text: "", any: "1" }],
+    ];
+    await Promise.all(cases.map(async ([words, taken], i) => {
+      const { stdout, stderr } = await take(i % 2 ? old.url : server.url, ...words);
+      assertEquals(stderr, "");
+      assertEquals(JSON.parse(stdout), taken);
+    }));
+    await Deno.remove(folder, { recursive: true });
+  });
+
+  test("call says what is wrong before anything is called, and with the exit code how it went", async () => {
+    await using server = serve(createDesk().fetch);
+    const cases: readonly (readonly [words: readonly string[], end: readonly [number, string, RegExp]])[] = [
+      [["tak", "text=a"], [2, "", /^Cannot call tak: the server has no such tool; did you mean take\?\n/]],
+      [["take"], [2, "", /^Cannot call take: it needs text \(string\); add text=…\n/]],
+      [["take", "text=a", "count=two"], [2, "", /^Cannot take count=two: it is to be integer\n/]],
+      [["take", "txt=a"], [2, "", /^Cannot call take: it takes no argument txt; did you mean text\?\n/]],
+      [["take", "text=a", "text=b"], [2, "", /^Cannot call take: text is there twice; write it once\n/]],
+      [["take", "{text}"], [2, "", /^Cannot read \{text\}: it is not a JSON object; check its quotes\n/]],
+      [["fail"], [1, "It failed.\n", /^$/]],
+      [["pay"], [
+        0,
+        "cancel\n",
+        /Open this page of pay\.test, if you trust it:\n {2}https:\/\/pay\.test\/1\nThis is not/,
+      ]],
+      [["pay", "--answer", "accept"], [0, "accept\n", /asks: Pay\n/]],
+      [["roots"], [0, "[]\n", /^$/]],
+      [["wait", "--timeout", "2"], [
+        1,
+        "",
+        /^warning clock: it takes time\S+\nCannot ask .* 2 s; allow more with --/,
+      ]],
+    ];
+    await Promise.all(cases.map(async ([words, end]) => {
+      assertEnd(await run([...program, "call", server.url, ...words]), end);
+    }));
+  });
+
+  test("bytes go to a file, a pipe gets text as it is, and a terminal gets no bytes and no control characters", async () => {
+    await using server = serve(createDesk().fetch);
+    const folder = await Deno.makeTempDir();
+    const file = `${folder}/out.png`;
+    const [shown, piped, plain, written, refused, whole] = await Promise.all([
+      run([...program, "call", server.url, "show", "--output", file]),
+      run([...program, "read", server.url, "desk://note"]),
+      run(inTerminal([...program, "read", server.url, "desk://note"])),
+      run([...program, "read", server.url, "desk://picture", "--output", `${file}.2`]),
+      run(inTerminal([...program, "read", server.url, "desk://picture"])),
+      run([...program, "call", server.url, "show", "--json"]),
+    ]);
+    assertEnd(shown, [0, `text ${EVIL}\n[image image/png, 70 bytes]\n`, /^Wrote .*out\.png: 70 bytes\n$/]);
+    assertEquals((await Deno.readFile(file)).toBase64(), PIXEL);
+    assertEquals(piped.stdout, `note ${EVIL}\n`);
+    assertEquals([plain.code, plain.stdout], [0, `note ${SHOWN}\r\n`]);
+    assertEquals([written.code, (await Deno.readFile(`${file}.2`)).toBase64()], [0, PIXEL]);
+    assertEquals(refused.code, 2);
+    assertMatch(
+      refused.stdout,
+      /Cannot print \[desk:\/\/picture image\/png, 70 bytes\]: it is not text; .*--output FILE/,
+    );
+    assertEquals(JSON.parse(whole.stdout).content[1].data, PIXEL);
+    await Deno.remove(folder, { recursive: true });
+  });
+
+  test("read and prompt print what a server has, and what may have been meant", async () => {
+    await using server = serve(createDesk().fetch);
+    const cases: readonly (readonly [words: readonly string[], end: readonly [number, string, RegExp]])[] = [
+      [["read", server.url], [0, "desk://note     note\ndesk://picture  picture\n", /^$/]],
+      [["read", server.url, "desk://not"], [1, "", /^Cannot read desk:\/\/not: .*; did you mean desk:\/\/note\?\n/]],
+      [["prompt", server.url], [0, "plan  Plans a day\n", /^$/]],
+      [["prompt", server.url, "plan", "day=2"], [0, "user:\nPlan my 2.\n", /^$/]],
+      [["prompt", server.url, "plan", "dya=2"], [2, "", /^Cannot get plan: .* no argument dya; did you mean day\?\n/]],
+      [["prompt", server.url, "plane"], [2, "", /^Cannot get plane: .* no such prompt; did you mean plan\?\n/]],
+    ];
+    await Promise.all(cases.map(async ([words, end]) => assertEnd(await run([...program, ...words]), end)));
+  });
+
+  test("a form is asked for in the terminal until each answer fits, by servers of both eras", async () => {
+    const { fetch } = createDesk();
+    await using server = serve(fetch);
+    await using old = serve(forgetModern(fetch));
+    const ask = (url: string, input: string) => run(inTerminal([...program, "call", url, "form"]), { input });
+    const [filled, again, declined, ended, given, spoilt, listed, slip, twice, none] = await Promise.all([
+      ask(server.url, "A\nAda\n\nblue\n2\nmaps,1\ny\n"),
+      ask(old.url, "Ada\nold\n40\nred\n\nmaybe\nno\n"),
+      ask(server.url, "Ada\n:decline\n"),
+      ask(old.url, ""),
+      run([...program, "call", server.url, "form", ...answer("name=Ada", "colour=green", "sure=n")]),
+      run([...program, "call", server.url, "form", ...answer("name=A", "colour=green", "sure=n")]),
+      run([
+        ...program,
+        "call",
+        server.url,
+        "form",
+        ...answer("name=Ada", "colour=2", "sure=n", "likes=maps", "likes=1"),
+      ]),
+      run([...program, "call", server.url, "form", ...answer("name=Ada", "color=green", "sure=n")]),
+      run([...program, "call", old.url, "form", ...answer("name=Ada", "name=Bob", "colour=2", "sure=n")]),
+      run([...program, "call", old.url, "form", ...answer("name=Ada", "colour=2", "sure=n", "something=else")]),
+    ]);
+    const accepted = (content: object) => ({ action: "accept", content });
+    assertEquals(
+      toLast(filled),
+      accepted({ name: "Ada", age: 36, colour: "#0f0", likes: ["maps", "poems"], sure: true }),
+    );
+    assertStringIncludes(filled.stdout, `${server.url} asks: Who are you?${SHOWN}\r\n`);
+    assertMatch(filled.stdout, /Your name \(text\): {3}Not taken: it must have at least 2 characters\r\n/);
+    assertMatch(filled.stdout, /\n {2}1 {2}Red \(#f00\)\r\n {2}2 {2}Green \(#0f0\)\r\ncolour \(one of these\): /);
+    assertEquals(toLast(again), accepted({ name: "Ada", age: 40, colour: "#f00", sure: false }));
+    assertMatch(again.stdout, /age \(integer from 0, optional\) \[36\]: {3}Not taken: it is to be integer/);
+    assertEquals(toLast(declined), { action: "decline" });
+    assertEquals(toLast(ended), { action: "cancel" });
+    assertEquals(toLast(given), accepted({ name: "Ada", age: 36, colour: "#0f0", sure: false }));
+    assertEquals(toLast(spoilt), { action: "cancel" });
+    assertEquals(
+      toLast(listed),
+      accepted({ name: "Ada", age: 36, colour: "#0f0", likes: ["maps", "poems"], sure: false }),
+    );
+    assertEquals([slip.code, JSON.parse(slip.stdout)], [2, { action: "cancel" }]);
+    assertMatch(slip.stderr, /\nCannot answer color: the form has no such field; did you mean colour\?\n/);
+    assertMatch(slip.stderr, /\nCannot answer color: no form has such a field; did you mean colour\?\n\nMore: /);
+    assertEquals(toLast(twice), { action: "cancel" });
+    assertMatch(twice.stderr, /\nCannot answer name=Ada,Bob: it is there twice; write it once\n/);
+    assertEquals([none.code, JSON.parse(none.stdout).action], [2, "accept"]);
+    assertMatch(
+      none.stderr,
+      /\nCannot answer something: no form has such a field; there are name, age, colour, likes, sure\n/,
+    );
+    assertMatch(
+      spoilt.stderr,
+      /\nCannot answer name=A: it must have at least 2 .*\nThis is not answered: .* --answer name=…\n$/,
+    );
+  });
+
+  test("the first Ctrl-C cancels the call, and the server hears of it; a person sees how far it was", async () => {
+    const cancel = async (wrap: (fetch: Server["fetch"]) => Parameters<typeof serve>[0]) => {
+      const cancelled = Promise.withResolvers<void>();
+      await using server = serve(wrap(createDesk((event) => event === "cancelled" && cancelled.resolve()).fetch));
+      await using calling = await start([...program, "call", server.url, "wait"]);
+      await calling.waitFor(/it takes time/);
+      calling.kill("SIGINT");
+      const { code, stdout, stderr } = await calling.finished;
+      assertEquals([code, stdout, stderr], [130, "", `warning clock: it takes time${SHOWN}\n`]);
+      await cancelled.promise;
+    };
+    await using server = serve(createDesk().fetch);
+    const [{ stdout }] = await Promise.all([
+      run(inTerminal([...program, "call", server.url, "wait", "--timeout", "2", "--log=none"])),
+      cancel((fetch) => fetch),
+      cancel(forgetModern),
+    ]);
+    assertStringIncludes(
+      stdout,
+      `\r\x1b[K[######${".".repeat(18)}] 25 %  waiting${SHOWN.slice(0, 18)}\r\x1b[KCannot ask `,
+    );
+    assert(!stdout.includes("it takes time"));
+  });
+}
+
+Deno.test({
+  name: "Deno: to ask a server over HTTP takes the network and nothing else",
+  ignore,
+  async fn() {
+    await using server = serve(createDesk().fetch);
+    const [, , , entry] = programs[0];
+    const own = `--allow-read=${entry.replace(/mod\.ts$/, "src")}`; // from a registry, the command line needs no permission
+    const words = ["deno", "run", "--no-prompt", own, "--allow-net=127.0.0.1", entry];
+    const called = await run([...words, "call", server.url, "take", "text=a"]);
+    assertEquals(called, { code: 0, stdout: '{"text":"a"}\n', stderr: "" });
+    assertEquals((await run([...words, "inspect", server.url])).code, 0);
+  },
+});
+
+function answer(...answers: readonly string[]): string[] {
+  return answers.flatMap((each) => ["--answer", each]);
+}
+
+/** The JSON in the last line of a program that ended well. */
+function toLast({ code, stdout, stderr }: Finished): unknown {
+  assertEquals(code, 0, stdout + stderr);
+  return JSON.parse(/(\{"action".*\})\s*$/.exec(stdout)?.[1] ?? stdout);
+}

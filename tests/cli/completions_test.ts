@@ -1,0 +1,131 @@
+// Completions, as each shell completes a line that somebody types. A shell that is not there is skipped.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { root, run } from "../support/processes.ts";
+
+const isBun = typeof Deno === "undefined"; // Deno starts the processes
+
+function lacks(shell: string): boolean {
+  if (isBun) return true;
+  try {
+    return !new Deno.Command(shell, { args: ["-c", "true"] }).outputSync().success;
+  } catch {
+    return true;
+  }
+}
+
+// A name that a shell must not look into.
+const file = "my $(touch hacked)'s.jsonc";
+
+/** What is typed, and what comes of it; without an expectation, nothing. */
+const typed: readonly (readonly [words: readonly string[], completed?: string])[] = [
+  [["doct"], "doctor"],
+  [["install", "--cl"], "--client"],
+  [["install", "--client", "cu"], "cursor"],
+  [["install", "--client=cu"], "cursor"],
+  [["server.ts", "--insp"], "--inspect"],
+  [["completions", "z"], "zsh"],
+  [["check", "my"], file],
+  [["serve", "--port", ""]],
+];
+
+/** Has a script in a folder with a file, and runs a program of a shell there. */
+async function complete(shell: string, toCommand: (script: string) => readonly string[]): Promise<string> {
+  const cwd = await Deno.makeTempDir({ prefix: "mcp-completions-" });
+  try {
+    const { code, stdout, stderr } = await run(["deno", "run", "--allow-read", `${root}mod.ts`, "completions", shell], {
+      cwd,
+    });
+    assertEquals({ code, stderr }, { code: 0, stderr: "" });
+    await Deno.writeTextFile(`${cwd}/script`, stdout);
+    await Deno.writeTextFile(`${cwd}/${file}`, "");
+    const finished = await run(toCommand("./script"), { cwd });
+    const names = [...Deno.readDirSync(cwd)].map(({ name }) => name).sort();
+    assertEquals(names, [file, "script"]);
+    return finished.stdout;
+  } finally {
+    await Deno.remove(cwd, { recursive: true });
+  }
+}
+
+Deno.test({
+  name: "bash completes commands, flags, values and files",
+  ignore: lacks("bash"),
+  async fn() {
+    // bash parts words at "=".
+    const lines = typed.map(([words]) => {
+      const parts = ["mcp", ...words.flatMap((word) => word.split(/(=)/))].map((word) => `'${word}'`);
+      return `COMP_WORDS=(${parts.join(" ")}); COMP_CWORD=${parts.length - 1}; _mcp; printf '<%s>' "\${COMPREPLY[*]}"`;
+    });
+    const told = await complete(
+      "bash",
+      (script) => ["bash", "-c", `. ${script}\n${lines.join("\n")}\ncomplete -p mcp`],
+    );
+    assertEquals(told, typed.map(([, found = ""]) => `<${found}>`).join("") + "complete -F _mcp mcp\n");
+  },
+});
+
+Deno.test({
+  name: "fish completes commands, flags, values and files",
+  ignore: lacks("fish"),
+  async fn() {
+    const lines = typed.map(([words]) => `echo "<"(complete -C 'mcp ${words.join(" ")}' | string split -f 1 \\t)">"`);
+    const told = await complete("fish", (script) => ["fish", "-N", "-c", `. ${script}\n${lines.join("\n")}`]);
+    const expected = typed.flatMap(([words, found]) => {
+      if (found === undefined) return [];
+      const flag = /^--\w+=/.exec(words.at(-1) ?? "")?.[0] ?? "";
+      return [`<${flag}${found}>`];
+    });
+    assertEquals(told.trim().split("\n"), expected);
+  },
+});
+
+Deno.test({
+  name: "zsh completes commands, flags, values and files",
+  ignore: lacks("zsh"),
+  async fn() {
+    // A shell in a terminal of its own; after Tab, Ctrl-O shows the line.
+    const lines = typed.filter(([, found]) => found).map(([words]) =>
+      `zpty -wn z $'mcp ${words.join(" ")}\\t\\x0f'; zpty -r z told '*>>>'; print -r -- "\${told#*<<<}"`
+    );
+    const program = (script: string) =>
+      `zmodload zsh/zpty
+      zpty z zsh -f -i
+      zpty -w z 'PS1= ; unsetopt zle_bracketed_paste prompt_cr; autoload -U compinit; compinit -D -u; . ${script}'
+      zpty -w z 'show() { print -rn -- "<<<$BUFFER>>>"; BUFFER= }; zle -N show; bindkey "^O" show; echo rea"dy"'
+      zpty -r z told '*ready*'
+      ${lines.join("\n")}
+      zpty -d z`;
+    const told = await complete("zsh", (script) => ["zsh", "-f", "-c", program(script)]);
+    const shown = told.trim().split("\n").map((line) => line.replace(/[ =]*>>>\r?$/, "").replaceAll("\\", ""));
+    const expected = typed.flatMap(([words, found]) => {
+      if (found === undefined) return [];
+      const flag = /^--\w+=/.exec(words.at(-1) ?? "")?.[0] ?? "";
+      return [["mcp", ...words.slice(0, -1), flag + found].join(" ")];
+    });
+    assertEquals(shown, expected);
+  },
+});
+
+Deno.test({
+  name: "completions are of every command, for any name, and of no shell that there is none of",
+  ignore: isBun,
+  async fn() {
+    const program = ["bun", `${root}mod.ts`];
+    const { stdout: help } = await run([...program, "--help"]);
+    const [, list] = /each with a --help of its own:\n\n([^]*?)\n\n/.exec(help) ?? [];
+    const { stdout } = await run([...program, "completions", "bash", "--name", "my-mcp"]);
+    assertStringIncludes(stdout, "complete -F _my_mcp my-mcp\n");
+    for (const line of list.split("\n")) assert(stdout.includes(`    ${line.trim().split(" ")[0]}) flags=`), line);
+    for (
+      const [words, told] of [
+        [[], "Cannot print completions: name a shell, one of bash, zsh, fish"],
+        [["tcsh"], "Cannot print completions of tcsh: it is none of bash, zsh, fish"],
+        [["bash", "--name", "a b;rm"], "Cannot complete a b;rm: a program's name has letters"],
+      ] as const
+    ) {
+      const { code, stdout, stderr } = await run([...program, "completions", ...words]);
+      assertEquals({ code, stdout }, { code: 2, stdout: "" });
+      assertStringIncludes(stderr, told);
+    }
+  },
+});

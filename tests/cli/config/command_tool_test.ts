@@ -1,0 +1,318 @@
+// Tools of a config file that run a program.
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import { load } from "../../../src/cli/load.ts";
+import { system, toOutcome, withFolder, withServer } from "../../support/folder.ts";
+
+/** A config file with one tool, `it`, that takes texts. */
+function withTool(tool: Record<string, unknown>, properties: Record<string, unknown> = {}) {
+  return { "mcp.jsonc": { tools: { it: { description: "Does it", input: { properties }, ...tool } } } };
+}
+
+const text = { type: "string" };
+const print = ["printf", "[%s]"];
+
+Deno.test("an argument is one word, whatever a shell would make of it", async () => {
+  const files = withTool({ run: [...print, "{{a}}", "x{{a}}y"], input: { properties: { a: text }, required: ["a"] } });
+  await withServer(files, async (client, folder) => {
+    for (
+      const a of [
+        "two words",
+        "; touch owned",
+        "$(touch owned)",
+        "`touch owned`",
+        "| touch owned",
+        "&& touch owned",
+        "> owned",
+        "$HOME ${HOME}",
+        "'\"",
+        "*",
+        "~",
+        "a\nb",
+        "\\",
+        "{{a}}",
+        "${PATH}",
+        "",
+        "é 日本 🙂",
+      ]
+    ) {
+      assertEquals(toOutcome(await client.callTool("it", { a })), { text: `[${a}][x${a}y]`, isError: false });
+    }
+    assertEquals((await system("ls", folder)).trim(), "mcp.jsonc");
+  });
+});
+
+Deno.test("an argument cannot become an option, unless the file says where options end", async () => {
+  const input = { properties: { a: text, list: { type: "array", items: text } } };
+  await withServer(withTool({ run: [...print, { if: "a", words: ["{{a}}"] }], input }), async (client) => {
+    for (const a of ["-x", "--output=/etc/passwd", "-"]) {
+      const { text, isError } = toOutcome(await client.callTool("it", { a }));
+      assert(isError);
+      assertEquals(text, 'Cannot run printf: a begins with "-", which would make it an option');
+    }
+    assertEquals(toOutcome(await client.callTool("it", { a: "a-b" })).text, "[a-b]");
+  });
+  const list = withTool({ run: [...print, { if: "list", words: ["{{list}}"] }], input });
+  await withServer(list, async (client) => {
+    assertEquals(toOutcome(await client.callTool("it", { list: ["a", "b c"] })).text, "[a][b c]");
+    assert(toOutcome(await client.callTool("it", { list: ["a", "-b"] })).isError);
+  });
+  const safe = withTool({ run: [...print, "--", "--a={{a}}", "{{a}}"], input: { ...input, required: ["a"] } });
+  await withServer(safe, async (client) => {
+    assertEquals(toOutcome(await client.callTool("it", { a: "-x" })).text, "[--][--a=-x][-x]");
+  });
+});
+
+Deno.test("words come and go with their argument, defaults fill in, numbers and objects become texts", async () => {
+  const input = {
+    properties: {
+      count: { type: "integer", default: 5 },
+      all: { type: "boolean" },
+      by: text,
+      more: { type: "object" },
+    },
+  };
+  const run = [
+    ...print,
+    "{{count}}",
+    { if: "all", words: ["--all"] },
+    { if: "by", words: ["--by", "{{by}}"] },
+    { if: "more", words: ["{{more}}"] },
+  ];
+  await withServer(withTool({ run, input }), async (client) => {
+    for (
+      const [args, words] of [
+        [{}, "[5]"],
+        [{ count: 7, all: true }, "[7][--all]"],
+        [{ all: false, by: "ada" }, "[5][--by][ada]"],
+        [{ by: "" }, "[5][--by][]"],
+        [{ more: { a: [1] } }, '[5][{"a":[1]}]'],
+      ] as const
+    ) assertEquals(toOutcome(await client.callTool("it", args)).text, words);
+  });
+});
+
+Deno.test("arguments that the schema does not have are refused, and so is NUL", async () => {
+  const input = { properties: { a: text }, required: ["a"] };
+  await withServer(withTool({ run: [...print, "{{a}}"], input }), async (client) => {
+    assertMatch(toOutcome(await client.callTool("it", { a: "x", b: 1 })).text, /^Cannot call it: b: not allowed/);
+    assertMatch(toOutcome(await client.callTool("it", {})).text, /^Cannot call it: a: required/);
+    assertMatch(toOutcome(await client.callTool("it", { a: "x\0y" })).text, /has a NUL character/);
+  });
+});
+
+Deno.test("a program sees PATH and what env names, and nothing else", async () => {
+  await withServer(withTool({ run: ["env"] }), async (client) => {
+    const names = toOutcome(await client.callTool("it")).text.split("\n").map((line) => line.split("=")[0]);
+    assertEquals(names, ["PATH"]);
+  });
+  const env = ["HOME", "LANG=C", "BOTH=${HOME}:${MCP_NOT_SET:-else}", "MCP_NOT_SET", "PLAIN=\\${HOME}"];
+  await withServer(withTool({ run: ["env"], env }), async (client) => {
+    const lines = toOutcome(await client.callTool("it")).text.split("\n").filter((line) => !line.startsWith("PATH="));
+    const home = lines.find((line) => line.startsWith("HOME="))?.slice(5);
+    assert(home);
+    assertEquals(lines.sort(), [`BOTH=${home}:else`, `HOME=${home}`, "LANG=C", "PLAIN=${HOME}"]);
+  });
+});
+
+Deno.test("a program runs in the folder of the file, or in cwd", async () => {
+  await withServer(withTool({ run: ["pwd"] }), async (client, folder) => {
+    assertEquals(toOutcome(await client.callTool("it")).text, folder);
+  });
+  const files = { ...withTool({ run: ["pwd"], cwd: "sub/deep" }), "sub/deep/a": "" };
+  await withServer(files, async (client, folder) => {
+    assertEquals(toOutcome(await client.callTool("it")).text, `${folder}/sub/deep`);
+  });
+});
+
+Deno.test("a program of the folder is run by its path", async () => {
+  await withFolder(
+    { ...withTool({ run: ["./hello", "x"] }), "hello": "#!/bin/sh\necho hello $1\n" },
+    async (folder) => {
+      await system("chmod", "+x", `${folder}/hello`);
+      const { server } = await load(`${folder}/mcp.jsonc`);
+      const { connect } = await import("../../../src/testing/testing.ts");
+      await using client = await connect(server);
+      assertEquals(toOutcome(await client.callTool("it")).text, "hello x");
+      await server.close();
+    },
+  );
+});
+
+Deno.test("stdin hands an argument on", async () => {
+  const input = { properties: { a: text }, required: ["a"] };
+  await withServer(withTool({ run: ["cat"], stdin: "<{{a}}>", input }), async (client) => {
+    const a = "long ".repeat(60_000);
+    const { text, isError } = toOutcome(await client.callTool("it", { a: "-x; $(y)" }));
+    assertEquals({ text, isError }, { text: "<-x; $(y)>", isError: false });
+    assert(toOutcome(await client.callTool("it", { a })).isError, "300 KB of output are more than 262144 bytes");
+  });
+  // Who does not read is not waited for.
+  await withServer(withTool({ run: ["true"], stdin: "{{a}}", input }), async (client) => {
+    assertEquals(toOutcome(await client.callTool("it", { a: "x".repeat(1_000_000) })).isError, false);
+  });
+});
+
+Deno.test("an exit code that is not listed is a failure, with all that was printed", async () => {
+  const sh = (code: string) => ["sh", "-c", code];
+  await withServer(withTool({ run: sh("echo out; echo err >&2; exit 3") }), async (client) => {
+    assertEquals(toOutcome(await client.callTool("it")), {
+      text: "out\nerr\nsh ended with exit code 3.",
+      isError: true,
+    });
+  });
+  const listed = withTool({ run: sh("echo out; echo err >&2; exit 1"), okExitCodes: [0, 1] });
+  await withServer(listed, async (client) => {
+    assertEquals(toOutcome(await client.callTool("it")), { text: "out", isError: false });
+  });
+  await withServer(withTool({ run: sh("echo only >&2") }), async (client) => {
+    assertEquals(toOutcome(await client.callTool("it")), { text: "only", isError: false });
+  });
+});
+
+Deno.test("a program that is not there is told, and so is one that may not be run", async () => {
+  await withServer(withTool({ run: ["no-such-program-here"] }), async (client) => {
+    const { text, isError } = toOutcome(await client.callTool("it"));
+    assert(isError);
+    assertMatch(text, /^Cannot run no-such-program-here: /);
+  });
+  await withServer({ ...withTool({ run: ["./data"] }), data: "x" }, async (client) => {
+    const { text, isError } = toOutcome(await client.callTool("it"));
+    assert(isError);
+    assertMatch(text, /^Cannot run \/.*\/data: /);
+  });
+});
+
+Deno.test("more words than the system takes are told", async () => {
+  await withServer(
+    withTool({ run: [...print, "{{a}}"], input: { properties: { a: text }, required: ["a"] } }),
+    async (client) => {
+      const { text, isError } = toOutcome(await client.callTool("it", { a: "x".repeat(3_000_000) }));
+      assert(isError);
+      assertMatch(text, /^Cannot run printf: /);
+    },
+  );
+});
+
+Deno.test("a program that takes too long, or prints too much, is ended, also if it does not want to", async () => {
+  const ignoring = ["sh", "-c", "trap '' TERM; echo begun; while :; do sleep 0.05; done"];
+  await withServer(withTool({ run: ignoring, timeoutMs: 300 }), async (client) => {
+    assertEquals(toOutcome(await client.callTool("it")), {
+      text: "begun\nIt was ended after 300 ms (timeoutMs).",
+      isError: true,
+    });
+  });
+  await withServer(withTool({ run: ["yes"], maxBytes: 1000 }), async (client) => {
+    const { text, isError } = toOutcome(await client.callTool("it"));
+    assert(isError);
+    assertEquals(text, "y\n".repeat(500) + "It was ended after 1000 bytes of output (maxBytes).");
+  });
+  // What it left behind holds the output open.
+  await withServer(withTool({ run: ["sh", "-c", "echo done; sleep 30 &"] }), async (client) => {
+    assertEquals(toOutcome(await client.callTool("it")), { text: "done", isError: false });
+  });
+});
+
+Deno.test("a call that is cancelled ends its program", async () => {
+  await withServer(withTool({ run: ["sh", "-c", "echo $$ > pid; exec sleep 30"] }), async (client, folder) => {
+    const stop = new AbortController();
+    const call = client.callTool("it", {}, { signal: stop.signal });
+    let pid = "";
+    while (!pid) pid = await system("cat", `${folder}/pid`).catch(() => "");
+    stop.abort();
+    await assertRejects(() => call);
+    const isGone = () => system("kill", "-0", pid).then(() => false, () => true);
+    for (let i = 0; i < 100 && !await isGone(); i++) await new Promise((resolve) => setTimeout(resolve, 20));
+    assert(await isGone(), "the program runs on");
+  });
+});
+
+Deno.test("a result that is JSON is structured, and checked against output", async () => {
+  const output = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
+  const json = (printed: string) => withTool({ run: ["printf", "%s", printed], format: "json", output });
+  await withServer(json('{"n":1}'), async (client) => {
+    assertEquals((await client.callTool("it")).structuredContent, { n: 1 });
+  });
+  await withServer(json("oops"), async (client) => {
+    assertEquals(toOutcome(await client.callTool("it")), {
+      text: "oops\nThe output of printf is not JSON.",
+      isError: true,
+    });
+  });
+});
+
+for (
+  const { says, tool, told } of [
+    { says: "a program that a call may choose", tool: { run: ["{{a}}"] }, told: "tools.it.run[0]: it is the program" },
+    { says: "code of a shell", tool: { run: ["sh", "-c", "echo {{a}}"] }, told: "tools.it.run[2]: the program reads" },
+    { says: "code of a shell", tool: { run: ["bash", "-ec", "{{a}}"] }, told: "tools.it.run[2]: the program reads" },
+    {
+      says: "code behind env",
+      tool: { run: ["env", "sh", "-c", "{{a}}"] },
+      told: "tools.it.run[3]: the program reads",
+    },
+    { says: "code of Python", tool: { run: ["python3", "-c", "{{a}}"] }, told: "tools.it.run[2]: the program reads" },
+    { says: "code of Deno", tool: { run: ["deno", "eval", "{{a}}"] }, told: "tools.it.run[2]: the program reads" },
+    {
+      says: "no such argument",
+      tool: { run: ["x", "{{b}}"] },
+      told: "tools.it.run[1]: {{b}} is no property of input; there are a",
+    },
+    {
+      says: "an optional argument",
+      tool: { run: ["x", "{{o}}"], input: { properties: { o: text } } },
+      told: "tools.it.run[1]: {{o}} may be missing; put o into required",
+    },
+    {
+      says: "no such condition",
+      tool: { run: ["x", { if: "b", words: ["y"] }] },
+      told: "tools.it.run[1].if: there is no property b",
+    },
+    { says: "a place that is none", tool: { run: ["x", "{{a b}}"] }, told: "tools.it.run[1]: {{ begins an argument" },
+    {
+      says: "a missing variable",
+      tool: { run: ["x", "${MCP_NOT_SET}"] },
+      told: "tools.it.run[1]: the environment has no MCP_NOT_SET; set it, or write ${MCP_NOT_SET:-else}",
+    },
+    {
+      says: "a missing variable",
+      tool: { run: ["x"], env: ["A=${MCP_NOT_SET}"] },
+      told: "tools.it.env[0]: the environment has no MCP_NOT_SET",
+    },
+    {
+      says: "a missing variable",
+      tool: { run: ["x"], stdin: "${MCP_NOT_SET}" },
+      told: "tools.it.stdin: the environment has no",
+    },
+    { says: "a folder outside", tool: { run: ["x"], cwd: "../.." }, told: "tools.it.cwd: it leads out of " },
+    { says: "a program outside", tool: { run: ["../x"] }, told: "tools.it.run[0]: it leads out of " },
+    {
+      says: "a folder that is not there",
+      tool: { run: ["x"], cwd: "gone" },
+      told: "tools.it.cwd: there is no folder ",
+    },
+    {
+      says: "output without JSON",
+      tool: { run: ["x"], output: { type: "object" } },
+      told: 'tools.it.output: it needs a result that is JSON; add "format": "json"',
+    },
+    {
+      says: "a schema that is none",
+      tool: { run: ["x"], input: { type: "text" } },
+      told: "tools.it: Cannot use the input schema",
+    },
+    {
+      says: "a schema from elsewhere",
+      tool: { run: ["x"], input: { properties: { a: { $ref: "file:///etc/passwd" } } } },
+      told: "tools.it: Cannot use the input schema",
+    },
+  ]
+) {
+  Deno.test(`a config file with ${says} (${JSON.stringify(tool).slice(0, 60)}) is refused with its place`, async () => {
+    const input = { properties: { a: text }, required: ["a"] };
+    await withFolder(withTool({ input, ...tool }), async (folder) => {
+      const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
+      assertMatch(error.message, /^Cannot use .*\/mcp\.jsonc:1:\d+: /);
+      assertStringIncludes(error.message, told);
+    });
+  });
+}

@@ -1,0 +1,423 @@
+// Files, patterns and folders as resources and tools, confined to where they are, and what is told when they change.
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import { openFolder } from "../../../src/cli/config/folder.ts";
+import { toMatcher } from "../../../src/cli/config/glob.ts";
+import { startChild, toCommand } from "../../../src/testing/host.ts";
+import type { Connection } from "../../../src/testing/testing.ts";
+import { system, toOutcome, withFolder, withServer, writeFiles } from "../../support/folder.ts";
+
+const files = {
+  "a.md": "# A\nalpha\n",
+  "b/c.txt": "Beta\nalphabet\n",
+  "b/d e#?%.txt": "odd",
+  "b/empty.json": "",
+  ".hidden/x.md": "alpha hidden",
+  ".env": "SECRET=alpha",
+  "node_modules/m/index.js": "alpha module",
+};
+
+async function listUris(client: Connection): Promise<string[]> {
+  // What is listed is looked at by the tests of the library.
+  const { resources } = await client.request("resources/list") as unknown as { resources: { uri: string }[] };
+  return resources.map(({ uri }) => uri);
+}
+
+async function readText(client: Connection, uri: string): Promise<string | undefined> {
+  const { contents } = await client.readResource(uri);
+  return contents[0].text;
+}
+
+Deno.test("a folder is served with its files as resources, and tools to list, search and read", async () => {
+  await withServer(files, async (client, folder) => {
+    assertEquals(await listUris(client), [
+      "file:///a.md",
+      "file:///b/c.txt",
+      "file:///b/d%20e%23%3F%25.txt",
+      "file:///b/empty.json",
+    ]);
+    const { contents } = await client.readResource("file:///b/d%20e%23%3F%25.txt");
+    assertEquals(contents, [{ uri: "file:///b/d%20e%23%3F%25.txt", mimeType: "text/plain", text: "odd" }]);
+    assertEquals((await client.readResource("file:///a.md")).contents[0].mimeType, "text/markdown");
+    assertEquals((await client.listTools()).map(({ name, annotations }) => [name, annotations]), [
+      ["list", { readOnlyHint: true, openWorldHint: false }],
+      ["search", { readOnlyHint: true, openWorldHint: false }],
+      ["read", { readOnlyHint: true, openWorldHint: false }],
+    ]);
+    assertEquals(toOutcome(await client.callTool("list")), { text: "a.md (10 bytes)\nb/", isError: false });
+    assertEquals(
+      toOutcome(await client.callTool("list", { path: "./b//" })).text,
+      "c.txt (14 bytes)\nd e#?%.txt (3 bytes)\nempty.json (0 bytes)",
+    );
+    assertEquals(toOutcome(await client.callTool("search", { query: "ALPHA" })), {
+      text: "a.md:2: alpha\nb/c.txt:2: alphabet",
+      isError: false,
+    });
+    assertEquals(
+      toOutcome(await client.callTool("search", { query: "alpha", files: "**/*.txt" })).text,
+      "b/c.txt:2: alphabet",
+    );
+    assertEquals(toOutcome(await client.callTool("search", { query: "gamma" })).text, "Nothing was found.");
+    assertEquals(toOutcome(await client.callTool("read", { path: "a.md" })).text, files["a.md"]);
+    assertEquals(toOutcome(await client.callTool("read", { path: "a.md", from: 2, lines: 1 })).text, "alpha");
+    assertEquals(await system("ls", "-A", folder), ".env\n.hidden\na.md\nb\nnode_modules");
+  }, "");
+});
+
+Deno.test("the path in a folder is completed", async () => {
+  await withServer(files, async (client) => {
+    const complete = async (value: string) => {
+      const ref = { type: "ref/resource", uri: "file:///{+path}" };
+      const { completion } = await client.request("completion/complete", { ref, argument: { name: "path", value } });
+      return (completion as { values: string[] }).values; // Shapes are held by the library's own tests.
+    };
+    assertEquals(await complete(""), ["a.md", "b/"]);
+    assertEquals(await complete("B"), ["b/"]);
+    assertEquals(await complete("A"), ["a.md"]);
+    assertEquals(await complete("b/C"), ["b/c.txt"]);
+    assertEquals(await complete("../"), []);
+    assertEquals(await complete(".hidden/"), []);
+  }, "");
+});
+
+Deno.test("nothing outside of a folder can be read, however it is named", async () => {
+  await withFolder({ "secret.md": "Secret", "root/a.md": "A", "root-evil/b.md": "Evil" }, async (outside) => {
+    const root = `${outside}/root`;
+    await system("ln", "-s", "../secret.md", `${root}/link.md`);
+    await system("ln", "-s", "..", `${root}/up`);
+    await system("ln", "-s", "../root-evil", `${root}/evil`);
+    await system("ln", "-s", "a.md", `${root}/inside.md`);
+    await system("ln", "-s", "loop", `${root}/loop`);
+    await system("mkdir", `${root}/.git`);
+    await system("sh", "-c", `echo key > ${root}/.git/config`);
+    await system("ln", "-s", ".git/config", `${root}/shown`);
+    const { load } = await import("../../../src/cli/load.ts");
+    const { connect } = await import("../../../src/testing/testing.ts");
+    const { server } = await load(root);
+    await using client = await connect(server);
+    assertEquals(await listUris(client), ["file:///a.md", "file:///inside.md"]);
+    assertEquals(await readText(client, "file:///inside.md"), "A");
+    const paths = [
+      "../secret.md",
+      "..",
+      "up/secret.md",
+      "link.md",
+      "evil/b.md",
+      "../root-evil/b.md",
+      `${outside}/secret.md`,
+      "/etc/passwd",
+      "a.md/../../secret.md",
+      "./../secret.md",
+      "..\\secret.md",
+      "a.md\0.txt",
+      ".git/config",
+      "shown",
+      "loop",
+      "gone",
+      "x".repeat(5000),
+      "a/".repeat(2000),
+    ];
+    for (const path of paths) {
+      for (const name of ["read", "list"]) {
+        const { text, isError } = toOutcome(await client.callTool(name, { path }));
+        assert(isError, `${name} ${path}`);
+        assertMatch(text, /: (it is outside of the folder|there is no such file)$/);
+      }
+      for (const encoded of [path, encodeURIComponent(path), path.split("/").map(encodeURIComponent).join("/")]) {
+        const error = await assertRejects(() => client.readResource(`file:///${encoded}`), Error);
+        assertEquals(error.message, "Resource not found", encoded);
+      }
+    }
+    assertEquals(toOutcome(await client.callTool("search", { query: "e" })).text, "Nothing was found.");
+    await server.close();
+  });
+});
+
+Deno.test("a file that is none, too large or binary is told, or given as it is", async () => {
+  const file = { resources: [{ folder: "f", tools: true, maxBytes: 1000 }] };
+  await withFolder(
+    { "mcp.jsonc": file, "f/big.txt": "x".repeat(1001), "f/fits.txt": "x".repeat(1000) },
+    async (folder) => {
+      await system("mkfifo", `${folder}/f/pipe`);
+      await system("sh", "-c", `printf '\\211PNG\\000' > ${folder}/f/i.png; printf '\\377\\376' > ${folder}/f/raw`);
+      await system("truncate", "-s", "10G", `${folder}/f/huge`);
+      const { load } = await import("../../../src/cli/load.ts");
+      const { connect } = await import("../../../src/testing/testing.ts");
+      const { server } = await load(`${folder}/mcp.jsonc`);
+      await using client = await connect(server);
+      const read = async (path: string) => await client.callTool("read", { path });
+      assertEquals(toOutcome(await read("fits.txt")).text.length, 1000);
+      const tooLarge = "it has more than the 1000 bytes that are read (maxBytes)";
+      assertEquals(toOutcome(await read("big.txt")), { text: `Cannot read big.txt: ${tooLarge}`, isError: true });
+      assertEquals(toOutcome(await read("huge")), { text: `Cannot read huge: ${tooLarge}`, isError: true });
+      assertEquals(toOutcome(await read("pipe")), {
+        text: "Cannot read pipe: it is not a regular file",
+        isError: true,
+      });
+      assertEquals(toOutcome(await read("")), { text: "Cannot read the folder: it is a folder", isError: true });
+      assertEquals((await read("i.png")).content, [{ type: "image", data: "iVBORwA=", mimeType: "image/png" }]);
+      assertEquals((await read("raw")).content, [
+        { type: "resource", resource: { uri: "file:///f/raw", mimeType: "application/octet-stream", blob: "//4=" } },
+      ]);
+      assertEquals((await client.readResource("file:///f/i.png")).contents, [
+        { uri: "file:///f/i.png", mimeType: "image/png", blob: "iVBORwA=" },
+      ]);
+      const error = await assertRejects(() => client.readResource("file:///f/huge"), Error);
+      assertEquals(error.message, `Cannot read huge: ${tooLarge}`);
+      assertEquals(toOutcome(await client.callTool("search", { query: "x" })).text.startsWith("fits.txt:1: xxx"), true);
+      await server.close();
+    },
+  );
+});
+
+Deno.test("what the system does not let anybody read is told, and does not keep the rest from being read", async () => {
+  const files = { "mcp.jsonc": { resources: [{ folder: "f", tools: true }] }, "f/a.md": "A", "f/b/c.md": "C" };
+  await withServer(files, async (client, folder) => {
+    // A loop of links is such a thing for everybody, a mode of 000 not for root.
+    await system("ln", "-s", "y", `${folder}/f/x`);
+    await system("ln", "-s", "x", `${folder}/f/y`);
+    await system("chmod", "000", `${folder}/f/b`);
+    const isRoot = (await system("id", "-u")) === "0";
+    try {
+      const uris = await listUris(client);
+      assertEquals(uris[0], "file:///f/a.md");
+      assertEquals(uris.length, isRoot ? 2 : 1);
+      const { text, isError } = toOutcome(await client.callTool("read", { path: "b/c.md" }));
+      assertEquals(
+        { text, isError },
+        isRoot ? { text: "C", isError: false } : { text: "Cannot read b/c.md: it may not be read", isError: true },
+      );
+      assertEquals(toOutcome(await client.callTool("read", { path: "x" })).isError, true);
+    } finally {
+      await system("chmod", "700", `${folder}/f/b`);
+    }
+  });
+});
+
+Deno.test("a config file says what of a folder is there, and how its tools are named", async () => {
+  const file = {
+    resources: [
+      { folder: ".", hidden: true, exclude: ["*.txt", ".hidden", "node_modules/m"], tools: "all_", watch: false },
+      { folder: "b", name: "bees", title: "Bees", tools: "bee_" },
+    ],
+  };
+  await withServer({ ...files, "mcp.jsonc": file }, async (client) => {
+    assertEquals((await listUris(client)).filter((uri) => !uri.startsWith("file:///b/")), [
+      "file:///.env",
+      "file:///a.md",
+      "file:///mcp.jsonc",
+    ]);
+    // Of two folders that hold it, the inner one gives a file.
+    assertEquals(await readText(client, "file:///b/c.txt"), files["b/c.txt"]);
+    assertEquals(toOutcome(await client.callTool("all_read", { path: "b/c.txt" })).isError, true);
+    assertEquals(toOutcome(await client.callTool("bee_list")).text.split("\n").length, 3);
+    const { resourceTemplates } = await client.request("resources/templates/list");
+    assertEquals(
+      (resourceTemplates as { uriTemplate: string; title?: string }[]).map((
+        { uriTemplate, title },
+      ) => [uriTemplate, title]),
+      [["file:///b/{+path}", "Bees"], ["file:///{+path}", undefined]],
+    );
+  });
+});
+
+Deno.test("files and patterns are resources of their own", async () => {
+  const file = {
+    resources: [
+      { file: "a.md", uri: "notes://a", name: "first", description: "The first", annotations: { priority: 1 } },
+      { glob: "b/**/*.{txt,json}", mimeType: "text/x-bee" },
+      { glob: ".hidden/*.md" },
+      { glob: "**/*.md" },
+    ],
+  };
+  await withServer({ ...files, "mcp.jsonc": file }, async (client) => {
+    assertEquals(await listUris(client), [
+      "notes://a",
+      "file:///b/c.txt",
+      "file:///b/d%20e%23%3F%25.txt",
+      "file:///b/empty.json",
+      "file:///.hidden/x.md",
+      "file:///a.md",
+    ]);
+    const { resources } = await client.request("resources/list");
+    assertEquals((resources as unknown[])[0], {
+      uri: "notes://a",
+      name: "first",
+      description: "The first",
+      mimeType: "text/markdown",
+      annotations: { priority: 1 },
+    });
+    assertEquals(await readText(client, "notes://a"), files["a.md"]);
+    assertEquals((await client.readResource("file:///b/c.txt")).contents[0].mimeType, "text/x-bee");
+  });
+});
+
+Deno.test("a file that is swapped for a link to the outside is not read any more", async () => {
+  await withServer(
+    { "mcp.jsonc": { resources: [{ file: "a.md" }, { glob: "b/*" }] }, ...files },
+    async (client, folder) => {
+      assertEquals(await readText(client, "file:///a.md"), files["a.md"]);
+      for (const path of ["a.md", "b/c.txt"]) await system("ln", "-sf", "/etc/hostname", `${folder}/${path}`);
+      for (const path of ["a.md", "b/c.txt"]) {
+        await assertRejects(
+          () => client.readResource(`file:///${path}`),
+          Error,
+          "Resource not found",
+        );
+      }
+    },
+  );
+});
+
+function toSwapper(folder: string, ms: number): readonly string[] {
+  const [runtime, ...words] = toCommand(new URL("../../support/swapper.ts", import.meta.url));
+  // Deno's flags come behind `run`.
+  const flags = words[0] === "run" ? ["run", "-A", ...words.slice(1)] : words;
+  return [runtime, ...flags, folder, `${ms}`];
+}
+
+for (const ms of [0, 2, 300]) {
+  Deno.test(`nothing outside is read while somebody swaps links in and out, ${ms} ms apart`, async () => {
+    const swapped = {
+      "in/sub/deep/a.txt": "inside",
+      "in/file.txt": "inside",
+      "out/deep/a.txt": "OUTSIDE",
+      "out.txt": "OUTSIDE",
+    };
+    await withFolder(swapped, async (folder) => {
+      await system("ln", "-s", `${folder}/out`, `${folder}/in/sub.link`);
+      await system("ln", "-s", `${folder}/out.txt`, `${folder}/in/file.txt.link`);
+      const inside = openFolder({ root: `${folder}/in`, maxBytes: 1000 });
+      const counts = new Map<string, number>();
+      for (const path of ["sub/deep/a.txt", "file.txt"]) {
+        assertEquals(await inside.read(path), new TextEncoder().encode("inside"));
+      }
+      const swapper = startChild(toSwapper(`${folder}/in`, ms));
+      try {
+        await swapper.output.getReader().read();
+        const end = Date.now() + 3000;
+        const readAll = async () => {
+          while (Date.now() < end) {
+            for (const path of ["sub/deep/a.txt", "file.txt"]) {
+              const found = await inside.read(path);
+              const text = found instanceof Uint8Array ? new TextDecoder().decode(found) : "refused";
+              counts.set(text, (counts.get(text) ?? 0) + 1);
+            }
+          }
+        };
+        await Promise.all(Array.from({ length: 8 }, readAll));
+      } finally {
+        swapper.kill();
+        await swapper.exited;
+      }
+      assertEquals([...counts.keys()].filter((text) => text !== "inside" && text !== "refused"), [], `${[...counts]}`);
+    });
+  });
+}
+
+Deno.test("a file of a folder that changes now and then is read", async () => {
+  await withFolder({ "a.txt": "text" }, async (folder) => {
+    const inside = openFolder({ root: folder, maxBytes: 1000 });
+    for (let i = 0; i < 5; i++) {
+      await writeFiles(folder, { [`${i}.txt`]: "" });
+      assertEquals(await inside.read("a.txt"), new TextEncoder().encode("text"));
+    }
+  });
+});
+
+Deno.test("a client's searches run one after the other, and only some wait", async () => {
+  await withServer(files, async (client) => {
+    const search = async () => toOutcome(await client.callTool("search", { query: "alpha" }));
+    const outcomes = await Promise.all(Array.from({ length: 30 }, search));
+    const refused = outcomes.filter(({ isError }) => isError);
+    assert(refused.length > 0 && refused.length < 30, `${refused.length}`);
+    for (const { text } of refused) {
+      assertMatch(text, /^Cannot search: too many searches wait already; try again later$/);
+    }
+    assertEquals((await search()).isError, false);
+  }, "");
+});
+
+Deno.test("clients are told when files are written, come and go", async () => {
+  const file = { resources: [{ file: "a.md" }, { glob: "g/**/*.md" }, { folder: "f" }] };
+  await withServer(
+    { "mcp.jsonc": file, "a.md": "1", "g/b.md": "1", "f/c.md": "1", "f/.x": "" },
+    async (client, folder) => {
+      const resourceSubscriptions = ["file:///a.md", "file:///g/b.md", "file:///f/c.md"];
+      const told = await client.subscribe({ resourcesListChanged: true, resourceSubscriptions });
+      const toShort = ({ method, params }: { method: string; params: Record<string, unknown> }) =>
+        `${method.slice("notifications/resources/".length)} ${params.uri ?? ""}`.trim();
+      let heard = 0;
+      /** What is told from now on, until each of these has been. */
+      const expect = async (...wanted: string[]) => {
+        const all: string[] = [];
+        while (wanted.some((each) => !all.includes(each))) {
+          const list = await told.take(++heard);
+          all.push(toShort(list[heard - 1]));
+        }
+        assertEquals([...new Set(all)].sort(), wanted.sort());
+      };
+      await new Promise((resolve) => setTimeout(resolve, 200)); // what changes before the first look is not seen
+      await writeFiles(folder, { "a.md": "22" });
+      await expect("updated file:///a.md");
+      await writeFiles(folder, { "g/b.md": "22" });
+      await expect("updated file:///g/b.md");
+      await writeFiles(folder, { "f/c.md": "22" });
+      await expect("updated file:///f/c.md");
+      await writeFiles(folder, { "f/new/d.md": "1" });
+      await expect("list_changed");
+      assertStringIncludes((await listUris(client)).join(), "file:///f/new/d.md");
+      await writeFiles(folder, { "g/new/d.md": "1" });
+      await expect("list_changed");
+      assertStringIncludes((await listUris(client)).join(), "file:///g/new/d.md");
+      await system("rm", "-r", `${folder}/g/new`, `${folder}/f/new`);
+      await expect("list_changed");
+      for (let i = 0; i < 50 && (await listUris(client)).length > 3; i++) {
+        await new Promise((done) => setTimeout(done, 20));
+      }
+      assertEquals(await listUris(client), resourceSubscriptions);
+      // An editor that saves puts a new file in the place of the old one.
+      await writeFiles(folder, { "a.tmp": "333" });
+      await system("mv", `${folder}/a.tmp`, `${folder}/a.md`);
+      const deadline = Date.now() + 5000;
+      while (!told.received.slice(heard).some((each) => toShort(each) === "updated file:///a.md")) {
+        assert(Date.now() < deadline, "the replaced file is not told");
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    },
+  );
+});
+
+Deno.test("a folder that is not there, and one that is a file, are told", async () => {
+  const { load } = await import("../../../src/cli/load.ts");
+  await withFolder({}, async (folder) => {
+    const error = await assertRejects(() => load(`${folder}/gone`), Error);
+    assertMatch(error.message, /^Cannot serve .*\/gone: there is no file .*\/gone; check the path$/);
+  });
+});
+
+for (
+  const { pattern, yes, no } of [
+    { pattern: "*.md", yes: ["a.md", "é.md"], no: ["a.mdx", "b/a.md", ".md", ".a.md", "amd"] },
+    { pattern: "**/*.md", yes: ["a.md", "b/a.md", "b/c/a.md"], no: [".b/a.md", "b/.a.md", "a.txt"] },
+    { pattern: "b/**", yes: ["b/a", "b/c/a"], no: ["b/.a", "c/b/a", "a"] },
+    { pattern: "**", yes: ["a", "a/b"], no: [".a", "a/.b/c"] },
+    { pattern: "a/**/b/*.t?t", yes: ["a/b/x.txt", "a/c/d/b/x.tst"], no: ["a/x.txt", "a/b/c/x.txt"] },
+    { pattern: "{a,b/c}/*.{x,y}", yes: ["a/1.x", "b/c/1.y"], no: ["b/1.x", "a/1.z"] },
+    { pattern: ".*", yes: [".a"], no: ["a"] },
+    { pattern: ".a/**/.b", yes: [".a/.b", ".a/c/.b"], no: [".a/.c/.b"] },
+    { pattern: "a+(b)[c].^$|d", yes: ["a+(b)[c].^$|d"], no: ["aabc"] },
+    { pattern: "./a//b", yes: ["a/b"], no: ["a"] },
+    { pattern: "**/a/**/b", yes: ["a/b", "x/a/a/y/b"], no: ["b", "a"] },
+  ]
+) {
+  Deno.test(`the pattern ${pattern} fits ${yes.join(", ") || "nothing"}`, () => {
+    const fits = toMatcher(pattern);
+    assertEquals(yes.filter((path) => !fits(path)), []);
+    assertEquals(no.filter(fits), []);
+  });
+}
+
+Deno.test("a pattern of many stars is no more work than its length times that of the path", () => {
+  const fits = toMatcher(`${"*a".repeat(400)}/${"**/".repeat(200)}x`, { dots: true });
+  assertEquals(fits(`${"a".repeat(5000)}b/${"y/".repeat(1000)}z`), false);
+});

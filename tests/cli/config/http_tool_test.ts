@@ -1,0 +1,484 @@
+// Tools and resources of a config file that ask another server.
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import { host } from "../../../src/cli/host.ts";
+import { load } from "../../../src/cli/load.ts";
+import { isPrivateAddress } from "../../../src/cli/config/addresses.ts";
+import type { Connection } from "../../../src/testing/testing.ts";
+import { toOutcome, withFolder, withServer } from "../../support/folder.ts";
+
+interface Seen {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+interface Api {
+  /** Such as `127.0.0.1:40000`. */
+  readonly place: string;
+  readonly seen: readonly Seen[];
+}
+
+/** A server on this machine, and a client of a server whose one tool asks it. */
+async function withApi(
+  answer: (request: Request, api: Api) => Response | Promise<Response>,
+  make: (api: Api) => Record<string, unknown>,
+  use: (client: Connection, api: Api) => Promise<void>,
+): Promise<void> {
+  const seen: Seen[] = [];
+  const state = { place: "", seen };
+  const served = host.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: async (request) => {
+      const { method, url, headers } = request;
+      seen.push({ method, url: url.slice(url.indexOf("/", 8)), headers, body: await request.clone().text() });
+      return await answer(request, state);
+    },
+  });
+  state.place = `127.0.0.1:${served.port}`;
+  try {
+    await withServer({ "mcp.jsonc": make(state) }, (client) => use(client, state));
+  } finally {
+    await served.stop();
+  }
+}
+
+/** A config file with one tool, `it`. */
+function toFile(fetch: Record<string, unknown>, properties: Record<string, unknown> = {}, required: string[] = []) {
+  return { tools: { it: { description: "Does it", input: { properties, required }, fetch } } };
+}
+
+const text = { type: "string" };
+const echo = () => Response.json({ ok: true });
+
+Deno.test("an argument stays in its place in the URL", async () => {
+  await withApi(
+    echo,
+    ({ place }) =>
+      toFile(
+        {
+          url: `http://${place}/users/{{a}}/posts?fixed=1&q={{a}}`,
+          query: { list: "{{list}}", more: "{{more}}", said: "<{{a}}>" },
+          allowPrivate: [place],
+        },
+        { a: text, list: { type: "array", items: text }, more: text },
+        ["a"],
+      ),
+    async (client, { seen }) => {
+      for (
+        const [a, path, query] of [
+          ["ada", "ada", "ada"],
+          ["a/b", "a%2Fb", "a%2Fb"],
+          ["../admin", "..%2Fadmin", "..%2Fadmin"],
+          ["?x=1&y#z", "%3Fx%3D1%26y%23z", "%3Fx%3D1%26y%23z"],
+          ["%2e%2e", "%252e%252e", "%252e%252e"],
+          ["@evil.example", "%40evil.example", "%40evil.example"],
+          ["é\r\nx: y", "%C3%A9%0D%0Ax%3A%20y", "%C3%A9%0D%0Ax%3A%20y"],
+        ]
+      ) {
+        assertEquals(toOutcome(await client.callTool("it", { a })).isError, false);
+        const { url } = seen[seen.length - 1];
+        assert(url.startsWith(`/users/${path}/posts?fixed=1&q=${query}&said=%3C`), url);
+      }
+      await client.callTool("it", { a: "x", list: ["1", "2&3"], more: "" });
+      assertEquals(seen[seen.length - 1].url, "/users/x/posts?fixed=1&q=x&list=1&list=2%263&more=&said=%3Cx%3E");
+      const before = seen.length;
+      for (const a of ["..", ".", ""]) {
+        const { isError } = toOutcome(await client.callTool("it", { a }));
+        assert(isError, a);
+      }
+      assertEquals(seen.length, before);
+    },
+  );
+});
+
+Deno.test("a body is made of arguments as they are, and headers of the environment", async () => {
+  await withApi(
+    echo,
+    ({ place }) =>
+      toFile(
+        {
+          url: `http://${place}/`,
+          headers: { authorization: "Bearer ${MCP_NOT_SET:-key}", "x-for": "{{a}}" },
+          body: { title: "{{a}}", count: "{{n}}", nested: ["{{flag}}", "n={{n}}", { deep: "{{a}}!" }], fixed: null },
+          allowPrivate: ["127.0.0.1"],
+        },
+        { a: text, n: { type: "integer", default: 3 }, flag: { type: "boolean" } },
+        ["a"],
+      ),
+    async (client, { seen }) => {
+      await client.callTool("it", { a: '"quoted"' });
+      await client.callTool("it", { a: "b", n: 1, flag: false });
+      assertEquals(seen.map(({ body }) => JSON.parse(body)), [
+        { title: '"quoted"', count: 3, nested: ["n=3", { deep: '"quoted"!' }], fixed: null },
+        { title: "b", count: 1, nested: [false, "n=1", { deep: "b!" }], fixed: null },
+      ]);
+      assertEquals(seen.map(({ method }) => method), ["POST", "POST"]);
+      assertEquals(seen[0].headers.get("content-type"), "application/json");
+      assertEquals(seen[0].headers.get("authorization"), "Bearer key");
+      assertEquals(seen[1].headers.get("x-for"), "b");
+      const { isError } = toOutcome(await client.callTool("it", { a: "x\r\ninjected: yes" }));
+      assert(isError);
+      assertEquals(seen.length, 2);
+    },
+  );
+  await withApi(
+    echo,
+    ({ place }) =>
+      toFile({ url: `http://${place}/`, method: "PUT", body: "a={{a}}", allowPrivate: [place] }, { a: text }, ["a"]),
+    async (client, { seen }) => {
+      await client.callTool("it", { a: "1" });
+      assertEquals(seen.map(({ method, body }) => `${method} ${body}`), ["PUT a=1"]);
+    },
+  );
+});
+
+Deno.test("what comes back is text, structure, media or a failure", async () => {
+  const png = new Uint8Array([137, 80, 78, 71, 0, 1]);
+  const answers: Record<string, () => Response> = {
+    "/text": () => new Response("hello"),
+    "/json": () => Response.json({ a: 1 }),
+    "/list": () => Response.json([1]),
+    "/broken": () => new Response("{", { headers: { "content-type": "application/json" } }),
+    "/png": () => new Response(png, { headers: { "content-type": "image/png" } }),
+    "/bytes": () => new Response(png),
+    "/fails": () => new Response("no such user", { status: 404 }),
+    "/empty": () => new Response(null, { status: 204 }),
+  };
+  await withApi(
+    (request) => answers[new URL(request.url).pathname](),
+    ({ place }) => toFile({ url: `http://${place}/{{a}}`, allowPrivate: [place] }, { a: text }, ["a"]),
+    async (client, { place }) => {
+      const ask = (a: string) => client.callTool("it", { a });
+      assertEquals(toOutcome(await ask("text")), { text: "hello", isError: false });
+      const json = await ask("json");
+      assertEquals([toOutcome(json).text, json.structuredContent], ['{"a":1}', { a: 1 }]);
+      assertEquals((await ask("list")).structuredContent, undefined);
+      assertEquals(toOutcome(await ask("broken")), { text: "{", isError: false });
+      assertEquals((await ask("png")).content, [{ type: "image", data: "iVBORwAB", mimeType: "image/png" }]);
+      const [block] = (await ask("bytes")).content;
+      assertEquals(block, {
+        type: "resource",
+        resource: { uri: `http://${place}/bytes`, mimeType: "application/octet-stream", blob: "iVBORwAB" },
+      });
+      assertEquals(toOutcome(await ask("fails")), { text: `${place} answered with 404.\nno such user`, isError: true });
+      assertEquals(toOutcome(await ask("empty")), { text: "", isError: false });
+    },
+  );
+});
+
+Deno.test("an answer that is too long or too late is given up", async () => {
+  const endless = () =>
+    new Response(new ReadableStream({ pull: (sink) => sink.enqueue(new Uint8Array(10_000).fill(65)) }));
+  await withApi(
+    endless,
+    ({ place }) => toFile({ url: `http://${place}/`, maxBytes: 50_000, allowPrivate: [place] }),
+    async (client) => {
+      const { text, isError } = toOutcome(await client.callTool("it"));
+      assert(isError);
+      assertEquals(text, "Cannot read the answer: it has more than 50000 bytes (maxBytes)");
+    },
+  );
+  const silent = new AbortController();
+  const never = () =>
+    new Promise<Response>((resolve) => silent.signal.addEventListener("abort", () => resolve(new Response())));
+  await withApi(
+    never,
+    ({ place }) => toFile({ url: `http://${place}/`, timeoutMs: 200, allowPrivate: [place] }),
+    async (client, { place }) => {
+      const { text, isError } = toOutcome(await client.callTool("it"));
+      assert(isError);
+      assertEquals(text, `Cannot ask http://${place}: no answer within 200 ms (timeoutMs)`);
+      silent.abort();
+    },
+  );
+});
+
+Deno.test("a server that is sent on to is checked as the first one is, and told less", async () => {
+  let target = "";
+  const second = host.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: (request) => Promise.resolve(Response.json({ method: request.method, key: request.headers.get("x-key") })),
+  });
+  try {
+    await withApi(
+      (request) => {
+        const { pathname } = new URL(request.url);
+        if (pathname === "/end") return Response.json({ method: request.method, key: request.headers.get("x-key") });
+        return new Response(null, { status: Number(pathname.slice(1)), headers: { location: target } });
+      },
+      ({ place }) =>
+        toFile(
+          {
+            url: `http://${place}/{{status}}`,
+            method: "POST",
+            body: {},
+            headers: { "x-key": "secret" },
+            allowPrivate: [place],
+          },
+          { status: { type: "integer" } },
+          ["status"],
+        ),
+      async (client, { place }) => {
+        const ask = async (status: number, to: string) => {
+          target = to;
+          return toOutcome(await client.callTool("it", { status }));
+        };
+        assertEquals(await ask(307, "/end"), { text: '{"method":"POST","key":"secret"}', isError: false });
+        assertEquals((await ask(303, "/end")).text, '{"method":"GET","key":"secret"}');
+        assertEquals((await ask(302, `http://${place}/end`)).text, '{"method":"GET","key":"secret"}');
+        for (
+          const to of [
+            `http://127.0.0.1:${second.port}/`,
+            `http://localhost:${second.port}/`,
+            "http://169.254.169.254/latest/meta-data",
+            "http://[::1]/",
+          ]
+        ) {
+          const { text, isError } = await ask(303, to);
+          assert(isError, to);
+          assertStringIncludes(text, "is an address of this machine or its network; to allow it, set allowPrivate");
+        }
+        assertMatch((await ask(302, "file:///etc/passwd")).text, /: use http or https$/);
+        assertMatch((await ask(302, "http://")).text, /: it is no URL$/);
+        assertMatch((await ask(302, "/302")).text, /it was sent on more than 5 times$/);
+      },
+    );
+    // Another server that is allowed is not told what was meant for the first.
+    await withApi(
+      () => new Response(null, { status: 307, headers: { location: `http://localhost:${second.port}/` } }),
+      ({ place }) =>
+        toFile({ url: `http://${place}/`, headers: { "x-key": "secret" }, allowPrivate: [place, "localhost"] }),
+      async (client) => assertEquals(toOutcome(await client.callTool("it")).text, '{"method":"GET","key":null}'),
+    );
+  } finally {
+    await second.stop();
+  }
+});
+
+Deno.test("this machine and its network are asked only if the file allows it by name", async () => {
+  for (
+    const place of [
+      "127.0.0.1:1",
+      "127.1:1",
+      "2130706433:1",
+      "0x7f.0.0.1:1",
+      "0177.0.0.1:1",
+      "localhost:1",
+      "LOCALHOST:1",
+      "[::1]:1",
+      "[::ffff:127.0.0.1]:1",
+      "[::ffff:a00:1]:1",
+      "0.0.0.0:1",
+      "10.0.0.1:1",
+      "169.254.169.254",
+    ]
+  ) {
+    await withServer({ "mcp.jsonc": toFile({ url: `http://${place}/` }) }, async (client) => {
+      const { text, isError } = toOutcome(await client.callTool("it"));
+      assert(isError);
+      assertMatch(
+        text,
+        /is an address of this machine or its network; to allow it, set allowPrivate: \["[^"]+"\]$/,
+        place,
+      );
+    });
+  }
+});
+
+Deno.test("an address is private unless it is one of the public internet", () => {
+  const open = ["1.1.1.1", "8.8.8.8", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1", "192.167.0.1"];
+  open.push("223.255.255.255", "2606:4700:4700::1111", "2001:4860:4860::8888", "::ffff:8.8.8.8", "64:ff9b::808:808");
+  const closed = [
+    "0.0.0.0",
+    "10.255.255.255",
+    "100.64.0.1",
+    "127.0.0.1",
+    "169.254.1.1",
+    "172.16.0.1",
+    "172.31.255.255",
+  ];
+  closed.push("192.168.0.1", "198.18.0.1", "224.0.0.1", "255.255.255.255", "::", "::1", "fe80::1", "fe80::1%eth0");
+  closed.push("fc00::1", "fd12:3456::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:7f00:1", "64:ff9b::7f00:1");
+  closed.push("64:ff9b:1::1", "2002:7f00:1::", "2001:db8::1", "2001::1", "::127.0.0.1", "example", "1.2.3", "");
+  assertEquals(open.filter(isPrivateAddress), []);
+  assertEquals(closed.filter((address) => !isPrivateAddress(address)), []);
+});
+
+Deno.test("a URL is a resource", async () => {
+  let status = 200;
+  await withApi(
+    (request) =>
+      request.headers.get("x-key") === "k"
+        ? new Response(status === 200 ? "# Hi" : "", {
+          status,
+          headers: { "content-type": "text/markdown; charset=utf-8" },
+        })
+        : new Response("", { status: 401 }),
+    ({ place }) => {
+      const common = { headers: { "x-key": "k" }, allowPrivate: [place] };
+      return {
+        resources: [
+          { url: `http://${place}/a`, name: "a", ...common },
+          { url: `http://${place}/b`, name: "b", uri: "status://b", mimeType: "text/plain", ...common },
+        ],
+      };
+    },
+    async (client, { place }) => {
+      assertEquals((await client.readResource(`http://${place}/a`)).contents, [
+        { uri: `http://${place}/a`, mimeType: "text/markdown", text: "# Hi" },
+      ]);
+      assertEquals((await client.readResource("status://b")).contents, [
+        { uri: "status://b", mimeType: "text/plain", text: "# Hi" },
+      ]);
+      status = 404;
+      const error = await assertRejects(() => client.readResource("status://b"), Error);
+      assertStringIncludes(error.message, "Resource not found");
+      status = 500;
+      const second = await assertRejects(() => client.readResource("status://b"), Error);
+      assertEquals(second.message, `Cannot read status://b: ${place} answered with 500`);
+    },
+  );
+});
+
+for (
+  const { says, fetch, told } of [
+    { says: "an argument in the host", fetch: { url: "https://{{a}}/x" }, told: "an argument stands in the host" },
+    {
+      says: "an argument in the host",
+      fetch: { url: "https://api.{{a}}.com/x" },
+      told: "an argument stands in the host",
+    },
+    {
+      says: "an argument behind the host",
+      fetch: { url: "https://api.com{{a}}" },
+      told: "an argument stands in the host",
+    },
+    {
+      says: "an argument in the port",
+      fetch: { url: "https://api.com:{{a}}/" },
+      told: "an argument stands in the host",
+    },
+    { says: "an argument for a scheme", fetch: { url: "{{a}}://api.com/" }, told: "it does not begin with http:// or" },
+    { says: "a file", fetch: { url: "file:///etc/passwd" }, told: "it does not begin with http:// or https://" },
+    { says: "no URL", fetch: { url: "http://a b/" }, told: "it is no URL; write it as https://host/path" },
+    { says: "a password", fetch: { url: "https://me:secret@api.com/" }, told: "it has a name or password" },
+    {
+      says: "a missing variable",
+      fetch: { url: "https://${MCP_NOT_SET}/" },
+      told: "the environment has no MCP_NOT_SET",
+    },
+    {
+      says: "a missing variable",
+      fetch: { url: "https://a.b/", headers: { a: "${MCP_NOT_SET}" } },
+      told: "tools.it.fetch.headers.a: the environment has no MCP_NOT_SET",
+    },
+    {
+      says: "no such argument",
+      fetch: { url: "https://a.b/{{c}}" },
+      told: "{{c}} is no property of input; there are a",
+    },
+    {
+      says: "a body for GET",
+      fetch: { url: "https://a.b/", method: "GET", body: {} },
+      told: "tools.it.fetch.body: a GET request has no body",
+    },
+    {
+      says: "no such argument in its body",
+      fetch: { url: "https://a.b/", body: { a: ["{{c}}"] } },
+      told: "tools.it.fetch.body.a[0]: {{c}} is no property",
+    },
+  ]
+) {
+  Deno.test(`a config file with ${says} (${JSON.stringify(fetch)}) is refused with its place`, async () => {
+    await withFolder({ "mcp.jsonc": toFile(fetch, { a: text }, ["a"]) }, async (folder) => {
+      const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
+      assertMatch(error.message, /^Cannot use .*\/mcp\.jsonc:1:\d+: tools\.it\.fetch\./);
+      assertStringIncludes(error.message, told);
+    });
+  });
+}
+
+for (
+  const [path, args, url] of [
+    ["/notes/{{a}}", { a: "" }, undefined],
+    ["/notes/{{a}}/", { a: "" }, undefined],
+    ["/notes/{{a}}/items/{{b}}", { a: "x", b: "" }, undefined],
+    ["/notes/{{a}}/items/{{b}}", { a: "", b: "x" }, undefined],
+    ["/{{a}}", { a: "" }, undefined],
+    ["/{{a}}{{b}}", { a: "", b: "" }, undefined],
+    ["/notes/{{a}}?q={{b}}", { a: "", b: "x" }, undefined],
+    ["/notes/{{a}}#{{b}}", { a: "", b: "x" }, undefined],
+    ["/notes/{{a}}?q=/{{b}}", { a: "x", b: "" }, "/notes/x?q=/"],
+    ["/{{a}}{{b}}", { a: "", b: "x" }, "/x"],
+    ["/notes-{{a}}", { a: "" }, "/notes-"],
+    ["/notes//{{a}}", { a: "x" }, "/notes//x"],
+    ["/notes/{{a}}", { a: "/" }, "/notes/%2F"],
+    ["/notes/{{a}}", { a: " " }, "/notes/%20"],
+  ] as const
+) {
+  Deno.test(`an empty argument makes no other path: ${path} with ${JSON.stringify(args)}`, async () => {
+    const { a = "", b = "" }: { a?: string; b?: string } = args;
+    await withApi(
+      echo,
+      ({ place }) =>
+        toFile({ url: `http://${place}${path}`, method: "DELETE", allowPrivate: [place] }, { a: text, b: text }, [
+          "a",
+          "b",
+        ]),
+      async (client, { seen }) => {
+        const outcome = toOutcome(await client.callTool("it", { a, b }));
+        assertEquals(seen.map(({ url }) => url), url === undefined ? [] : [url]);
+        assertEquals(outcome.isError, url === undefined);
+        if (url === undefined) {
+          assertStringIncludes(outcome.text, "an argument is empty, which makes the path another one");
+        }
+      },
+    );
+  });
+}
+
+for (const status of [301, 302, 303, 307, 308]) {
+  for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
+    Deno.test(`neither body nor headers of a ${method} follow a ${status} to another origin`, async () => {
+      const others: Seen[] = [];
+      const other = host.serve({
+        hostname: "127.0.0.1",
+        port: 0,
+        fetch: async (request) => {
+          const { method, url, headers } = request;
+          others.push({ method, url, headers, body: await request.text() });
+          return Response.json({ ok: true });
+        },
+      });
+      const elsewhere = `127.0.0.1:${other.port}`;
+      const body = method === "GET" ? {} : { body: { key: "s3cret" } };
+      try {
+        await withApi(
+          () => new Response(null, { status, headers: { location: `http://${elsewhere}/in` } }),
+          ({ place }) =>
+            toFile({
+              ...{ url: `http://${place}/`, method, headers: { "x-key": "s3cret", authorization: "s3cret" } },
+              ...body,
+              allowPrivate: [place, elsewhere],
+            }),
+          async (client) => {
+            const { isError, text } = toOutcome(await client.callTool("it"));
+            const becomesGet = method === "GET" || status === 303 || method === "POST" && status < 303;
+            assertEquals(others.map(({ method }) => method), becomesGet ? ["GET"] : []);
+            assertEquals(isError, !becomesGet);
+            if (!becomesGet) assertMatch(text, /^Cannot follow http:\S+ to http:\S+: another origin must not get /);
+            for (const { body, headers } of others) {
+              assertEquals(body, "");
+              assert(![...headers].flat().includes("s3cret"));
+            }
+          },
+        );
+      } finally {
+        await other.stop();
+      }
+    });
+  }
+}

@@ -1,0 +1,214 @@
+// Prompts from Markdown files, and the places for arguments in them.
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { load } from "../../../src/cli/load.ts";
+import { toTemplate } from "../../../src/cli/config/template.ts";
+import type { Connection } from "../../../src/testing/testing.ts";
+import { withFolder, withServer } from "../../support/folder.ts";
+
+function withPrompts(texts: Readonly<Record<string, string>>) {
+  return { "mcp.jsonc": { prompts: Object.keys(texts) }, ...texts };
+}
+
+async function getText(client: Connection, name: string, args?: Record<string, string>): Promise<string> {
+  const { messages } = await client.getPrompt(name, args);
+  assertEquals(messages.length, 1);
+  assertEquals(messages[0].role, "user");
+  return messages[0].content.type === "text" ? messages[0].content.text : "";
+}
+
+Deno.test("a Markdown file is a prompt, whose head tells of it", async () => {
+  const texts = {
+    "review.md": `---
+# what it is
+name: code_review
+title: "Review: all of it"
+description: 'It''s a review'   # for people
+arguments:
+  code: The code
+  language:
+    description: Which language it is in
+    required: false
+    values: [go, "python", rust]
+  tone:
+    required: true
+    values:
+    - kind
+    - strict
+---
+
+Review this {{ language }} code, {{tone}}:
+
+{{code}}
+`,
+    "plain.md": "Say {{word}} twice: {{word}}. Not \\{{this}}, nor ${HOME}.",
+    "list.md": "---\narguments: [b, a]\n---\r\n{{a}}{{b}}",
+    "empty.md": "",
+  };
+  await withServer(withPrompts(texts), async (client) => {
+    const { prompts } = await client.request("prompts/list");
+    assertEquals(prompts, [
+      {
+        name: "code_review",
+        title: "Review: all of it",
+        description: "It's a review",
+        arguments: [
+          { name: "code", description: "The code", required: true },
+          { name: "language", description: "Which language it is in" },
+          { name: "tone", required: true },
+        ],
+      },
+      { name: "plain", arguments: [{ name: "word", required: true }] },
+      { name: "list", arguments: [{ name: "b", required: true }, { name: "a", required: true }] },
+      { name: "empty" },
+    ]);
+    assertEquals(
+      await getText(client, "code_review", { code: "{{tone}}\n$& $1", tone: "kind", language: "go" }),
+      "Review this go code, kind:\n\n{{tone}}\n$& $1",
+    );
+    assertEquals(await getText(client, "code_review", { code: "x", tone: "kind" }), "Review this  code, kind:\n\nx");
+    assertEquals(await getText(client, "plain", { word: "hi" }), "Say hi twice: hi. Not {{this}}, nor ${HOME}.");
+    assertEquals(await getText(client, "list", { a: "1", b: "2" }), "12");
+    await assertRejects(() => client.getPrompt("code_review", { code: "x" }), Error, "tone: required");
+    const complete = async (name: string, value: string) => {
+      const ref = { type: "ref/prompt", name: "code_review" };
+      return (await client.request("completion/complete", { ref, argument: { name, value } })).completion;
+    };
+    assertEquals(await complete("language", "P"), { values: ["python"], total: 1, hasMore: false });
+    assertEquals(await complete("tone", ""), { values: ["kind", "strict"], total: 2, hasMore: false });
+    assertEquals(await complete("code", ""), { values: [], total: 0, hasMore: false });
+  });
+});
+
+Deno.test("a pattern names prompts, each named like its file", async () => {
+  const texts = { "p/b.md": "B", "p/a.md": "A", "p/.c.md": "C", "p/d.txt": "D" };
+  await withServer({ "mcp.jsonc": { prompts: ["p/*.md"] }, ...texts }, async (client) => {
+    const { prompts } = await client.request("prompts/list");
+    assertEquals(prompts, [{ name: "a" }, { name: "b" }]);
+  });
+});
+
+Deno.test("the head of a prompt is any YAML", async () => {
+  const texts = {
+    "folded.md": `---
+title: >-
+  A review
+  of all
+description: |
+  First line
+    second: line
+arguments:
+  - name: code
+    description: &about "The\\tcode"
+  - { name: tone, required: false, values: &tones [kind, strict] }
+  - name: other
+    description: *about
+    values: *tones
+  - last # as a name alone
+---
+{{code}}`,
+    "kept.md": "---\nname: yes\ntitle: 1.0\ndescription: # nothing\narguments: {a: ~, b: 'x: y'}\n---\n{{a}}{{b}}",
+    "empty_head.md": "---\n# nothing\n---\nx",
+  };
+  await withServer(withPrompts(texts), async (client) => {
+    const { prompts } = await client.request("prompts/list");
+    assertEquals(prompts, [
+      {
+        name: "folded",
+        title: "A review of all",
+        description: "First line\n  second: line",
+        arguments: [
+          { name: "code", description: "The\tcode", required: true },
+          { name: "tone" },
+          { name: "other", description: "The\tcode", required: true },
+          { name: "last", required: true },
+        ],
+      },
+      {
+        name: "yes",
+        title: "1.0",
+        arguments: [{ name: "a", description: "~", required: true }, {
+          name: "b",
+          description: "x: y",
+          required: true,
+        }],
+      },
+      { name: "empty_head" },
+    ]);
+  });
+});
+
+for (
+  const { text, told } of [
+    { text: "---\nname: x\n", told: "1: --- is not closed; write a second --- below the last key" },
+    { text: "---\nname\n---\n", told: '2: "name" is no key with a value; write it as key: value' },
+    { text: "---\ntitel: x\n---\n", told: "2: there is no key titel; there are name, title, description, arguments" },
+    { text: "---\nname: a\n\nname: b\n---\n", told: "4: name is there already; keep one of the two" },
+    { text: "---\nname: {a: b}\n---\n", told: "2: name is no text; put it in quotes" },
+    { text: "---\nname: [a]\n---\n", told: "2: name is no text; put it in quotes" },
+    { text: "---\n- a\n---\n", told: "2: there is a list without a key; write it as key: value" },
+    { text: "---\n[a]: b\n---\n", told: "2: a key is no text; write it as key: value" },
+    { text: "---\narguments:\n- description: x\n---\n", told: "3: an argument has no name; write name: …" },
+    {
+      text: "---\narguments:\n- name: x\n  must: y\n---\n",
+      told: "4: there is no key must; an argument has description, required, values",
+    },
+    { text: "---\nname: *b\n---\n", told: "2: there is no anchor &b before it; add one" },
+    { text: '---\nname: "x\n---\n', told: "2: a quote is not closed; close it" },
+    { text: "---\nname: 'x\n---\n", told: "2: a quote is not closed; close it" },
+    { text: "---\narguments:\n\ta: x\n---\n", told: "3: it is set in by a tab; use spaces" },
+    {
+      text: "---\narguments:\n  a: x\n b: y\n---\n",
+      told: "4: it is no YAML: all mapping items must start at the same column; fix it, or put the value in quotes",
+    },
+    {
+      text: "---\narguments: a\n---\n",
+      told: "2: arguments are no list of names; write [first, second], or a line for each",
+    },
+    { text: "---\narguments:\n  a: [b]\n---\n", told: "3: a is a list; write a: description, or further lines" },
+    {
+      text: "---\narguments:\n  a:\n    must: true\n---\n",
+      told: "4: there is no key must; an argument has description, required, values",
+    },
+    { text: "---\narguments:\n  a:\n    required: yes\n---\n", told: "4: required is yes; write true or false" },
+    { text: "---\narguments:\n  a:\n    values: b\n---\n", told: "4: values is no list; write [first, second]" },
+    { text: "---\nname:\n  a: b\n---\n", told: "2: name is no text; put it in quotes" },
+    {
+      text: "---\narguments: [a]\n---\n{{a}}\n\n{{b}}",
+      told: "6: {{b}} is no argument; add b to the arguments in the head of the file",
+    },
+    {
+      text: "one\ntwo {{three four}}",
+      told: "2: {{ begins an argument, such as {{name}}; write \\{{ for the two characters",
+    },
+  ]
+) {
+  Deno.test(`a prompt is refused with its line: ${JSON.stringify(text)}`, async () => {
+    await withFolder(withPrompts({ "p.md": text }), async (folder) => {
+      const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
+      assertEquals(error.message, `Cannot use p.md:${told}`);
+    });
+  });
+}
+
+for (
+  const { text, names, filled } of [
+    { text: "plain", names: [], filled: "plain" },
+    { text: "{{a}}", names: ["a"], filled: "<a>" },
+    { text: "x{{ a.b-c }}y{{a}}{{a}}", names: ["a.b-c", "a"], filled: "x<a.b-c>y<a><a>" },
+    { text: "\\{{a}} \\${A} $ { }} $A", names: [], filled: "{{a}} ${A} $ { }} $A" },
+    { text: "${A}${B:-b c}${C:-}", names: [], filled: "valueb c" },
+  ]
+) {
+  Deno.test(`the text ${text} is filled`, () => {
+    const template = toTemplate(text, (name) => name === "A" ? "value" : undefined);
+    assertEquals(template.names, names);
+    assertEquals(template.fill((name) => `<${name}>`), filled);
+  });
+}
+
+Deno.test("a variable is not read for places of its own, and a missing one is told", () => {
+  const template = toTemplate("${A}", () => "{{a}}${B}");
+  assertEquals([template.names, template.fill(() => "x")], [[], "{{a}}${B}"]);
+  assertThrows(() => toTemplate("${A}", () => undefined), TypeError, "the environment has no A; set it");
+  assertThrows(() => toTemplate("${A-B}", () => "x"), TypeError, "${ begins a variable");
+});

@@ -1,0 +1,634 @@
+// Config files, folders and what is said of them on the command line: real processes, in an empty home.
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { connect } from "../../src/client/client.ts";
+import { type Finished, root, run, type RunOptions, start } from "../support/processes.ts";
+
+const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
+
+const runtimes = [
+  { name: "deno", program: ["deno", "run", "-A", `${root}mod.ts`] },
+  { name: "bun", program: ["bun", `${root}mod.ts`] },
+] as const;
+
+const _meta = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+
+function toLine(method: string, params: Record<string, unknown>): string {
+  return JSON.stringify({ jsonrpc: "2.0", id: method, method, params: { ...params, _meta } }) + "\n";
+}
+
+/** The results on standard output by method, of a process that ended well. */
+// deno-lint-ignore no-explicit-any
+function toResults({ code, stdout, stderr }: Finished): Record<string, any> {
+  assertEquals(code, 0, stderr);
+  const messages = stdout.trim().split("\n").map((line) => JSON.parse(line));
+  return Object.fromEntries(messages.map(({ id, result, error }) => [id, result ?? error]));
+}
+
+/** A folder with files of the user's, outside of the project; its path has no links. */
+async function withFiles(files: Record<string, unknown>, use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "mcp-files-" }));
+  try {
+    for (const [name, content] of Object.entries(files)) {
+      await Deno.mkdir(`${folder}/${name}`.replace(/\/[^/]*$/, ""), { recursive: true });
+      const text = typeof content === "string" ? content : JSON.stringify(content);
+      await Deno.writeTextFile(`${folder}/${name}`, text.replaceAll('"@x/mcp"', JSON.stringify(`${root}mod.ts`)));
+    }
+    await use(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+function test(name: string, fn: () => Promise<void>): void {
+  Deno.test({ name, ignore, fn });
+}
+
+const hi = `import { tool } from "@x/mcp";\nexport default [tool({ name: "hi", run: () => "Hi!" })];`;
+const config = { name: "here", tools: { greet: { description: "Greets", run: ["printf", "Good day!"] } } };
+
+/** What each example is permitted to do, and a request that it answers with no more than that. */
+const examples = [
+  {
+    target: "examples/project/mcp.jsonc",
+    flags: [
+      "--allow-read=ROOTexamples/project/docs,ROOTexamples/project/mcp.jsonc,ROOTexamples/project/prompts,ROOTsrc",
+      "--allow-env=PATH",
+      "--allow-run=grep,wc",
+      "--deny-net",
+    ],
+    asks: [
+      ["tools/call", { name: "count_words", arguments: { text: "one two $(three)" } }, '"text":"3"'],
+      ["tools/call", { name: "find_rule", arguments: { word: "REASON" } }, "5:- A comment gives a reason."],
+      ["resources/read", { uri: "file:///docs/style.md" }, "# Style"],
+      ["resources/list", {}, "file:///docs/style.md"],
+      ["prompts/get", { name: "review", arguments: { text: "x", tone: "kind" } }, "be kind:\\n\\nx"],
+    ],
+  },
+  {
+    target: "examples/weather.jsonc",
+    flags: [
+      "--allow-read=ROOTexamples/weather.jsonc,ROOTsrc",
+      "--allow-net=api.open-meteo.com:443",
+      "--allow-env=WEATHER_AGENT",
+    ],
+    asks: [["tools/list", {}, '"name":"temperature"']],
+  },
+  {
+    target: "examples/project/docs",
+    flags: ["--allow-read=ROOTexamples/project/docs,ROOTsrc", "--deny-net"],
+    asks: [
+      ["tools/call", { name: "search", arguments: { query: "short" } }, "style.md:3: - Write short sentences."],
+      ["resources/read", { uri: "file:///style.md" }, "# Style"],
+    ],
+  },
+  ...["calc", "notes", "everything"].map((name) => ({
+    target: `examples/${name}.ts`,
+    words: ["--allow-none"],
+    flags: [`--allow-read=ROOTexamples/${name}.ts,ROOTsrc`, "--deny-net"],
+    asks: [["tools/list", {}, '"tools":[{"name":']] as const,
+  })),
+] as const;
+
+for (const { target, flags, asks, ...more } of examples) {
+  test(`${target} is installed with the least permissions, and works with them`, async () => {
+    const expected = flags.map((flag) => flag.replaceAll("ROOT", root));
+    const words = ["install", target, "--client", "claude-code", "--dry-run", ..."words" in more ? more.words : []];
+    const { code, stdout, stderr } = await run(["deno", "run", "-A", "mod.ts", ...words]);
+    assertEquals(code, 0, stderr);
+    const [entry] = Object.values(JSON.parse(stdout).mcpServers) as { command: string; args: string[] }[];
+    const given = ["run", ...expected, `${root}mod.ts`, root + target];
+    assertEquals([entry.command, ...[...entry.args].sort()], ["deno", ...given.sort()]);
+    for (const [method, params, told] of asks) {
+      const finished = await run([entry.command, entry.args[0], "--no-prompt", ...entry.args.slice(1)], {
+        cwd: "/",
+        input: toLine(method, params),
+      });
+      assertEquals(finished.code, 0, finished.stderr);
+      assertStringIncludes(finished.stdout, told, finished.stderr);
+    }
+  });
+}
+
+test("every example is run with its permissions, and what needs no install needs none", async () => {
+  const own = ["stdio.ts", "tsconfig.json"];
+  const named = [...own, ...examples.map(({ target }) => target.split("/")[1])];
+  assertEquals([...new Set(named)].sort(), [...Deno.readDirSync(`${root}examples`)].map(({ name }) => name).sort());
+  const input = toLine("tools/call", { name: "add", arguments: { a: 2, b: 3 } });
+  for (const words of [[`${root}examples/stdio.ts`], [`${root}mod.ts`], [`${root}mod.ts`, "--stdio"]]) {
+    const finished = await run(["deno", "run", "--no-prompt", "--deny-net", `--allow-read=${root}src`, ...words], {
+      cwd: "/",
+      input,
+    });
+    assertEquals(toResults(finished)["tools/call"].content, [{ type: "text", text: "5" }]);
+  }
+});
+
+for (const { name, program } of runtimes) {
+  test(`${name}: ./mcp.jsonc, ./server.ts or the demonstration is served when nothing is named`, async () => {
+    const list = toLine("tools/list", {});
+    const names = async (files: Record<string, unknown>) => {
+      let found: string[] = [];
+      await withFiles(files, async (cwd) => {
+        const { tools } = toResults(await run(program, { cwd, input: list }))["tools/list"];
+        found = tools.map((tool: { name: string }) => tool.name);
+      });
+      return found;
+    };
+    assertEquals(await names({ "mcp.jsonc": config, "server.ts": hi }), ["greet"]);
+    assertEquals(await names({ "server.ts": hi, "mcp.jsonc/x": "" }), ["hi"]);
+    assertEquals((await names({ "other.ts": hi })).length, 2);
+  });
+
+  test(`${name}: a config file and a folder are served over HTTP, seen from the working directory`, async () => {
+    await withFiles({ "sub/my.json": config, "sub/a.md": "# A" }, async (cwd) => {
+      for (
+        const [target, tool, told] of [["sub/my.json", "greet", "Good day!"], ["./sub/", "list", "a.md (3 bytes)"]]
+      ) {
+        await using server = await start([...program, target, "--http", "--port", "0"], { cwd });
+        const [, url] = await server.waitFor(/Serving \S+ at (http:\S+)\n/);
+        assertStringIncludes((await run([...program, "call", url, tool])).stdout, told);
+        server.kill("SIGTERM");
+        assertEquals((await server.finished).code, 0);
+      }
+    });
+  });
+
+  test(`${name}: a config file that cannot be used ends the program with its place`, async () => {
+    await withFiles({ "mcp.jsonc": '{\n  "tols": {}\n}' }, async (cwd) => {
+      const { code, stdout, stderr } = await run(program, { cwd });
+      assertEquals({ code, stdout }, { code: 2, stdout: "" });
+      assertStringIncludes(stderr, "Cannot use ./mcp.jsonc:2:3: tols: there is no such key; did you mean tools?");
+    });
+  });
+
+  for (const kind of ["config", "module"] as const) {
+    test(`${name}: --watch takes over a changed ${kind}, and no client is dropped`, async () => {
+      const toConfig = (tool: string) => JSON.stringify({ tools: { [tool]: { description: "x", run: ["true"] } } });
+      const toModule = (tool: string) =>
+        `import { createServer, tool } from ${JSON.stringify(`${root}mod.ts`)};
+        export default createServer({ name: "s", version: "1.0.0", handlers: [tool({ name: "${tool}", run: () => 1 })] });`;
+      const [target, toText] = kind === "config" ? ["mcp.jsonc", toConfig] : ["s.ts", toModule] as const;
+      await withFiles({ [target]: toText("first") }, async (cwd) => {
+        await using server = await start([...program, target, "--watch", "--http", "--port", "0"], { cwd });
+        const [, url] = await server.waitFor(/at (http:\S+)\n/);
+        for (const [times, era] of [[1, "modern"], [2, "legacy"]] as const) {
+          await Deno.writeTextFile(`${cwd}/${target}`, toText("first"));
+          await using client = await connect(url, { era });
+          while ((await client.listTools())[0].name !== "first") await new Promise((done) => setTimeout(done, 50));
+          await new Promise((done) => setTimeout(done, 100)); // what is told of this change is told by then
+          await using changes = await client.subscribe({ toolsListChanged: true });
+          const next = changes[Symbol.asyncIterator]().next();
+          await Deno.writeTextFile(`${cwd}/${target}`, kind === "config" ? "{" : "export default {};");
+          await server.waitFor(new RegExp(`(?:What was loaded before is still served\\.[^]*){${times}}`));
+          assertEquals((await client.listTools()).map(({ name }) => name), ["first"]);
+          await Deno.writeTextFile(`${cwd}/${target}`, toText("second"));
+          assertEquals((await next).value?.method, "notifications/tools/list_changed");
+          assertEquals((await client.listTools()).map(({ name }) => name), ["second"]);
+        }
+      });
+    });
+  }
+
+  test(`${name}: check tells what a server costs and what is wrong with it, and fails for errors`, async () => {
+    const source = `import { prompt, resource, tool } from "@x/mcp";
+      const input = { type: "object", properties: { a: { type: "string", default: 1 } }, required: ["a", "b"] };
+      export default [
+        tool({ name: "bad.name", input, run: () => "" }),
+        tool({ name: "fine", description: "Does it", input: { type: "object", properties: { a: { description: "A" } } }, run: () => "" }),
+        tool({ name: "top", description: "Does it", input: { type: "object", anyOf: [{ required: ["a"] }] }, run: () => "" }),
+        tool({ name: "odd", description: "Does it", output: { type: "array" }, annotations: { readOnlyHint: true, destructiveHint: true }, run: () => [] }),
+        prompt({ name: "ask", input: { type: "object", properties: { q: {} } }, run: () => "" }),
+        resource({ uri: "x://y", name: "y", read: () => "" }),
+      ];`;
+    await withFiles({ "s.ts": source, "mcp.jsonc": config }, async (cwd) => {
+      const { code, stdout } = await run([...program, "check", "s.ts"], { cwd });
+      assertEquals(code, 1);
+      assertMatch(
+        stdout,
+        /^s\.ts: 4 tools, 1 resource, 0 templates, 1 prompt\nThe tools take about \d+ tokens of a model's/,
+      );
+      for (
+        const line of [
+          "error: tool bad.name: clients refuse its name; use 1 to 64 letters, digits, _ and -",
+          "error: tool bad.name: it has no description, so a model cannot know when to call it; say what it does",
+          "error: tool bad.name: its input requires b, which is no property of it",
+          "warning: tool bad.name: the argument a has no description",
+          "error: tool bad.name: the default of a does not fit its own schema: expected string, got number",
+          "warning: tool top: its input has anyOf at the top, which some clients refuse; put it into a property",
+          "warning: tool odd: its output is no object, which clients of older revisions expect",
+          "error: tool odd: it says that it changes nothing, and that it may destroy something; take one of the hints away",
+          "warning: prompt ask: it has no description",
+          "warning: prompt ask: the argument q has no description",
+        ]
+      ) assertStringIncludes(stdout, `${line}\n`.trimEnd());
+      assert(!/(error|warning): tool fine/.test(stdout), stdout);
+      const here = await run([...program, "check"], { cwd });
+      assertEquals(here.code, 0, here.stdout);
+      assertMatch(here.stdout, /^\.\/mcp\.jsonc: 1 tool, .*\n.*\n {2}greet {2}about \d+ tokens\nNo problems\.\n$/);
+      const small = await run([...program, "check", "--max-tokens", "5", "--json"], { cwd });
+      assertEquals(small.code, 1);
+      const { tools, tokens, findings } = JSON.parse(small.stdout);
+      assertEquals(tools, [{ name: "greet", tokens, headers: [] }]);
+      assertMatch(findings[0].state, /^they cost about \d+ tokens, more than 5; shorten descriptions, or offer fewer$/);
+      const mirrored = `import { tool } from ${
+        JSON.stringify(`${root}mod.ts`)
+      }; export default [tool({ name: "m", description: "x", run: () => "",
+        input: { type: "object", properties: { r: { type: "string", description: "R", "x-mcp-header": "Region" } } } })];`;
+      await Deno.writeTextFile(`${cwd}/m.ts`, mirrored);
+      const headers = await run([...program, "check", "m.ts"], { cwd });
+      assertMatch(headers.stdout, / {2}m {2}about \d+ tokens; r in Mcp-Param-Region\n/);
+      const header = `export { default } from "../h.ts";`;
+      await Deno.writeTextFile(`${cwd}/header.ts`, header);
+      await Deno.writeTextFile(
+        `${cwd}/h.ts`,
+        `import { tool } from "${root}mod.ts"; export default [tool({ name: "h", description: "x", run: () => "",
+          input: { type: "object", properties: { a: { type: "number", "x-mcp-header": "A" } } } })];`,
+      );
+      const wrong = await run([...program, "check", "header.ts"], { cwd });
+      assert(wrong.code !== 0);
+      assertMatch(wrong.stderr, /Cannot use the x-mcp-header of "a": its type is "number"; make it string, integer or/);
+    });
+  });
+
+  test(`${name}: new writes a server and a test that passes, and overwrites nothing`, async () => {
+    await withFiles({}, async (cwd) => {
+      const { code, stderr } = await run([...program, "new", "weather"], { cwd });
+      assertEquals(code, 0, stderr);
+      const [, tests] = /tests it:\n\n {2}(.+)\n/.exec(stderr) ?? [];
+      const tested = await run(tests.split(" "), { cwd });
+      assertEquals(tested.code, 0, tested.stdout + tested.stderr);
+      assertMatch(tested.stdout + tested.stderr, /1 pass/);
+      const input = toLine("tools/call", { name: "greet", arguments: { name: "Ada" } });
+      const { "tools/call": called } = toResults(await run([...program, "weather.ts"], { cwd, input }));
+      assertEquals(called.content, [{ type: "text", text: "Hello, Ada!" }]);
+      assertEquals((await run([...program, "check", "--strict", "weather.ts"], { cwd })).code, 0);
+      await Deno.remove(`${cwd}/weather.ts`);
+      const again = await run([...program, "new", "weather"], { cwd });
+      assertEquals(again.code, 2);
+      assertStringIncludes(again.stderr, "Cannot write weather_test.ts: it is there already; choose another name");
+      await Deno.remove(`${cwd}/weather_test.ts`);
+      for (const bad of ["../x", "a/b", "-", "1a", "a b", "a.ts"]) {
+        assertEquals((await run([...program, "new", bad], { cwd })).code, 2);
+      }
+      assertEquals([...Deno.readDirSync(cwd)].map(({ name }) => name), []);
+    });
+  });
+}
+
+// Root may read everything, so it becomes nobody; that nobody can read this project is not said.
+const asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+const isRoot = !ignore && Deno.uid() === 0;
+const canBecomeNobody = isRoot &&
+  await new Deno.Command(asNobody[0], { args: [...asNobody.slice(1), "test", "-r", `${root}mod.ts`] })
+    .output().then(({ success }) => success, () => false);
+
+Deno.test({
+  name: "a folder of which a part may not be read is served all the same",
+  ignore: ignore || isRoot && !canBecomeNobody,
+  fn: () =>
+    withFiles(
+      { "f/a.md": "A", "f/b/c.md": "C", "mcp.jsonc": { resources: [{ folder: "f", tools: true }] } },
+      async (cwd) => {
+        await Deno.chmod(cwd, 0o755);
+        await Deno.chmod(`${cwd}/f/b`, 0o000);
+        const words = [...isRoot ? asNobody : [], "bun", `${root}mod.ts`, `${cwd}/mcp.jsonc`];
+        const input = toLine("tools/call", { name: "read", arguments: { path: "b/c.md" } }) +
+          toLine("resources/list", {});
+        const results = toResults(await run(words, { cwd: "/", input }));
+        assertEquals(results["tools/call"].content, [{ type: "text", text: "Cannot read b/c.md: it may not be read" }]);
+        assertEquals(results["resources/list"].resources.length, 1);
+        await Deno.chmod(`${cwd}/f/b`, 0o755);
+      },
+    ),
+});
+
+/** Installs into a file with a text, and gives what the file is then, and what lies beside it. */
+/** Where the checkout and the folder of a test lie, and so their order, is different everywhere. */
+function sortReads(text: string): string {
+  return text.replace(/(?<=--allow-read=)[^"\s]+/g, (list) => list.split(",").sort().join());
+}
+
+async function installInto(before: string | undefined, words: readonly string[], options: RunOptions = {}) {
+  let result: { finished: Finished; after?: string; files: Record<string, string> } | undefined;
+  await withFiles(
+    { "s/mcp.jsonc": config, ...(before === undefined ? {} : { "client.json": before }) },
+    async (cwd) => {
+      const finished = await run(
+        ["deno", "run", "-A", `${root}mod.ts`, "install", "s", "--file", "client.json", ...words],
+        { cwd, ...options },
+      );
+      const files: Record<string, string> = {};
+      for (const { name, isFile } of Deno.readDirSync(cwd)) {
+        if (isFile) {
+          files[name] = Deno.readTextFileSync(`${cwd}/${name}`);
+        }
+      }
+      for (const [name, text] of Object.entries(files)) files[name] = sortReads(text.replaceAll(cwd, ""));
+      result = { finished, after: files["client.json"], files };
+    },
+  );
+  assert(result);
+  return result;
+}
+
+const entry = (indent: string) =>
+  `{
+  "command": "deno",
+  "args": [
+    "run",
+    "--allow-read=${["/s", `${root}src`].sort()}",
+    "--deny-net",
+    "${root}mod.ts",
+    "/s"
+  ]
+}`.replaceAll("\n", `\n${indent}`);
+
+const code = ["--client", "claude-code", "--name", "s", "--no-check"];
+
+for (
+  const { says, before, after } of [
+    { says: "nothing", before: "", after: `{\n  "mcpServers": {\n    "s": ${entry("    ")}\n  }\n}\n` },
+    { says: "an empty object", before: "{}", after: `{\n  "mcpServers": {\n    "s": ${entry("    ")}\n  }\n}` },
+    {
+      says: "comments and other entries",
+      before: `// mine
+{
+  "theme": "dark", // at night
+  "mcpServers": {
+    // the first
+    "other": { "command": "x", "args": [] } // keep
+    /* the end */
+  },
+}
+`,
+      after: `// mine
+{
+  "theme": "dark", // at night
+  "mcpServers": {
+    // the first
+    "other": { "command": "x", "args": [] }, // keep
+    /* the end */
+    "s": ${entry("    ")}
+  },
+}
+`,
+    },
+    {
+      says: "no servers, and a comma at the end",
+      before: `{\n  "a": [1, 2], // one\n}\n`,
+      after: `{\n  "a": [1, 2], // one\n  "mcpServers": {\n    "s": ${entry("    ")}\n  }\n}\n`,
+    },
+    {
+      says: "the server already",
+      before: `{ "mcpServers": {\n  "s": { "command": "old" }, /* x */ "t": {} } }`,
+      after: `{ "mcpServers": {\n  "s": ${entry("  ")}, /* x */ "t": {} } }`,
+    },
+    {
+      says: "an empty list of servers",
+      before: `{\n  "mcpServers": {\n    // none yet\n  }\n}`,
+      after: `{\n  "mcpServers": {\n    // none yet\n    "s": ${entry("    ")}\n  }\n}`,
+    },
+    {
+      says: "a byte order mark",
+      before: `\uFEFF{\n  "mcpServers": {}\n}`,
+      after: `\uFEFF{\n  "mcpServers": {\n    "s": ${entry("    ")}\n  }\n}`,
+    },
+  ]
+) {
+  test(`install keeps what is in a file with ${says}`, async () => {
+    const { finished, after: found, files } = await installInto(before, code);
+    assertEquals(finished.code, 0, finished.stderr);
+    assertEquals(found, after);
+    assertEquals(files["client.json.bak"], before);
+    assertEquals(Object.keys(files).length, 2);
+  });
+}
+
+test("install writes in the file's own manner: tabs, and line ends of Windows", async () => {
+  const { after } = await installInto('{\r\n\t"mcpServers": {\r\n\t\t"a": {}\r\n\t}\r\n}\r\n', code);
+  const lines = entry("\t\t").replaceAll(/(?<=\n\t\t)( {2})+/g, (spaces) => "\t".repeat(spaces.length / 2));
+  assertEquals(
+    after,
+    `{\r\n\t"mcpServers": {\r\n\t\t"a": {},\r\n\t\t"s": ${lines.replaceAll("\n", "\r\n")}\r\n\t}\r\n}\r\n`,
+  );
+});
+
+test("install makes a file that is not there, says what it did, and does nothing twice", async () => {
+  await withFiles({ "s/mcp.jsonc": config }, async (cwd) => {
+    const words = ["deno", "run", "-A", `${root}mod.ts`, "install", "s/mcp.jsonc", ...code];
+    const first = await run(words, { cwd });
+    assertEquals(first.code, 0);
+    assertStringIncludes(
+      first.stderr,
+      `${cwd}/.mcp.json has s now. Claude Code starts the server with\n\n  deno run --allow-read=`,
+    );
+    const text = await Deno.readTextFile(`${cwd}/.mcp.json`);
+    const second = await run(words, { cwd });
+    assertStringIncludes(second.stderr, `${cwd}/.mcp.json has s already.`);
+    const third = await run([...words, "--name", "t", "--env", "HOME", "--client", "cursor", "--file", ".mcp.json"], {
+      cwd,
+    });
+    assertEquals(third.code, 0);
+    const fourth = await run([...words, "--name", "u"], { cwd });
+    assertStringIncludes(fourth.stderr, `What it was before is in ${cwd}/.mcp.json.2.bak.`);
+    const { mcpServers } = JSON.parse(await Deno.readTextFile(`${cwd}/.mcp.json`));
+    assertEquals(Object.keys(mcpServers), ["s", "t", "u"]);
+    assertEquals(Object.keys(mcpServers.t.env), ["HOME"]);
+    assertEquals(await Deno.readTextFile(`${cwd}/.mcp.json.bak`), text);
+    assertEquals([...Deno.readDirSync(cwd)].map(({ name }) => name).sort(), [
+      ".mcp.json",
+      ".mcp.json.2.bak",
+      ".mcp.json.bak",
+      "s",
+    ]);
+  });
+});
+
+test("install --dry-run changes nothing", async () => {
+  const { finished, files } = await installInto('{"mcpServers":{}}', [...code, "--dry-run"]);
+  assertEquals(finished.code, 0);
+  assertEquals(Object.keys(JSON.parse(finished.stdout).mcpServers), ["s"]);
+  assertEquals(files, { "client.json": '{"mcpServers":{}}' });
+});
+
+for (
+  const { says, before, words, told } of [
+    {
+      says: "no client",
+      words: [],
+      told: "Cannot install s: no client is named; add --client with claude-desktop, claude-code, cursor",
+    },
+    {
+      says: "an unknown client",
+      words: ["--client", "emacs"],
+      told: "Cannot install s: there is no client emacs; add --client with",
+    },
+    {
+      says: "a broken file",
+      before: '{\n  "mcpServers": {',
+      words: code,
+      told: "/client.json:2:18: the text ends too early",
+    },
+    {
+      says: "a list",
+      before: "[]",
+      words: code,
+      told: "Cannot change /client.json:1:1: there is something else than an object",
+    },
+    {
+      says: "a list of servers",
+      before: '{ "mcpServers": [] }',
+      words: code,
+      told: "Cannot change /client.json:1:17: there is something else",
+    },
+    {
+      says: "a variable that is not set",
+      before: "{}",
+      words: ["--client", "cursor", "--env", "MCP_NOT_SET", "--file", "/nowhere/client.json"],
+      told: "Cannot write MCP_NOT_SET down: the environment has none",
+    },
+  ]
+) {
+  test(`install refuses ${says}, and changes nothing`, async () => {
+    const { finished, files } = await installInto(before, words);
+    assertEquals(finished.code, 2);
+    assertStringIncludes(finished.stderr.replaceAll(/\/\S*\/client\.json/g, "/client.json"), told);
+    assertEquals(files, before === undefined ? {} : { "client.json": before });
+  });
+}
+
+test("install asks for the permissions of code by name, and hands them on", async () => {
+  const withModule = { "mcp.jsonc": { modules: ["lib/m.ts"] }, "lib/m.ts": hi, "s.ts": hi };
+  await withFiles(withModule, async (cwd) => {
+    const install = (...words: string[]) =>
+      run(["deno", "run", "-A", `${root}mod.ts`, "install", ...words, ...code, "--dry-run"], { cwd });
+    for (const target of ["s.ts", "mcp.jsonc"]) {
+      const { code, stderr } = await install(target);
+      assertEquals(code, 2);
+      assertStringIncludes(
+        stderr,
+        `Cannot install ${target}: it is code, and what code needs cannot be seen from outside; name it with`,
+      );
+    }
+    const flags = async (...words: string[]) => {
+      const { stdout, stderr } = await install(...words);
+      assert(stdout, stderr);
+      const [{ args }] = Object.values(JSON.parse(stdout).mcpServers) as { args: string[] }[];
+      return args.slice(1, -2).map((flag) =>
+        flag.replaceAll(cwd, "").replace(`,${root}src`, "").replace(`${root}src,`, "")
+      );
+    };
+    assertEquals(await flags("s.ts", "--allow-none"), ["--allow-read=/s.ts", "--deny-net"]);
+    assertEquals(await flags("s.ts", "--allow-all"), ["-A"]);
+    assertEquals(
+      await flags("s.ts", "--allow-net", "b.example,a.example", "--allow-read=/data", "--allow-sys=hostname"),
+      [
+        "--allow-read=/data,/s.ts",
+        "--allow-net=a.example,b.example",
+        "--allow-sys=hostname",
+      ],
+    );
+    assertEquals(await flags("mcp.jsonc", "--allow-env=X"), [
+      "--allow-read=/lib/m.ts,/mcp.jsonc",
+      "--allow-env=X",
+      "--deny-net",
+    ]);
+  });
+});
+
+test("Deno: what a config file may not do is told with the flag that permits it", async () => {
+  const tools = {
+    web: { description: "x", fetch: { url: "https://api.example.com/" } },
+    here: { description: "x", run: ["printf", "x"] },
+  };
+  await withFiles({ "mcp.jsonc": { tools } }, async (cwd) => {
+    const withFlags = (...flags: string[]) =>
+      run(["deno", "run", "--no-prompt", ...flags, `${root}mod.ts`, `${cwd}/mcp.jsonc`], {
+        cwd,
+        input: ["web", "here"].map((name) => toLine("tools/call", { name }).replace("tools/call", name)).join(""),
+      });
+    assertMatch(
+      (await withFlags(`--allow-read=${root}src`)).stderr,
+      /^Cannot use \/\S+: Requires read access to .*--allow-read/m,
+    );
+    const { stderr } = await withFlags("--allow-read");
+    assertMatch(stderr, /^Cannot use \S+\/mcp\.jsonc:1:\d+: tools\.here: Requires env access to "PATH".*--allow-env/m);
+    const { web, here } = toResults(await withFlags("--allow-read", "--allow-env", "--deny-net"));
+    assertStringIncludes(web.content[0].text, "permit that with --allow-net=api.example.com");
+    assertMatch(here.content[0].text, /^Cannot run printf: Requires run access to "printf".*--allow-run/);
+  });
+});
+
+test("install on Bun writes no flags, and says that there are none", async () => {
+  await withFiles({ "s.ts": hi }, async (cwd) => {
+    const { code, stdout, stderr } = await run([
+      "bun",
+      `${root}mod.ts`,
+      "install",
+      "s.ts",
+      "--client",
+      "vscode",
+      "--dry-run",
+    ], { cwd });
+    assertEquals(code, 0, stderr);
+    assertEquals(JSON.parse(stdout).servers.s, {
+      type: "stdio",
+      command: "bun",
+      args: [`${root}mod.ts`, `${cwd}/s.ts`],
+    });
+    assertStringIncludes(stderr, "Bun has no permissions: the server may do whatever you may.");
+  });
+});
+
+test("install cannot permit what a flag cannot hold", async () => {
+  await withFiles({ "a,b/mcp.jsonc": config, "a,b/c.md": "" }, async (cwd) => {
+    const { code, stderr } = await run([
+      "deno",
+      "run",
+      "-A",
+      `${root}mod.ts`,
+      "install",
+      "a,b",
+      "--client",
+      "cursor",
+      "--dry-run",
+    ], { cwd });
+    assertEquals(code, 2);
+    assertStringIncludes(stderr, `Cannot permit ${cwd}/a,b alone: a flag of Deno cannot hold a comma; rename it`);
+  });
+});
+
+test("install knows the file and the form of each client", async () => {
+  for (
+    const [client, file, holder] of [
+      ["claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers"],
+      ["cursor", ".cursor/mcp.json", "mcpServers"],
+      ["gemini", ".gemini/settings.json", "mcpServers"],
+      ["vscode", ".vscode/mcp.json", "servers"],
+      ["claude-code", ".mcp.json", "mcpServers"],
+    ]
+  ) {
+    await withFiles({ "docs/a.md": "" }, async (cwd) => {
+      const env = { HOME: cwd };
+      const words = ["run", "-A", `${root}mod.ts`, "install", "docs", "--client", client];
+      const { code, stderr } = await new Deno.Command("deno", { args: words, cwd, env }).output();
+      assertEquals(code, 0, new TextDecoder().decode(stderr));
+      const written = JSON.parse(await Deno.readTextFile(`${cwd}/${file}`));
+      assertEquals(Object.keys(written), [holder]);
+      const { type, command, args } = written[holder].docs;
+      assertEquals(type, client === "vscode" ? "stdio" : undefined);
+      assertEquals(args, [
+        "run",
+        `--allow-read=${[`${cwd}/docs`, `${root}src`].sort()}`,
+        "--deny-net",
+        `${root}mod.ts`,
+        `${cwd}/docs`,
+      ]);
+      // Who is not started by a shell may not find the program by its name.
+      assertEquals(command.includes("/"), !["vscode", "claude-code"].includes(client));
+    });
+  }
+});

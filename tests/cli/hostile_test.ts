@@ -1,0 +1,140 @@
+// Config files and arguments that mean harm, or are broken: real processes, which say so and end.
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { root, run } from "../support/processes.ts";
+
+const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
+
+const runtimes = [
+  { name: "deno", program: ["deno", "run", "-A", `${root}mod.ts`] },
+  { name: "bun", program: ["bun", `${root}mod.ts`] },
+] as const;
+
+const _meta = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+
+function toCall(id: number, name: string, args: Record<string, unknown>): string {
+  const params = { name, arguments: args, _meta };
+  return JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params }) + "\n";
+}
+
+/** A folder beside a secret; its path has no links. */
+async function withFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const outside = await Deno.realPath(await Deno.makeTempDir({ prefix: "mcp-hostile-" }));
+  try {
+    await Deno.mkdir(`${outside}/in`);
+    await Deno.writeTextFile(`${outside}/secret.md`, "Secret");
+    await use(`${outside}/in`);
+  } finally {
+    await Deno.remove(outside, { recursive: true });
+  }
+}
+
+const tool = (run: readonly string[]) => ({ tools: { it: { description: "x", run } } });
+
+/** What stands in a file, or what else it is; and what is said when it is served. */
+const broken: readonly (readonly [name: string, content: unknown, told: RegExp])[] = [
+  ["unknown.jsonc", { tols: {} }, /unknown\.jsonc:1:2: tols: there is no such key; did you mean tools\?/],
+  ["proto.jsonc", '{"__proto__":{"name":"x"}}', /proto\.jsonc:1:2: __proto__ is the name of something else here/],
+  [
+    "env.jsonc",
+    tool(["echo", "${NOT_SET_HERE}"]),
+    /env\.jsonc:1:\d+: tools\.it\.run\[1\]: the environment has no NOT_S/,
+  ],
+  ["ring.jsonc", { include: ["ring2.jsonc"] }, /ring2\.jsonc:1:13: include\[0\]: it leads back to ring\.jsonc/],
+  ["up.jsonc", { resources: [{ file: "../secret.md" }] }, /up\.jsonc:1:16: resources\[0\]\.file: it leads out of/],
+  ["linked.jsonc", { resources: [{ file: "link" }] }, /linked\.jsonc:1:16: .*link is a link that leads out of/],
+  ["device.jsonc", { include: ["/dev/null"] }, /device\.jsonc:1:13: include\[0\]: \/dev\/null is no regular file/],
+  ["big.jsonc", " ".repeat(1024 * 1024 + 1), /big\.jsonc: it has more than 1048576 bytes/],
+  ["deep.jsonc", "[".repeat(100_000), /deep\.jsonc: it is too deeply nested/],
+  ["binary.jsonc", Uint8Array.of(123, 34, 255, 254, 0), /binary\.jsonc: it is not a text in UTF-8/],
+  ["cycle.jsonc", { modules: ["c.ts"] }, /Cannot load c\.ts: it threw an error while loading:\nReferenceError: Cannot/],
+  ["/dev/zero", undefined, /Cannot serve \/dev\/zero: there is no file \/dev\/zero; check the path/],
+  ["$(touch owned).ts", undefined, /Cannot serve \$\(touch owned\)\.ts: there is no file/],
+  ["", undefined, /Cannot use "": the target is empty; name a file or folder/],
+];
+
+const beside = {
+  "ring2.jsonc": '{"include":["ring.jsonc"]}',
+  "c.ts": 'import d from "../d.ts"; export const c = 1; export default [d];',
+  "d.ts": 'import { c } from "../c.ts"; export default c;',
+  "wait.ts": 'export default (await import("../wait2.ts")).default;',
+  "wait2.ts": 'export default (await import("../wait.ts")).default;',
+};
+
+for (const { name, program } of runtimes) {
+  Deno.test({
+    name: `${name}: what cannot be served is told with its place, and nothing of it is run or shown`,
+    ignore,
+    fn: () =>
+      withFolder(async (cwd) => {
+        await Deno.symlink("../secret.md", `${cwd}/link`);
+        for (const [file, content] of [...broken, ...Object.entries(beside)]) {
+          if (content instanceof Uint8Array) await Deno.writeFile(`${cwd}/${file}`, content);
+          else if (content !== undefined) {
+            const text = typeof content === "string" ? content : JSON.stringify(content);
+            await Deno.writeTextFile(`${cwd}/${file}`, text);
+          }
+        }
+        // What reads files is one for both; what loads code is not, and starts slowly on Deno.
+        const tried = name === "bun"
+          ? broken
+          : broken.filter(([file]) => ["linked.jsonc", "cycle.jsonc"].includes(file));
+        await Promise.all(tried.map(async ([file, , told]) => {
+          const { code, stdout, stderr } = await run([...program, file], { cwd });
+          assertEquals({ code, stdout }, { code: 2, stdout: "" }, `${file}: ${stderr}`);
+          assertMatch(stderr, told);
+          assert(!/Secret|node_modules|src\/cli/.test(stderr), stderr);
+        }));
+        // Deno tells by itself where it waits.
+        const { code, stdout, stderr } = await run([...program, "wait.ts"], { cwd });
+        assertEquals({ code, stdout }, { code: name === "deno" ? 1 : 2, stdout: "" });
+        assertMatch(stderr, name === "deno" ? /never resolved/ : /^Cannot go on: what is loaded waits for itself/);
+        await Deno.stat(`${cwd}/owned`).then(() => assert(false, "it was run"), () => {});
+      }),
+  });
+
+  Deno.test({
+    name: `${name}: what a call or a path says is never run, and leads nowhere else`,
+    ignore,
+    fn: () =>
+      withFolder(async (cwd) => {
+        const input = { properties: { a: { type: "string" } }, required: ["a"] };
+        const config = {
+          tools: { it: { description: "x", input, run: ["printf", "[%s]", "{{a}}"] } },
+          resources: [{ folder: ".", tools: true }],
+        };
+        const file = "$(touch owned) 'a' \"b\".jsonc";
+        await Deno.writeTextFile(`${cwd}/${file}`, JSON.stringify(config));
+        await Deno.symlink("../secret.md", `${cwd}/link.md`);
+        const words = ["; touch owned", "$(touch owned)", "`touch owned`", "| touch owned", "a\n touch owned"];
+        const paths = ["../secret.md", "link.md", "/etc/passwd", "..%2fsecret.md", "a\0b"];
+        const served = await run([...program, file], {
+          cwd,
+          input: [
+            ...words.map((a, i) => toCall(i, "it", { a })),
+            ...paths.map((path, i) => toCall(100 + i, "read", { path })),
+          ].join(""),
+        });
+        assertEquals(served.code, 0, served.stderr);
+        const answers = served.stdout.trim().split("\n").map((line) => JSON.parse(line));
+        assertEquals(answers.length, words.length + paths.length);
+        for (const { id, result } of answers) {
+          if (id < 100) assertEquals(result.content[0].text, `[${words[id]}]`);
+          else {assert(
+              result.isError && /outside of the folder|no such file/.test(result.content[0].text),
+              served.stdout,
+            );}
+        }
+        assert(!served.stdout.includes("Secret"));
+        // What is printed to be pasted into a shell is one word there.
+        const installed = await run([...program, "install", file, "--client", "cursor", "--dry-run"], { cwd });
+        assertEquals(installed.code, 0, installed.stderr);
+        const [, shown] = /start the server with\n\n {2}(.+)\n/.exec(installed.stderr) ?? [];
+        const pasted = await run(["sh", "-c", `printf '%s\\n' ${shown}`], { cwd });
+        assertStringIncludes(pasted.stdout, `${cwd}/${file}\n`);
+        assertEquals([...Deno.readDirSync(cwd)].map(({ name }) => name).sort(), [file, "link.md"].sort());
+      }),
+  });
+}

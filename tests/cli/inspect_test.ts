@@ -1,0 +1,128 @@
+// `mcp inspect` as a user meets it, on servers of both eras and on ones that mean harm.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { createServer, prompt, tool } from "../../mod.ts";
+import { createLibrary } from "../client/server.ts";
+import { forgetModern, inTerminal, programs, serve } from "./servers.ts";
+import { root, run } from "../support/processes.ts";
+
+const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
+
+for (const program of programs) {
+  const inspect = (...words: readonly string[]) => run([...program, "inspect", ...words], { cwd: root });
+
+  Deno.test({
+    name: `${program[0]}: inspect shows what a server has, of both eras, wherever it is`,
+    ignore,
+    async fn() {
+      await using server = serve(createLibrary().fetch);
+      await using old = serve(forgetModern(createLibrary().fetch));
+      const [here, there, started] = await Promise.all([
+        inspect(server.url),
+        inspect(old.url),
+        inspect("--revision", "2025-06-18", "--", "deno", "run", "-A", "tests/client/server.ts"),
+      ]);
+      const [facts, ...rest] = here.stdout.split("\n\nTools (7)\n");
+      assertEquals([here.code, here.stderr], [0, ""]);
+      assertMatch(facts, /^library 1\.0\.0\n\n {2}revision {6}2026-07-28\n {2}capabilities {2}completions, /);
+      assertMatch(rest[0], /\n {2}echo\n {4}Says it again\n {6}text {3}string {3}required\n {6}times {2}integer\n/);
+      assertMatch(rest[0], /\nResources \(3\)\n\n {2}book:\/\/1 {2}book 1 {2}text\/plain\n/);
+      assertMatch(rest[0], /\nResource templates \(1\)\n\n {2}shelf:\/\/\{letter\} {2}shelf\n/);
+      assertMatch(rest[0], /\nPrompts \(1\)\n\n {2}review\n {6}book {2}required\n$/);
+      for (const [text, revision] of [[there.stdout, "2025-11-25"], [started.stdout, "2025-06-18"]]) {
+        assertEquals(text.split("\n\nTools (7)\n")[1], rest[0]);
+        assertMatch(text, new RegExp(`\\n  revision +${revision} \\(with a handshake\\)\\n`));
+      }
+    },
+  });
+
+  Deno.test({
+    name: `${program[0]}: inspect --json prints one document, and headers are sent`,
+    ignore,
+    async fn() {
+      const library = createLibrary();
+      const seen: (string | null)[] = [];
+      await using server = serve((request) => {
+        seen.push(request.headers.get("x-key"));
+        return library.fetch(request);
+      });
+      const { stdout } = await inspect(server.url, "--json", "--header", "x-key=a=b", "--header", "y: 1");
+      const { revision, tools, templates, instructions } = JSON.parse(stdout);
+      assertEquals([revision, tools.length, instructions], ["2026-07-28", 7, "Be quiet."]);
+      assertEquals(templates[0].uriTemplate, "shelf://{letter}");
+      assertEquals([...new Set(seen)], ["a=b"]);
+    },
+  });
+
+  Deno.test({
+    name: `${program[0]}: what a server says cannot steer the terminal, and is broken to its width`,
+    ignore,
+    async fn() {
+      const long = "A line that goes on and on. ".repeat(20);
+      const evil = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b5m\rback\x07 \u202eback";
+      await using server = serve(
+        createServer({
+          name: `n${evil}`,
+          version: "1",
+          instructions: `${long}${evil}`,
+          handlers: [
+            tool({
+              name: "t",
+              description: long + evil,
+              input: {
+                type: "object",
+                properties: {
+                  [`p${evil}`]: { type: "string", description: `${evil}${"x".repeat(200)}`, default: evil },
+                },
+              },
+              run: () => "",
+            }),
+            prompt({ name: "q", description: evil, run: () => "" }),
+          ],
+        }).fetch,
+      );
+      const [{ stdout, code }, terminal, colourful, json] = await Promise.all([
+        inspect(server.url),
+        run(inTerminal([...program, "inspect", server.url])),
+        run(inTerminal(["env", "-u", "NO_COLOR", ...program, "inspect", server.url])),
+        inspect(server.url, "--json"),
+      ]);
+      assertEquals(code, 0);
+      const lines = terminal.stdout.trimEnd().split("\r\n");
+      assertEquals(lines.filter((line) => line.length > 60), []);
+      assert(lines.length > 30, terminal.stdout);
+      assert(!terminal.stdout.includes("\x1b"));
+      assert(
+        colourful.stdout.startsWith(
+          "\x1b[1mn\\u{1b}]0;owned\\u{7}\\u{1b}[2Jred back\\u{7} \\u{202e}back\x1b[22m 1\r\n",
+        ),
+        colourful.stdout,
+      );
+      assertEquals(JSON.parse(json.stdout).tools[0].description, long + evil);
+      assert(!json.stdout.includes("\x9b") && !json.stdout.includes("\u202e"));
+      assert(stdout.includes("n\\u{1b}]0;") && stdout.includes("p\\u{1b}]0;"), stdout);
+      // deno-lint-ignore no-control-regex
+      assertEquals(stdout.match(/[\0-\x09\x0b-\x1f\x7f-\x9f\u202e]/g), null);
+      assertEquals(stdout.split("\n").filter((line) => line.length > 80), []);
+    },
+  });
+
+  Deno.test({
+    name: `${program[0]}: a server that is none, ends, floods or never answers is told of`,
+    ignore,
+    async fn() {
+      const cases: readonly (readonly [words: readonly string[], told: RegExp])[] = [
+        [["--", "no-such-program"], /^Cannot start no-such-program: /],
+        [["--", "sh", "-c", "exit 3"], /^Cannot ask sh -c 'exit 3': .* ended with code 3\n/],
+        [["--", "yes"], /\nCannot ask yes: what it writes is not MCP\n/],
+        [["--timeout", "0.2", "--", "sleep", "60"], /^Cannot ask sleep 60: .* in 200 ms; allow more with --timeout\n/],
+        [["localhost:1/mcp"], /^Cannot inspect localhost:1\/mcp: write http:\/\/ before it\n/],
+      ];
+      await Promise.all(cases.map(async ([words, told]) => {
+        const { code, stdout, stderr } = await inspect(...words);
+        // What was typed is wrong, or the server is.
+        assertEquals([code, stdout], [/^Cannot (start|inspect)/.test(stderr) ? 2 : 1, ""]);
+        assertMatch(stderr, told);
+      }));
+    },
+  });
+}

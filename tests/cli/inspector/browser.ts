@@ -1,0 +1,158 @@
+// Opens the inspector page of a real server in a real Chromium, and notes whatever goes wrong there.
+import { assertEquals } from "@std/assert";
+import type { Locator, Page } from "playwright-core";
+import { root, type Running, start } from "../../support/processes.ts";
+
+const CHROMIUM = "/usr/bin/chromium";
+const isDeno = typeof Deno !== "undefined"; // Deno starts the processes
+
+/** Why there is no browser to test with; nothing if there is one. */
+export const missing: string | undefined = !isDeno
+  ? "Deno starts the browser"
+  : await Deno.stat(CHROMIUM).then(() => undefined, () => `there is no ${CHROMIUM}; install the package chromium`);
+
+/** How each runtime starts the command line. */
+export const programs = {
+  deno: ["deno", "run", "-A", `${root}mod.ts`],
+  bun: ["bun", `${root}mod.ts`],
+} as const;
+
+/** What to open. */
+export interface OpenOptions {
+  /** The server's file; the one beside this file if nothing is said. */
+  readonly file?: string;
+  readonly runtime?: keyof typeof programs;
+  /** The whole command up to the port, instead of a file and a runtime. */
+  readonly command?: readonly string[];
+  /** Whether the command names its port itself. */
+  readonly hasPort?: boolean;
+  readonly width?: number;
+  /** What stands behind `#`. */
+  readonly place?: string;
+}
+
+/** A page that is open. Disposing closes the browser and ends the server. */
+export interface Opened extends AsyncDisposable {
+  readonly page: Page;
+  /** The page's address. */
+  readonly url: string;
+  /** Errors of scripts, messages of errors on the console, and breaches of the page's policy, so far. */
+  readonly problems: readonly string[];
+  /** The visible panel. */
+  readonly panel: Locator;
+  /** Chooses an item of the list. */
+  choose(name: string): Promise<void>;
+  /** Presses a button of the visible panel. */
+  press(name: string): Promise<void>;
+  /** Presses a button of the dialog. */
+  answer(name: string): Promise<void>;
+  /** The text of the result, when there is one since a button was pressed. */
+  readResult(state: string | RegExp): Promise<string>;
+  /** Turns to a tab. */
+  turn(name: string): Promise<void>;
+  /** Ends the server, and starts another one at the same address. */
+  restart(whileGone: () => Promise<void>): Promise<void>;
+}
+
+/** Starts a server with its page. */
+export async function startServer(
+  { file = "tests/cli/inspector/server.ts", runtime = "deno", command, hasPort = false }: OpenOptions = {},
+  port = "0",
+): Promise<{ readonly running: Running; readonly url: string }> {
+  const words = command ?? [...programs[runtime], "serve", root + file, "--http", "--inspect"];
+  const running = await start(hasPort ? words : [...words, "--port", port]);
+  const [, url] = await running.waitFor(/in a browser:\s+(http:\S+)/);
+  return { running, url };
+}
+
+/** Opens the page of a server, in a browser of its own. */
+export async function open(options: OpenOptions = {}): Promise<Opened> {
+  const { chromium } = await import("playwright-core");
+  let { running, url } = await startServer(options);
+  const profile = await Deno.makeTempDir({ prefix: "mcp-browser-" });
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath: CHROMIUM,
+    headless: true,
+    viewport: { width: options.width ?? 1320, height: 820 },
+    args: [
+      "--headless",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
+  context.setDefaultTimeout(10_000);
+  const page = context.pages()[0] ?? await context.newPage();
+  const problems: string[] = [];
+  let isGone = false;
+  page.on("pageerror", (error) => problems.push(`error: ${error.stack ?? error.message}`));
+  page.on("console", (message) => {
+    // Chromium itself notes every answer with a status of an error, and every server that is not there.
+    const isAnswer = message.text().startsWith("Failed to load resource") && message.location().url.endsWith("/mcp");
+    if (message.type() === "error" && !isAnswer && !isGone) problems.push(`console: ${message.text()}`);
+  });
+  // A string, because it runs in the page and is no part of this program.
+  await page.addInitScript(
+    `addEventListener("securitypolicyviolation", (event) => console.error("policy", event.violatedDirective))`,
+  );
+  await page.goto(options.place ? `${url}&${options.place}` : url);
+  await page.getByText("Listening", { exact: true }).first().waitFor();
+  const panel = page.locator("[role=tabpanel]:visible");
+
+  return {
+    page,
+    url,
+    problems,
+    panel,
+    choose: (name) => panel.locator(".item").filter({ has: page.getByText(name, { exact: true }) }).click(),
+    async press(name) {
+      await panel.locator(".output > .head").evaluateAll((all) =>
+        all.forEach((each) => each.setAttribute("data-old", ""))
+      );
+      // Suggestions for the input that was filled in last may lie over the button.
+      await page.evaluate("document.activeElement?.blur()");
+      await panel.getByRole("button", { name, exact: true }).click();
+    },
+    answer: (name) => page.getByRole("dialog").getByRole("button", { name, exact: true }).click(),
+    turn: (name) => page.getByRole("tab", { name }).click(),
+    async readResult(state) {
+      const output = panel.getByRole("region", { name: "Result" });
+      await output.locator(".head:not([data-old]) > .state").getByText(state).waitFor();
+      return await output.innerText();
+    },
+    async restart(whileGone) {
+      isGone = true;
+      await running[Symbol.asyncDispose]();
+      await whileGone();
+      ({ running } = await startServer(options, new URL(url).port));
+      await page.getByText("Listening", { exact: true }).first().waitFor();
+      isGone = false;
+    },
+    async [Symbol.asyncDispose]() {
+      await context.close();
+      await running[Symbol.asyncDispose]();
+      await Deno.remove(profile, { recursive: true });
+    },
+  };
+}
+
+/** A test in a browser; nothing may go wrong there unseen. */
+export function test(
+  name: string,
+  fn: (opened: Opened, step: Deno.TestContext["step"]) => Promise<void>,
+  options: OpenOptions = {},
+): void {
+  Deno.test({
+    name: missing ? `${name} (skipped: ${missing})` : name,
+    ignore: missing !== undefined,
+    async fn(t) {
+      await using opened = await open(options);
+      await fn(opened, t.step.bind(t));
+      assertEquals(opened.problems, []);
+    },
+  });
+}

@@ -1,0 +1,426 @@
+// The inspector page connected to other servers: by URL, by command, with tokens; and who may not use its relay.
+import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
+import { createInspector } from "../../../src/cli/inspector/inspector.ts";
+import { forgetModern } from "../servers.ts";
+import { programs, test } from "./browser.ts";
+import server from "./remote.ts";
+import { root, run, start } from "../../support/processes.ts";
+
+const ignore = typeof Deno === "undefined"; // Deno serves and starts the processes
+const local = { remoteAddr: { transport: "tcp", hostname: "127.0.0.1", port: 1 } };
+const given = { name: "a command", target: { command: "must-not-be-started" } };
+
+interface Asked {
+  readonly path?: string;
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+  readonly body?: string;
+}
+
+/** A request as the page makes it, except for what is given. */
+function toRequest(key: string, { path = "connect", method = "POST", headers = {}, body = "{}" }: Asked): Request {
+  const all = {
+    host: "127.0.0.1:3000",
+    origin: "http://127.0.0.1:3000",
+    "content-type": "application/json",
+    "x-inspector-key": key,
+    ...headers,
+  };
+  const list = Object.entries(all).flatMap(([name, value]): [string, string][] =>
+    value === undefined ? [] : [[name, value]]
+  );
+  const host = all.host ?? "127.0.0.1:3000";
+  return new Request(`http://${host}/-/inspector/${path}`, {
+    method,
+    headers: list,
+    body: method === "POST" ? body : undefined,
+  });
+}
+
+/** How many processes have a word in their command line. */
+async function countProcesses(word: string): Promise<number> {
+  let count = 0;
+  for await (const { name } of Deno.readDir("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    const words = await Deno.readTextFile(`/proc/${name}/cmdline`).catch(() => "");
+    if (words.split("\0").includes(word)) count++;
+  }
+  return count;
+}
+
+async function readEvents(response: Response | undefined): Promise<readonly Record<string, unknown>[]> {
+  const text = await response?.text() ?? "";
+  return [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data));
+}
+
+Deno.test("the relay is for the page only: its key, its origin and a loopback host", async () => {
+  const inspector = await createInspector({ endpoint: "/mcp", given });
+  assertMatch(inspector.key, /^[\da-f]{64}$/);
+  const ask = async (asked: Asked, info: object = local) => {
+    const response = await inspector.respond(toRequest(inspector.key, asked), info);
+    const status = response?.status;
+    await response?.body?.cancel();
+    return status;
+  };
+  assertEquals(await ask({ path: "nothing" }), 404);
+  const refused: readonly Asked[] = [
+    { headers: { "x-inspector-key": undefined } },
+    { headers: { "x-inspector-key": "" } },
+    { headers: { "x-inspector-key": inspector.key.replace(/^./, (first) => first === "0" ? "1" : "0") } },
+    { headers: { "x-inspector-key": `${inspector.key}0` } },
+    { headers: { origin: undefined } },
+    { headers: { origin: "null" } },
+    { headers: { origin: "http://127.0.0.1:3001" } },
+    { headers: { origin: "https://evil.example" } },
+    { headers: { origin: "http://evil.example", host: "evil.example" } },
+    { headers: { origin: "http://evil.example:3000", host: "evil.example:3000" } },
+    { headers: { "sec-fetch-site": "same-site" } },
+    { headers: { "sec-fetch-site": "cross-site" } },
+    { headers: { "content-type": "text/plain" } },
+    { method: "GET" },
+    { method: "OPTIONS" },
+  ];
+  for (const asked of refused) {
+    for (const path of ["connect", "send", "answer", "x"]) {
+      assertEquals(await ask({ ...asked, path }), 403, JSON.stringify([path, asked]));
+    }
+  }
+  assertEquals(
+    await ask({ headers: { host: "192.168.1.2:3000", origin: "http://192.168.1.2:3000" } }, {
+      remoteAddr: { hostname: "192.168.1.9" },
+    }),
+    403,
+  );
+  // Two inspectors never have the same key, and neither stands in the page.
+  const other = await createInspector({ endpoint: "/mcp" });
+  assert(other.key !== inspector.key);
+  const page = await inspector.respond(
+    new Request("http://127.0.0.1:3000/", { headers: { host: "127.0.0.1:3000" } }),
+    local,
+  );
+  assertNotMatch(await page?.text() ?? "", new RegExp(inspector.key));
+});
+
+Deno.test("the relay starts no command that is named in a request, and takes only web addresses", async () => {
+  const inspector = await createInspector({ endpoint: "/mcp" });
+  const connect = (body: unknown) => inspector.respond(toRequest(inspector.key, { body: JSON.stringify(body) }), local);
+  for (
+    const [body, problem] of [
+      [{}, "no server was named"],
+      [{ command: "touch", args: ["/tmp/never"] }, "no server was named"],
+      [{ target: { command: "touch" } }, "no server was named"],
+      [{ url: { command: "touch", args: [] } }, "not a URL"],
+      [{ url: "touch" }, "not a URL"],
+      [{ url: "file:///etc/passwd" }, "must begin with http"],
+      [{ url: "data:application/json,{}" }, "must begin with http"],
+      [{ url: "http://user:pass@127.0.0.1/" }, "use a header"],
+      [{ url: "http://127.0.0.1:1/", headers: { host: "other" } }, "cannot be set"],
+      [{ url: "http://127.0.0.1:1/", headers: { "Mcp-Session-Id": "1" } }, "cannot be set"],
+      [{ url: "http://127.0.0.1:1/", headers: { a: "b\r\nc: d" } }, "HTTP forbids"],
+      [{ url: "http://127.0.0.1:1/", headers: { "a\n": "b" } }, "HTTP forbids"],
+    ] as const
+  ) {
+    const response = await connect(body);
+    assertEquals(response?.status, 400, JSON.stringify(body));
+    assertStringIncludes(await response?.text() ?? "", problem);
+  }
+  const broken = await inspector.respond(toRequest(inspector.key, { body: "[1]" }), local);
+  assertEquals(broken?.status, 400);
+  await broken?.body?.cancel();
+});
+
+Deno.test({
+  name: "the relay shows headers and messages to no other origin",
+  ignore,
+  async fn() {
+    const seen: string[] = [];
+    const thief = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, (request) => {
+      seen.push(request.method);
+      return new Response();
+    });
+    const front = Deno.serve(
+      { port: 0, hostname: "127.0.0.1", onListen() {} },
+      () => new Response(null, { status: 307, headers: { location: `http://127.0.0.1:${thief.addr.port}/mcp` } }),
+    );
+    const inspector = await createInspector({ endpoint: "/mcp" });
+    const body = JSON.stringify({
+      url: `http://127.0.0.1:${front.addr.port}/mcp`,
+      headers: { authorization: "Bearer secret" },
+    });
+    const events = await readEvents(await inspector.respond(toRequest(inspector.key, { body }), local));
+    assertEquals(events.map(({ kind }) => kind), ["opening", "failed"]);
+    assertMatch(String(events[1].message), /redirect/);
+    assertEquals(seen, []);
+    await Promise.all([thief.shutdown(), front.shutdown()]);
+  },
+});
+
+Deno.test({
+  name: "inspect --page serves the page for a URL, whose headers the page does not see",
+  ignore,
+  async fn() {
+    const seen: (string | null)[] = [];
+    const other = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, (request) => {
+      seen.push(request.headers.get("authorization"));
+      return server.fetch(request);
+    });
+    const address = `http://127.0.0.1:${other.addr.port}/mcp`;
+    for (const program of Object.values(programs)) {
+      const words = [...program, "inspect", address, "--page", "--header", "authorization=Bearer typed-secret"];
+      await using running = await start(words);
+      const [, origin, key] = await running.waitFor(/in a browser:\s+(http:\S+)\/#key=([\da-f]{64})/);
+      const html = await (await fetch(`${origin}/`)).text();
+      assertStringIncludes(html, address);
+      assertNotMatch(html, /typed-secret/);
+      assertEquals((await fetch(`${origin}/mcp`)).status, 404);
+      const headers = { origin, "content-type": "application/json", "x-inspector-key": key };
+      const response = await fetch(`${origin}/-/inspector/connect`, { method: "POST", headers, body: "{}" });
+      let text = "";
+      for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+        text += part;
+        if (text.includes(`"kind":"open"`)) break;
+      }
+      assertNotMatch(text, /typed-secret|failed/);
+      assertEquals([...new Set(seen.splice(0))], ["Bearer typed-secret"]);
+    }
+    await other.shutdown();
+  },
+});
+
+Deno.test({
+  name: "inspect --page says what it cannot do",
+  ignore,
+  async fn() {
+    for (
+      const [words, said] of [
+        [["inspect", "--page"], /Cannot open the page for no server: give a URL, or -- and a command/],
+        [["inspect", "server.ts", "--page"], /Cannot open the page for server\.ts: .*serve FILE --http --inspect/],
+        [["inspect", "http://127.0.0.1:1/", "--page", "--json"], /Cannot use --json/],
+        [["inspect", "http://127.0.0.1:1/", "--page", "--", "x"], /Cannot inspect http:\S+ too/],
+        [["--inspect", "--"], /write the command that starts a server after --/],
+        [["--inspect", "--host", "0.0.0.0", "--", "x"], /Cannot inspect on 0\.0\.0\.0/],
+        [["inspect", "--page", "--header", "a=b", "--", "x"], /Cannot send headers to x/],
+      ] as const
+    ) {
+      const { code, stderr } = await run([...programs.deno, ...words]);
+      assertEquals(code, 2, stderr);
+      assertMatch(stderr, said);
+    }
+  },
+});
+
+test("the page connects to a URL, with a token that stays in the tab", async (opened) => {
+  const { page, panel, url, choose, press, turn, readResult } = opened;
+  const seen: (string | null)[] = [];
+  await using other = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, (request) => {
+    seen.push(request.headers.get("authorization"));
+    return server.fetch(request);
+  });
+  const address = `http://127.0.0.1:${other.addr.port}/mcp`;
+  assertEquals(new URL(page.url()).hash.includes("key"), false);
+  const dialog = page.getByRole("dialog");
+  const open = () => page.getByRole("button", { name: "Connection", exact: true }).first().click();
+
+  // A token of the page's own server, which no other one gets.
+  await open();
+  await dialog.getByLabel("Token", { exact: true }).fill("own-secret-token");
+  await dialog.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByText("Listening", { exact: true }).first().waitFor();
+  await choose("who");
+  await press("Call");
+  assertStringIncludes(await readResult("Done"), `"Bearer own-secret-token"`);
+
+  await open();
+  assertEquals(await dialog.getByLabel("Token", { exact: true }).inputValue(), "own-secret-token");
+  await dialog.getByLabel("Another one, by its URL").check();
+  assertEquals(await dialog.getByLabel("Token", { exact: true }).inputValue(), "");
+  await dialog.getByRole("button", { name: "Connect", exact: true }).click();
+  await dialog.getByText("Enter a URL that begins with").waitFor();
+  await dialog.getByLabel("URL of the server").fill(address);
+  await dialog.getByLabel("Token", { exact: true }).fill("tömato");
+  await dialog.getByRole("button", { name: "Connect", exact: true }).click();
+  await dialog.getByText("The token has characters").waitFor();
+  await dialog.getByLabel("Token", { exact: true }).fill("other-secret-token");
+  assertEquals(await dialog.getByLabel("Token", { exact: true }).getAttribute("type"), "password");
+  await dialog.getByRole("button", { name: "Add a header" }).click();
+  await dialog.getByLabel("Name of a header").fill("X-Extra");
+  await dialog.getByLabel("Value of a header", { exact: true }).fill("extra-value");
+  await dialog.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByRole("heading", { level: 1, name: "remote" }).waitFor();
+  await page.getByText("Listening", { exact: true }).first().waitFor();
+  await choose("who");
+  await press("Call");
+  const result = await readResult("Done");
+  assertStringIncludes(result, `"Bearer other-secret-token"`);
+  assertStringIncludes(result, `"extra-value"`);
+  assertEquals([...new Set(seen)], ["Bearer other-secret-token"]);
+
+  // Nothing of it stands in an address, in what outlives the tab, or in the log.
+  const log = page.getByRole("region", { name: "Log" });
+  await log.locator("summary").evaluateAll((all) => all.forEach((each) => each.click()));
+  const text = await log.innerText();
+  assertStringIncludes(text, "authorization: ••••••");
+  assertStringIncludes(text, "Bearer ••••••");
+  assertNotMatch(text, /secret-token|extra-value/);
+  await log.getByLabel("Filter frames").fill("secret-token");
+  assertEquals(await log.locator("li").filter({ visible: true }).count(), 0);
+  assertNotMatch(page.url(), /secret|127\.0\.0\.1.*127\.0\.0\.1/);
+  assertEquals(await page.evaluate("[localStorage.length, document.cookie]"), [0, ""]);
+  const fresh = await page.context().newPage();
+  await fresh.goto(url);
+  assertEquals(await fresh.evaluate("sessionStorage.inspector.includes('secret')"), false);
+  await fresh.close();
+
+  // A call that is stopped, progress, and a question.
+  await choose("wait");
+  await press("Call");
+  await panel.getByText("1", { exact: true }).waitFor();
+  await press("Stop");
+  await readResult("Stopped");
+  await choose("steps");
+  await press("Call");
+  assertMatch(await readResult("Done"), /1 of 2 · half[^]*on the way[^]*All done/);
+  await choose("ask");
+  await press("Call");
+  await dialog.getByText("Who is there?").waitFor();
+  await dialog.getByLabel("name").fill("Ada");
+  await opened.answer("Accept");
+  assertStringIncludes(await readResult("Done"), `{"name":"Ada"}`);
+
+  // Back to the page's own server, and forget.
+  await open();
+  await dialog.getByLabel("The one that serves this page").check();
+  assertEquals(await dialog.getByLabel("Token", { exact: true }).inputValue(), "own-secret-token");
+  await dialog.getByRole("button", { name: "Forget" }).click();
+  assertEquals(await page.evaluate("sessionStorage.inspector.includes('secret')"), false);
+  await dialog.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByText("Listening", { exact: true }).first().waitFor();
+  await choose("who");
+  await press("Call");
+  assertStringIncludes(await readResult("Done"), `"authorization": null`);
+  await turn("Prompts");
+  await panel.getByText("This server has no prompts.").waitFor();
+}, { file: "tests/cli/inspector/remote.ts" });
+
+test("the page connects to a server of an earlier revision, which asks by itself", async (opened) => {
+  const { page, choose, press, readResult } = opened;
+  const old = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, forgetModern(server.fetch));
+  const dialog = page.getByRole("dialog");
+  await page.getByRole("button", { name: "Connection", exact: true }).first().click();
+  await dialog.getByLabel("URL of the server").fill("http://127.0.0.1:1/none");
+  await dialog.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByText("Not connected").waitFor();
+  await page.getByText("Cannot connect to http://127.0.0.1:1/none").waitFor();
+  assertEquals(await page.getByText("Loading").filter({ visible: true }).count(), 0);
+  await page.getByRole("button", { name: "Connection", exact: true }).last().click();
+  await dialog.getByLabel("URL of the server").fill(`http://127.0.0.1:${old.addr.port}/mcp`);
+  await dialog.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByText("Listening", { exact: true }).first().waitFor();
+  await choose("ask");
+  await press("Call");
+  await dialog.getByLabel("name").fill("Ada");
+  await opened.answer("Accept");
+  assertStringIncludes(await readResult("Done"), `{"name":"Ada"}`);
+  await press("Call");
+  await dialog.getByText("Who is there?").waitFor();
+  await opened.answer("Decline");
+  assertStringIncludes(await readResult("Done"), "decline");
+  await opened.turn("Server");
+  await opened.panel.getByText("2025-11-25").first().waitFor();
+  // The connection ends with the page: nothing is open at the server any more.
+  await page.goto("about:blank");
+  const start = performance.now();
+  await old.shutdown();
+  assert(performance.now() - start < 8000);
+});
+
+for (const [runtime, program] of Object.entries(programs)) {
+  const mark = crypto.randomUUID();
+  const file = `${root}tests/cli/inspector/remote.ts`;
+  const child = ["deno", "run", "-A", `${root}mod.ts`, "serve", file, "--stdio", "--", mark];
+  test(`${runtime}: the page connects to the command after --, and ends it`, async (opened) => {
+    const { page, choose, press, readResult } = opened;
+    assertEquals(await page.getByRole("heading", { level: 1 }).innerText(), "remote");
+    await choose("steps");
+    await press("Call");
+    assertMatch(await readResult("Done"), /1 of 2 · half[^]*All done/);
+    await choose("ask");
+    await press("Call");
+    await page.getByRole("dialog").getByLabel("name").fill("Ada");
+    await opened.answer("Accept");
+    assertStringIncludes(await readResult("Done"), `{"name":"Ada"}`);
+    await page.getByRole("button", { name: "Connection", exact: true }).first().click();
+    await page.getByText("A command takes no token and no headers.").waitFor();
+    await page.keyboard.press("Escape");
+    // Without the key there is no way to the command.
+    const fresh = await page.context().newPage();
+    await fresh.goto(opened.url.replace(/#.*/, ""));
+    await fresh.getByText("The page has no key").waitFor();
+    await fresh.close();
+    // One process is the inspector's, the other one its command's, which ends with the page.
+    assertEquals(await countProcesses(mark), 2);
+    await page.goto("about:blank");
+    for (let left = 80; left && await countProcesses(mark) > 1; left--) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    assertEquals(await countProcesses(mark), 1);
+  }, { command: [...program, "--inspect", "--port", "0", "--", ...child], hasPort: true });
+}
+
+/** A server that answers with whatever it likes. */
+function createFake(results: Readonly<Record<string, string>>): (request: Request) => Promise<Response> {
+  return async (request) => {
+    const { id, method } = await request.json();
+    const result = results[method];
+    const text = result === undefined
+      ? JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32601, message: "Method not found" } })
+      : `{"jsonrpc":"2.0","id":${id},"result":${result}}`;
+    return new Response(text, { headers: { "content-type": "application/json" } });
+  };
+}
+
+test("a hostile server elsewhere can neither hang the page nor run a pattern in it", async (opened) => {
+  const { page, panel, choose, press } = opened;
+  const depth = 3000;
+  const deep = `${`{"type":"object","required":["a"],"properties":{"a":`.repeat(depth)}{"type":"string"}${
+    "}}".repeat(depth)
+  }`;
+  const wide = `{"type":"object","properties":{${
+    Array.from({ length: 10_000 }, (_, at) =>
+      `"f${at}":{"type":"string","pattern":"^(a+)+$","default":"${"a".repeat(40)}!"}`)
+  }}}`;
+  const long = `{"type":"object","properties":{"p":{"type":"string","pattern":"${
+    "(a+)+".repeat(20_000)
+  }","description":"${"word ".repeat(50_000)}"}}}`;
+  const tools = Object.entries({ deep, wide, long }).map(([name, schema]) =>
+    `{"name":"${name}","inputSchema":${schema}}`
+  );
+  const fake = createFake({
+    "server/discover": `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`,
+    "tools/list": `{"resultType":"complete","tools":[${tools}]}`,
+    "tools/call": `{"resultType":"complete","content":[],"structuredContent":${"[".repeat(2000)}${"]".repeat(2000)}}`,
+  });
+  const other = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, fake);
+  await page.getByRole("button", { name: "Connection", exact: true }).first().click();
+  await page.getByLabel("URL of the server").fill(`http://127.0.0.1:${other.addr.port}/mcp`);
+  await page.getByRole("dialog").getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByRole("tab", { name: "Tools 2" }).waitFor();
+  // A schema that nests too deeply is left out, and the log says so.
+  await page.getByRole("region", { name: "Log" }).getByText(/^warning .*deep/).waitFor();
+  for (const name of ["wide", "long"]) {
+    const start = performance.now();
+    await choose(name);
+    await panel.getByRole("heading", { name }).waitFor();
+    await panel.getByText("Definition").click();
+    await press("JSON");
+    await press("Form");
+    assert(performance.now() - start < 4000, `${name}: ${performance.now() - start} ms`);
+    assert(await panel.locator("input, textarea, select").count() < 300, name);
+    assertEquals(await panel.locator("[pattern]").count(), 0);
+  }
+  await press("Call");
+  await opened.readResult("Done");
+  await panel.getByText("Whole result as JSON").click();
+  await page.goto("about:blank");
+  await other.shutdown();
+}, { file: "tests/cli/inspector/remote.ts" });

@@ -1,0 +1,176 @@
+// Forms of the inspector page in a real browser, for schemas of every shape and size.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { test } from "./browser.ts";
+
+const file = "tests/cli/inspector/forms.ts";
+
+test("a form has fields for objects, lists of objects and unions", async (opened, step) => {
+  const { panel, choose, press, readResult } = opened;
+  const readGiven = async () => {
+    await readResult("Done");
+    return JSON.parse(await panel.locator(".output pre").last().innerText()).given;
+  };
+  await choose("nested");
+
+  await step("required fields are marked, and each problem stands at its field", async () => {
+    assertEquals(await panel.getByText("required", { exact: true }).count(), 6);
+    await press("Call");
+    const problems = await panel.getByRole("alert").filter({ visible: true, hasText: /./ }).allInnerTexts();
+    assertEquals(problems, [
+      "Enter at least 2 characters.",
+      "Fill this in.",
+      "Choose a form.",
+      "Choose a form.",
+    ]);
+    const street = panel.getByLabel("street");
+    assertEquals(await street.evaluate((element) => element.matches(":focus")), true);
+    assertEquals(await street.getAttribute("aria-invalid"), "true");
+    await street.fill("Main Street");
+    await press("Call");
+    assertEquals(await street.getAttribute("aria-invalid"), null);
+  });
+
+  await step("what is filled in is there as JSON too, though more is missing", async () => {
+    await press("JSON");
+    assertEquals(JSON.parse(await panel.getByLabel("Arguments as JSON").inputValue()), {
+      address: { street: "Main Street" },
+      points: [{ y: 0 }],
+      options: { deep: true, level: 4 },
+      slow: `${"a".repeat(60)}!`,
+    });
+    await press("Form");
+    assertEquals(await panel.getByLabel("street").inputValue(), "Main Street");
+  });
+
+  await step("an object in an object, and rows of objects", async () => {
+    await press("Fill in: geo");
+    const geo = panel.getByRole("group", { name: "geo" });
+    await geo.getByLabel("x").fill("1.5");
+    const points = panel.getByRole("group", { name: "points", exact: true });
+    await points.getByLabel("x").fill("1");
+    await press("Add an item to points");
+    await points.getByLabel("x").nth(1).fill("2");
+    await press("Add an item to points");
+    await points.getByLabel("x").nth(2).fill("3");
+    await press("Call");
+    await panel.getByText("Keep at most 2 items.").waitFor();
+    await points.getByRole("button", { name: "Remove this item" }).nth(1).click();
+  });
+
+  await step("a list of lists", async () => {
+    await press("Add an item to grid");
+    await press("Add an item to grid, item");
+    await panel.getByRole("group", { name: "grid", exact: true }).getByRole("spinbutton").fill("7");
+  });
+
+  await step("one of several forms", async () => {
+    const shape = panel.getByRole("combobox", { name: "shape", exact: true });
+    assertEquals(await shape.locator("option").allInnerTexts(), ["Choose …", "kind: circle", "kind: square"]);
+    await shape.selectOption("kind: circle");
+    await panel.getByLabel("radius").fill("0");
+    const either = panel.getByRole("combobox", { name: "either", exact: true });
+    assertEquals(await either.locator("option").allInnerTexts(), ["Choose …", "string", "integer", "null"]);
+    await either.selectOption("integer");
+    await panel.getByLabel("either, integer").fill("5");
+    await press("Call");
+    await panel.getByText("Enter a number of at least 1.").waitFor();
+    await shape.selectOption("kind: square");
+  });
+
+  await step("fields that the schema does not name", async () => {
+    await panel.getByLabel("labels", { exact: true }).fill(`{"a":"b"}`);
+    await press("Fill in: open");
+    const open = panel.getByRole("group", { name: "open", exact: true });
+    await open.getByLabel("Other fields").fill(`{"more":1}`);
+    await open.getByLabel("known").fill("k");
+  });
+
+  const given = {
+    address: { street: "Main Street", geo: { x: 1.5, y: 0 } },
+    points: [{ x: 1, y: 0 }, { x: 3, y: 0 }],
+    grid: [[7]],
+    shape: { kind: "square", side: 3 },
+    either: 5,
+    labels: { a: "b" },
+    options: { deep: true, level: 4 },
+    open: { known: "k", more: 1 },
+    slow: "b",
+  };
+
+  await step("a pattern is shown and never run", async () => {
+    await panel.getByText("must match ^(a+)+$").waitFor();
+    assertEquals(await panel.locator("[pattern]").count(), 0);
+    await panel.getByLabel("slow").fill("b");
+    await press("Call");
+    // What does not match goes to the server, which knows the pattern.
+    await readResult(/Done|Tool error/);
+    await panel.getByLabel("slow").fill("aa");
+    await press("Call");
+    assertEquals(await readGiven(), { ...given, slow: "aa" });
+  });
+
+  await step("the same as JSON, and back", async () => {
+    await press("JSON");
+    const area = panel.getByLabel("Arguments as JSON");
+    assertEquals(JSON.parse(await area.inputValue()), { ...given, slow: "aa" });
+    const changed = {
+      ...given,
+      slow: "a",
+      either: null,
+      shape: { kind: "circle", radius: 2 },
+      points: [{ x: 9, y: 9 }],
+    };
+    await area.fill(JSON.stringify(changed));
+    await press("Form");
+    assertEquals(await panel.getByLabel("radius").inputValue(), "2");
+    await press("Call");
+    assertEquals(await readGiven(), changed);
+    await press("Leave out: open");
+    await press("Call");
+    const { open: _, ...rest } = changed;
+    assertEquals(await readGiven(), rest);
+  });
+}, { file });
+
+// What makes a form slow is what it draws; times differ with what else a machine does.
+test("a form draws little at once, however large and deep its schema is", async (opened, step) => {
+  const { page, panel, choose, press, readResult } = opened;
+  const countFields = () => panel.locator("input, textarea, select").count();
+
+  await step("thousands of fields", async () => {
+    await choose("wide");
+    await panel.getByRole("button", { name: "Show 100 more of 8900 fields" }).waitFor();
+    assert(await countFields() < 200);
+    assertMatch(await panel.locator(".field").first().innerText(), /field_5000/);
+    await press("Show 100 more of 8900 fields");
+    await panel.getByRole("button", { name: "Show 100 more of 8800 fields" }).waitFor();
+    await press("Call");
+    await readResult("Done");
+  });
+
+  await step("objects in objects", async () => {
+    await choose("deep");
+    assert(await countFields() < 20);
+    await panel.getByLabel("part_0", { exact: true }).last().fill("{}");
+    await press("Call");
+    await readResult("Tool error");
+  });
+
+  await step("references in a circle", async () => {
+    await choose("circle");
+    await panel.getByRole("heading", { name: "circle" }).waitFor();
+    const count = await countFields();
+    assert(count < 400, `${count}`);
+  });
+
+  await step("more choices and items than a page can hold", async () => {
+    await choose("many");
+    await panel.getByText("one of 20000 values").waitFor();
+    await panel.getByLabel("pick").fill("value 7");
+    assert(await countFields() < 10);
+    await press("Call");
+    await readResult("Done");
+  });
+
+  assertEquals(await page.title(), "forms · Inspector");
+}, { file });

@@ -1,0 +1,552 @@
+// The inspector page: who may have it, and what a person does with it in a real browser.
+import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
+import { createTemplates } from "../../../src/cli/inspector/browser/template.ts";
+import { createInspector } from "../../../src/cli/inspector/inspector.ts";
+import { parseTemplate } from "../../../src/protocol/uri_template.ts";
+import { findCut, findFaint, findNameless } from "./audit.ts";
+import { missing, programs, test } from "./browser.ts";
+import { root, run } from "../../support/processes.ts";
+
+const isDeno = typeof Deno !== "undefined";
+if (missing && isDeno) console.warn(`Skipped: the inspector page in a browser, because ${missing}`);
+
+// Without a browser.
+
+const local = { remoteAddr: { transport: "tcp", hostname: "127.0.0.1", port: 1 } };
+
+function visit(path = "/", headers: Record<string, string> = {}, method = "GET"): Request {
+  const host = headers.host ?? "127.0.0.1:3000";
+  return new Request(`http://${host}${path}`, { method, headers: { host, ...headers } });
+}
+
+Deno.test("the page is for loopback hosts and its own origin only", async () => {
+  const inspector = await createInspector({ endpoint: "/mcp" });
+  const answer = (request: Request, info: object = local) => {
+    const response = inspector.respond(request, info);
+    return response instanceof Promise ? undefined : response;
+  };
+  const ask = (request: Request, info?: object) => answer(request, info)?.status;
+  for (const host of ["127.0.0.1:3000", "localhost:3000", "[::1]:3000", "127.0.0.2"]) {
+    assertEquals(ask(visit("/", { host })), 200, host);
+  }
+  for (const host of ["evil.example", "127.0.0.1.evil.example", "192.168.1.2:3000", "localhost.evil.example"]) {
+    assertEquals(ask(visit("/", { host })), 403, host);
+    // Nor from another machine, which may name the hosts of the server itself.
+    assertEquals(ask(visit("/", { host }), { remoteAddr: { hostname: "192.168.1.9" } }), 403, host);
+  }
+  assertEquals(ask(visit("/", { origin: "https://evil.example" })), 403);
+  assertEquals(ask(visit("/", { origin: "http://127.0.0.1:3000" })), 200);
+  assertEquals(ask(visit("/?a=b")), 200);
+  assertEquals(ask(visit("/mcp")), undefined);
+  assertEquals(ask(visit("//")), undefined);
+  assertEquals(ask(visit("/index.html")), undefined);
+  assertEquals(ask(visit("/", {}, "POST")), 405);
+  const head = answer(visit("/", {}, "HEAD"));
+  assertEquals([head?.status, await head?.text()], [200, ""]);
+});
+
+Deno.test("the page may run its own script and style, load nothing, and stand in no frame", async () => {
+  const inspector = await createInspector({ endpoint: `/a"b</script><script>` });
+  const response = await inspector.respond(visit(), local);
+  const html = await response?.text() ?? "";
+  const policy = response?.headers.get("content-security-policy") ?? "";
+  const toHash = async (text: string) =>
+    new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))).toBase64();
+  const scripts = [...html.matchAll(/<script>([^]*?)<\/script>/g)].map(([, text]) => text);
+  const styles = [...html.matchAll(/<style>([^]*?)<\/style>/g)].map(([, text]) => text);
+  assertEquals([scripts.length, styles.length], [1, 1]);
+  assertStringIncludes(policy, `script-src 'sha256-${await toHash(scripts[0])}';`);
+  assertStringIncludes(policy, `style-src 'sha256-${await toHash(styles[0])}';`);
+  for (const rule of ["default-src 'none'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'"]) {
+    assertStringIncludes(policy, rule);
+  }
+  assertStringIncludes(policy, "frame-ancestors 'none'");
+  assertStringIncludes(policy, "require-trusted-types-for 'script'; trusted-types 'none'");
+  assertNotMatch(policy, /unsafe|https?:|\*/);
+  // No address of anything, and no attribute that runs.
+  assertNotMatch(html.replace(scripts[0], ""), /\b(src|href)="(?!data:,")|\son\w+=/);
+  assertNotMatch(scripts[0], /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function/);
+});
+
+Deno.test({
+  name: "what runs in the page imports types only, and is one function a file",
+  ignore: !isDeno, // files are read with Deno
+  async fn() {
+    const folder = `${root}src/cli/inspector/browser/`;
+    let count = 0;
+    for await (const { name } of Deno.readDir(folder)) {
+      const text = await Deno.readTextFile(folder + name);
+      assertNotMatch(text, /^import (?!type )/m, name);
+      assertNotMatch(text, /^(export )?(const|let|var|class|enum|function(?<!export function)) /m, name);
+      assertEquals(text.match(/^export function \w+/gm)?.length, 1, name);
+      count++;
+    }
+    assert(count > 10);
+  },
+});
+
+Deno.test("the page expands templates as the library does", () => {
+  const { names, expand } = createTemplates();
+  const values = { a: "x y/ü", b: "50%(!)*'", c: "" };
+  const templates = [
+    "note://{a}",
+    "note://{a}/{b}",
+    "f:///{+a}",
+    "h://h{#b}",
+    "h://h{/a,b}",
+    "h://h/x{.a}",
+    "h://h/x{;a,c}",
+    "h://h/{a}{?b,c}",
+    "h://h/?q{&a,b}",
+  ];
+  for (const template of templates) {
+    const parsed = parseTemplate(template);
+    assertEquals(names(template), parsed.variables, template);
+    const given = Object.fromEntries(Object.entries(values).filter(([, value]) => value));
+    assertEquals(expand(template, values), parsed.expand(given), template);
+  }
+});
+
+Deno.test({
+  name: "--inspect needs HTTP, a loopback host and a path of its own",
+  ignore: !isDeno,
+  async fn() {
+    for (const program of Object.values(programs)) {
+      for (
+        const [words, said] of [
+          [["--inspect"], /Cannot use --inspect: it is about HTTP; add --http/],
+          [["--http", "--inspect", "--host", "0.0.0.0"], /Cannot inspect on 0\.0\.0\.0: .* leave out --host/],
+          [["--http", "--inspect", "--path", "/"], /Cannot inspect a server at \/: .* --path \/mcp/],
+        ] as const
+      ) {
+        const { code, stderr } = await run([...program, ...words]);
+        assertEquals(code, 2, stderr);
+        assertMatch(stderr, said);
+      }
+    }
+  },
+});
+
+// In a browser.
+
+test("the page shows a server, calls its tools and tells what happens", async (opened, step) => {
+  const { page, panel, choose, press, turn, readResult } = opened;
+
+  await step("the server and its lists", async () => {
+    assertEquals(await page.title(), "Inspected <b>server</b> · Inspector");
+    assertEquals(await page.getByRole("heading", { level: 1 }).innerText(), "Inspected <b>server</b>");
+    assertEquals(await panel.locator(".item .name").first().innerText(), "every_field");
+    assertEquals(await page.getByRole("tab").allInnerTexts(), [
+      "Tools 13",
+      "Resources 3",
+      "Prompts 1",
+      "Watch",
+      "Server",
+    ]);
+    await turn("Server");
+    assertMatch(await panel.innerText(), /Version\s+1\.2\.3[^]*2026-07-28[^]*Try everything/);
+    await turn("Tools");
+  });
+
+  await step("a form with every kind of field", async () => {
+    await choose("every_field");
+    await panel.getByRole("textbox", { name: "text", exact: true }).fill("one");
+    await page.keyboard.press("Shift+Enter");
+    await page.keyboard.type("two");
+    await panel.getByLabel("day", { exact: true }).fill("2026-02-03");
+    await panel.getByLabel("count").fill("3");
+    await panel.getByLabel("flag").check();
+    await panel.getByLabel("maybe").selectOption("false");
+    await panel.getByLabel("size").selectOption("Large");
+    await panel.getByRole("group", { name: "days" }).getByLabel("Tue").check();
+    await press("Add an item to tags");
+    await page.keyboard.type("new");
+    await press("Call");
+    assertEquals(await panel.getByRole("alert").filter({ visible: true, hasText: /./ }).count(), 1);
+    assertEquals(await panel.getByLabel("color").evaluate((element) => element.matches(":focus")), true);
+    await panel.getByLabel("color").selectOption("blue");
+    await panel.getByLabel("city").fill("Ulm");
+    await page.keyboard.press("Control+Enter");
+    await readResult("Done");
+    const given = {
+      text: "one\ntwo",
+      day: "2026-02-03",
+      count: 3,
+      ratio: 0.5,
+      flag: true,
+      maybe: false,
+      color: "blue",
+      size: 2,
+      days: ["Tue"],
+      tags: ["new"],
+      place: { city: "Ulm" },
+      nothing: null,
+    };
+    assertEquals(JSON.parse(await panel.locator(".output pre").last().innerText()), { given });
+    await press("JSON");
+    assertEquals(JSON.parse(await panel.getByLabel("Arguments as JSON").inputValue()), given);
+    await panel.getByLabel("Arguments as JSON").fill(JSON.stringify({ ...given, count: 99 }));
+    await press("Call");
+    assertMatch(await readResult("Tool error"), /count/);
+    await panel.getByLabel("Arguments as JSON").fill(`{"count":7,"unknown":[1]}`);
+    await press("Form");
+    assertEquals(await panel.getByLabel("count").inputValue(), "7");
+    await panel.getByText("Sent too: unknown").waitFor();
+    await press("JSON");
+    assertStringIncludes(await panel.getByLabel("Arguments as JSON").inputValue(), `"unknown": [`);
+    await panel.getByLabel("Arguments as JSON").fill("[1]");
+    await press("Call");
+    await panel.getByText("This is not a JSON object.").waitFor();
+  });
+
+  await step("an argument that is repeated in a header", async () => {
+    await choose("repeated");
+    await panel.getByLabel("region").fill("süd");
+    await page.keyboard.press("Enter");
+    assertStringIncludes(await readResult("Done"), "Header: =?base64?c8O8ZA==?=");
+  });
+
+  await step("progress and log messages", async () => {
+    await choose("steps");
+    await page.evaluate(`{
+      const options = { subtree: true, attributeFilter: ["value"], attributeOldValue: true };
+      globalThis.seen = [];
+      new MutationObserver((all) => seen.push(...all.map((each) => each.oldValue))).observe(document.body, options);
+    }`);
+    await press("Call");
+    const result = await readResult("Done");
+    assertEquals(await page.evaluate("seen"), [null, "1", "2", "3", "4"]);
+    assertEquals(await panel.getByRole("progressbar", { name: "Progress" }).getAttribute("value"), "5");
+    assertMatch(result, /5 of 5 · step 5[^]*info\s+Log of step 1[^]*error\s+Log of step 4[^]*All steps taken/);
+    await turn("Server");
+    await panel.getByLabel("Log messages from level").selectOption("error");
+    await turn("Tools");
+    await press("Call");
+    assertNotMatch(await readResult("Done"), /Log of step 1/);
+  });
+
+  await step("a call that is stopped", async () => {
+    await choose("endless");
+    await press("Call");
+    await panel.getByText("1", { exact: true }).waitFor();
+    await press("Stop");
+    await readResult("Stopped");
+    await choose("how_often_stopped");
+    await press("Call");
+    assertMatch(await readResult("Done"), /\n1\n/);
+  });
+
+  await step("errors", async () => {
+    await choose("refuse");
+    await press("Call");
+    assertStringIncludes(await readResult("Tool error"), "The cupboard is bare.");
+    await choose("crash");
+    await press("Call");
+    assertNotMatch(await readResult("Tool error"), /secret/);
+    await turn("Resources");
+    await panel.getByLabel("URI to open").fill("test://none");
+    await page.keyboard.press("Enter");
+    await press("Read");
+    const text = await readResult("Failed");
+    assertMatch(text, /Invalid params \(-32602\)[^]*test:\/\/none/);
+  });
+
+  await step("the log has every frame, with its time", async () => {
+    const log = page.getByRole("region", { name: "Log" });
+    await log.getByLabel("Filter frames").fill("cupboard");
+    const rows = log.locator("li").filter({ visible: true });
+    assertEquals(await rows.count(), 1);
+    assertMatch(await rows.innerText(), /←\s*#\d+\s*tool error\s*tools\/call\s*\+[\d.]+ (ms|s)/);
+    await rows.locator("summary").click();
+    assertStringIncludes(await rows.locator("pre").innerText(), `"isError": true`);
+    await log.getByLabel("Filter frames").fill("test://none");
+    assertMatch((await rows.allInnerTexts()).join(), /resources\/read[^]*error[^]*HTTP 400/);
+    await log.getByLabel("Filter frames").fill("");
+    await log.getByRole("button", { name: "Clear" }).click();
+    assertEquals(await rows.count(), 0);
+  });
+});
+
+test(
+  "the page asks the person what the server asks",
+  async ({ page, panel, choose, press, answer, readResult }, step) => {
+    const dialog = page.getByRole("dialog");
+
+    await step("one form after another", async () => {
+      await choose("ask_twice");
+      await press("Call");
+      assertStringIncludes(await dialog.innerText(), "Who are you?");
+      assertEquals(await dialog.getByLabel("name").inputValue(), "Ada");
+      assertEquals(await dialog.getByLabel("name").evaluate((element) => element.matches(":focus")), true);
+      await dialog.getByLabel("coffee").check();
+      await answer("Accept");
+      await dialog.getByText("Are you sure?").waitFor();
+      await dialog.getByLabel("sure").check();
+      await answer("Accept");
+      const result = await readResult("Done");
+      assertStringIncludes(result, `[{"name":"Ada","likes":["coffee"]},"accept",{"sure":true}]`);
+    });
+
+    await step("no, and no answer", async () => {
+      await press("Call");
+      await answer("Decline");
+      await panel.getByText("The first answer was decline.").waitFor();
+      await press("Call");
+      await dialog.waitFor();
+      await page.keyboard.press("Escape");
+      await panel.getByText("The first answer was cancel.").waitFor();
+      assertEquals(await dialog.count(), 0);
+    });
+
+    await step("the model, roots, and a page to visit", async () => {
+      await choose("ask_all");
+      await press("Call");
+      await dialog.getByText("Write a poem.").waitFor();
+      await dialog.getByLabel("Answer").fill("Roses are red");
+      await answer("Answer");
+      await dialog.getByLabel("Roots").fill("file:///a\n\nfile:///b");
+      await answer("Answer");
+      const link = dialog.getByRole("link", { name: "https://pay.example/bill?id=1" });
+      assertEquals(await link.getAttribute("rel"), "noopener noreferrer");
+      assertStringIncludes(await dialog.innerText(), "Host: pay.example");
+      await answer("Accept");
+      const result = await readResult("Done");
+      assertStringIncludes(result, "Roses are red");
+      assertStringIncludes(result, `[{"uri":"file:///a"},{"uri":"file:///b"}],"accept"`);
+      await press("Call");
+      await dialog.waitFor();
+      await answer("End the call");
+      await readResult("Stopped");
+    });
+
+    await step("only what the page says that it can", async () => {
+      await page.getByRole("tab", { name: "Server" }).click();
+      await panel.getByLabel("Sampling").uncheck();
+      await panel.getByLabel("Roots").uncheck();
+      await page.getByRole("tab", { name: "Tools" }).click();
+      await press("Call");
+      assertMatch(await readResult("Failed"), /Missing client capability \(-32021\)[^]*sampling/);
+    });
+  },
+);
+
+test("the page reads resources, completes arguments and hears of changes", async (opened, step) => {
+  const { page, panel, choose, press, turn, readResult } = opened;
+
+  await step("a resource", async () => {
+    await turn("Resources");
+    await choose("ticks");
+    await press("Read");
+    assertStringIncludes(await readResult("Done"), `{"ticks":0}`);
+  });
+
+  await step("a template, completed from the keyboard", async () => {
+    await choose("pairs");
+    const kind = panel.getByRole("combobox", { name: "kind" });
+    await kind.focus();
+    await page.keyboard.type("an");
+    await panel.getByRole("option", { name: "angle" }).waitFor();
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("Enter");
+    assertEquals(await kind.inputValue(), "angle");
+    const name = panel.getByRole("combobox", { name: "name" });
+    await name.focus();
+    await panel.getByRole("option", { name: "acute" }).click();
+    await panel.getByText("test://angle/acute").waitFor();
+    await press("Read");
+    assertStringIncludes(await readResult("Done"), "angle: acute");
+  });
+
+  await step("a prompt", async () => {
+    await turn("Prompts");
+    await choose("explain");
+    await panel.getByRole("combobox", { name: "topic" }).focus();
+    await page.keyboard.press("ArrowDown");
+    await panel.getByRole("option", { name: "gravity" }).waitFor();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Enter");
+    assertMatch(await readResult("Done"), /user\s+Copy\s+Explain gravity\./);
+  });
+
+  await step("a resource that is watched", async () => {
+    await turn("Resources");
+    await choose("ticks");
+    await press("Watch");
+    await page.getByText("subscriptions/acknowledged").nth(1).waitFor();
+    await turn("Tools");
+    await choose("tick");
+    await press("Call");
+    await readResult("Done");
+    await turn("Watch");
+    await panel.getByText("resources/updated").waitFor();
+    assertMatch(await panel.innerText(), /"test:\/\/ticks"[^]*resources\/updated\s+test:\/\/ticks/);
+    await turn("Resources");
+    await panel.getByRole("button", { name: /^Watching · changed/ }).click();
+    await panel.getByRole("button", { name: "Watch", exact: true }).waitFor();
+  });
+
+  await step("a list that changes", async () => {
+    await turn("Tools");
+    await choose("turn");
+    await press("Call");
+    await choose("extra");
+    await press("Call");
+    assertStringIncludes(await readResult("Done"), "Here.");
+    assertEquals(await page.getByRole("tab").first().innerText(), "Tools 14");
+  });
+
+  await step("a server that is started anew", async () => {
+    await opened.restart(() => page.getByText("Disconnected").waitFor());
+    await page.getByRole("tab", { name: "Tools 13" }).waitFor();
+    await choose("tick");
+    await press("Call");
+    assertMatch(await readResult("Done"), /\n1\n/);
+  });
+});
+
+test("what a hostile server sends is shown as text", async ({ page, panel, problems, choose, press, turn, readResult }) => {
+  const title = await page.title();
+  await choose("hostile");
+  assertMatch(await panel.locator("article").innerText(), /^hostile\s+<img src=x[^]*‹U\+202E›text that runs/);
+  await press("Call");
+  const result = await readResult("Done");
+  assertStringIncludes(result, `<script>document.title='broken'</script>`);
+  assertStringIncludes(result, `"__proto__":"own"`);
+  // The one image is the SVG, which runs nothing.
+  assertEquals(
+    await panel.locator("img").evaluateAll((all) => all.map((each) => each.getAttribute("src")?.slice(0, 19))),
+    [
+      "data:image/svg+xml;",
+    ],
+  );
+  await press("Read"); // a link to javascript:
+  await press("Read"); // is a URI like others
+  assertMatch(await readResult("Failed"), /-32602/);
+  await turn("Server");
+  assertEquals(await panel.getByRole("link").count(), 0);
+  assertEquals(await page.locator("script").count(), 1);
+  assertEquals(await page.title(), title);
+  assertEquals(problems, []);
+});
+
+test("what the policy forbids is seen here", async ({ page, problems }) => {
+  await page.evaluate(`(async () => {
+    const script = document.createElement("script");
+    try { script.text = "document.title = 'broken'"; } catch {}
+    document.body.append(script);
+    try { document.body.innerHTML = "<b>broken</b>"; } catch {}
+    await fetch("https://example.com/").catch(() => {});
+    await new Promise((resolve) => setTimeout(resolve, 50)); // events of breaches come after what they are about
+  })()`);
+  assertMatch(problems.join("\n"), /policy require-trusted-types-for/);
+  assertMatch(problems.join("\n"), /policy connect-src/);
+  assertNotMatch(await page.title(), /broken/);
+  (problems as string[]).length = 0;
+});
+
+test("the page works from the keyboard, in 400 pixels, and with good contrast", async (opened, step) => {
+  const { page, panel, choose, press, turn, readResult } = opened;
+
+  await step("from the keyboard", async () => {
+    await page.keyboard.press("/");
+    await page.keyboard.type("refu");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await panel.getByRole("heading", { name: "refuse" }).waitFor();
+    await panel.getByRole("button", { name: "Call" }).focus();
+    await page.keyboard.press("Enter");
+    await readResult("Tool error");
+    await page.getByRole("tab", { name: "Tools" }).focus();
+    await page.keyboard.press("ArrowRight");
+    assertEquals(await page.getByRole("tab", { name: "Resources" }).getAttribute("aria-selected"), "true");
+    await page.keyboard.press("End");
+    await panel.getByText("This page as a client").waitFor();
+    await page.keyboard.press("Home");
+    await page.keyboard.press("/");
+    await page.keyboard.press("Control+a");
+    await page.keyboard.press("Delete");
+    // Where one is stands in the address.
+    await choose("media");
+    await page.reload();
+    await panel.getByRole("heading", { name: "media" }).waitFor();
+  });
+
+  for (const colorScheme of ["light", "dark"] as const) {
+    await step(`contrast and names, ${colorScheme}`, async () => {
+      await page.emulateMedia({ colorScheme });
+      const faint: unknown[] = [];
+      for (const name of ["every_field", "hostile", "steps", "crash", "media"]) {
+        await choose(name);
+        if (name !== "every_field") await press("Call"), await readResult(/Done|Tool error/);
+        faint.push(...await page.evaluate<unknown[]>(`(${findFaint})()`));
+      }
+      for (const name of ["Resources", "Prompts", "Watch", "Server"]) {
+        await turn(name);
+        faint.push(...await page.evaluate<unknown[]>(`(${findFaint})()`));
+        faint.push(...await page.evaluate<unknown[]>(`(${findNameless})()`));
+      }
+      assertEquals(faint, []);
+      await turn("Tools");
+    });
+  }
+
+  await step("in 400 pixels", async () => {
+    await page.setViewportSize({ width: 400, height: 800 });
+    await page.getByRole("button", { name: /^Log/ }).click();
+    for (const name of ["Tools", "Resources", "Prompts", "Watch", "Server"]) {
+      await turn(name);
+      const wide = await page.evaluate("document.documentElement.scrollWidth");
+      assertEquals(wide, 400, name);
+      assertEquals(await page.evaluate<unknown[]>(`(${findCut})()`), [], name);
+    }
+    await turn("Tools");
+    await press("‹ All tools");
+    await choose("every_field");
+    assertEquals(await panel.locator(".list").isVisible(), false);
+    assertEquals(await page.evaluate<unknown[]>(`(${findCut})()`), []);
+    await press("‹ All tools");
+    assertEquals(await panel.locator(".list").isVisible(), true);
+    await choose("ask_twice");
+    await press("Call");
+    await page.getByRole("dialog").waitFor();
+    assertEquals(await page.evaluate<unknown[]>(`(${findCut})()`), []);
+    await page.keyboard.press("Escape");
+    await readResult("Done");
+  });
+});
+
+test("the page of a server on Bun is the same; a list in pages is loaded page by page", async (opened) => {
+  const { page, panel, choose, press, turn, readResult } = opened;
+  await page.getByRole("tab", { name: "Tools 2+" }).waitFor();
+  await press("Load more");
+  await page.getByRole("tab", { name: "Tools 4+" }).waitFor();
+  await press("Load more");
+  await page.getByRole("tab", { name: "Tools 5", exact: true }).waitFor();
+  assertEquals(await panel.getByRole("button", { name: "Load more" }).count(), 0);
+  await choose("tool_5");
+  await press("Call");
+  assertStringIncludes(await readResult("Done"), "This is 5.");
+  await turn("Resources");
+  await panel.getByText("This server has no resources.").waitFor();
+}, { runtime: "bun", file: "tests/cli/inspector/pages.ts" });
+
+const readme = isDeno ? await Deno.readTextFile(`${root}README.md`) : "";
+
+test("the command in README.md shows the notes", async ({ page, panel, choose, press, turn, answer, readResult }) => {
+  assertEquals(await page.title(), "notes · Inspector");
+  await choose("write");
+  await panel.getByLabel("title").fill("shopping");
+  await panel.getByLabel("text").fill("Cheese");
+  await press("Call");
+  await page.getByRole("dialog").getByLabel("overwrite").check();
+  await answer("Accept");
+  await readResult("Done");
+  await press("Read"); // goes to the link in the result
+  await press("Read");
+  assertMatch(await readResult("Done"), /note:\/\/shopping[^]*Cheese/);
+  await turn("Prompts");
+  await panel.getByLabel("title").first().fill("shopping");
+  await press("Get");
+  assertStringIncludes(await readResult("Done"), "Cheese");
+}, { command: /^deno run .*--inspect$/m.exec(readme)?.[0].split(" ") });

@@ -1,0 +1,432 @@
+// What people type wrong: each command answers with what is wrong and what to do, and with the right exit code.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { createServer, prompt, tool } from "../../mod.ts";
+import { wrapHelp } from "../../src/cli/wrap_help.ts";
+import { describeType } from "../../src/cli/client/schema_text.ts";
+import { programs, serve } from "./servers.ts";
+import { root, run as runProgram, start } from "../support/processes.ts";
+
+const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
+
+const LONG = "x".repeat(5000);
+const EVIL = "\x1b[2J\u202e\u{e0041}";
+
+// URL stands for a server that runs. Where no code is named, it is 2.
+const inputs: Readonly<Record<string, readonly (readonly [words: readonly string[], code?: number])[]>> = {
+  install: [
+    [[]],
+    [[""]],
+    [["s.ts"]],
+    [["s.ts", "t.ts"]],
+    [["s.ts", "--client"]],
+    [["s.ts", "--client", ""]],
+    [["s.ts", "--client", "emacs"]],
+    [["s.ts", "--client", "curser"]],
+    [["gone.ts", "--client", "cursor", "--allow-none"]],
+    [["s.ts", "--client", "cursor", "t.ts"]],
+    [["s.ts", "--client", "cursor", "--allow-nt", "x"]],
+    [[LONG, "--client", "cursor"]],
+    [["s.ts", "--client", "cursor", "--allow-none", "--env", "NOT_SET_X"]],
+    [["s.ts", "--client", "cursor", "--allow-none", "--env", "A B"]],
+    [["s.ts", "--client", "cursor", "--allow-none", "--header", "a=b"]],
+    [["s.ts", "--client", "cursor", "--allow-none", "--file", "folder"]],
+    [["s.ts", "--client", "cursor", "--allow-none", "--file", "bad.json"]],
+    [["s.ts", "--client", "codex", "--allow-none", "--file", "bad.json"]],
+    [["s.ts", "--client", "goose", "--allow-none", "--file", "bad.json"]],
+    [["s.ts", "--client", "cursor", "--allow-none", "--file", "s.ts/x.json"]],
+    [["s.ts", "--client", "cursor", "--allow-none", "--name", " "]],
+    [["s.ts", "--client", "cursor", "--allow-none", "--name"]],
+    [["s.ts", "--client", "cursor", "--dry-run=yes"]],
+    [["--client", "cursor"]],
+    [["http://", "--client", "cursor"]],
+    [["http://127.0.0.1:1/mcp", "--client", "cursor"]],
+    [["http://x.example/", "--client", "claude-desktop"]],
+    [["http://a:b@x.example/", "--client", "cursor"]],
+    [["http://x.example/", "--client", "cursor", "--allow-none"]],
+    [["http://x.example/", "--client", "cursor", "--env", "A"]],
+    [["http://x.example/", "--client", "vscode", "--header", "authorization=abc"]],
+    [["http://x.example/", "--client", "zed", "--header", "authorization=${NOT_SET_X}"]],
+    [["http://x.example/", "--client", "codex", "--header", "authorization=x ${A} y"]],
+    [["http://x.example/", "--client", "cursor", "--header", "nothing"]],
+    [["http://x.example/", "--client", "cursor", "--header", "a b=c"]],
+    [["jsr:@a/b", "--client", "cursor", "--allow-none"]],
+    [["npm:a@latest", "--client", "cursor", "--allow-none"]],
+    [["bad.json", "--client", "cursor"]],
+    [["bad.jsonc", "--client", "cursor"]],
+    [["throws.ts", "--client", "cursor", "--allow-none"]],
+    [["empty.ts", "--client", "cursor", "--allow-none"]],
+    [["s.ts", EVIL, "--client", "cursor"]],
+    [[EVIL, "--client", "cursor"]],
+    [["s.ts", "--client", EVIL]],
+    [["-x"]],
+    [["s.ts", "-c", "cursor"]],
+    [["s.ts", "--", "--client", "cursor"]],
+    [["folder/none", "--client", "cursor"]],
+    [["folder/none.jsonc", "--client", "cursor"]],
+    [["s.ts", "--client", "cursor", "--allow-read", "a", "--allow-net"]],
+  ],
+  new: [
+    [[]],
+    [[""]],
+    [["a", "b"]],
+    [["a b"]],
+    [["1a"]],
+    [["-a"]],
+    [["--a"]],
+    [["a.ts"]],
+    [["a/b"]],
+    [["../a"]],
+    [["."]],
+    [["é"]],
+    [["s"]],
+    [[LONG]],
+    [[EVIL]],
+    [["a\n"]],
+    [["a\t"]],
+    [["a", "--force"]],
+    [["_a"]],
+    [["a@1"]],
+    [["x".repeat(65)]],
+    [["/abs"]],
+    [["~"]],
+    [["a*"]],
+    [["a?"]],
+    [["a;b"]],
+    [["a$b"]],
+    [["a\\b"]],
+    [["'a'"]],
+    [["a:"]],
+    [["C:"]],
+    [["a,b"]],
+    [["a=b"]],
+    [["a+b"]],
+    [["(a)"]],
+    [["a|b"]],
+    [["a&b"]],
+    [["a<b"]],
+    [["a>b"]],
+    [["a#b"]],
+    [["a%b"]],
+    [["a^b"]],
+    [["a!b"]],
+    [["a`b"]],
+    [["a{b"]],
+    [["a}b"]],
+    [["a[b"]],
+    [["日本"]],
+    [["-"]],
+    [["a", "--http"]],
+  ],
+  check: [
+    [["a.ts", "b.ts"]],
+    [["gone.ts"]],
+    [["gone.jsonc"]],
+    [[""]],
+    [["bad.json"]],
+    [["bad.jsonc"]],
+    [["throws.ts"]],
+    [["empty.ts"]],
+    [["code.jsonc"]],
+    [["key.jsonc"]],
+    [["list.jsonc"]],
+    [["s.ts", "--max-tokens"]],
+    [["s.ts", "--max-tokens", "x"]],
+    [["s.ts", "--max-tokens", "-1"]],
+    [["s.ts", "--max-tokens", "1.5"]],
+    [["s.ts", "--max-tokens="]],
+    [["s.ts", "--max-tokens", EVIL]],
+    [["s.ts", "--strickt"]],
+    [["s.ts", "--json=1"]],
+    [["s.ts", "--max-tokens", "0"], 1],
+    [["s.ts", "--strict"], 1],
+    [["nameless.ts"], 1],
+    [["twice.ts"]],
+    [["strange.ts"]],
+    [["syntax.ts"]],
+    [["imports.ts"]],
+    [[LONG]],
+    [[EVIL]],
+    [["s.ts", EVIL]],
+    [["http://127.0.0.1:1/mcp"]],
+    [["ftp://x/"]],
+    [["jsr:"]],
+    [["folder/none"]],
+    [["-"]],
+    [["-s"]],
+    [["s.ts", "--http"]],
+    [["s.ts", "--help=1"]],
+    [["../gone.ts"]],
+    [["./bad.jsonc"]],
+    [["s.ts/x"]],
+    [["s.ts/x.jsonc"]],
+    [["utf16.jsonc"]],
+    [["deep.jsonc"]],
+    [["env.jsonc"]],
+    [["include.jsonc"]],
+    [["circle.jsonc"]],
+    [["module.jsonc"]],
+    [["outside.jsonc"]],
+    [["prompt.jsonc"]],
+    [["empty.jsonc"]],
+  ],
+  doctor: [
+    [[]],
+    [[""]],
+    [["s.ts"]],
+    [["localhost"]],
+    [["localhost:1"]],
+    [["localhost:1/mcp"]],
+    [["http://"]],
+    [["http:"]],
+    [["https://"]],
+    [["http://["]],
+    [["http://a:b:c/"]],
+    [["ftp://x/"]],
+    [["file:///x"]],
+    [["//x"]],
+    [["/mcp"]],
+    [["http//x"]],
+    [["http://x x/"]],
+    [["http://x/", "http://y/"]],
+    [["http://x/", "--header"]],
+    [["http://x/", "--header", "a"]],
+    [["http://x/", "--header", "=b"]],
+    [["http://x/", "--header", "a b=c"]],
+    [["http://x/", "--header", "a=日本"]],
+    [["http://x/", "--origin", "x"]],
+    [["http://x/", "--origin", "http://x/"]],
+    [["http://x/", "--origin", "http://x/y"]],
+    [["http://x/", "--origin", ""]],
+    [["http://x/", "--origin", "null"]],
+    [["http://x/", "--timeout", "x"]],
+    [["http://x/", "--timeout", "0"]],
+    [["http://x/", "--timeout", "-1"]],
+    [["http://x/", "--timeout", "601"]],
+    [["http://x/", "--timeout", "1e3"]],
+    [["http://x/", "--timeout", ""]],
+    [["http://x/", "--timeout", "1..2"]],
+    [["http://x/", "--timeout", "."]],
+    [["http://x/", "--heartbeat", "x"]],
+    [["http://x/", "--heartbeat", "0"]],
+    [["http://x/", "--heartbeat"]],
+    [["http://x/", "--heartbeat", "NaN"]],
+    [["http://x/", "--heartbeat", "Infinity"]],
+    [["http://x/", "--jsn"]],
+    [["http://x/", "--json=1"]],
+    [["http://x/", "-v"]],
+    [[EVIL]],
+    [[LONG]],
+    [["http://x/", EVIL]],
+    [["http://127.0.0.1:1/mcp", "--timeout", "2"], 1],
+    [["http://127.0.0.1:1/mcp", "--timeout", "2", "--json"], 1],
+    [["--timeout", "1"]],
+  ],
+  call: [
+    [[]],
+    [[""]],
+    [["--"]],
+    [["--", "no-such-program-x"]],
+    [["--", "sh", "-c", "exit 3"], 1],
+    [["localhost:1/mcp"]],
+    [["http://"]],
+    [["http://127.0.0.1:1/mcp"]],
+    [["gone.ts"]],
+    [["bad.jsonc"]],
+    [["throws.ts"]],
+    [["URL", "ad"]],
+    [["URL", EVIL]],
+    [["URL", "add"]],
+    [["URL", "add", "a"]],
+    [["URL", "add", "a=x", "b=1"]],
+    [["URL", "add", "a=1"]],
+    [["URL", "add", "a=1", "b=1", "c=1"]],
+    [["URL", "add", "a=1", "a=2", "b=1"]],
+    [["URL", "add", "=1"]],
+    [["URL", "add", "{"]],
+    [["URL", "add", "{}"], 1],
+    [["URL", "add", "{]}"]],
+    [["URL", "add", "[1]"]],
+    [["URL", "add", "a@=gone.txt"]],
+    [["URL", "add", "a@=folder"]],
+    [["URL", "add", "a=1.5", "b=1"]],
+    [["URL", "add", `a=${EVIL}`, "b=1"]],
+    [["URL", "fails"], 1],
+    [["URL", "breaks"], 1],
+    [["URL", "add", "--answer", "x"]],
+    [["URL", "add", "--answer", "=x"]],
+    [["URL", "add", "--answer"]],
+    [["URL", "add", "--log", "loud"]],
+    [["URL", "add", "--log"]],
+    [["URL", "add", "--timeout", "x"]],
+    [["URL", "add", "--timeout", "-1"]],
+    [["URL", "--revision", "2020-01-01"]],
+    [["URL", "--revision"]],
+    [["URL", "--header", "x"]],
+    [["URL", "--header", "a b=c"]],
+    [["s.ts", "--header", "a=b"]],
+    [["URL", "--env", "HOME"]],
+    [["--env", "NOT_SET_X", "--", "true"]],
+    [["--env", "A B", "--", "true"]],
+    [["URL", "--jsn"]],
+    [["URL", "add", "a=1", "b=1", "--output", "gone/x"]],
+    [["URL/nowhere"], 1],
+    [["URL", "ask", "--answer", "nmae=x"]],
+    [["URL", "add", "-v"]],
+  ],
+};
+
+const files: Readonly<Record<string, string>> = {
+  "s.ts":
+    `import { tool } from "@x/mcp";\nexport default [tool({ name: "hi", description: "Hi", input: { type: "object", properties: { a: {} } }, run: () => "Hi!" })];`,
+  "nameless.ts": `import { tool } from "@x/mcp";\nexport default [tool({ name: "a.b", run: () => "Hi!" })];`,
+  "twice.ts":
+    `import { tool } from "@x/mcp";\nconst hi = tool({ name: "hi", run: () => "Hi!" });\nexport default [hi, hi];`,
+  "bad.json": '{ "a": ',
+  "bad.jsonc": "{ tools: ",
+  "throws.ts": "throw new Error('boom\\x1b[2J');",
+  "empty.ts": "export {};",
+  "strange.ts": "export default [{}];",
+  "syntax.ts": "export const a = ;",
+  "imports.ts": "import './nowhere.ts';",
+  "code.jsonc":
+    `{ "tools": { "t": { "description": "x", "run": ["sh", "-c", "{{a}}"], "input": { "properties": { "a": {} }, "required": ["a"] } } } }`,
+  "key.jsonc": `{ "tols": {} }`,
+  "list.jsonc": "[]",
+  "utf16.jsonc": "\ufffe{\0}\0",
+  "deep.jsonc": "[".repeat(50_000),
+  "env.jsonc": `{ "tools": { "t": { "description": "x", "run": ["ls", "\${NOT_SET_X}"] } } }`,
+  "include.jsonc": `{ "include": ["gone.jsonc"] }`,
+  "circle.jsonc": `{ "include": ["circle.jsonc"] }`,
+  "module.jsonc": `{ "modules": ["gone.ts"] }`,
+  "outside.jsonc": `{ "resources": [{ "file": "../x" }] }`,
+  "prompt.jsonc": `{ "prompts": ["gone.md"] }`,
+  "empty.jsonc": "",
+  "folder/a.md": "",
+};
+
+function createTarget() {
+  const number = { type: "integer" } as const;
+  const add = tool({
+    name: "add",
+    input: { type: "object", properties: { a: number, b: number }, required: ["a", "b"], additionalProperties: false },
+    run: () => "",
+  });
+  const fails = tool({ name: "fails", run: () => ({ content: [], isError: true }) });
+  const breaks = tool({
+    name: "breaks",
+    run() {
+      throw new Error("secret");
+    },
+  });
+  const ask = tool({
+    name: "ask",
+    run: async (_, ctx) => {
+      const schema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+      return (await ctx.elicit("name", { message: "Name?", schema })).action;
+    },
+  });
+  return createServer({ name: "s", version: "1.0.0", handlers: [add, fails, breaks, ask], onError() {} });
+}
+
+for (const program of programs) {
+  for (const [command, list] of Object.entries(inputs)) {
+    Deno.test({
+      name: `${
+        program[0]
+      }: ${list.length} mistakes with ${command} are answered with a cause, a remedy and an exit code`,
+      ignore,
+      async fn() {
+        assertEquals(list.length, 50);
+        const folder = await Deno.makeTempDir({ prefix: "mcp-files-" });
+        const failures: string[] = [];
+        await using server = serve(createTarget().fetch);
+        try {
+          for (const [name, text] of Object.entries(files)) {
+            await Deno.mkdir(`${folder}/${name}`.replace(/\/[^/]*$/, ""), { recursive: true });
+            await Deno.writeTextFile(`${folder}/${name}`, text.replaceAll('"@x/mcp"', JSON.stringify(`${root}mod.ts`)));
+          }
+          const before = [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
+          for (let at = 0; at < list.length; at += 5) {
+            await Promise.all(
+              list.slice(at, at + 5).map(async ([words, code = 2]) => {
+                const given = words.map((word) => word.replace(/^URL/, server.url));
+                const finished = await runProgram([...program, command, ...given], { cwd: folder });
+                const shown = `${JSON.stringify(words).slice(0, 200)} -> ${finished.code} ${finished.stderr}`;
+                if (finished.code !== code) failures.push(`exit code: ${shown}`);
+                // What says why a check or an examination failed is its report.
+                const told = finished.stderr || finished.stdout;
+                if (code === 2 && !/^(?:.*\n)*?Cannot [^\n]+/.test(finished.stderr)) {
+                  failures.push(`no cause: ${shown}`);
+                }
+                if (!told && words[1] !== "fails") failures.push(`nothing: ${shown}`);
+                if (/[^\P{Cc}\n\t]|\p{Cf}|\p{Cs}/u.test(told)) failures.push(`unprintable: ${shown}`);
+                if (/^\s+at .*src\/cli|Uncaught|undefined is not/m.test(told)) failures.push(`a stack: ${shown}`);
+                if (told.includes("secret")) failures.push(`a secret: ${shown}`);
+              }),
+            );
+          }
+          assertEquals([...Deno.readDirSync(folder)].map(({ name }) => name).sort(), before);
+        } finally {
+          await Deno.remove(folder, { recursive: true });
+        }
+        assert(!failures.length, failures.join("\n"));
+      },
+    });
+  }
+
+  Deno.test({
+    name: `${program[0]}: an unexpected error of a server is told with its id, and the exit code is 1`,
+    ignore,
+    async fn() {
+      const ids: string[] = [];
+      const run = () => {
+        throw new Error("secret");
+      };
+      const handlers = [tool({ name: "breaks", run }), prompt({ name: "breaks", run })];
+      const options = { name: "s", version: "1.0.0", handlers };
+      const target = createServer({ ...options, onError: (_, { id }) => void ids.push(id) });
+      await using server = serve(target.fetch);
+      const called = await runProgram([...program, "call", server.url, "breaks"]);
+      assertEquals([called.code, called.stdout], [1, `Internal error (${ids[0]})\n`]);
+      const { code, stderr } = await runProgram([...program, "prompt", server.url, "breaks"]);
+      assertEquals(code, 1);
+      assertMatch(stderr, new RegExp(`; its log has more under the error id ${ids[1]}\\n$`));
+    },
+  });
+
+  Deno.test({
+    name: `${program[0]}: a server on all networks says that nobody is asked who they are`,
+    ignore,
+    async fn() {
+      const serving = await start([...program, "--http", "--port", "0", "--host", "0.0.0.0"]);
+      await serving.waitFor(
+        /^Everybody who can reach 0\.0\.0\.0 can use this server, unless it authenticates callers/m,
+      );
+      serving.kill("SIGTERM");
+      await serving.finished;
+    },
+  });
+}
+
+Deno.test("help is no wider than the terminal, whatever that is", () => {
+  const text = [
+    "  call server [tool] [name=value … | '{\"name\": value}'] [flags]",
+    "  A paragraph of many words that was broken because it was about to get longer than the line could possibly be,",
+    "  and that goes on.",
+    "  --flag VALUE  what it does, in so many words that they cannot all be in one line of a terminal that is narrow",
+    "  check        Check the names, descriptions and schemas of a server, and what its tools cost a model",
+  ].join("\n");
+  for (const width of [40, 60, 80, 100, 200]) {
+    const lines = wrapHelp(text, width).split("\n");
+    assert(lines.every((line) => line.length <= width), `${width}: ${lines.join("\n")}`);
+    assertEquals(lines.join(" ").replace(/\s+/g, " "), text.replace(/\s+/g, " "));
+  }
+  assert(wrapHelp(text, 80).includes("\n                narrow") || wrapHelp(text, 60).includes("\n                "));
+});
+
+Deno.test("the largest integers there are, are no bounds", () => {
+  const { MIN_SAFE_INTEGER: minimum, MAX_SAFE_INTEGER: maximum } = Number;
+  assertEquals(describeType({ type: "integer", minimum, maximum }, {}), "integer");
+  assertEquals(describeType({ type: "integer", minimum: 0, maximum }, {}), "integer from 0");
+  assertEquals(describeType({ type: "integer", minimum, maximum: 9 }, {}), "integer to 9");
+});

@@ -1,0 +1,300 @@
+// What a client says it can be asked, and what it answers: checked before it is sent, and without a stranger's patterns.
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { findMistakes } from "../../src/cli/findings.ts";
+import { toFields } from "../../src/cli/client/field.ts";
+import { answerWith, toCapabilities } from "../../src/client/answers.ts";
+import { connect, type ConnectOptions, RpcError } from "../../src/client/client.ts";
+import { findFormMisfit } from "../../src/client/form_answer.ts";
+import { createServer, tool } from "../../mod.ts";
+import { discovered, type FakeHttp, fakeHttp, type Heard, ok } from "./fakes.ts";
+
+const url = "http://server.example/mcp";
+
+/** A modern server that answers what is not `server/discover` as the function does. */
+function modern(answer: (heard: Heard) => Response): FakeHttp {
+  return fakeHttp((heard) => heard.method === "server/discover" ? discovered(heard) : answer(heard));
+}
+
+// Backtracks for longer than anybody lives.
+const EVIL = "^(([a-z])+.)+[A-Z]([a-z])+$";
+const long = "a".repeat(60);
+
+const text = { type: "string" };
+for (
+  const [field, value, misfit] of [
+    [text, "x", undefined],
+    [text, 1, "it must be a string"],
+    [text, null, "it must be a string"],
+    [{ ...text, minLength: 2 }, "a", "it must have at least 2 characters"],
+    [{ ...text, maxLength: 1 }, "ab", "it must have at most 1 characters"],
+    [{ ...text, maxLength: 1 }, "😀", undefined],
+    [{ ...text, enum: ["a", "b"] }, "c", "it must be one of the choices"],
+    [{ ...text, enum: ["a", "b"] }, "b", undefined],
+    [{ ...text, const: "a" }, "b", "it must be one of the choices"],
+    [{ ...text, oneOf: [{ const: "a", title: "A" }] }, "A", "it must be one of the choices"],
+    [{ ...text, anyOf: [{ const: "a", title: "A" }] }, "a", undefined],
+    [{ ...text, format: "email" }, "a@b", undefined],
+    [{ ...text, format: "email" }, "ab", "it is no email"],
+    [{ ...text, format: "uri" }, "no", "it is no uri"],
+    [{ ...text, format: "date" }, "2026-02-31x", "it is no date"],
+    [{ ...text, format: "date-time" }, "2026-02-01", "it is no date-time"],
+    [{ ...text, format: "other" }, "x", undefined],
+    [{ ...text, pattern: EVIL }, long, undefined],
+    [{ ...text, allOf: [{ pattern: EVIL }] }, long, undefined],
+    [{ type: "integer" }, 1.5, "it must be an integer"],
+    [{ type: "integer" }, "1", "it must be a number"],
+    [{ type: "number", minimum: 18 }, 17, "it must be at least 18"],
+    [{ type: "number", maximum: 18 }, 19, "it must be at most 18"],
+    [{ type: "number" }, NaN, "it must be a number"],
+    [{ type: "boolean" }, "true", "it must be true or false"],
+    [{ type: "array", items: { enum: ["a"] } }, ["a"], undefined],
+    [{ type: "array", items: { enum: ["a"] } }, ["b"], "each must be one of the choices"],
+    [{ type: "array", items: { anyOf: [{ const: "a" }] } }, ["b"], "each must be one of the choices"],
+    [{ type: "array", minItems: 2 }, ["a"], "it must have at least 2 items"],
+    [{ type: "array", maxItems: 1 }, ["a", "b"], "it must have at most 1 items"],
+    [{ type: "array" }, [1], "it must be an array of strings"],
+    [{ type: "array", items: { pattern: EVIL } }, [long], undefined],
+    [{}, { a: 1 }, "it must be a string, a number, a boolean or an array of strings"],
+    [{ type: "object" }, ["a"], undefined],
+  ] as const
+) {
+  Deno.test(`${JSON.stringify(value)} for ${JSON.stringify(field)} is ${misfit ?? "fine"}`, async () => {
+    const schema = { type: "object", properties: { f: field } };
+    assertEquals(findFormMisfit(schema, { f: value }), misfit && `f: ${misfit}`);
+    // And through a client.
+    const answer = answerWith({
+      onElicit: () => ({ action: "accept", content: { f: Object(value) && value } as never }),
+    });
+    const ask = async () =>
+      await answer(
+        { method: "elicitation/create", params: { message: "?", requestedSchema: schema } },
+        new AbortController().signal,
+      );
+    if (misfit === undefined) assertEquals(await ask(), { action: "accept", content: { f: value } });
+    else {
+      await assertRejects(
+        ask,
+        TypeError,
+        `Cannot answer the form: f: ${misfit}; correct the content that onElicit returns`,
+      );
+    }
+  });
+}
+
+Deno.test("a form's required and unknown fields are looked at, defaults count, and refusals need no content", async () => {
+  const schema = { properties: { a: text, b: { ...text, default: "b" } }, required: ["a", "b"] };
+  assertEquals(findFormMisfit(schema, { b: "x" }), "a: it is required");
+  assertEquals(findFormMisfit(schema, { a: "x", b: "x", c: 1 }), undefined);
+  assertEquals(
+    findFormMisfit({ ...schema, additionalProperties: false }, { a: "x", b: "x", c: 1 }),
+    "c: the form has no such field",
+  );
+  assertEquals(findFormMisfit({ properties: {}, required: ["toString"] }, {}), "toString: it is required");
+  const params = { message: "?", requestedSchema: schema };
+  const ask = async (result: unknown) =>
+    await answerWith({ onElicit: () => result as never })(
+      { method: "elicitation/create", params },
+      new AbortController().signal,
+    );
+  assertEquals(await ask({ action: "accept", content: { a: "x" } }), { action: "accept", content: { a: "x", b: "b" } });
+  assertEquals(await ask({ action: "decline" }), { action: "decline" });
+  await assertRejects(() => ask({ action: "yes" }), TypeError, "the action is yes; return accept, decline or cancel");
+  await assertRejects(() => ask({ action: "accept" }), TypeError, "a: it is required");
+});
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`a wrong answer is not sent to a ${era} server`, async () => {
+    let answered = 0;
+    const ask = tool({
+      name: "ask",
+      async run(_, ctx) {
+        const schema = { type: "object", properties: { age: { type: "integer" } }, required: ["age"] };
+        await ctx.elicit("age", { message: "Age?", schema });
+        answered++;
+        return "done";
+      },
+    });
+    const server = createServer({ name: "s", version: "1.0.0", handlers: [ask] });
+    const warnings: string[] = [];
+    const onElicit = () => ({ action: "accept" as const, content: { age: "old" } });
+    await using client = await connect(server, { era, onElicit, onWarning: (warning) => warnings.push(warning) });
+    if (era === "modern") await assertRejects(() => client.callTool("ask"), TypeError, "age: it must be a number");
+    else {
+      await assertRejects(() => client.callTool("ask"));
+      assertEquals(warnings, [
+        "Cannot answer the form: age: it must be a number; correct the content that onElicit returns",
+      ]);
+    }
+    assertEquals(answered, 0);
+    await server.close();
+  });
+}
+
+Deno.test("sampling is declared with what it can do, and refused beyond that", async () => {
+  const onSample = () => ({ role: "assistant", content: { type: "text", text: "" }, model: "m" }) as const;
+  assertEquals(toCapabilities({ onSample }), { sampling: {} });
+  assertEquals(toCapabilities({ onSample, sampling: { tools: true, context: true } }), {
+    sampling: { tools: {}, context: {} },
+  });
+  assertEquals(toCapabilities({ sampling: { tools: true } }), {});
+  const ask = async (options: Parameters<typeof answerWith>[0], params: object) =>
+    await answerWith(options)(
+      { method: "sampling/createMessage", params: { messages: [], ...params } },
+      new AbortController().signal,
+    );
+  for (const params of [{ tools: [] }, { toolChoice: { mode: "auto" } }]) {
+    const error = await assertRejects(() => ask({ onSample }, params), RpcError, "has not declared sampling.tools");
+    assertEquals(error.code, -32602);
+    assertEquals(await ask({ onSample, sampling: { tools: true } }, params), onSample());
+    assertEquals(await ask({ onSample, capabilities: { sampling: { tools: {} } } }, params), onSample());
+  }
+  assertEquals(await ask({ onSample }, {}), onSample());
+});
+
+Deno.test("a root is a file:// URI", async () => {
+  const roots = ["https://example.com/", "/home/me", "file:/home/me", ""].map((uri) => [{ uri }]);
+  for (const wrong of roots) {
+    assertThrows(() => answerWith({ roots: wrong }), TypeError, "it is not a file:// URI");
+    const ask = async () =>
+      await answerWith({ roots: () => wrong })({ method: "roots/list", params: {} }, new AbortController().signal);
+    await assertRejects(ask, TypeError, "it is not a file:// URI");
+  }
+  const fine = [{ uri: "file:///home/me", name: "me" }, { uri: "FILE:///C:/x" }];
+  assertEquals(await answerWith({ roots: fine })({ method: "roots/list", params: {} }, new AbortController().signal), {
+    roots: fine,
+  });
+  await assertRejects(
+    () => connect("http://x.example/", { roots: [{ uri: "x" }] }),
+    TypeError,
+    "Cannot offer the root x",
+  );
+});
+
+Deno.test("a question that the client refuses is no refusal of the call by the server", async () => {
+  const asking = modern((heard) =>
+    ok(heard, { resultType: "input_required", inputRequests: { q: { method: "roots/list" } } })
+  );
+  await using client = await connect(url, { fetch: asking.fetch });
+  for (const call of [() => client.callTool("t"), () => client.listTools()]) {
+    const error = await assertRejects(call, Error, "Cannot answer roots/list: this client has no function for it");
+    assert(!(error instanceof RpcError));
+    assert(error.cause instanceof RpcError);
+  }
+});
+
+Deno.test("a result of another type is taken only from an extension that was declared", async () => {
+  const call = async (resultType: unknown, extensions?: object) => {
+    const server = modern((heard) => ok(heard, { resultType, content: [] }));
+    const options: ConnectOptions = {
+      fetch: server.fetch,
+      ...extensions && { capabilities: { extensions: { ...extensions } } },
+    };
+    await using client = await connect(url, options);
+    return (await client.callTool("t")).resultType;
+  };
+  const tasks = { "io.modelcontextprotocol/tasks": {} };
+  assertEquals(await call("task", tasks), "task");
+  assertEquals(await call("other", { "com.example/x": {} }), "other");
+  for (
+    const [resultType, extensions] of [
+      ["task"],
+      ["task", {}],
+      ["task", { "com.example/x": {} }],
+      ["task", { "io.modelcontextprotocol/ui": {} }],
+      ["other", tasks],
+      ["other"],
+      ["toString", tasks],
+      [7, { "com.example/x": {} }],
+      [null, { "com.example/x": {} }],
+    ] as const
+  ) {
+    await assertRejects(() => call(resultType, extensions), Error, "no extension was declared");
+  }
+});
+
+Deno.test("a cursor may come twice, and be any text", async () => {
+  const cursors = ["same", "same", "", "same"];
+  const server = modern((heard) => {
+    const nextCursor = cursors.shift();
+    return ok(heard, {
+      tools: [{ name: `t${cursors.length}`, inputSchema: {} }],
+      ...nextCursor !== undefined && { nextCursor },
+    });
+  });
+  await using client = await connect(url, { fetch: server.fetch });
+  assertEquals((await client.listTools()).length, 5);
+  assertEquals(server.heard.slice(1).map(({ params }) => params?.cursor), [undefined, "same", "same", "", "same"]);
+});
+
+Deno.test("the era of an origin is found out once, and again if it has changed", async () => {
+  let isLegacy = true;
+  const heard: unknown[] = [];
+  const server = fakeHttp((message) => {
+    heard.push(message.method);
+    if (message.id === undefined) return;
+    const info = { serverInfo: { name: "s", version: "1" }, capabilities: {} };
+    if (message.method === "initialize" && isLegacy) return ok(message, { protocolVersion: "2025-06-18", ...info });
+    if (message.method === "server/discover" && !isLegacy) {
+      return ok(message, { resultType: "complete", supportedVersions: ["2026-07-28"], ...info });
+    }
+    return new Response(JSON.stringify({ jsonrpc: "2.0", id: message.id, error: { code: -32601, message: "no" } }), {
+      status: 404,
+      headers: { "content-type": "application/json" },
+    });
+  });
+  const meet = async (path: string) => {
+    heard.length = 0;
+    await using client = await connect(`http://era.example${path}`, { fetch: server.fetch });
+    return [client.server.era, ...heard.filter((method) => /initialize$|discover/.test(String(method)))];
+  };
+  assertEquals(await meet("/a"), ["legacy", "server/discover", "initialize"]);
+  assertEquals(await meet("/b"), ["legacy", "initialize"]);
+  isLegacy = false;
+  assertEquals((await meet("/a"))[0], "modern");
+  assertEquals(await meet("/a"), ["modern", "server/discover"]);
+});
+
+Deno.test("a stranger's pattern is neither run nor compiled, wherever it stands", () => {
+  const input = (property: object) => ({ type: "object", properties: { p: { description: "P", ...property } } });
+  const places = [
+    { ...text, pattern: EVIL, default: long },
+    { default: { k: long }, additionalProperties: { pattern: EVIL } },
+    { default: { [long]: 1 }, patternProperties: { [EVIL]: {} } },
+    { default: { [long]: 1 }, propertyNames: { pattern: EVIL } },
+    { default: [long], items: { anyOf: [{ pattern: EVIL }, {}] } },
+    { default: long, not: { pattern: EVIL } },
+    { default: long, if: { pattern: EVIL } },
+    { ...text, pattern: "(((a{1,1000}){1,1000}){1,1000}", default: "a" },
+  ];
+  const schemas = [...places.map(input), {
+    ...input({ $ref: "#/$defs/e", default: long }),
+    $defs: { e: { pattern: EVIL } },
+  }];
+  const start = performance.now();
+  for (const inputSchema of schemas) {
+    const tools = [{ name: "t", description: "T", inputSchema, outputSchema: inputSchema }];
+    const found = findMistakes({ tools, resources: [], templates: [], prompts: [] }, {
+      most: 20_000,
+      isTrusted: false,
+    });
+    assertEquals(found.filter(({ level }) => level === "error"), []);
+  }
+  let nested: object = { pattern: EVIL };
+  for (let i = 0; i < 100_000; i++) nested = { items: nested };
+  const tools = [{ name: "t", description: "T", inputSchema: input({ default: 1, ...nested }) }];
+  findMistakes({ tools, resources: [], templates: [], prompts: [] }, { most: Infinity, isTrusted: false });
+  for (const place of places) {
+    const [field] = toFields({ properties: { f: { ...place, type: "string" } } });
+    assert("value" in field.read(long));
+  }
+  assert(performance.now() - start < 2000, "a pattern was run");
+});
+
+Deno.test("defaults of a stranger's schemas without patterns are checked", () => {
+  const inputSchema = { type: "object", properties: { pattern: { type: "integer", description: "P", default: "x" } } };
+  const found = findMistakes(
+    { tools: [{ name: "t", description: "T", inputSchema }], resources: [], templates: [], prompts: [] },
+    { most: 20_000, isTrusted: false },
+  );
+  assertStringIncludes(found[0].state, "the default of pattern does not fit");
+});

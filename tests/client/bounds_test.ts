@@ -1,0 +1,89 @@
+// What a server can make the client do: how often it comes back, and how long and how large a list may be.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { connect } from "../../src/client/client.ts";
+import { connect as connectTest } from "../../src/testing/testing.ts";
+import { createServer } from "../../mod.ts";
+import { agreed, discovered, fakeHttp, type Heard, ok, stream, url } from "./fakes.ts";
+
+const tool = (name: string, description = "") => ({ name, description, inputSchema: { type: "object" } });
+
+/** A modern server that answers `tools/list` as the function does. */
+function listing(answer: (heard: Heard, page: number) => unknown) {
+  let page = 0;
+  return fakeHttp(async (heard) =>
+    heard.method === "server/discover" ? discovered(heard) : ok(heard, Object(await answer(heard, page++)))
+  );
+}
+
+Deno.test("one page may have 300,000 items", async () => {
+  const tools = Array.from({ length: 300_000 }, (_, i) => tool(`t${i}`));
+  const { fetch } = listing(() => ({ resultType: "complete", tools }));
+  await using client = await connect(url, { fetch });
+  assertEquals((await client.listTools()).length, 300_000);
+  const server = { ...createServer({ name: "large", version: "1.0.0" }), fetch };
+  await using test = await connectTest(server);
+  assertEquals((await test.listTools()).length, 300_000);
+});
+
+Deno.test("all pages together have a bound in characters", async () => {
+  const description = "x".repeat(16 * 1024 * 1024);
+  const server = listing((_, page) => ({
+    resultType: "complete",
+    tools: [tool(`t${page}`, description)],
+    nextCursor: `${page}`,
+  }));
+  await using client = await connect(url, { fetch: server.fetch });
+  await assertRejects(() => client.listTools(), RangeError, "the pages have more than 67108864 characters");
+  assertEquals(server.heard.length, 1 + 4);
+});
+
+Deno.test("all pages together have a bound in time", async () => {
+  const server = listing(async (_, page) => {
+    await new Promise((resolve) => setTimeout(resolve, 40));
+    return { resultType: "complete", tools: [], nextCursor: `${page}` };
+  });
+  await using client = await connect(url, { fetch: server.fetch });
+  const started = performance.now();
+  const { name } = await assertRejects(() => client.listTools({ timeoutMs: 100 }), DOMException);
+  const ms = performance.now() - started;
+  assertEquals(name, "TimeoutError");
+  assert(ms > 900 && ms < 2000, `${ms} ms`);
+});
+
+Deno.test("a server that wants to be asked again at once is asked after a pause", async () => {
+  for (const retry of ["0", "00", "1"]) {
+    let gets = 0;
+    const server = fakeHttp((heard) => {
+      if (heard.method === "initialize") {
+        return Response.json({ jsonrpc: "2.0", id: heard.id, result: agreed }, { headers: { "mcp-session-id": "s" } });
+      }
+      if (heard.http === "GET") gets++;
+      return heard.http === "DELETE" || heard.id === undefined && heard.http === "POST"
+        ? undefined
+        : stream([`id: 1\nretry: ${retry}\ndata:\n\n`]);
+    });
+    await using client = await connect(url, { fetch: server.fetch, versions: ["2025-11-25"] });
+    await assertRejects(() => client.callTool("endless", {}, { timeoutMs: 550 }), DOMException);
+    assert(gets >= 2 && gets <= 6, `${gets} times in 550 ms`);
+  }
+});
+
+Deno.test("a timeout that is not a positive number is refused", async () => {
+  const server = listing(() => ({ resultType: "complete", tools: [] }));
+  for (const ms of [NaN, 0, -1]) {
+    await assertRejects(() => connect(url, { fetch: server.fetch, timeoutMs: ms }), RangeError, "timeoutMs");
+    await assertRejects(() => connect(url, { fetch: server.fetch, probeMs: ms }), RangeError, "probeMs");
+    await using client = await connect(url, { fetch: server.fetch });
+    await assertRejects(() => client.listTools({ timeoutMs: ms }), RangeError, "timeoutMs");
+    await assertRejects(() => client.callTool("t", {}, { timeoutMs: ms }), RangeError, "timeoutMs");
+  }
+});
+
+Deno.test("a timeout of Infinity, or of more than a timer can wait, does not end at once", async () => {
+  const server = createServer({ name: "patient", version: "1.0.0" });
+  for (const ms of [Infinity, 2 ** 40]) {
+    await using client = await connect(server, { timeoutMs: ms, probeMs: ms });
+    assertEquals(client.server.era, "modern");
+    assertEquals(await client.listTools({ timeoutMs: ms }), []);
+  }
+});

@@ -1,0 +1,206 @@
+// The client against this library's own server, in both eras over every way there is.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { type Client, connect, type ConnectOptions, type Notification, RpcError } from "../../src/client/client.ts";
+import { startHost, toCommand } from "../../src/testing/host.ts";
+import { textOf, until } from "../support/behaviour.ts";
+import { createLibrary } from "./server.ts";
+
+const ways = (["modern", "legacy"] as const).flatMap((era) =>
+  (["http", "stdio", "memory"] as const).map((transport) => ({ era, transport }))
+);
+
+type Way = typeof ways[number];
+type Join = (options?: ConnectOptions) => Promise<Client>;
+
+/** Registers one test per way. */
+function everyWay(name: string, run: (join: Join, way: Way) => Promise<void>): void {
+  for (const way of ways) {
+    Deno.test(`${name} (${way.era} over ${way.transport})`, async () => {
+      await using stack = new AsyncDisposableStack();
+      const server = createLibrary();
+      stack.defer(() => server.close());
+      const [command, ...args] = toCommand(new URL("./server.ts", import.meta.url));
+      const host = way.transport === "http" ? startHost(server.fetch) : undefined;
+      if (host) stack.defer(host.stop);
+      const target = host ? `${host.origin}/mcp` : way.transport === "stdio" ? { command, args } : server;
+      const warnings: string[] = [];
+      // A process that is slow to start is no old one.
+      const usual = { era: way.era, probeMs: 30_000, onWarning: (text: string) => void warnings.push(text) };
+      await run(async (options) => stack.use(await connect(target, { ...usual, ...options })), way);
+      assertEquals(warnings, []);
+    });
+  }
+}
+
+everyWay("the client knows its server", async (join, { era }) => {
+  const client = await join();
+  const { info, instructions, version, capabilities } = client.server;
+  assertEquals([info?.name, info?.version, instructions], ["library", "1.0.0", "Be quiet."]);
+  assertEquals([client.server.era, version], [era, era === "modern" ? "2026-07-28" : "2025-11-25"]);
+  assert("tools" in capabilities && "prompts" in capabilities);
+});
+
+everyWay("lists come whole, whatever the pages", async (join) => {
+  const client = await join();
+  const names = (items: readonly { readonly name: string }[]) => items.map(({ name }) => name);
+  assertEquals(names(await client.listTools()), ["echo", "count", "wait", "ended", "join", "pay", "lend"]);
+  assertEquals(names(await client.listResources()), ["book 1", "book 2", "book 3"]);
+  assertEquals(names(await client.listTemplates()), ["shelf"]);
+  const [{ name, arguments: args }] = await client.listPrompts();
+  assertEquals([name, args], ["review", [{ name: "book", required: true }]]);
+});
+
+everyWay("tools are called, resources read, prompts filled in, arguments completed", async (join) => {
+  const client = await join();
+  assertEquals(textOf(await client.callTool("echo", { text: "hi", times: 2 })), "hihi");
+  const { contents } = await client.read("book://2");
+  assertEquals(contents[0].text, "Text of book 2");
+  const { messages } = await client.getPrompt("review", { book: "Emma" });
+  assertEquals(textOf({ content: [messages[0].content] }), "Review Emma");
+  const books = await client.complete({ type: "ref/prompt", name: "review" }, { name: "book", value: "E" });
+  assertEquals(books.values, ["Emma", "Ezra"]);
+  const letters = await client.complete({ type: "ref/resource", uri: "shelf://{letter}" }, {
+    name: "letter",
+    value: "",
+  }, { arguments: { other: "x" } });
+  assertEquals(letters.values, ["a", "b"]);
+});
+
+everyWay("text that headers cannot carry arrives as it is", async (join) => {
+  const client = await join();
+  await client.listTools();
+  for (const text of ["naïve 世界", " padded ", "two\nlines", "=?base64?aGk=?=", ""]) {
+    assertEquals(textOf(await client.callTool("echo", { text, times: 1 })), text);
+  }
+});
+
+everyWay("errors have a code; a tool that fails has a result", async (join) => {
+  const client = await join();
+  const unknown = await assertRejects(() => client.callTool("nothing"), RpcError);
+  assertEquals(unknown.code, -32602);
+  assertEquals((await assertRejects(() => client.request("no/method"), RpcError)).code, -32601);
+  const failed = await client.callTool("echo", {});
+  assertEquals(failed.isError, true);
+});
+
+everyWay("progress and log messages are told", async (join) => {
+  const heard: Notification[] = [];
+  const client = await join({ onNotification: (notification) => void heard.push(notification), logLevel: "warning" });
+  const progress: unknown[] = [];
+  await client.callTool("count", {}, { onProgress: (step) => void progress.push([step.progress, step.total]) });
+  await until(() => progress.length === 3 && heard.some(({ method }) => method === "notifications/message"), "log");
+  assertEquals(progress, [[1, 3], [2, 3], [3, 3]]);
+  const log = heard.find(({ method }) => method === "notifications/message");
+  assertEquals([log?.params.level, log?.params.data], ["warning", { counted: 3 }]);
+});
+
+everyWay("calls that run side by side hear of their own progress", async (join) => {
+  const client = await join();
+  const tokens = await Promise.all([1, 2].map(async (n) => {
+    const heard: unknown[] = [];
+    await client.callTool("count", {}, {
+      meta: { progressToken: `token ${n}` },
+      onNotification: ({ method, params }) =>
+        void (method === "notifications/progress" && heard.push(params.progressToken)),
+    });
+    return heard;
+  }));
+  assertEquals(tokens, [Array(3).fill("token 1"), Array(3).fill("token 2")]);
+});
+
+everyWay("the log level can be changed", async (join) => {
+  const levels: unknown[] = [];
+  const client = await join({
+    onNotification: ({ method, params }) => void (method === "notifications/message" && levels.push(params.level)),
+  });
+  await client.setLogLevel("error");
+  await client.callTool("count");
+  await client.setLogLevel("debug");
+  await client.callTool("count");
+  await until(() => levels.length > 0, "a message");
+  assertEquals(levels, ["warning"]);
+});
+
+everyWay("a call can be given up, and has its time", async (join) => {
+  const client = await join();
+  const stop = new AbortController();
+  const waiting = client.callTool("wait", {}, {
+    signal: stop.signal,
+    onProgress: () => stop.abort(new Error("enough")),
+  });
+  await assertRejects(() => waiting, Error, "enough");
+  const late = await assertRejects(() => client.callTool("wait", {}, { timeoutMs: 200 }), DOMException);
+  assertEquals(late.name, "TimeoutError");
+  // The server is told.
+  for (let i = 0; textOf(await client.callTool("ended")) !== "2"; i++) {
+    assert(i < 200, "the server went on");
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+});
+
+everyWay("questions are answered, and what the user left is filled in", async (join, { era }) => {
+  const seen: unknown[] = [];
+  const client = await join({
+    onElicit({ message, requestedSchema }) {
+      seen.push(message, requestedSchema.type);
+      return { action: "accept", content: { age: 28 } };
+    },
+    onElicitUrl({ url }) {
+      seen.push(url);
+      return { action: "decline" };
+    },
+    onSample({ messages: [message] }) {
+      seen.push(message.role);
+      return { role: "assistant", model: "m", content: { type: "text", text: "Welcome" } };
+    },
+    roots: () => [{ uri: "file:///home" }],
+  });
+  const text = textOf(await client.callTool("join"));
+  const content = { name: "Ada", age: 28, likes: ["maps"] };
+  assertEquals(JSON.parse(text), [{ action: "accept", content }, "file:///home", { type: "text", text: "Welcome" }]);
+  assertEquals(textOf(await client.callTool("pay")), "decline");
+  assertEquals(seen, ["Who are you?", "object", "user", "https://pay.test/1"], era);
+});
+
+everyWay("a client is asked only what it has a function for", async (join) => {
+  const client = await join({ onElicit: () => ({ action: "decline" }) });
+  await assertRejects(() => client.callTool("pay"), RpcError);
+  await assertRejects(() => client.callTool("join"), RpcError);
+});
+
+everyWay("changes are told while a subscription is open", async (join) => {
+  const client = await join();
+  const subscription = await client.subscribe({ toolsListChanged: true, resourceSubscriptions: ["book://1"] });
+  assertEquals(subscription.granted, { toolsListChanged: true, resourceSubscriptions: ["book://1"] });
+  const other = await client.subscribe({ resourceSubscriptions: ["book://1", "book://2"] });
+  const lists = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
+  assertEquals((await client.subscribe(lists)).granted, lists);
+  const heard: string[] = [];
+  const reading = (async () => {
+    for await (const { method, params } of subscription) {
+      heard.push(`${method.slice("notifications/".length)} ${params.uri ?? ""}`.trim());
+      if (new Set(heard).size === 2) break;
+    }
+  })();
+  await client.callTool("lend");
+  await client.callTool("lend");
+  await reading;
+  assertEquals([...new Set(heard)].sort(), ["resources/updated book://1", "tools/list_changed"]);
+  await subscription.close();
+  assertEquals(await subscription.ended, undefined);
+  // The other one goes on.
+  const first = await other[Symbol.asyncIterator]().next();
+  assertEquals(first.value.params.uri, "book://1");
+});
+
+everyWay("what runs when the client is closed fails, and closing twice is closing once", async (join) => {
+  const client = await join();
+  const subscription = await client.subscribe({ toolsListChanged: true });
+  const started = Promise.withResolvers<void>();
+  const waiting = client.callTool("wait", {}, { onProgress: () => started.resolve() });
+  waiting.catch(() => {});
+  await started.promise;
+  await Promise.all([client.close(), client.close()]);
+  await assertRejects(() => waiting, Error);
+  await subscription.ended;
+});

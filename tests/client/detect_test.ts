@@ -1,0 +1,415 @@
+// How the client finds out what a server speaks.
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import config from "../../deno.json" with { type: "json" };
+import { connect, RpcError } from "../../src/client/client.ts";
+import { startHost, toCommand } from "../../src/testing/host.ts";
+import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { textOf } from "../support/behaviour.ts";
+import {
+  agreed,
+  discovered,
+  fakeHttp,
+  fakePipe,
+  fault,
+  type Heard,
+  type Message,
+  methodsOf,
+  ok,
+  stream,
+  url,
+} from "./fakes.ts";
+import { createLibrary } from "./server.ts";
+
+/** Answers as a server that only shakes hands, to `server/discover` as the function does. */
+function old(answer: (heard: Heard) => Response) {
+  return fakeHttp((heard) => {
+    if (heard.method === "server/discover") return answer(heard);
+    if (heard.method === "initialize") return ok(heard, agreed);
+    if (heard.method === "tools/list") return ok(heard, { tools: [] });
+  });
+}
+
+const refusals: Readonly<Record<string, (heard: Heard) => Response>> = {
+  "400 without a body": () => new Response(null, { status: 400 }),
+  "400 with an error of its own": (heard) => fault(heard, -32000, 400),
+  "400 with JSON that is no message": () => Response.json({ error: "bad session" }, { status: 400 }),
+  "404 with a page": () => new Response("<html>", { status: 404, headers: { "content-type": "text/html" } }),
+  "405": () => new Response(null, { status: 405 }),
+  "500": () => new Response("oh", { status: 500 }),
+  "an unknown method": (heard) => fault(heard, -32601, 200),
+  "an empty result": (heard) => ok(heard),
+  "202": () => new Response(null, { status: 202 }),
+};
+
+for (const [name, answer] of Object.entries(refusals)) {
+  Deno.test(`a server whose first answer is ${name} is shaken hands with`, async () => {
+    const server = old(answer);
+    await using client = await connect(url, { fetch: server.fetch });
+    assertEquals([client.server.era, client.server.version, client.server.info?.name], [
+      "legacy",
+      "2025-11-25",
+      "fake",
+    ]);
+    assertEquals(await client.listTools(), []);
+    assertEquals(methodsOf(server), ["server/discover", "initialize", "notifications/initialized", "tools/list"]);
+    // What the first question said of itself is not said again.
+    assertEquals(server.heard[1].headers.get("mcp-protocol-version"), null);
+    assertEquals(server.heard[1].params._meta, undefined);
+    assertEquals(server.heard[3].headers.get("mcp-protocol-version"), "2025-11-25");
+  });
+}
+
+Deno.test("a server of both eras is spoken to in the modern one", async () => {
+  const server = createLibrary();
+  await using client = await connect("http://localhost/mcp", { fetch: (request) => server.fetch(request) });
+  assertEquals(client.server.era, "modern");
+  await using piped = await connect(server);
+  assertEquals(piped.server.era, "modern");
+  await server.close();
+});
+
+Deno.test("a refused revision is replaced by one that the server names", async () => {
+  const server = fakeHttp((heard) =>
+    heard.headers.get("mcp-protocol-version") === "2026-07-28"
+      ? discovered(heard)
+      : fault(heard, -32022, 400, { supported: ["2026-07-28"], requested: "2099-01-01" })
+  );
+  await using client = await connect(url, { fetch: server.fetch, versions: ["2099-01-01", "2026-07-28"] });
+  assertEquals(client.server.version, "2026-07-28");
+  assertEquals(server.heard.map(({ params }) => params._meta["io.modelcontextprotocol/protocolVersion"]), [
+    "2099-01-01",
+    "2026-07-28",
+  ]);
+});
+
+Deno.test("a revision that is refused later is replaced too", async () => {
+  let isNew = true;
+  const server = fakeHttp((heard) => {
+    const supported = isNew ? ["2099-01-01"] : ["2026-07-28"];
+    if (!supported.includes(heard.headers.get("mcp-protocol-version") ?? "")) {
+      return fault(heard, -32022, 400, { supported });
+    }
+    return ok(heard, heard.method === "tools/list" ? { tools: [] } : { supportedVersions: supported });
+  });
+  await using client = await connect(url, { fetch: server.fetch, versions: ["2099-01-01", "2026-07-28"] });
+  assertEquals(client.server.version, "2099-01-01");
+  isNew = false;
+  assertEquals(await client.listTools(), []);
+  assertEquals(client.server.version, "2026-07-28");
+});
+
+Deno.test("a server that refuses the revision and names only older ones is shaken hands with", async () => {
+  const server = old((heard) => fault(heard, -32022, 400, { supported: ["2025-06-18"] }));
+  await using client = await connect(url, { fetch: server.fetch });
+  assertEquals(client.server.era, "legacy");
+});
+
+Deno.test("a server with no revision in common is refused, and both are named", async () => {
+  const server = old((heard) => fault(heard, -32022, 400, { supported: ["2030-01-01"] }));
+  await assertRejects(
+    () => connect(url, { fetch: server.fetch }),
+    Error,
+    "the server speaks 2030-01-01, this client 2026",
+  );
+  const discovering = fakeHttp((heard) => ok(heard, { supportedVersions: ["2030-01-01"] }));
+  await assertRejects(() => connect(url, { fetch: discovering.fetch }), Error, "speaks 2030-01-01");
+  const shaking = fakeHttp((heard) =>
+    heard.method === "initialize" ? ok(heard, { ...agreed, protocolVersion: "2024-10-07" }) : fault(heard, -32601, 200)
+  );
+  await assertRejects(() => connect(url, { fetch: shaking.fetch }), Error, "speaks 2024-10-07");
+  // A server that refuses every revision that it names itself is not asked for ever.
+  const turning = fakeHttp((heard) => fault(heard, -32022, 400, { supported: ["2026-07-28"] }));
+  assertEquals((await assertRejects(() => connect(url, { fetch: turning.fetch }), RpcError)).code, -32022);
+  assert(turning.heard.length < 10);
+});
+
+for (const [code, status] of [[-32020, 400], [-32021, 400], [0, 401], [0, 403]]) {
+  Deno.test(`a refusal with code ${code} and status ${status} is no sign of an old server`, async () => {
+    const server = fakeHttp((heard) => code ? fault(heard, code, status) : new Response("who?", { status }));
+    const error = await assertRejects(() => connect(url, { fetch: server.fetch }), RpcError);
+    assertEquals([error.code, error.status], [code, status]);
+    assertEquals(methodsOf(server), ["server/discover"]);
+  });
+}
+
+Deno.test("an era can be asked for", async () => {
+  const both = createLibrary();
+  const fetch = (request: Request) => both.fetch(request);
+  await using client = await connect("http://localhost/mcp", { fetch, era: "legacy" });
+  assertEquals(client.server.era, "legacy");
+  await using older = await connect(both, { versions: ["2025-03-26"] });
+  assertEquals(older.server.version, "2025-03-26");
+  const server = old((heard) => fault(heard, -32601, 200));
+  await assertRejects(() => connect(url, { fetch: server.fetch, era: "modern" }), Error, "does not speak 2026-07-28");
+  assertEquals(methodsOf(server), ["server/discover"]);
+  await assertRejects(() => connect(both, { era: "modern", versions: ["2025-11-25"] }), TypeError, "none of versions");
+  await both.close();
+});
+
+Deno.test("a subscription that a server on a pipe cancels is over, with or without a result", async () => {
+  for (const last of [undefined, { resultType: "complete", said: "bye" }]) {
+    const server = fakePipe(({ id, method }, say) => {
+      if (method === "server/discover") say({ id, result: { supportedVersions: ["2026-07-28"], capabilities: {} } });
+      if (method !== "subscriptions/listen") return;
+      const _meta = { "io.modelcontextprotocol/subscriptionId": id };
+      say({ method: "notifications/subscriptions/acknowledged", params: { _meta, notifications: {} } });
+      // What belongs to something else.
+      say({ method: "notifications/message", params: { level: "info", data: 1 } });
+      say({ method: "notifications/cancelled", params: { requestId: "other" } });
+      say({ method: "notifications/tools/list_changed", params: { _meta } });
+      say({ method: "notifications/cancelled", params: { requestId: id } });
+      if (last) say({ id, result: last });
+    });
+    await using client = await connect(server);
+    const subscription = await client.subscribe({});
+    assertEquals(await subscription.ended, last);
+    const heard = await Array.fromAsync(subscription);
+    assertEquals(heard.map(({ method }) => method), ["notifications/tools/list_changed"]);
+  }
+});
+
+Deno.test("a server that cannot be reached is named", async () => {
+  const fetch = () => Promise.reject(new TypeError("connection refused"));
+  await assertRejects(() => connect(url, { fetch }), Error, `Cannot reach ${url}: connection refused`);
+});
+
+Deno.test("connecting can be given up", async () => {
+  const stop = new AbortController();
+  const connecting = connect(url, { signal: stop.signal, fetch: () => new Promise<Response>(() => {}) });
+  stop.abort(new Error("too slow"));
+  await assertRejects(() => connecting, Error, "too slow");
+  await assertRejects(() => connect(url, { signal: stop.signal }), Error, "too slow");
+});
+
+Deno.test("what is no target is refused", async () => {
+  for (const target of ["ftp://a.test/", "file:///a.ts", "node server.js", "", new URL("data:,x")]) {
+    await assertRejects(() => connect(target), TypeError, "give an http or https URL");
+  }
+  const nothing = {} as unknown as { command: string };
+  await assertRejects(() => connect(nothing), TypeError, "a server made by createServer");
+});
+
+// The first transport over HTTP.
+
+Deno.test("a server with the stream of the first revision is spoken to over that", async () => {
+  const server = createLibrary();
+  const host = startHost(httpSse(server).fetch);
+  const client = await connect(`${host.origin}/sse`, { onElicitUrl: () => ({ action: "accept" }) });
+  assertEquals([client.server.era, client.server.version], ["legacy", "2025-11-25"]);
+  assertEquals(textOf(await client.callTool("echo", { text: "hello" })), "hello");
+  assertEquals(textOf(await client.callTool("pay")), "accept");
+  const subscription = await client.subscribe({ resourceSubscriptions: ["book://1"] });
+  await client.callTool("lend");
+  assertEquals((await subscription[Symbol.asyncIterator]().next()).value.params.uri, "book://1");
+  const waiting = client.callTool("wait");
+  waiting.catch(() => {});
+  await server.close();
+  await assertRejects(() => waiting, Error);
+  await client.close();
+  await host.stop();
+});
+
+/** A server that has only the stream of the first revision, with these events. */
+function old2024(events: readonly unknown[], post = () => new Response(null, { status: 202 })) {
+  return fakeHttp(({ http, method }) => {
+    if (http === "GET") return stream(events, "open");
+    return method === "server/discover" || method === "initialize" ? new Response(null, { status: 405 }) : post();
+  });
+}
+
+Deno.test("an address of another host is not posted to", async () => {
+  const server = old2024(["event: endpoint\ndata: http://evil.test/messages\n\n"]);
+  const connecting = connect(url, { fetch: server.fetch, headers: { authorization: "Bearer 1" } });
+  await assertRejects(() => connecting, Error, "http://evil.test is another origin");
+  assertEquals(methodsOf(server), ["server/discover", "initialize", "GET"]);
+});
+
+Deno.test("a stream that names no address is left", async () => {
+  const silent = old2024(["event: other\ndata: /messages\n\n"]);
+  await assertRejects(
+    () => connect(url, { fetch: silent.fetch, timeoutMs: 50 }),
+    DOMException,
+    "the stream names none",
+  );
+  const ending = fakeHttp(({ http }) => http === "GET" ? stream([]) : new Response(null, { status: 405 }));
+  await assertRejects(() => connect(url, { fetch: ending.fetch }), Error, "the stream ended before it");
+  const none = fakeHttp(() => new Response("nobody", { status: 404 }));
+  const error = await assertRejects(() => connect(url, { fetch: none.fetch }), RpcError, "got 404 nobody");
+  assertEquals(error.status, 404);
+});
+
+Deno.test("a message that the server does not take fails its request", async () => {
+  const posted: Message[] = [];
+  const encoder = new TextEncoder();
+  let say = (_text: string) => {};
+  const fetch = async (request: Request) => {
+    if (request.method === "GET") {
+      const body = new ReadableStream({
+        start(controller) {
+          say = (text) => controller.enqueue(encoder.encode(text));
+          say("event: endpoint\ndata: ?id=1\n\n");
+        },
+      });
+      return new Response(body, { headers: { "content-type": "text/event-stream" } });
+    }
+    if (!request.url.endsWith("?id=1")) return new Response(null, { status: 404 });
+    const message: Message = await request.json();
+    posted.push(message);
+    if (message.method === "initialize") {
+      say(`data: ${JSON.stringify({ jsonrpc: "2.0", id: message.id, result: agreed })}\n\n`);
+    }
+    return new Response("full", { status: message.method === "tools/call" ? 503 : 202 });
+  };
+  await using client = await connect(url, { fetch });
+  const error = await assertRejects(() => client.callTool("t"), RpcError, "full");
+  assertEquals([error.status, posted.length], [503, 3]);
+});
+
+// Pipes and processes.
+
+Deno.test("a server on a pipe that says nothing to the first question is shaken hands with", async () => {
+  const server = fakePipe(({ id, method }, say) => {
+    if (method === "initialize") say({ id, result: agreed });
+  });
+  await using client = await connect(server, { probeMs: 10 });
+  assertEquals(client.server.era, "legacy");
+  assertEquals(server.heard.map(({ method }) => method), [
+    "server/discover",
+    "initialize",
+    "notifications/initialized",
+  ]);
+  // Without a name of its own the client has the library's.
+  assertEquals(server.heard[1].params.clientInfo, { name: config.name, version: config.version });
+});
+
+Deno.test("a server on a pipe that refuses the first question is shaken hands with", async () => {
+  for (const code of [-32601, -32602, -32600, -32000, 1]) {
+    const server = fakePipe(({ id, method }, say) => {
+      if (method === "initialize") say({ id, result: agreed });
+      else if (id !== undefined) say({ id, error: { code, message: "not initialized" } });
+    });
+    await using client = await connect(server);
+    assertEquals(client.server.era, "legacy");
+  }
+});
+
+Deno.test("a server over HTTP may be slow: it will answer", async () => {
+  const server = fakeHttp(async (heard) => {
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    return discovered(heard);
+  });
+  await using client = await connect(url, { fetch: server.fetch, probeMs: 1 });
+  assertEquals(client.server.era, "modern");
+});
+
+Deno.test("a modern server that is slow to start is found all the same", async () => {
+  let first: number | string | undefined;
+  const server = fakePipe(({ id, method }, say) => {
+    if (method === "server/discover") first = id;
+    if (method !== "initialize") return;
+    say({ id: first, result: { resultType: "complete", supportedVersions: ["2026-07-28"], capabilities: {} } });
+    say({ id, error: { code: -32601, message: "no initialize here" } });
+  });
+  await using client = await connect(server, { probeMs: 10 });
+  assertEquals([client.server.era, client.server.version], ["modern", "2026-07-28"]);
+});
+
+/** The command for the process with bad habits. */
+function toProcess(habit: string) {
+  const [command, ...args] = toCommand(new URL("./process.ts", import.meta.url));
+  return { command, args: [...args, habit] };
+}
+
+Deno.test("a process that ends at an unknown first word is started again", async () => {
+  await using client = await connect(toProcess("strict"), { probeMs: 30_000 });
+  assertEquals([client.server.era, client.server.info?.name], ["legacy", "strict"]);
+  const [{ name }] = await client.listTools();
+  assertEquals(name, "cwd");
+});
+
+Deno.test("a process that never answers is not started again", async () => {
+  let errors = "";
+  const onStderr = (text: string) => void (errors += text);
+  const options = { probeMs: 10, timeoutMs: 1000, onStderr };
+  const error = await assertRejects(() => connect(toProcess("mute"), options), DOMException);
+  assertEquals([error.name, errors.match(/started/g)?.length], ["TimeoutError", 1]);
+});
+
+Deno.test("lines that are no messages are passed over, and told", async () => {
+  const warnings: string[] = [];
+  await using client = await connect(toProcess("noisy"), {
+    probeMs: 30_000,
+    onWarning: (text) => void warnings.push(text),
+  });
+  assertEquals((await client.listTools()).length, 1);
+  assertEquals(warnings, ["Starting…", "{}", "[1]"].map((text) => `Cannot read the server's message: ${text}`));
+});
+
+Deno.test("what a process writes to standard error is handed over", async () => {
+  let errors = "";
+  const onStderr = (text: string) => void (errors += text);
+  const client = await connect(toProcess("wordy"), { probeMs: 30_000, onStderr });
+  await client.close();
+  assertStringIncludes(errors, "ready: héllo");
+});
+
+Deno.test("a process that ends takes its calls with it, and says how it ended", async () => {
+  await using client = await connect(toProcess("plain"), { probeMs: 30_000 });
+  const subscription = await client.subscribe({ toolsListChanged: true });
+  const error = await assertRejects(() => client.callTool("exit"), DOMException, "ended with code 3");
+  assertEquals(error.name, "NetworkError");
+  await subscription.ended;
+  await assertRejects(() => client.listTools(), DOMException, "ended with code 3");
+});
+
+Deno.test("a process that does not end by itself is ended", async () => {
+  await Promise.all(["stubborn", "deaf"].map(async (habit) => {
+    let alive = 0;
+    const options = { probeMs: 30_000, onStderr: () => void alive++ };
+    const client = await connect({ ...toProcess(habit), exitMs: 300 }, options);
+    await client.close();
+    const last = alive;
+    assert(last > 0, "it ended with its input");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assertEquals(alive, last);
+  }));
+});
+
+Deno.test("a command that cannot be started is named, and one that says nothing fails", async () => {
+  await assertRejects(() => connect({ command: "no-such-command" }), Error, "Cannot start no-such-command");
+  const [command] = toCommand("");
+  const silent = { command, args: ["--version"] };
+  await assertRejects(() => connect(silent, { onWarning() {} }), DOMException, "ended with code 0");
+});
+
+Deno.test("a process gets of this process' environment only what programs need to run", async () => {
+  // Set for this process alone: a secret, and a function that a shell has exported.
+  const env = typeof Deno === "undefined" ? globalThis.process.env : undefined;
+  const set = (name: string, value: string) => env ? void (env[name] = value) : Deno.env.set(name, value);
+  const before = globalThis.process.env.TERM ?? "dumb";
+  set("MCP_TEST_SECRET", "s3cret");
+  set("TERM", "() { echo; }");
+  let errors = "";
+  const onStderr = (text: string) => void (errors += text);
+  const options = { onStderr, era: "legacy" } as const;
+  const target = { command: "sh", args: ["-c", "env >&2"], env: { NAMED: "yes" } };
+  await assertRejects(() => connect(target, options), DOMException);
+  set("TERM", before);
+  const names = errors.trim().split("\n").map((line) => line.split("=")[0]);
+  const known = ["HOME", "LOGNAME", "PATH", "SHELL", "USER", "NAMED", "PWD", "OLDPWD", "SHLVL", "_"];
+  assertEquals(names.filter((name) => !known.includes(name)), []);
+  assert(names.includes("PATH") && names.includes("NAMED"), errors);
+});
+
+Deno.test("a process is given its environment and its folder", async () => {
+  let errors = "";
+  const [command] = toCommand("");
+  const script = "console.error(JSON.stringify([Deno.env.get('TEA'), !!Deno.env.get('PATH'), Deno.cwd()]))";
+  const bunScript = "console.error(JSON.stringify([Bun.env.TEA, !!Bun.env.PATH, process.cwd()]))";
+  const isDeno = typeof Deno !== "undefined";
+  const args = isDeno ? ["eval", script] : ["-e", bunScript];
+  const onStderr = (text: string) => void (errors += text);
+  const options = { onStderr, era: "legacy" } as const;
+  await assertRejects(() => connect({ command, args, env: { TEA: "green" }, cwd: "/" }, options), DOMException);
+  assertEquals(JSON.parse(errors), ["green", true, "/"]);
+});

@@ -1,0 +1,112 @@
+// Streams of events as they may come: cut anywhere, with any line break, and without an end.
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { readText } from "../../src/client/body.ts";
+import { readEvents, type StreamEvent } from "../../src/client/events.ts";
+import { type Message, readMessages } from "../../src/client/message.ts";
+
+const encoder = new TextEncoder();
+
+function toResponse(chunks: Iterable<string | Uint8Array<ArrayBuffer>>): Response {
+  const iterator = chunks[Symbol.iterator]();
+  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull(controller) {
+      const { done, value } = iterator.next();
+      if (done) return controller.close();
+      controller.enqueue(typeof value === "string" ? encoder.encode(value) : value);
+    },
+  });
+  return new Response(body);
+}
+
+async function readAll(chunks: Iterable<string | Uint8Array<ArrayBuffer>>): Promise<StreamEvent[]> {
+  return await Array.fromAsync(readEvents(toResponse(chunks)));
+}
+
+/** Only what an event says. */
+function toPlain(events: readonly StreamEvent[]): unknown[] {
+  return events.map((event) => Object.fromEntries(Object.entries(event).filter(([, value]) => value !== undefined)));
+}
+
+const source = [
+  "\uFEFFdata: one\n\n",
+  ": a comment\n\n",
+  "event: endpoint\r\ndata: /messages\r\n\r\n",
+  "id: 7\rretry: 250\rdata:\r\r",
+  "data: two\ndata:  lines\ndata\n\n",
+  'id\nfoo: bar\nretry: soon\ndata:{"a":"ünïcödé\u2028世界"}\n\n',
+  "data: cut off",
+].join("");
+
+const expected = [
+  { data: "one" },
+  { type: "endpoint", data: "/messages" },
+  { id: "7", retry: 250 },
+  { data: "two\n lines\n" },
+  { id: "", data: '{"a":"ünïcödé\u2028世界"}' },
+];
+
+Deno.test("events are read with every line break, and what was cut off is none", async () => {
+  assertEquals(toPlain(await readAll([source])), expected);
+});
+
+Deno.test("events are the same wherever the bytes are cut", async () => {
+  const bytes = encoder.encode(source);
+  for (let at = 1; at < bytes.length; at++) {
+    assertEquals(toPlain(await readAll([bytes.slice(0, at), bytes.slice(at)])), expected, `cut at ${at}`);
+  }
+  assertEquals(toPlain(await readAll([...bytes].map((byte) => Uint8Array.of(byte)))), expected);
+});
+
+Deno.test("a long event in many pieces costs time in proportion to its length", async () => {
+  const piece = "x".repeat(1000);
+  const [event] = await readAll(["data: ", ...Array(20_000).fill(piece), "\n\n"]);
+  assertEquals(event.data?.length, 20_000_000);
+});
+
+Deno.test("an answer or an event without an end does not fill the memory", async () => {
+  const megabyte = new Uint8Array(1024 * 1024).fill(120);
+  function* endless() {
+    while (true) yield megabyte;
+  }
+  await assertRejects(() => readAll(endless()), RangeError, "an event is longer than");
+  await assertRejects(() => readText(toResponse(endless())), RangeError, "it is longer than");
+});
+
+Deno.test("aborting ends a stream that waits", async () => {
+  const stop = new AbortController();
+  let isCancelled = false;
+  const body = new ReadableStream({ cancel: () => void (isCancelled = true) });
+  const reading = Array.fromAsync(readEvents(new Response(body), stop.signal));
+  stop.abort(new Error("enough"));
+  await assertRejects(() => reading, Error, "enough");
+  assertEquals(isCancelled, true);
+});
+
+Deno.test("what is a message, and what is none", () => {
+  const good: readonly Message[] = [
+    { id: 1, result: {} },
+    { id: 1, result: null },
+    { id: null, error: { code: 1, message: "m" } },
+    { error: { code: 1, message: "m", data: 1 } },
+    { id: 1, method: "m" },
+    { method: "m", params: {} },
+  ].map((message) => ({ jsonrpc: "2.0" as const, ...message }));
+  const bad = [
+    ...["", "{", "null", "1", '"a"', "[1]", "{}"],
+    ...[
+      { id: 1 },
+      { id: 1, result: {}, error: { code: 1, message: "m" } },
+      { id: 1, error: {} },
+      { id: 1, error: null },
+      { id: 1, error: { code: "1", message: "m" } },
+      { id: 1, error: { code: 1 } },
+      { method: 1 },
+      { method: "m", params: [] },
+      { method: "m", params: "p" },
+    ].map((message) => JSON.stringify({ jsonrpc: "2.0", ...message })),
+    JSON.stringify({ jsonrpc: "1.0", id: 1, result: {} }),
+  ];
+  for (const message of good) assertEquals(readMessages(JSON.stringify(message)), [message]);
+  assertEquals(readMessages(JSON.stringify(good)), good);
+  for (const text of bad) assertThrows(() => readMessages(text), Error, "Cannot read the server's message");
+});

@@ -1,0 +1,113 @@
+// Servers that behave as one test needs it, over web requests and over a pipe.
+import { Accounts } from "../../src/core/account.ts";
+import { LIMITS } from "../../src/core/limits.ts";
+import { PIPE } from "../../src/transports/channel.ts";
+
+/** A message as a test looks at it. */
+export interface Message {
+  readonly id?: number | string;
+  readonly method?: string;
+  // deno-lint-ignore no-explicit-any
+  readonly params?: any;
+  // deno-lint-ignore no-explicit-any
+  readonly result?: any;
+  readonly error?: { readonly code: number };
+}
+
+/** What came in an HTTP request; a GET or DELETE has no message. */
+export interface Heard extends Message {
+  readonly http: string;
+  readonly headers: Headers;
+}
+
+/** A server behind `fetch`, and what it has heard. */
+export interface FakeHttp {
+  readonly fetch: (request: Request) => Promise<Response>;
+  readonly heard: readonly Heard[];
+}
+
+export const url = "http://fake.test/mcp";
+
+/** A server that answers each request as the function does; without an answer it refuses the HTTP method. */
+export function fakeHttp(answer: (heard: Heard) => Response | Promise<Response> | undefined): FakeHttp {
+  const heard: Heard[] = [];
+  return {
+    heard,
+    async fetch(request) {
+      const text = await request.text();
+      const message: Heard = { http: request.method, headers: request.headers, ...text ? JSON.parse(text) : {} };
+      heard.push(message);
+      return await answer(message) ?? new Response(null, { status: message.method ? 202 : 405 });
+    },
+  };
+}
+
+/** The methods of a server's requests, in order; of a GET or DELETE, that. */
+export function methodsOf({ heard }: FakeHttp): string[] {
+  return heard.map(({ http, method }) => method ?? http);
+}
+
+/** A JSON answer with a result. */
+export function ok({ id }: Message, result: unknown = {}): Response {
+  return Response.json({ jsonrpc: "2.0", id, result });
+}
+
+/** A JSON answer with an error. */
+export function fault({ id }: Message, code: number, status: number, data?: unknown): Response {
+  return Response.json({ jsonrpc: "2.0", id, error: { code, message: `error ${code}`, data } }, { status });
+}
+
+/** What a modern server says of itself. */
+export function discovered(message: Message): Response {
+  return ok(message, { resultType: "complete", supportedVersions: ["2026-07-28"], capabilities: { tools: {} } });
+}
+
+/** The result of a handshake. */
+export const agreed = {
+  protocolVersion: "2025-11-25",
+  capabilities: { tools: { listChanged: true }, resources: { subscribe: true }, logging: {} },
+  serverInfo: { name: "fake", version: "1" },
+};
+
+/** A stream of events, which ends unless it is said to stay open or to break. */
+export function stream(events: readonly unknown[], end: "end" | "open" | "break" = "end"): Response {
+  const encoder = new TextEncoder();
+  let at = 0;
+  const body = new ReadableStream({
+    pull(controller) {
+      if (at < events.length) {
+        const event = events[at++];
+        return controller.enqueue(
+          encoder.encode(typeof event === "string" ? event : `data: ${JSON.stringify(event)}\n\n`),
+        );
+      }
+      if (end === "end") controller.close();
+      if (end === "break") controller.error(new TypeError("connection reset"));
+    },
+  }, { highWaterMark: 0 });
+  return new Response(body, { headers: { "content-type": "text/event-stream" } });
+}
+
+/** A server at the other end of a pipe. `say` writes to the client. */
+export function fakePipe(
+  receive: (message: Message, say: (message: object) => void) => void,
+): { readonly [PIPE]: typeof open; readonly heard: readonly Message[] } {
+  const heard: Message[] = [];
+  function open(write: (text: string) => unknown) {
+    return {
+      receive(text: string) {
+        const message: Message = JSON.parse(text);
+        heard.push(message);
+        receive(message, (message) => void write(JSON.stringify({ jsonrpc: "2.0", ...message })));
+        return undefined;
+      },
+      reject: () => undefined,
+      lineBytes: Infinity,
+      isBusy: false,
+      account: new Accounts(LIMITS).find(),
+      idle: () => Promise.resolve(),
+      close() {},
+    };
+  }
+  return { [PIPE]: open, heard };
+}

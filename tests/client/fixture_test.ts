@@ -1,0 +1,57 @@
+// The client against the server of the official conformance suite, in both eras over every way.
+import { assert, assertEquals } from "@std/assert";
+import everything from "../../examples/everything.ts";
+import { connect } from "../../src/client/client.ts";
+import { startHost, toCommand } from "../../src/testing/host.ts";
+import { textOf } from "../support/behaviour.ts";
+
+/** Serves the file by the command line, as a user's client would be told to. */
+function toProcess() {
+  const [command] = toCommand("");
+  const [program, file] = ["../mod.ts", "../examples/everything.ts"].map((path) =>
+    new URL(path, import.meta.url).pathname
+  );
+  return { command, args: [...typeof Deno === "undefined" ? [] : ["run", "-q", "-A", "--no-check"], program, file] };
+}
+
+for (const era of ["modern", "legacy"] as const) {
+  for (const transport of ["http", "stdio", "memory"] as const) {
+    Deno.test(`the server of the suite does what it should (${era} over ${transport})`, async () => {
+      await using stack = new AsyncDisposableStack();
+      const host = transport === "http" ? startHost(everything.fetch) : undefined;
+      if (host) stack.defer(host.stop);
+      const asked: string[] = [];
+      const client = stack.use(
+        await connect(host ? `${host.origin}/mcp` : transport === "stdio" ? toProcess() : everything, {
+          era,
+          probeMs: 30_000,
+          onElicit({ message }) {
+            asked.push(message);
+            return { action: "accept", content: { name: "Alice", color: "red", ok: true } };
+          },
+          onSample: () => ({ role: "assistant", model: "m", content: { type: "text", text: "Paris" } }),
+          roots: [],
+        }),
+      );
+      const tools = await client.listTools();
+      assert(tools.length > 10 && tools.every(({ name, description }) => name && description));
+      assertEquals(textOf(await client.callTool("test_simple_text")), "This is a simple text response for testing.");
+      const { isError } = await client.callTool("test_error_handling");
+      assertEquals(isError, true);
+      const steps: number[] = [];
+      await client.callTool("test_tool_with_progress", {}, { onProgress: ({ progress }) => void steps.push(progress) });
+      assertEquals(steps, [0, 50, 100]);
+      const hello = await client.callTool("test_input_required_result_elicitation");
+      assertEquals(textOf(hello), "Hello, Alice!");
+      await client.callTool("test_input_required_result_multi_round");
+      assertEquals(asked.length, 3);
+      const resources = await client.listResources();
+      const { contents: [first] } = await client.read(resources[0].uri);
+      assert(first.text ?? first.blob);
+      const { contents: [filled] } = await client.read("test://template/123/data");
+      assertEquals(JSON.parse(filled.text ?? "").id, "123");
+      const prompt = await client.getPrompt("test_prompt_with_arguments", { arg1: "one", arg2: "two" });
+      assert(textOf({ content: [prompt.messages[0].content] }).includes("arg1='one'"));
+    });
+  }
+}

@@ -1,0 +1,781 @@
+// The client over HTTP: headers, rounds, sessions, and what it does when a stream ends too early.
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import {
+  connect,
+  type ConnectOptions,
+  type Message as WireMessage,
+  RpcError,
+  type Trace,
+} from "../../src/client/client.ts";
+import { startHost } from "../../src/testing/host.ts";
+import { createServer, tool } from "../../mod.ts";
+import { textOf, until } from "../support/behaviour.ts";
+import {
+  agreed,
+  discovered,
+  type FakeHttp,
+  fakeHttp,
+  fault,
+  type Heard,
+  type Message,
+  methodsOf,
+  ok,
+  stream,
+  url,
+} from "./fakes.ts";
+import { createLibrary } from "./server.ts";
+
+/** A modern server that answers what is not `server/discover` as the function does. */
+function modern(answer: (heard: Heard) => Response | Promise<Response> | undefined): FakeHttp {
+  return fakeHttp((heard) => heard.method === "server/discover" ? discovered(heard) : answer(heard));
+}
+
+/** A server with sessions that answers what is not the handshake as the function does. */
+function legacy(answer: (heard: Heard) => Response | Promise<Response> | undefined): FakeHttp {
+  let sessions = 0;
+  return fakeHttp((heard) => {
+    if (heard.method !== "initialize") return answer(heard);
+    const body = { jsonrpc: "2.0", id: heard.id, result: agreed };
+    return Response.json(body, { headers: { "mcp-session-id": `session-${++sessions}` } });
+  });
+}
+
+const text = (content: string) => ({ resultType: "complete", content: [{ type: "text", text: content }] });
+const message = (id: Message["id"], content: string) => ({ jsonrpc: "2.0", id, result: text(content) });
+
+// What a modern request says.
+
+Deno.test("every request says who asks, in its body and in its headers", async () => {
+  const server = modern((heard) => ok(heard, text("")));
+  const options = {
+    fetch: server.fetch,
+    info: { name: "me", version: "2" },
+    headers: { authorization: "Bearer 1" },
+    capabilities: { extensions: { "a/b": {} } },
+    onElicit: () => ({ action: "cancel" as const }),
+  };
+  await using client = await connect(url, options);
+  await client.callTool("naïve");
+  const [, { headers, params }] = server.heard;
+  assertEquals(params._meta, {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "me", version: "2" },
+    "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {} }, extensions: { "a/b": {} } },
+  });
+  const names = ["authorization", "accept", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name"];
+  assertEquals(names.map((name) => headers.get(name)), [
+    "Bearer 1",
+    "application/json, text/event-stream",
+    "application/json",
+    "2026-07-28",
+    "tools/call",
+    "=?base64?bmHDr3Zl?=",
+  ]);
+});
+
+Deno.test("parameters are repeated in the headers that a tool asks for, but not those that are absent", async () => {
+  const inputSchema = {
+    type: "object",
+    properties: {
+      a: { type: "string", "x-mcp-header": "A" },
+      b: { type: "integer", "x-mcp-header": "B" },
+      c: { type: "boolean", "x-mcp-header": "C" },
+      d: { type: "string", "x-mcp-header": "D" },
+      e: { type: "object", properties: { f: { type: "string", "x-mcp-header": "F" } } },
+    },
+  };
+  const server = modern((heard) =>
+    ok(heard, heard.method === "tools/list" ? { tools: [{ name: "t", inputSchema }] } : text(""))
+  );
+  await using client = await connect(url, { fetch: server.fetch });
+  await client.listTools();
+  await client.callTool("t", { a: "x\ny", b: -7, c: false, d: null, e: { f: " f" } });
+  await client.callTool("t", {});
+  const [first, second] = server.heard.slice(2).map(({ headers }) =>
+    [..."abcdf"].map((name) => headers.get(`mcp-param-${name}`))
+  );
+  assertEquals(first, ["=?base64?eAp5?=", "-7", "false", null, "=?base64?IGY=?="]);
+  assertEquals(second, [null, null, null, null, null]);
+});
+
+Deno.test("a tool whose headers cannot be is not offered over HTTP, and that is told", async () => {
+  const tools = ["Region", "no way", ""].map((header, i) => ({
+    name: `t${i}`,
+    inputSchema: { type: "object", properties: { a: { type: "string", "x-mcp-header": header } } },
+  }));
+  const warnings: string[] = [];
+  const onWarning = (text: string) => void warnings.push(text);
+  const server = fakeHttp((heard) => {
+    if (heard.method === "server/discover") return discovered(heard);
+    return ok(heard, heard.method === "initialize" ? agreed : { tools });
+  });
+  await using client = await connect(url, { fetch: server.fetch, onWarning });
+  assertEquals((await client.listTools()).map(({ name }) => name), ["t0"]);
+  assertEquals(warnings.map((text) => text.slice(0, 26)), ["Cannot offer the tool t1: ", "Cannot offer the tool t2: "]);
+  // An older revision has no such headers.
+  await using older = await connect(url, { fetch: server.fetch, era: "legacy" });
+  assertEquals((await older.listTools()).length, 3);
+});
+
+Deno.test("a call of a tool that was never listed finds out which headers it wants", async () => {
+  const server = createLibrary();
+  const host = startHost(server.fetch);
+  const client = await connect(`${host.origin}/mcp`);
+  assertEquals(textOf(await client.callTool("echo", { text: "ab", times: 2 })), "abab");
+  await client.close();
+  // This one is on the last page.
+  const other = await connect(`${host.origin}/mcp`);
+  assertEquals(textOf(await other.callTool("lend", { member: "Ada" })), "1");
+  await other.close();
+  await host.stop();
+  await server.close();
+});
+
+// Rounds.
+
+Deno.test("the state of a question comes back as it was, with a new id, and goes nowhere else", async () => {
+  const state = '{"a": 1.0, "b":"\\u0000é"}';
+  const server = modern((heard) => {
+    const { name, inputResponses } = heard.params;
+    if (name === "other" || inputResponses) return ok(heard, text(name));
+    const inputRequests = { q: { method: "elicitation/create", params: { message: "?", requestedSchema: {} } } };
+    const result = { resultType: "input_required", inputRequests };
+    return ok(heard, name === "stateless" ? result : { ...result, requestState: state });
+  });
+  const onElicit = async () => {
+    await client.callTool("other");
+    return { action: "accept" as const, content: { yes: true } };
+  };
+  await using client = await connect(url, { fetch: server.fetch, onElicit });
+  await client.callTool("ask", { x: 1 });
+  await client.callTool("stateless");
+  const calls = server.heard.slice(1).map(({ id, params: { name, inputResponses, requestState } }) => ({
+    id,
+    seen: [name, inputResponses?.q.content, requestState],
+  }));
+  assertEquals(calls.map(({ seen }) => seen), [
+    ["ask", undefined, undefined],
+    ["other", undefined, undefined],
+    ["ask", { yes: true }, state],
+    ["stateless", undefined, undefined],
+    ["other", undefined, undefined],
+    ["stateless", { yes: true }, undefined],
+  ]);
+  assertEquals(server.heard[3].params.arguments, { x: 1 });
+  assertEquals(new Set(calls.map(({ id }) => id)).size, calls.length);
+});
+
+Deno.test("a server that asks nothing is asked again, and one that never comes to an end is left", async () => {
+  let rounds = 0;
+  const server = modern((heard) => {
+    if (heard.params.name === "later") {
+      const { requestState, inputResponses } = heard.params;
+      assertEquals(inputResponses, undefined);
+      return ok(heard, requestState ? text("now") : { resultType: "input_required", requestState: "1" });
+    }
+    rounds++;
+    const inputRequests = { roots: { method: "roots/list" } };
+    return ok(heard, { resultType: "input_required", inputRequests });
+  });
+  await using client = await connect(url, { fetch: server.fetch, roots: [] });
+  assertEquals(textOf(await client.callTool("later")), "now");
+  await assertRejects(() => client.callTool("never"), Error, "the server asked 64 times");
+  assertEquals(rounds, 65);
+});
+
+Deno.test("a question that nobody can answer fails the call", async () => {
+  const ask = (method: string, params?: object) =>
+    modern((heard) => ok(heard, { resultType: "input_required", inputRequests: { q: { method, params } } }));
+  const options: ConnectOptions = {
+    onElicitUrl: () => ({ action: "accept" }),
+    onElicit: () => Promise.reject(new Error("tired")),
+  };
+  const form = { message: "?", requestedSchema: {} };
+  const cases: readonly [string, object, string][] = [
+    ["sampling/createMessage", { messages: [] }, "no function for it"],
+    ["tools/call", {}, "no function for it"],
+    ["elicitation/create", { mode: "url", message: "?", url: "javascript:alert(1)" }, "neither http nor https"],
+    ["elicitation/create", { mode: "url", message: "?", url: "file:///etc/passwd" }, "neither http nor https"],
+    ["elicitation/create", { mode: "url", url: "https://a.test" }, "message or url is missing"],
+    ["elicitation/create", { message: "?" }, "requestedSchema is missing"],
+    ["elicitation/create", form, "tired"],
+  ];
+  for (const [method, params, state] of cases) {
+    await using client = await connect(url, { ...options, fetch: ask(method, params).fetch });
+    await assertRejects(() => client.callTool("t"), Error, state);
+  }
+});
+
+Deno.test("a form is not asked in place of a page, nor the other way round", async () => {
+  const ask = (params: object) =>
+    modern((heard) => {
+      const inputRequests = { q: { method: "elicitation/create", params: { message: "?", ...params } } };
+      return ok(heard, { resultType: "input_required", inputRequests });
+    });
+  const accept = () => ({ action: "accept" as const });
+  await using one = await connect(url, { onElicit: accept, fetch: ask({ mode: "url", url: "https://a.test" }).fetch });
+  await assertRejects(() => one.callTool("t"), Error, "no function for it");
+  await using two = await connect(url, { onElicitUrl: accept, fetch: ask({ requestedSchema: {} }).fetch });
+  await assertRejects(() => two.callTool("t"), Error, "no function for it");
+  const sampling = { q: { method: "sampling/createMessage", params: { maxTokens: 1 } } };
+  const server = modern((heard) => ok(heard, { resultType: "input_required", inputRequests: sampling }));
+  await using three = await connect(url, { onSample: () => Promise.reject(new Error("asked")), fetch: server.fetch });
+  await assertRejects(() => three.callTool("t"), Error, "messages is missing");
+});
+
+Deno.test("a question that cannot be read fails the call", async () => {
+  for (const question of [5, {}, { method: 1 }]) {
+    const server = modern((heard) => ok(heard, { resultType: "input_required", inputRequests: { q: question } }));
+    await using client = await connect(url, { fetch: server.fetch, roots: [] });
+    await assertRejects(() => client.callTool("t"), Error, "Cannot read the question q");
+  }
+});
+
+Deno.test("a result of a kind that was not declared is none", async () => {
+  const server = modern((heard) => ok(heard, { resultType: "task", taskId: "1" }));
+  await using client = await connect(url, { fetch: server.fetch });
+  await assertRejects(() => client.callTool("t"), Error, "no extension was declared for a task");
+  const extensions = { "io.modelcontextprotocol/tasks": {} };
+  await using knowing = await connect(url, { fetch: server.fetch, capabilities: { extensions } });
+  assertEquals((await knowing.callTool("t")).taskId, "1");
+  await knowing.request("tasks/get", { taskId: "1" });
+  assertEquals(server.heard.at(-1)?.headers.get("mcp-name"), "1");
+});
+
+// Answers.
+
+Deno.test("what is no result is an error that says what came", async () => {
+  const answers: Readonly<Record<string, (heard: Heard) => Response>> = {
+    "got 502 <html>": () => new Response("<html>", { status: 502, headers: { "content-type": "text/html" } }),
+    "got 202": () => new Response(null, { status: 202 }),
+    'got 503 {"busy":true}': () => Response.json({ busy: true }, { status: 503 }),
+    "Cannot read the server's message": () => Response.json({ result: {} }),
+    "Cannot take the answer to 99": () => ok({ id: 99 }),
+    "Cannot use the result": (heard) => ok(heard, { content: "text" }),
+    "the stream ended before it": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }]),
+    "the stream ended before": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }], "break"),
+  };
+  for (const [state, answer] of Object.entries(answers)) {
+    const server = modern(answer);
+    await using client = await connect(url, { fetch: server.fetch });
+    await assertRejects(() => client.callTool("t"), Error, state);
+    assertEquals(server.heard.length, 2, "a modern stream is not read on");
+  }
+});
+
+Deno.test("lists that never end are left", async () => {
+  const turning = modern((heard) => ok(heard, { tools: [], nextCursor: "same" }));
+  await using client = await connect(url, { fetch: turning.fetch });
+  await assertRejects(() => client.listTools(), Error, "more than 1000 pages");
+  assertEquals(turning.heard.length, 1001);
+  let page = 0;
+  const endless = modern((heard) => ok(heard, { tools: [], nextCursor: String(page++) }));
+  await using patient = await connect(url, { fetch: endless.fetch });
+  await assertRejects(() => patient.listTools(), Error, "more than 1000 pages");
+});
+
+Deno.test("a feature that the server does not have is empty, unless it was promised", async () => {
+  const server = modern((heard) => fault(heard, -32601, 404));
+  await using client = await connect(url, { fetch: server.fetch });
+  assertEquals(await client.listPrompts(), []);
+  assertEquals(await client.listTemplates(), []);
+  assertEquals((await assertRejects(() => client.listTools(), RpcError)).status, 404);
+});
+
+Deno.test("an answer is taken from a stream that stays open, and the stream is let go", async () => {
+  let isCancelled = false;
+  const server = modern(({ id }) => {
+    const { body } = stream([{ jsonrpc: "2.0", method: "notifications/x" }, message(id, "done")], "open");
+    const watched = new ReadableStream({
+      async start(controller) {
+        for await (const bytes of body ?? []) controller.enqueue(bytes);
+      },
+      cancel() {
+        isCancelled = true;
+      },
+    });
+    return new Response(watched, { headers: { "content-type": "text/event-stream" } });
+  });
+  const heard: string[] = [];
+  const client = await connect(url, { fetch: server.fetch, onNotification: ({ method }) => void heard.push(method) });
+  assertEquals(textOf(await client.callTool("t")), "done");
+  assertEquals(heard, ["notifications/x"]);
+  await client.close();
+  assert(isCancelled);
+});
+
+Deno.test("the answer in a stream is the one with the request's id", async () => {
+  const server = modern(({ id }) => stream([message(99, "not this"), message(id, "this")]));
+  await using client = await connect(url, { fetch: server.fetch });
+  assertEquals(textOf(await client.callTool("t")), "this");
+});
+
+Deno.test("a notification is accepted with any success, and refused with any failure", async () => {
+  let status = 202;
+  const server = modern((heard) =>
+    status === 400 ? fault(heard, -32600, 400) : new Response(status === 503 ? "busy" : null, { status })
+  );
+  await using client = await connect(url, { fetch: server.fetch });
+  for (status of [202, 200, 204]) await client.notify("notifications/x", { a: 1 });
+  assertEquals(server.heard.at(-1)?.params, { a: 1 });
+  status = 503;
+  await assertRejects(() => client.notify("notifications/x"), RpcError, "got 503 busy");
+  status = 400;
+  assertEquals((await assertRejects(() => client.notify("notifications/x"), RpcError)).code, -32600);
+});
+
+Deno.test("a completion says how many there are, if the server does", async () => {
+  const answers: unknown[] = [
+    { values: ["a", 1], total: 9, hasMore: true },
+    { values: [], total: "9", hasMore: 1 },
+    { values: "a" },
+    undefined,
+  ];
+  const server = modern((heard) => ok(heard, { completion: answers.shift() }));
+  await using client = await connect(url, { fetch: server.fetch });
+  const complete = () => client.complete({ type: "ref/prompt", name: "p" }, { name: "a", value: "" });
+  assertEquals(await complete(), { values: ["a", "1"], total: 9, hasMore: true });
+  assertEquals(server.heard.at(-1)?.params.context, undefined);
+  assertEquals(await complete(), { values: [] });
+  await assertRejects(complete, RpcError, "values is not what it should be");
+  await assertRejects(complete, RpcError, "values is not what it should be");
+});
+
+Deno.test("a request on a modern stream is not answered, and told", async () => {
+  const warnings: string[] = [];
+  const asked = { jsonrpc: "2.0", id: 1, method: "roots/list" };
+  const server = modern(({ id }) => stream([asked, message(id, "done")]));
+  await using client = await connect(url, {
+    fetch: server.fetch,
+    roots: [],
+    onWarning: (text) => void warnings.push(text),
+  });
+  assertEquals(textOf(await client.callTool("t")), "done");
+  assertEquals([warnings.length, server.heard.length], [1, 2]);
+  assertStringIncludes(warnings[0], "roots/list");
+});
+
+// Sessions.
+
+Deno.test("a session is named in every request and ended at the end", async () => {
+  const server = legacy((heard) => heard.id ? ok(heard, text("")) : undefined);
+  const client = await connect(url, { fetch: server.fetch, era: "legacy", onNotification() {} });
+  await client.callTool("t");
+  await client.close();
+  assertEquals(
+    server.heard.map(({ http, method, headers }) => [method ?? http, headers.get("mcp-session-id")]).sort(),
+    [
+      ["DELETE", "session-1"],
+      ["GET", "session-1"],
+      ["initialize", null],
+      ["notifications/initialized", "session-1"],
+      ["tools/call", "session-1"],
+    ],
+  );
+});
+
+Deno.test("the revision is named in a header from the revision on that has it", async () => {
+  for (const [version, header] of [["2024-11-05", null], ["2025-03-26", null], ["2025-06-18", "2025-06-18"]]) {
+    const server = fakeHttp((heard) => {
+      if (heard.method === "initialize") return ok(heard, { ...agreed, protocolVersion: version });
+      return heard.id ? ok(heard, { tools: [] }) : undefined;
+    });
+    await using client = await connect(url, { fetch: server.fetch, era: "legacy" });
+    await client.listTools();
+    assertEquals([client.server.version, server.heard.at(-1)?.headers.get("mcp-protocol-version")], [version, header]);
+  }
+});
+
+Deno.test("a stream that cannot be opened now may be opened later", async () => {
+  let status = 500;
+  const server = legacy(({ http }) => {
+    if (http !== "GET") return undefined;
+    return status === 200 ? stream([], "open") : new Response("not now", { status });
+  });
+  await using client = await connect(url, { fetch: server.fetch, era: "legacy", onNotification() {} });
+  await assertRejects(() => client.subscribe({ toolsListChanged: true }), RpcError, "got 500 not now");
+  status = 200;
+  await client.subscribe({ toolsListChanged: true });
+  await client.close();
+});
+
+Deno.test("a session that the server has forgotten is replaced by one, whoever notices it", async () => {
+  let good = "session-1";
+  const server = legacy((heard) => {
+    const id = heard.headers.get("mcp-session-id");
+    if (heard.method === "notifications/initialized") good = id ?? "";
+    else if (id !== good) return fault(heard, -32600, 404);
+    return heard.id ? ok(heard, text(id ?? "")) : undefined;
+  });
+  await using client = await connect(url, { fetch: server.fetch, era: "legacy", logLevel: "error", onWarning() {} });
+  const subscription = await client.subscribe({ resourceSubscriptions: ["a:1"] });
+  assertEquals(textOf(await client.callTool("t")), "session-1");
+  good = "none";
+  const texts = await Promise.all([1, 2, 3].map(async () => textOf(await client.callTool("t"))));
+  assertEquals(texts, ["session-2", "session-2", "session-2"]);
+  const again = server.heard.slice(server.heard.findLastIndex(({ method }) => method === "initialize"));
+  const head = again.slice(0, 5).map(({ http, method }) => method ?? http);
+  assertEquals(head, ["initialize", "notifications/initialized", "logging/setLevel", "GET", "resources/subscribe"]);
+  assertEquals(again[0].headers.get("mcp-protocol-version"), null);
+  // An error that is not about the session is left as it is.
+  good = "none";
+  const other = legacy((heard) => heard.id ? fault(heard, -32601, 404) : undefined);
+  await using wrong = await connect(url, { fetch: other.fetch, era: "legacy" });
+  await assertRejects(() => wrong.callTool("t"), RpcError);
+  assertEquals(methodsOf(other).filter((method) => method === "initialize").length, 1);
+  await subscription.close();
+});
+
+Deno.test("a subscription outlives a session that the server has ended", async () => {
+  const server = createLibrary();
+  const ids: string[] = [];
+  const trace = toTrace({ response: ({ headers }) => void ids.push(headers.get("mcp-session-id") ?? "") });
+  const fetch = (request: Request) => server.fetch(request);
+  await using client = await connect("http://localhost/mcp", { fetch, era: "legacy", trace });
+  const subscription = await client.subscribe({ resourceSubscriptions: ["book://1"] });
+  const [id] = ids.filter((id) => id);
+  await server.fetch(new Request("http://localhost/mcp", { method: "DELETE", headers: { "mcp-session-id": id } }));
+  // The stream ends, is taken up again after a second, and is found gone.
+  await until(() => new Set(ids.filter((id) => id)).size === 2, "a new session");
+  await until(() => count(trace.methods, "resources/subscribe") === 2, "a new subscription");
+  await client.callTool("lend");
+  assertEquals((await subscription[Symbol.asyncIterator]().next()).value.params.uri, "book://1");
+  await client.close();
+  await server.close();
+});
+
+Deno.test("questions outside of any call are answered, unless they are taken back", async () => {
+  const ask = (id: number, name: string) => ({ jsonrpc: "2.0", id, method: "elicitation/create", params: form(name) });
+  const form = (name: string) => ({ message: name, requestedSchema: { properties: { a: { default: 1 } } } });
+  const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 2 } };
+  const server = legacy(({ http }) =>
+    http === "GET"
+      ? stream(
+        [ask(1, "quick"), ask(2, "slow"), { jsonrpc: "2.0", id: 3, method: "ping" }, ask(4, "bad"), cancel],
+        "open",
+      )
+      : undefined
+  );
+  const taken: string[] = [];
+  const warnings: string[] = [];
+  await using client = await connect(url, {
+    fetch: server.fetch,
+    era: "legacy",
+    onWarning: (text) => void warnings.push(text),
+    async onElicit({ message }, { signal }) {
+      if (message === "bad") throw new Error("out of paper");
+      if (message === "slow") await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      if (signal.aborted) taken.push(message);
+      return { action: "accept" };
+    },
+  });
+  const answers = () => server.heard.filter(({ result, error }) => result ?? error);
+  await until(() => answers().length === 3 && taken.length === 1, "answers");
+  const byId = Object.fromEntries(answers().map(({ id, result, error }) => [id, result ?? error?.code]));
+  assertEquals(byId, { 1: { action: "accept", content: { a: 1 } }, 3: {}, 4: -32603 });
+  assertEquals([taken, warnings], [["slow"], ["out of paper"]]);
+  assertEquals(answers().every(({ headers }) => headers.get("mcp-session-id") === "session-1"), true);
+  await client.close();
+});
+
+// Streams that end too early.
+
+Deno.test("a stream with a session is read on where it ended, after the time that the server names", async () => {
+  let endedAt = 0;
+  const waited: number[] = [];
+  let visits = 0;
+  const server = legacy((heard) => {
+    if (heard.http === "GET") {
+      waited.push(performance.now() - endedAt);
+      assertEquals(heard.headers.get("last-event-id"), ["a", "b", "b"][visits]);
+      visits++;
+      endedAt = performance.now();
+      // A server that polls, one that breaks, one that ends.
+      if (visits === 1) return stream(["id: b\nretry: 20\ndata:\n\n"]);
+      if (visits === 2) return stream(["event: message\n"], "break");
+      return stream([message(call?.id, "late")]);
+    }
+    if (heard.method !== "tools/call") return undefined;
+    call = heard;
+    endedAt = performance.now();
+    return stream([`id: a\nretry: 60\ndata:\n\n`]);
+  });
+  let call: Heard | undefined;
+  await using client = await connect(url, { fetch: server.fetch, era: "legacy" });
+  assertEquals(textOf(await client.callTool("t")), "late");
+  assert(waited[0] > 55 && waited[1] > 15 && waited[2] > 15, waited.join());
+});
+
+Deno.test("a stream that cannot be read on fails its call", async () => {
+  const place = `id: a\nretry: 1\ndata:\n\n`;
+  const answers: Readonly<Record<string, readonly [first: string, then: () => Response | Promise<Response>]>> = {
+    "the stream ended before it": ["data:\n\n", () => stream([])],
+    "got 400 gone": [place, () => new Response("gone", { status: 400 })],
+    "stream ended before it": [place, () => Promise.reject(new TypeError("no network"))],
+  };
+  for (const [state, [first, then]] of Object.entries(answers)) {
+    const server = legacy(({ http, method }) => {
+      if (http === "GET") return then();
+      return method === "tools/call" ? stream([first]) : undefined;
+    });
+    await using client = await connect(url, { fetch: server.fetch, era: "legacy" });
+    await assertRejects(() => client.callTool("t"), Error, state);
+  }
+});
+
+Deno.test("a call whose stream the server closes gets its result later", async () => {
+  const away = tool({
+    name: "away",
+    async run(_input, ctx) {
+      ctx.closeStream(10);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return "back";
+    },
+  });
+  const server = createServer({ name: "s", version: "1", handlers: [away] });
+  const host = startHost(server.fetch);
+  for (const era of ["legacy", "modern"] as const) {
+    const client = await connect(`${host.origin}/mcp`, { era });
+    assertEquals(textOf(await client.callTool("away")), "back");
+    await client.close();
+  }
+  await host.stop();
+  await server.close();
+});
+
+Deno.test("a subscription whose stream breaks is opened again", async () => {
+  let opened = 0;
+  const server = modern(({ id, method }) => {
+    if (method !== "subscriptions/listen") return undefined;
+    const _meta = { "io.modelcontextprotocol/subscriptionId": id };
+    const acknowledged = { method: "notifications/subscriptions/acknowledged", params: { _meta, notifications: {} } };
+    const news = { method: "notifications/tools/list_changed", params: { _meta, opened: ++opened } };
+    const events = [acknowledged, news].map((event) => ({ jsonrpc: "2.0", ...event }));
+    if (opened < 3) return stream(events, opened === 1 ? "break" : "end");
+    return stream([...events, { jsonrpc: "2.0", id, result: { resultType: "complete", last: true } }]);
+  });
+  await using client = await connect(url, { fetch: server.fetch });
+  const subscription = await client.subscribe({ toolsListChanged: true });
+  const seen: unknown[] = [];
+  for await (const { params } of subscription) seen.push(params.opened);
+  assertEquals(seen, [1, 2, 3]);
+  assertEquals((await subscription.ended)?.last, true);
+});
+
+Deno.test("a subscription that is refused, or never granted, fails", async () => {
+  const refusing = modern((heard) => fault(heard, -32601, 404));
+  await using client = await connect(url, { fetch: refusing.fetch });
+  await assertRejects(() => client.subscribe({ toolsListChanged: true }), RpcError);
+  const silent = modern(() => stream([], "open"));
+  await using waiting = await connect(url, { fetch: silent.fetch, timeoutMs: 50 });
+  const error = await assertRejects(() => waiting.subscribe({ toolsListChanged: true }), DOMException);
+  assertEquals(error.name, "TimeoutError");
+  const ending = modern((heard) => ok(heard, { resultType: "complete" }));
+  await using over = await connect(url, { fetch: ending.fetch });
+  await assertRejects(() => over.subscribe({ toolsListChanged: true }), Error, "ended the subscription at once");
+});
+
+Deno.test("a server without a stream for what belongs to no request can be subscribed to all the same", async () => {
+  const warnings: string[] = [];
+  const news = { jsonrpc: "2.0", method: "notifications/tools/list_changed" };
+  const server = legacy(({ id, method }) => method === "tools/call" ? stream([news, message(id, "")]) : undefined);
+  await using client = await connect(url, {
+    fetch: server.fetch,
+    era: "legacy",
+    onWarning: (text) => void warnings.push(text),
+  });
+  const subscription = await client.subscribe({ toolsListChanged: true, promptsListChanged: true });
+  assertEquals(subscription.granted, { toolsListChanged: true });
+  assertEquals(warnings.length, 1);
+  await client.callTool("t");
+  assertEquals((await subscription[Symbol.asyncIterator]().next()).value.method, news.method);
+});
+
+Deno.test("a server that does not log is not asked to", async () => {
+  const server = fakeHttp((heard) => {
+    if (heard.method === "initialize") return ok(heard, { ...agreed, capabilities: {} });
+    return heard.id ? fault(heard, -32601, 200) : undefined;
+  });
+  await using client = await connect(url, { fetch: server.fetch, era: "legacy", logLevel: "error" });
+  assertEquals(methodsOf(server), ["initialize", "notifications/initialized"]);
+  assertEquals((await assertRejects(() => client.setLogLevel("info"), RpcError)).code, -32601);
+});
+
+Deno.test("a client that was closed sends nothing more", async () => {
+  for (const make of [modern, legacy]) {
+    const server = make((heard) => {
+      if (heard.method === "subscriptions/listen") {
+        const _meta = { "io.modelcontextprotocol/subscriptionId": heard.id };
+        const method = "notifications/subscriptions/acknowledged";
+        return stream([{ jsonrpc: "2.0", method, params: { _meta } }], "open");
+      }
+      if (heard.http === "GET") return stream([], "open");
+      return heard.id ? ok(heard) : undefined;
+    });
+    const era = make === modern ? "modern" : "legacy";
+    // Time without end is no time at all for a timer that is set to it.
+    const client = await connect(url, { fetch: server.fetch, era, timeoutMs: Infinity });
+    const subscription = await client.subscribe({ resourceSubscriptions: ["a:1"] });
+    await client.close();
+    const { length } = server.heard;
+    assertEquals(await subscription.ended, undefined);
+    await subscription.close();
+    await assertRejects(() => client.listTools(), DOMException, "the client was closed");
+    assertEquals(server.heard.length, length);
+  }
+});
+
+Deno.test("a server that refuses to watch a resource refuses the subscription", async () => {
+  const server = legacy((heard) => {
+    if (heard.method === "resources/subscribe" && heard.params.uri === "a:2") return fault(heard, -32602, 200);
+    return heard.id ? ok(heard) : undefined;
+  });
+  await using client = await connect(url, { fetch: server.fetch, era: "legacy", onWarning() {} });
+  await assertRejects(() => client.subscribe({ resourceSubscriptions: ["a:1", "a:2"] }), RpcError);
+  // What was watched before the refusal is watched no more.
+  assertEquals(methodsOf(server).filter((method) => method === "resources/unsubscribe").length, 2);
+});
+
+Deno.test("a resource is watched until nobody asks for it any more", async () => {
+  const server = legacy((heard) => heard.id ? ok(heard) : heard.http === "GET" ? stream([], "open") : undefined);
+  const client = await connect(url, { fetch: server.fetch, era: "legacy" });
+  const [one, two] = [
+    await client.subscribe({ resourceSubscriptions: ["a:1"] }),
+    await client.subscribe({ resourceSubscriptions: ["a:1"] }),
+  ];
+  await one.close();
+  assertEquals(methodsOf(server).includes("resources/unsubscribe"), false);
+  await two.close();
+  assertEquals(count(methodsOf(server), "resources/unsubscribe"), 1);
+  assertEquals(count(methodsOf(server), "GET"), 1);
+  await client.close();
+});
+
+Deno.test("a stream for what belongs to no request is opened again, from its start if need be", async () => {
+  const places: (string | null)[] = [];
+  const news = (name: string) => ({ jsonrpc: "2.0", method: `notifications/${name}/list_changed` });
+  const server = legacy(({ http, headers }) => {
+    if (http !== "GET") return undefined;
+    places.push(headers.get("last-event-id"));
+    if (places.length === 1) return stream(["id: a\nretry: 5\ndata:\n\n", news("tools")]);
+    if (places.length === 2) return Promise.reject(new TypeError("no network"));
+    if (places.length === 3) return new Response("gone", { status: 400 });
+    return stream([news("prompts")], "open");
+  });
+  const seen: string[] = [];
+  const onNotification = ({ method }: { method: string }) => void seen.push(method);
+  await using client = await connect(url, { fetch: server.fetch, era: "legacy", onNotification });
+  await until(() => seen.length === 2, "both");
+  assertEquals(seen, ["notifications/tools/list_changed", "notifications/prompts/list_changed"]);
+  assertEquals(places, [null, "a", "a", null]);
+  // The session is the same.
+  assertEquals(count(methodsOf(server), "initialize"), 1);
+  await client.close();
+});
+
+Deno.test("a function of the user's that throws spoils nothing", async () => {
+  const warnings: string[] = [];
+  const progress = (token: unknown) => ({
+    jsonrpc: "2.0",
+    method: "notifications/progress",
+    params: { progressToken: token, progress: 1 },
+  });
+  const server = modern(({ id, params }) => stream([progress(params._meta.progressToken), message(id, "done")]));
+  await using client = await connect(url, {
+    fetch: server.fetch,
+    onWarning: (text) => void warnings.push(text),
+    onNotification() {
+      throw new Error("first");
+    },
+  });
+  const onProgress = () => {
+    throw new Error("second");
+  };
+  assertEquals(textOf(await client.callTool("t", {}, { onProgress })), "done");
+  assertEquals(warnings, ["first", "second"]);
+});
+
+Deno.test("progress of another request, or without a number, is not this request's", async () => {
+  const steps: unknown[] = [];
+  const server = modern(({ id, params: { _meta } }) => {
+    const given = [["other", 1], [_meta.progressToken, "2"], [_meta.progressToken, 3]];
+    const events = given.map(([progressToken, progress]) => ({
+      jsonrpc: "2.0",
+      method: "notifications/progress",
+      params: { progressToken, progress },
+    }));
+    return stream([...events, message(id, "")]);
+  });
+  await using client = await connect(url, { fetch: server.fetch });
+  await client.callTool("t", {}, { onProgress: ({ progress }) => void steps.push(progress) });
+  assertEquals(steps, [3]);
+  // Nobody who does not listen is reported to.
+  await client.callTool("t");
+  assertEquals(server.heard.at(-1)?.params._meta.progressToken, undefined);
+});
+
+Deno.test("a client that closes waits until the server has been told what is cancelled, but not for ever", async () => {
+  for (const delayMs of [100, 60_000]) {
+    let isTold = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const server = fakeHttp((heard) => {
+      if (heard.method === "initialize") return ok(heard, agreed);
+      if (heard.method === "tools/call") return stream([], "open");
+      if (heard.method !== "notifications/cancelled") return;
+      return new Promise((resolve) => {
+        timer = setTimeout(() => {
+          isTold = true;
+          resolve(new Response(null, { status: 202 }));
+        }, delayMs);
+      });
+    });
+    const client = await connect(url, { fetch: server.fetch, era: "legacy" });
+    const stop = new AbortController();
+    const calling = client.callTool("wait", {}, { signal: stop.signal }).catch((error) => error);
+    await until(() => methodsOf(server).includes("tools/call"), "the call");
+    stop.abort(new Error("enough"));
+    assertEquals((await calling).message, "enough");
+    await client.close();
+    clearTimeout(timer);
+    assertEquals(isTold, delayMs === 100);
+  }
+});
+
+Deno.test("a call is cancelled in the way of its era", async () => {
+  for (const era of ["modern", "legacy"] as const) {
+    const stop = new AbortController();
+    let isClosed = false;
+    const body = new ReadableStream({ cancel: () => void (isClosed = true) });
+    const make = era === "modern" ? modern : legacy;
+    const server = make(({ method }) => {
+      if (method !== "tools/call") return undefined;
+      queueMicrotask(() => stop.abort(new Error("enough")));
+      return new Response(body, { headers: { "content-type": "text/event-stream" } });
+    });
+    await using client = await connect(url, { fetch: server.fetch, era });
+    await assertRejects(() => client.callTool("t", {}, { signal: stop.signal }), Error, "enough");
+    await until(() => isClosed, "the stream to close");
+    const call = server.heard.find(({ method }) => method === "tools/call");
+    const cancelled = server.heard.find(({ method }) => method === "notifications/cancelled");
+    const expected = { requestId: call?.id, reason: "enough" };
+    assertEquals(cancelled?.params, era === "legacy" ? expected : undefined);
+  }
+});
+
+function count<T>(items: readonly T[], item: T): number {
+  return items.filter((each) => each === item).length;
+}
+
+/** A trace that notes the methods of what is sent. */
+function toTrace(given: Partial<Trace>): Trace & { readonly methods: readonly (string | undefined)[] } {
+  const methods: (string | undefined)[] = [];
+  return {
+    methods,
+    request() {},
+    response() {},
+    heard() {},
+    other() {},
+    sent: ({ method }: WireMessage) => void methods.push(method),
+    ...given,
+  };
+}

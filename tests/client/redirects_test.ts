@@ -1,0 +1,234 @@
+// Redirects: what a client sends never arrives at an origin other than the one it was connected to.
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { examine } from "../../src/cli/doctor/examine.ts";
+import { connect } from "../../src/client/client.ts";
+import { RedirectError } from "../../src/client/redirects.ts";
+import { startHost } from "../../src/testing/host.ts";
+import { connect as connectTest } from "../../src/testing/testing.ts";
+import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { textOf, until } from "../support/behaviour.ts";
+import { createLibrary } from "./server.ts";
+
+type Answer = Response | undefined;
+
+/** What one origin received. */
+interface Heard {
+  readonly method: string;
+  readonly path: string;
+  readonly body: string;
+  readonly headers: Headers;
+}
+
+interface Origins extends AsyncDisposable {
+  /** Where the client connects. */
+  readonly url: string;
+  readonly origin: string;
+  readonly heard: readonly Heard[];
+  /** Another port of the same machine: a second origin, which would serve everybody. */
+  readonly otherOrigin: string;
+  readonly otherHeard: readonly Heard[];
+}
+
+/** A library at one origin, unless `divert` has an answer of its own, and the same library at a second origin. */
+function startOrigins(divert: (heard: Heard, other: string) => Answer, wrap = createLibrary): Origins {
+  const server = wrap();
+  const [heard, otherHeard]: [Heard[], Heard[]] = [[], []];
+  const record = async (request: Request, into: Heard[]) => {
+    const { pathname, search } = new URL(request.url);
+    const body = await request.clone().text();
+    const entry = { method: request.method, path: pathname + search, body, headers: request.headers };
+    into.push(entry);
+    return entry;
+  };
+  const other = startHost(async (request, info) => {
+    await record(request, otherHeard);
+    return await server.fetch(request, info);
+  });
+  const host = startHost(async (request, info) => {
+    const entry = await record(request, heard);
+    return divert(entry, other.origin) ?? await server.fetch(request, info);
+  });
+  return {
+    url: `${host.origin}/mcp`,
+    origin: host.origin,
+    heard,
+    otherOrigin: other.origin,
+    otherHeard,
+    async [Symbol.asyncDispose]() {
+      await server.close();
+      await host.stop();
+      await other.stop();
+    },
+  };
+}
+
+const redirect = (status: number, location: string) => new Response(null, { status, headers: { location } });
+const headers = { "x-api-key": "secret", authorization: "Bearer secret" };
+
+/** Checks that a promise fails with an error that names both origins and what to do. */
+async function assertRefused(promise: Promise<unknown>, { origin, otherOrigin, otherHeard }: Origins): Promise<void> {
+  const { message } = await assertRejects(() => promise, RedirectError);
+  for (const part of [origin, otherOrigin, `connect to ${otherOrigin}/mcp`]) assertStringIncludes(message, part);
+  assertEquals(otherHeard, []);
+}
+
+for (const status of [301, 302, 303, 307, 308]) {
+  Deno.test(`a redirect with ${status} to another origin is not followed when a client connects`, async () => {
+    for (const versions of [["2026-07-28"], ["2025-11-25"], ["2026-07-28", "2025-11-25"]]) {
+      await using origins = startOrigins((_, other) => redirect(status, `${other}/mcp`));
+      await assertRefused(connect(origins.url, { headers, versions }), origins);
+      assertEquals(origins.heard.length, 1);
+    }
+  });
+
+  Deno.test(`a redirect with ${status} to another origin is not followed in the middle of a connection`, async () => {
+    for (const versions of [["2026-07-28"], ["2025-11-25"]]) {
+      await using origins = startOrigins(({ body }, other) =>
+        body.includes("tools/call") ? redirect(status, `${other}/mcp`) : undefined
+      );
+      await using client = await connect(origins.url, { headers, versions });
+      await assertRefused(client.callTool("echo", { text: "secret" }), origins);
+    }
+  });
+}
+
+Deno.test("the stream and the end of a session are not taken to another origin", async () => {
+  await using origins = startOrigins(({ method }, other) =>
+    method === "POST" ? undefined : redirect(method === "GET" ? 302 : 307, `${other}/mcp`)
+  );
+  const client = await connect(origins.url, { headers, versions: ["2025-11-25"] });
+  await assertRefused(client.subscribe({ toolsListChanged: true }), origins);
+  await client.close();
+  assertEquals(origins.heard.slice(-1).map(({ method }) => method), ["DELETE"]);
+  assertEquals(origins.otherHeard, []);
+});
+
+Deno.test("a stream that is read on is not taken to another origin", async () => {
+  await using origins = startOrigins(({ method, body }, other) => {
+    if (method === "GET") return redirect(307, `${other}/mcp`);
+    if (!body.includes("tools/call")) return;
+    return new Response("id: 1\nretry: 1\ndata:\n\n", { headers: { "content-type": "text/event-stream" } });
+  });
+  await using client = await connect(origins.url, { headers, versions: ["2025-11-25"] });
+  await assertRefused(client.callTool("echo", { text: "secret" }), origins);
+});
+
+Deno.test("the two addresses of the first revision are not taken to another origin", async () => {
+  for (const diverted of ["GET", "POST"]) {
+    await using origins = startOrigins(
+      ({ method, path }, other) => {
+        // The first POST finds out that there is no other endpoint here.
+        if (method === "POST" && path === "/sse") return new Response(null, { status: 405 });
+        return method === diverted ? redirect(307, `${other}/mcp`) : undefined;
+      },
+      () => {
+        const server = createLibrary();
+        return { ...server, fetch: httpSse(server).fetch };
+      },
+    );
+    await assertRefused(connect(`${origins.origin}/sse`, { headers, versions: ["2024-11-05"] }), origins);
+  }
+});
+
+Deno.test("the client for tests does not follow a redirect to another origin", async () => {
+  await using origins = startOrigins(() => undefined);
+  const server = createLibrary();
+  const fetch = () => Promise.resolve(redirect(307, `${origins.otherOrigin}/mcp`));
+  for (const era of ["modern", "legacy"] as const) {
+    for (const transport of ["memory", "http"] as const) {
+      await assertRejects(
+        async () => {
+          await using client = await connectTest({ ...server, fetch }, { era, transport });
+          await client.request("tools/list");
+        },
+        RedirectError,
+        origins.otherOrigin,
+      );
+    }
+  }
+  assertEquals(origins.otherHeard, []);
+});
+
+Deno.test("doctor sends nothing to another origin", async () => {
+  // Each examination is redirected some requests later than the one before, until one sees no redirect at all.
+  for (let first = 0, isRedirected = true; isRedirected; first += 3) {
+    let count = 0;
+    await using origins = startOrigins((_, other) => count++ >= first ? redirect(307, `${other}/mcp`) : undefined);
+    assert((await examine({ url: origins.url, headers, timeoutMs: 2000 })).length);
+    assertEquals(origins.otherHeard, [], `redirected from request ${first} on`);
+    isRedirected = count > first;
+  }
+});
+
+// Within the origin.
+
+Deno.test("a redirect with 307 or 308 within the origin keeps method, headers and body", async () => {
+  for (const status of [307, 308]) {
+    for (const versions of [["2026-07-28"], ["2025-11-25"]]) {
+      await using origins = startOrigins(({ path }) => path === "/old" ? redirect(status, "/mcp?") : undefined);
+      await using client = await connect(`${origins.origin}/old`, { headers, versions });
+      assertEquals(textOf(await client.callTool("echo", { text: "again" })), "again");
+      const [asked, arrived] = origins.heard.filter(({ body }) => body.includes("tools/call"));
+      assertEquals([asked.path, arrived.path.slice(0, 4)], ["/old", "/mcp"]);
+      assertEquals([arrived.method, arrived.body], ["POST", asked.body]);
+      for (const name of ["x-api-key", "authorization", "mcp-session-id", "content-type", "mcp-protocol-version"]) {
+        assertEquals(arrived.headers.get(name), asked.headers.get(name), name);
+      }
+    }
+  }
+});
+
+Deno.test("a GET follows every redirect within the origin", async () => {
+  for (const status of [301, 302, 303, 307, 308]) {
+    await using origins = startOrigins(({ method, path }) =>
+      method === "GET" && path === "/mcp" ? redirect(status, "?there") : undefined
+    );
+    await using client = await connect(origins.url, { headers, versions: ["2025-11-25"] });
+    await using subscription = await client.subscribe({ toolsListChanged: true });
+    assertEquals(subscription.granted, { toolsListChanged: true });
+    await until(() => origins.heard.filter(({ method }) => method === "GET").length > 1, "the stream was not opened");
+  }
+});
+
+Deno.test("a redirect that would turn POST into GET is refused", async () => {
+  for (const status of [301, 302, 303]) {
+    await using origins = startOrigins(() => redirect(status, "/there"));
+    const { message } = await assertRejects(() => connect(origins.url, { headers }), RedirectError);
+    assertStringIncludes(message, "it would turn POST into GET");
+    assertStringIncludes(message, `connect to ${origins.origin}/there`);
+    assertEquals(origins.heard.length, 1);
+  }
+});
+
+Deno.test("redirects in a circle end", async () => {
+  await using origins = startOrigins(() => redirect(307, "/mcp"));
+  await assertRejects(() => connect(origins.url), RedirectError, "it redirects more than 5 times");
+  assertEquals(origins.heard.length, 6);
+});
+
+const odd: readonly { readonly what: string; readonly response: () => Response; readonly says: string }[] = [
+  {
+    what: "a runtime does not reveal",
+    // A Response of this type cannot be made by hand.
+    response: () => Object.defineProperty(Response.error(), "type", { value: "opaqueredirect" }),
+    says: "this runtime does not reveal its target",
+  },
+  { what: "leads to no URL", response: () => redirect(307, "http://"), says: "its target is not a URL" },
+  { what: "leads to a file", response: () => redirect(307, "file:///etc/passwd"), says: "to file:: another origin" },
+  { what: "leads to data", response: () => redirect(307, "data:text/plain,x"), says: "to data:: another origin" },
+  { what: "leads to TLS", response: () => redirect(308, "https://localhost/mcp"), says: "to https://localhost: " },
+  {
+    what: "looks like the origin",
+    response: () => redirect(307, "//localhost@evil.example/mcp"),
+    says: "to http://evil.example: ",
+  },
+];
+
+for (const { what, response, says } of odd) {
+  Deno.test(`a redirect that ${what} is refused`, async () => {
+    let count = 0;
+    const fetch = () => (count++, Promise.resolve(response()));
+    await assertRejects(() => connect("http://localhost/mcp", { fetch }), RedirectError, says);
+    assertEquals(count, 1);
+  });
+}

@@ -1,0 +1,152 @@
+// Two copies of the library in one process, as when a package of handlers brings its own: they work together.
+import * as ours from "../../mod.ts";
+import { connect } from "../../src/testing/testing.ts";
+import { assertEquals, assertNotStrictEquals, assertStringIncludes } from "../support/std.ts";
+import { makeFolder, removeFolder } from "../support/copies.ts";
+
+type Library = typeof ours;
+
+const folder = await makeFolder();
+const theirs: Library = await import(new URL("mod.ts", folder).href);
+globalThis.addEventListener("unload", () => removeFolder(folder));
+
+/** Handlers whose errors are of one copy. */
+function toHandlers({ tool, prompt, resource, ToolError, McpError }: Library, suffix: string) {
+  const fail = (kind: unknown) => {
+    if (kind === "tool") throw new ToolError(`tool error of ${suffix}`);
+    if (kind === "mcp") throw new McpError(-32001, `protocol error of ${suffix}`, { suffix });
+    throw new RangeError("secret");
+  };
+  class Own extends McpError {
+    constructor() {
+      super(-32002, "an error of the author's own class");
+    }
+  }
+  const kind = { type: "object", properties: { kind: { type: "string" } } };
+  return [
+    tool({ name: `tool_${suffix}`, input: kind, run: ({ kind }): string => fail(kind) }),
+    tool({ name: `own_${suffix}`, run: (): string => fail(new Own() && "mcp") }),
+    tool({
+      name: `sub_${suffix}`,
+      run: (): string => {
+        throw new Own();
+      },
+    }),
+    tool({ name: `map_${suffix}`, run: () => ({ map: new Map() }) }),
+    tool({ name: `output_${suffix}`, output: { type: "object", required: ["a"] }, run: () => ({}) }),
+    prompt({ name: `prompt_${suffix}`, input: kind, run: ({ kind }): string => fail(kind) }),
+    resource({ uri: `test-${suffix}://{kind}`, name: suffix, read: ({ kind }): string => fail(kind) }),
+    tool({ name: `good_${suffix}`, input: kind, run: ({ kind }) => ({ kind }) }),
+  ];
+}
+
+Deno.test("copies: the two copies are two", () => {
+  assertNotStrictEquals(theirs.McpError, ours.McpError);
+  assertNotStrictEquals(theirs.tool, ours.tool);
+});
+
+const orders = { "ours first": ["ours", "theirs"], "theirs first": ["theirs", "ours"] } as const;
+const libraries = { ours, theirs };
+for (const [order, names] of Object.entries(orders)) {
+  for (const of of names) {
+    for (const era of ["modern", "legacy"] as const) {
+      for (const transport of ["http", "pipe"] as const) {
+        Deno.test(`copies: a server of ${of}, ${order}, ${era} over ${transport}, knows the errors of both`, async () => {
+          const told: unknown[] = [];
+          const server = libraries[of].createServer({
+            name: "t",
+            version: "1",
+            handlers: names.flatMap((name) => toHandlers(libraries[name], name)),
+            onError: (error) => told.push(String(error)),
+          });
+          await using client = await connect(server, { era, transport });
+          const ask = (method: string, params: Record<string, unknown>): Promise<Record<string, unknown>> =>
+            client.request(method, params).then(
+              (result) => result,
+              ({ code, message, data }) => ({ code, message, data }),
+            );
+          for (const by of names) {
+            const call = (name: string, kind?: string) =>
+              ask("tools/call", { name: `${name}_${by}`, arguments: { kind } });
+            const failed = await call("tool", "tool");
+            assertEquals([failed.isError, failed.content], [true, [{ type: "text", text: `tool error of ${by}` }]]);
+            const mcp = { code: -32001, message: `protocol error of ${by}`, data: { suffix: by } };
+            assertEquals(await call("tool", "mcp"), mcp);
+            assertEquals(await ask("prompts/get", { name: `prompt_${by}`, arguments: { kind: "mcp" } }), mcp);
+            assertEquals(await ask("resources/read", { uri: `test-${by}://mcp` }), mcp);
+            const asText = { code: -32603, message: `tool error of ${by}`, data: undefined };
+            assertEquals(await ask("prompts/get", { name: `prompt_${by}`, arguments: { kind: "tool" } }), asText);
+            assertEquals(await ask("resources/read", { uri: `test-${by}://tool` }), asText);
+            assertEquals((await call("sub")).code, -32002);
+            assertEquals((await call("good", "x")).structuredContent, { kind: "x" });
+            assertEquals(told, []);
+            assertEquals((await call("tool", "other")).isError, true);
+            for (const name of ["map", "output"]) assertEquals((await call(name)).code, -32603, name);
+            assertEquals(told.length, 3);
+            assertEquals(told[0], "RangeError: secret");
+            assertStringIncludes(String(told[1]), "it returned a Map at map");
+            assertStringIncludes(String(told[2]), "Cannot send the result of");
+            told.length = 0;
+          }
+          await server.close();
+        });
+      }
+    }
+  }
+}
+
+Deno.test("copies: middleware and onToolError may speak with errors of the other copy", async () => {
+  for (const [mine, other] of [[ours, theirs], [theirs, ours]]) {
+    const server = mine.createServer({
+      name: "t",
+      version: "1",
+      handlers: [mine.tool({
+        name: "x",
+        run: (): string => {
+          throw new Error("x");
+        },
+      })],
+      use: [(call, next) => call.params.refuse ? Promise.reject(new other.McpError(-32005, "refused")) : next()],
+      onToolError: () => new other.ToolError("try later"),
+      onError: () => {},
+    });
+    await using client = await connect(server, { era: "modern", transport: "memory" });
+    assertEquals((await client.request("tools/call", { name: "x" })).content, [{ type: "text", text: "try later" }]);
+    const error = await client.request("tools/call", { name: "x", refuse: true }).then(() => undefined, (e) => e);
+    assertEquals([error?.code, error?.message], [-32005, "refused"]);
+    await server.close();
+  }
+});
+
+Deno.test("copies: what only looks like an error of the library is none", async () => {
+  const lookalikes = [
+    Object.assign(new Error("secret"), { name: "McpError", code: -32000, data: 1 }),
+    { name: "ToolError", content: [], message: "secret" },
+    { code: 1, message: "secret" },
+    null,
+    undefined,
+    "secret",
+    new Proxy({}, {
+      get() {
+        throw new Error("secret");
+      },
+    }),
+  ];
+  for (const thrown of lookalikes) {
+    const server = ours.createServer({
+      name: "t",
+      version: "1",
+      handlers: [ours.prompt({
+        name: "x",
+        run: (): string => {
+          throw thrown;
+        },
+      })],
+      onError: () => {},
+    });
+    await using client = await connect(server, { era: "modern", transport: "memory" });
+    const error = await client.request("prompts/get", { name: "x" }).then(() => undefined, (error) => error);
+    assertEquals([error?.code, error?.message], [-32603, "Internal error"]);
+    await server.close();
+  }
+});

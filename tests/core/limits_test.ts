@@ -1,0 +1,82 @@
+// How limits are set, and what their page says. That each is held: hostile/life_limits_test.ts.
+import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { type LimitOptions, LIMITS, readLimits } from "../../src/core/limits.ts";
+import { isWithin } from "../../src/protocol/weight.ts";
+import { behaviour } from "../support/behaviour.ts";
+import { pageFile, readPage, toTable, withTable } from "../release/limits_page.ts";
+
+Deno.test("any part of the limits can be set, and the rest keeps its defaults", () => {
+  assertEquals(readLimits(), LIMITS);
+  assertEquals(readLimits({}), LIMITS);
+  assertEquals(readLimits({ request: {} }), LIMITS);
+  const changes: LimitOptions = { request: { bodyBytes: 1000 }, calls: { timeoutMs: 5, rounds: Infinity } };
+  assertEquals(readLimits(changes), {
+    ...LIMITS,
+    request: { ...LIMITS.request, bodyBytes: 1000 },
+    calls: { ...LIMITS.calls, timeoutMs: 5, rounds: Infinity },
+  });
+  assertEquals(LIMITS.request.bodyBytes, 4 * 1024 * 1024, "the defaults stay as they are");
+});
+
+/** A mistake: the types would refuse some of them. */
+const wrong = (limits: unknown) => limits as LimitOptions; // not checked, as from JavaScript
+
+const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
+  [
+    { bodyBytes: 1000 },
+    "limits.bodyBytes: there is no such group; the groups are request, calls, streams, sessions, replay, memory",
+  ],
+  [{ constructor: {} }, "limits.constructor: there is no such group"],
+  [JSON.parse('{"__proto__":{"running":1}}'), "limits.__proto__: there is no such group"],
+  [{ replay: 5 }, "limits.replay: it is a group of limits; set any of events, bytes, ms"],
+  [{ replay: null }, "limits.replay: it is a group of limits"],
+  [{ replay: [1] }, "limits.replay: it is a group of limits"],
+  [{ replay: { event: 5 } }, "limits.replay.event: the limits of this group are events, bytes, ms"],
+  [{ replay: { toString: 5 } }, "limits.replay.toString: the limits of this group"],
+  [{ replay: JSON.parse('{"__proto__":5}') }, "limits.replay.__proto__: the limits of this group"],
+  ...[0, -1, NaN, "5", null, undefined, true, [5], {}].map((value) =>
+    [{ calls: { running: value } }, "limits.calls.running to"] as const
+  ),
+  [{ calls: { running: 0 } }, "limits.calls.running to 0: it must be a number above 0"],
+];
+
+Deno.test("an unknown group or name, and a value that is no number above 0, is refused by its path", () => {
+  for (const [limits, message] of mistakes) {
+    const make = () => createServer({ name: "l", version: "1.0.0", limits: wrong(limits) });
+    assertStringIncludes(assertThrows(make, TypeError).message, `Cannot set ${message}`);
+  }
+});
+
+Deno.test("a text is measured in bytes of UTF-8", () => {
+  const texts = ["", "a", "aaa", "é", "€", "😀", "a€😀é", "\ud800", "x".repeat(1000), "€".repeat(1000)];
+  for (const text of texts) {
+    const { length } = new TextEncoder().encode(text);
+    for (const most of [length - 1, length, length + 1, 3 * length, Infinity]) {
+      assertEquals(isWithin(text, most), length <= most, `${JSON.stringify(text.slice(0, 9))} in ${most}`);
+    }
+  }
+});
+
+behaviour("calls.resultBytes counts bytes, not characters", async (connect) => {
+  const give = tool({
+    name: "give",
+    input: { type: "object" },
+    run: ({ text }: { readonly text?: unknown }) => String(text),
+  });
+  const { client, takeFaults } = await connect({ handlers: [give], limits: { calls: { resultBytes: 3000 } } });
+  await client.callTool("give", { text: "x".repeat(2900) });
+  await client.callTool("give", { text: "€".repeat(950) });
+  const error = await client.callTool("give", { text: "€".repeat(1000) }).catch((error) => error);
+  assertEquals([error.code, error.message], [-32603, "Internal error"]);
+  assertStringIncludes(String(takeFaults()[0].error), "longer than 3000 bytes (calls.resultBytes)");
+});
+
+Deno.test({
+  name: "docs/limits.md says what the source says",
+  ignore: typeof Deno === "undefined", // files are read with Deno
+  async fn() {
+    const page = await readPage();
+    assertEquals(page, withTable(page, await toTable()), `run "deno task docs:limits" to write ${pageFile.pathname}`);
+  },
+});

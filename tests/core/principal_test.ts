@@ -1,0 +1,32 @@
+import { assertEquals } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { toRequest } from "../support/requests.ts";
+
+/** What Bun hands over: its methods are not its own properties, so a copy lacks them. */
+class BunLike {
+  readonly #address: string;
+  constructor(address: string) {
+    this.#address = address;
+  }
+  requestIP(): { address: string } {
+    return { address: this.#address };
+  }
+}
+
+Deno.test("code in front passes the connection's facts on beside the principal", async () => {
+  const whoami = tool({ name: "whoami", run: (_, ctx) => String(ctx.principal?.id) });
+  const server = createServer({ name: "t", version: "1", handlers: [whoami] });
+  const statuses = await Promise.all(
+    [["203.0.113.9", "mcp.example.com"], ["127.0.0.1", "mcp.example.com"], ["127.0.0.1", "localhost"]]
+      .map(async ([address, host]) => {
+        const request = toRequest("tools/call", { name: "whoami" });
+        const headers = new Headers(request.headers);
+        headers.set("host", host);
+        const asked = new Request(`http://${host}/mcp`, { method: "POST", headers, body: await request.text() });
+        const response = await server.fetch(asked, { info: new BunLike(address), principal: { id: "alice" } });
+        return [response.status, (await response.text()).includes('"alice"')];
+      }),
+  );
+  assertEquals(statuses, [[200, true], [403, false], [200, true]]);
+  await server.close();
+});

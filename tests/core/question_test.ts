@@ -1,0 +1,24 @@
+import { assertEquals } from "@std/assert";
+import { createServer, prompt, tool } from "../../mod.ts";
+import { ask } from "../support/requests.ts";
+
+Deno.test("to ask the client is no error: onError hears nothing of it", async () => {
+  const told: unknown[] = [];
+  const schema = { type: "object", properties: { name: { type: "string" } } };
+  const server = createServer({
+    name: "asking",
+    version: "1.0.0",
+    onError: (error) => told.push(error),
+    handlers: [
+      tool({ name: "who", run: async (_, ctx) => (await ctx.elicit("name", { message: "Who?", schema })).action }),
+      prompt({ name: "who", run: async (_, ctx) => (await ctx.elicit("name", { message: "Who?", schema })).action }),
+    ],
+  });
+  const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
+  for (const method of ["tools/call", "prompts/get"]) {
+    const { result } = await ask(server, method, { name: "who", _meta });
+    assertEquals(Object.keys(result.inputRequests), ["name"], method);
+  }
+  assertEquals(told, []);
+  await server.close();
+});

@@ -1,0 +1,208 @@
+// What happens as time goes by: streams that begin, stay alive and are given up, sessions that end, events that fade.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { createServer, type ServerOptions, tool } from "../../mod.ts";
+import { connect, type Connection, fakeClock, RpcError } from "../../src/testing/testing.ts";
+import { started, textOf, until } from "../support/behaviour.ts";
+import { toRequest } from "../support/requests.ts";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+/** A server whose time stands still, with tools that wait. */
+function createStill(options: Partial<ServerOptions> = {}) {
+  const clock = fakeClock();
+  const log: string[] = [];
+  const { promise: opened, resolve: open } = Promise.withResolvers<void>();
+  const wait = tool({
+    name: "wait",
+    async run(_input, { signal }) {
+      log.push("wait began");
+      await Promise.race([opened, new Promise((resolve) => signal.addEventListener("abort", resolve))]);
+      log.push(signal.aborted ? "wait was cancelled" : "wait is done");
+      return "waited";
+    },
+  });
+  const flood = tool({
+    name: "flood",
+    async run(_input, ctx) {
+      for (let i = 1; i <= 2000 && !ctx.signal.aborted; i++) {
+        await ctx.progress(i, { message: "x".repeat(100) });
+        log.push(`${i}`);
+      }
+      return "flooded";
+    },
+  });
+  const logs = tool({
+    name: "logs",
+    async run(_input, ctx) {
+      for (const level of ["info", "error"] as const) await ctx.log(level, level);
+      return "";
+    },
+  });
+  const server = createServer({ name: "still", version: "1.0.0", handlers: [wait, flood, logs], clock, ...options });
+  return { clock, log, open, server };
+}
+
+/** The text of the next chunk, once the clock is advanced until there is one; `undefined` if none comes. */
+async function readWithin(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  ms: number,
+  advance: (ms: number) => Promise<void>,
+): Promise<{ readonly text: string; readonly after: number } | undefined> {
+  let chunk: ReadableStreamReadResult<Uint8Array> | undefined;
+  const reading = reader.read().then((read) => chunk = read);
+  for (let after = 0; after < ms; after += 100) {
+    await advance(100);
+    if (chunk) return { text: new TextDecoder().decode(chunk.value), after: after + 100 };
+  }
+  reading.catch(() => {});
+}
+
+Deno.test("a call that stays silent becomes a stream, which says that it is alive", async () => {
+  const { clock, log, open, server } = createStill();
+  let response: Response | undefined;
+  const coming = server.fetch(toRequest("tools/call", { name: "wait" })).then((given) => response = given);
+  await clock.advance(39);
+  assertEquals([response, log], [undefined, ["wait began"]]);
+  // Calls are looked at in intervals of the grace, so it takes twice that at most.
+  await clock.advance(41);
+  await coming;
+  assertEquals(response?.headers.get("content-type"), "text/event-stream");
+  const reader = response?.body?.getReader();
+  assert(reader);
+  for (let i = 0; i < 5; i++) {
+    const alive = await readWithin(reader, 8000, clock.advance);
+    assertEquals(alive?.text, ":\n\n", `no comment within 8 s (${i})`);
+  }
+  open();
+  const { value } = await reader.read();
+  assertStringIncludes(new TextDecoder().decode(value), '"waited"');
+  assertEquals((await reader.read()).done, true);
+  await server.close();
+});
+
+Deno.test("a call that is over within the grace is no stream", async () => {
+  const { clock, open, server } = createStill();
+  const coming = server.fetch(toRequest("tools/call", { name: "wait" }));
+  await clock.advance(30);
+  open();
+  const response = await coming;
+  assertEquals(response.headers.get("content-type"), "application/json");
+  await response.text();
+  await clock.advance(1000);
+  await server.close();
+});
+
+Deno.test("who does not read holds up the handler, and is given up in the end", async () => {
+  const { clock, log, server } = createStill();
+  const response = await server.fetch(toRequest("tools/call", { name: "flood", _meta: { progressToken: 1 } }));
+  await clock.advance(10_000);
+  const before = log.length;
+  assert(before < 1000, `${before} messages were taken though none was read`);
+  await clock.advance(10_000);
+  assertEquals(log.length, before);
+  await clock.advance(15_000);
+  assert(!/"result"|"error"/.test(await response.text()), "the stream ends without an answer");
+  await until(() => log.length === before + 1, "the handler goes on, and sees that it was cancelled");
+  await server.close();
+});
+
+async function isOver(client: Connection): Promise<boolean> {
+  try {
+    await client.request("ping");
+    return false;
+  } catch (error) {
+    assert(error instanceof RpcError);
+    assertEquals([error.status, error.code], [404, -32600]);
+    return true;
+  }
+}
+
+Deno.test("a session ends when nothing is heard of it for long", async () => {
+  const { clock, server } = createStill({ limits: { sessions: { idleMs: 30 * MINUTE } } });
+  await using busy = await connect(server, { era: "legacy" });
+  await using idle = await connect(server, { era: "legacy" });
+  for (let i = 0; i < 4; i++) {
+    await clock.advance(20 * MINUTE);
+    assertEquals(await isOver(busy), false, `after ${i + 1} times 20 minutes`);
+  }
+  assertEquals(await isOver(idle), true);
+  await server.close();
+});
+
+Deno.test("a session with an open stream, or a call that runs, is not idle", async () => {
+  const { clock, log, open, server } = createStill({ limits: { sessions: { idleMs: 2 * MINUTE } } });
+  await using listening = await connect(server, { era: "legacy" });
+  await using running = await connect(server, { era: "legacy" });
+  await listening.subscribe({ toolsListChanged: true });
+  const call = started(running.callTool("wait"));
+  await until(() => log.length === 1, "the call runs");
+  await clock.advance(5 * MINUTE);
+  open();
+  assertEquals(textOf(await call), "waited");
+  assertEquals([await isOver(listening), await isOver(running)], [false, false]);
+  await server.close();
+});
+
+Deno.test("no session lives longer than the limit, however busy it is", async () => {
+  const { clock, server } = createStill({ limits: { sessions: { lifeMs: 2 * HOUR } } });
+  await using client = await connect(server, { era: "legacy" });
+  for (let i = 0; i < 11; i++) {
+    await clock.advance(10 * MINUTE);
+    assertEquals(await isOver(client), false);
+  }
+  await clock.advance(11 * MINUTE);
+  assertEquals(await isOver(client), true);
+  await server.close();
+});
+
+Deno.test("of too many sessions the one idle for longest loses its state, and none its life", async () => {
+  const { clock, server } = createStill({ limits: { sessions: { open: 2 } } });
+  const [first, second, third] = await Promise.all(
+    Array.from({ length: 3 }, () => connect(server, { era: "legacy", logLevel: "error" })),
+  );
+  const tell = async (client: Connection) => {
+    const before = client.received.length;
+    await client.callTool("logs");
+    return client.received.slice(before).map(({ params }) => params.level);
+  };
+  // By now one of the three has lost its level, for there is room for two. From here on the order is known.
+  for (const client of [first, second]) {
+    await clock.advance(1000);
+    await client.request("logging/setLevel", { level: "error" });
+  }
+  await clock.advance(1000);
+  await first.request("ping");
+  await third.request("logging/setLevel", { level: "error" });
+  assertEquals(await tell(first), ["error"], "the state of the session that was just used is kept");
+  assertEquals(await tell(third), ["error"]);
+  assertEquals(await tell(second), ["info", "error"], "the session goes on as if it were new");
+  for (const client of [first, second, third]) await client.close();
+  await server.close();
+});
+
+Deno.test("a session goes on at another instance that has the secret, and nowhere else", async () => {
+  const secret = "s".repeat(32);
+  const [here, there, stranger] = [{ secret }, { secret }, {}].map((options) => createStill(options).server);
+  await using client = await connect(here, { era: "legacy", principal: { id: "ada" } });
+  const ask = (server: typeof here, id: string | undefined) =>
+    server.fetch(
+      new Request("http://localhost/mcp", {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          "mcp-session-id": client.sessionId ?? "",
+          "mcp-protocol-version": "2025-11-25",
+        },
+        body: '{"jsonrpc":"2.0","id":1,"method":"ping"}',
+      }),
+      { principal: id && { id } },
+    ).then(async (response) => {
+      await response.text();
+      return response.status;
+    });
+  assertEquals(await Promise.all([ask(here, "ada"), ask(there, "ada"), ask(stranger, "ada")]), [200, 200, 404]);
+  // Whoever got hold of the id is still somebody else.
+  assertEquals(await Promise.all([ask(here, "bob"), ask(there, "bob"), ask(here, undefined)]), [404, 404, 404]);
+  for (const server of [here, there, stranger]) await server.close();
+});

@@ -1,0 +1,171 @@
+// What a caller may not see does not exist for it: everything it can observe is the same with and without the hidden
+// handlers.
+import { assert, assertEquals } from "@std/assert";
+import { createServer, type Handler, prompt, resource, type Server, tool } from "../../mod.ts";
+import { connect, type Connection } from "../../src/testing/testing.ts";
+import { type Random, random as createRandom } from "../support/random.ts";
+import { toRequest } from "../support/requests.ts";
+
+const bob = { id: "bob" };
+const ada = { id: "ada" };
+
+/** Handlers of every kind; each comes hidden or not. */
+interface Made {
+  readonly handler: Handler;
+  readonly isHidden: boolean;
+}
+
+function make(random: Random, at: number, isHidden: boolean): Handler {
+  const sync = (call: { readonly principal?: { readonly id: string } }) => call.principal?.id === "ada";
+  const allow = !isHidden
+    ? random.pick([undefined, () => true])
+    : random.pick([sync, async (call) => await sync(call)]);
+  const name = `${random.pick(["a", "b", "c"])}${at}`;
+  const region = { type: "string", "x-mcp-header": "Region" };
+  switch (random.below(5)) {
+    case 0:
+      return tool({ name, allow, input: { type: "object", properties: { region } }, run: () => name });
+    case 1:
+      return prompt({ name, allow, run: () => name, input: TEXT, complete: { text: () => [name] } });
+    case 2:
+      return resource({ uri: `own://${name}`, name, allow, read: () => name });
+    case 3:
+      return resource({
+        uri: `of${name}://{text}`,
+        name,
+        allow,
+        complete: { text: () => [name] },
+        list: () => [{ uri: `of${name}://x`, name: "x" }, { uri: `of${name}://y`, name: "y" }],
+        read: ({ text }) => text,
+      });
+    default:
+      return resource({
+        scheme: `all${name}`,
+        name,
+        allow,
+        list: (cursor) => ({
+          resources: [{ uri: `all${name}://${cursor ?? 0}`, name }],
+          nextCursor: cursor ? undefined : "1",
+        }),
+        read: (uri) => uri,
+      });
+  }
+}
+
+const TEXT = { type: "object", properties: { text: { type: "string" } } } as const;
+
+/** What an error or a result says, without what differs from one run to the next. */
+async function outcomeOf(asked: Promise<unknown>): Promise<string> {
+  const text = (value: unknown) => JSON.stringify(value, (key, value) => key === "nextCursor" ? value.length : value);
+  return await asked.then(text, ({ code, message, data }) => text([code, message, data]));
+}
+
+/** Every page of a list. */
+async function list(client: Connection, method: string): Promise<string[]> {
+  const pages: string[] = [];
+  let cursor: unknown;
+  do {
+    const page = await client.request(method, cursor === undefined ? {} : { cursor });
+    const { tools, prompts, resources, resourceTemplates, ttlMs, cacheScope, nextCursor } = page;
+    pages.push(JSON.stringify([tools, prompts, resources, resourceTemplates, ttlMs, cacheScope, typeof nextCursor]));
+    cursor = nextCursor;
+  } while (cursor !== undefined && pages.length < 50);
+  return pages;
+}
+
+/** The answer to a call whose header says something else than its arguments. */
+async function callWithHeader(server: Server, name: string): Promise<string> {
+  const params = { name, arguments: { region: "north" } };
+  const response = await server.fetch(toRequest("tools/call", params, { "mcp-param-region": "south" }), {
+    principal: bob,
+  });
+  return `${response.status} ${(await response.text()).replace(/"id":\d+/, "")}`;
+}
+
+/** Everything bob can find out, given that he guesses every name. */
+async function observe(
+  server: Server,
+  client: Connection,
+  made: readonly Made[],
+  isHere: (made: Made) => boolean,
+): Promise<unknown> {
+  const seen: unknown[] = [];
+  for (const method of ["tools/list", "prompts/list", "resources/list", "resources/templates/list"]) {
+    seen.push(await list(client, method));
+  }
+  const names = made.map(({ handler }) => handler.key);
+  const uris = names.flatMap((key) => [key, key.replace("{text}", "x"), `${key}//1`]);
+  for (const name of names) {
+    seen.push(await outcomeOf(client.request("tools/call", { name, arguments: { region: "north" } })));
+    seen.push(await outcomeOf(client.request("tools/call", { name, arguments: 5 })));
+    if (client.era === "modern") seen.push(await callWithHeader(server, name));
+    seen.push(await outcomeOf(client.request("prompts/get", { name, arguments: { text: "x" } })));
+    const argument = { name: "text", value: "" };
+    seen.push(await outcomeOf(client.request("completion/complete", { ref: { type: "ref/prompt", name }, argument })));
+  }
+  for (const uri of uris) {
+    seen.push(await outcomeOf(client.request("resources/read", { uri })));
+    const ref = { type: "ref/resource", uri };
+    const argument = { name: "text", value: "" };
+    seen.push(await outcomeOf(client.request("completion/complete", { ref, argument })));
+  }
+  const lists = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
+  const subscription = await client.subscribe({ ...lists, resourceSubscriptions: uris });
+  seen.push(subscription.granted);
+  for (const each of made.filter(isHere)) {
+    server.handlers.remove(each.handler);
+    server.handlers.add(each.handler);
+    const isResource = each.handler.feature.name === "resources";
+    if (isResource) server.updated(each.handler.key.replace("{text}", "x").replace(/:$/, "://1"));
+    // Changes are gathered for some milliseconds.
+    await new Promise((resolve) => setTimeout(resolve, 15));
+  }
+  await new Promise((resolve) => setTimeout(resolve, 15));
+  seen.push(subscription.received.map(({ method, params }) => `${method} ${params.uri}`));
+  await subscription.close();
+  return seen;
+}
+
+for (const era of ["modern", "legacy"] as const) {
+  for (const transport of ["memory", "pipe"] as const) {
+    Deno.test(`what is hidden from a caller does not exist for it (${era} over ${transport})`, async () => {
+      for (let seed = 1; seed <= 8; seed++) {
+        const random = createRandom(seed);
+        const made = Array.from({ length: 8 }, (_, at): Made => {
+          const isHidden = random.below(2) === 0;
+          return { isHidden, handler: make(random, at, isHidden) };
+        });
+        // Both servers have all features, and both lists depend on the caller.
+        const base = [
+          tool({ name: "base", run: () => "", allow: () => true }),
+          prompt({ name: "base", run: () => "", allow: () => true, input: TEXT, complete: { text: () => [] } }),
+          resource({ uri: "base:/1", name: "base", allow: () => true, read: () => "" }),
+          resource({ uri: "base://{x}", name: "base", allow: () => true, list: () => [], read: () => "" }),
+        ];
+        const options = { name: "seen", version: "1.0.0", limits: { calls: { pageItems: 2 } } };
+        const isSeen = ({ isHidden }: Made) => !isHidden;
+        const observed: unknown[] = [];
+        for (const handlers of [made, made.filter(isSeen)]) {
+          const server = createServer({ ...options, handlers: [...base, ...handlers.map(({ handler }) => handler)] });
+          const client = await connect(server, { era, transport, principal: bob });
+          if (handlers === made) {
+            // The property would hold for a server that shows nothing to anybody.
+            const other = await connect(server, { era, transport, principal: ada });
+            const all = await list(other, "tools/list");
+            const tools = made.filter(({ handler }) => handler.feature.name === "tools");
+            for (const { handler } of tools) assert(all.join().includes(`"${handler.key}"`));
+            await other.close();
+          }
+          observed.push(
+            handlers === made
+              ? await observe(server, client, made, () => true)
+              : await observe(server, client, made, isSeen),
+          );
+          await client.close();
+          await server.close();
+        }
+        assertEquals(observed[0], observed[1], `seed ${seed}`);
+      }
+    });
+  }
+}

@@ -1,0 +1,302 @@
+// What travels with a question and comes back: by whom, for what and until when it is good.
+import { assert, assertEquals } from "@std/assert";
+import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+
+type Json = { readonly [key: string]: unknown };
+
+const META = "io.modelcontextprotocol/";
+const accept = (content: Json = {}) => ({ action: "accept", content });
+const yes = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] } as const;
+
+interface Held {
+  readonly server: Server;
+  readonly path: string;
+  readonly faults: unknown[];
+}
+
+function start(options: Partial<ServerOptions> = {}): Held {
+  const faults: unknown[] = [];
+  const order = (name: string) =>
+    tool({
+      name,
+      input: { type: "object" },
+      async run(input, ctx) {
+        const first = await ctx.elicit("first", { message: "First?", schema: yes });
+        // The question depends on its answer, and on what else was said.
+        const content = first.action === "accept" ? first.content : {};
+        const text = `Second after ${JSON.stringify(content)} for ${JSON.stringify(input)}?`;
+        const second = await ctx.elicit("second", { message: text, schema: yes });
+        return `${first.action} ${second.action}`;
+      },
+    });
+  const inherited = tool({
+    name: "inherited",
+    run: async (_input, ctx) => (await ctx.elicit("constructor", { message: "?", schema: yes })).action,
+  });
+  const large = tool({
+    name: "large",
+    async run(_input, ctx) {
+      await ctx.once("large", () => "x".repeat(2000));
+      return (await ctx.elicit("first", { message: "?", schema: yes })).action;
+    },
+  });
+  const endless = tool({
+    name: "endless",
+    async run(_input, ctx) {
+      for (let i = 0;; i++) await ctx.elicit(`q${i}`, { message: `${i}?`, schema: yes });
+    },
+  });
+  const handlers = [order("order"), order("other"), inherited, large, endless];
+  const server = createServer({
+    name: "answers",
+    version: "1.0.0",
+    handlers,
+    onError: (e) => faults.push(e),
+    ...options,
+  });
+  return { server, faults, path: options.path ?? "/mcp" };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly code?: number;
+  readonly says: string;
+  /** The text of a result. */
+  readonly text?: string;
+  readonly asked: readonly string[];
+  readonly state?: string;
+}
+
+async function call({ server, path }: Held, name: string, more: Json = {}, principal?: string): Promise<Answer> {
+  const _meta = {
+    [META + "protocolVersion"]: "2026-07-28",
+    [META + "clientCapabilities"]: { elicitation: {} },
+  };
+  const request = new Request(`http://localhost${path}`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": "2026-07-28",
+      "mcp-method": "tools/call",
+      "mcp-name": name,
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, ...more, _meta } }),
+  });
+  const response = await server.fetch(request, principal === undefined ? undefined : { principal: { id: principal } });
+  const { result, error } = await response.json();
+  return {
+    status: response.status,
+    code: error?.code,
+    says: error?.message ?? "",
+    text: result?.content?.[0].text,
+    asked: Object.values(result?.inputRequests ?? {}).map((each) => Object(each).params.message),
+    state: result?.requestState,
+  };
+}
+
+/** What a call is refused with when it brings something back. */
+async function refuse(held: Held, name: string, more: Json, principal?: string): Promise<string> {
+  const { status, code, says } = await call(held, name, more, principal);
+  assertEquals([status, code], [400, -32602], says);
+  return says;
+}
+
+Deno.test("a call is asked question by question, and answered in the end", async () => {
+  const held = start();
+  const first = await call(held, "order");
+  assertEquals(first.asked, ["First?"]);
+  const second = await call(held, "order", {
+    inputResponses: { first: accept({ ok: true }) },
+    requestState: first.state,
+  });
+  assertEquals(second.asked, ['Second after {"ok":true} for {}?']);
+  // The first answer travels in the state: it need not be given again, and what is given instead does not count.
+  const inputResponses = { second: accept({ ok: false }), first: { action: "decline" } };
+  const last = await call(held, "order", { inputResponses, requestState: second.state });
+  assertEquals([last.text, last.asked, last.state], ["accept accept", [], undefined]);
+  await held.server.close();
+});
+
+Deno.test("an answer of the wrong shape, or to what was not asked, is asked for again", async () => {
+  const held = start();
+  const { state } = await call(held, "order");
+  const bad: readonly unknown[] = [undefined, null, 5, {}, { action: "maybe" }, accept(), accept({ ok: 1 })];
+  for (const first of bad) {
+    const again = await call(held, "order", { inputResponses: { first }, requestState: state });
+    assertEquals(again.asked, ["First?"], JSON.stringify(first));
+  }
+  const early = { first: accept({ ok: true }), second: accept({ ok: true }) };
+  const ahead = await call(held, "order", { inputResponses: early, requestState: state });
+  assertEquals(ahead.asked, ['Second after {"ok":true} for {}?'], "an answer counted before its question was asked");
+  await held.server.close();
+});
+
+Deno.test("answers that come without the state of their question do not count", async () => {
+  const held = start();
+  const inputResponses = { first: accept({ ok: true }), second: { action: "decline" } };
+  assertEquals((await call(held, "order", { inputResponses })).asked, ["First?"]);
+  assertEquals((await call(held, "order", { inputResponses: {} })).asked, ["First?"]);
+  await held.server.close();
+});
+
+Deno.test("a yes to one price does not buy at another", async () => {
+  const buy = tool({
+    name: "buy",
+    input: { type: "object", properties: { price: { type: "number" } } },
+    async run({ price }, ctx) {
+      const sure = await ctx.elicit("sure", { message: `Pay ${price}?`, schema: yes });
+      return sure.action === "accept" ? `paid ${price}` : "kept";
+    },
+  });
+  const held = start({ handlers: [buy] });
+  const inputResponses = { sure: accept({ ok: true }) };
+  const { state } = await call(held, "buy", { arguments: { price: 10 } });
+  const rows: readonly Json[] = [
+    { arguments: { price: 12 }, inputResponses },
+    { arguments: { price: 10 }, inputResponses },
+    { arguments: {}, inputResponses },
+  ];
+  for (const row of rows) assertEquals((await call(held, "buy", row)).text, undefined, JSON.stringify(row));
+  await refuse(held, "buy", { arguments: { price: 12 }, inputResponses, requestState: state });
+  const paid = await call(held, "buy", { arguments: { price: 10 }, inputResponses, requestState: state });
+  assertEquals(paid.text, "paid 10");
+  await held.server.close();
+});
+
+Deno.test("what one server asked is no answer at another with the same secret", async () => {
+  const secret = "a secret that both servers share!";
+  const servers: readonly Partial<ServerOptions>[] = [
+    { name: "shop-test" },
+    { name: "shop-prod" },
+    { name: "shop-test", path: "/prod" },
+  ];
+  for (const one of servers) {
+    for (const other of servers) {
+      const [first, second] = [start({ secret, ...one }), start({ secret, ...other })];
+      const { state } = await call(first, "order", {});
+      const answer = { inputResponses: { first: accept({ ok: true }) }, requestState: state };
+      if (one === other) assertEquals((await call(second, "order", answer)).asked?.length, 1);
+      else assert((await refuse(second, "order", answer)).includes("another"), `${one.name} at ${other.name}`);
+      await first.server.close();
+      await second.server.close();
+    }
+  }
+});
+
+Deno.test("a key that every object has is no answer", async () => {
+  const held = start();
+  const { asked, state } = await call(held, "inherited", { inputResponses: {} });
+  assertEquals(asked, ["?"]);
+  assertEquals((await call(held, "inherited", { inputResponses: {}, requestState: state })).asked, ["?"]);
+  const inputResponses = JSON.parse('{"constructor":{"action":"decline"}}');
+  assertEquals((await call(held, "inherited", { inputResponses, requestState: state })).text, "decline");
+  await held.server.close();
+});
+
+Deno.test("what comes back in the wrong form is refused", async () => {
+  const held = start();
+  for (const inputResponses of [null, [], "x", 5]) {
+    assert((await refuse(held, "order", { inputResponses })).includes("inputResponses is not an object"));
+  }
+  for (const requestState of [null, 5, {}, ["x"]]) {
+    assert((await refuse(held, "order", { requestState })).includes("requestState is not a string"));
+  }
+  for (const requestState of ["", "x", "x".repeat(1000), "x".repeat(200_000)]) {
+    assert((await refuse(held, "order", { requestState })).includes("another secret"));
+  }
+  await held.server.close();
+});
+
+Deno.test("a state is good for its call alone: tool, arguments and caller", async () => {
+  const held = start();
+  const args = { b: 1, a: { d: [1, { f: 2, e: 3 }], c: 4 } };
+  const { state: requestState } = await call(held, "order", { arguments: args }, "ada");
+  const inputResponses = { first: accept({ ok: true }) };
+  const same = { a: { c: 4, d: [1, { e: 3, f: 2 }] }, b: 1 };
+  assertEquals((await call(held, "order", { arguments: same, inputResponses, requestState }, "ada")).asked.length, 1);
+  const others: readonly (readonly [name: string, args: unknown, principal?: string])[] = [
+    ["other", args, "ada"],
+    ["order", { ...args, b: 2 }, "ada"],
+    ["order", { ...args, x: 1 }, "ada"],
+    ["order", { b: 1, a: { ...args.a, d: [{ f: 2, e: 3 }, 1] } }, "ada"],
+    ["order", undefined, "ada"],
+    ["order", args, "bob"],
+    ["order", args],
+  ];
+  for (const [name, given, principal] of others) {
+    const says = await refuse(held, name, { arguments: given, inputResponses, requestState }, principal);
+    assert(says.includes("another call"), says);
+  }
+  const open = await call(held, "order", { arguments: args });
+  assert((await refuse(held, "order", { arguments: args, requestState: open.state }, "ada")).includes("another call"));
+  await held.server.close();
+});
+
+Deno.test("a state is good until its time is over", async () => {
+  const clock = fakeClock();
+  const held = start({ clock, limits: { calls: { stateMs: 1000 } } });
+  const { state: requestState } = await call(held, "order");
+  await clock.advance(1000);
+  assertEquals((await call(held, "order", { requestState })).asked, ["First?"]);
+  await clock.advance(1);
+  assert((await refuse(held, "order", { requestState })).includes("expired"));
+  await held.server.close();
+});
+
+Deno.test("a client is asked as often as the limit says, and no more", async () => {
+  const held = start({ limits: { calls: { rounds: 3 } } });
+  let requestState: string | undefined;
+  for (let round = 0; round < 3; round++) {
+    const inputResponses = round ? { [`q${round - 1}`]: accept({ ok: true }) } : undefined;
+    const { asked, state } = await call(held, "endless", { inputResponses, requestState });
+    assertEquals(asked, [`${round}?`]);
+    requestState = state;
+  }
+  const says = await refuse(held, "endless", { inputResponses: { q2: accept({ ok: true }) }, requestState });
+  assert(says.includes("rounds"), says);
+  assertEquals(held.faults, []);
+  await held.server.close();
+});
+
+Deno.test("a state that grew too long is the server's fault, and is not sent", async () => {
+  const held = start({ limits: { calls: { stateBytes: 1000 } } });
+  const { code, state } = await call(held, "large");
+  assertEquals([code, state, held.faults.length], [-32603, undefined, 1]);
+  const roomy = start({ limits: { calls: { stateBytes: 10_000 } } });
+  const { state: requestState } = await call(roomy, "large");
+  assertEquals(
+    (await call(roomy, "large", { requestState, inputResponses: { first: { action: "cancel" } } })).text,
+    "cancel",
+  );
+  await held.server.close();
+  await roomy.server.close();
+});
+
+Deno.test("a state may be exactly as long as the limit says", async () => {
+  const roomy = start();
+  const length = (await call(roomy, "large")).state?.length ?? 0;
+  for (const [stateBytes, code] of [[length, undefined], [length - 1, -32603]] as const) {
+    const held = start({ limits: { calls: { stateBytes } } });
+    assertEquals((await call(held, "large")).code, code);
+    await held.server.close();
+  }
+  await roomy.server.close();
+});
+
+Deno.test("a state that is refused is 400 however long it takes to find that out", async () => {
+  const held = start({ limits: { streams: { openAfterMs: 1 } } });
+  const { decrypt } = crypto.subtle;
+  const value = async (...args: Parameters<typeof decrypt>) => {
+    await new Promise((resolve) => setTimeout(resolve, 40));
+    return await decrypt.apply(crypto.subtle, args);
+  };
+  Object.defineProperty(crypto.subtle, "decrypt", { configurable: true, value });
+  try {
+    await refuse(held, "order", { requestState: "x".repeat(1000) });
+  } finally {
+    Reflect.deleteProperty(crypto.subtle, "decrypt");
+    await held.server.close();
+  }
+});

@@ -1,0 +1,205 @@
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { z } from "zod";
+import { createServer, McpError, prompt, resource, type ServerOptions } from "../../mod.ts";
+import { ask, call, fail } from "../support/requests.ts";
+
+type Handlers = NonNullable<ServerOptions["handlers"]>;
+
+function serve(...handlers: Handlers) {
+  return createServer({ name: "test", version: "1.0.0", handlers });
+}
+
+const ofPrompt = (name: unknown) => ({ type: "ref/prompt", name });
+const ofResource = (uri: unknown) => ({ type: "ref/resource", uri });
+
+async function complete(server: ReturnType<typeof serve>, ref: object, name: string, value = "", others?: object) {
+  const context = others && { arguments: others };
+  return (await call(server, "completion/complete", { ref, argument: { name, value }, context })).completion;
+}
+
+const empty = { values: [], total: 0, hasMore: false };
+const review = prompt({
+  name: "review",
+  input: z.object({ language: z.string(), framework: z.string().optional(), code: z.string() }),
+  complete: {
+    language: (value) => ["python", "perl", "go"].filter((name) => name.startsWith(value)),
+    framework: async (value, others, ctx) => await Promise.resolve([`${others.language}/${value}/${ctx.method}`]),
+  },
+  run: () => "",
+});
+const repo = resource({
+  uri: "repo://{owner}/{name}{?ref}",
+  name: "repo",
+  complete: { owner: () => ["ada"], name: (_, { owner }) => [`${owner}'s`], ref: () => ["main"] },
+  read: () => "",
+});
+
+Deno.test("arguments of a prompt are completed, given what is typed and what is known", async () => {
+  const server = serve(review);
+  assertEquals((await call(server, "server/discover")).capabilities.completions, {});
+  assertEquals(await complete(server, ofPrompt("review"), "language", "p"), {
+    values: ["python", "perl"],
+    total: 2,
+    hasMore: false,
+  });
+  const { values } = await complete(server, ofPrompt("review"), "framework", "fla", { language: "python" });
+  assertEquals(values, ["python/fla/completion/complete"]);
+});
+
+Deno.test("variables of a template are completed, named by its text or by a URI that it matches", async () => {
+  const server = serve(repo, review);
+  for (const uri of ["repo://{owner}/{name}{?ref}", "repo://ada/x", "repo://ada/x?ref=1"]) {
+    assertEquals((await complete(server, ofResource(uri), "owner")).values, ["ada"]);
+    assertEquals((await complete(server, ofResource(uri), "name", "", { owner: "bob" })).values, ["bob's"]);
+  }
+  assertEquals((await complete(server, ofResource("repo://ada/x"), "ref")).values, ["main"]);
+});
+
+Deno.test("what is known but cannot be completed has no values", async () => {
+  const server = serve(
+    review,
+    prompt({ name: "bare", run: () => "" }),
+    resource({ uri: "bare://{x}", name: "bare", read: () => "" }),
+  );
+  assertEquals(await complete(server, ofPrompt("review"), "code"), empty);
+  assertEquals(await complete(server, ofPrompt("review"), "none"), empty);
+  assertEquals(await complete(server, ofPrompt("review"), "constructor"), empty);
+  assertEquals(await complete(server, ofPrompt("bare"), "x"), empty);
+  assertEquals(await complete(server, ofResource("bare://{x}"), "x"), empty);
+  assertEquals(await complete(server, ofResource("bare://1"), "x"), empty);
+});
+
+Deno.test("a server where nothing completes has neither the capability nor the method", async () => {
+  const server = serve(
+    prompt({ name: "bare", complete: {}, run: () => "" }),
+    resource({ uri: "bare://{x}", name: "bare", complete: { x: undefined }, read: () => "" }),
+  );
+  assertEquals((await call(server, "server/discover")).capabilities.completions, undefined);
+  const ref = ofPrompt("bare");
+  assertEquals((await fail(server, "completion/complete", { ref, argument: { name: "x", value: "" } })).code, -32601);
+  server.handlers.add(review);
+  assertEquals(await complete(server, ref, "x"), empty);
+  server.handlers.remove(review);
+  assertEquals((await fail(server, "completion/complete", { ref, argument: { name: "x", value: "" } })).code, -32601);
+});
+
+const numbers = (count: number) => Array.from({ length: count }, (_, i) => `${i}`);
+const shapes = [
+  { given: numbers(100), values: 100, total: 100, hasMore: false },
+  { given: numbers(101), values: 100, total: 101, hasMore: true },
+  { given: numbers(100_000), values: 100, total: 100_000, hasMore: true },
+  { given: { values: numbers(3) }, values: 3, total: 3, hasMore: false },
+  { given: { values: numbers(3), total: 3 }, values: 3, total: 3, hasMore: false },
+  { given: { values: numbers(3), total: 10 }, values: 3, total: 10, hasMore: true },
+  { given: { values: numbers(3), hasMore: true }, values: 3, total: undefined, hasMore: true },
+  { given: { values: numbers(3), total: 10, hasMore: true }, values: 3, total: 10, hasMore: true },
+  { given: { values: numbers(200), hasMore: false }, values: 100, total: 200, hasMore: true },
+];
+
+for (const { given, ...sent } of shapes) {
+  const said = Array.isArray(given) ? "" : ` and ${JSON.stringify({ ...given, values: undefined })}`;
+  Deno.test(`of ${Array.isArray(given) ? given.length : given.values.length} values${said}, ${sent.values} are sent`, async () => {
+    const server = serve(resource({ uri: "a://{x}", name: "a", complete: { x: () => given }, read: () => "" }));
+    const { values, total, hasMore } = await complete(server, ofResource("a://{x}"), "x");
+    assertEquals({ values: values.length, total, hasMore }, sent);
+    assertEquals(values[0], "0");
+  });
+}
+
+Deno.test("nothing is filtered by what is typed", async () => {
+  const server = serve(repo);
+  assertEquals((await complete(server, ofResource("repo://ada/x"), "owner", "zzz")).values, ["ada"]);
+});
+
+Deno.test("requests that are wrong are refused, and say why", async () => {
+  const server = serve(review, repo, resource({ uri: "fixed:1", name: "fixed", read: () => "" }));
+  const argument = { name: "language", value: "" };
+  const ref = ofPrompt("review");
+  const wrong: readonly [object, string][] = [
+    [{ argument }, "ref is not an object"],
+    [{ ref: null, argument }, "ref is not an object"],
+    [{ ref: { type: "ref/tool", name: "a" }, argument }, 'ref.type is "ref/tool"'],
+    [{ ref: { name: "review" }, argument }, "ref.type"],
+    [{ ref: { type: "ref/prompt", uri: "review" }, argument }, "ref.name is not a string"],
+    [{ ref: { type: "ref/resource", name: "repo" }, argument }, "ref.uri is not a string"],
+    [{ ref: ofPrompt("none"), argument }, 'Unknown prompt: "none"'],
+    [{ ref: ofPrompt("repo://ada/x"), argument }, "Unknown prompt"],
+    [{ ref: ofResource("review"), argument }, "Unknown resource template"],
+    [{ ref: ofResource("fixed:1"), argument }, "Unknown resource template"],
+    [{ ref: ofResource("repo://ada/../x"), argument }, "Unknown resource template"],
+    [{ ref }, "argument has no name and value"],
+    [{ ref, argument: { name: "language" } }, "argument has no name and value"],
+    [{ ref, argument: { name: "language", value: 1 } }, "argument has no name and value"],
+    [{ ref, argument: { name: 1, value: "" } }, "argument has no name and value"],
+    [{ ref, argument, context: [] }, "context is not an object"],
+    [{ ref, argument, context: { arguments: "x" } }, "context: arguments is not an object"],
+    [{ ref, argument, context: { arguments: { code: 1 } } }, 'context: argument "code" is not a string'],
+  ];
+  for (const [params, text] of wrong) {
+    const answer = await ask(server, "completion/complete", { ...params });
+    assertEquals([answer.status, answer.error?.code], [400, -32602], text);
+    assertStringIncludes(answer.error?.message ?? "", text);
+  }
+  const long = "x".repeat(1_000_000);
+  const { message } = await fail(server, "completion/complete", { ref: ofPrompt(long), argument });
+  assertEquals(message.length < 300, true);
+  assertEquals(await complete(server, ref, "code", long), empty);
+});
+
+Deno.test("values are hidden from those who may not have the prompt or the resource", async () => {
+  const allow = (ctx: { readonly meta: { readonly [key: string]: unknown } }) => ctx.meta["example.com/who"] === "ada";
+  const server = serve(
+    prompt({ name: "a", allow, input: z.object({ x: z.string() }), complete: { x: () => ["secret"] }, run: () => "" }),
+    resource({ uri: "a://{x}", name: "a", allow, complete: { x: () => ["secret"] }, read: () => "" }),
+  );
+  for (const ref of [ofPrompt("a"), ofResource("a://{x}"), ofResource("a://1")]) {
+    const argument = { name: "x", value: "" };
+    const error = await fail(server, "completion/complete", { ref, argument });
+    assertEquals(error.code, -32602);
+    assertMatch(error.message, /^Unknown /);
+    // Whether it exists does not show in the rest of the checks either.
+    assertEquals((await fail(server, "completion/complete", { ref })).message, error.message);
+    const { completion } = await call(server, "completion/complete", {
+      ref,
+      argument,
+      _meta: { "example.com/who": "ada" },
+    });
+    assertEquals(completion.values, ["secret"]);
+  }
+});
+
+Deno.test("an McpError of a completer is told as it stands, anything else by an id only", async () => {
+  const reported: unknown[] = [];
+  const server = createServer({
+    name: "test",
+    version: "1.0.0",
+    onError: (error, fault) => reported.push(String(error), fault.subject),
+    handlers: [resource({
+      uri: "a://{x}/{y}/{z}/{n}",
+      name: "a",
+      complete: {
+        x: () => {
+          throw new McpError(-32001, "Cannot complete: later");
+        },
+        y: () => {
+          throw new Error("secret");
+        },
+        // @ts-expect-error: nothing is returned
+        z: () => undefined,
+        // @ts-expect-error: not strings
+        n: () => [1],
+      },
+      read: () => "",
+    })],
+  });
+  const failure = (name: string) =>
+    fail(server, "completion/complete", { ref: ofResource("a://{x}/{y}/{z}/{n}"), argument: { name, value: "" } });
+  assertEquals(await failure("x"), { code: -32001, message: "Cannot complete: later" });
+  assertEquals(reported, []);
+  assertEquals((await failure("y")).message, "Internal error");
+  assertEquals(reported.splice(0), ["Error: secret", "a://{x}/{y}/{z}/{n}"]);
+  for (const name of ["z", "n"]) {
+    assertEquals((await failure(name)).message, "Internal error");
+    assertStringIncludes(String(reported.splice(0)[0]), `"${name}" of resource`);
+  }
+});

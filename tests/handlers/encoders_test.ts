@@ -1,0 +1,337 @@
+// What handlers may return, and what clients get for it: bytes become media, and what JSON would lose is refused by name.
+import { createServer, prompt, resource, tool } from "../../mod.ts";
+import { connect } from "../../src/testing/testing.ts";
+import { random } from "../support/random.ts";
+import { assert, assertEquals, assertStringIncludes } from "../support/std.ts";
+
+const bytes = new Uint8Array([137, 80, 78, 71, 0, 255]);
+const base64 = bytes.toBase64();
+
+interface Answer {
+  /** The result of a tool, the contents of a resource, the messages of a prompt. */
+  readonly tool: unknown;
+  readonly resource: unknown;
+  readonly prompt: unknown;
+  /** What the author is told, once for each that failed. */
+  readonly told: readonly string[];
+  /** What the clients are told of failures. */
+  readonly codes: readonly unknown[];
+}
+
+/** What becomes of a value that a tool, a resource and a prompt return. */
+async function send(make: () => unknown, mimeType?: string): Promise<Answer> {
+  const told: string[] = [];
+  const codes: unknown[] = [];
+  const run = () => Promise.resolve(make()) as Promise<never>;
+  const server = createServer({
+    name: "t",
+    version: "1",
+    handlers: [
+      tool({ name: "x", run }),
+      prompt({ name: "x", run }),
+      resource({ uri: "test://x", name: "x", mimeType, read: run }),
+    ],
+    onError: (error) => told.push(String(error)),
+  });
+  await using client = await connect(server, { era: "modern", transport: "memory" });
+  const ask = (method: string, params: Record<string, unknown>, key: string) =>
+    client.request(method, params).then((result) => result, (error) => {
+      codes.push([error.code, error.message, Object.keys(error.data ?? {})]);
+    }).then((result) => key && result?.[key]);
+  const answer = {
+    tool: await client.request("tools/call", { name: "x" }).then(
+      ({ content, structuredContent }) => ({
+        content,
+        ...(structuredContent === undefined ? {} : { structuredContent }),
+      }),
+      (error) => void codes.push([error.code, error.message, Object.keys(error.data ?? {})]),
+    ),
+    resource: await ask("resources/read", { uri: "test://x" }, "contents"),
+    prompt: await ask("prompts/get", { name: "x" }, "messages"),
+  };
+  await server.close();
+  return { ...answer, told, codes };
+}
+
+const view = (Type: new (buffer: ArrayBuffer, at: number, length: number) => ArrayBufferView, unit = 1) => {
+  const buffer = new ArrayBuffer(32);
+  new Uint8Array(buffer).set(bytes, 8);
+  return new Type(buffer, 8, 6 / unit);
+};
+
+for (
+  const [name, make] of Object.entries({
+    Uint8Array: () => bytes,
+    "Uint8Array within a buffer": () => view(Uint8Array),
+    ArrayBuffer: () => bytes.slice().buffer,
+    DataView: () => view(DataView),
+    Uint16Array: () => view(Uint16Array, 2),
+    Int8Array: () => view(Int8Array),
+    "a Blob without a type": () => new Blob([bytes]),
+  })
+) {
+  Deno.test(`encoders: ${name} is sent as bytes`, async () => {
+    const answer = await send(make);
+    const mimeType = "application/octet-stream";
+    const block = { type: "resource", resource: { uri: "result:bytes", mimeType, blob: base64 } };
+    assertEquals(answer.tool, { content: [block] });
+    assertEquals(answer.resource, [{ uri: "test://x", mimeType, blob: base64 }]);
+    assertEquals(answer.prompt, [{ role: "user", content: block }]);
+    assertEquals(answer.told, []);
+    assertEquals((await send(make, "font/ttf")).resource, [{ uri: "test://x", mimeType: "font/ttf", blob: base64 }]);
+  });
+}
+
+Deno.test("encoders: a blob is an image, a sound or a resource by its type", async () => {
+  for (
+    const [type, block] of [
+      ["image/png", { type: "image", data: base64, mimeType: "image/png" }],
+      ["audio/wav", { type: "audio", data: base64, mimeType: "audio/wav" }],
+      ["font/ttf", { type: "resource", resource: { uri: "result:bytes", mimeType: "font/ttf", blob: base64 } }],
+    ] as const
+  ) {
+    const answer = await send(() => new Blob([bytes], { type }), "text/x-other");
+    assertEquals(answer.tool, { content: [block] });
+    assertEquals(answer.prompt, [{ role: "user", content: block }]);
+    assertEquals(answer.resource, [{ uri: "test://x", mimeType: type, blob: base64 }], "the blob knows best");
+  }
+  const file = await send(() => new File([bytes], "my report #1.pdf", { type: "application/pdf" }));
+  const uri = "result:my%20report%20%231.pdf";
+  assertEquals(file.tool, {
+    content: [{ type: "resource", resource: { uri, mimeType: "application/pdf", blob: base64 } }],
+  });
+});
+
+Deno.test("encoders: a tool that returns nothing has no content", async () => {
+  assertEquals((await send(() => undefined)).tool, { content: [] });
+  assertEquals((await send(() => null)).tool, { content: [{ type: "text", text: "null" }] });
+});
+
+class Secret {
+  #word = "x";
+  get length() {
+    return this.#word.length;
+  }
+}
+class Row {
+  id = 1;
+  at = new Date(0);
+}
+class Money {
+  #cents = 5;
+  toJSON() {
+    return { cents: this.#cents };
+  }
+}
+async function* count() {
+  await Promise.resolve();
+  yield 1;
+}
+function loop(): unknown {
+  const value: Record<string, unknown> = { a: [1] };
+  value.b = [{ value }];
+  return value;
+}
+
+// Name of the value, and a word of the remedy.
+const REFUSED: Record<string, readonly [make: () => unknown, name: string, remedy: string]> = {
+  Map: [() => new Map([[1, 2]]), "a Map", "Object.fromEntries(map)"],
+  Set: [() => new Set([1]), "a Set", "[...set]"],
+  WeakMap: [() => new WeakMap(), "a WeakMap", "plain object"],
+  WeakSet: [() => new WeakSet(), "a WeakSet", "plain object"],
+  WeakRef: [() => new WeakRef({}), "a WeakRef", "plain object"],
+  ReadableStream: [() => new Blob(["x"]).stream(), "a ReadableStream", "new Response(stream)"],
+  Response: [() => new Response("x"), "a Response", "response.json()"],
+  Request: [() => new Request("http://localhost/"), "a Request", "request.json()"],
+  Headers: [() => new Headers({ a: "b" }), "a Headers", "Object.fromEntries"],
+  URLSearchParams: [() => new URLSearchParams("a=b"), "an URLSearchParams", "Object.fromEntries"],
+  FormData: [() => new FormData(), "a FormData", "Object.fromEntries"],
+  "async generator": [() => count(), "an AsyncGenerator", "Array.fromAsync"],
+  "async iterable": [() => ({ [Symbol.asyncIterator]: count }), "an Object", "Array.fromAsync"],
+  generator: [function* () {}, "a Generator", "[...value]"],
+  iterator: [() => [1].values(), "an Array Iterator", "[...value]"],
+  function: [() => () => 1, "a Function", "call it"],
+  "async function": [() => async () => await 1, "an AsyncFunction", "call it"],
+  class: [() => Secret, "a Function", "call it"],
+  symbol: [() => Symbol("x"), "a Symbol", "description"],
+  bigint: [() => 1n, "a BigInt", "String(value)"],
+  RegExp: [() => /x/, "a RegExp", "source"],
+  Error: [() => new RangeError("x"), "an Error", "throw it"],
+  "error with a code": [() => Object.assign(new Error("x"), { code: 1 }), "an Error", "throw it"],
+  "class without fields": [() => new Secret(), "a Secret", "toJSON()"],
+  AbortSignal: [() => new AbortController().signal, "an AbortSignal", "plain object"],
+};
+const NESTED: typeof REFUSED = {
+  ...REFUSED,
+  Promise: [() => Promise.resolve(1), "a Promise", "await it"],
+  Uint8Array: [() => bytes, "an Uint8Array", "media(bytes, type)"],
+  "empty bytes": [() => new Uint8Array(), "an Uint8Array", "media(bytes, type)"],
+  Float64Array: [() => new Float64Array([1]), "a Float64Array", "Array.from(bytes)"],
+  ArrayBuffer: [() => new ArrayBuffer(1), "an ArrayBuffer", "media(bytes, type)"],
+  Blob: [() => new Blob(["x"]), "a Blob", "blob.bytes()"],
+};
+
+const internal = [-32603, "Internal error", ["errorId"]];
+
+for (const [name, [make, what, remedy]] of Object.entries(REFUSED)) {
+  Deno.test(`encoders: ${name} is refused by name, with a remedy`, async () => {
+    const { told, codes, ...answer } = await send(make);
+    assertEquals(answer, { tool: undefined, resource: undefined, prompt: undefined });
+    assertEquals(codes, [internal, internal, internal], "the client learns no more than an id");
+    for (const [i, place] of ['tool "x"', 'resource "test://x"', 'prompt "x"'].entries()) {
+      assertStringIncludes(told[i], `Cannot send the result of ${place}: it returned ${what}`);
+      assertStringIncludes(told[i], remedy);
+    }
+  });
+}
+
+for (const [name, [make, what, remedy]] of Object.entries(NESTED)) {
+  Deno.test(`encoders: ${name} inside of an object or an array is refused with its place`, async () => {
+    const places: readonly (readonly [(value: unknown) => unknown, string])[] = [
+      [(value) => ({ a: 1, value }), "value"],
+      [(value) => [1, value], "[1]"],
+      ...(["Headers", "function", "async function", "class", "symbol", "URLSearchParams", "error with a code"].includes(
+          name,
+        )
+        ? []
+        : [
+          [(value: unknown) => ({ rows: [{ id: 1 }, { id: 2, value }] }), "rows[1].value"] as const,
+          [(value: unknown) => new Map() && [[{ "a b": { value } }]], "[0][0].a b.value"] as const,
+        ]),
+    ];
+    for (const [wrap, at] of places) {
+      const { told, codes } = await send(() => wrap(make()));
+      assertEquals(codes[0], internal, at);
+      assertStringIncludes(told[0], `Cannot send the result of tool "x": it returned ${what} at ${at}; `);
+      assertStringIncludes(told[0], remedy);
+    }
+  });
+}
+
+Deno.test("encoders: what holds itself is refused with its place", async () => {
+  const { told, codes } = await send(loop);
+  assertEquals(codes[0], internal);
+  assertStringIncludes(told[0], "it returned an object that holds itself at b[0].value; return a copy without it");
+  const shared = { id: 1 };
+  assertEquals((await send(() => ({ a: shared, b: [shared, {}] }))).told.length, 1, "but for the prompt, it is sent");
+});
+
+Deno.test("encoders: structured content of a full result is looked at too", async () => {
+  const { told } = await send(() => ({ content: [], structuredContent: { at: new Map() } }));
+  assertStringIncludes(told[0], 'tool "x": it returned a Map at at; ');
+  assertStringIncludes(told[0], "Object.fromEntries(map)");
+});
+
+Deno.test("encoders: what has a meaning in JSON is sent as it is", async () => {
+  const values: readonly (readonly [unknown, unknown])[] = [
+    [new Date(0), "1970-01-01T00:00:00.000Z"],
+    [new URL("http://a/"), "http://a/"],
+    [{ at: new Date(0), to: new URL("http://a/") }, { at: "1970-01-01T00:00:00.000Z", to: "http://a/" }],
+    [new Row(), { id: 1, at: "1970-01-01T00:00:00.000Z" }],
+    [{ rows: [new Row()] }, { rows: [{ id: 1, at: "1970-01-01T00:00:00.000Z" }] }],
+    [new Money(), { cents: 5 }],
+    [{ price: new Money(), none: {} }, { price: { cents: 5 }, none: {} }],
+    [Object.create(null), {}],
+    [{ a: NaN, b: undefined, c: [undefined, Infinity] }, { a: null, c: [null, null] }],
+    [{}, {}],
+    [[], []],
+    [{ "0": { "1": {} } }, { "0": { "1": {} } }],
+    [{ text: '{} {"0":1}' }, { text: '{} {"0":1}' }],
+    [[new String("x"), new Boolean(false)], ["x", false]],
+    [0, 0],
+    [false, false],
+  ];
+  for (const [value, expected] of values) {
+    const { tool, resource } = await send(() => value);
+    const [{ text }] = Object(tool).content;
+    assertEquals(JSON.parse(text), expected);
+    assertEquals(JSON.parse(Object(resource)[0].text), expected);
+  }
+});
+
+Deno.test("encoders: with an output schema, what JSON would lose is refused as well", async () => {
+  const told: string[] = [];
+  const any = { type: "object" };
+  const server = createServer({
+    name: "t",
+    version: "1",
+    handlers: [
+      tool({ name: "map", output: any, run: () => new Map([[1, 2]]) }),
+      tool({ name: "deep", output: any, run: () => ({ a: [{ b: new Set([1]) }] }) }),
+      tool({ name: "fine", output: any, run: () => ({ a: [{}] }) }),
+    ],
+    onError: (error) => told.push(String(error)),
+  });
+  await using client = await connect(server, { era: "modern", transport: "memory" });
+  for (const name of ["map", "deep"]) {
+    const error = await client.request("tools/call", { name }).then(() => undefined, (error) => error);
+    assertEquals(error?.code, -32603, name);
+  }
+  assertEquals((await client.request("tools/call", { name: "fine" })).structuredContent, { a: [{}] });
+  await server.close();
+  assertStringIncludes(told[0], 'Cannot send the result of tool "map": it returned a Map; ');
+  assertStringIncludes(told[1], 'Cannot send the result of tool "deep": it returned a Set at a[0].b; ');
+});
+
+Deno.test("encoders: no value of any shape is sent with a part that is {} and was more", async () => {
+  const { below, pick } = random(5);
+  const leaves = Object.values(NESTED).filter(([make, name]) =>
+    !/Function|Symbol|Headers|URLSearch/.test(name) && !("code" in Object(make()))
+  );
+  for (let i = 0; i < 150; i++) {
+    const [make, what] = pick(leaves);
+    let value: unknown = make();
+    for (let depth = 1 + below(5); depth; depth--) {
+      const others = Array.from({ length: below(3) }, () => pick([1, "{}", null, {}, [], new Date(0)]));
+      value = below(2) ? [...others, value] : { ...others, value };
+    }
+    const { told, tool } = await send(() => value);
+    assertEquals(tool, undefined, what);
+    assertStringIncludes(told[0], `it returned ${what} at `);
+  }
+});
+
+Deno.test("encoders: types refuse what is refused anyway, and nothing else", () => {
+  interface Point {
+    readonly x: number;
+  }
+  const fine = [
+    tool({ name: "a", run: () => ({ x: 1 }) }),
+    tool({ name: "b", run: (): Point => ({ x: 1 }) }),
+    tool({ name: "c", run: () => new Row() }),
+    tool({ name: "d", run: () => [new Row(), 1] }),
+    tool({ name: "e", run: () => new Date() }),
+    tool({ name: "f", run: () => new Blob([]) }),
+    tool({ name: "g", run: () => bytes }),
+    tool({ name: "h", run: async () => await Promise.resolve() }),
+    tool({ name: "i", run: (): void => {} }),
+    tool({ name: "j", run: (): Record<string, unknown> => ({}) }),
+    tool({ name: "k", run: (): object => ({}) }),
+    tool({ name: "l", run: () => null as unknown as Point | string }),
+    tool({ name: "m", run: () => new URL("http://a") }),
+    resource({ uri: "a://a", name: "a", read: () => new Blob([]) }),
+    resource({ uri: "a://b", name: "b", read: (): Point => ({ x: 1 }) }),
+    prompt({ name: "a", run: () => new Blob([]) }),
+  ];
+  const wrong = [
+    // @ts-expect-error: JSON has no maps
+    tool({ name: "n", run: () => new Map([[1, 2]]) }),
+    // @ts-expect-error: nor sets
+    tool({ name: "o", run: () => new Set([1]) }),
+    // @ts-expect-error: a stream is not read
+    tool({ name: "p", run: () => new ReadableStream() }),
+    // @ts-expect-error: nor a response
+    tool({ name: "q", run: () => new Response("x") }),
+    // @ts-expect-error: nor a generator
+    tool({ name: "r", run: () => count() }),
+    // @ts-expect-error: a function is not called
+    tool({ name: "s", run: () => () => 1 }),
+    // @ts-expect-error: a pattern has no JSON
+    tool({ name: "t", run: () => /x/ }),
+    // @ts-expect-error: nor have large integers
+    tool({ name: "u", run: () => 1n }),
+    // @ts-expect-error: JSON has no maps
+    resource({ uri: "a://c", name: "c", read: () => new Map() }),
+  ];
+  assert(fine.length + wrong.length);
+});

@@ -1,0 +1,283 @@
+import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import { z } from "zod";
+import { createServer, McpError, type Middleware, prompt, type ServerOptions, ToolError } from "../../mod.ts";
+import { ask, call, fail } from "../support/requests.ts";
+
+function serve(...handlers: NonNullable<ServerOptions["handlers"]>) {
+  return createServer({ name: "test", version: "1.0.0", handlers });
+}
+
+const review = prompt({
+  name: "review",
+  title: "Review",
+  description: "Reviews code",
+  icons: [{ src: "https://example.com/a.png" }],
+  _meta: { "example.com/a": 1 },
+  input: z.object({
+    code: z.string().meta({ title: "Code", description: "What to review" }),
+    language: z.enum(["go", "rust"]).optional(),
+    style: z.string().default("kind"),
+  }),
+  run: ({ code, language, style }) => `${code} ${language} ${style}`,
+});
+
+Deno.test("a prompt is listed with its arguments, and nothing it does not say", async () => {
+  const server = serve(review, prompt({ name: "bare", run: () => "" }));
+  const { prompts, cacheScope, ttlMs, nextCursor } = await call(server, "prompts/list");
+  assertEquals(prompts, [{
+    name: "review",
+    title: "Review",
+    description: "Reviews code",
+    arguments: [
+      { name: "code", title: "Code", description: "What to review", required: true },
+      { name: "language" },
+      { name: "style" },
+    ],
+    icons: [{ src: "https://example.com/a.png" }],
+    _meta: { "example.com/a": 1 },
+  }, { name: "bare" }]);
+  assertEquals([cacheScope, ttlMs, nextCursor], ["public", 0, undefined]);
+  const { capabilities } = await call(server, "server/discover");
+  assertEquals(capabilities.prompts, { listChanged: true });
+});
+
+Deno.test("raw JSON Schema describes arguments too, and refuses what does not fit", async () => {
+  const server = serve(prompt({
+    name: "raw",
+    input: {
+      type: "object",
+      properties: { a: { type: "string", description: "An a" }, b: { enum: ["x", "y"] }, c: true },
+      required: ["a"],
+    },
+    run: (input) => JSON.stringify(input),
+  }));
+  const { prompts } = await call(server, "prompts/list");
+  assertEquals(prompts[0].arguments, [{ name: "a", description: "An a", required: true }, { name: "b" }, {
+    name: "c",
+  }]);
+  const { messages } = await call(server, "prompts/get", { name: "raw", arguments: { a: "1", b: "x" } });
+  assertEquals(messages[0].content.text, '{"a":"1","b":"x"}');
+  const error = await fail(server, "prompts/get", { name: "raw", arguments: { a: "1", b: "z" } });
+  assertEquals(error.code, -32602);
+  assertStringIncludes(error.message, "b: ");
+});
+
+Deno.test("arguments pass through the schema: options, defaults and conversions work", async () => {
+  const server = serve(
+    review,
+    prompt({
+      name: "convert",
+      input: z.object({ n: z.string().transform(Number).pipe(z.number().int()), on: z.stringbool().optional() }),
+      run: async ({ n, on }) => `${n + 1} ${await Promise.resolve(on)}`,
+    }),
+  );
+  const text = async (name: string, given: object) =>
+    (await call(server, "prompts/get", { name, arguments: given })).messages[0].content.text;
+  assertEquals(await text("review", { code: "x" }), "x undefined kind");
+  assertEquals(await text("review", { code: "x", language: "go", style: "harsh" }), "x go harsh");
+  assertEquals(await text("convert", { n: "41", on: "yes" }), "42 true");
+  const error = await fail(server, "prompts/get", { name: "convert", arguments: { n: "many" } });
+  assertEquals(error.code, -32602);
+  assertStringIncludes(error.message, 'Cannot get "convert": n');
+});
+
+Deno.test("arguments that are missing, misspelled or no strings are refused with their name", async () => {
+  const server = serve(review, prompt({ name: "bare", run: () => "bare" }));
+  const wrong: readonly [unknown, string][] = [
+    [undefined, "code"],
+    [{}, "code"],
+    [{ code: "x", language: "cobol" }, "language"],
+    [{ code: 1 }, 'argument "code" is not a string'],
+    [{ code: "x", language: null }, 'argument "language" is not a string'],
+    [{ code: "x", other: {} }, 'argument "other" is not a string'],
+    ["x", "arguments is not an object"],
+    [["x"], "arguments is not an object"],
+  ];
+  for (const [given, text] of wrong) {
+    const answer = await ask(server, "prompts/get", { name: "review", arguments: given });
+    assertEquals([answer.status, answer.error?.code], [400, -32602], text);
+    assertStringIncludes(answer.error?.message ?? "", text);
+  }
+  assertEquals((await call(server, "prompts/get", { name: "bare" })).messages[0].content.text, "bare");
+});
+
+Deno.test("an unknown prompt is refused", async () => {
+  const server = serve(review);
+  for (const name of ["other", "", "Review", 1, undefined]) {
+    const error = await fail(server, "prompts/get", { name });
+    assertEquals(error.code, -32602);
+    assertMatch(error.message, /^Unknown prompt: /);
+  }
+});
+
+const image = { type: "image", data: "AA==", mimeType: "image/png" } as const;
+const text = (text: string) => ({ type: "text", text }) as const;
+const user = <C>(content: C) => ({ role: "user", content }) as const;
+const assistant = <C>(content: C) => ({ role: "assistant", content }) as const;
+const returns = [
+  { what: "a string", value: "hi", result: { messages: [user(text("hi"))] } },
+  { what: "a content block", value: image, result: { messages: [user(image)] } },
+  { what: "content blocks", value: [image, text("hi")], result: { messages: [user(image), user(text("hi"))] } },
+  { what: "a message", value: assistant(text("hi")), result: { messages: [assistant(text("hi"))] } },
+  {
+    what: "messages",
+    value: [user(image), assistant(text("hi"))],
+    result: { messages: [user(image), assistant(text("hi"))] },
+  },
+  {
+    what: "a full result",
+    value: { description: "d", messages: [user(text("hi"))] },
+    result: { description: "d", messages: [user(text("hi"))] },
+  },
+];
+
+for (const { what, value, result } of returns) {
+  Deno.test(`a prompt may return ${what}`, async () => {
+    const server = serve(prompt({ name: "it", run: () => Promise.resolve(value) }));
+    const { description, messages } = await call(server, "prompts/get", { name: "it" });
+    assertEquals({ messages, ...description === undefined ? {} : { description } }, result);
+  });
+}
+
+Deno.test("errors: McpError as it stands, ToolError by its text, anything else by an id only", async () => {
+  const reported: unknown[] = [];
+  const secret = new Error("the password is 1234");
+  const errors: Record<string, unknown> = {
+    mcp: new McpError(-32001, "Cannot write: not today", { until: "Monday" }),
+    tool: new ToolError("No ink"),
+    other: secret,
+  };
+  const server = createServer({
+    name: "test",
+    version: "1.0.0",
+    onError: (error, fault) => reported.push(error, fault.method, fault.subject),
+    handlers: [
+      prompt({
+        name: "throws",
+        input: z.object({ kind: z.string() }),
+        run: ({ kind }) => {
+          throw errors[kind];
+        },
+      }),
+      // @ts-expect-error: a number is no prompt
+      prompt({ name: "odd", run: () => [1] }),
+    ],
+  });
+  const failure = (kind: string) => fail(server, "prompts/get", { name: "throws", arguments: { kind } });
+  assertEquals(await failure("mcp"), { code: -32001, message: "Cannot write: not today", data: { until: "Monday" } });
+  assertEquals(await failure("tool"), { code: -32603, message: "No ink" });
+  assertEquals(reported, []);
+  const other = await failure("other");
+  assertEquals([other.code, other.message, reported.splice(0)], [-32603, "Internal error", [
+    secret,
+    "prompts/get",
+    "throws",
+  ]]);
+  assertEquals((await fail(server, "prompts/get", { name: "odd" })).message, "Internal error");
+  assertStringIncludes(String(reported[0]), 'prompt "odd"');
+});
+
+Deno.test("a prompt that a caller may not have is on no list and unknown", async () => {
+  const server = serve(
+    prompt({ name: "open", run: () => "" }),
+    prompt({
+      name: "shut",
+      allow: async (ctx) => await Promise.resolve(ctx.meta["example.com/who"] === "ada"),
+      run: () => "",
+    }),
+  );
+  const _meta = { "example.com/who": "ada" };
+  const names = async (params: object) => {
+    const { prompts, cacheScope } = await call(server, "prompts/list", { ...params });
+    return [cacheScope, ...prompts.map((one: { name: string }) => one.name)];
+  };
+  assertEquals(await names({}), ["private", "open"]);
+  assertEquals(await names({ _meta }), ["private", "open", "shut"]);
+  assertEquals(await fail(server, "prompts/get", { name: "shut" }), {
+    code: -32602,
+    message: 'Unknown prompt: "shut"',
+  });
+  assertEquals((await call(server, "prompts/get", { name: "shut", _meta })).messages.length, 1);
+});
+
+Deno.test("middleware runs around a prompt, after its arguments were checked", async () => {
+  let runs = 0;
+  const count: Middleware = async (_call, next) => {
+    runs++;
+    return { ...await next(), description: "seen" };
+  };
+  const server = serve(prompt({ name: "a", use: [count], input: z.object({ b: z.string() }), run: ({ b }) => b }));
+  await fail(server, "prompts/get", { name: "a" });
+  assertEquals((await call(server, "prompts/get", { name: "a", arguments: { b: "1" } })).description, "seen");
+  assertEquals(runs, 1);
+});
+
+Deno.test("lists of prompts come in pages", async () => {
+  const server = createServer({
+    name: "test",
+    version: "1.0.0",
+    limits: { calls: { pageItems: 2 } },
+    handlers: ["a", "b", "c"].map((name) => prompt({ name, run: () => "" })),
+  });
+  const first = await call(server, "prompts/list");
+  const second = await call(server, "prompts/list", { cursor: first.nextCursor });
+  assertEquals([first.prompts.length, second.prompts, second.nextCursor], [2, [{ name: "c" }], undefined]);
+  assertEquals((await fail(server, "prompts/list", { cursor: "x" })).code, -32602);
+});
+
+Deno.test("a prompt that cannot work is refused when it is made, by its name", () => {
+  const run = () => "";
+  const make: readonly [() => unknown, string][] = [
+    [() => prompt({ name: "", run }), 'prompt ""'],
+    // @ts-expect-error: run is missing
+    [() => prompt({ name: "a" }), 'prompt "a": run is not a function'],
+    [
+      () => prompt({ name: "a", input: z.object({ n: z.number() }), run }),
+      'prompt "a": argument "n" is of type number',
+    ],
+    [() => prompt({ name: "a", input: z.object({ n: z.boolean().optional() }), run }), "of type boolean"],
+    [() => prompt({ name: "a", input: z.object({ n: z.array(z.string()) }), run }), "of type array"],
+    [() => prompt({ name: "a", input: z.object({ n: z.object({}) }), run }), "of type object"],
+    [
+      () => prompt({ name: "a", input: { type: "object", properties: { n: { type: ["integer", "null"] } } }, run }),
+      "of type integer,null, but arguments arrive as strings; take a string",
+    ],
+    [
+      // @ts-expect-error: there is no such argument
+      () => prompt({ name: "a", input: z.object({ b: z.string() }), complete: { c: () => [] }, run }),
+      'prompt "a": complete.c is for an argument that does not exist; complete one of b',
+    ],
+  ];
+  for (const [go, message] of make) assertThrows(go, TypeError, message);
+  prompt({
+    name: "a",
+    input: z.object({ n: z.string().nullable(), l: z.literal("x"), u: z.union([z.string(), z.number()]) }),
+    run,
+  });
+});
+
+Deno.test("a prompt can be run by a test without a server", () => {
+  assertEquals(review.run({ code: "x", language: "go", style: "kind" }, undefined as never), "x go kind");
+});
+
+Deno.test("a prompt may ask the client, and is written with the answer", async () => {
+  const reported: unknown[] = [];
+  const server = createServer({
+    name: "test",
+    version: "1.0.0",
+    onError: (error) => reported.push(error),
+    handlers: [prompt({ name: "where", run: async (_, ctx) => (await ctx.roots()).map((root) => root.uri).join() })],
+  });
+  const _meta = { "io.modelcontextprotocol/clientCapabilities": { roots: {} } };
+  const asked = await call(server, "prompts/get", { name: "where", _meta });
+  assertEquals(asked.resultType, "input_required");
+  const { messages } = await call(server, "prompts/get", {
+    name: "where",
+    _meta,
+    requestState: asked.requestState,
+    inputResponses: { roots: { roots: [{ uri: "file:///home" }] } },
+  });
+  assertEquals(messages[0].content.text, "file:///home");
+  // Asking is no error.
+  assertEquals(reported, []);
+});

@@ -1,0 +1,533 @@
+import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import {
+  createServer,
+  McpError,
+  type Middleware,
+  resource,
+  type ServerOptions,
+  type TemplateText,
+  ToolError,
+} from "../../mod.ts";
+import { ask, call, fail } from "../support/requests.ts";
+
+function serve(...handlers: NonNullable<ServerOptions["handlers"]>) {
+  return createServer({ name: "test", version: "1.0.0", handlers });
+}
+
+function read(server: ReturnType<typeof serve>, uri: string) {
+  return call(server, "resources/read", { uri });
+}
+
+/** The URIs on every page of resources/list, page by page. */
+async function listPages(server: ReturnType<typeof serve>, method = "resources/list"): Promise<string[][]> {
+  const pages: string[][] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await call(server, method, { cursor });
+    const items = page.resources ?? page.resourceTemplates;
+    pages.push(items.map((item: { uri?: string; uriTemplate?: string }) => item.uri ?? item.uriTemplate));
+    cursor = page.nextCursor;
+  } while (cursor !== undefined && pages.length < 20);
+  return pages;
+}
+
+Deno.test("a fixed resource is listed with all it says and nothing it does not", async () => {
+  const server = serve(
+    resource({
+      uri: "config://app",
+      name: "config",
+      title: "Configuration",
+      description: "How the app is set up",
+      mimeType: "application/toml",
+      size: 12,
+      icons: [{ src: "https://example.com/a.png" }],
+      annotations: { priority: 1 },
+      _meta: { "example.com/a": 1 },
+      read: () => "",
+    }),
+    resource({ uri: "config://bare", name: "bare", read: () => "" }),
+  );
+  const { resources, ttlMs, cacheScope, nextCursor } = await call(server, "resources/list");
+  assertEquals(resources, [{
+    uri: "config://app",
+    name: "config",
+    title: "Configuration",
+    description: "How the app is set up",
+    mimeType: "application/toml",
+    size: 12,
+    icons: [{ src: "https://example.com/a.png" }],
+    annotations: { priority: 1 },
+    _meta: { "example.com/a": 1 },
+  }, { uri: "config://bare", name: "bare" }]);
+  assertEquals([ttlMs, cacheScope, nextCursor], [0, "public", undefined]);
+});
+
+Deno.test("a server with a resource declares the capability, and has both lists even if one is empty", async () => {
+  const server = serve(resource({ uri: "config://app", name: "config", read: () => "" }));
+  const { capabilities } = await call(server, "server/discover");
+  assertEquals(capabilities.resources, { listChanged: true, subscribe: true });
+  assertEquals(capabilities.completions, undefined);
+  assertEquals((await call(server, "resources/templates/list")).resourceTemplates, []);
+});
+
+const bytes = new Uint8Array([0, 255, 16]);
+const uri = "data://it";
+const returns: readonly {
+  readonly what: string;
+  readonly value: string | object;
+  readonly mimeType?: string;
+  readonly contents: readonly object[];
+}[] = [
+  { what: "a string", value: "hi", contents: [{ uri, mimeType: "text/plain", text: "hi" }] },
+  { what: "an empty string", value: "", contents: [{ uri, mimeType: "text/plain", text: "" }] },
+  {
+    what: "a string, with a type",
+    value: "# hi",
+    mimeType: "text/markdown",
+    contents: [{ uri, mimeType: "text/markdown", text: "# hi" }],
+  },
+  { what: "bytes", value: bytes, contents: [{ uri, mimeType: "application/octet-stream", blob: "AP8Q" }] },
+  {
+    what: "bytes, with a type",
+    value: bytes,
+    mimeType: "image/png",
+    contents: [{ uri, mimeType: "image/png", blob: "AP8Q" }],
+  },
+  { what: "a buffer", value: bytes.buffer, contents: [{ uri, mimeType: "application/octet-stream", blob: "AP8Q" }] },
+  { what: "an object", value: { a: [1] }, contents: [{ uri, mimeType: "application/json", text: '{"a":[1]}' }] },
+  {
+    what: "an object with a uri and no contents",
+    value: { uri: "x:y" },
+    contents: [{ uri, mimeType: "application/json", text: '{"uri":"x:y"}' }],
+  },
+  { what: "an empty array", value: [], contents: [{ uri, mimeType: "application/json", text: "[]" }] },
+  { what: "an array of data", value: [1], contents: [{ uri, mimeType: "application/json", text: "[1]" }] },
+  {
+    what: "contents",
+    value: { uri: "data://other", text: "hi", mimeType: "text/x", _meta: { a: 1 } },
+    mimeType: "text/y",
+    contents: [{ uri: "data://other", text: "hi", mimeType: "text/x", _meta: { a: 1 } }],
+  },
+  {
+    what: "several contents",
+    value: [{ uri: "data://1", text: "hi" }, { uri: "data://2", blob: "AP8Q" }],
+    contents: [
+      { uri: "data://1", text: "hi", mimeType: "text/plain" },
+      { uri: "data://2", blob: "AP8Q", mimeType: "application/octet-stream" },
+    ],
+  },
+];
+
+for (const { what, value, mimeType, contents } of returns) {
+  Deno.test(`a resource may return ${what}`, async () => {
+    const server = serve(resource({ uri, name: "it", mimeType, read: () => Promise.resolve(value) }));
+    assertEquals((await read(server, uri)).contents, contents);
+  });
+}
+
+for (const value of [undefined, null]) {
+  Deno.test(`a resource that returns ${value} does not exist`, async () => {
+    const server = serve(resource({ uri, name: "it", read: () => value }));
+    assertEquals(await fail(server, "resources/read", { uri }), {
+      code: -32602,
+      message: "Resource not found",
+      data: { uri },
+    });
+  });
+}
+
+Deno.test("a resource nobody has is not found, and a uri that is no string is refused", async () => {
+  const server = serve(resource({ uri, name: "it", read: () => "" }));
+  const missing = "test://not here";
+  const answer = await ask(server, "resources/read", { uri: missing });
+  assertEquals(answer.status, 400);
+  assertEquals(answer.error, { code: -32602, message: "Resource not found", data: { uri: missing } });
+  assertEquals((await fail(server, "resources/read", { uri: 1 })).code, -32602);
+  assertEquals((await fail(server, "resources/read")).code, -32602);
+});
+
+Deno.test("a template's variables reach read decoded, and its entry is on the list of templates only", async () => {
+  const server = serve(resource({
+    uri: "repo://{owner}/{name}{?ref}",
+    name: "repo",
+    mimeType: "text/plain",
+    annotations: { audience: ["user"] },
+    read: ({ owner, name, ref }) => [owner, name, ref ?? "none"].join("|"),
+  }));
+  assertEquals((await call(server, "resources/list")).resources, []);
+  const { resourceTemplates, cacheScope } = await call(server, "resources/templates/list");
+  assertEquals(resourceTemplates, [{
+    uriTemplate: "repo://{owner}/{name}{?ref}",
+    name: "repo",
+    mimeType: "text/plain",
+    annotations: { audience: ["user"] },
+  }]);
+  assertEquals(cacheScope, "public");
+  assertEquals((await read(server, "repo://ada/an%20engine?ref=v1")).contents[0].text, "ada|an engine|v1");
+  assertEquals((await read(server, "repo://ada/engine")).contents[0].text, "ada|engine|none");
+  assertEquals((await fail(server, "resources/read", { uri: "repo://ada/..%2Fsecret" })).message, "Resource not found");
+});
+
+Deno.test("a fixed URI goes before a template, the earlier template before the later, and all before a provider", async () => {
+  const server = serve(
+    resource({ scheme: "a", name: "provider", read: () => "provider" }),
+    resource({ uri: "a://x/{y}", name: "first", read: () => "first" }),
+    resource({ uri: "a://{x}/{y}", name: "second", read: () => "second" }),
+    resource({ uri: "a://x/fixed", name: "fixed", read: () => "fixed" }),
+  );
+  for (
+    const [uri, text] of [
+      ["a://x/fixed", "fixed"],
+      ["a://x/other", "first"],
+      ["a://z/other", "second"],
+      ["a://one/two/three", "provider"],
+    ]
+  ) assertEquals((await read(server, uri)).contents[0].text, text);
+});
+
+Deno.test("the first that fits a URI decides, even if it has nothing there", async () => {
+  const server = serve(
+    resource({ scheme: "a", name: "provider", read: () => "provider" }),
+    resource({ uri: "a://x", name: "hidden", allow: () => false, read: () => "fixed" }),
+    resource({ uri: "a://y/{z}", name: "empty", read: () => undefined }),
+  );
+  assertEquals((await fail(server, "resources/read", { uri: "a://x" })).message, "Resource not found");
+  assertEquals((await fail(server, "resources/read", { uri: "a://y/1" })).message, "Resource not found");
+  assertEquals((await read(server, "a://y")).contents[0].text, "provider");
+});
+
+Deno.test("a provider reads its whole scheme, but nothing that leads out of a folder", async () => {
+  const server = serve(resource({ scheme: "note+v1.0-x", name: "notes", read: (uri) => uri }));
+  for (const uri of ["note+v1.0-x:a", "note+v1.0-x://a/b?c=d#e", "note+v1.0-x://a/%20..b"]) {
+    assertEquals((await read(server, uri)).contents[0].text, uri);
+  }
+  for (
+    const uri of [
+      "note+v1.0-x://a/../b",
+      "note+v1.0-x://a/%2e%2E/b",
+      "note+v1.0-x://a%5c..%5cb",
+      "note+v1.0-x://a%00",
+      "note+v1.0-x://a%",
+      "note+v1.0-x:",
+      "note:a",
+      "note+v1.0-xx:a",
+    ]
+  ) assertEquals((await fail(server, "resources/read", { uri })).message, "Resource not found", uri);
+});
+
+Deno.test("a template lists its own resources behind the fixed ones, with its type unless they say another", async () => {
+  const server = serve(
+    resource({
+      uri: "user://{id}",
+      name: "user",
+      mimeType: "application/json",
+      list: async (ctx) => [
+        { uri: "user://1", name: await Promise.resolve(ctx.method) },
+        { uri: "user://2", name: "two", mimeType: "text/plain", size: 3 },
+      ],
+      read: ({ id }) => ({ id }),
+    }),
+    resource({ uri: "config://app", name: "config", read: () => "" }),
+  );
+  const { resources, cacheScope, nextCursor } = await call(server, "resources/list");
+  assertEquals(resources, [
+    { uri: "config://app", name: "config" },
+    { uri: "user://1", name: "resources/list", mimeType: "application/json" },
+    { uri: "user://2", name: "two", mimeType: "text/plain", size: 3 },
+  ]);
+  assertEquals([cacheScope, nextCursor], ["private", undefined]);
+});
+
+function entries(prefix: string, count: number) {
+  return Array.from({ length: count }, (_, i) => ({ uri: `${prefix}${i}`, name: `${i}` }));
+}
+
+Deno.test("pages hold fixed resources first, then each source by its own cursor, and no item twice", async () => {
+  const cursors: (string | undefined)[] = [];
+  const server = createServer({
+    name: "test",
+    version: "1.0.0",
+    limits: { calls: { pageItems: 3 } },
+    handlers: [
+      ...entries("f:", 4).map((entry) => resource({ ...entry, read: () => "" })),
+      resource({ uri: "t://{id}", name: "t", list: () => entries("t://", 5), read: () => "" }),
+      resource({ uri: "empty://{id}", name: "empty", list: () => [], read: () => "" }),
+      resource({
+        scheme: "p",
+        name: "p",
+        list: (cursor) => {
+          cursors.push(cursor);
+          if (cursor === undefined) return { resources: entries("p:a", 2), nextCursor: "" };
+          if (cursor === "") return { resources: entries("p:b", 1), nextCursor: "x\ny" };
+          return { resources: entries("p:c", 1) };
+        },
+        read: () => "",
+      }),
+      resource({ scheme: "q", name: "q", list: () => ({ resources: entries("q:", 1) }), read: () => "" }),
+    ],
+  });
+  assertEquals(await listPages(server), [
+    ["f:0", "f:1", "f:2"],
+    ["f:3", "t://0", "t://1", "t://2"],
+    ["t://3", "t://4", "p:a0", "p:a1"],
+    ["p:b0"],
+    ["p:c0", "q:0"],
+  ]);
+  assertEquals(cursors, [undefined, "", "x\ny"]);
+  assertEquals(await listPages(server, "resources/templates/list"), [["t://{id}", "empty://{id}"]]);
+});
+
+Deno.test("every page of a list that a source is on is private", async () => {
+  const server = createServer({
+    name: "test",
+    version: "1.0.0",
+    ttlMs: 5000,
+    limits: { calls: { pageItems: 1 } },
+    handlers: [
+      ...entries("f:", 2).map((entry) => resource({ ...entry, read: () => "" })),
+      resource({ scheme: "p", name: "p", list: () => ({ resources: entries("p:", 1) }), read: () => "" }),
+    ],
+  });
+  let cursor: string | undefined;
+  for (let page = 0; page < 3; page++) {
+    const { cacheScope, ttlMs, nextCursor } = await call(server, "resources/list", { cursor });
+    assertEquals([cacheScope, ttlMs, nextCursor === undefined], ["private", 5000, page === 2]);
+    cursor = nextCursor;
+  }
+});
+
+Deno.test("a cursor is good for its own list only", async () => {
+  const server = createServer({
+    name: "test",
+    version: "1.0.0",
+    limits: { calls: { pageItems: 1 } },
+    handlers: [
+      resource({ uri: "a://{x}", name: "a", read: () => "" }),
+      resource({ uri: "b://{x}", name: "b", read: () => "" }),
+      resource({
+        scheme: "p",
+        name: "p",
+        list: () => ({ resources: entries("p:", 1), nextCursor: "2" }),
+        read: () => "",
+      }),
+    ],
+  });
+  const { nextCursor: ofTemplates } = await call(server, "resources/templates/list");
+  const { nextCursor: ofResources } = await call(server, "resources/list");
+  const wrong: readonly [string, unknown][] = [
+    ["resources/list", ofTemplates],
+    ["resources/templates/list", ofResources],
+    ["resources/list", "2"],
+    ["resources/list", ""],
+    ["resources/list", 2],
+    ["resources/list", null],
+    ["resources/list", btoa("resources:").replaceAll("=", "")],
+    ["resources/list", btoa("resources:\nz:").replaceAll("=", "")],
+  ];
+  for (const [method, cursor] of wrong) {
+    assertEquals((await fail(server, method, { cursor })).code, -32602, `${cursor}`);
+  }
+});
+
+Deno.test("what a caller is not allowed to see is on no list and cannot be read", async () => {
+  const allow = (ctx: { readonly meta: { readonly [key: string]: unknown } }) => ctx.meta["example.com/who"] === "ada";
+  const server = createServer({
+    name: "test",
+    version: "1.0.0",
+    limits: { calls: { pageItems: 2 } },
+    handlers: [
+      resource({ uri: "f:open", name: "open", cacheScope: "public", read: () => "open" }),
+      resource({ uri: "f:shut", name: "shut", cacheScope: "public", allow, read: () => "shut" }),
+      resource({ uri: "t://{id}", name: "t", allow, list: () => entries("t://", 1), read: () => "t" }),
+      resource({ scheme: "p", name: "p", allow, list: () => ({ resources: entries("p:", 1) }), read: () => "p" }),
+    ],
+  });
+  const _meta = { "example.com/who": "ada" };
+  assertEquals(await listPages(server), [["f:open"]]);
+  assertEquals(await listPages(server, "resources/templates/list"), [[]]);
+  const page = await call(server, "resources/list", { _meta });
+  assertEquals(page.resources.length, 2);
+  const { resources } = await call(server, "resources/list", { _meta, cursor: page.nextCursor });
+  assertEquals(resources.map((item: { uri: string }) => item.uri), ["t://0", "p:0"]);
+  // The same cursor in other hands shows nothing.
+  assertEquals((await call(server, "resources/list", { cursor: page.nextCursor })).resources, []);
+  for (const uri of ["f:shut", "t://0", "p:0"]) {
+    assertEquals(await fail(server, "resources/read", { uri }), {
+      code: -32602,
+      message: "Resource not found",
+      data: { uri },
+    });
+    const result = await call(server, "resources/read", { uri, _meta });
+    assertEquals([result.contents.length, result.cacheScope], [1, "private"]);
+  }
+  assertEquals((await read(server, "f:open")).cacheScope, "public");
+});
+
+Deno.test("a result is as fresh as the resource says, else as the server says, and private if nothing is said", async () => {
+  const server = createServer({
+    name: "test",
+    version: "1.0.0",
+    ttlMs: 5000,
+    handlers: [
+      resource({ uri: "a:1", name: "a", read: () => "" }),
+      resource({ uri: "a:2", name: "b", ttlMs: 0, cacheScope: "public", read: () => "" }),
+    ],
+  });
+  const first = await read(server, "a:1");
+  const second = await read(server, "a:2");
+  assertEquals([first.ttlMs, first.cacheScope], [5000, "private"]);
+  assertEquals([second.ttlMs, second.cacheScope], [0, "public"]);
+});
+
+Deno.test("errors: McpError as it stands, ToolError by its text, anything else by an id only", async () => {
+  const reported: unknown[] = [];
+  const secret = new Error("the password is 1234");
+  const errors: Record<string, Error> = {
+    mcp: new McpError(-32001, "Cannot read: not today", { until: "Monday" }),
+    tool: new ToolError("The disk is full"),
+    blocks: new ToolError([{ type: "text", text: "One" }, { type: "text", text: "Two" }]),
+    other: secret,
+  };
+  const server = createServer({
+    name: "test",
+    version: "1.0.0",
+    onError: (error, fault) => reported.push(error, fault.method, fault.subject),
+    handlers: [
+      resource({
+        uri: "error://{kind}",
+        name: "error",
+        read: ({ kind }) => {
+          throw errors[kind];
+        },
+      }),
+      resource({
+        scheme: "list",
+        name: "list",
+        list: () => {
+          throw secret;
+        },
+        read: () => "",
+      }),
+      resource({ uri: "odd:1", name: "odd", read: (): object => () => {} }),
+    ],
+  });
+  const failure = (uri: string) => fail(server, "resources/read", { uri });
+  assertEquals(await failure("error://mcp"), {
+    code: -32001,
+    message: "Cannot read: not today",
+    data: { until: "Monday" },
+  });
+  assertEquals(await failure("error://tool"), { code: -32603, message: "The disk is full" });
+  assertEquals((await failure("error://blocks")).message, "One\nTwo");
+  assertEquals(reported, []);
+  const other = await failure("error://other");
+  assertEquals([other.code, other.message], [-32603, "Internal error"]);
+  assertMatch(other.data.errorId, /^\w{8}$/);
+  assertEquals(reported.splice(0), [secret, "resources/read", "error://other"]);
+  assertEquals((await fail(server, "resources/list")).message, "Internal error");
+  assertEquals(reported.splice(0), [secret, "resources/list", "list:"]);
+  assertEquals((await failure("odd:1")).message, "Internal error");
+  assertStringIncludes(String(reported[0]), "it returned a Function; call it");
+});
+
+Deno.test("middleware sees reads, may change them, and sees what is not found", async () => {
+  const seen: string[] = [];
+  const note: Middleware = async (call, next) => {
+    try {
+      return { ...await next(), _meta: { "example.com/by": "middleware" } };
+    } catch (error) {
+      seen.push(`${call.params.uri} ${error instanceof McpError && error.code}`);
+      throw error;
+    }
+  };
+  const server = serve(resource({ uri: "a://{x}", name: "a", use: [note], read: ({ x }) => x === "1" ? "one" : null }));
+  const { contents, _meta } = await read(server, "a://1");
+  assertEquals([contents[0].text, _meta["example.com/by"]], ["one", "middleware"]);
+  await fail(server, "resources/read", { uri: "a://2" });
+  assertEquals(seen, ["a://2 -32602"]);
+});
+
+Deno.test("resources come and go while the server runs", async () => {
+  const server = serve(resource({ uri: "a:1", name: "one", read: () => "one" }));
+  const two = resource({ uri: "a://{id}", name: "two", complete: { id: () => ["2"] }, read: () => "two" });
+  server.handlers.add(two);
+  assertEquals((await read(server, "a://2")).contents[0].text, "two");
+  assertThrows(() => server.handlers.add(two), TypeError, 'resource "a://{id}"');
+  server.handlers.remove(two);
+  assertEquals((await fail(server, "resources/read", { uri: "a://2" })).message, "Resource not found");
+  server.handlers.add(two);
+  assertEquals(await listPages(server, "resources/templates/list"), [["a://{id}"]]);
+});
+
+Deno.test("a resource that cannot work is refused when it is made, by its name", () => {
+  const read = () => "";
+  const make: readonly [() => unknown, string][] = [
+    [() => resource({ uri: "no scheme", name: "a", read }), 'resource "no scheme"'],
+    [() => resource({ uri: "a:b c", name: "a", read }), 'resource "a:b c"'],
+    [() => resource({ uri: "a://{b*}", name: "a", read }), '"a://{b*}"'],
+    [() => resource({ uri: "a://b}", name: "a", read }), '"a://b}"'],
+    [() => resource({ uri: "{+all}", name: "a", read }), 'resource "{+all}"'],
+    [() => resource({ scheme: "Repo", name: "a", read }), 'resource "Repo:"'],
+    [() => resource({ scheme: "repo://", name: "a", read }), 'resource "repo://:"'],
+    [() => resource({ scheme: "", name: "a", read }), 'resource ":"'],
+    [() => resource({ uri: "a:b", name: "", read }), "it has no name"],
+    [() => resource({ uri: "a:b", name: "a", ttlMs: Infinity, read }), "ttlMs"],
+    [() => resource({ uri: "a:b", name: "a", ttlMs: -1, read }), "ttlMs"],
+    // @ts-expect-error: read is missing
+    [() => resource({ uri: "a:b", name: "a" }), "read is not a function"],
+    // @ts-expect-error: neither uri nor scheme
+    [() => resource({ name: "a", read }), "name it by a uri"],
+    [
+      // @ts-expect-error: the template has no such variable
+      () => resource({ uri: "a://{b}", name: "a", complete: { c: () => [] }, read }),
+      'resource "a://{b}": complete.c is for an argument that does not exist; complete one of b',
+    ],
+    [
+      // @ts-expect-error: not a function
+      () => resource({ uri: "a://{b}", name: "a", complete: { b: ["x"] }, read }),
+      'resource "a://{b}": complete.b is not a function',
+    ],
+  ];
+  for (const [run, text] of make) assertThrows(run, TypeError, text);
+});
+
+Deno.test("a resource can be read by a test without a server, with the input that its form has", () => {
+  const ctx = undefined as never;
+  const readme = resource({ uri: "repo://{owner}{?ref}", name: "a", read: ({ owner, ref }) => `${owner} ${ref}` });
+  assertEquals(readme.read({ owner: "ada" }, ctx), "ada undefined");
+  const fixed = resource({ uri: "a:b", name: "a", read: (uri) => uri.toUpperCase() });
+  assertEquals(fixed.read("a:b", ctx), "A:B");
+  const provider = resource({ scheme: "a", name: "a", read: (uri) => uri.toUpperCase() });
+  assertEquals(provider.read("a:b", ctx), "A:B");
+  const host: string = "b";
+  const computed = resource({ uri: `a://${host}/{id}` as TemplateText, name: "a", read: ({ id }) => id.toUpperCase() });
+  assertEquals(computed.read({ id: "c" }, ctx), "C");
+});
+
+Deno.test("reading may ask the client, and the result comes with the answer", async () => {
+  const reported: unknown[] = [];
+  const server = createServer({
+    name: "test",
+    version: "1.0.0",
+    ttlMs: 5000,
+    onError: (error) => reported.push(error),
+    handlers: [resource({
+      uri: "roots:all",
+      name: "roots",
+      read: async (_uri, ctx) => (await ctx.roots()).map((root) => root.uri).join(),
+    })],
+  });
+  const _meta = { "io.modelcontextprotocol/clientCapabilities": { roots: {} } };
+  const asked = await call(server, "resources/read", { uri: "roots:all", _meta });
+  assertEquals([asked.resultType, asked.inputRequests.roots.method], ["input_required", "roots/list"]);
+  assertEquals([asked.ttlMs, asked.cacheScope], [undefined, undefined]);
+  const { contents, ttlMs } = await call(server, "resources/read", {
+    uri: "roots:all",
+    _meta,
+    requestState: asked.requestState,
+    inputResponses: { roots: { roots: [{ uri: "file:///home" }] } },
+  });
+  assertEquals([contents[0].text, ttlMs], ["file:///home", 0]);
+  // Asking is no error.
+  assertEquals(reported, []);
+});

@@ -1,0 +1,62 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { createServer, tool, ToolError } from "../../mod.ts";
+import { connect } from "../../src/testing/testing.ts";
+
+const fail = tool({
+  name: "fail",
+  run: (): string => {
+    throw new RangeError("the disk /dev/sda1 is full");
+  },
+});
+
+async function callFailing(onToolError?: (error: unknown) => string | ToolError | undefined): Promise<unknown> {
+  const server = createServer({ name: "t", version: "1", handlers: [fail], onError: () => {}, onToolError });
+  await using client = await connect(server, { era: "modern", transport: "memory" });
+  const { content, isError } = await client.callTool("fail");
+  await server.close();
+  return { content, isError };
+}
+
+Deno.test("onToolError puts an unexpected error of a tool into words for the model", async () => {
+  assertEquals(await callFailing((error) => error instanceof RangeError ? "Storage is full; try later." : undefined), {
+    content: [{ type: "text", text: "Storage is full; try later." }],
+    isError: true,
+  });
+  const blocks = [{ type: "text" as const, text: "one" }, { type: "text" as const, text: "two" }];
+  assertEquals(await callFailing(() => new ToolError(blocks)), { content: blocks, isError: true });
+});
+
+Deno.test("what onToolError has no words for stays here", async () => {
+  for (const onToolError of [undefined, () => undefined]) {
+    const told = JSON.stringify(await callFailing(onToolError));
+    assertMatch(told, /^\{"content":\[\{"type":"text","text":"Internal error \([0-9a-f]{8}\)"\}\],"isError":true\}$/);
+  }
+});
+
+Deno.test("onToolError that throws is told to nobody but onError", async () => {
+  const heard: unknown[] = [];
+  const server = createServer({
+    name: "t",
+    version: "1",
+    handlers: [fail],
+    onError: (error) => heard.push(error),
+    onToolError: () => {
+      throw new Error("the mapping is wrong");
+    },
+  });
+  await using client = await connect(server, { era: "modern", transport: "memory" });
+  const error = await client.callTool("fail").then(() => undefined, (error) => error);
+  assertEquals(error?.code, -32603);
+  assertEquals(heard.map(String), ["RangeError: the disk /dev/sda1 is full", "Error: the mapping is wrong"]);
+  await server.close();
+});
+
+for (const cacheScope of ["public", "private", undefined] as const) {
+  Deno.test(`lists are ${cacheScope ?? "public by default"} as cacheScope says`, async () => {
+    const server = createServer({ name: "t", version: "1", handlers: [fail], cacheScope, ttlMs: 500 });
+    await using client = await connect(server, { era: "modern", transport: "memory" });
+    const result = await client.request("tools/list");
+    assertEquals([result.cacheScope, result.ttlMs], [cacheScope ?? "public", 500]);
+    await server.close();
+  });
+}

@@ -1,0 +1,99 @@
+import { fromBase64, fromBase64Url, toBase64, toBase64Url } from "../../src/protocol/base64.ts";
+import { decodeHeaderValue, encodeHeaderValue } from "../../src/protocol/header_value.ts";
+import { random } from "../support/random.ts";
+import { assert, assertEquals, assertMatch, assertStrictEquals } from "../support/std.ts";
+
+Deno.test("header value: the examples of the specification are written and read", () => {
+  const examples = [
+    ["us-west1", "us-west1"],
+    ["Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="],
+    [" padded ", "=?base64?IHBhZGRlZCA=?="],
+    ["line1\nline2", "=?base64?bGluZTEKbGluZTI=?="],
+    ["=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="],
+  ];
+  for (const [value, header] of examples) {
+    assertEquals(encodeHeaderValue(value), header);
+    assertEquals(decodeHeaderValue(header), value);
+  }
+});
+
+Deno.test("header value: what only resembles the encoded form is literal", () => {
+  for (
+    const text of ["SGVsbG8=", "=?base64?SGVsbG8=", "SGVsbG8=?=", "=?BASE64?SGVsbG8=?=", "=?Base64?x?=", "=?base64?="]
+  ) {
+    assertEquals(decodeHeaderValue(text), text);
+    if (text !== "=?base64?=") assertEquals(encodeHeaderValue(text), text);
+  }
+});
+
+Deno.test("header value: malformed values are refused", () => {
+  const malformed = [
+    "=?base64?SGVsbG8?=", // padding is missing
+    "=?base64?SGVsbG8==?=", // too much of it
+    "=?base64?SGVs!!!bG8=?=",
+    "=?base64?SGVs bG8=?=",
+    "=?base64?SGVs\tbG8=?=",
+    "=?base64?SGVsbG9=?=", // bits after the last byte
+    "=?base64?_-_-?=", // the URL-safe alphabet
+    "=?base64?/w==?=", // 0xFF is not UTF-8
+    "=?base64?7aCA?=", // a surrogate is not either
+    "=?base64?wIA=?=", // nor an overlong form
+    "caf\u00e9",
+    "世界",
+    "a\u0000b",
+    "a\r\nb",
+    "a\u007f",
+    "\u00a0x",
+    "x\n",
+  ];
+  for (const header of malformed) assertStrictEquals(decodeHeaderValue(header), undefined, JSON.stringify(header));
+});
+
+Deno.test("header value: spaces and tabs around it go, those inside stay", () => {
+  assertEquals(decodeHeaderValue(" \t name \t"), "name");
+  assertEquals(decodeHeaderValue("two  words\tthree"), "two  words\tthree");
+  assertEquals(decodeHeaderValue("  =?base64?SGVsbG8=?=  "), "Hello");
+  assertEquals(decodeHeaderValue(""), "");
+  assertEquals(decodeHeaderValue("=?base64??="), "");
+  assertEquals(encodeHeaderValue("two  words\tthree"), "two  words\tthree");
+});
+
+Deno.test("header value: a byte order mark survives, a lone surrogate does not", () => {
+  assertEquals(decodeHeaderValue(encodeHeaderValue("\ufeffx")), "\ufeffx");
+  assertEquals(decodeHeaderValue(encodeHeaderValue("a\ud800b")), "a\ufffdb");
+});
+
+Deno.test("header value: every string comes back, through a header of safe characters", () => {
+  const source = random(7);
+  const alphabet = [..."aZ09 \t=?-_/+\n\r\u0000~", "=?base64?", "?=", "é", "世", "😀", "\u007f", "\u00a0"];
+  for (let i = 0; i < 5000; i++) {
+    const value = source.text(alphabet, 12);
+    const header = encodeHeaderValue(value);
+    assertMatch(header, /^([!-~]([\t -~]*[!-~])?)?$/);
+    assertEquals(decodeHeaderValue(header), value);
+    assertEquals(new Headers({ x: header }).get("x"), header);
+  }
+});
+
+Deno.test("base64: bytes of every length come back, in both alphabets", () => {
+  const source = random(11);
+  for (let length = 0; length < 300; length++) {
+    const bytes = Uint8Array.from({ length }, () => source.below(256));
+    assertEquals(fromBase64(toBase64(bytes)), bytes);
+    assertEquals(fromBase64Url(toBase64Url(bytes)), bytes);
+    assertEquals(toBase64(bytes), btoa(String.fromCharCode(...bytes)));
+    assertMatch(toBase64Url(bytes), /^[\w-]*$/);
+  }
+  const large = new Uint8Array(1 << 20).fill(251);
+  assertEquals(fromBase64Url(toBase64Url(large))?.length, large.length);
+});
+
+Deno.test("base64: of all texts only the written one is read", () => {
+  const bytes = new Uint8Array([251, 255, 190, 1]);
+  assertEquals(toBase64Url(bytes), "-_--AQ");
+  for (const text of ["-_--AR", "-_--AQ==", "-_--A", "+/++AQ", "-_--AQ ", " -_--AQ", "-_-\n-AQ", "-_--AQ\u0000", "é"]) {
+    assertStrictEquals(fromBase64Url(text), undefined, JSON.stringify(text));
+  }
+  assertStrictEquals(fromBase64("-_--AQ=="), undefined);
+  assert(fromBase64("+/++AQ=="));
+});

@@ -1,0 +1,330 @@
+import { parseTemplate, type TemplateVariables } from "../../src/protocol/uri_template.ts";
+import { random, shortest } from "../support/random.ts";
+import { assert, assertEquals, assertLess, assertStrictEquals, assertThrows } from "../support/std.ts";
+
+function read(template: string, uri: string): Record<string, string> | undefined {
+  const values = parseTemplate(template).match(uri);
+  return values && { ...values };
+}
+
+Deno.test("template: variables are read from the places the operators give them", () => {
+  const cases: [template: string, uri: string, values: Record<string, string>][] = [
+    ["test://template/{id}/data", "test://template/123/data", { id: "123" }],
+    ["repo://{owner}/{name}", "repo://x/y", { owner: "x", name: "y" }],
+    ["{a}", "x", { a: "x" }],
+    ["x{a,b}", "x1,2", { a: "1", b: "2" }],
+    ["file:///{+path}", "file:///a/b%20c/d.txt", { path: "a/b c/d.txt" }],
+    ["file:///{+path}?raw={raw}", "file:///a?b?raw=1", { path: "a?b", raw: "1" }],
+    ["doc{#part}", "doc#one/two", { part: "one/two" }],
+    ["file{.ext}", "file.txt", { ext: "txt" }],
+    ["file{.a,b}", "file.tar.gz", { a: "tar", b: "gz" }],
+    ["x{/a,b}", "x/1/2", { a: "1", b: "2" }],
+    ["{a}{.b}", "x.tar.gz", { a: "x", b: "tar.gz" }],
+    ["{a}{/b}{#c}", "x/y#z", { a: "x", b: "y", c: "z" }],
+    ["x{;a,b}", "x;a=1;b=2", { a: "1", b: "2" }],
+    ["x{;a,b}", "x;b=2;a", { a: "", b: "2" }],
+    ["{id}{;a}", "x;a=1", { id: "x", a: "1" }],
+    ["x{?a,b}", "x?b=2&a=1", { a: "1", b: "2" }],
+    ["x{?a,b}", "x?b=", { b: "" }],
+    ["x{?a,b}", "x", {}],
+    ["{?a}", "?a=1", { a: "1" }],
+    ["x{?a}", "x?a=1=2/3?", { a: "1=2/3?" }],
+    ["x?fixed=1{&a,b}", "x?fixed=1&b=2", { b: "2" }],
+    ["x?y={y}&z={z}{&a}", "x?y=1&z=2&a=3", { y: "1", z: "2", a: "3" }],
+    ["x{;a}{?b}", "x;a=1?b=2", { a: "1", b: "2" }],
+    ["x{;a}{?b}", "x?b=2;a=1", { b: "2;a=1" }],
+    ["{+path}{?q}", "a/b?q=c", { path: "a/b", q: "c" }],
+    ["{a}-{b}", "1-2-3", { a: "1", b: "2-3" }],
+    ["{name}.json", "a.json.json", { name: "a.json" }],
+    ["{+path}/{name}.{ext}", "a/b/c.tar.gz", { path: "a/b", name: "c.tar", ext: "gz" }],
+    ["{root}:{+path}/{name}", "x:a:b/c/d", { root: "x", path: "a:b/c", name: "d" }],
+    ["{id}", "caf%C3%A9", { id: "café" }],
+    ["{id}", "a+b%2Bc", { id: "a+b+c" }],
+    ["{id}", "%252e%252e", { id: "%2e%2e" }],
+    ["{id}", "what%3F%23", { id: "what?#" }],
+    ["{a.b}", "x", { "a.b": "x" }],
+    ["fixed://x", "fixed://x", {}],
+  ];
+  for (const [template, uri, values] of cases) assertEquals(read(template, uri), values, `${template} on ${uri}`);
+});
+
+Deno.test("template: a URI that does not fit is not matched", () => {
+  const cases: [template: string, uri: string][] = [
+    ["x/{id}", "x/"],
+    ["x/{id}", "x/a/b"],
+    ["x/{id}", "x/a?b"],
+    ["x/{id}", "x/a#b"],
+    ["x/{id}", "y/a"],
+    ["x/{id}/y", "x/a/y/"],
+    ["x/{id}/y", "x//y"],
+    ["x/{id}/x", "x/x"],
+    ["{a}-{b}", "a-"],
+    ["{a}-{b}", "-b"],
+    ["{a}-{b}", "ab"],
+    ["{+a}--{b}", "--b"],
+    ["{+a}/{b}", "x/"],
+    ["{+a}--{b}", "a-b"],
+    ["{+a}--{b}", "-"],
+    ["{+a}aa{b}", "aa"],
+    ["file:///{+path}", "file:///"],
+    ["fixed://x", "fixed://x/"],
+    ["fixed://x", "fixed://"],
+    ["aXa{b}", "aX"],
+    ["{id}", "%"],
+    ["{id}", "%4"],
+    ["{id}", "%zz"],
+    ["{id}", "%ff"],
+    ["{id}", "%ed%a0%80"],
+    ["{id}", "%c0%af"],
+    ["x{?a}", "x?a=%e4"],
+    ["x{?a}", "x?b=1"],
+    ["x{?a}", "x?a=1&b=2"],
+    ["x{?a}", "x?a=1&a=2"],
+    ["x{?a}", "x?a=1&"],
+    ["x{?a}", "x?"],
+    ["x{?a}", "x?a=1#f"],
+    ["x{?a}", "x&a=1"],
+    ["x{?__proto__}", "x?constructor=1"],
+    ["x{;a}", "x;b=1"],
+    ["x{;a}", "x;a=1/y"],
+    ["x?fixed=1{&a}", "x?fixed=1&b=2"],
+    ["x?fixed=1{&a}", "x?a=2&fixed=1"],
+  ];
+  for (const [template, uri] of cases) assertStrictEquals(read(template, uri), undefined, `${template} on ${uri}`);
+});
+
+Deno.test("template: no value leads out of its folder, however it is encoded", () => {
+  for (const value of [".", "..", "%2e%2E", "%2E", "a%2fb", "a%2Fb", "%2e%2e%2f", "a%5cb", "a\\b", "a%00", "\u0000"]) {
+    for (const template of ["x/{id}", "x{/id}", "x/{id}/y", "x/;id={id}"]) {
+      assertStrictEquals(read(template, template.replace(/\{\/?id\}/, "/" + value)), undefined);
+      assertStrictEquals(read(template, template.replace(/\{\/?id\}/, value)), undefined, `${template}: ${value}`);
+    }
+    assertStrictEquals(read("x{;id}", "x;id=" + value), undefined, value);
+  }
+  for (
+    const path of ["..", "../x", "x/..", "a/../b", "a/%2e%2e/b", "a%2f..", "a%5c..%5cb", "..\\x", "a%2f%2E.", "a%00b"]
+  ) {
+    assertStrictEquals(read("file:///{+path}", "file:///" + path), undefined, path);
+    assertStrictEquals(read("file:///{+path}/{name}", `file:///${path}/n`), undefined, path);
+    assertStrictEquals(read("x{#part}", "x#" + path), undefined, path);
+  }
+  assertEquals(read("file:///{+path}", "file:///..a/b../c...d/./e"), { path: "..a/b../c...d/./e" });
+  assertEquals(read("{id}", "...")?.id, "...");
+  assertEquals(read("x{?path}", "x?path=../..")?.path, "../..");
+});
+
+Deno.test("template: names that objects inherit are plain names", () => {
+  const { match, expand } = parseTemplate("x/{__proto__}/{constructor}{?toString}");
+  const values = match("x/1/2");
+  assert(values);
+  assertEquals(Object.entries(values), [["__proto__", "1"], ["constructor", "2"]]);
+  assertStrictEquals(values.toString, undefined);
+  assertEquals(expand(values), "x/1/2");
+  assertEquals(expand({}), "x//");
+});
+
+Deno.test("template: expansion follows the tables of RFC 6570, levels 1 to 3", () => {
+  const values = {
+    var: "value",
+    hello: "Hello World!",
+    half: "50%",
+    empty: "",
+    path: "/foo/bar",
+    x: "1024",
+    y: "768",
+    base: "http://example.com/home/",
+    semi: ";",
+    "a.b": "ok",
+  };
+  const cases: Record<string, string> = {
+    "{var}": "value",
+    "{hello}": "Hello%20World%21",
+    "{half}": "50%25",
+    "{semi}": "%3B",
+    "O{empty}X": "OX",
+    "O{undef}X": "OX",
+    "{a.b}": "ok",
+    "{+var}": "value",
+    "{+hello}": "Hello%20World!",
+    "{+half}": "50%25",
+    "{+base}index": "http://example.com/home/index",
+    "O{+undef}X": "OX",
+    "{+path}/here": "/foo/bar/here",
+    "here?ref={+path}": "here?ref=/foo/bar",
+    "X{#var}": "X#value",
+    "X{#hello}": "X#Hello%20World!",
+    "foo{#empty}": "foo#",
+    "foo{#undef}": "foo",
+    "map?{x,y}": "map?1024,768",
+    "{x,hello,y}": "1024,Hello%20World%21,768",
+    "?{x,empty}": "?1024,",
+    "?{x,undef}": "?1024",
+    "?{undef,y}": "?768",
+    "X{.var}": "X.value",
+    "X{.x,y}": "X.1024.768",
+    "X{.empty}": "X.",
+    "X{.undef}": "X",
+    "{/var}": "/value",
+    "{/var,x}/here": "/value/1024/here",
+    "{/var,empty}": "/value/",
+    "{/var,undef}": "/value",
+    "{;x,y}": ";x=1024;y=768",
+    "{;x,y,empty}": ";x=1024;y=768;empty",
+    "{;x,y,undef}": ";x=1024;y=768",
+    "{?x,y}": "?x=1024&y=768",
+    "{?x,y,empty}": "?x=1024&y=768&empty=",
+    "{?undef,y}": "?y=768",
+    "?fixed=yes{&x}": "?fixed=yes&x=1024",
+    "{&x,y,empty}": "&x=1024&y=768&empty=",
+    "{&undef}": "",
+  };
+  for (const [template, uri] of Object.entries(cases)) {
+    assertEquals(parseTemplate(template).expand(values), uri, template);
+  }
+  assertEquals(parseTemplate("{+a}").expand({ a: "%41 %zz é [x]" }), "%41%20%25zz%20%C3%A9%20[x]");
+  assertEquals(parseTemplate("{a}").expand({ a: "!'()*😀" }), "%21%27%28%29%2A%F0%9F%98%80");
+});
+
+Deno.test("template: what cannot be matched in one way is refused with the reason", () => {
+  const cases: [template: string, reason: string][] = [
+    ["x/{id", "a brace stands alone"],
+    ["x/id}", "a brace stands alone"],
+    ["x/{{id}}", "a brace stands alone"],
+    ["x/{}", "lacks a name"],
+    ["x/{+}", "lacks a name"],
+    ["x/{a,}", "lacks a name"],
+    ["x/{a b}", "lacks a name"],
+    ["x/{!a}", "lacks a name"],
+    ["x/{a-b}", "lacks a name"],
+    ["x/{list*}", "cannot be matched"],
+    ["x/{id:3}", "cannot be matched"],
+    ["x/{a}/{a}", '"a" stands in it twice'],
+    ["x/{a}{?a}", '"a" stands in it twice'],
+    ["x/{a}{b}", "cannot be told apart"],
+    ["x/{+a}{b}", "cannot be told apart"],
+    ["x/{a}{+b}", "cannot be told apart"],
+    ["x/{+a}/{+b}", "cannot be told apart"],
+    ["x/{+a,b}", "cannot be told apart"],
+    ["x/{+a}{#b}", "cannot be told apart"],
+    ["x{?a}/y", "follows the parameters"],
+    ["x{?a}{b}", "follows the parameters"],
+    ["x{?a}{#b}", "follows the parameters"],
+    ["x{?a}{?b}", "follows the parameters"],
+    ["x{?a}{&b}", "follows the parameters"],
+    ["x{?a}{;b}", "follows the parameters"],
+    ["x{;a}{;b}", "follows the parameters"],
+    ["x{;a}/y", "follows the parameters"],
+    ["x/" + Array.from({ length: 51 }, (_, i) => `{v${i}}`).join("/"), "more than 50 variables"],
+  ];
+  for (const [template, reason] of cases) {
+    const { message } = assertThrows(() => parseTemplate(template), TypeError, reason);
+    assert(message.startsWith(`Cannot parse URI template "${template}": `), message);
+    assert(message.includes(";"), `${message} names no remedy`);
+  }
+});
+
+Deno.test("template: fifty variables are read", () => {
+  const names = Array.from({ length: 50 }, (_, i) => `v${i}`);
+  const template = parseTemplate("x/" + names.map((name) => `{${name}}`).join("/"));
+  assertEquals(template.variables, names);
+  assertEquals(Object.keys(template.match("x/" + names.join("/")) ?? {}).length, 50);
+});
+
+Deno.test("template: values survive expand and match", () => {
+  const source = random(3);
+  const templates = [
+    "{a}",
+    "x/{a}/{b}",
+    "{a}{.b}",
+    "{a,b}",
+    "{/a,b}",
+    "x{;a,b}",
+    "x{?a,b}",
+    "{a}?z{&b}",
+    "{+a}/{b}",
+    "{a}{#b}",
+  ];
+  const alphabet = [..."ab09 -_~!*'()=&?#%;:@é世", "😀", "%41"];
+  for (let i = 0; i < 4000; i++) {
+    const text = source.pick(templates);
+    const template = parseTemplate(text);
+    // A {+a} or {#b} keeps what is percent-encoded already, so it can carry no "%" of its own.
+    const values = Object.fromEntries(template.variables.map((name) => {
+      const value = "v" + source.text(alphabet, 8);
+      return [name, text.includes("+" + name) || text.includes("#" + name) ? value.replaceAll("%", "") : value];
+    }));
+    assertEquals({ ...template.match(template.expand(values)) }, values, `${text} ${JSON.stringify(values)}`);
+  }
+});
+
+Deno.test("template: whatever the URI, match answers and never throws", () => {
+  const source = random(5);
+  const pieces = [
+    "x",
+    "/",
+    "{",
+    "a",
+    "%",
+    "%2",
+    "%2f",
+    "%ff",
+    ",",
+    ".",
+    "..",
+    ";",
+    "?",
+    "&",
+    "=",
+    "#",
+    "\\",
+    "\ud800",
+    "é",
+  ];
+  const templates = ["x/{a}/{b}", "{a}.{b}", "{+a}/{b}", "x{/a,b}{?c}", "x{;a}{?b}", "{a}-{b}-{c}", "x?y{&a}", "{a,b}"]
+    .map(parseTemplate);
+  for (let i = 0; i < 20_000; i++) {
+    const template = source.pick(templates);
+    const values = template.match(source.text(pieces, 12));
+    for (const name in values) assert(template.variables.includes(name));
+  }
+});
+
+Deno.test("template: time grows with the length of the URI, not with its square", () => {
+  const many = Array.from({ length: 50 }, (_, i) => `{v${i}}`);
+  const templates = [
+    "{a,b,c}",
+    "x/{a}/y",
+    "{+a}",
+    "{+a}/{b}-{c}",
+    "{a}{?b,c}",
+    "{a}{;b}",
+    many.join("-"),
+    "{+w}" + many.slice(1).map((v) => "," + v).join(""),
+    "{a}aa{b}",
+  ];
+  for (const text of templates) {
+    const { match } = parseTemplate(text);
+    for (const unit of [",", "/", "%", "%2", "%20", "-", "a", ";", ";b=", "?", "&", "=", "?b=&", "aab"]) {
+      const small = "x" + unit.repeat(50_000 / unit.length);
+      const large = "x" + unit.repeat(800_000 / unit.length);
+      for (let tries = 0;; tries++) {
+        const [short, long] = [shortest(() => match(small), 5), shortest(() => match(large), 3)];
+        // Sixteen times the length: a quadratic search would take 256 times as long, whatever else the machine does.
+        if (long < 80 * Math.max(short, 0.05)) break;
+        assertLess(tries, 4, `${text} on ${unit}: ${short} ms, then ${long} ms`);
+      }
+    }
+  }
+});
+
+Deno.test("template: the variables of a literal have types", () => {
+  type Values = TemplateVariables<"repo://{owner}/{+path}{?ref,line}">;
+  const values: Values = { owner: "x", path: "a/b", ref: "main" };
+  // @ts-expect-error: a path variable is always there
+  const missing: Values = { owner: "x" };
+  // @ts-expect-error: no such variable
+  const unknown: Values = { owner: "x", path: "y", branch: "z" };
+  const anything: TemplateVariables<string> = { any: "name" };
+  assertEquals(parseTemplate("repo://{owner}/{+path}{?ref,line}").expand(values), "repo://x/a/b?ref=main");
+  assertEquals(Object.keys({ ...missing, ...unknown, ...anything }).length, 4);
+});

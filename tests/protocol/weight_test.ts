@@ -1,0 +1,122 @@
+// How many values a message may hold: counted on the text, exactly, before anything is made of it.
+import { createServer } from "../../mod.ts";
+import { LIMITS } from "../../src/core/limits.ts";
+import { parseMessage } from "../../src/protocol/jsonrpc.ts";
+import { PIPE } from "../../src/transports/channel.ts";
+import { type Random, random, shortest } from "../support/random.ts";
+import { assert, assertEquals, assertLess, assertStringIncludes } from "../support/std.ts";
+
+const big = { ...LIMITS.request, depth: 1000 };
+
+/** What is said of a text, if it is refused for its values. */
+function refusal(text: string, values: number): string | undefined {
+  const message = parseMessage(text, { ...big, values });
+  return message.kind === "broken" && message.message.includes("request.values") ? message.message : undefined;
+}
+
+/** How many values there are in a value. */
+function size(value: unknown): number {
+  const parts: unknown[] = typeof value === "object" && value ? Object.values(value) : [];
+  return parts.reduce<number>((sum, part) => sum + size(part), 1);
+}
+
+/** A JSON text with spaces anywhere, strings full of what looks like structure, and empty containers. */
+function write({ below, pick, text }: Random, depth: number): string {
+  const space = () => pick(["", "", " ", "\n", "\t \r"]);
+  const string = () =>
+    JSON.stringify(text([',"', "\\", "[", "{}", ":", '"', "a".repeat(30), "\u2028", "💩", "\x00"], 9));
+  const kind = below(depth ? 8 : 5);
+  if (kind < 5) return space() + pick([string(), string(), "-1.5e9", "null", "true"]) + space();
+  const items = Array.from({ length: below(4) }, (_, i) => {
+    const item = write({ below, pick, text }, depth - 1);
+    // Names repeat nowhere, so that the value has as many as the text.
+    return kind < 7 ? item : `${space()}${JSON.stringify(i + string())}${space()}:${item}`;
+  });
+  const inner = items.length ? items.join(",") : space();
+  return `${space()}${kind < 7 ? `[${inner}]` : `{${inner}}`}${space()}`;
+}
+
+Deno.test("json values: a message is refused for one value too many, and for no other reason", () => {
+  const source = random(7);
+  for (let i = 0; i < 3000; i++) {
+    const text = write(source, 5);
+    const values = size(JSON.parse(text));
+    assertEquals(refusal(text, values), undefined, text);
+    if (values > 1) {
+      const why = `Cannot read the message: more than ${values - 1} values (request.values)`;
+      assertEquals(refusal(text, values - 1), why, text);
+    }
+  }
+});
+
+Deno.test("json values: strings of every length and escape end where they end", () => {
+  for (let length = 0; length < 120; length++) {
+    for (const unit of ["a", "\\", '"', '\\"', ",", 'aaaaaaaaaaaaaaaaaaaaaaaaaaa"', "aaaaaaaaaaaaaaaaaaaaaaaaaaaa\\"]) {
+      const text = JSON.stringify([unit.repeat(length), 1, { [unit.repeat(length)]: unit }]);
+      assertEquals(refusal(text, 5), undefined, text);
+      assert(refusal(text, 4), text);
+    }
+  }
+});
+
+Deno.test("json values: the limit holds where a message has just as many, and not one more", () => {
+  const call = (count: number) => {
+    const params = { name: "x", arguments: { list: Array.from({ length: count - 8 }, () => 0) } };
+    return JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+  };
+  assertEquals(parseMessage(call(200_000), LIMITS.request).kind, "request");
+  assertStringIncludes(refusal(call(200_001), LIMITS.request.values) ?? "", "more than 200000 values");
+  for (const part of ["{},", "[],", '"",', "1,", "[[]],", '{"":1},']) {
+    assertStringIncludes(refusal(`[${part.repeat(200_001)}1]`, LIMITS.request.values) ?? "", "request.values", part);
+  }
+  const batch = `[${Array(50).fill(call(4001)).join(",")}]`;
+  assertEquals(
+    refusal(batch, LIMITS.request.values)?.includes("request.values"),
+    true,
+    "a batch counts as one message",
+  );
+});
+
+Deno.test("json values: a text that is not JSON is not read past its end", () => {
+  for (const end of ['"', '"\\', '"\\"', "[", "}", "]]]]", '"' + "x".repeat(50), '"' + "\\".repeat(51)]) {
+    const message = parseMessage(`[${"1,".repeat(20)}${end}`, { ...LIMITS.request, values: 30 });
+    assertEquals(message.kind === "broken" && message.code, -32700, end);
+  }
+});
+
+Deno.test("json values: counting costs little beside parsing, whatever the text is made of", () => {
+  const texts = {
+    "one long string": JSON.stringify("x".repeat(4_000_000)),
+    "quotes": JSON.stringify('"'.repeat(2_000_000)),
+    "backslashes": JSON.stringify("\\".repeat(2_000_000)),
+    "long strings that end in backslashes": JSON.stringify(Array(40_000).fill("x".repeat(95) + "\\")),
+    "long numbers": `[${Array(190_000).fill("1234567890123456789").join(",")}]`,
+    "short strings": `[${Array(190_000).fill('"ab"').join(",")}]`,
+    "empty objects": `[${Array(190_000).fill("{ }").join(" , ")}]`,
+    "spaces": "[" + " ".repeat(4_000_000) + "]",
+  };
+  for (const [name, text] of Object.entries(texts)) {
+    const limits = { ...LIMITS.request, values: 199_999 };
+    for (let tries = 0;; tries++) {
+      const with_ = shortest(() => parseMessage(text, limits), 3);
+      const without = shortest(() => JSON.parse(text), 3);
+      // Nanoseconds for each character beyond what parsing takes: 1 to 2, and room for other work on the machine.
+      const each = (with_ - without) * 1e6 / text.length;
+      if (each < 20) break;
+      assertLess(tries, 5, `${name}: ${each} ns`);
+    }
+  }
+});
+
+Deno.test("json values: what comes over a pipe is counted too, and the pipe goes on", async () => {
+  const server = createServer({ name: "t", version: "1", handlers: [], limits: { request: { values: 30 } } });
+  const tooMany = "Cannot read the message: more than 30 values (request.values)";
+  const lines: string[] = [];
+  const pipe = server[PIPE]((line) => void lines.push(line));
+  const ping = (extra: unknown) => JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping", params: { extra } });
+  for (const text of [ping(Array(30).fill({})), `[${ping([])},${ping(Array(20).fill(0))}]`, ping(0)]) {
+    await pipe.receive(text);
+  }
+  await server.close();
+  assertEquals(lines.map((line) => JSON.parse(line).error?.message ?? "served"), [tooMany, tooMany, "served"]);
+});

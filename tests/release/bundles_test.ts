@@ -1,0 +1,46 @@
+// Servers in bundles: the command line is not in them, and running them does not start it.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import config from "../../deno.json" with { type: "json" };
+import { root, run } from "../support/processes.ts";
+
+const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
+
+const SERVER = `import { createServer } from "${root}mod.ts";
+console.log(createServer({ name: "bundled", version: "1.0.0" }).handlers.list().length, "handlers");
+`;
+
+const bundlers: Readonly<Record<string, (output: string) => readonly string[]>> = {
+  "deno bundle": (output) => ["deno", "bundle", "--quiet", "-o", output],
+  "bun build": (output) => ["bun", "build", "--target=bun", `--outfile=${output}`],
+  "bun build --target=browser": (output) => ["bun", "build", "--target=browser", `--outfile=${output}`],
+  esbuild: (output) => ["deno", "run", "-A", "--quiet", config.imports.esbuild, ...ESBUILD, `--outfile=${output}`],
+};
+const ESBUILD = ["--bundle", "--format=esm", "--target=esnext", "--log-level=error"];
+
+for (const [name, toWords] of Object.entries(bundlers)) {
+  // The entry of a package has this name, so that a bundle of this name looks like it.
+  for (const output of ["server.js", "mod.js"]) {
+    Deno.test({
+      name: `${name}: ${output} holds no command line, and starts none`,
+      ignore,
+      async fn() {
+        const folder = await Deno.makeTempDir({ prefix: "mcp-bundle-" });
+        try {
+          await Deno.writeTextFile(`${folder}/server.ts`, SERVER);
+          const [command, ...args] = toWords(`${folder}/${output}`);
+          const built = await new Deno.Command(command, { args: [...args, `${folder}/server.ts`], cwd: root }).output();
+          assert(built.success, new TextDecoder().decode(built.stderr));
+          const text = await Deno.readTextFile(`${folder}/${output}`);
+          assertStringIncludes(text, "Cannot create a server");
+          assert(!text.includes("All commands, each with a --help"), "it holds the command line");
+          for (const words of [["deno", "run", "--no-prompt"], ["deno", "run", "-A"], ["bun"]]) {
+            const finished = await run([...words, `${folder}/${output}`, "--version"], { cwd: folder });
+            assertEquals(finished, { code: 0, stdout: "0 handlers\n", stderr: "" });
+          }
+        } finally {
+          await Deno.remove(folder, { recursive: true });
+        }
+      },
+    });
+  }
+}

@@ -1,0 +1,46 @@
+// A server is made while its module loads. Some platforms allow no randomness, no timer and no request at that time.
+import { assertEquals } from "@std/assert";
+import { createServer, prompt, resource, tool } from "../../mod.ts";
+import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/transports/websocket.ts";
+
+Deno.test("making a server takes neither randomness nor a timer nor a request", () => {
+  const taken: string[] = [];
+  const watched = [
+    [crypto, "getRandomValues"],
+    [crypto, "randomUUID"],
+    [Math, "random"],
+    [globalThis, "setTimeout"],
+    [globalThis, "setInterval"],
+    [globalThis, "fetch"],
+  ] as const;
+  const before = watched.map(([owner, name]) => Reflect.get(owner, name));
+  const replace = (i: number, value: unknown) =>
+    Object.defineProperty(watched[i][0], watched[i][1], { value, configurable: true, writable: true });
+  watched.forEach(([owner, name], i) =>
+    replace(i, (...args: unknown[]) => {
+      taken.push(name);
+      return before[i].apply(owner, args);
+    })
+  );
+  try {
+    for (const secret of [undefined, "a secret of more than thirty-two characters"]) {
+      const server = createServer({
+        name: "early",
+        version: "1.0.0",
+        secret,
+        handlers: [
+          tool({ name: "t", run: () => "" }),
+          prompt({ name: "p", run: () => "" }),
+          resource({ uri: "note://{id}", name: "r", read: () => "" }),
+        ],
+      });
+      server.handlers.add(tool({ name: "t2", run: () => "" }));
+      httpSse(server);
+      webSocket(server);
+    }
+  } finally {
+    watched.forEach((_, i) => replace(i, before[i]));
+  }
+  assertEquals(taken, []);
+});

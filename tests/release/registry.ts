@@ -1,0 +1,123 @@
+// A registry on the loopback interface that serves one package over JSR's protocol: what `deno publish` would upload
+// from a folder, rewritten as `deno publish` rewrites it. With JSR_URL set to it, Deno treats the package as published.
+import { preparePackage } from "./prepare.ts";
+
+/** A running registry; disposing stops it. */
+export interface Registry extends AsyncDisposable {
+  /** For the environment variable JSR_URL, with the slash at its end. */
+  readonly url: string;
+  /** The files of the package, as paths such as `/mod.ts`. */
+  readonly files: readonly string[];
+  /** Paths that were asked for, those of the package without its name and version. */
+  readonly served: readonly string[];
+  /** Paths that were asked for and do not exist. */
+  readonly missing: readonly string[];
+}
+
+interface Config {
+  readonly name: string;
+  readonly version: string;
+  readonly exports: Record<string, string>;
+  readonly imports?: Record<string, string>;
+}
+
+function isConfig(value: unknown): value is Config {
+  return typeof value === "object" && value !== null && "name" in value && "version" in value && "exports" in value;
+}
+
+/** Asks `deno publish` itself, so that include, exclude and ignore rules are not guessed at here. */
+export async function listFiles(root: string, url?: string): Promise<string[]> {
+  const { success, stderr } = await new Deno.Command("deno", {
+    args: ["publish", "--dry-run", "--allow-dirty", "--no-check"],
+    cwd: root,
+    env: { NO_COLOR: "1", ...url === undefined ? {} : { JSR_URL: url } },
+  }).output();
+  const text = new TextDecoder().decode(stderr);
+  const base = new URL(root.endsWith("/") ? root : root + "/", "file:///").href;
+  const files = [...text.matchAll(/^ +(file:\S+) \(/gm)].map(([, url]) => "/" + url.slice(base.length));
+  if (!success || files.length === 0) throw new Error(`Cannot list the files of ${root}: deno publish said\n${text}`);
+  return files;
+}
+
+/** Replaces names of the import map by what they stand for, in import and export statements and in `import("…")`. */
+export function rewriteImports(source: string, imports: Readonly<Record<string, string>>): string {
+  const pattern = /(\bfrom\s*|\bimport\s*\(?\s*)(["'])([^"'\n]+)\2/g;
+  return source.replace(pattern, (statement, lead: string, quote: string, name: string) => {
+    const prefix = Object.keys(imports).find((key) => key.endsWith("/") && name.startsWith(key));
+    const target = imports[name] ?? (prefix && imports[prefix] + name.slice(prefix.length));
+    return target ? lead + quote + target.replace(/^npm:\//, "npm:") + quote : statement;
+  });
+}
+
+async function toChecksum(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  return "sha256-" + new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
+}
+
+const STAND_IN = `import { parse as parseText } from "npm:deno-std@1.4.0/jsonc/mod.js";
+export const parse: (text: string) => unknown = parseText;
+`;
+
+type Bodies = Map<string, Uint8Array<ArrayBuffer>>;
+
+/** Adds a package, with its files under paths such as `/mod.ts`. */
+async function addPackage(
+  bodies: Bodies,
+  { name, version, exports }: Config,
+  files: ReadonlyMap<string, Uint8Array<ArrayBuffer>>,
+): Promise<void> {
+  const manifest: Record<string, { size: number; checksum: string }> = {};
+  for (const [path, bytes] of files) {
+    manifest[path] = { size: bytes.length, checksum: await toChecksum(bytes) };
+    bodies.set(`/${name}/${version}${path}`, bytes);
+  }
+  const [scope, own] = name.slice(1).split("/");
+  const versions = { [version]: { createdAt: "2026-01-01T00:00:00Z" } };
+  const toBytes = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
+  bodies.set(`/${name}/meta.json`, toBytes({ scope, name: own, latest: version, versions }));
+  bodies.set(`/${name}/${version}_meta.json`, toBytes({ manifest, exports }));
+}
+
+/**
+ * Serves the package whose deno.json lies in the folder `root`, as it is prepared for publishing, and a stand-in for the
+ * part of Deno's standard library that it imports.
+ */
+export async function serveRegistry(root: string): Promise<Registry> {
+  const bodies: Bodies = new Map();
+  const std = { name: "@std/jsonc", version: "1.0.2", exports: { ".": "./mod.ts" } };
+  await addPackage(bodies, std, new Map([["/mod.ts", new TextEncoder().encode(STAND_IN)]]));
+  const served: string[] = [];
+  const missing: string[] = [];
+  let base = "";
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
+    const path = new URL(request.url).pathname;
+    const body = bodies.get(path);
+    (body ? served : missing).push(base && path.startsWith(base) ? path.slice(base.length) : path);
+    const type = path.endsWith(".ts") ? "text/typescript" : "application/json";
+    return body
+      ? new Response(body, { headers: { "content-type": type } })
+      : new Response("not found", { status: 404, headers: { "content-type": "text/plain" } });
+  });
+  const url = `http://127.0.0.1:${server.addr.port}/`;
+  const folder = await Deno.makeTempDir({ prefix: "mcp-package-" });
+  try {
+    await preparePackage(`${root}/`, folder);
+    const config: unknown = JSON.parse(await Deno.readTextFile(`${folder}/deno.json`));
+    if (!isConfig(config)) throw new Error(`Cannot serve ${root}: its deno.json has no name, version or exports`);
+    const names = await listFiles(folder, url);
+    const files = new Map<string, Uint8Array<ArrayBuffer>>();
+    for (const name of names) {
+      const bytes = await Deno.readFile(folder + name);
+      const source = name.endsWith(".ts") && rewriteImports(new TextDecoder().decode(bytes), config.imports ?? {});
+      files.set(name, source ? new TextEncoder().encode(source) : bytes);
+    }
+    await addPackage(bodies, config, files);
+    base = `/${config.name}/${config.version}`;
+    served.length = 0;
+    return { url, files: names, served, missing, [Symbol.asyncDispose]: () => server.shutdown() };
+  } catch (error) {
+    await server.shutdown();
+    throw error;
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}

@@ -1,0 +1,247 @@
+// The package as its users get it: from a registry, into an empty cache, away from this folder.
+import { assert, assertEquals, assertMatch, fail } from "@std/assert";
+import config from "../../deno.json" with { type: "json" };
+import { type Registry, rewriteImports, serveRegistry } from "./registry.ts";
+
+const root = new URL("../../", import.meta.url).pathname.slice(0, -1);
+const ignore = typeof Deno === "undefined"; // jsr: specifiers and JSR_URL are Deno's
+
+/** Runs with an empty folder to work in and an empty cache, and the registry in place of JSR. */
+async function withRegistry(run: (registry: Registry, options: Deno.CommandOptions) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await using registry = await serveRegistry(root);
+    const env = { JSR_URL: registry.url, DENO_DIR: `${folder}/cache`, NO_COLOR: "1" };
+    const cwd = `${folder}/work`;
+    await Deno.mkdir(cwd);
+    await run(registry, { cwd, env });
+    assertEquals(registry.missing, []);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function runDeno(
+  options: Deno.CommandOptions,
+  args: readonly string[],
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const { code, stdout, stderr } = await new Deno.Command("deno", { ...options, args: [...args], stdin: "null" })
+    .output();
+  return { code, stdout: new TextDecoder().decode(stdout), stderr: new TextDecoder().decode(stderr) };
+}
+
+async function readLine(stream: ReadableStream<Uint8Array>): Promise<string> {
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of stream.values({ preventCancel: true })) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.includes("\n")) break;
+  }
+  return text.slice(0, text.indexOf("\n") + 1);
+}
+
+Deno.test("a published package names packages, not entries of the import map", () => {
+  const imports = { zod: "npm:zod@^4", "sdk/": "npm:/sdk@1/" };
+  const source =
+    `import { z } from "zod";\nimport 'zod';\nexport * from "sdk/a.js";\nconst m = await import("zod");\n` +
+    `import { a } from "../zod.ts";\nconst zod = "zod";\n`;
+  assertEquals(
+    rewriteImports(source, imports),
+    `import { z } from "npm:zod@^4";\nimport 'npm:zod@^4';\nexport * from "npm:sdk@1/a.js";\n` +
+      `const m = await import("npm:zod@^4");\nimport { a } from "../zod.ts";\nconst zod = "zod";\n`,
+  );
+});
+
+Deno.test({
+  name: "deno run of the published package answers a client over stdio",
+  ignore,
+  fn: () =>
+    withRegistry(async (registry, options) => {
+      const others = registry.files.filter((file) => !file.startsWith("/src/"));
+      assertEquals(others.sort(), ["/LICENSE", "/README.md", "/deno.json", "/mcp.schema.json", "/mod.ts"]);
+      const child = new Deno.Command("deno", {
+        ...options,
+        args: ["run", "--quiet", "--no-lock", `jsr:${config.name}`],
+        stdin: "piped",
+        stdout: "piped",
+        stderr: "piped",
+      }).spawn();
+      const stderr = new Response(child.stderr).text();
+      const late = setTimeout(() => child.kill("SIGKILL"), 30_000);
+      try {
+        const message = {
+          jsonrpc: "2.0",
+          id: 1,
+          method: "server/discover",
+          params: {
+            _meta: {
+              "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+              "io.modelcontextprotocol/clientInfo": { name: "registry-test", version: "1.0.0" },
+              "io.modelcontextprotocol/clientCapabilities": {},
+            },
+          },
+        };
+        const writer = child.stdin.getWriter();
+        await writer.write(new TextEncoder().encode(JSON.stringify(message) + "\n"));
+        const line = await readLine(child.stdout);
+        if (line === "") fail(`no answer; stderr: ${await stderr}`);
+        const answer = JSON.parse(line);
+        assertEquals([answer.jsonrpc, answer.id, answer.result?.resultType], ["2.0", 1, "complete"]);
+        assert(answer.result.supportedVersions.includes("2026-07-28"));
+        await writer.close();
+        assertEquals((await child.status).code, 0, "the end of input must end the process");
+      } finally {
+        clearTimeout(late);
+        try {
+          child.kill("SIGKILL");
+        } catch {
+          // It has ended by itself, as it should.
+        }
+        await child.stdout.cancel();
+        await child.status;
+        await stderr;
+      }
+    }),
+});
+
+Deno.test({
+  name: "every export of the published package type-checks in a user's file",
+  ignore,
+  fn: () =>
+    withRegistry(async (_registry, options) => {
+      const names = Object.keys(config.exports).map((path) => `jsr:${config.name}${path.slice(1)}`);
+      const source = names.map((name, i) => `import * as m${i} from "${name}";\nconsole.log(m${i});\n`).join("");
+      await Deno.writeTextFile(`${options.cwd}/user.ts`, source);
+      const { success, stderr } = await new Deno.Command("deno", {
+        ...options,
+        args: ["check", "--quiet", "--no-lock", "--all", "user.ts"],
+      }).output();
+      assert(success, new TextDecoder().decode(stderr));
+    }),
+});
+
+Deno.test({
+  name: "the published package serves a config file with the permissions it needs, and fetches packages for it alone",
+  ignore,
+  fn: () =>
+    withRegistry(async (_registry, options) => {
+      const folder = await Deno.realPath(String(options.cwd));
+      const file = { tools: { greet: { description: "Greets", run: ["printf", "Good day!"] } } };
+      await Deno.writeTextFile(`${folder}/mcp.jsonc`, JSON.stringify(file));
+      const params = {
+        name: "greet",
+        _meta: {
+          "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+          "io.modelcontextprotocol/clientCapabilities": {},
+        },
+      };
+      const call = async (...args: string[]) => {
+        const child = new Deno.Command("deno", {
+          ...options,
+          args: ["run", "--quiet", "--no-lock", "--no-prompt", ...args],
+          stdin: "piped",
+          stdout: "piped",
+          stderr: "piped",
+        }).spawn();
+        const writer = child.stdin.getWriter();
+        await writer.write(
+          new TextEncoder().encode(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }) + "\n"),
+        );
+        await writer.close();
+        const { stdout, stderr } = await child.output();
+        return new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+      };
+      const fetched = async () => {
+        const hosts = await Array.fromAsync(Deno.readDir(`${options.env?.DENO_DIR}/npm`));
+        return (await Promise.all(
+          hosts.map(({ name }) => Array.fromAsync(Deno.readDir(`${options.env?.DENO_DIR}/npm/${name}`))),
+        )).flat().map(({ name }) => name);
+      };
+      assertMatch(await call(`jsr:${config.name}`), /Unknown tool: \\"greet\\"/);
+      assertEquals(await fetched(), [], "the demonstration needs no package");
+      const flags = [`--allow-read=${folder}/mcp.jsonc`, "--allow-env=PATH", "--allow-run=printf", "--deny-net"];
+      assertMatch(await call(...flags, `jsr:${config.name}`, `${folder}/mcp.jsonc`), /"text":"Good day!"/);
+      assertEquals((await fetched()).sort(), ["deno-std", "jsonc-parser", "zod"]);
+    }),
+});
+
+const SERVER = `import { createServer, tool } from "jsr:${config.name}";
+const hi = tool({ name: "hi", run: () => "Hi!" });
+export default createServer({ name: "mine", version: "1.0.0", handlers: [hi] });
+`;
+
+Deno.test({
+  name: "a program that imports the published library loads none of the command line, and no package",
+  ignore,
+  fn: () =>
+    withRegistry(async (registry, options) => {
+      await Deno.writeTextFile(`${options.cwd}/program.ts`, SERVER.replace("export default", ""));
+      const { code, stderr } = await runDeno(options, ["run", "--quiet", "--no-prompt", "program.ts"]);
+      assertEquals({ code, stderr }, { code: 0, stderr: "" });
+      assert(registry.served.includes("/src/library.ts"), registry.served.join(", "));
+      assertEquals(registry.served.filter((path) => path.includes("/cli/") || path.includes("@std")), []);
+    }),
+});
+
+Deno.test({
+  name: "deno run of the published package needs no permission, and loads only what the command needs",
+  ignore,
+  fn: () =>
+    withRegistry(async (registry, options) => {
+      const { code, stdout, stderr } = await runDeno(options, [
+        "run",
+        "--quiet",
+        "--no-prompt",
+        `jsr:${config.name}`,
+        "--version",
+      ]);
+      assertEquals({ code, stdout, stderr }, { code: 0, stdout: `${config.version}\n`, stderr: "" });
+      const parts = ["inspector", "config", "doctor", "serve_http", "watch_target"];
+      assertEquals(registry.served.filter((path) => parts.some((part) => path.includes(`/cli/${part}`))), []);
+    }),
+});
+
+Deno.test({
+  name: "serving a file of code leaves the frozen lock file of a project as it is",
+  ignore,
+  fn: () =>
+    withRegistry(async (_registry, options) => {
+      await Deno.writeTextFile(`${options.cwd}/server.ts`, SERVER);
+      await Deno.writeTextFile(`${options.cwd}/deno.json`, "{}");
+      const cached = await runDeno(options, ["cache", "server.ts"]);
+      assertEquals(cached.code, 0, cached.stderr);
+      const before = await Deno.readTextFile(`${options.cwd}/deno.lock`);
+      for (const flags of [[], ["--frozen"]]) {
+        const words = ["run", "--quiet", "--no-prompt", "--allow-read", ...flags, `jsr:${config.name}`, "server.ts"];
+        const { code, stderr } = await runDeno(options, words);
+        assertEquals({ code, stderr }, { code: 0, stderr: "" });
+        assertEquals(await Deno.readTextFile(`${options.cwd}/deno.lock`), before);
+      }
+    }),
+});
+
+Deno.test({
+  name: "from a cache without the command line the remedy is named, and with it the command line works offline",
+  ignore,
+  fn: () =>
+    withRegistry(async (_registry, options) => {
+      const words = ["run", "--quiet", "--no-prompt", "--no-lock", "--cached-only", `jsr:${config.name}`];
+      const cache = async (name: string) => {
+        const { code, stderr } = await runDeno(options, ["cache", "--no-lock", name]);
+        assertEquals(code, 0, stderr);
+      };
+      await cache(`jsr:${config.name}`);
+      const lacking = await runDeno(options, [...words, "--version"]);
+      assertEquals([lacking.code, lacking.stdout], [1, ""]);
+      assertMatch(
+        lacking.stderr,
+        /^Cannot start the command line: .*; to store it .* run deno cache jsr:@x\/mcp\/cli\n$/s,
+      );
+      await cache(`jsr:${config.name}/cli`);
+      assertEquals((await runDeno(options, [...words, "--version"])).stdout, `${config.version}\n`);
+      assertMatch((await runDeno(options, [...words, "--help"])).stdout, /completions/);
+      await Deno.writeTextFile(`${options.cwd}/mcp.jsonc`, '{ "tools": {} }');
+      const checked = await runDeno(options, [...words.slice(0, -1), "-A", `jsr:${config.name}`, "check", "mcp.jsonc"]);
+      assertEquals(checked.code, 0, checked.stderr);
+    }),
+});

@@ -1,0 +1,651 @@
+import { compileJsonSchema } from "../../src/schema/json_check.ts";
+import { type JsonSchema, toPath } from "../../src/schema/json_schema.ts";
+import { random } from "../support/random.ts";
+import { assert, assertEquals, assertLess, assertLessOrEqual, assertThrows } from "../support/std.ts";
+
+function fits(schema: JsonSchema, value: unknown): boolean {
+  return compileJsonSchema(schema)(value).length === 0;
+}
+
+function issues(schema: JsonSchema, value: unknown): string[] {
+  return compileJsonSchema(schema)(value).map(({ path, message }) => `${path}: ${message}`);
+}
+
+/** Values that JSON.parse gives: there, `__proto__` is a property like any other. */
+const json = JSON.parse;
+
+type Case = readonly [schema: JsonSchema, valid: readonly unknown[], invalid: readonly unknown[]];
+
+const CASES: Record<string, readonly Case[]> = {
+  type: [
+    [{ type: "string" }, ["", "x"], [1, null, true, [], {}, undefined]],
+    [{ type: "number" }, [0, -1.5, 1e300], ["1", null, true, NaN, Infinity]],
+    [{ type: "integer" }, [0, -3, 1.0, 1e20], [1.5, "1", null, NaN]],
+    [{ type: "boolean" }, [true, false], [0, "true", null]],
+    [{ type: "null" }, [null], [0, "", false, undefined, {}]],
+    [{ type: "array" }, [[], [1]], [{}, "x", null]],
+    [{ type: "object" }, [{}, { a: 1 }], [[], null, "x"]],
+    [{ type: ["string", "null"] }, ["x", null], [1, {}, []]],
+    [{ type: ["integer", "array"] }, [1, []], [1.5, {}]],
+    [{}, [1, "x", null, [], {}], []],
+  ],
+  "enum and const": [
+    [{ enum: [1, "a", null, { x: [1] }, [2]] }, [1, "a", null, { x: [1] }, [2]], [2, "1", { x: [] }, [2, 2], false]],
+    [{ enum: [0, false] }, [0, false], ["", null]],
+    [{ enum: [{ a: 1, b: 2 }] }, [{ b: 2, a: 1 }], [{ a: 1 }, { a: 1, b: 2, c: 3 }]],
+    [{ const: "x" }, ["x"], ["y", null, ["x"]]],
+    [{ const: null }, [null], [0, undefined, ""]],
+    [{ const: false }, [false], [0, null]],
+    [{ const: { a: { c: 1, b: [] } } }, [{ a: { b: [], c: 1 } }], [{ a: { b: [], c: 2 } }, { a: { b: {}, c: 1 } }]],
+    [{ const: [{ a: 1 }] }, [[{ a: 1 }]], [[{ a: true }], [1], { 0: { a: 1 } }]],
+    [{ const: json('{"__proto__": 1}') }, [json('{"__proto__": 1}')], [{}, json('{"__proto__": 2}')]],
+    [{ const: "a", enum: ["a", "b"] }, ["a"], ["b"]],
+    [{ const: "b", enum: ["a"] }, [], ["a", "b"]],
+  ],
+  numbers: [
+    [{ minimum: 1.1 }, [1.1, 2, "x"], [1, -5]],
+    [{ maximum: 3 }, [3, 2.9, "x"], [3.01]],
+    [{ minimum: 0 }, [0, -0], [-1e-9]],
+    [{ exclusiveMinimum: 1 }, [1.0001], [1, 0]],
+    [{ exclusiveMaximum: 1 }, [0.999], [1, 2]],
+    [{ exclusiveMinimum: 0, exclusiveMaximum: 0 }, ["x"], [0, 1, -1]],
+    [{ multipleOf: 2 }, [10, 0, -4, "x"], [7, 1.5]],
+    [{ multipleOf: 1.5 }, [0, 4.5, -3], [35, 1]],
+    [{ multipleOf: 0.0001 }, [0.0075, 1], [0.00751]],
+    [{ multipleOf: 0.01 }, [19.99, 4.02, 1.13, 33.33], [19.999, 0.005]],
+    [{ multipleOf: 0.1 }, [0.3, 1.1, 7], [0.35]],
+    [{ type: "integer", multipleOf: 0.123456789 }, [0], [1e308]],
+    [{ multipleOf: 0.5 }, [1e308, 1.5], [1.25]],
+    [{ multipleOf: 3 }, [9007199254740990], [9007199254740991]],
+    [{ multipleOf: 1 }, [5], [5.000000001]],
+    [{ multipleOf: 1e-8 }, [12391239123], []],
+  ],
+  strings: [
+    [{ minLength: 2 }, ["ab", "abc", 1, "💩💩"], ["a", "", "💩"]],
+    [{ maxLength: 2 }, ["", "ab", 100, "💩💩"], ["abc", "💩💩💩"]],
+    [{ minLength: 0, maxLength: 0 }, [""], ["a"]],
+    [{ maxLength: 1 }, ["\ud800", "\udc00"], ["\udc00\ud800"]],
+    [{ pattern: "^a+$" }, ["a", "aaa", 5, null], ["", "ab", "A"]],
+    [{ pattern: "b" }, ["abc"], ["ac"]],
+    [{ pattern: "^\\p{Letter}+$" }, ["né", "π"], ["1"]],
+    [{ pattern: "^.$" }, ["💩"], ["ab"]],
+    [{ format: "email" }, ["no mail at all"], []],
+    [{ contentEncoding: "base64", contentMediaType: "application/json" }, ["!"], []],
+  ],
+  objects: [
+    [{ properties: { a: { type: "number" }, b: {} } }, [{}, { a: 1, c: "x" }, [], 1], [{ a: "1" }]],
+    [{ required: ["a", "b"] }, [{ a: 1, b: null }, [], "x"], [{ a: 1 }, {}]],
+    [{ required: [] }, [{}], []],
+    [{ required: ["a"] }, [{ a: 0 }, { a: "" }], [{ a: undefined }]],
+    [{ properties: { a: { type: "number" } } }, [{ a: undefined }], []],
+    [{ additionalProperties: false }, [{}, { a: undefined }, [1]], [{ a: 1 }]],
+    [{ properties: { a: {} }, additionalProperties: false }, [{ a: 1 }], [{ a: 1, b: 2 }]],
+    [{ properties: { a: {} }, additionalProperties: { type: "string" } }, [{ a: 1, b: "x" }], [{ b: 1 }]],
+    [{ patternProperties: { "^x-": { type: "string" }, "y$": { minLength: 2 } } }, [{ "x-a": "", z: 1, "x-y": "ab" }], [
+      { "x-a": 1 },
+      { "x-y": "a" },
+      { "x-y": 5 },
+    ]],
+    [{ patternProperties: { "^x-": {} }, properties: { a: {} }, additionalProperties: false }, [{ "x-1": 1, a: 2 }], [
+      { b: 1 },
+    ]],
+    [{ patternProperties: { a: false } }, [{ b: 1 }], [{ a: 1 }, { cat: 1 }]],
+    [{ properties: { a: true, b: false } }, [{ a: 1 }, {}], [{ b: 1 }]],
+    [{ propertyNames: { maxLength: 3 } }, [{ abc: 1 }, []], [{ abcd: 1 }]],
+    [{ propertyNames: { pattern: "^[a-z]+$" } }, [{ a: 1 }], [{ A: 1 }]],
+    [{ propertyNames: false }, [{}], [{ a: 1 }]],
+    [{ propertyNames: { enum: ["a", "b"] } }, [{ a: 1, b: 2 }], [{ c: 1 }]],
+    [{ minProperties: 1 }, [{ a: 1 }, []], [{}, { a: undefined }]],
+    [{ maxProperties: 1 }, [{}, { a: 1 }, { a: 1, b: undefined }], [{ a: 1, b: 2 }]],
+    [{ dependentRequired: { a: ["b", "c"] } }, [{}, { b: 1 }, { a: 1, b: 1, c: 1 }], [{ a: 1 }, { a: 1, b: 1 }]],
+    [{ dependentRequired: { a: [] } }, [{ a: 1 }], []],
+    [{ dependentSchemas: { a: { required: ["b"] }, c: false } }, [{ b: 1 }, { a: 1, b: 1 }], [{ a: 1 }, { c: 1 }]],
+    [{ dependentSchemas: { a: { properties: { b: { type: "string" } } } } }, [{ b: 1 }, { a: 1, b: "x" }], [
+      { a: 1, b: 1 },
+    ]],
+  ],
+  "names that objects inherit": [
+    [{ properties: { constructor: { type: "number" } } }, [{}, { constructor: 1 }], [{ constructor: "x" }]],
+    [{ required: ["toString"] }, [{ toString: 1 }], [{}]],
+    [{ required: ["__proto__"] }, [json('{"__proto__":1}')], [{}]],
+    [json('{"properties":{"__proto__":{"type":"number"}}}'), [{}, json('{"__proto__":1}')], [
+      json('{"__proto__":"x"}'),
+    ]],
+    [{ properties: { a: {} }, additionalProperties: false }, [{ a: 1 }], [
+      json('{"__proto__":1}'),
+      { constructor: 1 },
+      { toString: 1 },
+    ]],
+    [{ dependentRequired: { constructor: ["a"] } }, [{}], [{ constructor: 1 }]],
+    [{ dependentRequired: { a: ["b"] } }, [{ toString: 1, valueOf: 2, constructor: 3 }], []],
+    [json('{"dependentSchemas":{"__proto__":{"required":["a"]}}}'), [{}], [json('{"__proto__":1}')]],
+    [{ maxProperties: 0 }, [{}], [json('{"__proto__":1}')]],
+    [{ $ref: "#/$defs/constructor", $defs: { constructor: { type: "string" } } }, ["x"], [1]],
+    [{ unevaluatedProperties: false, properties: { valueOf: {} } }, [{ valueOf: 1 }], [{ toString: 1 }]],
+    [{ enum: [{ toString: 1 }] }, [{ toString: 1 }], [{ toString: 2 }, {}]],
+    [{ uniqueItems: true }, [[json('{"__proto__":1}'), {}], [{ toString: null }, { valueOf: 1 }]], [[
+      json('{"__proto__":1}'),
+      json('{"__proto__":1}'),
+    ]]],
+  ],
+  arrays: [
+    [{ items: { type: "number" } }, [[], [1, 2], {}, "x"], [[1, "2"]]],
+    [{ items: false }, [[]], [[1]]],
+    [{ items: true }, [[1, "x"]], []],
+    [{ prefixItems: [{ type: "number" }, { type: "string" }] }, [[], [1], [1, "x"], [1, "x", null]], [["x"], [1, 2]]],
+    [{ prefixItems: [{}], items: { type: "number" } }, [["x", 1], ["x"]], [["x", "y"]]],
+    [{ prefixItems: [{}, {}], items: false }, [[1, 2]], [[1, 2, 3]]],
+    [{ prefixItems: [false] }, [[]], [[1]]],
+    [{ minItems: 1 }, [[0], {}], [[]]],
+    [{ maxItems: 2 }, [[], [1, 2], "abc"], [[1, 2, 3]]],
+    [{ uniqueItems: true }, [[], [1, 2, "1", true, "true", null, [1], { a: 1 }]], [[1, 1], [{ a: 1, b: 2 }, {
+      b: 2,
+      a: 1,
+    }], [
+      [],
+      [],
+    ]]],
+    [{ uniqueItems: true }, [[0, false, "", null], [[1], [true]], [{ a: 0 }, { a: false }]], [["a", "b", "a"], [
+      null,
+      null,
+    ]]],
+    [{ uniqueItems: false }, [[1, 1]], []],
+    [{ contains: { minimum: 5 } }, [[1, 5], [6], {}], [[], [1, 2]]],
+    [{ contains: { const: 1 }, minContains: 2 }, [[1, 1], [1, 2, 1]], [[1], []]],
+    [{ contains: { const: 1 }, maxContains: 1 }, [[1, 2]], [[1, 1], [2]]],
+    [{ contains: { const: 1 }, minContains: 0 }, [[], [2]], []],
+    [{ contains: { const: 1 }, minContains: 0, maxContains: 1 }, [[], [1]], [[1, 1]]],
+    [{ contains: true }, [[1]], [[]]],
+    [{ contains: false }, ["x"], [[1], []]],
+    [{ minContains: 2, maxContains: 0 }, [[1], []], []],
+    [{ items: { items: { type: "integer" } } }, [[[1], []]], [[[1.5]]]],
+  ],
+  combinations: [
+    [{ allOf: [{ minimum: 1 }, { maximum: 3 }] }, [1, 2, 3], [0, 4]],
+    [{ allOf: [true, {}] }, [1], []],
+    [{ allOf: [true, false] }, [], [1]],
+    [{ anyOf: [{ type: "integer" }, { minimum: 2 }] }, [1, 2.5, 3, "x"], [1.5]],
+    [{ anyOf: [{ type: "string" }, { type: "null" }] }, ["x", null], [1]],
+    [{ anyOf: [false, false] }, [], [1]],
+    [{ anyOf: [{ required: ["a"] }, { required: ["b"] }] }, [{ a: 1 }, { b: 1 }, { a: 1, b: 1 }], [{}]],
+    [{ oneOf: [{ type: "integer" }, { minimum: 2 }] }, [1, 2.5], [3, 1.5]],
+    [{ oneOf: [{ const: 1 }, { const: 2 }] }, [1, 2], [3]],
+    [{ oneOf: [true, true] }, [], [1]],
+    [{ oneOf: [true, false] }, [1], []],
+    [{ not: { type: "integer" } }, ["x", 1.5], [1]],
+    [{ not: {} }, [], [1, null]],
+    [{ not: false }, [1, {}], []],
+    [{ not: { not: { type: "string" } } }, ["x"], [1]],
+    [{ not: { properties: { a: { type: "string" } } } }, [{ a: 1 }], [{ a: "x" }, {}]],
+    [{ if: { minimum: 10 }, then: { multipleOf: 10 }, else: { maximum: 5 } }, [20, 3], [15, 7]],
+    [{ if: { const: 1 }, then: false }, [2], [1]],
+    [{ if: { const: 1 }, else: false }, [1], [2]],
+    [{ if: false, then: false }, [1], []],
+    [{ if: true, else: false }, [1], []],
+    [{ then: false, else: false }, [1], []],
+    [{ anyOf: [{ allOf: [{ minimum: 5 }, { maximum: 6 }] }, { oneOf: [{ const: 1 }, { const: 2 }] }] }, [5, 1, 2], [
+      4,
+      7,
+    ]],
+  ],
+  references: [
+    [{ $ref: "#/$defs/a", $defs: { a: { type: "string" } } }, ["x"], [1]],
+    [{ properties: { next: { $ref: "#" }, v: { type: "number" } }, additionalProperties: false }, [{
+      v: 1,
+      next: { next: {} },
+    }], [
+      { next: { next: { x: 1 } } },
+      { next: { v: "1" } },
+    ]],
+    [{ $ref: "#word", $defs: { x: { $anchor: "word", const: 1 } } }, [1], [2]],
+    [{ $dynamicRef: "#node", $defs: { x: { $dynamicAnchor: "node", const: 1 } } }, [1], [2]],
+    [{ $ref: "#/$defs/a~1b~0c", $defs: { "a/b~c": { const: 1 } } }, [1], [2]],
+    [{ $ref: "#/$defs/a%25b%20c", $defs: { "a%b c": { const: 1 } } }, [1], [2]],
+    [{ $ref: "#/properties/a", properties: { a: { type: "object" } } }, [{ a: {} }], [1, { a: 1 }]],
+    [{ items: { $ref: "#/prefixItems/0" }, prefixItems: [{ type: "number" }] }, [[1, 2]], [["x"], [1, "x"]]],
+    [{ $ref: "#/$defs/a", minimum: 3, $defs: { a: { type: "number" } } }, [3], [2, "x"]],
+    [{ $ref: "#/$defs/no", $defs: { no: false } }, [], [1]],
+    [{ $ref: "#/$defs/yes", $defs: { yes: true } }, [1], []],
+    [{ $ref: "#/$defs/a", $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/c" }, c: { const: 1 } } }, [1], [2]],
+    [{ $ref: "#/components/x", components: { x: { pattern: "^a", $ref: "#/components/y" }, y: { minLength: 2 } } }, [
+      "ab",
+    ], [
+      "a",
+      "b",
+    ]],
+    [{ $id: "https://example.com/tree", items: { $ref: "#" }, type: "array" }, [[[]]], [[1]]],
+    [{ definitions: { a: { const: 1 } }, $ref: "#/definitions/a" }, [1], [2]],
+    [{ properties: { $ref: { type: "string" } } }, [{ $ref: "x" }], [{ $ref: 1 }]],
+    [{
+      $defs: { tree: { anyOf: [{ type: "null" }, { items: { $ref: "#/$defs/tree" }, type: "array" }] } },
+      $ref: "#/$defs/tree",
+    }, [
+      null,
+      [null, [null]],
+    ], [1, [[1]]]],
+  ],
+  unevaluated: [
+    [{ properties: { a: {} }, unevaluatedProperties: false }, [{ a: 1 }, {}], [{ b: 1 }]],
+    [{ allOf: [{ properties: { a: {} } }], properties: { b: {} }, unevaluatedProperties: false }, [{ a: 1, b: 2 }], [{
+      c: 1,
+    }]],
+    [{ $ref: "#/$defs/a", $defs: { a: { properties: { a: {} } } }, unevaluatedProperties: false }, [{ a: 1 }], [{
+      b: 1,
+    }]],
+    [{
+      anyOf: [{ properties: { a: { const: 1 } }, required: ["a"] }, { properties: { b: {} }, required: ["b"] }],
+      unevaluatedProperties: false,
+    }, [
+      { a: 1 },
+      { b: 1 },
+      { a: 1, b: 1 },
+    ], [{ a: 2, b: 1 }, { a: 1, c: 1 }]],
+    [{
+      oneOf: [{ properties: { a: {} }, required: ["a"] }, { properties: { b: {} }, required: ["b"] }],
+      unevaluatedProperties: false,
+    }, [
+      { a: 1 },
+      { b: 1 },
+    ], [{ a: 1, b: 1 }, { a: 1, c: 1 }]],
+    [{ not: { not: { properties: { a: {} } } }, unevaluatedProperties: false }, [{}], [{ a: 1 }]],
+    [{
+      if: { properties: { k: { const: 1 } }, required: ["k"] },
+      then: { properties: { a: {} } },
+      else: { properties: { b: {} } },
+      unevaluatedProperties: false,
+    }, [
+      { k: 1, a: 1 },
+      { b: 1 },
+    ], [{ k: 1, b: 1 }, { a: 1 }, { k: 2 }]],
+    [{ if: { properties: { a: {} }, required: ["a"] }, unevaluatedProperties: false }, [{ a: 1 }, {}], [{ b: 1 }]],
+    [{ dependentSchemas: { a: { properties: { a: {}, b: {} } } }, unevaluatedProperties: false }, [{ a: 1, b: 1 }], [{
+      b: 1,
+    }]],
+    [{ patternProperties: { "^x": {} }, unevaluatedProperties: { type: "string" } }, [{ x1: 1, y: "s" }], [{ y: 1 }]],
+    [{ additionalProperties: { type: "number" }, unevaluatedProperties: false }, [{ a: 1 }], [{ a: "x" }]],
+    [{ allOf: [{ additionalProperties: true }], unevaluatedProperties: false }, [{ a: 1 }], []],
+    [{ allOf: [{ unevaluatedProperties: true }], unevaluatedProperties: false }, [{ a: 1 }], []],
+    [{ properties: { a: {} }, allOf: [{ unevaluatedProperties: false }] }, [{}], [{ a: 1 }]],
+    [{ properties: { a: { properties: { b: {} }, unevaluatedProperties: false } } }, [{ a: { b: 1 } }], [{
+      a: { c: 1 },
+    }]],
+    [{ prefixItems: [{}], unevaluatedItems: false }, [[1], []], [[1, 2]]],
+    [{ prefixItems: [{}], unevaluatedItems: { type: "string" } }, [[1, "x"]], [[1, 2]]],
+    [{ items: {}, unevaluatedItems: false }, [[1, 2]], []],
+    [{ allOf: [{ prefixItems: [{}, {}] }], prefixItems: [{}], unevaluatedItems: false }, [[1, 2]], [[1, 2, 3]]],
+    [{ contains: { type: "string" }, unevaluatedItems: { type: "number" } }, [["a", 1, "b"]], [["a", null]]],
+    [{ contains: { type: "string" }, minContains: 0, unevaluatedItems: false }, [["a"], []], [[1]]],
+    [
+      {
+        allOf: [{ contains: { multipleOf: 2 } }, { contains: { multipleOf: 3 } }],
+        unevaluatedItems: { multipleOf: 5 },
+      },
+      [[2, 3, 4, 5, 6]],
+      [
+        [2, 3, 4, 7],
+      ],
+    ],
+    [{ anyOf: [{ prefixItems: [{ const: 1 }] }, { prefixItems: [{}, { const: 2 }] }], unevaluatedItems: false }, [[1], [
+      3,
+      2,
+    ]], [[1, 3]]],
+    [{ if: { prefixItems: [{ const: 1 }] }, then: { prefixItems: [{}, {}] }, unevaluatedItems: false }, [[1, 2], []], [[
+      1,
+      2,
+      3,
+    ], [2]]],
+    [{ unevaluatedItems: false }, [[], "x", {}], [[1]]],
+    [{
+      $defs: { base: { properties: { kind: { type: "string" } } } },
+      items: { allOf: [{ $ref: "#/$defs/base" }], unevaluatedProperties: false },
+    }, [
+      [{ kind: "x" }],
+    ], [[{ kind: "x", other: 1 }]]],
+  ],
+  "draft-07": [
+    [
+      {
+        $schema: "http://json-schema.org/draft-07/schema#",
+        definitions: { a: { const: 1 } },
+        $ref: "#/definitions/a",
+        minimum: 5,
+      },
+      [1],
+      [2],
+    ],
+    [
+      {
+        $schema: "http://json-schema.org/draft-07/schema#",
+        items: [{ type: "number" }],
+        additionalItems: { type: "string" },
+      },
+      [[1, "x"], []],
+      [
+        ["x"],
+        [1, 2],
+      ],
+    ],
+    [{ $schema: "https://json-schema.org/draft-07/schema", items: [{}], additionalItems: false }, [[1]], [[1, 2]]],
+    [{ $schema: "http://json-schema.org/draft-07/schema#", items: { type: "number" }, additionalItems: false }, [[
+      1,
+      2,
+    ]], [["x"]]],
+    [{ $schema: "http://json-schema.org/draft-07/schema#", dependencies: { a: ["b"], c: { required: ["d"] } } }, [{
+      a: 1,
+      b: 1,
+    }, { c: 1, d: 1 }], [
+      { a: 1 },
+      { c: 1 },
+    ]],
+  ],
+  dialects: [
+    [{ $schema: "https://json-schema.org/draft/2020-12/schema", type: "string" }, ["x"], [1]],
+    [{ $schema: "https://json-schema.org/draft/2020-12/schema#", type: "string" }, ["x"], [1]],
+    [
+      {
+        title: "x",
+        description: "y",
+        default: 5,
+        examples: [{ $ref: "nowhere" }],
+        deprecated: true,
+        "x-more": { type: "nonsense" },
+        propertyOrdering: ["a"],
+        additionalInfo: "text",
+      },
+      [1],
+      [],
+    ],
+    [{ properties: { enum: { type: "string" }, const: { pattern: "^a" }, default: { minimum: 1 } } }, [{
+      enum: "x",
+      const: "a",
+    }], [
+      { enum: 1 },
+      { const: "b" },
+      { default: 0 },
+    ]],
+  ],
+};
+
+for (const [name, cases] of Object.entries(CASES)) {
+  Deno.test(`json schema: ${name}`, () => {
+    for (const [schema, valid, invalid] of cases) {
+      const check = compileJsonSchema(schema);
+      for (const value of valid) {
+        assertEquals(check(value), [], `${JSON.stringify(schema)} on ${JSON.stringify(value)}`);
+      }
+      for (const value of invalid) {
+        assert(check(value).length > 0, `${JSON.stringify(schema)} takes ${JSON.stringify(value)}`);
+        // One validator serves all calls: a failed check leaves nothing behind.
+        if (valid.length) assertEquals(check(valid[0]), []);
+      }
+    }
+  });
+}
+
+Deno.test("json schema: the schema of a tool with all kinds of keywords", () => {
+  const schema = {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    type: "object",
+    $defs: {
+      address: {
+        $anchor: "addressDef",
+        type: "object",
+        properties: { street: { type: "string" }, city: { type: "string" } },
+      },
+    },
+    properties: {
+      name: { type: "string" },
+      address: { $ref: "#/$defs/address" },
+      contactMethod: { type: "string", enum: ["phone", "email"] },
+      phone: { type: "string" },
+      email: { type: "string" },
+    },
+    allOf: [{ anyOf: [{ required: ["phone"] }, { required: ["email"] }] }],
+    if: { properties: { contactMethod: { const: "phone" } }, required: ["contactMethod"] },
+    then: { required: ["phone"] },
+    else: { required: ["email"] },
+    additionalProperties: false,
+  };
+  assert(fits(schema, { name: "x", contactMethod: "phone", phone: "1", address: { city: "y" } }));
+  assert(fits(schema, { email: "x" }));
+  assertEquals(issues(schema, { name: 1, address: { city: 2 }, phone: "1", fax: "2" }), [
+    "name: expected string, got number",
+    "address.city: expected string, got number",
+    "fax: not allowed",
+    "email: required",
+  ]);
+  assertEquals(issues(schema, {}), [": phone: required or email: required", "email: required"]);
+});
+
+Deno.test("json schema: messages say where, what was expected and what came", () => {
+  const cases: [JsonSchema, unknown, string[]][] = [
+    [{ type: ["string", "null"] }, 1, [": expected string or null, got number"]],
+    [{ type: "integer" }, 1.5, [": expected integer, got number"]],
+    [{ type: "number" }, NaN, [": expected number, got NaN"]],
+    [{ properties: { a: { items: { properties: { "b c": { type: "number" } } } } } }, { a: [{}, { "b c": "x" }] }, [
+      "a[1].b c: expected number, got string",
+    ]],
+    [{ properties: { a: { enum: ["x", 2, null] } } }, { a: "y" }, ['a: expected "x" or 2 or null, got "y"']],
+    [{ const: { a: 1 } }, 1, [': expected {"a":1}, got 1']],
+    [{ required: ["a", "b"] }, {}, ["a: required", "b: required"]],
+    [{ additionalProperties: false }, { a: 1 }, ["a: not allowed"]],
+    [{ minLength: 2 }, "a", [": expected at least 2 characters, got 1"]],
+    [{ maxItems: 1 }, [1, 2], [": expected at most 1 items, got 2"]],
+    [{ contains: { const: 1 } }, [2], [": expected at least 1 matching items, got 0"]],
+    [{ exclusiveMinimum: 0 }, 0, [": expected more than 0, got 0"]],
+    [{ multipleOf: 5 }, 7, [": expected a multiple of 5, got 7"]],
+    [{ pattern: "^a$" }, "b", [': expected a match of ^a$, got "b"']],
+    [{ uniqueItems: true }, [1, 1], [": two items are equal"]],
+    [{ not: { type: "null" } }, null, [": not allowed in this form"]],
+    [{ oneOf: [{}, { type: "number" }, {}] }, 1, [": expected one form that fits, got 3"]],
+    [{ properties: { a: { anyOf: [{ type: "string" }, { properties: { b: { const: 1 } } }] } } }, { a: { b: 2 } }, [
+      "a: expected string, got object or b: expected 1, got 2",
+    ]],
+    [{ propertyNames: { maxLength: 1 } }, { ab: 1 }, [
+      "ab: not allowed as a name: expected at most 1 characters, got 2",
+    ]],
+    [{ dependentRequired: { a: ["b"] } }, { a: 1 }, ["b: required"]],
+    [{ prefixItems: [{}, { type: "string" }], items: false }, [1, 2, 3], [
+      "[1]: expected string, got number",
+      "[2]: not allowed",
+    ]],
+  ];
+  for (const [schema, value, expected] of cases) assertEquals(issues(schema, value), expected);
+  assertEquals(toPath(["a", 0, "b", "", "c.d", Symbol("s")]), "a[0].b..c.d.Symbol(s)");
+});
+
+Deno.test("json schema: at most twenty issues, each of them short", () => {
+  const schema = {
+    properties: { big: { const: "y" } },
+    additionalProperties: { type: "string", enum: ["x".repeat(5000)] },
+  };
+  const many = Object.fromEntries(
+    Array.from({ length: 10_000 }, (_, i) => ["k".repeat(300) + i, i % 2 ? i : "z".repeat(9999)]),
+  );
+  const found = compileJsonSchema(schema)({ big: "z".repeat(1_000_000), ...many });
+  assertEquals(found.length, 20);
+  for (const { path, message } of found) assertLess(path.length + message.length, 400);
+  assertEquals(compileJsonSchema({ required: Array.from({ length: 30 }, (_, i) => `r${i}`) })({}).length, 20);
+  assertEquals(compileJsonSchema({ items: { anyOf: [{ const: 1 }, { const: 2 }] } })(Array(100).fill(3)).length, 20);
+});
+
+Deno.test("json schema: what cannot be used is refused at definition, with a remedy", () => {
+  let deep: JsonSchema = {};
+  for (let i = 0; i < 10_000; i++) deep = { allOf: [deep] };
+  let nested: JsonSchema = {};
+  for (let i = 0; i < 65; i++) nested = { items: nested };
+  const wide = { anyOf: Array.from({ length: 10_001 }, () => ({})) };
+  const chain = Object.fromEntries(Array.from({ length: 200 }, (_, i) => ["d" + i, { $ref: `#/$defs/d${i + 1}` }]));
+  const cases: [JsonSchema, string][] = [
+    [{ $ref: "http://169.254.169.254/latest" }, "never fetched"],
+    [{ $ref: "file:///etc/passwd" }, "never fetched"],
+    [{ properties: { a: { items: { $ref: "other.json#/x" } } } }, "never fetched"],
+    [{ $dynamicRef: "https://example.com/x" }, "never fetched"],
+    [{ $ref: "#/$defs/nowhere" }, "in place of a schema"],
+    [{ $ref: "#nowhere" }, "in place of a schema"],
+    [{ $ref: "#/$defs/toString", $defs: {} }, "in place of a schema"],
+    [{ $ref: "#/title", title: "x" }, "in place of a schema"],
+    [{ $ref: "#" }, "leads back to itself"],
+    [{ allOf: [{ $ref: "#" }] }, "leads back to itself"],
+    [
+      { $ref: "#/$defs/a", $defs: { a: { $ref: "#/$defs/b" }, b: { allOf: [{ $ref: "#/$defs/a" }] } } },
+      "leads back to itself",
+    ],
+    [
+      { properties: { x: { $ref: "#/$defs/a" } }, $defs: { a: { not: { $ref: "#/$defs/a" } } } },
+      "leads back to itself",
+    ],
+    [{
+      properties: { x: { $ref: "#/$defs/b" } },
+      allOf: [{ $ref: "#/$defs/b" }],
+      $defs: { b: { anyOf: [{ $ref: "#" }] } },
+    }, "leads back to itself"],
+    [{ if: true, then: { $ref: "#" } }, "leads back to itself"],
+    [{ dependentSchemas: { a: { $ref: "#" } } }, "leads back to itself"],
+    [{ $dynamicAnchor: "x", oneOf: [{ $dynamicRef: "#x" }] }, "leads back to itself"],
+    [deep, "64 levels"],
+    [nested, "64 levels"],
+    [{ $ref: "#/$defs/d0", $defs: { ...chain, d200: {} } }, "64 levels"],
+    [wide, "10000 subschemas"],
+    [{ pattern: "(" }, "does not compile"],
+    [{ pattern: "\\-" }, "does not compile"],
+    [{ patternProperties: { "[": {} } }, "does not compile"],
+    [{ $schema: "http://json-schema.org/draft-04/schema#" }, "2020-12"],
+    [{ $schema: "https://json-schema.org/draft/2019-09/schema" }, "2020-12"],
+    [{ $schema: "https://example.com/my-dialect" }, "2020-12"],
+    [{ type: "strng" }, "the type"],
+    [{ type: ["string", "any"] }, "the type"],
+    [{ properties: { a: "string" } }, "in place of a schema"],
+    [{ properties: { a: null } }, "in place of a schema"],
+    [{ items: [{}] }, "array"],
+    [{ not: [{}] }, "array"],
+    [{ anyOf: { type: "string" } }, "array"],
+    [{ required: "a" }, "array"],
+    [{ type: ["string", { toString: 1 }] }, "the type"],
+    [{ enum: "a" }, "array"],
+    [{ items: { $id: "https://example.com/x" } }, "$id"],
+  ];
+  for (const [schema, reason] of cases) {
+    const { message } = assertThrows(() => compileJsonSchema(schema), TypeError, reason);
+    assert(message.startsWith("Cannot use JSON Schema: "), message);
+    assert(message.includes(";"), `${message} names no remedy`);
+    assertLess(message.length, 250);
+  }
+});
+
+Deno.test("json schema: what looks like a loop but takes a step into the value is fine", () => {
+  const schemas: JsonSchema[] = [
+    { properties: { x: { $ref: "#" } } },
+    { properties: { x: { allOf: [{ $ref: "#" }] } } },
+    { allOf: [{ $ref: "#/$defs/a" }, { $ref: "#/$defs/a" }], $defs: { a: { items: { $ref: "#" } } } },
+    {
+      $defs: { a: { properties: { b: { $ref: "#/$defs/b" } } }, b: { allOf: [{ $ref: "#/$defs/a" }] } },
+      $ref: "#/$defs/b",
+    },
+  ];
+  for (const schema of schemas) assertEquals(compileJsonSchema(schema)({ x: { x: [1] }, b: { b: {} } }), []);
+  let nested: JsonSchema = { type: "number" };
+  for (let i = 0; i < 64; i++) nested = { items: nested };
+  assert(fits(nested, []));
+  assert(fits({ anyOf: Array.from({ length: 9999 }, () => ({})) }, []));
+});
+
+Deno.test("json schema: hostile values cost bounded time and memory", () => {
+  // Each level of the value doubles the work: 2^60 steps without a bound.
+  const exploding = {
+    allOf: [{ properties: { a: { $ref: "#/$defs/x" } } }, { properties: { a: { $ref: "#/$defs/x" } } }],
+    $defs: {
+      x: { allOf: [{ properties: { a: { $ref: "#/$defs/x" } } }, { properties: { a: { $ref: "#/$defs/x" } } }] },
+    },
+  };
+  let value: unknown = {};
+  for (let i = 0; i < 60; i++) value = { a: value };
+  assertEquals(issues(exploding, value), [": too large or too deeply nested to be checked"]);
+  // The bound must not turn into a pass where failing is what is asked for.
+  const { $defs, ...rest } = exploding;
+  assertEquals(issues({ not: rest, $defs }, value), [": too large or too deeply nested to be checked"]);
+
+  let deep: unknown = {};
+  for (let i = 0; i < 100_000; i++) deep = { a: deep };
+  assertEquals(issues({ properties: { a: { $ref: "#" } } }, deep), [": too large or too deeply nested to be checked"]);
+
+  const numbers = Array.from({ length: 100_000 }, (_, i) => ({ i }));
+  assert(fits({ items: { required: ["i"] }, uniqueItems: true }, numbers));
+});
+
+Deno.test("json schema: the schema is not changed", () => {
+  const schema = json('{"properties":{"a":{"enum":[{"b":1,"a":2}]}},"$defs":{"x":{"$anchor":"y"}}}');
+  const before = JSON.stringify(schema);
+  compileJsonSchema(schema)({ a: { a: 2, b: 1 } });
+  assertEquals(JSON.stringify(schema), before);
+});
+
+Deno.test("json schema: laws that hold for every schema and value", () => {
+  const source = random(21);
+  const names = ["a", "b", "__proto__"];
+  function value(depth: number): unknown {
+    const kind = source.below(depth ? 7 : 5);
+    if (kind === 5) return Array.from({ length: source.below(4) }, () => value(depth - 1));
+    if (kind === 6) {
+      const entries = names.filter(() => source.below(2)).map((name) =>
+        `${JSON.stringify(name)}:${JSON.stringify(value(depth - 1))}`
+      );
+      return json(`{${entries}}`);
+    }
+    return source.pick([null, true, 0, 1.5, 7, -1, "", "a", "abc"]);
+  }
+  function schema(depth: number): JsonSchema {
+    const leaves: (() => JsonSchema)[] = [
+      () => ({ type: source.pick(["null", "boolean", "object", "array", "number", "string", "integer"]) }),
+      () => ({ type: ["string", source.pick(["null", "number"])] }),
+      () => ({ const: value(1) }),
+      () => ({ enum: [value(0), value(1)] }),
+      () => ({ minimum: source.below(3) }),
+      () => ({ multipleOf: 0.5 }),
+      () => ({ maxLength: source.below(3) }),
+      () => ({ pattern: source.pick(["a", "^$", "c$"]) }),
+      () => ({ required: [source.pick(names)] }),
+      () => ({ minItems: source.below(3) }),
+      () => ({ maxProperties: source.below(3) }),
+      () => ({ uniqueItems: true }),
+    ];
+    const sub = () => source.below(6) ? schema(depth - 1) : source.below(2) === 0 ? {} : { not: {} };
+    const branches: (() => JsonSchema)[] = [
+      () => ({ properties: json(`{"${source.pick(names)}":${JSON.stringify(sub())}}`), additionalProperties: sub() }),
+      () => ({ items: sub(), contains: sub() }),
+      () => ({ prefixItems: [sub()], items: sub() }),
+      () => ({ allOf: [sub(), sub()], unevaluatedProperties: sub() }),
+      () => ({ anyOf: [sub(), sub()] }),
+      () => ({ if: sub(), then: sub(), else: sub(), unevaluatedItems: sub() }),
+      () => ({ propertyNames: sub(), dependentSchemas: { a: sub() } }),
+    ];
+    return source.pick(depth && source.below(4) ? branches : leaves)();
+  }
+  for (let i = 0; i < 4000; i++) {
+    const s = schema(3);
+    const other = schema(2);
+    const v = value(3);
+    const ok = fits(s, v);
+    const okOther = fits(other, v);
+    const told = JSON.stringify({ s, other, v });
+    assertEquals(fits({ not: s }, v), !ok, told);
+    assertEquals(fits({ allOf: [s, other] }, v), ok && okOther, told);
+    assertEquals(fits({ anyOf: [s, other] }, v), ok || okOther, told);
+    assertEquals(fits({ oneOf: [s, other] }, v), ok !== okOther, told);
+    assertEquals(fits({ if: s, then: other }, v), !ok || okOther, told);
+    assertEquals(fits({ $ref: "#/$defs/s", $defs: { s } }, v), ok, told);
+    assertEquals(
+      fits({ ...s, unevaluatedProperties: true, unevaluatedItems: true }, v) || "unevaluatedProperties" in s ||
+        "unevaluatedItems" in s,
+      ok || "unevaluatedProperties" in s || "unevaluatedItems" in s,
+      told,
+    );
+    assertEquals(fits({ items: s }, [v, v]), ok, told);
+    assertEquals(fits({ properties: { x: s }, required: ["x"] }, { x: v }), ok, told);
+    assertEquals(fits({ const: v }, json(JSON.stringify(v))), true, told);
+    assertEquals(fits({ uniqueItems: true }, [v, json(JSON.stringify(v))]), false, told);
+    const found = compileJsonSchema(s)(v);
+    assertLessOrEqual(found.length, 20);
+    for (const { message } of found) assert(message.length > 0 && message.length < 400, message);
+  }
+});

@@ -1,0 +1,231 @@
+import { toStandardJsonSchema } from "@valibot/to-json-schema";
+import { type } from "arktype";
+import * as v from "valibot";
+import { z } from "zod";
+import * as mini from "zod/mini";
+import {
+  type Checked,
+  compileSchema,
+  type Infer,
+  type InferInput,
+  type JsonSchema,
+  type Schema,
+  type StandardSchema,
+} from "../../src/schema/schema.ts";
+import {
+  assert,
+  assertEquals,
+  assertInstanceOf,
+  assertRejects,
+  assertStrictEquals,
+  assertStringIncludes,
+  assertThrows,
+} from "../support/std.ts";
+
+const input = { use: "input", place: 'tool "add"' } as const;
+const output = { use: "output", place: 'tool "add"' } as const;
+
+/** The same schema, `{ a: number, b?: string }`, from every library that is supported. */
+const SCHEMAS: Record<string, Schema> = {
+  zod: z.object({ a: z.number(), b: z.string().optional() }),
+  "zod/mini": mini.toJSONSchema(mini.object({ a: mini.number(), b: mini.optional(mini.string()) })),
+  valibot: toStandardJsonSchema(v.object({ a: v.number(), b: v.optional(v.string()) })),
+  arktype: type({ a: "number", "b?": "string" }),
+  "JSON Schema": { type: "object", properties: { a: { type: "number" }, b: { type: "string" } }, required: ["a"] },
+};
+
+function checkNow(schema: Schema, value: unknown): Checked {
+  const checked = compileSchema(schema, input).validate(value);
+  assert(!(checked instanceof Promise), "a synchronous schema answered with a promise");
+  return checked;
+}
+
+// The check of raw JSON Schema is loaded with the first value.
+for (const schema of Object.values(SCHEMAS)) await compileSchema(schema, input).validate({});
+
+for (const [name, schema] of Object.entries(SCHEMAS)) {
+  Deno.test(`schema: ${name} is shown as JSON Schema and checks values at once`, () => {
+    const json = compileSchema(schema, input).json();
+    assertEquals(json, {
+      type: "object",
+      properties: { a: { type: "number" }, b: { type: "string" } },
+      required: ["a"],
+    });
+    assertEquals(JSON.parse(JSON.stringify(json)), json);
+    const checked = checkNow(schema, { a: 1, b: "x" });
+    assert(checked.problem === undefined);
+    assertEquals(checked.value, { a: 1, b: "x" });
+    const { problem = "" } = checkNow(schema, { a: "1", b: 2 });
+    assert(/(^|; )a: /.test(problem) && /(^|; )b: /.test(problem), problem);
+    assert(checkNow(schema, "x").problem);
+    assert(checkNow(schema, undefined).problem);
+    assert(checkNow(schema, {}).problem?.startsWith("a: "));
+  });
+}
+
+Deno.test("schema: the problem names each field", () => {
+  assertEquals(checkNow(SCHEMAS["JSON Schema"], { b: 1 }).problem, "b: expected string, got number; a: required");
+  assertEquals(
+    checkNow(z.object({ list: z.array(z.object({ n: z.number() })) }), { list: [{ n: 1 }, { n: "x" }] }).problem,
+    "list[1].n: Invalid input: expected number, received string",
+  );
+  const problem = checkNow(toStandardJsonSchema(v.object({ list: v.array(v.number()) })), { list: ["x"] }).problem;
+  assertEquals(problem, 'list[0]: Invalid type: Expected number but received "x"');
+});
+
+Deno.test("schema: a problem has at most two kilobytes, whatever is wrong", async () => {
+  const many = { a: Array.from({ length: 10_000 }, () => "世".repeat(50)) };
+  const schemas: Schema[] = [
+    z.object({ a: z.array(z.number()) }),
+    { type: "object", properties: { a: { items: { type: "number" } } } },
+    z.object({ a: z.array(z.string().max(1, "世".repeat(3000))) }),
+    z.strictObject({}),
+  ];
+  for (const schema of schemas) {
+    await compileSchema(schema, input).validate({});
+    const { problem = "" } = checkNow(schema, { ...many, ["k".repeat(100_000)]: 1 });
+    assert(problem.length > 100);
+    assert(new TextEncoder().encode(problem).length <= 2048);
+  }
+  const { problem } = checkNow(z.object({ a: z.array(z.number()) }), many);
+  assertStringIncludes(problem ?? "", "a[0]: Invalid input: expected number, received string; a[1]: ");
+  assertStringIncludes(problem ?? "", "; and 9980 more");
+  const twenty = checkNow(z.object({ a: z.array(z.number()) }), { a: Array(20).fill("x") }).problem;
+  assert(twenty?.endsWith("a[19]: Invalid input: expected number, received string"), twenty);
+});
+
+Deno.test("schema: what a schema makes of a value is what comes out", () => {
+  const schema = z.object({
+    n: z.coerce.number(),
+    on: z.boolean().default(true),
+    list: z.string().transform((s) => s.split(",")),
+  });
+  assertEquals(checkNow(schema, { n: "5", list: "a,b" }), { value: { n: 5, on: true, list: ["a", "b"] } });
+  assertEquals(compileSchema(z.object({ on: z.boolean().default(true) }), input).json().required, undefined);
+  assertEquals(compileSchema(z.object({ on: z.boolean().default(true) }), output).json().required, ["on"]);
+});
+
+Deno.test("schema: an asynchronous schema answers with a promise", async () => {
+  const schema = z.object({ a: z.string().refine((s) => Promise.resolve(s !== "no")) });
+  const { validate } = compileSchema(schema, input);
+  const reading = validate({ a: "yes" });
+  assertInstanceOf(reading, Promise);
+  assertEquals(await reading, { value: { a: "yes" } });
+  assertEquals(await validate({ a: "no" }), { problem: "a: Invalid input" });
+});
+
+Deno.test("schema: what its own code throws is not swallowed", async () => {
+  const boom = z.string().refine(() => {
+    throw new RangeError("mine");
+  });
+  const { validate } = compileSchema(z.object({ a: boom }), input);
+  await assertRejects(async () => await validate({ a: "x" }), RangeError, "mine");
+});
+
+Deno.test("schema: the JSON Schema is made when it is asked for, and once", () => {
+  let made = 0;
+  const schema: StandardSchema = {
+    "~standard": {
+      version: 1,
+      vendor: "mine",
+      validate: (value) => ({ value }),
+      jsonSchema: { input: () => ({ type: "object", made: ++made }), output: () => ({ made: ++made }) },
+    },
+  };
+  const compiled = compileSchema(schema, input);
+  assertEquals(made, 0);
+  assertEquals(compiled.json(), { type: "object", made: 1 });
+  assertStrictEquals(compiled.json(), compiled.json());
+  assertStrictEquals(compileSchema(schema, { ...input, place: "elsewhere" }), compiled);
+  assertEquals(compileSchema(schema, output).json(), { made: 2 });
+});
+
+Deno.test("schema: a raw JSON Schema is shown as it was given", () => {
+  const schema = {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    type: "object",
+    "x-more": { y: [1] },
+    additionalProperties: false,
+  };
+  assertStrictEquals<JsonSchema>(compileSchema(schema, input).json(), schema);
+});
+
+Deno.test("schema: an input takes objects, and a union of objects says so", () => {
+  const union = z.discriminatedUnion("kind", [
+    z.object({ kind: z.literal("a"), n: z.number() }),
+    z.object({ kind: z.literal("b"), s: z.string() }),
+  ]);
+  const json = compileSchema(union, input).json();
+  assertEquals(json.type, "object");
+  assertEquals(Array.isArray(json.oneOf), true);
+  assertEquals(
+    compileSchema(z.union([z.object({ a: z.number() }), z.object({ b: z.number() })]), input).json().type,
+    "object",
+  );
+  const refused: Schema[] = [z.string(), z.array(z.string()), z.union([z.object({}), z.string()]), z.any()];
+  for (const schema of refused) {
+    const { message } = assertThrows(
+      () => compileSchema(schema, input).json(),
+      TypeError,
+      'the input schema of tool "add"',
+    );
+    assertStringIncludes(message, "takes other things than objects; ");
+  }
+  assertThrows(() => compileSchema({ type: "array" }, input), TypeError, 'the input schema of tool "add"');
+  assertThrows(() => compileSchema({ properties: {} }, input), TypeError, 'the input schema of tool "add"');
+  assertEquals(compileSchema({ type: "array" }, output).json(), { type: "array" });
+  assertEquals(compileSchema(z.array(z.string()), output).json(), { type: "array", items: { type: "string" } });
+});
+
+Deno.test("schema: what cannot be shown is refused with the place and the library's remedy", () => {
+  const cases: [schema: unknown, remedy: string][] = [
+    [v.object({ a: v.number() }), "toStandardJsonSchema() of @valibot/to-json-schema"],
+    [mini.object({ a: mini.number() }), "z.toJSONSchema()"],
+    [{ "~standard": { version: 1, vendor: "other", validate: (value: unknown) => ({ value }) } }, "raw JSON Schema"],
+    [undefined, "give a Standard Schema or a JSON Schema"],
+    ["string", "give a Standard Schema or a JSON Schema"],
+    [{ type: "object", properties: { a: { $ref: "http://127.0.0.1/x" } } }, "copy its target to $defs"],
+    [{ type: "object", properties: { a: { pattern: "(" } } }, "correct it"],
+  ];
+  for (const [schema, remedy] of cases) {
+    // The cast is what a caller without types does.
+    const { message } = assertThrows(
+      () => compileSchema(schema as Schema, input),
+      TypeError,
+      'Cannot use the input schema of tool "add": ',
+    );
+    assertStringIncludes(message, remedy);
+  }
+  const { message, cause } = assertThrows(
+    () => compileSchema(z.object({ d: z.date() }), input).json(),
+    TypeError,
+    'the input schema of tool "add"',
+  );
+  assertStringIncludes(message, "Date cannot be represented in JSON Schema");
+  assertInstanceOf(cause, Error);
+});
+
+Deno.test("schema: types follow the schema", () => {
+  const schema = z.object({ n: z.string().transform(Number), on: z.boolean().default(true) });
+  const made: Infer<typeof schema> = { n: 5, on: false };
+  const taken: InferInput<typeof schema> = { n: "5" };
+  // @ts-expect-error: the transformed value is a number
+  const wrong: Infer<typeof schema> = { n: "5", on: true };
+  const raw = { type: "object", properties: {} };
+  const rawMade: Infer<typeof raw> = { anything: 1 };
+  const rawTaken: InferInput<typeof raw> = ["anything"];
+  const valibot = toStandardJsonSchema(v.object({ a: v.number() }));
+  const valibotMade: Infer<typeof valibot> = { a: 1 };
+  const ark = type({ a: "string.numeric.parse" });
+  const arkMade: Infer<typeof ark> = { a: 1 };
+  const arkTaken: InferInput<typeof ark> = { a: "1" };
+  const wrapped = mini.toJSONSchema(mini.object({ a: mini.number() }));
+  const miniMade: Infer<typeof wrapped> = { a: 1 };
+  // @ts-expect-error: the property is a number
+  const miniWrong: Infer<typeof wrapped> = { a: "1" };
+  const typed: Schema<{ a: number }> = z.object({ a: z.number() });
+  assertEquals(
+    [made, taken, wrong, rawMade, rawTaken, valibotMade, arkMade, arkTaken, miniMade, miniWrong, typed].length,
+    11,
+  );
+});

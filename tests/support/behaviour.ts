@@ -1,0 +1,106 @@
+// Runs one behaviour in every era and over every transport: what a server does must not depend on either.
+import { assertEquals } from "@std/assert";
+import { createServer, type Server, type ServerOptions } from "../../mod.ts";
+import { connect, type Connection, type ConnectOptions } from "../../src/testing/testing.ts";
+
+export const LEGACY_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
+
+/** One way to reach a server. */
+export interface Way {
+  readonly era: "modern" | "legacy";
+  readonly version: string;
+  readonly transport: "memory" | "http" | "pipe";
+}
+
+/** What the server told `onError`. */
+export interface Told {
+  readonly error: unknown;
+  readonly id: string;
+  readonly method?: string;
+  readonly subject?: string;
+}
+
+/** A server with one client connected to it. */
+export interface Fixture {
+  readonly client: Connection;
+  readonly server: Server;
+  /** What went to `onError`, and is thereby expected: what nobody takes fails the test. */
+  takeFaults(): readonly Told[];
+  /** Another client of the same server. */
+  join(options?: ConnectOptions): Promise<Connection>;
+}
+
+/** Makes a server and connects to it in the way of the test. */
+export type Connect = (
+  options?: Omit<Partial<ServerOptions>, "onError">,
+  client?: ConnectOptions,
+) => Promise<Fixture>;
+
+/** Which ways a behaviour is run in. */
+export interface BehaviourOptions {
+  readonly eras?: readonly Way["era"][];
+  readonly transports?: readonly Way["transport"][];
+  /** Legacy revisions; only the newest unless said otherwise. */
+  readonly versions?: readonly string[];
+}
+
+function listWays(
+  { eras = ["modern", "legacy"], transports = ["memory", "http", "pipe"], versions }: BehaviourOptions,
+): Way[] {
+  return eras.flatMap((era) =>
+    (era === "modern" ? ["2026-07-28"] : versions ?? LEGACY_VERSIONS.slice(0, 1)).flatMap((version) =>
+      transports.map((transport) => ({ era, version, transport }))
+    )
+  );
+}
+
+/** Registers one test per way. */
+export function behaviour(
+  name: string,
+  run: (connect: Connect, way: Way) => Promise<void>,
+  options: BehaviourOptions = {},
+): void {
+  for (const way of listWays(options)) {
+    // Whatever the behaviour, no timer and no socket is left behind.
+    const strict = { sanitizeOps: true, sanitizeResources: true };
+    Deno.test({ name: `${name} (${way.version} over ${way.transport})`, ...strict }, async () => {
+      const faults: Told[] = [];
+      await using stack = new AsyncDisposableStack();
+      await run(async (options, client) => {
+        const onError = (error: unknown, fault: Omit<Told, "error">) => void faults.push({ ...fault, error });
+        const server = createServer({ name: "fixture", version: "1.0.0", ...options, onError });
+        stack.defer(() => server.close());
+        const join = async (options?: ConnectOptions) => stack.use(await connect(server, { ...way, ...options }));
+        return { client: await join(client), server, takeFaults: () => faults.splice(0), join };
+      }, way);
+      assertEquals(faults, [], "errors that the test did not expect");
+    });
+  }
+}
+
+/** The text of a result's first content block. */
+export function textOf({ content }: { readonly content: readonly unknown[] }): string {
+  const [first] = content;
+  return typeof first === "object" && first && "text" in first ? String(first.text) : JSON.stringify(first);
+}
+
+/** Waits until a condition holds; fails after a while. */
+export async function until(condition: () => boolean, what: string): Promise<void> {
+  for (let i = 0; i < 1000; i++) {
+    if (condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  throw new Error(`Waited in vain: ${what}`);
+}
+
+/** Two functions: `pass` to wait at, `open` to let all who wait go on. */
+export function gate(): { readonly pass: Promise<void>; readonly open: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { pass: promise, open: resolve };
+}
+
+/** A promise that may fail before anybody waits for it, as it does when its test has failed. */
+export function started<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}

@@ -1,0 +1,42 @@
+// Lets Bun run files of this project: the names of deno.json's import map and the project's own name lead to real files.
+import config from "../../deno.json" with { type: "json" };
+
+interface BunHost {
+  plugin(plugin: { name: string; setup(build: Build): void }): void | Promise<void>;
+}
+interface Build {
+  module(name: string, load: () => Promise<{ exports: unknown; loader: "object" }>): void;
+}
+
+const { Bun } = globalThis as unknown as { Bun: BunHost }; // Deno, which checks this file, has no types for Bun
+const root = new URL("../../", import.meta.url).pathname;
+
+/** The file or package that a value of the import map stands for, or undefined where Bun finds it by the key alone. */
+function toTarget(key: string, value: string): string | undefined {
+  if (value.startsWith("./")) return root + value.slice(2);
+  const parts = /^npm:\/?((?:@[^/]+\/)?[^@/]+)(?:@[^/]+)?(\/.*)?$/.exec(value);
+  if (!parts) throw new Error(`Cannot map "${key}" for Bun: "${value}" is neither a file nor an npm package`);
+  const target = parts[1] + (parts[2] ?? "");
+  return target === key ? undefined : target;
+}
+
+const targets = new Map<string, string>();
+for (const [key, value] of Object.entries(config.imports)) {
+  const target = toTarget(key, value);
+  if (target !== undefined && !key.endsWith("/")) targets.set(key, target);
+}
+for (const [path, file] of Object.entries(config.exports)) {
+  const name = config.name + path.slice(1);
+  for (const key of [name, "jsr:" + name]) targets.set(key, root + file.slice(2));
+}
+for (const key of ["npm:zod", "npm:zod@4", "npm:zod@^4"]) targets.set(key, "zod");
+
+// Bun asks `onResolve` for nothing that a running file imports, so each name becomes a module of its own.
+await Bun.plugin({
+  name: "import-map",
+  setup(build) {
+    for (const [key, target] of targets) {
+      build.module(key, async () => ({ exports: await import(target), loader: "object" }));
+    }
+  },
+});

@@ -1,0 +1,93 @@
+// Starts programs as a user does, in an empty home, and reads what they print.
+
+/** Where and with what a program starts. */
+export interface RunOptions {
+  readonly cwd?: string;
+  /** What comes on standard input, which then ends. */
+  readonly input?: string;
+}
+
+/** What a program that has ended left behind. */
+export interface Finished {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A program that runs. Disposing ends it. */
+export interface Running extends AsyncDisposable {
+  /** Waits for text on standard error. */
+  waitFor(pattern: RegExp): Promise<RegExpExecArray>;
+  kill(signal: "SIGINT" | "SIGTERM"): void;
+  readonly finished: Promise<Finished>;
+}
+
+/** The project's folder, ending in a slash. */
+export const root: string = new URL("../../", import.meta.url).pathname;
+
+/** Starts a program; without `input`, its standard input stays open. */
+export async function start(words: readonly string[], { cwd = root, input }: RunOptions = {}): Promise<Running> {
+  const home = await Deno.makeTempDir({ prefix: "mcp-home-" });
+  const [command, ...args] = words;
+  const child = new Deno.Command(command, {
+    args,
+    cwd,
+    env: { HOME: home, XDG_CACHE_HOME: `${home}/.cache`, NO_COLOR: "1" },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  if (input !== undefined) {
+    await writer.write(new TextEncoder().encode(input)).catch(() => {}); // one that has ended already reads nothing
+    await writer.close().catch(() => {});
+  }
+  const stdout = new Response(child.stdout).text();
+  let stderr = "";
+  let heard = Promise.withResolvers<void>();
+  const listened = (async () => {
+    for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
+      stderr += text;
+      heard.resolve();
+      heard = Promise.withResolvers<void>();
+    }
+    heard.resolve();
+  })();
+  let isOver = false;
+  const late = setTimeout(() => child.kill("SIGKILL"), 30_000); // no test waits for what never ends
+  const finished = (async () => {
+    const { code } = await child.status;
+    isOver = true;
+    clearTimeout(late);
+    await listened;
+    await writer.close().catch(() => {});
+    const text = await stdout;
+    await Deno.remove(home, { recursive: true });
+    return { code, stdout: text, stderr };
+  })();
+
+  return {
+    finished,
+    kill(signal) {
+      if (!isOver) child.kill(signal);
+    },
+    async waitFor(pattern) {
+      while (true) {
+        const found = pattern.exec(stderr);
+        if (found) return found;
+        if (isOver) throw new Error(`"${words.join(" ")}" ended without ${pattern}:\n${stderr}`);
+        await heard.promise;
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      if (!isOver) child.kill("SIGKILL");
+      await finished;
+    },
+  };
+}
+
+/** Runs a program to its end. */
+export async function run(words: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  await using running = await start(words, { input: "", ...options });
+  return await running.finished;
+}

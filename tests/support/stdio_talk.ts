@@ -1,0 +1,68 @@
+// Processes that speak over their standard streams.
+import { type Child, startChild, toCommand } from "../../src/testing/host.ts";
+
+const utf8 = new TextEncoder();
+
+/** The command that starts the server for tests, on the runtime that runs them. */
+export function toServer(): readonly string[] {
+  return toCommand(new URL("./stdio_server.ts", import.meta.url));
+}
+
+/** A child process that is written to byte by byte and read line by line. */
+export interface Talk extends AsyncDisposable {
+  readonly child: Child;
+  write(text: string | Uint8Array): Promise<void>;
+  /** The next line of standard output. */
+  read(): Promise<string>;
+  /** Closes our end of its standard output. */
+  deafen(): Promise<unknown>;
+  /** Ends the input; the exit code, and all that is left to read. */
+  end(): Promise<{ readonly code: number; readonly lines: readonly string[]; readonly stderr: string }>;
+}
+
+/** Starts a program; one that does not end is ended. */
+export function startTalk(words: readonly string[]): Talk {
+  const child = startChild(words);
+  const stderr = new Response(child.errors).text();
+  const lines = readLines(child.output);
+  let isOver = false;
+  const late = setTimeout(() => child.kill(), 30_000); // no test waits for what never ends
+  child.exited.then(() => {
+    isOver = true;
+    clearTimeout(late);
+  });
+  return {
+    child,
+    write: (text) => child.write(typeof text === "string" ? utf8.encode(text) : text),
+    async read() {
+      const { done, value } = await lines.next();
+      if (done) throw new Error(`The process ended: ${await stderr}`);
+      return value;
+    },
+    deafen: () => lines.return(undefined),
+    async end() {
+      await child.closeInput();
+      const left: string[] = [];
+      for await (const line of lines) left.push(line);
+      return { code: await child.exited, lines: left, stderr: await stderr };
+    },
+    async [Symbol.asyncDispose]() {
+      if (!isOver) child.kill();
+      await child.closeInput().catch(() => {});
+      await child.exited;
+      await lines.return(undefined);
+      await stderr;
+    },
+  };
+}
+
+async function* readLines(output: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let rest = "";
+  for await (const bytes of output) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    yield* lines;
+  }
+  if (rest) throw new Error(`Half a line: ${rest}`);
+}

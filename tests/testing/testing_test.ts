@@ -1,0 +1,238 @@
+// The test kit itself: a kit that overlooks a fault makes every test that uses it worthless.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { z } from "zod";
+import { createServer, tool, ToolError } from "../../mod.ts";
+import { connect, fakeClock, fakeContext, RpcError, type TestServer } from "../../src/testing/testing.ts";
+import { Transcript } from "../../src/testing/transcript.ts";
+import { PIPE } from "../../src/transports/channel.ts";
+import { behaviour, textOf } from "../support/behaviour.ts";
+
+Deno.test("a fake clock runs jobs in order, each at its own time", async () => {
+  const clock = fakeClock(1000);
+  const log: unknown[] = [];
+  const note = (name: string) => () => void log.push([name, clock.now(), clock.date()]);
+  clock.start(note("late"), 100);
+  clock.start(note("early"), 10);
+  clock.start(note("also early"), 10);
+  const drop = clock.start(note("dropped"), 20);
+  clock.start(() => {
+    drop();
+    clock.start(note("nested"), 5);
+    Promise.resolve().then(() => clock.start(note("after a promise"), 1));
+  }, 15);
+  await clock.advance(9);
+  assertEquals([log, clock.waiting], [[], 5]);
+  await clock.advance(60);
+  assertEquals(log, [
+    ["early", 10, 1010],
+    ["also early", 10, 1010],
+    ["after a promise", 16, 1016],
+    ["nested", 20, 1020],
+  ]);
+  assertEquals([clock.now(), clock.waiting], [69, 1]);
+});
+
+const shop = tool({
+  name: "shop",
+  input: z.object({ item: z.string() }),
+  async run({ item }, ctx) {
+    await ctx.progress(1, { total: 2 });
+    await ctx.progress(1);
+    await ctx.log("info", { item }, "shop");
+    const answer = await ctx.elicit("sure", { message: `Buy ${item}?`, schema: z.object({ ok: z.boolean() }) });
+    if (answer.action !== "accept") throw new ToolError(answer.action);
+    return `${ctx.principal?.id} ${answer.content.ok}`;
+  },
+});
+
+Deno.test("a fake context answers, remembers, and is as strict as a real one", async () => {
+  const answers = { sure: { action: "accept", content: { ok: true } } };
+  const ctx = fakeContext({ answers, principal: { id: "ada" }, params: { _meta: { tag: 1 } } });
+  assertEquals(await shop.run({ item: "tea" }, ctx), "ada true");
+  assertEquals(ctx.progressed, [{ progress: 1, total: 2 }]);
+  assertEquals(ctx.logged, [{ level: "info", logger: "shop", data: { item: "tea" } }]);
+  assertEquals(ctx.asked.map(({ key, method, params }) => [key, method, params.message]), [
+    ["sure", "elicitation/create", "Buy tea?"],
+  ]);
+  assertEquals([ctx.method, ctx.meta.tag], ["tools/call", 1]);
+  const run = (options: Parameters<typeof fakeContext>[0]) =>
+    Promise.resolve(shop.run({ item: "tea" }, fakeContext(options)));
+  await assertRejects(() => run({ answers: { sure: { action: "decline" } } }), ToolError, "decline");
+  await assertRejects(() => run({}), TypeError, 'Cannot answer "sure"');
+  await assertRejects(() => run({ answers: { sure: { action: "accept", content: { ok: 1 } } } }), TypeError, "ok");
+  await assertRejects(() => run({ answers: { sure: true } }), TypeError, "action");
+  await assertRejects(() => run({ answers, client: { capabilities: {} } }), Error, "did not declare");
+});
+
+Deno.test("a fake context samples, lists roots, makes once, and can be cancelled", async () => {
+  const stop = new AbortController();
+  const ctx = fakeContext({
+    answers: {
+      joke: { role: "assistant", model: "m", content: { type: "text", text: "Ha" } },
+      roots: { roots: [{ uri: "file:///a" }] },
+    },
+    signal: stop.signal,
+  });
+  assertEquals((await ctx.sample("joke", { messages: [], maxTokens: 1 })).model, "m");
+  assertEquals(await ctx.roots(), [{ uri: "file:///a" }]);
+  assertEquals(await ctx.once("at", () => ({ at: new Date(0) as unknown })), { at: "1970-01-01T00:00:00.000Z" });
+  assertEquals(ctx.signal.aborted, false);
+  stop.abort("enough");
+  assertEquals([ctx.signal.aborted, ctx.signal.reason], [true, "enough"]);
+  await ctx.progress(5);
+  assertEquals(ctx.progressed, []);
+  assertEquals(fakeContext({ signal: stop.signal }).signal.aborted, true);
+});
+
+/** A server that answers every request in one way. */
+function answering(
+  answer: (request: Request, body: { readonly id: number }) => Response | Promise<Response>,
+): TestServer {
+  return {
+    fetch: async (request) => await answer(request, request.method === "POST" ? await request.json() : { id: 0 }),
+    [PIPE]: () => {
+      throw new Error("no pipe");
+    },
+  };
+}
+
+const json = (value: unknown, status = 200) => Response.json(value, { status });
+const sse = (...events: unknown[]) =>
+  new Response(
+    events.map((event) => `data: ${typeof event === "string" ? event : JSON.stringify(event)}\n\n`).join(""),
+    {
+      headers: { "content-type": "text/event-stream" },
+    },
+  );
+const ok = (id: unknown) => ({ jsonrpc: "2.0", id, result: { ok: true } });
+
+Deno.test("the client does not take what is no answer to its request", async () => {
+  const bad: Readonly<Record<string, (request: Request, body: { readonly id: number }) => Response>> = {
+    "Cannot take the answer to 99": () => json(ok(99)),
+    "Cannot read the result": (_, { id }) => json({ jsonrpc: "2.0", id, result: 5 }),
+    "Cannot read the server's message": (_, { id }) => json({ id, result: {} }),
+    "Cannot read the answer: got 502 <html>": () =>
+      new Response("<html>", { status: 502, headers: { "content-type": "text/html" } }),
+    "Cannot read the answer: got 202": () => new Response(null, { status: 202 }),
+    "the stream ended before it": () => sse({ jsonrpc: "2.0", method: "notifications/message", params: {} }),
+    "after the answer came": (_, { id }) => sse(ok(id), ok(id)),
+  };
+  for (const [text, answer] of Object.entries(bad)) {
+    await using client = await connect(answering(answer));
+    await assertRejects(() => client.request("tools/list"), Error, text);
+  }
+});
+
+Deno.test("an error has its code, text, data and status", async () => {
+  const error = { code: -32099, message: "No paper", data: { tray: 2 } };
+  await using client = await connect(answering((_, { id }) => json({ jsonrpc: "2.0", id, error }, 400)));
+  const thrown = await assertRejects(() => client.request("print"), RpcError);
+  assertEquals({ ...thrown }, { name: "RpcError", code: -32099, data: { tray: 2 }, status: 400 });
+  assertEquals(thrown.message, "No paper");
+  const refused = await assertRejects(() => client.notify("notifications/x"), RpcError);
+  assertEquals([refused.code, refused.status], [-32099, 400]);
+});
+
+Deno.test("a handshake that fails is told, and ends the connection", async () => {
+  const error = { code: -32602, message: "No" };
+  const failing = connect(answering((_, { id }) => json({ jsonrpc: "2.0", id, error }, 400)), { era: "legacy" });
+  assertEquals((await assertRejects(() => failing, RpcError)).code, -32602);
+});
+
+Deno.test("a transport that does not fit the server is refused", async () => {
+  const server = createServer({ name: "s", version: "1" });
+  await assertRejects(() => connect(server, { transport: "stdio" }), TypeError, "path of a file");
+  await assertRejects(() => connect("./server.ts", { transport: "http" }), TypeError, "takes");
+  await server.close();
+});
+
+Deno.test("headers may be laid over those of a request, or taken away", async () => {
+  const seen: (string | null)[][] = [];
+  await using client = await connect(answering(({ headers }, { id }) => {
+    seen.push(["mcp-method", "mcp-name", "x-extra", "accept"].map((name) => headers.get(name)));
+    return json(ok(id));
+  }));
+  await client.callTool("ä ");
+  await client.request("tools/list", {}, { headers: { "mcp-method": "other", "x-extra": "1", accept: null } });
+  assertEquals(seen, [
+    ["tools/call", "=?base64?w6Qg?=", null, "application/json, text/event-stream"],
+    ["other", null, "1", null],
+  ]);
+});
+
+Deno.test("a transcript gives the same value the same name", () => {
+  const transcript = new Transcript();
+  const state = { requestState: "abc", nested: [{ requestState: "def" }, { errorId: "0a1b2c3d" }] };
+  const text = '{"requestState":"<state 1>","nested":[{"requestState":"<state 2>"},{"errorId":"<error 1>"}]}';
+  assertEquals([transcript.toText(state), transcript.toText(state)], [text, text]);
+  assertEquals(transcript.toText("Internal error (0a1b2c3d)"), '"Internal error (<error 1>)"');
+  assertEquals(transcript.reveal(text), JSON.stringify(state));
+  assertEquals(transcript.reveal("<state 9>"), "<state 9>");
+});
+
+const wait = tool({
+  name: "wait",
+  run: (_input, { signal }) => new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve(""))),
+});
+
+behaviour("a request that takes too long is cancelled, and the handler told", async (connect) => {
+  let aborted = 0;
+  const slow = tool({
+    name: "slow",
+    run: (_input, { signal }) =>
+      new Promise<string>((resolve) =>
+        signal.addEventListener("abort", () => {
+          aborted++;
+          resolve("");
+        })
+      ),
+  });
+  const { client } = await connect({ handlers: [slow] });
+  const error = await assertRejects(() => client.callTool("slow", {}, { timeoutMs: 80 }), DOMException);
+  assertEquals([error.name, error.message], ["TimeoutError", "Cannot finish tools/call: no answer in 80 ms"]);
+  for (let i = 0; i < 200 && !aborted; i++) await new Promise((resolve) => setTimeout(resolve, 5));
+  assertEquals(aborted, 1);
+});
+
+behaviour("a subscription is iterated, taken from, and closed", async (connect) => {
+  const { client, server } = await connect({ handlers: [wait] });
+  const subscription = await client.subscribe({ toolsListChanged: true });
+  const heard: string[] = [];
+  const reading = (async () => {
+    for await (const { method } of subscription) heard.push(method);
+  })();
+  const missing = assertRejects(() => subscription.take(2), Error, "ended after 1");
+  server.handlers.remove(wait);
+  await subscription.take(1);
+  await subscription.close();
+  await Promise.all([reading, missing]);
+  assertEquals(heard, ["notifications/tools/list_changed"]);
+  assertEquals(await subscription.ended, undefined);
+  await client.close();
+  await client.close();
+});
+
+behaviour("a request that was cancelled before it was sent is not sent", async (connect) => {
+  const { client } = await connect({ handlers: [wait] });
+  const before = client.transcript.length;
+  await assertRejects(() => client.callTool("wait", {}, { signal: AbortSignal.abort() }), DOMException);
+  assertEquals(client.transcript.length, before);
+});
+
+behaviour("a call whose connection the server closes is read on to its end", async (connect) => {
+  const leave = tool({
+    name: "leave",
+    async run(_input, ctx) {
+      await ctx.progress(1);
+      ctx.closeStream(10);
+      await ctx.progress(2);
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      await ctx.progress(3);
+      return "left and came back";
+    },
+  });
+  const { client } = await connect({ handlers: [leave] });
+  assertEquals(textOf(await client.callTool("leave", {}, { meta: { progressToken: 1 } })), "left and came back");
+  assertEquals(client.received.map(({ params }) => params.progress), [1, 2, 3]);
+  assert(client.transcript.some((line) => line.startsWith("→ GET") && line.includes("last-event-id: <event ")));
+}, { eras: ["legacy"], transports: ["memory", "http"] });

@@ -1,0 +1,442 @@
+// Who is let in, told by what the runtime or a router in front says of the connection.
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { createServer, type ServerOptions, tool } from "../../mod.ts";
+import { isJsonType, readAccept } from "../../src/transports/http/accept.ts";
+import { type ConnectionInfo, isKnownHost, isLoopbackHost } from "../../src/transports/http/access.ts";
+import { toRequest } from "../support/requests.ts";
+
+const message = JSON.stringify({
+  jsonrpc: "2.0",
+  id: 1,
+  method: "tools/call",
+  params: {
+    name: "who",
+    _meta: {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities": {},
+    },
+  },
+});
+
+interface Caller {
+  readonly url?: string;
+  readonly host?: string;
+  readonly origin?: string;
+  readonly info?: ConnectionInfo;
+  readonly options?: Partial<ServerOptions>;
+}
+
+/** The status, and the reason of a refusal. */
+async function visit({ url, host, origin, info, options }: Caller): Promise<readonly [status: number, text: string]> {
+  const who = tool({ name: "who", run: (_input, { principal }) => JSON.stringify(principal ?? null) });
+  const server = createServer({ name: "gate", version: "1.0.0", handlers: [who], ...options });
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": "tools/call",
+    "mcp-name": "who",
+    ...host === undefined ? {} : { host },
+    ...origin === undefined ? {} : { origin },
+  };
+  try {
+    const request = new Request(url ?? `http://${host ?? "localhost"}/mcp`, { method: "POST", headers, body: message });
+    const response = await server.fetch(request, info);
+    const { result, error } = await response.json();
+    return [response.status, error?.message ?? result.content[0].text];
+  } finally {
+    await server.close();
+  }
+}
+
+const deno = (hostname: string) => ({ remoteAddr: { transport: "tcp", hostname, port: 5 } });
+const bun = (address: string | null) => ({ requestIP: () => address && { address, family: "IPv4", port: 5 } });
+const far = ["192.168.1.5", "8.8.8.8", "::2", "2001:db8::1", "::ffff:10.0.0.1", "1127.0.0.1", "127", "::1:127.0.0.1"];
+const near = ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1", "::FFFF:127.0.0.1", "localhost"];
+
+Deno.test("a caller on this machine must name it; one from elsewhere may name any host", async () => {
+  for (const to of [deno, bun]) {
+    for (const address of near) {
+      assertEquals((await visit({ host: "evil.example", info: to(address) }))[0], 403, address);
+      assertEquals((await visit({ host: "localhost", info: to(address) }))[0], 200, address);
+    }
+    for (const address of far) {
+      assertEquals((await visit({ host: "mcp.example.com", info: to(address) }))[0], 200, address);
+    }
+  }
+});
+
+Deno.test("a caller nobody knows is taken for one on this machine", async () => {
+  const infos: readonly (ConnectionInfo | undefined)[] = [
+    undefined,
+    {},
+    bun(null),
+    { remoteAddr: undefined },
+    { remoteAddr: "8.8.8.8" },
+    { remoteAddr: null },
+    { remoteAddr: { hostname: 5 } },
+    { requestIP: "8.8.8.8" },
+    { requestIP: () => ({ address: 5 }) },
+  ];
+  for (const info of infos) assertEquals((await visit({ host: "evil.example", info }))[0], 403, JSON.stringify(info));
+});
+
+Deno.test("without a Host header, as in HTTP/2, the host of the address counts", async () => {
+  for (const info of [undefined, {}, deno("127.0.0.1"), bun("127.0.0.1")]) {
+    assertEquals((await visit({ url: "http://localhost/mcp", info }))[0], 200);
+    assertEquals((await visit({ url: "http://evil.example/mcp", info }))[0], 403);
+    assertEquals((await visit({ url: "http://localhost/mcp", origin: "http://evil.example", info }))[0], 403);
+    assertEquals((await visit({ url: "http://localhost:8/mcp", origin: "http://localhost:8", info }))[0], 200);
+  }
+  assertEquals((await visit({ url: "https://mcp.example.com/mcp", info: deno("8.8.8.8") }))[0], 200);
+});
+
+Deno.test("the address and the Host must be of one name", async () => {
+  const near = deno("127.0.0.1");
+  assertEquals((await visit({ url: "http://evil.example/mcp", host: "localhost", info: near }))[0], 403);
+  assertEquals((await visit({ url: "http://localhost:1/mcp", host: "localhost:2", info: near }))[0], 200);
+  assertEquals((await visit({ url: "HTTP://LOCALHOST/mcp", host: "localhost", info: near }))[0], 200);
+  assertEquals(
+    (await visit({ url: "http://x@localhost/mcp", host: "localhost", info: near }).catch(() => [403]))[0],
+    403,
+  );
+});
+
+Deno.test("a refusal says what was seen and which option would allow it", async () => {
+  const [, host] = await visit({ host: "box.local:80", info: deno("127.0.0.1") });
+  assertStringIncludes(host, '"box.local:80"');
+  assertStringIncludes(host, 'hosts: ["box.local"]');
+  const [, origin] = await visit({ host: "localhost", origin: "https://app.example.com" });
+  assertStringIncludes(origin, 'origins: ["https://app.example.com"]');
+});
+
+Deno.test("listed hosts are let in by name or with their port", async () => {
+  const options = { hosts: ["box.local", "other.example:8080"] };
+  for (
+    const [host, status] of [
+      ["box.local", 200],
+      ["box.local:1", 200],
+      ["BOX.local", 200],
+      ["other.example:8080", 200],
+      ["other.example", 403],
+      ["x.box.local", 403],
+    ] as const
+  ) {
+    assertEquals((await visit({ host, info: deno("127.0.0.1"), options }))[0], status, host);
+  }
+});
+
+Deno.test("a page must come from the host it calls, by http or, for a public host, by https", async () => {
+  type Row = readonly [host: string, origin: string, status: number, url?: string, options?: Partial<ServerOptions>];
+  const rows: readonly Row[] = [
+    ["localhost:80", "http://localhost", 200],
+    ["localhost", "https://localhost", 403],
+    ["localhost", "https://localhost", 200, "https://localhost/mcp"],
+    ["localhost", "http://localhost", 403, "https://localhost/mcp"],
+    ["mcp.example.com", "https://mcp.example.com", 200, undefined, { hosts: ["mcp.example.com"] }],
+    ["mcp.example.com", "http://mcp.example.com", 200, undefined, { hosts: ["mcp.example.com"] }],
+    ["192.168.1.5:8000", "http://192.168.1.5:8000", 200],
+    ["[2001:db8::1]:8000", "http://[2001:db8::1]:8000", 200],
+    ["mcp.example.com", "https://mcp.example.com.evil.example", 403],
+    ["mcp.example.com", "https://mcp.example.com:8443", 403],
+    ["mcp.example.com", "https://mcp.example.com/", 403],
+    ["mcp.example.com", "null", 403],
+    ["mcp.example.com", "", 200],
+  ];
+  for (const [host, origin, status, url, options] of rows) {
+    const info = deno(host.startsWith("localhost") ? "127.0.0.1" : "8.8.8.8");
+    assertEquals((await visit({ host, origin, info, url, options }))[0], status, `${origin} calls ${url ?? host}`);
+  }
+});
+
+Deno.test("listed hosts bind every caller, wherever it is and whether or not a page sent it", async () => {
+  const options = { hosts: ["mcp.example.com"] };
+  for (const to of [deno, bun]) {
+    for (const address of [...near, ...far]) {
+      const info = to(address);
+      for (const host of ["evil.example", "mcp.example.com.evil.example", "192.168.1.5", "172.17.0.1:8000", "[::2]"]) {
+        for (const origin of [undefined, `http://${host}`]) {
+          assertEquals((await visit({ host, origin, info, options }))[0], 403, `${host} from ${address}, ${origin}`);
+        }
+      }
+      for (const host of ["mcp.example.com", "mcp.example.com:8443", "localhost:8000", "127.0.0.1"]) {
+        for (const origin of [undefined, `http://${host}`]) {
+          assertEquals((await visit({ host, origin, info, options }))[0], 200, `${host} from ${address}, ${origin}`);
+        }
+      }
+    }
+  }
+});
+
+Deno.test("without listed hosts a page vouches for itself only by a name that nobody can point elsewhere", async () => {
+  const names = [
+    "evil.example",
+    "rebind.network",
+    "box.local",
+    "box",
+    "1.2.3",
+
+    "0x7f.0.0.1",
+    "2130706433",
+  ];
+  for (const to of [deno, bun]) {
+    for (const address of far) {
+      for (const host of names.flatMap((name) => [name, `${name}:8000`])) {
+        const [status, text] = await visit({ host, origin: `http://${host}`, info: to(address) });
+        assertEquals(status, 403, `${host} from ${address}`);
+        // A URL parser turns some of these into addresses, so that they differ from the Host.
+        if (/[a-w]/.test(host)) assertStringIncludes(text, /^\d/.test(host) ? "its Host says" : "set hosts: [");
+      }
+      for (const host of ["192.168.1.5", "172.17.0.1:8000", "[2001:db8::1]", "localhost:1", "[::1]:1"]) {
+        assertEquals((await visit({ host, origin: `http://${host}`, info: to(address) }))[0], 200, host);
+      }
+    }
+  }
+});
+
+Deno.test("a page of another origin must be listed, or be let in by the rule", async () => {
+  const origin = "https://app.example.com";
+  const host = "localhost";
+  assertEquals((await visit({ host, origin }))[0], 403);
+  assertEquals((await visit({ host, origin, options: { origins: [origin] } }))[0], 200);
+  assertEquals((await visit({ host, origin, options: { origins: ["https://APP.example.com:443"] } }))[0], 200);
+  assertEquals((await visit({ host, origin, options: { origins: ["https://other.example"] } }))[0], 403);
+  assertEquals((await visit({ host, origin, options: { cors: { origins: [origin] } } }))[0], 200);
+});
+
+Deno.test("what is no host is refused before the address is parsed", async () => {
+  for (
+    const host of [
+      "",
+      "a b",
+      "a/b",
+      "a?b",
+      "a#b",
+      "a@b",
+      "a:",
+      "a:123456",
+      "[::1",
+      "::1",
+      "a..b",
+      "a,b",
+      "%61",
+      "\u00e9",
+    ]
+  ) {
+    const [status, text] = await visit({ url: "http://localhost/mcp", host, info: deno("127.0.0.1") });
+    assertEquals([status, text.includes("Host header")], [400, true], host);
+  }
+  const [status] = await visit({
+    url: "http://localhost/mcp",
+    host: `${"a".repeat(64)}.example`,
+    info: deno("8.8.8.8"),
+  });
+  assertEquals(status, 400);
+});
+
+Deno.test("code in front may say who is asking, and only in the right form", async () => {
+  const info = { ...deno("127.0.0.1"), principal: { id: "ada", role: "admin" } };
+  assertEquals(await visit({ host: "localhost", info }), [200, '{"id":"ada","role":"admin"}']);
+  assertEquals(await visit({ host: "localhost", info: { principal: undefined } }), [200, "null"]);
+  for (const principal of [null, "ada", 5, {}, { id: 5 }, ["ada"]]) {
+    await assertRejects(() => visit({ host: "localhost", info: { principal } }), TypeError, "info.principal");
+  }
+});
+
+Deno.test("a JSON type is that type alone, in UTF-8", () => {
+  for (
+    const type of [
+      "application/json",
+      "Application/JSON",
+      "application/json;charset=utf-8",
+      'application/json; Charset="UTF-8" ; a=b',
+    ]
+  ) {
+    assert(isJsonType(type), type);
+  }
+  for (
+    const type of [null, "", "json", "text/json", "application/jsonp", "application/json;charset=latin1"]
+      .concat([
+        "application/json;charset=utf-8x",
+        "application/json;charset=xutf-8",
+        "application/json, x",
+        "x;application/json",
+      ])
+      .concat(["application/json;a=b, text/plain", "application/json;a=b;charset=utf-16"])
+  ) assert(!isJsonType(type), String(type));
+});
+
+Deno.test("of several ranges the narrowest decides, wherever it stands", () => {
+  const rows: readonly (readonly [accept: string | null, json: boolean, stream: boolean])[] = [
+    [null, true, true],
+    ["", true, true],
+    ["  ", true, true],
+    ["*/*", true, true],
+    ["application/json", true, false],
+    ["text/event-stream", false, true],
+    ["application/*, text/*", true, true],
+    ["APPLICATION/JSON ; q=0.5,Text/Event-Stream;q=1", true, true],
+    ["*/*;q=0", false, false],
+    ["*/*;q=0.0, application/json", true, false],
+    ["application/json, */*;q=0.000", true, false],
+    ["text/event-stream;q=0, */*", true, false],
+    ["*/*, text/event-stream;q=0", true, false],
+    ["application/json;q=0, application/*", false, false],
+    ["application/*;q=0, */*", false, true],
+    ["application/json;q=0.001", true, false],
+    ["application/json;x=q=0", true, false],
+    ["text/html", false, false],
+    [",;", false, false],
+  ];
+  for (const [accept, json, stream] of rows) assertEquals(readAccept(accept), { json, stream }, String(accept));
+});
+
+Deno.test("a foreign host that was good for a caller from elsewhere is not good for one on this machine", async () => {
+  const server = createServer({ name: "gate", version: "1.0.0" });
+  const visit = async (host: string, address: string) => {
+    const request = new Request(`http://${host}/mcp`, toRequest("server/discover", {}, { host }));
+    const { status, body } = await server.fetch(request, deno(address));
+    await body?.cancel();
+    return status;
+  };
+  for (let i = 0; i < 2; i++) {
+    assertEquals(await visit("mcp.example.com", "8.8.8.8"), 200);
+    assertEquals(await visit("mcp.example.com", "127.0.0.1"), 403);
+    assertEquals(await visit("localhost", "127.0.0.1"), 200);
+  }
+  await server.close();
+});
+
+Deno.test("what one Accept was found to mean is not believed of another", async () => {
+  const server = createServer({ name: "gate", version: "1.0.0" });
+  const accepts = [
+    "application/json, text/event-stream",
+    "text/html",
+    "text/event-stream",
+    "application/json",
+    "*/*;q=0",
+  ];
+  // Each one twice in a row, and after each other.
+  for (const [at, accept] of [...accepts, ...accepts].flatMap((accept) => [accept, accept]).entries()) {
+    const response = await server.fetch(toRequest("server/discover", {}, { accept }));
+    const type = accept === "text/event-stream" ? accept : "application/json";
+    const isGood = /json|stream/.test(accept);
+    assertEquals(
+      [response.status, response.headers.get("content-type")],
+      [isGood ? 200 : 406, type],
+      `${accept} at ${at}`,
+    );
+    await response.body?.cancel();
+  }
+  await server.close();
+});
+
+Deno.test("a stream is opened only for who asks for one by name", async () => {
+  const server = createServer({ name: "gate", version: "1.0.0" });
+  for (
+    const [accept, status] of [
+      ["text/event-stream", 405],
+      ["text/html, Text/Event-Stream;q=0.1", 405],
+      ["text/event-stream;q=0", 406],
+      ["text/event-stream;q=0, */*", 406],
+      ["*/*", 406],
+      ["text/*", 406],
+      ["application/json", 406],
+    ] as const
+  ) {
+    // Without a session: whoever comes so far is told that.
+    const response = await server.fetch(new Request("http://localhost/mcp", { headers: { accept } }));
+    assertEquals([response.status, (await response.json()).error.code], [status, -32600], accept);
+  }
+  await server.close();
+});
+
+/** Runs with globals that other platforms have. */
+async function withGlobals<T>(globals: Readonly<Record<string, unknown>>, run: () => Promise<T>): Promise<T> {
+  const kept = Object.keys(globals).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)] as const);
+  for (const [name, value] of Object.entries(globals)) {
+    Object.defineProperty(globalThis, name, { configurable: true, writable: true, value });
+  }
+  try {
+    return await run();
+  } finally {
+    for (const [name, property] of kept) {
+      if (property) Object.defineProperty(globalThis, name, property);
+      else Reflect.deleteProperty(globalThis, name);
+    }
+  }
+}
+
+Deno.test("where no caller is on the same machine, unknown ones may name any host", async () => {
+  const request = new Request("http://mcp.example.com/mcp", { headers: { host: "mcp.example.com" } });
+  const options = { hosts: [], origins: [], allows: () => undefined };
+  let copies = 0;
+  // What the platform is asked once and kept, so that each try needs a copy of its own.
+  const isLetIn = async (globals: Readonly<Record<string, unknown>>) => {
+    const copy = `../src/transports/http/access.ts?copy=${++copies}`;
+    const gate: typeof import("../../src/transports/http/access.ts") = await import(copy);
+    return await withGlobals(
+      globals,
+      () => Promise.resolve(gate.checkCaller(request, undefined, options) === undefined),
+    );
+  };
+  const deno = (state: string, id?: string) => ({
+    Deno: { permissions: { querySync: () => ({ state }) }, env: { get: () => id } },
+  });
+  const here = { userAgent: "Here/1" };
+  assertEquals(await isLetIn({ ...deno("granted"), navigator: { userAgent: "Cloudflare-Workers" } }), true);
+  assertEquals(await isLetIn({ ...deno("granted", "a1b2"), navigator: here }), true);
+  assertEquals(await isLetIn({ ...deno("prompt", "a1b2"), navigator: here }), false);
+  assertEquals(await isLetIn({ ...deno("granted", ""), navigator: here }), false);
+  assertEquals(await isLetIn({ ...deno("granted"), navigator: here }), false);
+  assertEquals(await isLetIn({ Deno: { env: { get: () => "a1b2" } }, navigator: here }), false);
+  assertEquals(await isLetIn({ Deno: undefined, navigator: here }), false);
+  assertEquals(await isLetIn({ Deno: undefined, navigator: undefined }), false);
+});
+
+Deno.test("hosts and origins that could never match are refused when the server is made", () => {
+  const make = (options: Partial<ServerOptions>) => () => createServer({ name: "x", version: "1", ...options });
+  const wrong: readonly Partial<ServerOptions>[] = [
+    { hosts: ["https://mcp.example.com"] },
+    { hosts: ["mcp.example.com/mcp"] },
+    { hosts: [""] },
+    { hosts: ["*"] },
+    { origins: ["app.example.com"] },
+    { origins: ["https://app.example.com/"] },
+    { origins: ["*"] },
+    { cors: { origins: ["https://app.example.com/path"] } },
+  ];
+  for (const options of wrong) {
+    const { message } = assertThrows(make(options), TypeError);
+    assertMatch(message, /^Cannot create a server: ".*" is not an? (host|origin) like [a-z:/]+\.example\.com$/);
+  }
+  for (const each of ["chrome-extension://abc", "vscode-webview://1a2b", "tauri://localhost", "null"]) {
+    make({ origins: [each], cors: { origins: [each] } })();
+  }
+});
+
+Deno.test("listed hosts and origins are compared whole, however they are written", async () => {
+  const info = deno("127.0.0.1");
+  const options = { hosts: ["Box.Local"], origins: ["HTTPS://App.Example.com:443"] };
+  const host = "box.local";
+  assertEquals((await visit({ host, info, options }))[0], 200);
+  for (const listed of [options, { ...options, origins: [], cors: { origins: options.origins } }]) {
+    assertEquals((await visit({ host, info, options: listed, origin: "https://app.example.com" }))[0], 200);
+    assertEquals((await visit({ host, info, options: listed, origin: "https://app.example.com:444" }))[0], 403);
+  }
+});
+
+Deno.test("a host is good for every caller if it is loopback or listed", () => {
+  const options = { hosts: ["box.local"], origins: [], allows: () => undefined };
+  for (
+    const [host, isLoopback, isKnown] of [
+      ["localhost:80", true, true],
+      ["127.9.9.9", true, true],
+      ["box.local:80", false, true],
+      ["mcp.example.com", false, false],
+      ["not a host", false, false],
+    ] as const
+  ) {
+    assertEquals([isLoopbackHost(host), isKnownHost(host, options)], [isLoopback, isKnown], host);
+  }
+});

@@ -1,0 +1,134 @@
+// Programs that are done, or wait for something that only a timer brings about. Started as processes by exit_test.ts;
+// the argument says which. None of them calls `exit`.
+import { createServer, tool } from "../../mod.ts";
+import { connect as connectClient } from "../../src/client/client.ts";
+import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { attachSocket } from "../../src/transports/websocket.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { bun, deno } from "../../src/runtime.ts";
+import { toRequest } from "../support/requests.ts";
+
+const { promise: never } = Promise.withResolvers<never>();
+const hello = tool({ name: "hello", run: () => "Hello!" });
+const later = tool({
+  name: "later",
+  run: async () => (await new Promise((resolve) => setTimeout(resolve, 60)), "Hello!"),
+});
+const hang = tool({ name: "hang", run: () => never });
+const slow = tool({
+  name: "slow",
+  run: async (_, ctx) => {
+    await ctx.progress(1);
+    return await never;
+  },
+});
+const handlers = [hello, later, hang, slow];
+const identity = { name: "exit", version: "1.0.0" };
+const makeServer = (timeoutMs = 60_000) => createServer({ ...identity, handlers, limits: { calls: { timeoutMs } } });
+
+const args = deno?.args ?? bun?.argv.slice(2) ?? [];
+const [what, era, transport] = args;
+
+const programs: Readonly<Record<string, () => Promise<unknown>>> = {
+  // The session ends with the client; the server is left as it is.
+  async closed() {
+    if (era !== "legacy" && era !== "modern") return;
+    if (transport !== "memory" && transport !== "http" && transport !== "pipe") return;
+    await using client = await connect(makeServer(), { era, transport });
+    await client.callTool("hello");
+    await client.callTool("later");
+    if (transport !== "pipe") await client.subscribe({ toolsListChanged: true });
+  },
+  // The session is still open when the program is done.
+  async open() {
+    if (era !== "legacy" && era !== "modern") return;
+    if (transport !== "memory" && transport !== "pipe") return;
+    const client = await connect(makeServer(), { era, transport });
+    await client.callTool("hello");
+    await client.callTool("later");
+    await client.subscribe({ toolsListChanged: true });
+  },
+  // The client for users, with a server in the same process.
+  async client() {
+    await using client = await connectClient(makeServer(), { versions: [era] });
+    await client.callTool("later");
+  },
+  async openClient() {
+    const client = await connectClient(makeServer(), { versions: [era] });
+    await client.callTool("later");
+  },
+  // The client for users, with a server behind a port.
+  async port() {
+    const server = makeServer();
+    const listening = deno?.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, server.fetch) ??
+      bun?.serve({ hostname: "127.0.0.1", port: 0, fetch: server.fetch });
+    const port = listening && ("addr" in listening ? listening.addr.port : listening.port);
+    {
+      await using client = await connectClient(`http://127.0.0.1:${port}/mcp`, { versions: [era] });
+      await client.callTool("later");
+    }
+    await server.close();
+    if (listening && "shutdown" in listening) await listening.shutdown();
+    else await listening?.stop(true);
+  },
+  async fake() {
+    const clock = fakeClock();
+    await using client = await connect(createServer({ ...identity, handlers, clock }), { era: "legacy" });
+    await client.callTool("hello");
+    await clock.advance(60_000);
+  },
+  // Nothing but the server's own timer can settle this.
+  async timeout() {
+    const server = makeServer(300);
+    const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
+    console.log((await response.text()).includes("calls.timeoutMs"));
+  },
+  // A sweep has set the timer before the call sets an alarm.
+  async timeoutLater() {
+    const server = makeServer(300);
+    await using _client = await connect(server, { era: "legacy" });
+    await server.fetch(toRequest("tools/call", { name: "later" }));
+    const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
+    console.log((await response.text()).includes("calls.timeoutMs"));
+  },
+  // The call never ends, but becomes a stream: only a sweep of the server brings that about.
+  async stream() {
+    const server = makeServer(Infinity);
+    const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
+    console.log(response.headers.get("content-type"));
+  },
+  // The first sweep has ended before.
+  async streamLater() {
+    const server = makeServer(Infinity);
+    for (let i = 0; i < 2; i++) {
+      const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
+      console.log(response.headers.get("content-type"));
+      await response.body?.cancel();
+      await new Promise((resolve) => setTimeout(resolve, 250));
+    }
+  },
+  // Nothing but the client's own timer can settle this.
+  async clientTimeout() {
+    const client = await connectClient(makeServer(), { timeoutMs: 300 });
+    console.log(await client.callTool("hang").catch((error) => error.name));
+  },
+  // The input has ended, and a call waits for what never comes.
+  async grace() {
+    const line = JSON.stringify(await toRequest("tools/call", { name: "hang" }).json());
+    const input = new Blob([`${line}\n`]).stream();
+    await serveStdio(makeServer(), { input, output: () => Promise.resolve(), graceMs: 300 });
+    console.log("served");
+  },
+  // A socket that never takes anything.
+  async socket() {
+    const socket = Object.assign(new EventTarget(), { bufferedAmount: 1e9, send() {}, close() {} });
+    attachSocket(makeServer(), socket as unknown as WebSocket); // what is used of one
+    const data = JSON.stringify(await toRequest("tools/call", { name: "slow", _meta: { progressToken: 1 } }).json());
+    socket.dispatchEvent(new MessageEvent("message", { data }));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    socket.dispatchEvent(new Event("close"));
+  },
+};
+
+await programs[what]();
+console.log("done");

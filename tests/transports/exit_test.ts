@@ -1,0 +1,55 @@
+// A program that is done exits by itself, and one that awaits what only a timer brings about does not exit before.
+import { assert, assertEquals } from "@std/assert";
+import { startChild } from "../../src/client/child.ts";
+import { bun, deno } from "../../src/runtime.ts";
+
+const program = decodeURIComponent(new URL("exit_program.ts", import.meta.url).pathname);
+const words = deno ? [deno.execPath(), "run", "--quiet", "--no-check", "-A"] : [bun?.argv[0] ?? "bun"];
+
+/** Milliseconds between the last line of a program and its exit; a timer that is left behind takes longer. */
+const MOST_MS = 1500;
+
+async function runProgram(
+  args: readonly string[],
+): Promise<{ readonly lines: readonly string[]; readonly ms: number }> {
+  const [command, ...rest] = [...words, program, ...args];
+  const child = startChild({ command, args: rest }, { readsErrors: true });
+  const errors = new Response(child.errors).text();
+  const late = setTimeout(() => child.kill(), 20_000);
+  let text = "";
+  let doneAt = 0;
+  for await (const bytes of child.output) {
+    text += new TextDecoder().decode(bytes);
+    if (text.endsWith("done\n")) doneAt = performance.now();
+  }
+  const code = await child.exited;
+  clearTimeout(late);
+  assertEquals([code, await errors], [0, ""], `${args.join(" ")} printed ${text}`);
+  return { lines: text.trim().split("\n"), ms: performance.now() - doneAt };
+}
+
+const cases: readonly { readonly args: readonly string[]; readonly lines?: readonly string[] }[] = [
+  ...["modern", "legacy"].flatMap((era) => [
+    ...["memory", "http", "pipe"].map((transport) => ({ args: ["closed", era, transport] })),
+    ...["memory", "pipe"].map((transport) => ({ args: ["open", era, transport] })),
+  ]),
+  ...["2026-07-28", "2025-11-25"].flatMap((version) =>
+    ["client", "openClient", "port"].map((what) => ({ args: [what, version] }))
+  ),
+  { args: ["fake"] },
+  { args: ["socket"] },
+  { args: ["timeout"], lines: ["true"] },
+  { args: ["timeoutLater"], lines: ["true"] },
+  { args: ["stream"], lines: ["text/event-stream"] },
+  { args: ["streamLater"], lines: ["text/event-stream", "text/event-stream"] },
+  { args: ["clientTimeout"], lines: ["TimeoutError"] },
+  { args: ["grace"], lines: ["served"] },
+];
+
+for (const { args, lines = [] } of cases) {
+  Deno.test(`a program exits by itself when it is done: ${args.join(" ")}`, async () => {
+    const found = await runProgram(args);
+    assertEquals(found.lines, [...lines, "done"]);
+    assert(found.ms < MOST_MS, `it took ${found.ms} ms after its last line`);
+  });
+}

@@ -1,0 +1,193 @@
+// The first transport over HTTP as it looks on the wire.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { createServer, type ServerOptions, tool } from "../../mod.ts";
+import { until } from "../peers/peer.ts";
+import { httpSse, type HttpSseOptions } from "../../src/transports/http/sse_2024.ts";
+
+const origin = "http://localhost:8000";
+const initialize = {
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: { protocolVersion: "2024-11-05", capabilities: {}, clientInfo: { name: "c", version: "1" } },
+};
+
+type Info = { principal: { id: string } };
+
+/** Reads one event after another. */
+function readEvents(response: Response): { next(): Promise<string | undefined>; leave(): Promise<void> } {
+  const reader = (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  return {
+    async next() {
+      while (true) {
+        const end = text.indexOf("\n\n");
+        const event = text.slice(0, end);
+        if (end >= 0) {
+          text = text.slice(end + 2);
+          if (!event.startsWith(":")) return event;
+          continue;
+        }
+        const { done, value } = await reader.read();
+        if (done) return;
+        text += value;
+      }
+    },
+    leave: () => reader.cancel(),
+  };
+}
+
+function setUp(options: Partial<ServerOptions> = {}, paths?: HttpSseOptions) {
+  const server = createServer({ name: "old", version: "1.0.0", ...options });
+  const service = httpSse(server, paths);
+
+  function post(path: string, body: unknown, init: RequestInit = {}, info?: Info): Promise<Response> {
+    const headers = { "content-type": "application/json", ...init.headers };
+    const text = typeof body === "string" || body instanceof Blob ? body : JSON.stringify(body);
+    return service.fetch(new Request(origin + path, { method: "POST", body: text, ...init, headers }), info);
+  }
+
+  async function open(info?: Info) {
+    const response = await service.fetch(new Request(`${origin}${paths?.path ?? "/sse"}`), info);
+    const events = readEvents(response);
+    const [, path = ""] = /^event: endpoint\ndata: (\S+)$/.exec(await events.next() ?? "") ?? [];
+    return { response, events, path };
+  }
+
+  return { server, service, post, open };
+}
+
+Deno.test("the stream names the address for messages, and carries what the server answers", async () => {
+  const { server, post, open } = setUp();
+  const { response, events, path } = await open();
+  assertEquals([response.status, response.headers.get("content-type")], [200, "text/event-stream"]);
+  assertMatch(path, /^\/messages\?sessionId=[0-9a-f-]{36}$/);
+  assertEquals((await post(path, initialize)).status, 202);
+  const event = await events.next() ?? "";
+  assertEquals(event.startsWith("data: "), true);
+  const { id, result } = JSON.parse(event.slice(6));
+  assertEquals([id, result.protocolVersion], [1, "2024-11-05"]);
+  await events.leave();
+  await server.close();
+});
+
+Deno.test("both addresses can be chosen, and everything else is the server's", async () => {
+  const { server, service, post, open } = setUp({}, { path: "/old/stream", messages: "/old/post" });
+  const { events, path } = await open();
+  assertMatch(path, /^\/old\/post\?sessionId=/);
+  assertEquals((await post(path, initialize)).status, 202);
+  assertEquals((await service.fetch(new Request(`${origin}/sse`))).status, 404);
+  assertEquals((await post("/messages?sessionId=1", initialize)).status, 404);
+  const accept = "application/json, text/event-stream";
+  const answer = await post("/mcp", initialize, { headers: { accept } });
+  assertEquals([answer.status, (await answer.json()).result.serverInfo.name], [200, "old"]);
+  await events.leave();
+  await server.close();
+});
+
+Deno.test("a message that cannot be taken is refused", async () => {
+  const { server, post, open } = setUp({ limits: { request: { bodyBytes: 1000 } } });
+  const { events, path } = await open();
+  const status = async (...args: Parameters<typeof post>) => (await post(...args)).status;
+  assertEquals(await status(path, initialize, { headers: { "content-type": "text/plain" } }), 415);
+  assertEquals(await status(path, new Blob([Uint8Array.of(123, 255, 125)])), 400);
+  assertEquals(await status(path, JSON.stringify({ ...initialize, x: "x".repeat(1000) })), 413);
+  assertEquals(await status("/messages", initialize), 404);
+  assertEquals(await status(`/messages?sessionId=${crypto.randomUUID()}`, initialize), 404);
+  assertEquals(await status(path, "no JSON"), 202);
+  assertMatch(await events.next() ?? "", /"code":-32700/);
+  await events.leave();
+  await server.close();
+});
+
+Deno.test("a message that stops in the middle is not waited for", async () => {
+  const { server, service, open } = setUp({ limits: { request: { bodyMs: 100 } } });
+  const { events, path } = await open();
+  const lengths: readonly Record<string, string>[] = [{}, { "content-length": "100" }];
+  for (const length of lengths) {
+    const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode("{")) });
+    const headers = { "content-type": "application/json", ...length };
+    const init = { method: "POST", headers, body, duplex: "half" };
+    const response = await service.fetch(new Request(`${origin}${path}`, init));
+    assertEquals(response.status, 408);
+    assertMatch(await response.text(), /bodyMs/);
+  }
+  await events.leave();
+  await server.close();
+});
+
+Deno.test("a page of another origin, and a name that leads here by DNS, get neither address", async () => {
+  const { server, service, post, open } = setUp();
+  const { events, path } = await open();
+  for (const name of ["origin", "host"]) {
+    const headers = { [name]: name === "host" ? "evil.example" : "https://evil.example" };
+    const visit = await service.fetch(new Request(`${origin}/sse`, { headers }));
+    assertEquals(visit.status, 403);
+    await visit.body?.cancel();
+    assertEquals((await post(path, initialize, { headers })).status, 403);
+  }
+  await events.leave();
+  await server.close();
+});
+
+Deno.test("nobody posts to the stream of somebody else", async () => {
+  const whoami = tool({ name: "whoami", run: (_, ctx) => ctx.principal?.id ?? "nobody" });
+  const { server, post, open } = setUp({ handlers: [whoami] });
+  const ada = { principal: { id: "ada" } };
+  const { events, path } = await open(ada);
+  const statuses = [undefined, { principal: { id: "eve" } }, ada].map(async (info) =>
+    (await post(path, initialize, {}, info)).status
+  );
+  assertEquals(await Promise.all(statuses), [404, 404, 202]);
+  assertMatch(await events.next() ?? "", /"protocolVersion"/);
+  await post(path, { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "whoami" } }, {}, ada);
+  assertMatch(await events.next() ?? "", /"text":"ada"/);
+  await events.leave();
+  await server.close();
+});
+
+Deno.test("a client that leaves has its calls cancelled, and its address is gone", async () => {
+  const begun = Promise.withResolvers<AbortSignal>();
+  const wait = tool({
+    name: "wait",
+    run: (_, ctx) => {
+      begun.resolve(ctx.signal);
+      return new Promise<string>((resolve) => ctx.signal.addEventListener("abort", () => resolve("left")));
+    },
+  });
+  const { server, post, open } = setUp({ handlers: [wait] });
+  const { events, path } = await open();
+  await post(path, initialize);
+  await post(path, { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "wait" } });
+  const signal = await begun.promise;
+  assert(!signal.aborted);
+  await events.leave();
+  await until(() => signal.aborted, "the call is cancelled");
+  assertEquals((await post(path, initialize)).status, 404);
+  await server.close();
+});
+
+Deno.test("streams end with the server", async () => {
+  const { server, service, post, open } = setUp();
+  const { events, path } = await open();
+  await post(path, initialize);
+  assertMatch(await events.next() ?? "", /"protocolVersion"/);
+  await server.close();
+  assertEquals(await events.next(), undefined);
+  assertEquals((await post(path, initialize)).status, 503);
+  assertEquals((await service.fetch(new Request(`${origin}/sse`))).status, 503);
+});
+
+Deno.test("no more streams are opened than the server has room for", async () => {
+  const { server, service, open } = setUp({ limits: { streams: { open: 2 } } });
+  const first = await open();
+  const second = await open();
+  const refused = await service.fetch(new Request(`${origin}/sse`));
+  assertEquals([refused.status, refused.headers.get("retry-after")], [503, "1"]);
+  await first.events.leave();
+  let third = first;
+  await until(async () => (third = await open()).response.status === 200, "there is room again");
+  await second.events.leave();
+  await third.events.leave();
+  await server.close();
+});

@@ -1,0 +1,56 @@
+// A process that serves standard input ends with its input: a timer that is left behind would keep it alive. Deno's
+// test runner fails a test that leaves one.
+import { assertEquals } from "@std/assert";
+import { createServer, type Handler, tool } from "../../mod.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+
+/** Serves `first` and what `answer` makes of the messages that are written, until it says "end". */
+async function serveLines(
+  handlers: readonly Handler[],
+  first: readonly unknown[],
+  answer: (message: { id?: unknown; method?: string; result?: unknown }) => unknown,
+): Promise<void> {
+  const { readable, writable } = new TransformStream<Uint8Array>();
+  const writer = writable.getWriter();
+  const write = (message: unknown) => writer.write(new TextEncoder().encode(`${JSON.stringify(message)}\n`));
+  const output = async (bytes: Uint8Array) => {
+    for (const line of new TextDecoder().decode(bytes).trim().split("\n")) {
+      const message = answer(JSON.parse(line));
+      await (message === undefined ? undefined : message === "end" ? writer.close() : write(message));
+    }
+  };
+  const serving = serveStdio(createServer({ name: "short", version: "1.0.0", handlers }), { input: readable, output });
+  for (const message of first) await write(message);
+  await serving;
+  // The one timer of a server is stopped a little after the last thing that waited for it.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+}
+
+const strict = { sanitizeOps: true, sanitizeResources: true };
+const initialize = {
+  jsonrpc: "2.0",
+  id: "init",
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: { elicitation: {} }, clientInfo: { name: "c", version: "1" } },
+};
+
+Deno.test({ name: "nothing is left behind when the input ends", ...strict }, async () => {
+  await serveLines([], [initialize], () => "end");
+});
+
+Deno.test({ name: "nothing is left behind by a question that was answered", ...strict }, async () => {
+  const ask = tool({
+    name: "ask",
+    run: async (_, ctx) =>
+      (await ctx.elicit("q", { message: "Why?", schema: { type: "object", properties: {} } })).action,
+  });
+  const call = { jsonrpc: "2.0", id: "call", method: "tools/call", params: { name: "ask" } };
+  const results: unknown[] = [];
+  await serveLines([ask], [initialize, call], ({ id, method, result }) => {
+    if (method === "elicitation/create") return { jsonrpc: "2.0", id, result: { action: "decline" } };
+    if (id !== "call") return;
+    results.push(result);
+    return "end";
+  });
+  assertEquals(results, [{ content: [{ type: "text", text: "decline" }] }]);
+});

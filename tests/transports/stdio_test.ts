@@ -1,0 +1,353 @@
+// Standard input and output: whatever comes in, every request is answered once, one line each, and the process ends.
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { connect } from "../../src/testing/testing.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { textOf } from "../support/behaviour.ts";
+import { startTalk, toServer } from "../support/stdio_talk.ts";
+
+const file = new URL("../support/stdio_server.ts", import.meta.url);
+const utf8 = new TextEncoder();
+
+type Json = { readonly [key: string]: unknown };
+const meta = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+
+function call(id: unknown, name: string, args: Json = {}): string {
+  return JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: args, _meta: meta } });
+}
+
+/** What is left of an answer that matters here: its id, and its text or code. */
+function digest(line: string): readonly [id: unknown, outcome: unknown] {
+  const { jsonrpc, id, result, error } = JSON.parse(line);
+  assertEquals(jsonrpc, "2.0");
+  return [id, error ? error.code : textOf(result)];
+}
+
+/** Serves what `chunks` hold, in this process; the lines that come out. */
+async function serveChunks(chunks: readonly Uint8Array[], handlers = [echo]): Promise<string[]> {
+  const server = createServer({ name: "here", version: "1.0.0", handlers });
+  let text = "";
+  const decoder = new TextDecoder();
+  await serveStdio(server, {
+    input: new ReadableStream({
+      start(controller) {
+        for (const chunk of chunks) controller.enqueue(chunk);
+        controller.close();
+      },
+    }),
+    output: (bytes) => Promise.resolve(void (text += decoder.decode(bytes, { stream: true }))),
+  });
+  await server.close();
+  return text.split("\n").slice(0, -1);
+}
+
+const echo = tool({
+  name: "echo",
+  input: { type: "object", properties: { text: { type: "string" } } },
+  run: (input) => String(Object(input).text),
+});
+
+const odd = "é😀\u2028\u2029\r\n\0";
+
+Deno.test("lines may be cut at every byte", async () => {
+  const bytes = utf8.encode(`${call(1, "echo", { text: odd })}\r\n${call("b", "echo", { text: "two" })}\n`);
+  for (let at = 0; at <= bytes.length; at++) {
+    const lines = await serveChunks([bytes.subarray(0, at), bytes.subarray(at)]);
+    assertEquals(lines.map(digest), [[1, odd], ["b", "two"]], `cut at ${at}`);
+  }
+  const single = await serveChunks(Array.from(bytes, (byte) => Uint8Array.of(byte)));
+  assertEquals(single.map(digest), [[1, odd], ["b", "two"]]);
+});
+
+// What is written on a line, and the codes of the lines that come back for it.
+const lines: readonly {
+  readonly what: string;
+  readonly line: string | Uint8Array;
+  readonly answers: readonly unknown[];
+}[] = [
+  { what: "an empty line", line: "", answers: [] },
+  { what: "white space", line: " \t ", answers: [] },
+  { what: "a carriage return", line: "\r", answers: [] },
+  { what: "garbage", line: "garbage", answers: [-32700] },
+  { what: "half a message", line: call(1, "echo").slice(0, -1), answers: [-32700] },
+  { what: "a number", line: "42", answers: [-32600] },
+  { what: "null", line: "null", answers: [-32600] },
+  { what: "an empty object", line: "{}", answers: [-32600] },
+  { what: "an id that is null", line: call(null, "echo"), answers: [-32600] },
+  { what: "an id that is an object", line: call({}, "echo"), answers: [-32600] },
+  { what: "a batch", line: `[${call(1, "echo")}]`, answers: [-32600] },
+  { what: "an empty batch", line: "[]", answers: [-32600] },
+  { what: "a byte order mark", line: `\ufeff${call(1, "echo")}`, answers: [-32700] },
+  { what: "bytes that are no UTF-8", line: Uint8Array.of(0x22, 0xff, 0xfe, 0x22), answers: [-32700] },
+  { what: "half a character", line: Uint8Array.of(0x22, 0xc3, 0x22), answers: [-32700] },
+  { what: "1,000 levels", line: "[".repeat(1000), answers: [-32600] },
+  { what: "12 MiB", line: `"${"x".repeat(12 * 1024 * 1024)}"`, answers: [-32600] },
+  { what: "a request of no revision", line: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}', answers: [-32600] },
+];
+
+function toOutcomes(lines: readonly string[]): unknown[] {
+  return lines.map((line) => digest(line)[1]).sort();
+}
+
+function* toBytes(line: string | Uint8Array): Iterable<Uint8Array> {
+  yield typeof line === "string" ? utf8.encode(line) : line;
+  yield Uint8Array.of(10);
+}
+
+Deno.test("bad lines are answered with an error, or not at all, and the next line is served", async (t) => {
+  for (const { what, line, answers } of lines) {
+    await t.step(what, async () => {
+      const good = [...toBytes(call("good", "echo", { text: "ok" }))];
+      const first = await serveChunks([...toBytes(line), ...good]);
+      assertEquals(toOutcomes(first), [...answers, "ok"]);
+      // Also when it is not the first. Answers come in any order: a call takes longer than a refusal.
+      const second = await serveChunks([...good, ...toBytes(line), ...good]);
+      assertEquals(toOutcomes(second), [...answers, "ok", "ok"]);
+    });
+  }
+});
+
+Deno.test("the last line may lack its line break", async () => {
+  const [line] = await serveChunks([utf8.encode(call(1, "echo", { text: "last" }))]);
+  assertEquals(digest(line), [1, "last"]);
+});
+
+Deno.test("who does not read its answers is not read from either", async () => {
+  const big = tool({ name: "big", run: () => "x".repeat(1_000_000) });
+  const server = createServer({ name: "here", version: "1.0.0", handlers: [big] });
+  const { promise: reads, resolve: read } = Promise.withResolvers<void>();
+  let asked = 0;
+  let written = 0;
+  const serving = serveStdio(server, {
+    input: new ReadableStream({
+      pull(controller) {
+        if (++asked > 200) controller.close();
+        else controller.enqueue(utf8.encode(`${call(asked, "big")}\n`));
+      },
+    }, { highWaterMark: 0 }),
+    async output(bytes) {
+      await reads;
+      written += bytes.length;
+    },
+  });
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert(asked < 100, `${asked} requests were taken though no answer was read`);
+  read();
+  await serving;
+  await server.close();
+  assertEquals([asked, written > 200_000_000], [201, true]);
+});
+
+Deno.test("of many calls in one chunk only some run ahead of a reader that stands still", async () => {
+  let runs = 0;
+  const big = tool({ name: "big", run: () => "x".repeat(1_000_000 + runs++) });
+  const server = createServer({ name: "here", version: "1.0.0", handlers: [big] });
+  const { promise: room, resolve: read } = Promise.withResolvers<void>();
+  let size = 0;
+  const chunk = utf8.encode(Array.from({ length: 60 }, (_, i) => call(i, "big") + "\n").join(""));
+  const serving = serveStdio(server, {
+    input: new Blob([chunk]).stream(),
+    output: (bytes) => room.then(() => void (size += bytes.length)),
+  });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert(runs > 0 && runs < 16, `${runs} ran`);
+  read();
+  await serving;
+  assertEquals(runs, 60);
+  assert(size > 60_000_000);
+  await server.close();
+});
+
+Deno.test("serving ends on a signal", async () => {
+  const server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
+  const stop = new AbortController();
+  const { readable, writable } = new TransformStream<Uint8Array>();
+  const writer = writable.getWriter();
+  const said: string[] = [];
+  const serving = serveStdio(server, {
+    input: readable,
+    output: (bytes) => Promise.resolve(void said.push(new TextDecoder().decode(bytes))),
+    signal: stop.signal,
+  });
+  await writer.write(utf8.encode(`${call(1, "echo", { text: "x" })}\n`));
+  stop.abort();
+  await serving;
+  assertEquals(said.map((line) => digest(line)), [[1, "x"]]);
+  await writer.abort().catch(() => {});
+  await server.close();
+});
+
+Deno.test("a process answers byte by byte, and nothing but answers is on its standard output", async () => {
+  await using talk = startTalk(toServer());
+  for (const byte of utf8.encode(`${call(1, "echo", { text: odd })}\r\n`)) await talk.write(Uint8Array.of(byte));
+  assertEquals(digest(await talk.read()), [1, odd]);
+  await talk.write(`${call(2, "noisy")}\n`);
+  assertEquals(digest(await talk.read()), [2, "quiet"]);
+  await talk.write(`garbage\n[]\n`);
+  assertEquals([digest(await talk.read()), digest(await talk.read())], [[null, -32700], [null, -32600]]);
+  await talk.write(`"${"x".repeat(12 * 1024 * 1024)}"\n`);
+  const long = await talk.read();
+  assertStringIncludes(long, "request.lineBytes");
+  assertEquals(digest(long), [null, -32600]);
+  await talk.write(`${call(1, "echo", { text: "a" })}\n${call(1, "echo", { text: "b" })}\n`);
+  assertEquals([digest(await talk.read()), digest(await talk.read())], [[1, "a"], [1, "b"]]);
+  await talk.write(call("last", "echo", { text: "no line break" }));
+  const { code, lines, stderr } = await talk.end();
+  assertEquals([code, lines.map(digest)], [0, [["last", "no line break"]]]);
+  for (const said of ["log", "info 1", "debug", "warn"]) assertStringIncludes(stderr, said);
+});
+
+Deno.test("what a handler prints past the console goes to standard error, and its questions read no message", async () => {
+  await using talk = startTalk(toServer());
+  await talk.write(`${call(1, "direct")}\n`);
+  assertEquals(digest(await talk.read()), [1, "quiet"]);
+  await talk.write(`${call(2, "direct")}\n${call(3, "echo", { text: "x" })}\n`);
+  assertEquals([digest(await talk.read()), digest(await talk.read())].sort(), [[2, "quiet"], [3, "x"]]);
+  const { code, lines, stderr } = await talk.end();
+  assertEquals([code, lines], [0, []]);
+  for (const said of ["written\n", "written at once\n", "streamed\n", "written by the process\n"]) {
+    assertStringIncludes(stderr, said);
+  }
+});
+
+Deno.test("a process whose standard error is closed answers on, however much it says there", async () => {
+  await using talk = startTalk(["sh", "-c", 'exec "$@" 2>&-', "sh", ...toServer()]);
+  await talk.write(`${call(1, "loud")}\n`);
+  assertEquals(digest(await talk.read()), [1, "loud"]);
+  await talk.write(`${call(2, "echo", { text: "x" })}\n`);
+  assertEquals(digest(await talk.read()), [2, "x"]);
+});
+
+Deno.test("a process whose parent has gone answers on, rests when nothing comes, and ends with its input", async () => {
+  // The shell that started it ends at once; another one waits for the end of its output.
+  await using talk = startTalk(["sh", "-c", '(exec 3<&0; "$@" <&3 &) | cat', "sh", ...toServer()]);
+  const ask = async (id: number) => {
+    await talk.write(`${call(id, "cpu")}\n`);
+    const [answered, micros] = digest(await talk.read());
+    assertEquals(answered, id);
+    return Number(micros);
+  };
+  await ask(1);
+  const before = await ask(2);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const used = await ask(3) - before;
+  assert(used < 250_000, `${used} µs of the processor in half a second of silence`);
+  const { code, lines } = await talk.end();
+  assertEquals([code, lines], [0, []]);
+});
+
+Deno.test("a pipe serves requests that stand for themselves, before and after a handshake", async () => {
+  const old = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
+  const of = (id: number, method: string, params: Json) => JSON.stringify({ jsonrpc: "2.0", id, method, params });
+  const unknown = { ...meta, "io.modelcontextprotocol/protocolVersion": "1900-01-01" };
+  const said: Json[] = [];
+  const server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
+  const lines = [
+    of(1, "tools/list", { _meta: meta }),
+    of(2, "server/discover", { _meta: meta }),
+    of(3, "tools/list", { _meta: unknown }),
+    of(4, "initialize", old),
+    '{"jsonrpc":"2.0","method":"notifications/initialized"}',
+    of(5, "tools/list", {}),
+    of(6, "tools/list", { _meta: meta }),
+    of(7, "initialize", { ...old, protocolVersion: "1900-01-01" }),
+  ];
+  await serveStdio(server, {
+    input: new Blob([lines.join("\n")]).stream(),
+    output: (bytes) => {
+      said.push(...new TextDecoder().decode(bytes).trim().split("\n").map((line) => JSON.parse(line)));
+      return Promise.resolve();
+    },
+  });
+  await server.close();
+  // deno-lint-ignore no-explicit-any
+  const answer = (id: number): any => said.find((each) => each.id === id);
+  assertEquals(answer(1).result.resultType, "complete");
+  assertEquals(answer(2).result.supportedVersions, ["2026-07-28"]);
+  assertEquals([answer(3).error.code, answer(3).error.data.requested], [-32022, "1900-01-01"]);
+  assertEquals(answer(4).result.protocolVersion, "2025-11-25");
+  assertEquals([answer(5).result.tools.length, answer(5).result.resultType], [1, undefined]);
+  assertEquals(answer(6).result.resultType, "complete");
+  assertEquals(answer(7).error.code, -32600);
+  assertEquals(said.length, 7);
+});
+
+Deno.test("a process answers a thousand requests that come at once, each one time", async () => {
+  await using talk = startTalk(toServer());
+  const ids = Array.from({ length: 1000 }, (_, id) => id);
+  const writing = talk.write(ids.map((id) => `${call(id, "echo", { text: `${id}` })}\n`).join(""));
+  const answers: (readonly unknown[])[] = [];
+  while (answers.length < ids.length) answers.push(digest(await talk.read()));
+  await writing;
+  assertEquals(answers.toSorted(([a], [b]) => Number(a) - Number(b)), ids.map((id) => [id, `${id}`]));
+  assertEquals((await talk.end()).lines, []);
+});
+
+Deno.test("when the input ends, what runs may finish for a moment", async () => {
+  await using talk = startTalk(toServer());
+  await talk.write(`${call(1, "slow", { ms: 200 })}\n${call(2, "echo", { text: "x" })}\n`);
+  assertEquals(digest(await talk.read()), [2, "x"]);
+  const { code, lines, stderr } = await talk.end();
+  assertEquals([code, lines.map(digest)], [0, [[1, "slow"]]]);
+  assertStringIncludes(stderr, "slow is done");
+});
+
+Deno.test("when the input ends, what runs for too long is cancelled", async () => {
+  await using talk = startTalk(toServer());
+  await talk.write(`${call(1, "slow", { ms: 600_000 })}\n${call(2, "echo", { text: "x" })}\n`);
+  assertEquals(digest(await talk.read()), [2, "x"]);
+  const { code, lines, stderr } = await talk.end();
+  assertEquals([code, lines], [0, []]);
+  assertStringIncludes(stderr, "slow was cancelled");
+});
+
+Deno.test("a process whose output nobody takes any more ends", async () => {
+  await using talk = startTalk(toServer());
+  await talk.write(`${call(0, "echo", { text: "x" })}\n`);
+  assertEquals(digest(await talk.read()), [0, "x"]);
+  await talk.deafen();
+  await talk.write(Array.from({ length: 50 }, (_, id) => `${call(id, "big")}\n`).join("")).catch(() => {});
+  await talk.child.exited;
+});
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`a ${era} client talks to a process`, async () => {
+    const client = await connect(file, {
+      era,
+      transport: "stdio",
+      answer: () => ({ action: "accept", content: { name: "Ada" } }),
+    });
+    try {
+      assertEquals((await client.listTools()).map(({ name }) => name), [
+        "echo",
+        "noisy",
+        "slow",
+        "ask",
+        "big",
+        "direct",
+        "cpu",
+        "loud",
+      ]);
+      assertEquals(textOf(await client.callTool("echo", { text: odd })), odd);
+      assertEquals(textOf(await client.callTool("ask")), "Hello, Ada");
+      const stop = new AbortController();
+      const cancelled = assertRejects(() =>
+        client.callTool("slow", { ms: 600_000 }, {
+          signal: stop.signal,
+          meta: { progressToken: 1 },
+          onNotification: () => stop.abort(),
+        })
+      );
+      await cancelled;
+      assertEquals(textOf(await client.callTool("echo", { text: "after" })), "after");
+      assertEquals(client.received.length, 1);
+    } finally {
+      await client.close();
+    }
+    assertEquals(await client.child?.exitCode, 0);
+    assertMatch(await client.child?.stderr ?? "", /slow began\s+slow was cancelled/);
+  });
+}

@@ -1,0 +1,12 @@
+// Standard output belongs to the protocol: nothing that prints reaches it.
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { toCommand } from "../../src/testing/host.ts";
+import { startTalk } from "../support/stdio_talk.ts";
+
+Deno.test("no function of any console reaches standard output while it is guarded, and all do afterwards", async () => {
+  await using talk = startTalk(toCommand(new URL("./stdout_program.ts", import.meta.url)));
+  const { code, lines, stderr } = await talk.end();
+  assertEquals(lines, ["restored", "restored: 1"], stderr);
+  assertEquals(code, 0);
+  for (const text of ["forged", "Trace:", ": 2", "done"]) assertStringIncludes(stderr, text);
+});

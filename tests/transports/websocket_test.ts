@@ -1,0 +1,300 @@
+// Sockets as both runtimes open them. A test with a socket has a server on a port, because only a runtime can upgrade.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { createServer, type ServerOptions, tool } from "../../mod.ts";
+import { webSocket, type WebSocketOptions } from "../../src/transports/websocket.ts";
+import { until } from "../peers/peer.ts";
+import { serve } from "../peers/runtime.ts";
+
+const initialize = {
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
+};
+
+function toCall(id: number, name: string): object {
+  return { jsonrpc: "2.0", id, method: "tools/call", params: { name } };
+}
+
+/** A handler that runs until the test lets it go, or its call is cancelled. */
+function createGate() {
+  const { promise: begun, resolve: begin } = Promise.withResolvers<AbortSignal>();
+  const { promise: opened, resolve: open } = Promise.withResolvers<string>();
+  const handler = tool({
+    name: "gate",
+    run: (_, ctx) => {
+      begin(ctx.signal);
+      ctx.signal.addEventListener("abort", () => open("aborted"));
+      return opened;
+    },
+  });
+  return { handler, begun, open: () => open("opened") };
+}
+
+/** What a runtime knows of a connection, as an object that can be spread: Bun's own is a class instance. */
+function toMembers(info: object = {}): object {
+  const names = ["remoteAddr", "requestIP", "upgrade"];
+  const members = names.map((name) => [name, Reflect.get(info, name)]);
+  return Object.fromEntries(members.map(([name, it]) => [name, typeof it === "function" ? it.bind(info) : it]));
+}
+
+class Client {
+  readonly socket: WebSocket;
+  readonly opened: Promise<boolean>;
+  readonly closed: Promise<{ readonly code: number }>;
+  readonly #texts: string[] = [];
+  #heard = () => {};
+
+  constructor(url: string, options?: { headers?: Record<string, string>; protocols?: string[] }) {
+    // Both runtimes take headers beside the standard's list of protocols.
+    this.socket = new WebSocket(url, options as unknown as string[]);
+    const { promise: opened, resolve: setOpened } = Promise.withResolvers<boolean>();
+    const { promise: closed, resolve: setClosed } = Promise.withResolvers<{ readonly code: number }>();
+    this.opened = opened;
+    this.closed = closed;
+    this.socket.addEventListener("open", () => setOpened(true));
+    this.socket.addEventListener("error", (event) => {
+      event.preventDefault();
+      setOpened(false);
+    });
+    this.socket.addEventListener("close", ({ code }) => {
+      setOpened(false);
+      setClosed({ code });
+    });
+    this.socket.addEventListener("message", ({ data }) => {
+      this.#texts.push(String(data));
+      this.#heard();
+    });
+  }
+
+  send(message: object): void {
+    this.socket.send(JSON.stringify(message));
+  }
+
+  async next(): Promise<string> {
+    while (!this.#texts.length) {
+      const heard = new Promise<void>((resolve) => this.#heard = resolve);
+      const end = await Promise.race([heard, this.closed]);
+      if (end && !this.#texts.length) throw new Error(`The socket was closed with code ${end.code}`);
+    }
+    return this.#texts.shift() ?? "";
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.socket.close();
+    await this.closed;
+  }
+}
+
+function setUp(stack: AsyncDisposableStack, options: Partial<ServerOptions> = {}, paths?: WebSocketOptions) {
+  const server = createServer({ name: "sockets", version: "1.0.0", ...options });
+  const service = webSocket(server, paths);
+  const { host } = stack.use(serve(service));
+  stack.defer(() => server.close());
+  const join = (options?: ConstructorParameters<typeof Client>[1], path = "/ws") =>
+    stack.use(new Client(`ws://${host}${path}`, options));
+  return { server, service, host, join };
+}
+
+Deno.test("clients of every revision are answered over one kind of socket", async () => {
+  await using stack = new AsyncDisposableStack();
+  const { join } = setUp(stack, { handlers: [tool({ name: "hello", run: () => "hello" })] });
+  const old = join();
+  assert(await old.opened);
+  old.send(initialize);
+  assertMatch(await old.next(), /"protocolVersion":"2025-11-25"/);
+  old.send(toCall(2, "hello"));
+  assertEquals(JSON.parse(await old.next()), {
+    jsonrpc: "2.0",
+    id: 2,
+    result: { content: [{ type: "text", text: "hello" }] },
+  });
+  const recent = join();
+  assert(await recent.opened);
+  const prefix = "io.modelcontextprotocol/";
+  const _meta = { [`${prefix}protocolVersion`]: "2026-07-28", [`${prefix}clientCapabilities`]: {} };
+  recent.send({ jsonrpc: "2.0", id: "a", method: "tools/call", params: { name: "hello", _meta } });
+  assertMatch(await recent.next(), /"resultType":"complete"/);
+});
+
+Deno.test("the subprotocol is named to those who ask for it", async () => {
+  await using stack = new AsyncDisposableStack();
+  const { join } = setUp(stack);
+  for (const [protocols, protocol] of [[[], ""], [["mcp"], "mcp"], [["other", "mcp"], "mcp"]] as const) {
+    const client = join({ protocols: [...protocols] });
+    assert(await client.opened);
+    assertEquals(client.socket.protocol, protocol);
+  }
+});
+
+Deno.test("sockets are opened at their path alone, and everything else is the server's", async () => {
+  await using stack = new AsyncDisposableStack();
+  const { join, host } = setUp(stack, {}, { path: "/socket" });
+  assertEquals(await join().opened, false);
+  assertEquals(await join({}, "/socket").opened, true);
+  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+  const body = JSON.stringify(initialize);
+  const response = await fetch(`http://${host}/mcp`, { method: "POST", headers, body });
+  assertEquals([response.status, (await response.json()).result.serverInfo.name], [200, "sockets"]);
+});
+
+Deno.test("a page of another origin gets no socket", async () => {
+  await using stack = new AsyncDisposableStack();
+  const { join, host } = setUp(stack);
+  assertEquals(await join({ headers: { origin: "https://evil.example" } }).opened, false);
+  assertEquals(await join({ headers: { origin: `http://${host}` } }).opened, true);
+});
+
+Deno.test("a page that may call without credentials gets no socket, for a browser sends cookies with every socket", async () => {
+  const page = "https://app.example.com";
+  const rows: readonly (readonly [options: Partial<ServerOptions>, opens: boolean])[] = [
+    [{ cors: { origins: "*" } }, false],
+    [{ cors: { origins: [page] } }, false],
+    [{ cors: () => true }, false],
+    [{ cors: () => ({ credentials: false }) }, false],
+    [{ cors: { origins: [page], credentials: true } }, true],
+    [{ cors: () => ({ credentials: true }) }, true],
+    [{ origins: [page] }, true],
+    [{ cors: { origins: "*" }, origins: [page] }, true],
+  ];
+  for (const [options, opens] of rows) {
+    await using stack = new AsyncDisposableStack();
+    const { join, host } = setUp(stack, options);
+    assertEquals(await join({ headers: { origin: page } }).opened, opens, JSON.stringify(options));
+    assertEquals(await join({ headers: { origin: `http://${host}` } }).opened, true);
+  }
+});
+
+Deno.test("handlers know who opened the socket", async () => {
+  const whoami = tool({ name: "whoami", run: (_, ctx) => ctx.principal?.id ?? "nobody" });
+  const server = createServer({ name: "sockets", version: "1.0.0", handlers: [whoami] });
+  const service = webSocket(server);
+  // Code in front tells who is asking, as it does for requests.
+  const front: typeof service = {
+    ...service,
+    fetch: (request, info) => service.fetch(request, { ...toMembers(info), principal: { id: "ada" } }),
+  };
+  await using stack = new AsyncDisposableStack();
+  const { host } = stack.use(serve(front));
+  stack.defer(() => server.close());
+  const client = stack.use(new Client(`ws://${host}/ws`));
+  assert(await client.opened);
+  client.send(initialize);
+  await client.next();
+  client.send(toCall(2, "whoami"));
+  assertMatch(await client.next(), /"text":"ada"/);
+});
+
+Deno.test("frames that are no text close the socket, and frames that are too long do not", async () => {
+  await using stack = new AsyncDisposableStack();
+  const { join } = setUp(stack, { limits: { request: { lineBytes: 1000 } } });
+  const client = join();
+  assert(await client.opened);
+  client.socket.send("x".repeat(1001));
+  assertMatch(await client.next(), /"code":-32600,"message":"[^"]*lineBytes/);
+  client.socket.send("no JSON");
+  assertMatch(await client.next(), /"code":-32700/);
+  client.send(initialize);
+  assertMatch(await client.next(), /"protocolVersion"/);
+  client.socket.send(Uint8Array.of(1, 2, 3));
+  assertEquals((await client.closed).code, 1003);
+});
+
+Deno.test("a client that goes away has its calls cancelled", async () => {
+  await using stack = new AsyncDisposableStack();
+  const gate = createGate();
+  const { join } = setUp(stack, { handlers: [gate.handler] });
+  const client = join();
+  assert(await client.opened);
+  client.send(initialize);
+  client.send(toCall(2, "gate"));
+  const signal = await gate.begun;
+  assert(!signal.aborted);
+  client.socket.close();
+  await until(() => signal.aborted, "the call is cancelled");
+});
+
+Deno.test("messages that come faster than they can be taken wait, in order, up to a bound", async () => {
+  await using stack = new AsyncDisposableStack();
+  const gate = createGate();
+  const now = tool({ name: "now", run: () => "now" });
+  // A queue of two: if messages were taken before there is room, most of them would be refused.
+  const { join } = setUp(stack, {
+    handlers: [gate.handler, now],
+    limits: { calls: { runningPerClient: 1, waiting: 2 } },
+  });
+  const patient = join();
+  assert(await patient.opened);
+  patient.send(initialize);
+  await patient.next();
+  patient.send(toCall(0, "gate"));
+  await gate.begun;
+  for (let id = 1; id <= 20; id++) patient.send(toCall(id, "now"));
+  gate.open();
+  const answers = [];
+  while (answers.length <= 20) answers.push(JSON.parse(await patient.next()));
+  assertEquals(answers.map(({ id }) => id), Array.from({ length: 21 }, (_, id) => id));
+  assertEquals(answers.filter(({ error }) => error), []);
+});
+
+Deno.test("a client that sends without end while the server is busy is let go", async () => {
+  await using stack = new AsyncDisposableStack();
+  const gate = createGate();
+  const { join } = setUp(stack, { handlers: [gate.handler], limits: { calls: { runningPerClient: 1 } } });
+  const client = join();
+  assert(await client.opened);
+  client.send(initialize);
+  await client.next();
+  for (let id = 0; id < 1100; id++) client.send(toCall(id, "gate"));
+  // Which code it sees depends on what it was sending when it was let go.
+  await client.closed;
+  const signal = await gate.begun;
+  await until(() => signal.aborted, "the call is cancelled");
+});
+
+Deno.test("a client that sends a lot while the server is busy is let go before there are many messages", async () => {
+  await using stack = new AsyncDisposableStack();
+  const gate = createGate();
+  const limits = { calls: { runningPerClient: 1 }, request: { lineBytes: 100_000 } };
+  const { join } = setUp(stack, { handlers: [gate.handler], limits });
+  const client = join();
+  assert(await client.opened);
+  client.send(initialize);
+  await client.next();
+  for (let id = 0; id < 3; id++) client.send({ ...toCall(id, "gate"), pad: "x".repeat(90_000) });
+  await gate.begun;
+  assertEquals(client.socket.readyState, WebSocket.OPEN, "one waits");
+  client.send({ ...toCall(3, "gate"), pad: "x".repeat(90_000) });
+  await client.closed;
+  const signal = await gate.begun;
+  await until(() => signal.aborted, "the call is cancelled");
+});
+
+Deno.test("sockets close with the server, after what runs on them, and no more are opened", async () => {
+  await using stack = new AsyncDisposableStack();
+  const gate = createGate();
+  const { server, join } = setUp(stack, { handlers: [gate.handler] });
+  const client = join();
+  assert(await client.opened);
+  client.send(initialize);
+  await client.next();
+  client.send(toCall(2, "gate"));
+  await gate.begun;
+  const closing = server.close();
+  assertEquals(await join().opened, false);
+  gate.open();
+  assertMatch(await client.next(), /"text":"opened"/);
+  await closing;
+  assertEquals((await client.closed).code, 1001);
+});
+
+Deno.test("no more sockets are opened than the server has room for", async () => {
+  await using stack = new AsyncDisposableStack();
+  const { join } = setUp(stack, { limits: { streams: { open: 2 } } });
+  const [first, second] = [join(), join()];
+  assertEquals(await Promise.all([first.opened, second.opened]), [true, true]);
+  assertEquals(await join().opened, false);
+  first.socket.close();
+  await first.closed;
+  await until(() => join().opened, "there is room again");
+});

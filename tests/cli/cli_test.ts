@@ -301,7 +301,7 @@ for (const { name, program, file } of runtimes) {
         "strange.ts": "export default [{}];",
         "syntax.ts": "\nexport const a = ;",
         "throws.ts": `throw new Error("boom");`,
-        "imports.ts": `import "../nowhere.ts";`,
+        "imports.ts": `import "./nowhere.ts";`,
       };
       await withFiles(files, async (cwd) => {
         const { code, stdout, stderr } = await run([...program, ...words], { cwd });

@@ -240,7 +240,7 @@ for (const { name, program } of runtimes) {
       await Deno.writeTextFile(`${cwd}/m.ts`, mirrored);
       const headers = await run([...program, "check", "m.ts"], { cwd });
       assertMatch(headers.stdout, / {2}m {2}about \d+ tokens; r in Mcp-Param-Region\n/);
-      const header = `export { default } from "../h.ts";`;
+      const header = `export { default } from "./h.ts";`;
       await Deno.writeTextFile(`${cwd}/header.ts`, header);
       await Deno.writeTextFile(
         `${cwd}/h.ts`,

@@ -57,10 +57,10 @@ const broken: readonly (readonly [name: string, content: unknown, told: RegExp])
 
 const beside = {
   "ring2.jsonc": '{"include":["ring.jsonc"]}',
-  "c.ts": 'import d from "../d.ts"; export const c = 1; export default [d];',
-  "d.ts": 'import { c } from "../c.ts"; export default c;',
-  "wait.ts": 'export default (await import("../wait2.ts")).default;',
-  "wait2.ts": 'export default (await import("../wait.ts")).default;',
+  "c.ts": 'import d from "./d.ts"; export const c = 1; export default [d];',
+  "d.ts": 'import { c } from "./c.ts"; export default c;',
+  "wait.ts": 'export default (await import("./wait2.ts")).default;',
+  "wait2.ts": 'export default (await import("./wait.ts")).default;',
 };
 
 for (const { name, program } of runtimes) {

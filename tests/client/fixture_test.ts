@@ -8,7 +8,7 @@ import { textOf } from "../support/behaviour.ts";
 /** Serves the file by the command line, as a user's client would be told to. */
 function toProcess() {
   const [command] = toCommand("");
-  const [program, file] = ["../mod.ts", "../examples/everything.ts"].map((path) =>
+  const [program, file] = ["../../mod.ts", "../../examples/everything.ts"].map((path) =>
     new URL(path, import.meta.url).pathname
   );
   return { command, args: [...typeof Deno === "undefined" ? [] : ["run", "-q", "-A", "--no-check"], program, file] };

@@ -44,11 +44,11 @@ Deno.test("a published package names packages, not entries of the import map", (
   const imports = { zod: "npm:zod@^4", "sdk/": "npm:/sdk@1/" };
   const source =
     `import { z } from "zod";\nimport 'zod';\nexport * from "sdk/a.js";\nconst m = await import("zod");\n` +
-    `import { a } from "../zod.ts";\nconst zod = "zod";\n`;
+    `import { a } from "./zod.ts";\nconst zod = "zod";\n`;
   assertEquals(
     rewriteImports(source, imports),
     `import { z } from "npm:zod@^4";\nimport 'npm:zod@^4';\nexport * from "npm:sdk@1/a.js";\n` +
-      `const m = await import("npm:zod@^4");\nimport { a } from "../zod.ts";\nconst zod = "zod";\n`,
+      `const m = await import("npm:zod@^4");\nimport { a } from "./zod.ts";\nconst zod = "zod";\n`,
   );
 });
 

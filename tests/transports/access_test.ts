@@ -373,7 +373,7 @@ Deno.test("where no caller is on the same machine, unknown ones may name any hos
   let copies = 0;
   // What the platform is asked once and kept, so that each try needs a copy of its own.
   const isLetIn = async (globals: Readonly<Record<string, unknown>>) => {
-    const copy = `../src/transports/http/access.ts?copy=${++copies}`;
+    const copy = `../../src/transports/http/access.ts?copy=${++copies}`;
     const gate: typeof import("../../src/transports/http/access.ts") = await import(copy);
     return await withGlobals(
       globals,

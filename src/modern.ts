@@ -33,7 +33,7 @@ export {
   type TemplateText,
 } from "./handlers/resource.ts";
 export type { ResourceEntry, ResourcePage } from "./handlers/resource_methods.ts";
-export type { ResourceReturn } from "./handlers/contents.ts";
+export type { ResourceReturn } from "./handlers/resource_contents.ts";
 export { type ArgumentNames, type Prompt, prompt, type PromptOptions, type PromptReturn } from "./handlers/prompt.ts";
 export type { Completer, Completers, Completion } from "./handlers/completion.ts";
 export { McpError, ToolError } from "./protocol/errors.ts";

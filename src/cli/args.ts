@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { findNear } from "./near.ts";
+import { findSuggestion } from "./suggestions.ts";
 import { UsageProblem } from "./problem.ts";
 
 /** The flags of a command: `true` for one that takes a value, `false` for one that does not. */
@@ -41,7 +41,7 @@ export function readArgs(words: readonly string[], known: Flags): Args {
     const [flag, ...rest] = word.split("=");
     const name = flag.slice(2);
     if (!flag.startsWith("--") || !Object.hasOwn(known, name)) {
-      const near = findNear(name, Object.keys(known));
+      const near = findSuggestion(name, Object.keys(known));
       const names = Object.keys(known).map((name) => `--${name}`).join(", ");
       const hint = near === undefined ? `there are ${names}` : `did you mean --${near}?`;
       throw new UsageProblem(`Cannot read ${flag}: there is no such flag; ${hint}`);

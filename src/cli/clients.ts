@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { host } from "./host.ts";
+import { platform } from "./platform.ts";
 import { Problem } from "./problem.ts";
 
 /** How to start a server. */
@@ -62,7 +62,7 @@ export const clients: readonly InstallClient[] = [
   {
     name: "claude-code",
     title: "Claude Code",
-    toFile: () => host.toPath(".mcp.json"),
+    toFile: () => platform.toPath(".mcp.json"),
     format: "json",
     holder: "mcpServers",
     isShared: true,
@@ -86,7 +86,7 @@ export const clients: readonly InstallClient[] = [
   {
     name: "vscode",
     title: "VS Code",
-    toFile: () => host.toPath(".vscode/mcp.json"),
+    toFile: () => platform.toPath(".vscode/mcp.json"),
     format: "json",
     holder: "servers",
     isShared: true,
@@ -123,7 +123,7 @@ export const clients: readonly InstallClient[] = [
     name: "zed",
     title: "Zed",
     toFile: () =>
-      host.os === "windows" ? `${toFolder("APPDATA")}/Zed/settings.json` : `${toConfigHome()}/zed/settings.json`,
+      platform.os === "windows" ? `${toFolder("APPDATA")}/Zed/settings.json` : `${toConfigHome()}/zed/settings.json`,
     format: "json",
     holder: "context_servers",
     isShared: false,
@@ -134,7 +134,7 @@ export const clients: readonly InstallClient[] = [
   {
     name: "codex",
     title: "Codex",
-    toFile: () => `${host.env("CODEX_HOME") || `${toHome()}/.codex`}/config.toml`,
+    toFile: () => `${platform.env("CODEX_HOME") || `${toHome()}/.codex`}/config.toml`,
     format: "toml",
     holder: "mcp_servers",
     isShared: false,
@@ -147,7 +147,7 @@ export const clients: readonly InstallClient[] = [
     name: "goose",
     title: "Goose",
     toFile: () =>
-      host.os === "windows"
+      platform.os === "windows"
         ? `${toFolder("APPDATA")}/Block/goose/config/config.yaml`
         : `${toConfigHome()}/goose/config.yaml`,
     format: "yaml",
@@ -164,7 +164,7 @@ export const clients: readonly InstallClient[] = [
   {
     name: "mcp-json",
     title: "A client that reads mcp.json",
-    toFile: () => host.toPath("mcp.json"),
+    toFile: () => platform.toPath("mcp.json"),
     format: "json",
     holder: "mcpServers",
     isShared: true,
@@ -218,21 +218,21 @@ function toCodexRemote({ url, headers = {} }: RemoteEntry): object {
 }
 
 function toHome(): string {
-  return toFolder(host.os === "windows" ? "USERPROFILE" : "HOME");
+  return toFolder(platform.os === "windows" ? "USERPROFILE" : "HOME");
 }
 
 function toSettings(): string {
-  if (host.os === "windows") return toFolder("APPDATA");
-  return host.os === "darwin" ? `${toHome()}/Library/Application Support` : toConfigHome();
+  if (platform.os === "windows") return toFolder("APPDATA");
+  return platform.os === "darwin" ? `${toHome()}/Library/Application Support` : toConfigHome();
 }
 
 function toConfigHome(): string {
-  return host.env("XDG_CONFIG_HOME") || `${toHome()}/.config`;
+  return platform.env("XDG_CONFIG_HOME") || `${toHome()}/.config`;
 }
 
 function toFolder(variable: string): string {
-  const folder = host.env(variable);
-  if (folder) return host.toPath(folder);
+  const folder = platform.env(variable);
+  if (folder) return platform.toPath(folder);
   throw new Problem(
     `Cannot find the file of the client: the environment has no ${variable}; name the file with --file`,
   );

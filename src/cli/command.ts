@@ -4,7 +4,7 @@
  * @module
  */
 import type { Args, Flags } from "./args.ts";
-import { host } from "./host.ts";
+import { platform } from "./platform.ts";
 import { VERSION } from "./version.ts";
 
 /** What a shell offers for a word: files and folders, or words of which one is meant. */
@@ -28,8 +28,8 @@ export interface Command {
 
 /** The words that start this program from any folder. */
 export function toProgram(permissions: "all" | "none" = "all"): readonly string[] {
-  const reads = permissions === "none" && host.runtime === "deno" ? toOwnReads() : [];
-  return [...host.toRunner(permissions), ...reads.map((path) => `--allow-read=${path}`), toEntry()];
+  const reads = permissions === "none" && platform.runtime === "deno" ? toOwnReads() : [];
+  return [...platform.toRunner(permissions), ...reads.map((path) => `--allow-read=${path}`), toEntry()];
 }
 
 /** What Deno must be allowed to read so that this program loads its parts: nothing if it comes from a registry. */

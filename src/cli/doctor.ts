@@ -6,9 +6,9 @@
 import { toPrintableJson } from "../protocol/printable.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
-import type { Finding } from "./doctor/sheet.ts";
+import type { Finding } from "./doctor/report.ts";
 import { readHeaders } from "./headers.ts";
-import { host } from "./host.ts";
+import { platform } from "./platform.ts";
 import { toCount } from "./listing.ts";
 import { UsageProblem } from "./problem.ts";
 
@@ -53,8 +53,8 @@ async function examineServer({ operands: [url, extra], flags, all }: Args): Prom
   const { examine } = await import("./doctor/examine.ts");
   const stop = new AbortController();
   let stopped = 0;
-  host.onSignal((code) => {
-    if (stopped) host.exit(code);
+  platform.onSignal((code) => {
+    if (stopped) platform.exit(code);
     stopped = code;
     console.error("Stopping; what was begun is ended, and another Ctrl-C ends it at once.");
     stop.abort();
@@ -66,7 +66,7 @@ async function examineServer({ operands: [url, extra], flags, all }: Args): Prom
     timeoutMs,
     heartbeatMs,
     signal: stop.signal,
-    sendAs: host.sendAs,
+    sendAs: platform.sendAs,
   });
   console.log("json" in flags ? toJson(url, findings) : toReport(findings));
   if (stopped) return stopped;

@@ -4,8 +4,8 @@
  * @module
  */
 import { type Command, toProgram, toShell } from "./command.ts";
-import { host } from "./host.ts";
-import { findNear } from "./near.ts";
+import { platform } from "./platform.ts";
+import { findSuggestion } from "./suggestions.ts";
 import { UsageProblem } from "./problem.ts";
 import { VERSION } from "./version.ts";
 
@@ -22,8 +22,8 @@ export function toAdvice(command: string | undefined): string {
  * @throws {UsageProblem} if it is nearly a command.
  */
 export async function refuseSlip(word: string, commands: readonly string[]): Promise<void> {
-  const near = findNear(word, commands);
-  if (near === undefined || await host.files.look(host.toPath(word)).catch(() => true)) return;
+  const near = findSuggestion(word, commands);
+  if (near === undefined || await platform.files.look(platform.toPath(word)).catch(() => true)) return;
   throw new UsageProblem(`Cannot run ${word}: there is no such command, and no such file; did you mean ${near}?`);
 }
 

@@ -7,7 +7,7 @@ import type { ServerFacts } from "../client/speaker.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Args } from "./args.ts";
 import { showListing, type ShowOptions } from "./client/listing_text.ts";
-import { toLine, toLines, toPlain } from "./client/plain.ts";
+import { toLine, toLines, toPlain } from "./client/terminal_text.ts";
 import { screenWidth, styleOf, tellLine, writeJson, writeLine } from "./client/screen.ts";
 import { SERVER_FLAGS, SERVER_OFFERS, SERVER_USAGE, type Session, withServer } from "./client/session.ts";
 import { toTable } from "./client/table.ts";

@@ -7,10 +7,10 @@ import type { Args } from "./args.ts";
 import { clients, type InstallClient } from "./clients.ts";
 import { type Command, toEntry, toOwnReads, toShell } from "./command.ts";
 import { readHeaders } from "./headers.ts";
-import { host } from "./host.ts";
-import { type FileFacts, isCoded } from "./host_files.ts";
+import { platform } from "./platform.ts";
+import { type FileFacts, isCoded } from "./platform_files.ts";
 import { toKind, toName, toTargetUrl } from "./load.ts";
-import { findNear } from "./near.ts";
+import { findSuggestion } from "./suggestions.ts";
 import { importPart } from "./parts.ts";
 import { isAbsolute, toBaseName, toFolder, toInner } from "./path.ts";
 import { joinPermissions, KINDS, type Permissions, toFlags } from "./permissions.ts";
@@ -72,7 +72,7 @@ async function installTarget(args: Args): Promise<void> {
   }
   if (extra !== undefined) throw new UsageProblem(`Cannot install ${extra} beside ${target}: name one target`);
   const client = findClient(target, flags.client);
-  const file = flags.file === undefined ? client.toFile() : host.toPath(flags.file);
+  const file = flags.file === undefined ? client.toFile() : platform.toPath(flags.file);
   const place: Place = { client, file, isShared: client.isShared || isOfProject(flags.file) };
   const plan = /^https?:/i.test(target) ? planRemote(target, place, args) : await planStart(target, place, args);
   const found = "no-check" in flags
@@ -90,7 +90,7 @@ function findClient(target: string, named: string | undefined): InstallClient {
   if (found) return found;
   const names = clients.map(({ name }) => name);
   const state = named === undefined ? "no client is named" : `there is no client ${named}`;
-  const near = named === undefined ? undefined : findNear(named, names);
+  const near = named === undefined ? undefined : findSuggestion(named, names);
   const hint = near === undefined ? `add --client with ${names.join(", ")}` : `did you mean ${near}?`;
   throw new UsageProblem(`Cannot install ${target}: ${state}; ${hint}`);
 }
@@ -116,7 +116,7 @@ interface Plan {
 
 // A file that is named lies in the working directory if it is one of the project, such as `.cursor/mcp.json`.
 function isOfProject(file: string | undefined): boolean {
-  return file !== undefined && toInner(host.toPath("."), host.toPath(file)) !== undefined;
+  return file !== undefined && toInner(platform.toPath("."), platform.toPath(file)) !== undefined;
 }
 
 function planRemote(target: string, place: Place, { flags, all }: Args): Plan {
@@ -166,7 +166,7 @@ function toHeaderText(name: string, text: string, { client, isShared, file }: Pl
 
 function fillVariables(text: string): string {
   return text.replace(VARIABLE, (_, variable) => {
-    const value = host.env(variable);
+    const value = platform.env(variable);
     if (value === undefined) throw new Problem(`Cannot send \${${variable}}: the environment has none; set it first`);
     return value;
   });
@@ -175,8 +175,8 @@ function fillVariables(text: string): string {
 async function planStart(target: string, place: Place, { flags, all }: Args): Promise<Plan> {
   if (all.header) throw new UsageProblem(`Cannot send headers to ${target}: they are for a URL; leave out --header`);
   const kind = await toKind(target);
-  const path = toTargetUrl(target).startsWith("file:") ? host.toPath(target) : target;
-  if (isAbsolute(path) && !(await host.files.look(path))) {
+  const path = toTargetUrl(target).startsWith("file:") ? platform.toPath(target) : target;
+  if (isAbsolute(path) && !(await platform.files.look(path))) {
     throw new Problem(`Cannot install ${target}: there is no file ${path}; check the path`);
   }
   if (/^(jsr|npm):/i.test(path) && !/@\d+\.\d+\.\d+[\w.+-]*(\/|$)/.test(path)) {
@@ -196,7 +196,7 @@ async function planStart(target: string, place: Place, { flags, all }: Args): Pr
     name: kind === "config" ? toBaseName(toFolder(path)) : toName(path),
     tried: { command, args: words, env: values },
     notes: [
-      ...host.runtime === "bun" ? ["Bun has no permissions: the server may do whatever you may."] : [],
+      ...platform.runtime === "bun" ? ["Bun has no permissions: the server may do whatever you may."] : [],
       ...open.length
         ? [
           `It reads ${
@@ -216,7 +216,7 @@ interface Needed {
 
 async function listNeeds(target: string, path: string, kind: "folder" | "config" | "module"): Promise<Needed> {
   if (kind === "folder") {
-    return { permissions: { read: [await host.files.resolve(path) ?? path] }, isComplete: true };
+    return { permissions: { read: [await platform.files.resolve(path) ?? path] }, isComplete: true };
   }
   // The file alone: what else it reads, the files it imports among it, is for the user to name.
   if (kind === "module") return { permissions: isAbsolute(path) ? { read: [path] } : {}, isComplete: false };
@@ -230,7 +230,7 @@ function toPermissionFlags(
   flags: Args["flags"],
   { permissions, isComplete }: Needed,
 ): readonly string[] {
-  if (host.runtime === "bun") return [];
+  if (platform.runtime === "bun") return [];
   if ("allow-all" in flags) return ["-A"];
   const named = KINDS.filter((kind) => `allow-${kind}` in flags);
   if (!isComplete && !named.length && !("allow-none" in flags)) {
@@ -241,15 +241,15 @@ function toPermissionFlags(
   }
   const given = Object.fromEntries(named.map((kind) => [kind, flags[`allow-${kind}`].split(",").filter(Boolean)]));
   // The client may start it in any folder.
-  const paths = { read: given.read?.map(host.toPath), write: given.write?.map(host.toPath) };
+  const paths = { read: given.read?.map(platform.toPath), write: given.write?.map(platform.toPath) };
   const absolute = { ...given, ...paths.read && { read: paths.read }, ...paths.write && { write: paths.write } };
   return toFlags(joinPermissions({ read: toOwnReads() }, joinPermissions(permissions, absolute)));
 }
 
 function toWords({ isShared }: Place, permissions: readonly string[], path: string): readonly string[] {
-  const [program, ...rest] = host.toRunner("none");
+  const [program, ...rest] = platform.toRunner("none");
   // Programs with windows are not started by a shell, and find less in PATH.
-  const command = isShared || rest.includes("-y") ? program : host.execPath();
+  const command = isShared || rest.includes("-y") ? program : platform.execPath();
   return [command, ...rest, ...permissions, toEntry(), path];
 }
 
@@ -259,7 +259,7 @@ function readVariables(names: readonly string[], { client, isShared }: Place): R
     if (!/^[A-Za-z_]\w*$/.test(name)) {
       throw new UsageProblem(`Cannot hand on ${name}: write --env with names of variables`);
     }
-    const value = host.env(name);
+    const value = platform.env(name);
     if (value !== undefined) return [[name, value]];
     if (isShared && client.toReference) return [];
     throw new Problem(`Cannot write ${name} down: the environment has none; set it first`);
@@ -290,11 +290,11 @@ function toEntryName(name: string | undefined): string | undefined {
 async function change(place: Place, name: string, plan: Plan, flags: Args["flags"]): Promise<void> {
   const { client, file } = place;
   const { setEntry } = await importEditor(client.format);
-  const facts = await host.files.look(file);
+  const facts = await platform.files.look(file);
   if (facts && facts.kind !== "file") {
     throw new Problem(`Cannot change ${file}: it is no regular file; name one with --file`);
   }
-  const before = facts ? readText(file, await host.files.read(file, MOST_BYTES + 1)) : "";
+  const before = facts ? readText(file, await platform.files.read(file, MOST_BYTES + 1)) : "";
   const after = setEntry(before, plan.toEntry(name), { file, path: [client.holder, name] });
   const does = "command" in plan.tried ? "start the server with" : "connect to";
   if ("dry-run" in flags) {
@@ -327,11 +327,11 @@ interface Written {
 async function write(file: string, { before, after, facts }: Written): Promise<string | undefined> {
   try {
     if (!facts) {
-      if ((await host.files.lookAt(file))?.kind === "link") {
+      if ((await platform.files.lookAt(file))?.kind === "link") {
         throw new Problem(`Cannot change ${file}: it is a link that leads nowhere; remove it, or name another --file`);
       }
-      await host.files.makeFolder(toFolder(file));
-      await host.files.replace(file, after);
+      await platform.files.makeFolder(toFolder(file));
+      await platform.files.replace(file, after);
       return;
     }
     // Renaming another file into its place would override the protection.
@@ -339,10 +339,10 @@ async function write(file: string, { before, after, facts }: Written): Promise<s
       throw new Problem(`Cannot change ${file}: it is read-only; permit its owner to write it`);
     }
     const backup = await writeBackup(file, before, facts.mode);
-    if ((await host.files.look(file))?.version !== facts.version) {
+    if ((await platform.files.look(file))?.version !== facts.version) {
       throw new Problem(`Cannot change ${file}: another program has just written it; run the command again`);
     }
-    await host.files.replace(file, after);
+    await platform.files.replace(file, after);
     return backup;
   } catch (error) {
     if (error instanceof Problem || !isCoded(error)) throw error;
@@ -366,7 +366,7 @@ async function writeBackup(file: string, text: string, mode: number | undefined)
   for (let i = 1;; i++) {
     const path = `${file}.${i === 1 ? "" : `${i}.`}bak`;
     try {
-      await host.files.create(path, text, mode);
+      await platform.files.create(path, text, mode);
       return path;
     } catch (error) {
       if (!isCoded(error) || error.code !== "EEXIST") throw error;

@@ -5,7 +5,7 @@
  */
 import { createServer, type Handler, type Server } from "../library.ts";
 import { PIPE } from "../transports/channel.ts";
-import { host } from "./host.ts";
+import { platform } from "./platform.ts";
 import { importPart } from "./parts.ts";
 import { Problem } from "./problem.ts";
 
@@ -16,7 +16,7 @@ const REMEDY = "end the file with `export default createServer({ name, version, 
 /** The URL of what the user named: a path, or a specifier such as `jsr:@scope/server`. */
 export function toTargetUrl(target: string): string {
   // One letter before the colon is a drive.
-  return /^[a-z][a-z\d+.-]+:/i.test(target) ? target : host.toFileUrl(target);
+  return /^[a-z][a-z\d+.-]+:/i.test(target) ? target : platform.toFileUrl(target);
 }
 
 /** Something of a target that can be used, and should be looked at. */
@@ -47,8 +47,8 @@ export interface Loaded {
 export async function findTarget(): Promise<string | undefined> {
   for (const name of ["mcp.jsonc", "server.ts"]) {
     try {
-      const path = host.toPath(name);
-      if (host.mayRead(path) && (await host.files.look(path))?.kind === "file") return `./${name}`;
+      const path = platform.toPath(name);
+      if (platform.mayRead(path) && (await platform.files.look(path))?.kind === "file") return `./${name}`;
     } catch {
       // The working directory is gone, or may not be looked at.
     }
@@ -63,9 +63,9 @@ export async function findTarget(): Promise<string | undefined> {
 export async function load(target: string): Promise<Loaded> {
   const kind = await toKind(target);
   if (kind === "module") return await loadModule(target);
-  const path = host.toPath(target);
+  const path = platform.toPath(target);
   // Before anything is fetched that config files need.
-  if (kind === "config" && !(await host.hasFile(host.toFileUrl(target)))) {
+  if (kind === "config" && !(await platform.hasFile(platform.toFileUrl(target)))) {
     throw new Problem(`Cannot use ${target}: there is no file ${path}; check the path`);
   }
   const { loadConfig, loadFolder } = await importPart("./config/server.ts");
@@ -77,7 +77,7 @@ export async function toKind(target: string): Promise<"folder" | "config" | "mod
   // As a path it would be the working directory, which a variable that is not set must not give away.
   if (!target) throw new Problem('Cannot use "": the target is empty; name a file or folder, such as . for this one');
   if (!toTargetUrl(target).startsWith("file:") || /^file:/i.test(target)) return "module";
-  const facts = await host.files.look(host.toPath(target)).catch(() => undefined);
+  const facts = await platform.files.look(platform.toPath(target)).catch(() => undefined);
   if (facts?.kind === "folder") return "folder";
   return /\.jsonc?$/i.test(target) ? "config" : "module";
 }
@@ -86,7 +86,7 @@ export async function toKind(target: string): Promise<"folder" | "config" | "mod
 async function loadModule(target: string): Promise<Loaded> {
   const url = toTargetUrl(target);
   const isFile = url.startsWith("file:");
-  if (isFile && !(await host.hasFile(url))) {
+  if (isFile && !(await platform.hasFile(url))) {
     throw new Problem(`Cannot serve ${target}: there is no file ${decodeURI(new URL(url).pathname)}; check the path`);
   }
   const server = toServer(target, await importDefault(target, url));
@@ -138,7 +138,7 @@ export function swapHandlers(server: Server, handlers: readonly Handler[]): void
  */
 export async function importDefault(target: string, url: string, version = 0): Promise<unknown> {
   try {
-    return (await import(version ? host.toImport(url, version) : url)).default;
+    return (await import(version ? platform.toImport(url, version) : url)).default;
   } catch (error) {
     throw new Problem(`Cannot load ${target}: ${tellError(error)}`);
   }

@@ -6,7 +6,7 @@
 import { toPrintable } from "../protocol/printable.ts";
 import { readArgs } from "./args.ts";
 import type { Command } from "./command.ts";
-import { host } from "./host.ts";
+import { platform } from "./platform.ts";
 import { importPart } from "./parts.ts";
 import { Problem, UsageProblem } from "./problem.ts";
 import { serve } from "./serve.ts";
@@ -31,17 +31,17 @@ function loadCommands(): Promise<readonly Command[]> {
 
 /** Runs what the user asks for, and ends the process with 0, or with 2 if the user has something to mend. */
 export async function main(): Promise<void> {
-  host.onIdle(() => {
+  platform.onIdle(() => {
     console.error("Cannot go on: what is loaded waits for itself; look for files that import each other with await");
-    host.exit(2);
+    platform.exit(2);
   });
   try {
-    host.exit(await run(host.args) ?? 0);
+    platform.exit(await run(platform.args) ?? 0);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     // Names and texts in it may be those of a server, or of a file that somebody else wrote.
     console.error(toPrintable(error.message) + (error instanceof UsageProblem ? await toAdvice() : ""));
-    host.exit(error.exitCode);
+    platform.exit(error.exitCode);
   }
 }
 
@@ -62,12 +62,12 @@ async function run(words: readonly string[]): Promise<number | void> {
 }
 
 async function toAdvice(): Promise<string> {
-  const [word] = host.args;
+  const [word] = platform.args;
   return `\n\n${(await importPart("./help.ts")).toAdvice(commands.has(word) ? word : undefined)}`;
 }
 
 /** Breaks lines at the width of the terminal. */
 async function wrapHelp(text: string): Promise<string> {
-  const columns = host.terminal.columns("output");
+  const columns = platform.terminal.columns("output");
   return columns ? (await importPart("./wrap_help.ts")).wrapHelp(text, columns) : text;
 }

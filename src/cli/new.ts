@@ -5,8 +5,8 @@
  */
 import type { Args } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
-import { host } from "./host.ts";
-import { isCoded } from "./host_files.ts";
+import { platform } from "./platform.ts";
+import { isCoded } from "./platform_files.ts";
 import { Problem, UsageProblem } from "./problem.ts";
 
 /** Begins a server. */
@@ -35,12 +35,12 @@ async function createFiles({ operands: [name, extra] }: Args): Promise<void> {
     : `${library}/testing`;
   const taken = await findTaken([server, test]);
   if (taken !== undefined) throw new Problem(`Cannot write ${taken}: it is there already; choose another name`);
-  await host.files.write(host.toPath(server), toServer(name, library), { isNew: true });
-  await host.files.write(host.toPath(test), toTest(server, testing), { isNew: true });
-  const command = host.runtime === "deno" ? "deno test" : `bun test ./${test}`;
+  await platform.files.write(platform.toPath(server), toServer(name, library), { isNew: true });
+  await platform.files.write(platform.toPath(test), toTest(server, testing), { isNew: true });
+  const command = platform.runtime === "deno" ? "deno test" : `bun test ./${test}`;
   console.error(`${server} is a server, ${test} tests it:
 
-  ${command}${host.runtime === "deno" ? ` ${test}` : ""}
+  ${command}${platform.runtime === "deno" ? ` ${test}` : ""}
 
 Serve it, and see it and try it in a browser:
 
@@ -50,7 +50,7 @@ Serve it, and see it and try it in a browser:
 async function findTaken(names: readonly string[]): Promise<string | undefined> {
   for (const name of names) {
     try {
-      if (await host.files.look(host.toPath(name))) return name;
+      if (await platform.files.look(platform.toPath(name))) return name;
     } catch (error) {
       throw new Problem(`Cannot write ${name}: ${isCoded(error) ? error.message : String(error)}`);
     }
@@ -78,7 +78,7 @@ export default createServer({ name: ${JSON.stringify(name)}, version: "0.1.0", h
 }
 
 function toTest(server: string, testing: string): string {
-  const isDeno = host.runtime === "deno";
+  const isDeno = platform.runtime === "deno";
   return `${isDeno ? "" : 'import { test } from "bun:test";\n'}import { connect } from ${JSON.stringify(testing)};
 import server from "./${server}";
 

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { host } from "./host.ts";
+import { platform } from "./platform.ts";
 import { Problem } from "./problem.ts";
 
 interface Parts {
@@ -52,7 +52,7 @@ export async function importPart<Path extends keyof Parts>(path: Path): Promise<
     return await import(url.href);
   } catch (error) {
     const state = error instanceof Error ? error.message : String(error);
-    const remedy = host.runtime === "bun" ? "install its packages" : "connect to fetch its packages once";
+    const remedy = platform.runtime === "bun" ? "install its packages" : "connect to fetch its packages once";
     throw new Problem(`Cannot load ${path} of the command line: ${state.trim()}; ${remedy}`);
   }
 }

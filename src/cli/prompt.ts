@@ -16,7 +16,7 @@ import {
   withConversation,
 } from "./client/conversation.ts";
 import { showNames } from "./client/listing_text.ts";
-import { toLine } from "./client/plain.ts";
+import { toLine } from "./client/terminal_text.ts";
 import { styleOf, writeJson, writeLine, writeText } from "./client/screen.ts";
 import { findNamed } from "./client/suggest.ts";
 import type { Command } from "./command.ts";

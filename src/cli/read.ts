@@ -14,11 +14,11 @@ import {
   withConversation,
 } from "./client/conversation.ts";
 import { showNames } from "./client/listing_text.ts";
-import { toLine } from "./client/plain.ts";
+import { toLine } from "./client/terminal_text.ts";
 import { writeBytes, writeJson, writeText } from "./client/screen.ts";
 import { suggest } from "./client/suggest.ts";
 import type { Command } from "./command.ts";
-import { host } from "./host.ts";
+import { platform } from "./platform.ts";
 import { Problem, ServerProblem, UsageProblem } from "./problem.ts";
 
 /** Lists the resources of a server, or reads one. */
@@ -75,7 +75,7 @@ async function readResource({ client, operands, ask }: Conversation, { flags }: 
 }
 
 async function print({ text, bytes }: Piece): Promise<void> {
-  const isTerminal = host.terminal.isAt("output");
+  const isTerminal = platform.terminal.isAt("output");
   if (!bytes) await (isTerminal ? writeText(text) : writeBytes(new TextEncoder().encode(text)));
   else if (!isTerminal) await writeBytes(bytes);
   else throw new Problem(`Cannot print ${text}: it is not text; write it to a file with --output FILE`);

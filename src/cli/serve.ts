@@ -7,7 +7,7 @@ import { guardConsole } from "../transports/stdio/stdout_guard.ts";
 import { serveStdio } from "../transports/stdio/stdio.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
-import { host } from "./host.ts";
+import { platform } from "./platform.ts";
 import { findTarget, load, type Loaded } from "./load.ts";
 import { importPart } from "./parts.ts";
 import { UsageProblem } from "./problem.ts";
@@ -48,7 +48,7 @@ async function serveTarget(args: Args): Promise<void> {
     return await (await importPart("./inspector/serve.ts")).servePage(args);
   }
   if (extra !== undefined) throw new UsageProblem(`Cannot serve ${extra} beside ${named}: name one file`);
-  const isTerminal = await host.isTerminal();
+  const isTerminal = await platform.isTerminal();
   const isHttp = !("stdio" in flags) && ("http" in flags || isTerminal);
   const alone = ["port", "host", "path", "inspect", "http"].find((name) => name in flags && !isHttp);
   if (alone) {
@@ -67,8 +67,8 @@ async function serveTarget(args: Args): Promise<void> {
   loaded.watch?.();
   const ended = new AbortController();
   let closing = false;
-  host.onSignal((code) => {
-    if (closing) host.exit(code);
+  platform.onSignal((code) => {
+    if (closing) platform.exit(code);
     closing = true;
     // A client that ends its server knows that it does.
     if (isHttp || isTerminal) console.error("Ending; calls that run may finish, and another Ctrl-C ends them at once.");

@@ -8,8 +8,8 @@ import { isLoopbackHost } from "../transports/http/access.ts";
 import { HTTP } from "../transports/http/upgrades.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
-import { host, type Served } from "./host.ts";
-import { isCoded } from "./host_files.ts";
+import { platform, type Served } from "./platform.ts";
+import { isCoded } from "./platform_files.ts";
 import type { Inspector } from "./inspector/inspector.ts";
 import { importPart } from "./parts.ts";
 import { Problem, UsageProblem } from "./problem.ts";
@@ -64,7 +64,7 @@ export async function serveHttp(server: Server, target: string | undefined, plac
   const name = target ?? "the demonstration";
   let served: Served;
   try {
-    served = host.serve({ hostname, port, fetch });
+    served = platform.serve({ hostname, port, fetch });
   } catch (error) {
     throw new Problem(`Cannot serve ${name}: ${tellPlace(error, hostname, port)}`);
   }

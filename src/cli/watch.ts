@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { host } from "./host.ts";
+import { platform } from "./platform.ts";
 
 const POLL_MS = 500;
 
@@ -12,7 +12,7 @@ const POLL_MS = 500;
  * system loses sight of a file when an editor puts another one in its place.
  */
 export function watchFile(path: string, changed: () => void): () => void {
-  const see = () => host.files.look(path).then((facts) => facts?.version, () => undefined);
+  const see = () => platform.files.look(path).then((facts) => facts?.version, () => undefined);
   let before = see();
   let isBusy = false;
   const timer = setInterval(async () => {

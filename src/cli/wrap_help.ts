@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { toLines, toWidth } from "./client/plain.ts";
+import { toLines, toWidth } from "./client/terminal_text.ts";
 
 const NARROWEST = 40;
 /** A line that is this long was broken because the text goes on. */

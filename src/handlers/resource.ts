@@ -10,7 +10,7 @@ import type { Context } from "../core/context.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import type { Allow, Handler } from "../core/feature.ts";
 import { type Completers, completion } from "./completion.ts";
-import { type ResourceReturn, toContents } from "./contents.ts";
+import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources, toNotFound } from "./resource_methods.ts";
 
 /** What resources of all forms may say. */

@@ -12,7 +12,7 @@ import { httpChannel } from "../client/http_channel.ts";
 import { lineChannel } from "../client/line_channel.ts";
 import { childLines, memoryLines } from "../client/lines.ts";
 import type { Message } from "../client/message.ts";
-import { startChild, startHost, toCommand, withPrincipal } from "./host.ts";
+import { startChild, startHttpServer, toCommand, withPrincipal } from "./http_server.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** A server as `createServer` makes it. */
@@ -76,7 +76,7 @@ export function openRoute(server: TestServer | string | URL, options: RouteOptio
     const url = `http://localhost${path}`;
     return { channel: httpChannel({ url, fetch: (request) => answer(request), ...strict }), facts: { url } };
   }
-  const host = startHost(answer);
+  const host = startHttpServer(answer);
   const url = host.origin + path;
   return { channel: httpChannel({ url, fetch, stop: host.stop, ...strict }), facts: { url } };
 }

@@ -37,7 +37,7 @@ const eraRooms = ["src/eras/", "src/testing/", "src/client/", "src/cli/", "src/m
 const eraWord = /legacy|modern|\b20\d\d-\d\d-\d\d\b/gi;
 const specPage = /\bspecification\/20\d\d-\d\d-\d\d\b/g;
 const runtimeWords = ["process", "Buffer"];
-const runtimeFiles = ["src/runtime.ts", "src/cli/host.ts", "src/transports/stdio/stdout_guard.ts"];
+const runtimeFiles = ["src/runtime.ts", "src/cli/platform.ts", "src/transports/stdio/stdout_guard.ts"];
 const runtimeGlobals = ["Deno", "Bun"];
 
 /** The longest name of a room that holds the path. */

@@ -4,7 +4,7 @@ import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { examine, type ExamineOptions } from "../../src/cli/doctor/examine.ts";
-import type { Finding } from "../../src/cli/doctor/sheet.ts";
+import type { Finding } from "../../src/cli/doctor/report.ts";
 import { createServer as createModernServer } from "../../src/modern.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 

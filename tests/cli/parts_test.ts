@@ -1,13 +1,13 @@
 // The parts of the command line that are loaded by computed specifiers.
 import { assert, assertEquals } from "@std/assert";
 import { loadAll } from "../../src/cli/cli.ts";
-import { host } from "../../src/cli/host.ts";
+import { platform } from "../../src/cli/platform.ts";
 import { importPart } from "../../src/cli/parts.ts";
 
 const root = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 
 async function readText(path: string): Promise<string> {
-  return new TextDecoder().decode(await host.files.read(`${root}src/cli/${path}`, 1_000_000));
+  return new TextDecoder().decode(await platform.files.read(`${root}src/cli/${path}`, 1_000_000));
 }
 
 Deno.test("the graph of ./cli holds every part, so that a cache can hold all of the command line", async () => {
@@ -52,7 +52,7 @@ Deno.test({
 });
 
 Deno.test("every package has one exact version", async () => {
-  const bytes = await host.files.read(`${root}deno.json`, 1_000_000);
+  const bytes = await platform.files.read(`${root}deno.json`, 1_000_000);
   const { imports }: { imports: Record<string, string> } = JSON.parse(new TextDecoder().decode(bytes));
   const packages = Object.values(imports).filter((target) => !target.startsWith("./"));
   assertEquals(packages.filter((target) => !/^npm:\/?(@[^/]+\/)?[^@]+@\d+\.\d+\.\d+(\/|$)/.test(target)), []);

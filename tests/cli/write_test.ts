@@ -1,35 +1,35 @@
 // Files that are replaced: in one step, for the same readers, through links, on the runtime that runs the test.
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { host } from "../../src/cli/host.ts";
+import { platform } from "../../src/cli/platform.ts";
 import { system, withFolder } from "../support/folder.ts";
 
 async function modeOf(path: string): Promise<string> {
-  const { mode } = await host.files.look(path) ?? {};
+  const { mode } = await platform.files.look(path) ?? {};
   return (mode ?? 0).toString(8);
 }
 
 async function readText(path: string): Promise<string> {
-  return new TextDecoder().decode(await host.files.read(path, 1_000_000));
+  return new TextDecoder().decode(await platform.files.read(path, 1_000_000));
 }
 
 for (const mode of ["600", "640", "644", "660", "666", "755"]) {
   Deno.test(`a file of mode ${mode} that is replaced keeps its mode`, async () => {
     await withFolder({ "a.json": "before" }, async (folder) => {
       await system("chmod", mode, `${folder}/a.json`);
-      await host.files.replace(`${folder}/a.json`, "after");
+      await platform.files.replace(`${folder}/a.json`, "after");
       assertEquals([await readText(`${folder}/a.json`), await modeOf(`${folder}/a.json`)], ["after", mode]);
-      assertEquals((await host.files.list(folder)).map(({ name }) => name), ["a.json"]);
+      assertEquals((await platform.files.list(folder)).map(({ name }) => name), ["a.json"]);
     });
   });
 }
 
 Deno.test("a file that is new is for its owner only, unless a mode is named", async () => {
   await withFolder({}, async (folder) => {
-    await host.files.replace(`${folder}/a`, "a");
-    await host.files.create(`${folder}/b`, "b");
-    await host.files.create(`${folder}/c`, "c", 0o664);
+    await platform.files.replace(`${folder}/a`, "a");
+    await platform.files.create(`${folder}/b`, "b");
+    await platform.files.create(`${folder}/c`, "c", 0o664);
     assertEquals(await Promise.all(["a", "b", "c"].map((name) => modeOf(`${folder}/${name}`))), ["600", "600", "664"]);
-    await assertRejects(() => host.files.create(`${folder}/b`, "other"));
+    await assertRejects(() => platform.files.create(`${folder}/b`, "other"));
     assertEquals(await readText(`${folder}/b`), "b");
   });
 });
@@ -39,11 +39,13 @@ Deno.test("a link stays, and the file at the end of all links is replaced", asyn
     await system("ln", "-s", "../real/a.json", `${folder}/links/one`);
     await system("ln", "-s", "one", `${folder}/links/two`);
     await system("chmod", "640", `${folder}/real/a.json`);
-    await host.files.replace(`${folder}/links/two`, "after");
+    await platform.files.replace(`${folder}/links/two`, "after");
     assertEquals(await readText(`${folder}/real/a.json`), "after");
     assertEquals(await modeOf(`${folder}/real/a.json`), "640");
-    for (const name of ["one", "two"]) assertEquals((await host.files.lookAt(`${folder}/links/${name}`))?.kind, "link");
-    assertEquals((await host.files.list(`${folder}/real`)).length, 1);
+    for (const name of ["one", "two"]) {
+      assertEquals((await platform.files.lookAt(`${folder}/links/${name}`))?.kind, "link");
+    }
+    assertEquals((await platform.files.list(`${folder}/real`)).length, 1);
   });
 });
 
@@ -55,7 +57,7 @@ Deno.test("readers see the old content or the new, never a part of it", async ()
     const reading = (async () => {
       while (!isOver) seen.add(await readText(`${folder}/a.json`));
     })();
-    for (let i = 1; i <= 100; i++) await host.files.replace(`${folder}/a.json`, texts[i % 2]);
+    for (let i = 1; i <= 100; i++) await platform.files.replace(`${folder}/a.json`, texts[i % 2]);
     isOver = true;
     await reading;
     assert([...seen].every((text) => texts.includes(text)), `${seen.size} different contents were seen`);
@@ -64,8 +66,8 @@ Deno.test("readers see the old content or the new, never a part of it", async ()
 
 Deno.test("a replacement that fails leaves the file and its folder as they were", async () => {
   await withFolder({ "a/b/c": "before" }, async (folder) => {
-    await assertRejects(() => host.files.replace(`${folder}/a/b`, "after"));
-    assertEquals((await host.files.list(`${folder}/a`)).map(({ name }) => name), ["b"]);
-    await assertRejects(() => host.files.replace(`${folder}/none/c`, "after"));
+    await assertRejects(() => platform.files.replace(`${folder}/a/b`, "after"));
+    assertEquals((await platform.files.list(`${folder}/a`)).map(({ name }) => name), ["b"]);
+    await assertRejects(() => platform.files.replace(`${folder}/none/c`, "after"));
   });
 });

@@ -1,7 +1,7 @@
 // The client against this library's own server, in both eras over every way there is.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { type Client, connect, type ConnectOptions, type Notification, RpcError } from "../../src/client/client.ts";
-import { startHost, toCommand } from "../../src/testing/host.ts";
+import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
 import { textOf, until } from "../support/behaviour.ts";
 import { createLibrary } from "./server.ts";
 
@@ -20,7 +20,7 @@ function everyWay(name: string, run: (join: Join, way: Way) => Promise<void>): v
       const server = createLibrary();
       stack.defer(() => server.close());
       const [command, ...args] = toCommand(new URL("./server.ts", import.meta.url));
-      const host = way.transport === "http" ? startHost(server.fetch) : undefined;
+      const host = way.transport === "http" ? startHttpServer(server.fetch) : undefined;
       if (host) stack.defer(host.stop);
       const target = host ? `${host.origin}/mcp` : way.transport === "stdio" ? { command, args } : server;
       const warnings: string[] = [];

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { connect, RpcError } from "../../src/client/client.ts";
-import { startHost, toCommand } from "../../src/testing/host.ts";
+import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { textOf } from "../support/behaviour.ts";
 import {
@@ -193,7 +193,7 @@ Deno.test("what is no target is refused", async () => {
 
 Deno.test("a server with the stream of the first revision is spoken to over that", async () => {
   const server = createLibrary();
-  const host = startHost(httpSse(server).fetch);
+  const host = startHttpServer(httpSse(server).fetch);
   const client = await connect(`${host.origin}/sse`, { onElicitUrl: () => ({ action: "accept" }) });
   assertEquals([client.server.era, client.server.version], ["legacy", "2025-11-25"]);
   assertEquals(textOf(await client.callTool("echo", { text: "hello" })), "hello");

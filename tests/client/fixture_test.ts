@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import everything from "../../examples/everything.ts";
 import { connect } from "../../src/client/client.ts";
-import { startHost, toCommand } from "../../src/testing/host.ts";
+import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
 import { textOf } from "../support/behaviour.ts";
 
 /** Serves the file by the command line, as a user's client would be told to. */
@@ -18,7 +18,7 @@ for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["http", "stdio", "memory"] as const) {
     Deno.test(`the server of the suite does what it should (${era} over ${transport})`, async () => {
       await using stack = new AsyncDisposableStack();
-      const host = transport === "http" ? startHost(everything.fetch) : undefined;
+      const host = transport === "http" ? startHttpServer(everything.fetch) : undefined;
       if (host) stack.defer(host.stop);
       const asked: string[] = [];
       const client = stack.use(

@@ -7,7 +7,7 @@ import {
   RpcError,
   type Trace,
 } from "../../src/client/client.ts";
-import { startHost } from "../../src/testing/host.ts";
+import { startHttpServer } from "../../src/testing/http_server.ts";
 import { createServer, tool } from "../../mod.ts";
 import { textOf, until } from "../support/behaviour.ts";
 import {
@@ -119,7 +119,7 @@ Deno.test("a tool whose headers cannot be is not offered over HTTP, and that is 
 
 Deno.test("a call of a tool that was never listed finds out which headers it wants", async () => {
   const server = createLibrary();
-  const host = startHost(server.fetch);
+  const host = startHttpServer(server.fetch);
   const client = await connect(`${host.origin}/mcp`);
   assertEquals(textOf(await client.callTool("echo", { text: "ab", times: 2 })), "abab");
   await client.close();
@@ -533,7 +533,7 @@ Deno.test("a call whose stream the server closes gets its result later", async (
     },
   });
   const server = createServer({ name: "s", version: "1", handlers: [away] });
-  const host = startHost(server.fetch);
+  const host = startHttpServer(server.fetch);
   for (const era of ["legacy", "modern"] as const) {
     const client = await connect(`${host.origin}/mcp`, { era });
     assertEquals(textOf(await client.callTool("away")), "back");

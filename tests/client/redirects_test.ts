@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/
 import { examine } from "../../src/cli/doctor/examine.ts";
 import { connect } from "../../src/client/client.ts";
 import { RedirectError } from "../../src/client/redirects.ts";
-import { startHost } from "../../src/testing/host.ts";
+import { startHttpServer } from "../../src/testing/http_server.ts";
 import { connect as connectTest } from "../../src/testing/testing.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { textOf, until } from "../support/behaviour.ts";
@@ -40,11 +40,11 @@ function startOrigins(divert: (heard: Heard, other: string) => Answer, wrap = cr
     into.push(entry);
     return entry;
   };
-  const other = startHost(async (request, info) => {
+  const other = startHttpServer(async (request, info) => {
     await record(request, otherHeard);
     return await server.fetch(request, info);
   });
-  const host = startHost(async (request, info) => {
+  const host = startHttpServer(async (request, info) => {
     const entry = await record(request, heard);
     return divert(entry, other.origin) ?? await server.fetch(request, info);
   });

@@ -1,6 +1,6 @@
 // Sends inputs to a server in three ways, and judges what comes back.
 import type { Server } from "../../mod.ts";
-import { startHost } from "../../src/testing/host.ts";
+import { startHttpServer } from "../../src/testing/http_server.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { connectRaw, type RawConnection } from "../hostile/raw.ts";
 import { findSecret } from "../hostile/secrecy.ts";
@@ -54,7 +54,7 @@ export function fuzzFetch(run: Run): Promise<Tally> {
 /** Sends inputs over connections that stay open as long as the server lets them; some with a damaged head. */
 export function fuzzSockets(run: Run): Promise<Tally> {
   return drive(run, 8, ({ server }) => {
-    const host = startHost(server.fetch);
+    const host = startHttpServer(server.fetch);
     const lines: Line[] = [];
     return {
       async open() {
@@ -112,7 +112,7 @@ export async function replay(text: string): Promise<string[]> {
     }
   } else {
     const visitor = await createVisitor(target.server);
-    const host = startHost(target.server.fetch);
+    const host = startHttpServer(target.server.fetch);
     const line = createLine(Number(new URL(host.origin).port));
     const ready = visitor.complete(input);
     if (input.raw !== undefined) reasons.push((await checkRaw(input.raw, line.port)).reason ?? "");

@@ -2,7 +2,7 @@
 // server must be well: it answers a good call, has reported no fault, and has shown nothing of its inside.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, prompt, type Server, type ServerOptions, tool } from "../../mod.ts";
-import { startHost } from "../../src/testing/host.ts";
+import { startHttpServer } from "../../src/testing/http_server.ts";
 import { connectRaw, type RawAnswer, type RawConnection } from "./raw.ts";
 import { findSecret } from "./secrecy.ts";
 
@@ -154,7 +154,7 @@ export async function startFixture({ version, server: more, create = createServe
     onError: (error) => faults.push(error),
     ...more,
   });
-  const host = startHost(server.fetch);
+  const host = startHttpServer(server.fetch);
   const port = Number(new URL(host.origin).port);
   const connections = new Set<RawConnection>();
 

@@ -344,7 +344,7 @@ function split(bytes: Uint8Array): [head: Uint8Array, body: Uint8Array] {
 async function checkRefused(connection: RawConnection): Promise<void> {
   const answer = await connection.read({ ms: 20_000 });
   checkSecrecy(answer?.body ?? "", "a slow body");
-  // A runtime may close a connection that is slow before the library loses its patience.
+  // A runtime may close a connection that is slow before the library loses its callTimeout.
   if (answer) assertEquals([answer.status, readError(answer.body).code], [408, -32600]);
 }
 

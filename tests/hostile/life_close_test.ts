@@ -1,7 +1,7 @@
 // How a server ends: what runs gets its time, what waits is told, and nothing is left behind.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
-import { startChild, startHost, toCommand } from "../../src/testing/host.ts";
+import { startChild, startHttpServer, toCommand } from "../../src/testing/http_server.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { ask, toRequest } from "../support/requests.ts";
@@ -68,7 +68,7 @@ async function openAll(url: string, count: number, counts: { readonly started: n
 for (const inTime of [true, false]) {
   clean(`50 calls, streams and subscriptions end ${inTime ? "in time" : "at the end of it"}`, async () => {
     const { open, counts, server } = createHolding({ limits: { calls: { closeMs: inTime ? 10_000 : 300 } } });
-    const host = startHost(server.fetch);
+    const host = startHttpServer(server.fetch);
     const url = `${host.origin}/mcp`;
     const session = await startSession(url, fetch);
     const { ended, done } = await openAll(url, 50, counts);
@@ -158,7 +158,7 @@ clean("1,000 servers come and go and leave nothing behind", async () => {
 clean("100 servers come and go on a port, each with a session, a stream and a lost client", async () => {
   for (let i = 0; i < 100; i++) {
     const { open, counts, server } = createHolding();
-    const host = startHost(server.fetch);
+    const host = startHttpServer(server.fetch);
     const url = `${host.origin}/mcp`;
     const session = await startSession(url, fetch);
     const stream = await fetch(url, { headers: { accept: "text/event-stream", "mcp-session-id": session } });

@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import type { Principal } from "../../src/library.ts";
-import { startHost } from "../../src/testing/host.ts";
+import { startHttpServer } from "../../src/testing/http_server.ts";
 import { connect } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
@@ -60,7 +60,7 @@ Deno.test("20,000 answers to requests that are all numbered 1: none goes astray"
 
 Deno.test("1,000 answers over real connections, all numbered 1", async () => {
   const server = createServer({ name: "echo", version: "1.0.0", handlers: [echoing(155)] });
-  const host = startHost(server.fetch);
+  const host = startHttpServer(server.fetch);
   const url = `${host.origin}/mcp`;
   const sessions = await Promise.all(Array.from({ length: 5 }, () => startSession(url, fetch)));
   let sent = 0;

@@ -1,7 +1,7 @@
 // Clients that leave while their call runs: who stands for themselves cancels by that, a session does not.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { startHost } from "../../src/testing/host.ts";
+import { startHttpServer } from "../../src/testing/http_server.ts";
 import { until } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import { openUnread, readData, startSession, toCall, toWire } from "./unread.ts";
@@ -34,7 +34,7 @@ function startHolding() {
     },
   });
   const server = createServer({ name: "hold", version: "1.0.0", handlers: [hold] });
-  const host = startHost(server.fetch);
+  const host = startHttpServer(server.fetch);
   const port = Number(new URL(host.origin).port);
   return {
     ...{ started, aborted, said, server, port, url: `${host.origin}/mcp`, open: open.resolve },
@@ -128,7 +128,7 @@ Deno.test("a connection may break at any byte: every message comes once, in orde
   const { below } = random(101);
   const count = counting(() => new Promise((resolve) => setTimeout(resolve, below(4))));
   const server = createServer({ name: "count", version: "1.0.0", handlers: [count] });
-  const host = startHost(server.fetch);
+  const host = startHttpServer(server.fetch);
   const port = Number(new URL(host.origin).port);
   const url = `${host.origin}/mcp`;
   const steps = 20;

@@ -1,7 +1,7 @@
 // What goes over a stream, where it is taken up again, and what silence costs.
 import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { startHost } from "../../src/testing/host.ts";
+import { startHttpServer } from "../../src/testing/http_server.ts";
 import { until } from "../support/behaviour.ts";
 import { cases, LEGACY, META } from "./http.ts";
 import { openUnread, readData, startSession, toCall, toWire } from "./unread.ts";
@@ -32,7 +32,7 @@ Deno.test("texts that look like events come back as they were, each on one line"
     },
   });
   const server = createServer({ name: "odd", version: "1.0.0", handlers: [say] });
-  const host = startHost(server.fetch);
+  const host = startHttpServer(server.fetch);
   const url = `${host.origin}/mcp`;
   for (const session of [undefined, await startSession(url, fetch)]) {
     for (const [n, text] of odd.entries()) {
@@ -131,7 +131,7 @@ Deno.test("a session's call that is cancelled is not answered, and its stream en
     },
   });
   const server = createServer({ name: "hold", version: "1.0.0", handlers: [hold] });
-  const host = startHost(server.fetch);
+  const host = startHttpServer(server.fetch);
   const url = `${host.origin}/mcp`;
   const port = Number(new URL(url).port);
   const session = await startSession(url, fetch);

@@ -1,7 +1,7 @@
 // Clients that do not read: what is made for them waits, what is kept for them is bounded, and in the end they are let go.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type LimitOptions, resource, tool } from "../../mod.ts";
-import { startHost } from "../../src/testing/host.ts";
+import { startHttpServer } from "../../src/testing/http_server.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { META } from "./http.ts";
@@ -37,7 +37,7 @@ function flooding() {
 function start(limits: LimitOptions = {}) {
   const { taken, aborted, ended, handlers } = flooding();
   const server = createServer({ name: "flood", version: "1.0.0", handlers, limits });
-  const host = startHost(server.fetch);
+  const host = startHttpServer(server.fetch);
   const port = Number(new URL(host.origin).port);
   const url = `${host.origin}/mcp`;
   return {

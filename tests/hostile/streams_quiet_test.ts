@@ -1,7 +1,7 @@
 // Streams on which nothing is said for long stay open, on the runtimes' own servers and behind a proxy.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { startHost } from "../../src/testing/host.ts";
+import { startHttpServer } from "../../src/testing/http_server.ts";
 import { startProxy } from "./proxy.ts";
 import { startSession, toCall } from "./unread.ts";
 
@@ -12,7 +12,7 @@ Deno.test("what is quiet stays open, says soon that it is, and then says it agai
   const { promise: over, resolve: end } = Promise.withResolvers<void>();
   const sleep = tool({ name: "sleep", run: () => over.then(() => "slept") });
   const server = createServer({ name: "quiet", version: "1.0.0", handlers: [sleep] });
-  const host = startHost(server.fetch);
+  const host = startHttpServer(server.fetch);
   const port = Number(new URL(host.origin).port);
   const proxy = startProxy(port, 9900);
   const start = performance.now();

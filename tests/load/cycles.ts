@@ -2,7 +2,7 @@
 // Runs on either runtime, and prints what was left.
 import { readdirSync } from "node:fs";
 import { createServer, tool } from "../../mod.ts";
-import { startHost } from "../../src/testing/host.ts";
+import { startHttpServer } from "../../src/testing/http_server.ts";
 import { toCall } from "../hostile/unread.ts";
 
 interface Globals {
@@ -17,7 +17,7 @@ const count = Number((deno?.args ?? bun?.argv.slice(2) ?? [])[0]);
 async function live(i: number): Promise<void> {
   const quick = tool({ name: "quick", run: () => "quick" });
   const server = createServer({ name: `server ${i}`, version: "1.0.0", handlers: [quick] });
-  const host = startHost(server.fetch);
+  const host = startHttpServer(server.fetch);
   const text = await (await fetch(`${host.origin}/mcp`, toCall("quick"))).text();
   if (!text.includes('"quick"')) throw new Error(text);
   await server.close();

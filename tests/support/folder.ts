@@ -1,5 +1,5 @@
 // A folder of files outside of the project, and a server from a config file in it, on either runtime.
-import { host } from "../../src/cli/host.ts";
+import { platform } from "../../src/cli/platform.ts";
 import { load } from "../../src/cli/load.ts";
 import { connect, type Connection } from "../../src/testing/testing.ts";
 

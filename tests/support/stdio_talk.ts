@@ -1,5 +1,5 @@
 // Processes that speak over their standard streams.
-import { type Child, startChild, toCommand } from "../../src/testing/host.ts";
+import { type Child, startChild, toCommand } from "../../src/testing/http_server.ts";
 
 const utf8 = new TextEncoder();
 

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, type Server, tool } from "../../mod.ts";
-import { startHost } from "../../src/testing/host.ts";
+import { startHttpServer } from "../../src/testing/http_server.ts";
 
 const META = "io.modelcontextprotocol/";
 const VERSION = "2026-07-28";
@@ -79,7 +79,7 @@ async function withServers(run: (send: Send, server: Server) => Promise<void>): 
   for (const isReal of [false, true]) {
     const server = createServer({ name: "wire", version: "1.0.0", handlers, onError: (error) => faults.push(error) });
     const faults: unknown[] = [];
-    const host = isReal ? startHost(server.fetch) : undefined;
+    const host = isReal ? startHttpServer(server.fetch) : undefined;
     const origin = host?.origin ?? "http://localhost";
     try {
       await run(({ method = "POST", path = "", headers = {}, body = goodBody }) => {

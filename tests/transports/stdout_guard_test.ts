@@ -1,6 +1,6 @@
 // Standard output belongs to the protocol: nothing that prints reaches it.
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { toCommand } from "../../src/testing/host.ts";
+import { toCommand } from "../../src/testing/http_server.ts";
 import { startTalk } from "../support/stdio_talk.ts";
 
 Deno.test("no function of any console reaches standard output while it is guarded, and all do afterwards", async () => {

@@ -4,9 +4,9 @@
  * @module
  */
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { host } from "../host.ts";
+import { platform } from "../platform.ts";
 import { Problem } from "../problem.ts";
-import { toLine } from "./plain.ts";
+import { toLine } from "./terminal_text.ts";
 import { describeType, follow, listArguments } from "./schema_text.ts";
 import { suggest } from "./suggest.ts";
 
@@ -71,7 +71,7 @@ const MOST_BYTES = 16 * 1024 * 1024;
 
 async function readFile(path: string): Promise<string> {
   try {
-    return new TextDecoder().decode(await host.files.read(host.toPath(path), MOST_BYTES));
+    return new TextDecoder().decode(await platform.files.read(platform.toPath(path), MOST_BYTES));
   } catch (error) {
     throw new Problem(`Cannot read ${path}: ${error instanceof Error ? error.message : error}; check the path`);
   }

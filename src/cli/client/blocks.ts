@@ -5,10 +5,10 @@
  */
 import { fromBase64 } from "../../protocol/base64.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { host } from "../host.ts";
+import { platform } from "../platform.ts";
 import { Problem } from "../problem.ts";
 import { toSize } from "./listing_text.ts";
-import { toLine } from "./plain.ts";
+import { toLine } from "./terminal_text.ts";
 import { tellLine } from "./screen.ts";
 
 /** A piece of content. */
@@ -54,7 +54,7 @@ export async function savePieces(pieces: readonly Piece[], file: string): Promis
   for (const [i, content] of contents.entries()) {
     const path = i ? file.replace(/(\.[^./]*)?$/, `-${i + 1}$1`) : file;
     try {
-      await host.files.write(host.toPath(path), content);
+      await platform.files.write(platform.toPath(path), content);
     } catch (error) {
       throw new Problem(`Cannot write ${path}: ${error instanceof Error ? error.message : error}; choose another file`);
     }

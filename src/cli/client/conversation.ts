@@ -7,7 +7,7 @@ import type { RequestOptions } from "../../client/peer.ts";
 import { LOG_LEVELS } from "../../protocol/types.ts";
 import type { Args, Flags } from "../args.ts";
 import type { Command } from "../command.ts";
-import { type Patience, startPatience } from "./patience.ts";
+import { type CallTimeout, startCallTimeout } from "./call_timeout.ts";
 import { createProgressLine, readLogLevel, tellLog } from "./progress.ts";
 import { type Answers, QUESTIONS_USAGE, readGiven, toAnswers } from "./questions.ts";
 import { SERVER_FLAGS, SERVER_OFFERS, SERVER_USAGE, type Session, withServer } from "./session.ts";
@@ -49,19 +49,19 @@ export async function withConversation(
   const given = readGiven(args);
   const logLevel = readLogLevel(args.flags.log ?? "info");
   const line = createProgressLine();
-  let patience: Patience | undefined;
+  let callTimeout: CallTimeout | undefined;
 
   async function hold<T>(work: () => Promise<T>): Promise<T> {
     line.pause();
     try {
-      return await (patience ? patience.holdFor(work) : work());
+      return await (callTimeout ? callTimeout.holdFor(work) : work());
     } finally {
       line.go();
     }
   }
 
   async function ask<T>(session: Session, send: (options: RequestOptions) => Promise<T>): Promise<T> {
-    const waiting = patience = startPatience(session.timeoutMs);
+    const waiting = callTimeout = startCallTimeout(session.timeoutMs);
     line.go();
     try {
       return await send({
@@ -83,7 +83,7 @@ export async function withConversation(
     ...(answers = toAnswers({ given, name, hold })).options,
     logLevel,
     onNotification: (notification: Parameters<typeof tellLog>[0]) => {
-      patience?.renew();
+      callTimeout?.renew();
       tellLog(notification, logLevel);
     },
   });

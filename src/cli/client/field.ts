@@ -6,7 +6,7 @@
  */
 import { findFieldMisfit } from "../../client/form_answer.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { toLine, toPlain } from "./plain.ts";
+import { toLine, toPlain } from "./terminal_text.ts";
 import { describeType } from "./schema_text.ts";
 
 /** What a field can hold. */

@@ -6,7 +6,7 @@
 import type { Listed, ListedPrompt, ListedTool } from "../../client/listed.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import type { Listing } from "../findings.ts";
-import { toLine, toLines, toPlain } from "./plain.ts";
+import { toLine, toLines, toPlain } from "./terminal_text.ts";
 import { describeType, listArguments } from "./schema_text.ts";
 import { screenWidth, type Style, writeLine } from "./screen.ts";
 import { toTable } from "./table.ts";

@@ -7,7 +7,7 @@ import type { Notification } from "../../client/message.ts";
 import type { Progress } from "../../client/peer.ts";
 import { LOG_LEVELS, type LogLevel } from "../../protocol/types.ts";
 import { UsageProblem } from "../problem.ts";
-import { cut, toLine, toPlain } from "./plain.ts";
+import { cut, toLine, toPlain } from "./terminal_text.ts";
 import { clearStatus, showStatus, styleOf, tellLine } from "./screen.ts";
 
 /** A line that tells how far a call is. */

@@ -6,12 +6,12 @@
  */
 import type { AnswerOptions, AskContext, ElicitRequest, ElicitResult } from "../../client/answers.ts";
 import type { Args } from "../args.ts";
-import { host } from "../host.ts";
-import { findNear } from "../near.ts";
+import { platform } from "../platform.ts";
+import { findSuggestion } from "../suggestions.ts";
 import { toBaseName } from "../path.ts";
 import { UsageProblem } from "../problem.ts";
 import { type Field, type FieldValue, toFields } from "./field.ts";
-import { toLine, toPlain } from "./plain.ts";
+import { toLine, toPlain } from "./terminal_text.ts";
 import { canAsk, styleOf, tellLine } from "./screen.ts";
 import { suggest } from "./suggest.ts";
 import { askLine } from "./typed_lines.ts";
@@ -42,7 +42,10 @@ export function readGiven({ all }: Args): Given {
     else if (text === "accept" || text === "decline" || text === "cancel") action = text;
     else throw new UsageProblem(`Cannot answer ${text}: write name=value, accept, decline or cancel`);
   }
-  const roots = (all.root ?? []).map((path) => ({ uri: host.toFileUrl(path), name: toBaseName(host.toPath(path)) }));
+  const roots = (all.root ?? []).map((path) => ({
+    uri: platform.toFileUrl(path),
+    name: toBaseName(platform.toPath(path)),
+  }));
   return { values, action, roots };
 }
 
@@ -148,7 +151,7 @@ function readValues(fields: readonly Field[], { values }: Given): Values {
   const open = fields.map(({ name }) => name).filter((name) => !values.has(name));
   for (const unknown of values.keys()) {
     // Another form may have it, unless it is a slip of the pen.
-    const near = fields.some(({ name }) => name === unknown) ? undefined : findNear(unknown, open);
+    const near = fields.some(({ name }) => name === unknown) ? undefined : findSuggestion(unknown, open);
     if (near === undefined) continue;
     isSpoilt = true;
     tellLine(`Cannot answer ${toLine(unknown)}: the form has no such field; did you mean ${toLine(near)}?`);

@@ -4,7 +4,7 @@
  * @module
  */
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { cut } from "./plain.ts";
+import { cut } from "./terminal_text.ts";
 
 /** An argument that a tool or a prompt takes. */
 export interface Argument {

@@ -4,8 +4,8 @@
  * @module
  */
 import { toPrintableJson } from "../../protocol/printable.ts";
-import { host } from "../host.ts";
-import { toPlain, toWidth } from "./plain.ts";
+import { platform } from "../platform.ts";
+import { toPlain, toWidth } from "./terminal_text.ts";
 
 /** Styles of text; where there are no colours, they leave it as it is. */
 export interface Style {
@@ -17,7 +17,7 @@ export interface Style {
 
 /** The styles of a standard stream. */
 export function styleOf(stream: "output" | "errors"): Style {
-  const { terminal } = host;
+  const { terminal } = platform;
   const isColourful = terminal.isAt(stream) && !terminal.hasNoColor();
   const paint = (on: number, off: number) => (text: string) =>
     isColourful && text ? `\x1b[${on}m${text}\x1b[${off}m` : text;
@@ -29,39 +29,39 @@ const LEAST_WIDTH = 40;
 
 /** How many characters a line of a stream may have. */
 export function screenWidth(stream: "output" | "errors" = "output"): number {
-  return Math.max(LEAST_WIDTH, host.terminal.columns(stream) || USUAL_WIDTH);
+  return Math.max(LEAST_WIDTH, platform.terminal.columns(stream) || USUAL_WIDTH);
 }
 
 /** Whether a person can be asked, and sees the question. */
 export function canAsk(): boolean {
-  return host.terminal.isAt("input") && host.terminal.isAt("errors");
+  return platform.terminal.isAt("input") && platform.terminal.isAt("errors");
 }
 
 let isShown = false;
 
 /** Shows a line on standard error in place of the last one that was, until something else is told; only to a person. */
 export function showStatus(text: string): void {
-  if (!host.terminal.isAt("errors")) return;
+  if (!platform.terminal.isAt("errors")) return;
   const room = screenWidth("errors") - 1;
   let shown = "";
   for (const character of text) {
     if (toWidth(shown) + 2 > room) break;
     shown += character;
   }
-  host.terminal.tell(`\r\x1b[K${shown}`);
+  platform.terminal.tell(`\r\x1b[K${shown}`);
   isShown = true;
 }
 
 /** Takes away what `showStatus` shows. */
 export function clearStatus(): void {
-  if (isShown) host.terminal.tell("\r\x1b[K");
+  if (isShown) platform.terminal.tell("\r\x1b[K");
   isShown = false;
 }
 
 /** Tells a person something on standard error; the line goes on after it. */
 export function tell(text: string): void {
   clearStatus();
-  host.terminal.tell(text);
+  platform.terminal.tell(text);
 }
 
 /** Tells a person a line on standard error. */
@@ -81,7 +81,7 @@ export async function writeJson(value: unknown): Promise<void> {
 
 /** Writes text of a server: as it is where a program reads it, and without control characters where a person does. */
 export async function writeText(text: string): Promise<void> {
-  const shown = host.terminal.isAt("output") ? toPlain(text) : text;
+  const shown = platform.terminal.isAt("output") ? toPlain(text) : text;
   await writeLine(shown.replace(/\n$/, ""));
 }
 
@@ -89,8 +89,8 @@ export async function writeText(text: string): Promise<void> {
 export async function writeBytes(bytes: Uint8Array): Promise<void> {
   clearStatus();
   try {
-    await host.terminal.write(bytes);
+    await platform.terminal.write(bytes);
   } catch {
-    host.exit(141);
+    platform.exit(141);
   }
 }

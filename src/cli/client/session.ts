@@ -15,10 +15,10 @@ import type { Args, Flags } from "../args.ts";
 import { type Command, toShell } from "../command.ts";
 import { demo } from "../demo.ts";
 import { readHeaders } from "../headers.ts";
-import { host } from "../host.ts";
+import { platform } from "../platform.ts";
 import { findTarget, load } from "../load.ts";
 import { Problem, ServerProblem, UsageProblem } from "../problem.ts";
-import { toLine, toPlain } from "./plain.ts";
+import { toLine, toPlain } from "./terminal_text.ts";
 import { tellLine } from "./screen.ts";
 
 /** The flags of every command that asks a server. */
@@ -92,8 +92,8 @@ export async function withServer(
   const timeoutMs = readTimeout(args.flags.timeout ?? "30");
   const stop = new AbortController();
   let exitCode = 130;
-  host.onSignal((code) => {
-    if (stop.signal.aborted) host.exit(code);
+  platform.onSignal((code) => {
+    if (stop.signal.aborted) platform.exit(code);
     exitCode = code;
     stop.abort(new DOMException("The user ended the command", "AbortError"));
   });
@@ -101,7 +101,7 @@ export async function withServer(
   let warnings = 0;
   let client: Client | undefined;
   const waiting = setTimeout(() => {
-    if (host.terminal.isAt("errors")) tellLine(`Waiting for ${name} … (Ctrl-C ends it)`);
+    if (platform.terminal.isAt("errors")) tellLine(`Waiting for ${name} … (Ctrl-C ends it)`);
   }, PATIENCE_MS);
   try {
     client = await connect(target, {
@@ -178,7 +178,7 @@ function readVariables(words: readonly string[] = []): Readonly<Record<string, s
     const at = word.indexOf("=");
     if (at > 0) return [[word.slice(0, at), word.slice(at + 1)]];
     return word.split(",").filter(Boolean).map((name) => {
-      const value = /^[A-Za-z_]\w*$/.test(name) ? host.env(name) : undefined;
+      const value = /^[A-Za-z_]\w*$/.test(name) ? platform.env(name) : undefined;
       if (value !== undefined) return [name, value];
       throw new Problem(`Cannot hand on ${name}: the environment has none; set it, or write --env ${name}=VALUE`);
     });

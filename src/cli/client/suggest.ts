@@ -3,16 +3,16 @@
  *
  * @module
  */
-import { findNear } from "../near.ts";
+import { findSuggestion } from "../suggestions.ts";
 import { Problem } from "../problem.ts";
-import { toLine } from "./plain.ts";
+import { toLine } from "./terminal_text.ts";
 
 const MOST_SHOWN = 10;
 
 /** `did you mean …?`, or else what there is. The names are the server's. */
 export function suggest(name: string, names: readonly string[]): string {
   const shown = names.map((each) => toLine(each, 100));
-  const near = findNear(name, shown);
+  const near = findSuggestion(name, shown);
   if (near !== undefined) return `did you mean ${near}?`;
   const more = names.length - MOST_SHOWN;
   const some = shown.slice(0, MOST_SHOWN).join(", ");

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { padTo, toLines, toWidth } from "./plain.ts";
+import { padTo, toLines, toWidth } from "./terminal_text.ts";
 
 /** Where a table stands, and how it looks. */
 export interface TableOptions {

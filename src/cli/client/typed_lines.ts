@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { host } from "../host.ts";
-import { toPlain } from "./plain.ts";
+import { platform } from "../platform.ts";
+import { toPlain } from "./terminal_text.ts";
 import { tell } from "./screen.ts";
 
 const LONGEST = 100_000;
@@ -17,7 +17,7 @@ const decoder = new TextDecoder();
 /** Asks for a line; nothing if there will be none. Throws when `signal` is aborted: what is typed then goes to the next. */
 export async function askLine(prompt: string, signal: AbortSignal): Promise<string | undefined> {
   tell(prompt);
-  reader ??= host.terminal.input().getReader();
+  reader ??= platform.terminal.input().getReader();
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const stop = () => reject(signal.reason);
   signal.throwIfAborted();

@@ -5,7 +5,7 @@
  */
 import type { Handler, ServerOptions } from "../../library.ts";
 import { importDefault, type LoadWarning } from "../load.ts";
-import { host } from "../host.ts";
+import { platform } from "../platform.ts";
 import { importPart } from "../parts.ts";
 import { isAbsolute, toBaseName, toFolder, toInner } from "../path.ts";
 import { Problem } from "../problem.ts";
@@ -99,7 +99,7 @@ async function toOptions(main: Source): Promise<Built["options"]> {
 async function readInstructions(main: Source, given: string): Promise<string> {
   const place = ["instructions", "file"];
   const path = await resolveFile(main, place, main.locate(place, given));
-  return await make(main, place, async () => new TextDecoder().decode(await host.files.read(path, MOST_BYTES)));
+  return await make(main, place, async () => new TextDecoder().decode(await platform.files.read(path, MOST_BYTES)));
 }
 
 interface ToolPlace {
@@ -114,7 +114,7 @@ async function toTool(source: Source, { name, tool, warnings }: ToolPlace): Prom
   if ("fetch" in tool) return fetchTool(name, tool, { env: readEnv, refuse });
   const cwd = source.locate([...place, "cwd"], tool.cwd ?? "");
   // Where it may not be looked at, a folder that is missing is found when the program starts.
-  if (tool.cwd !== undefined && host.mayRead(cwd)) await resolveFile(source, [...place, "cwd"], cwd, "folder");
+  if (tool.cwd !== undefined && platform.mayRead(cwd)) await resolveFile(source, [...place, "cwd"], cwd, "folder");
   const program = toProgram(source, name, tool.run[0]);
   const warn = (path: Path, state: string) =>
     void warnings.push({ place: `tool ${name}`, state: `${toKey(path)}: ${state}` });
@@ -130,11 +130,11 @@ export function toProgram(source: Source, name: string, word: string | object): 
 }
 
 function readEnv(name: string): string | undefined {
-  return host.env(name);
+  return platform.env(name);
 }
 
 async function importHandlers(given: string, path: string, version: number): Promise<readonly Handler[]> {
-  const found = await importDefault(given, host.toFileUrl(path), version);
+  const found = await importDefault(given, platform.toFileUrl(path), version);
   const list: readonly unknown[] = Array.isArray(found) ? found : [found];
   if (list.every(isHandler)) return list;
   throw new TypeError("its default export is no tool, resource or prompt, nor an array of them");
@@ -180,7 +180,7 @@ function toRest(pattern: string): string {
 }
 
 async function toPrompt(main: Source, path: string): Promise<Handler> {
-  const text = new TextDecoder().decode(await host.files.read(path, MOST_BYTES));
+  const text = new TextDecoder().decode(await platform.files.read(path, MOST_BYTES));
   const { readPrompt } = await importPart("./config/prompts.ts");
   return readPrompt(text, toInner(main.folder, path) ?? path);
 }

@@ -4,8 +4,8 @@
  * @module
  */
 import { type Context, type Handler, tool, ToolError, type ToolResult } from "../../library.ts";
-import { host } from "../host.ts";
-import type { Spawned } from "../host_process.ts";
+import { platform } from "../platform.ts";
+import type { Spawned } from "../platform_process.ts";
 import { findMissing, type Input, toArgumentText, toInput } from "./arguments.ts";
 import { ARGUMENT, findCode } from "./code_guard.ts";
 import type { CommandTool } from "./schema.ts";
@@ -158,9 +158,9 @@ function readVariables(list: readonly string[], env: ReadEnv, refuse: CommandToo
   return variables;
 }
 
-function start(words: readonly string[], options: Parameters<typeof host.spawn>[1]): Spawned {
+function start(words: readonly string[], options: Parameters<typeof platform.spawn>[1]): Spawned {
   try {
-    return host.spawn(words, options);
+    return platform.spawn(words, options);
   } catch (error) {
     throw new ToolError(`Cannot run ${words[0]}: ${error instanceof Error ? error.message : error}`);
   }

@@ -13,7 +13,7 @@ import {
 } from "../../library.ts";
 import { toBase64 } from "../../protocol/base64.ts";
 import { describeError, toPrintableLine } from "../../protocol/printable.ts";
-import { host } from "../host.ts";
+import { platform } from "../platform.ts";
 import { toInner } from "../path.ts";
 import { watchFile } from "../watch.ts";
 import { type Folder, type Found, isRefusal } from "./folder.ts";
@@ -214,7 +214,7 @@ function startWatch(path: string, listener: (path: string) => void): () => void 
     console.error(`Cannot watch all of ${path}: ${toPrintableLine(state)}; clients are not told of every change in it`);
   };
   try {
-    return host.files.watch(path, listener, tell);
+    return platform.files.watch(path, listener, tell);
   } catch (error) {
     tell(error);
     return () => {};

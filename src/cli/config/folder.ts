@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { host } from "../host.ts";
+import { platform } from "../platform.ts";
 import { readInside } from "./read_inside.ts";
-import { isCoded } from "../host_files.ts";
+import { isCoded } from "../platform_files.ts";
 import { toBelow, toInner } from "../path.ts";
 import { toMatcher } from "./glob.ts";
 
@@ -80,14 +80,14 @@ export function openFolder({ root, hidden = false, exclude = ["node_modules"], m
     if (given.startsWith("/") || names.includes("..") || /\0/.test(given) || isDrive(given)) return OUTSIDE;
     const path = names.join("/");
     if (!has(path)) return NOTHING;
-    const real = await orRefuse(host.files.resolve(toBelow(root, path)));
+    const real = await orRefuse(platform.files.resolve(toBelow(root, path)));
     if (real === undefined) return NOTHING;
     if (typeof real === "object") return real;
     const inner = toInner(root, real);
     if (inner === undefined) return OUTSIDE;
     // A link must not give another name to what is left out.
     if (!has(inner)) return NOTHING;
-    const facts = await orRefuse(host.files.look(real));
+    const facts = await orRefuse(platform.files.look(real));
     if (!facts) return NOTHING;
     if (isRefusal(facts)) return facts;
     if (facts.kind === "other") return { state: "it is not a regular file" };
@@ -110,7 +110,7 @@ export function openFolder({ root, hidden = false, exclude = ["node_modules"], m
     const found = await find(path);
     if (isRefusal(found)) return found;
     if (found.kind === "file") return { state: "it is a file" };
-    const entries = await orRefuse(host.files.list(found.real));
+    const entries = await orRefuse(platform.files.list(found.real));
     if (isRefusal(entries)) return entries;
     const below = await Promise.all(entries.map(({ name }) => find(found.path ? `${found.path}/${name}` : name)));
     return below.flatMap((each) => isRefusal(each) ? [] : each).sort(byPath);
@@ -119,7 +119,7 @@ export function openFolder({ root, hidden = false, exclude = ["node_modules"], m
   /** What stands at a path that has no links. */
   async function look(path: string): Promise<Found | undefined> {
     const real = toBelow(root, path);
-    const facts = await host.files.lookAt(real).catch(() => undefined);
+    const facts = await platform.files.lookAt(real).catch(() => undefined);
     return facts?.kind === "file" ? { path, real, kind: "file", size: facts.size } : undefined;
   }
 
@@ -127,7 +127,7 @@ export function openFolder({ root, hidden = false, exclude = ["node_modules"], m
     const files: Found[] = [];
     const folders = [{ path: "", depth: 0 }];
     for (const { path, depth } of folders) {
-      const entries = await host.files.list(toBelow(root, path)).catch(() => []);
+      const entries = await platform.files.list(toBelow(root, path)).catch(() => []);
       for (const { name, kind } of [...entries].sort((a, b) => a.name < b.name ? -1 : 1)) {
         const below = path ? `${path}/${name}` : name;
         if (kind === "folder" && depth < DEEPEST && has(below)) folders.push({ path: below, depth: depth + 1 });
@@ -159,7 +159,7 @@ const NOTHING: Refusal = { state: "there is no such file", isMissing: true };
 const OUTSIDE: Refusal = { state: "it is outside of the folder", isPrivate: true };
 
 function isDrive(path: string): boolean {
-  return host.os === "windows" && /[\\:]/.test(path);
+  return platform.os === "windows" && /[\\:]/.test(path);
 }
 
 function byPath(a: Found, b: Found): number {

@@ -4,7 +4,7 @@
  * @module
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLError } from "yaml";
-import { host } from "../host.ts";
+import { platform } from "../platform.ts";
 
 /** A value, and the line it stands on; lines count from 1. */
 export type Value =
@@ -53,7 +53,7 @@ function readHead(text: string): ReadonlyMap<string, Value> {
   // The first line of the file is `---`.
   const toLine = (offset: number) => counter.linePos(offset).line + 1;
   const options = { schema: "failsafe", lineCounter: counter, prettyErrors: false } as const;
-  const document = host.withoutEnv(() => parseDocument(text, options));
+  const document = platform.withoutEnv(() => parseDocument(text, options));
   const [error] = document.errors;
   if (error) throw new FrontMatterError(toLine(error.pos[0]), explain(error, text));
   let count = 0;

@@ -4,7 +4,7 @@
  * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
-import { findNear } from "../near.ts";
+import { findSuggestion } from "../suggestions.ts";
 import type { Path } from "./jsonc.ts";
 
 /** One mistake. */
@@ -41,7 +41,7 @@ function explain(issue: Issue, base: Path, root: unknown, schema: Schema): reado
     }
     if (isObject(value) && kinds.length > 1 && !given.length) {
       const [unknown] = Object.keys(value).filter((key) => !listKeys(found).includes(key));
-      const near = unknown === undefined ? undefined : findNear(unknown, kinds);
+      const near = unknown === undefined ? undefined : findSuggestion(unknown, kinds);
       const hint = near === undefined ? "" : `; did you mean ${near} where it says ${unknown}?`;
       return [{ path, state: `it needs one of ${kinds.join(", ")}${hint}` }];
     }
@@ -51,7 +51,7 @@ function explain(issue: Issue, base: Path, root: unknown, schema: Schema): reado
   if (issue.code === "unrecognized_keys") {
     const keys = listKeys(found);
     return (issue.keys ?? []).map((key) => {
-      const near = findNear(key, keys);
+      const near = findSuggestion(key, keys);
       const hint = near === undefined ? `there are ${keys.join(", ")}` : `did you mean ${near}?`;
       return { path: [...path, key], state: `there is no such key; ${hint}` };
     });

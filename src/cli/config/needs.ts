@@ -4,7 +4,7 @@
  * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
-import { host } from "../host.ts";
+import { platform } from "../platform.ts";
 import type { Permissions } from "../permissions.ts";
 import { toProgram } from "./build.ts";
 import { isPattern, toBase } from "./glob.ts";
@@ -34,7 +34,7 @@ export async function listConfigNeeds(file: string, path: string): Promise<Needs
       const path = source.locate(place, given);
       read.add(path);
       // Where a link leads is read too.
-      read.add(await host.files.resolve(path) ?? path);
+      read.add(await platform.files.resolve(path) ?? path);
     };
     for (const [name, tool] of Object.entries(tools)) {
       if ("run" in tool) {
@@ -71,7 +71,7 @@ export async function listConfigNeeds(file: string, path: string): Promise<Needs
 
 function toHost(source: Source, place: readonly (string | number)[], url: string): string {
   try {
-    const text = toTemplate(url, (name) => host.env(name)).fill(() => "x");
+    const text = toTemplate(url, (name) => platform.env(name)).fill(() => "x");
     return toNetAddress(new URL(text));
   } catch (error) {
     const state = error instanceof Error ? error.message : String(error);

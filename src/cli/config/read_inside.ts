@@ -9,8 +9,8 @@
  *
  * @module
  */
-import { host } from "../host.ts";
-import type { NodeFacts } from "../host_files.ts";
+import { platform } from "../platform.ts";
+import type { NodeFacts } from "../platform_files.ts";
 import { toBelow, toInner } from "../path.ts";
 import type { Refusal } from "./folder.ts";
 
@@ -26,7 +26,7 @@ const PATIENCE_MS = 5000;
 export async function readInside(root: string, real: string, most: number): Promise<Uint8Array | Refusal> {
   const inner = toInner(root, real)?.split("/") ?? [];
   const folders = [root, ...inner.slice(0, -1).map((_, i) => toBelow(root, inner.slice(0, i + 1).join("/")))];
-  const quietMs = TICK_MS + host.files.changeTickMs;
+  const quietMs = TICK_MS + platform.files.changeTickMs;
   const begin = Date.now();
   for (let start = begin; start - begin < PATIENCE_MS; start = Date.now()) {
     const before = await lookAtAll(folders);
@@ -39,8 +39,8 @@ export async function readInside(root: string, real: string, most: number): Prom
       await new Promise((resolve) => setTimeout(resolve, waitMs));
       continue;
     }
-    await using file = await host.files.open(real);
-    const last = await host.files.lookAt(real);
+    await using file = await platform.files.open(real);
+    const last = await platform.files.lookAt(real);
     // The innermost first: each folder is proven while those around it still are.
     const after = await lookAtAll([...folders].reverse());
     const isSame = after?.reverse().every((facts, i) => isEqual(facts, before[i]));
@@ -57,7 +57,7 @@ const MISSING: Refusal = { state: "there is no such file", isMissing: true };
 async function lookAtAll(paths: readonly string[]): Promise<NodeFacts[] | undefined> {
   const all: NodeFacts[] = [];
   for (const path of paths) {
-    const facts = await host.files.lookAt(path);
+    const facts = await platform.files.lookAt(path);
     if (facts?.kind !== "folder") return;
     all.push(facts);
   }

@@ -4,8 +4,8 @@
  * @module
  */
 import { ToolError } from "../../library.ts";
-import { host } from "../host.ts";
-import { isCoded } from "../host_files.ts";
+import { platform } from "../platform.ts";
+import { isCoded } from "../platform_files.ts";
 import { isAddress, isPrivateAddress } from "./addresses.ts";
 
 /** What is asked. */
@@ -111,7 +111,7 @@ async function checkTarget(url: URL, allowed: readonly string[]): Promise<void> 
 async function lookUp(url: URL): Promise<readonly string[]> {
   const port = Number(url.port || (url.protocol === "https:" ? 443 : 80));
   try {
-    return await host.lookUp(url.hostname, port);
+    return await platform.lookUp(url.hostname, port);
   } catch (error) {
     if (!isCoded(error) || error.code !== "EPERM") throw error;
     const place = `${url.hostname}:${port}`;

@@ -4,7 +4,7 @@
  * @module
  */
 import { createServer, type Handler, type Server } from "../../library.ts";
-import { host } from "../host.ts";
+import { platform } from "../platform.ts";
 import { type Loaded, swapHandlers } from "../load.ts";
 import { importPart } from "../parts.ts";
 import { toBaseName } from "../path.ts";
@@ -57,7 +57,7 @@ export async function loadFolder(target: string, path: string): Promise<Loaded> 
     importPart("./config/file_resources.ts"),
     importPart("./config/folder.ts"),
   ]);
-  const root = await host.files.resolve(path);
+  const root = await platform.files.resolve(path);
   if (root === undefined) throw new Problem(`Cannot serve ${target}: there is no folder ${path}; check the path`);
   const name = toBaseName(root) || "files";
   const part = folderParts({

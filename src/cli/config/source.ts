@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { host } from "../host.ts";
+import { platform } from "../platform.ts";
 import { Problem } from "../problem.ts";
 import { isAbsolute, toBaseName, toBelow, toFolder, toInner } from "../path.ts";
 import { findNode, findOffset, type Jsonc, type Path, readJsonc, toKey, toPlace, toPropertyName } from "./jsonc.ts";
@@ -66,10 +66,10 @@ async function include(source: Source, chain: readonly Source[], all: Source[]):
  * @throws {Problem} if there is none, or a link leads to one outside of the folder.
  */
 export async function resolveFile(source: Source, place: Path, path: string, kind = "file"): Promise<string> {
-  const real = await host.files.resolve(path).catch((error) => {
+  const real = await platform.files.resolve(path).catch((error) => {
     throw source.refuse(place, tell(error));
   });
-  const facts = real === undefined ? undefined : await host.files.look(real);
+  const facts = real === undefined ? undefined : await platform.files.look(real);
   if (real === undefined || !facts) throw source.refuse(place, `there is no ${kind} ${path}; check the path`);
   if (facts.kind !== kind) throw source.refuse(place, `${path} is no ${kind === "file" ? "regular file" : kind}`);
   if (toInner(source.folder, path) !== undefined && toInner(source.folder, real) === undefined) {
@@ -107,10 +107,10 @@ async function readSource(
 
 async function readPath(file: string, path: string): Promise<{ real: string; bytes: Uint8Array }> {
   try {
-    const real = await host.files.resolve(path);
-    const facts = real === undefined ? undefined : await host.files.look(real);
+    const real = await platform.files.resolve(path);
+    const facts = real === undefined ? undefined : await platform.files.look(real);
     if (real !== undefined && facts?.kind === "file") {
-      return { real, bytes: await host.files.read(real, MOST_BYTES + 1) };
+      return { real, bytes: await platform.files.read(real, MOST_BYTES + 1) };
     }
     throw new Problem(`Cannot use ${file}: there is no file ${path}; check the path`);
   } catch (error) {
@@ -129,9 +129,9 @@ function decode(file: string, bytes: Uint8Array): string {
 function locateIn(folder: string, refuse: Source["refuse"]): Source["locate"] {
   return (place, given) => {
     if (given.includes("\0")) throw refuse(place, "it has a NUL character");
-    if (isAbsolute(given)) return host.toPath(given);
+    if (isAbsolute(given)) return platform.toPath(given);
     if (given.startsWith("~")) throw refuse(place, "~ is not known here; write the path in full");
-    const path = host.toPath(toBelow(folder, given));
+    const path = platform.toPath(toBelow(folder, given));
     if (toInner(folder, path) !== undefined) return path;
     throw refuse(place, `it leads out of ${folder}; write the path in full if that is meant: ${path}`);
   };

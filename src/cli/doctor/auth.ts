@@ -9,25 +9,25 @@ import { isLoopbackHost } from "../../transports/http/access.ts";
 import type { Dialect } from "./dialect.ts";
 import { type Answer, exchange, Lost, type Place } from "./exchange.ts";
 import { readResult, tellAnswer } from "./revisions.ts";
-import type { Sheet, Tell } from "./sheet.ts";
+import type { Report, Tell } from "./report.ts";
 
 /** Follows a refusal as a client does that wants to get a token. */
-export async function examineRefusal(place: Place, answer: Answer, sheet: Sheet): Promise<void> {
-  const tell = sheet.at("token");
+export async function examineRefusal(place: Place, answer: Answer, report: Report): Promise<void> {
+  const tell = report.at("token");
   if (Object.keys(place.headers).some((name) => name.toLowerCase() === "authorization")) {
     tell.problem(
       `the token is not taken: it answers ${tellAnswer(answer)}`,
       "get a new one; it must be meant for this server (audience) and not have expired",
     );
   } else tell.note("it wants a token (401)", "give one with --header 'authorization=Bearer ...' to look at the rest");
-  await examineMetadata(place, answer, sheet);
+  await examineMetadata(place, answer, report);
 }
 
 /** Looks whether one who has no token is refused as clients need it, where the user has given one. */
-export async function examineToken(place: Place, dialect: Dialect, sheet: Sheet): Promise<void> {
+export async function examineToken(place: Place, dialect: Dialect, report: Report): Promise<void> {
   const { authorization: _, ...headers } = place.headers;
   if (!("authorization" in place.headers)) return;
-  const answer = await sheet.look("token", async (tell) => {
+  const answer = await report.look("token", async (tell) => {
     const answer = await exchange({ ...place, headers }, dialect.write(dialect.idle));
     if (readResult(answer)) {
       tell.note("it answers without the token as well", "refuse who has none with 401, if it is meant to");
@@ -35,15 +35,15 @@ export async function examineToken(place: Place, dialect: Dialect, sheet: Sheet)
     else tell.problem(`who has no token gets ${tellAnswer(answer)}`, "answer 401 with WWW-Authenticate");
     return answer;
   });
-  if (answer?.status === 401) await examineMetadata({ ...place, headers }, answer, sheet);
+  if (answer?.status === 401) await examineMetadata({ ...place, headers }, answer, report);
 }
 
-async function examineMetadata(place: Place, { headers }: Answer, sheet: Sheet): Promise<void> {
+async function examineMetadata(place: Place, { headers }: Answer, report: Report): Promise<void> {
   const challenge = headers.get("www-authenticate");
   const named = /resource_metadata="?([^",\s]+)/i.exec(challenge ?? "")?.[1];
-  tellChallenge(challenge, named, sheet.at("challenge"));
-  const server = await sheet.look("metadata", (tell) => findIssuer(place, named, tell));
-  if (server !== undefined) await sheet.look("authorization server", (tell) => examineIssuer(place, server, tell));
+  tellChallenge(challenge, named, report.at("challenge"));
+  const server = await report.look("metadata", (tell) => findIssuer(place, named, tell));
+  if (server !== undefined) await report.look("authorization server", (tell) => examineIssuer(place, server, tell));
 }
 
 function tellChallenge(challenge: string | null, named: string | undefined, tell: Tell): void {

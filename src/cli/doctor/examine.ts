@@ -13,7 +13,7 @@ import { examinePages, type SendAs } from "./pages.ts";
 import { findPath, reach } from "./reach.ts";
 import { begin, discover, endSession, namesEndpoint, shakeHands } from "./revisions.ts";
 import { examineEnd, examineSession } from "./sessions.ts";
-import { createSheet, type Finding, type Sheet } from "./sheet.ts";
+import { createReport, type Finding, type Report } from "./report.ts";
 import { examineStream } from "./streams.ts";
 
 /** What is examined, and how. */
@@ -37,16 +37,16 @@ export interface ExamineOptions {
 export async function examine(options: ExamineOptions): Promise<readonly Finding[]> {
   const { url, headers = {}, timeoutMs = 5000, signal } = options;
   const fetch = options.fetch ?? ((request: Request) => globalThis.fetch(request));
-  const sheet = createSheet(signal);
+  const report = createReport(signal);
   const place = { url, headers, timeoutMs, fetch };
   const sessions = new Set<Dialect>();
   try {
-    await walk({ ...place, signal }, sheet, { ...options, sessions });
+    await walk({ ...place, signal }, report, { ...options, sessions });
   } finally {
     // Whatever came between.
     for (const session of sessions) await endSession(place, session).catch(() => {});
   }
-  return sheet.findings;
+  return report.findings;
 }
 
 interface Walk extends ExamineOptions {
@@ -54,41 +54,41 @@ interface Walk extends ExamineOptions {
   readonly sessions: Set<Dialect>;
 }
 
-async function walk(place: Place, sheet: Sheet, { heartbeatMs, origin, sendAs, sessions }: Walk): Promise<void> {
-  const first = await sheet.look("reach", (tell) => reach(place, tell));
+async function walk(place: Place, report: Report, { heartbeatMs, origin, sendAs, sessions }: Walk): Promise<void> {
+  const first = await report.look("reach", (tell) => reach(place, tell));
   if (!first) return;
-  if (first.status === 401) return await examineRefusal(place, first, sheet);
-  const found = discover(first, sheet.at(MODERN));
-  const old = await sheet.look("handshake", (tell) => shakeHands(place, { tell, sessions }));
+  if (first.status === 401) return await examineRefusal(place, first, report);
+  const found = discover(first, report.at(MODERN));
+  const old = await report.look("handshake", (tell) => shakeHands(place, { tell, sessions }));
   const [modern, legacy] = [found?.modern, old?.legacy];
   const dialect = modern ?? legacy;
-  if (!dialect) return await examineOther(place, sheet);
-  tellMissing(sheet, { modern: modern !== undefined, legacy: legacy !== undefined });
-  if (legacy) await examineSession(place, legacy, sheet);
-  await examineToken(place, dialect, sheet);
-  await examineMessages(place, dialect, sheet);
-  for (const each of [modern, legacy]) if (each) await examineDialect(place, each, sheet);
+  if (!dialect) return await examineOther(place, report);
+  tellMissing(report, { modern: modern !== undefined, legacy: legacy !== undefined });
+  if (legacy) await examineSession(place, legacy, report);
+  await examineToken(place, dialect, report);
+  await examineMessages(place, dialect, report);
+  for (const each of [modern, legacy]) if (each) await examineDialect(place, each, report);
   // Beside each other: who waits for signs of life waits once.
   const spoken = [modern, legacy].filter((each) => each !== undefined);
-  await Promise.all(spoken.map((each) => examineStream(place, each, { sheet, heartbeatMs })));
+  await Promise.all(spoken.map((each) => examineStream(place, each, { report, heartbeatMs })));
   // Pages have more to be allowed where there are sessions.
-  await examinePages(place, legacy ?? dialect, { sheet, origin, sendAs });
-  await examineLatency(place, dialect, sheet);
-  if (legacy && await examineEnd(place, legacy, sheet)) sessions.delete(legacy);
-  await examineOffer(place, sheet);
+  await examinePages(place, legacy ?? dialect, { report, origin, sendAs });
+  await examineLatency(place, dialect, report);
+  if (legacy && await examineEnd(place, legacy, report)) sessions.delete(legacy);
+  await examineOffer(place, report);
 }
 
 /** Looks what else a server could be that takes neither question nor handshake. */
-async function examineOther(place: Place, sheet: Sheet): Promise<void> {
-  const isFirst = await sheet.look("first transport", () => namesEndpoint(place));
+async function examineOther(place: Place, report: Report): Promise<void> {
+  const isFirst = await report.look("first transport", () => namesEndpoint(place));
   if (isFirst) {
-    sheet.at("first transport").note(
+    report.at("first transport").note(
       "it speaks the transport of 2024-11-05 alone, HTTP with SSE, which newer clients give up",
       "serve Streamable HTTP, at one address for everything",
     );
-    return await examineOffer(place, sheet);
+    return await examineOffer(place, report);
   }
-  const refused = await sheet.look("path", async (tell) => {
+  const refused = await report.look("path", async (tell) => {
     const answer = await begin(place, LEGACY[0]);
     if (answer.status === 401) return answer;
     const { error } = answer.message ?? {};
@@ -98,10 +98,10 @@ async function examineOther(place: Place, sheet: Sheet): Promise<void> {
       "take server/discover or initialize from a client that was not there before; look at the server's log",
     );
   });
-  if (refused) await examineRefusal(place, refused, sheet);
+  if (refused) await examineRefusal(place, refused, report);
 }
 
-function tellMissing({ at }: Sheet, has: { readonly modern: boolean; readonly legacy: boolean }): void {
+function tellMissing({ at }: Report, has: { readonly modern: boolean; readonly legacy: boolean }): void {
   if (!has.modern) {
     at(MODERN).note(`${MODERN} is not served: clients of it fall back on a handshake`, `serve it beside ${LEGACY[0]}`);
   }

@@ -9,10 +9,10 @@ import { isLoopbackHost } from "../../transports/http/access.ts";
 import { type Dialect, modernDialect } from "./dialect.ts";
 import { exchange, type Place } from "./exchange.ts";
 import { readResult, tellAnswer } from "./revisions.ts";
-import type { Sheet } from "./sheet.ts";
+import type { Report } from "./report.ts";
 
 /** Looks at what is the same in all revisions. */
-export async function examineMessages(place: Place, dialect: Dialect, { look }: Sheet): Promise<void> {
+export async function examineMessages(place: Place, dialect: Dialect, { look }: Report): Promise<void> {
   const { write, idle } = dialect;
   const { headers, body } = write(idle);
   await look("content type", async (tell) => {
@@ -50,9 +50,9 @@ export async function examineMessages(place: Place, dialect: Dialect, { look }: 
 }
 
 /** Looks at what is the business of one revision. */
-export async function examineDialect(place: Place, dialect: Dialect, sheet: Sheet): Promise<void> {
+export async function examineDialect(place: Place, dialect: Dialect, report: Report): Promise<void> {
   const { version, isModern, write } = dialect;
-  await sheet.look("unknown method", async (tell) => {
+  await report.look("unknown method", async (tell) => {
     const answer = await exchange(place, write("doctor/unknown"));
     const isTold = answer.message?.error?.code === METHOD_NOT_FOUND;
     if (isTold && (isModern ? answer.status === 404 : answer.status < 300)) {
@@ -65,10 +65,10 @@ export async function examineDialect(place: Place, dialect: Dialect, sheet: Shee
         : "answer 200 with the JSON-RPC error -32601; 404 would say that the session has ended",
     );
   });
-  await (isModern ? examineModern : examineLegacy)(place, dialect, sheet);
+  await (isModern ? examineModern : examineLegacy)(place, dialect, report);
 }
 
-async function examineModern(place: Place, { write, idle }: Dialect, { look }: Sheet): Promise<void> {
+async function examineModern(place: Place, { write, idle }: Dialect, { look }: Report): Promise<void> {
   await look("version header", async (tell) => {
     const answer = await exchange(place, modernDialect("1999-01-01").write(idle));
     if (answer.status === 400 && answer.message?.error?.code === UNSUPPORTED_VERSION) {
@@ -92,7 +92,7 @@ async function examineModern(place: Place, { write, idle }: Dialect, { look }: S
   });
 }
 
-async function examineLegacy(place: Place, { write, idle, version }: Dialect, { look }: Sheet): Promise<void> {
+async function examineLegacy(place: Place, { write, idle, version }: Dialect, { look }: Report): Promise<void> {
   if (version < "2025-06-18") return;
   await look("version header", async (tell) => {
     const { headers, body } = write(idle);

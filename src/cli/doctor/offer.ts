@@ -12,7 +12,7 @@ import { listAll, toCount } from "../listing.ts";
 import type { Dialect } from "./dialect.ts";
 import { exchange, type Place } from "./exchange.ts";
 import { toMs } from "./revisions.ts";
-import type { Sheet, Tell } from "./sheet.ts";
+import type { Report, Tell } from "./report.ts";
 
 /** Tokens that a list of tools may cost. */
 const MOST_TOKENS = 20_000;
@@ -22,7 +22,7 @@ const ROUNDS = 5;
 const SLOW_MS = 1000;
 
 /** Lists everything with this project's own client. */
-export async function examineOffer(place: Place, { look }: Sheet): Promise<void> {
+export async function examineOffer(place: Place, { look }: Report): Promise<void> {
   await look("offer", (tell) => listOffer(place, tell));
 }
 
@@ -113,7 +113,7 @@ function leaveOutUnusable({ tools, resources, templates, prompts }: Listing, tel
 }
 
 /** Measures how long the server takes for a question that it can answer at once. */
-export async function examineLatency(place: Place, { write, idle }: Dialect, { look }: Sheet): Promise<void> {
+export async function examineLatency(place: Place, { write, idle }: Dialect, { look }: Report): Promise<void> {
   await look("latency", async (tell) => {
     const times: number[] = [];
     for (let i = 0; i < ROUNDS; i++) times.push((await exchange(place, write(idle))).ms);

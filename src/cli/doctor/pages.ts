@@ -8,7 +8,7 @@ import { isLoopbackHost } from "../../transports/http/access.ts";
 import type { Dialect } from "./dialect.ts";
 import { type Answer, exchange, type Place, type Sent } from "./exchange.ts";
 import { readResult } from "./revisions.ts";
-import type { Sheet, Tell } from "./sheet.ts";
+import type { Report, Tell } from "./report.ts";
 
 /** Sends a request that names another host than the one it goes to; the status. */
 export type SendAs = (
@@ -18,7 +18,7 @@ export type SendAs = (
 
 /** Which page should be let in, and how to name another host. */
 export interface PageOptions {
-  readonly sheet: Sheet;
+  readonly report: Report;
   /** The origin of a page that the user wants to be let in. */
   readonly origin?: string;
   readonly sendAs?: SendAs;
@@ -32,10 +32,10 @@ const STRANGE_HOST = "stranger.invalid";
 
 /** Looks at what pages may do. */
 export async function examinePages(place: Place, dialect: Dialect, options: PageOptions): Promise<void> {
-  const { sheet, origin = INSPECTOR, sendAs } = options;
+  const { report, origin = INSPECTOR, sendAs } = options;
   const isNear = isLoopbackHost(new URL(place.url).host);
   const sent = dialect.write(dialect.idle);
-  const isRefused = await sheet.look("foreign origin", async (tell) => {
+  const isRefused = await report.look("foreign origin", async (tell) => {
     const answer = await exchange(place, withHeaders(sent, { origin: STRANGER }));
     if (!readResult(answer)) {
       tell.ok(`a page of an origin that nobody knows is refused with ${answer.status}`);
@@ -51,9 +51,9 @@ export async function examinePages(place: Place, dialect: Dialect, options: Page
     return false;
   });
   if (isNear && place.url.startsWith("http:")) {
-    await sheet.look("foreign host", (tell) => examineHost(place, sent, { tell, sendAs }));
+    await report.look("foreign host", (tell) => examineHost(place, sent, { tell, sendAs }));
   }
-  await sheet.look(
+  await report.look(
     "cors",
     (tell) => examineCors(place, dialect, { tell, origin, isWanted: options.origin !== undefined, isRefused, isNear }),
   );

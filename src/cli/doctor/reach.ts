@@ -7,7 +7,7 @@ import { isLoopbackHost } from "../../transports/http/access.ts";
 import { type Answer, exchange, Lost, type Place } from "./exchange.ts";
 import { modernDialect } from "./dialect.ts";
 import { tellAnswer, toMs, tryAddress } from "./revisions.ts";
-import type { Tell } from "./sheet.ts";
+import type { Tell } from "./report.ts";
 
 /** The first answer of a server that can be asked on; nothing if it cannot be reached, or something stands before it. */
 export async function reach(place: Place, tell: Tell): Promise<Answer | undefined> {

@@ -10,7 +10,7 @@ import { UNSUPPORTED_VERSION } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { type Dialect, LEGACY, legacyDialect, MODERN, modernDialect, toHandshake } from "./dialect.ts";
 import { type Answer, exchange, open, type Place } from "./exchange.ts";
-import type { Tell } from "./sheet.ts";
+import type { Tell } from "./report.ts";
 
 /** What a server speaks. */
 export interface Spoken {

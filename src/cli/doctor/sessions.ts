@@ -7,12 +7,12 @@
 import { type Dialect, legacyDialect } from "./dialect.ts";
 import { type Answer, exchange, type Place } from "./exchange.ts";
 import { endSession, readResult, tellAnswer } from "./revisions.ts";
-import type { Sheet, Tell } from "./sheet.ts";
+import type { Report, Tell } from "./report.ts";
 
 /** Looks at the session while it is open. */
-export async function examineSession(place: Place, dialect: Dialect, sheet: Sheet): Promise<void> {
+export async function examineSession(place: Place, dialect: Dialect, report: Report): Promise<void> {
   const { sessionId, version, write } = dialect;
-  const { look } = sheet;
+  const { look } = report;
   await look("initialized", async (tell) => {
     const answer = await exchange(place, write("notifications/initialized"));
     if (answer.status === 202) tell.ok("notifications are answered with 202");
@@ -20,7 +20,7 @@ export async function examineSession(place: Place, dialect: Dialect, sheet: Shee
       tell.note(`a notification is answered with ${tellAnswer(answer)}`, "answer it with 202 and no body");
     } else tell.problem(`a notification is answered with ${tellAnswer(answer)}`, "answer it with 202 and no body");
   });
-  const tell = sheet.at("session");
+  const tell = report.at("session");
   if (sessionId === undefined) {
     return tell.ok("the server hands out no Mcp-Session-Id: every request stands for itself");
   }
@@ -48,7 +48,7 @@ export async function examineSession(place: Place, dialect: Dialect, sheet: Shee
 }
 
 /** Ends the session, and looks whether it is over; whether the server was asked to end it. */
-export async function examineEnd(place: Place, dialect: Dialect, { look }: Sheet): Promise<boolean> {
+export async function examineEnd(place: Place, dialect: Dialect, { look }: Report): Promise<boolean> {
   if (dialect.sessionId === undefined) return true;
   const answer = await look("session end", async (tell) => {
     const answer = await endSession(place, dialect);

@@ -10,7 +10,7 @@ import { startTimer } from "../../client/pause.ts";
 import type { Dialect } from "./dialect.ts";
 import { type Answer, exchange, open, type Opened, type Place } from "./exchange.ts";
 import { tellAnswer, toMs } from "./revisions.ts";
-import type { Sheet, Tell } from "./sheet.ts";
+import type { Report, Tell } from "./report.ts";
 
 /** Milliseconds for the first byte of a stream that may have nothing to say yet. */
 const FIRST_MS = 1000;
@@ -22,11 +22,11 @@ const LET_THROUGH =
 export async function examineStream(
   place: Place,
   dialect: Dialect,
-  { sheet, heartbeatMs }: { readonly sheet: Sheet; readonly heartbeatMs?: number },
+  { report, heartbeatMs }: { readonly report: Report; readonly heartbeatMs?: number },
 ): Promise<void> {
   const { isModern, version, write } = dialect;
   const name = isModern ? "subscriptions/listen" : "GET";
-  await sheet.look("stream", async (tell) => {
+  await report.look("stream", async (tell) => {
     const { headers, body } = write("subscriptions/listen", { notifications: { toolsListChanged: true } });
     const sent = isModern
       ? { headers, body }

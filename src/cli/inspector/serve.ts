@@ -6,7 +6,7 @@
 import type { Args } from "../args.ts";
 import { toShell } from "../command.ts";
 import { readHeaders } from "../headers.ts";
-import { host } from "../host.ts";
+import { platform } from "../platform.ts";
 import { Problem } from "../problem.ts";
 import { readPlace } from "../serve_http.ts";
 import { createInspector, PAGE_PATH } from "./inspector.ts";
@@ -27,7 +27,7 @@ export async function servePage({ operands, flags, all, rest }: Args): Promise<v
     await inspector.respond(request, info) ?? new Response("There is nothing here.\n", { status: 404 });
   let served;
   try {
-    served = host.serve({ hostname, port, fetch });
+    served = platform.serve({ hostname, port, fetch });
   } catch (error) {
     const state = error instanceof Error ? error.message : String(error);
     throw new Problem(`Cannot serve the inspector on port ${port}: ${state}; choose another one with --port`);
@@ -39,8 +39,8 @@ The key in the address is for you only: with it, the page connects to servers fr
 Ctrl-C ends it.`);
   const ended = Promise.withResolvers<void>();
   let isEnding = false;
-  host.onSignal((code) => {
-    if (isEnding) host.exit(code);
+  platform.onSignal((code) => {
+    if (isEnding) platform.exit(code);
     isEnding = true;
     ended.resolve();
   });

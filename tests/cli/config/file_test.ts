@@ -1,6 +1,6 @@
 // Config files: how they are read, and what is told of those that cannot be used.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
-import { host } from "../../../src/cli/host.ts";
+import { platform } from "../../../src/cli/platform.ts";
 import { load } from "../../../src/cli/load.ts";
 import { findOffset, readJsonc, toKey } from "../../../src/cli/config/jsonc.ts";
 import { connect } from "../../../src/testing/testing.ts";
@@ -438,12 +438,12 @@ Deno.test("a text with comments is found again by its keys", () => {
 });
 
 Deno.test("mcp.schema.json is what config files are checked by", async () => {
-  const bytes = await host.files.read(decodeURIComponent(schemaFile.pathname), 1_000_000);
+  const bytes = await platform.files.read(decodeURIComponent(schemaFile.pathname), 1_000_000);
   assertEquals(new TextDecoder().decode(bytes), schemaText, "run `deno task schema`");
 });
 
 Deno.test("host: a path becomes an absolute one", () => {
-  assertEquals(host.toPath("/a/./b/../c//d/"), "/a/c/d");
-  assertEquals(host.toPath("/../.."), "/");
-  assertEquals(host.toFileUrl("/a b/%#?.ts"), "file:///a%20b/%25%23%3F.ts");
+  assertEquals(platform.toPath("/a/./b/../c//d/"), "/a/c/d");
+  assertEquals(platform.toPath("/../.."), "/");
+  assertEquals(platform.toFileUrl("/a b/%#?.ts"), "file:///a%20b/%25%23%3F.ts");
 });

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { openFolder } from "../../../src/cli/config/folder.ts";
 import { toMatcher } from "../../../src/cli/config/glob.ts";
-import { startChild, toCommand } from "../../../src/testing/host.ts";
+import { startChild, toCommand } from "../../../src/testing/http_server.ts";
 import type { Connection } from "../../../src/testing/testing.ts";
 import { system, toOutcome, withFolder, withServer, writeFiles } from "../../support/folder.ts";
 

@@ -1,6 +1,6 @@
 // Tools and resources of a config file that ask another server.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
-import { host } from "../../../src/cli/host.ts";
+import { platform } from "../../../src/cli/platform.ts";
 import { load } from "../../../src/cli/load.ts";
 import { isPrivateAddress } from "../../../src/cli/config/addresses.ts";
 import type { Connection } from "../../../src/testing/testing.ts";
@@ -27,7 +27,7 @@ async function withApi(
 ): Promise<void> {
   const seen: Seen[] = [];
   const state = { place: "", seen };
-  const served = host.serve({
+  const served = platform.serve({
     hostname: "127.0.0.1",
     port: 0,
     fetch: async (request) => {
@@ -197,7 +197,7 @@ Deno.test("an answer that is too long or too late is given up", async () => {
 
 Deno.test("a server that is sent on to is checked as the first one is, and told less", async () => {
   let target = "";
-  const second = host.serve({
+  const second = platform.serve({
     hostname: "127.0.0.1",
     port: 0,
     fetch: (request) => Promise.resolve(Response.json({ method: request.method, key: request.headers.get("x-key") })),
@@ -444,7 +444,7 @@ for (const status of [301, 302, 303, 307, 308]) {
   for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
     Deno.test(`neither body nor headers of a ${method} follow a ${status} to another origin`, async () => {
       const others: Seen[] = [];
-      const other = host.serve({
+      const other = platform.serve({
         hostname: "127.0.0.1",
         port: 0,
         fetch: async (request) => {

@@ -5,7 +5,7 @@
  */
 
 /** The name that one was probably meant to be; nothing if none is near. */
-export function findNear(name: string, names: readonly string[]): string | undefined {
+export function findSuggestion(name: string, names: readonly string[]): string | undefined {
   const near = names.map((each) => ({ each, distance: measure(name.slice(0, 100).toLowerCase(), each.toLowerCase()) }))
     .sort((a, b) => a.distance - b.distance)[0];
   return near && near.distance <= Math.max(1, Math.floor(name.length / 3)) ? near.each : undefined;

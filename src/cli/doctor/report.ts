@@ -28,7 +28,7 @@ export interface Tell {
 }
 
 /** Where findings are written down. */
-export interface Sheet {
+export interface Report {
   readonly findings: readonly Finding[];
   at(check: string): Tell;
   /** Looks at one thing. That no answer comes is a finding too; after some of these nothing more is looked at. */
@@ -41,8 +41,8 @@ const MOST_LOST = 3;
 /** Characters of a sentence, most of which are the server's. */
 const MOST_CHARACTERS = 500;
 
-/** An empty sheet; once `signal` is aborted, nothing more is looked at. */
-export function createSheet(signal?: AbortSignal): Sheet {
+/** An empty report; once `signal` is aborted, nothing more is looked at. */
+export function createReport(signal?: AbortSignal): Report {
   const findings: Finding[] = [];
   let lost = 0;
 

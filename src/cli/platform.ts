@@ -13,12 +13,12 @@ import {
   type FsModule,
   type ProcessGlobal,
 } from "../runtime.ts";
-import { bunFiles, denoFiles, type Files, isCoded } from "./host_files.ts";
-import { bunSpawn, denoSpawn, type Spawn } from "./host_process.ts";
-import { bunTerminal, denoTerminal, type Terminal } from "./host_terminal.ts";
+import { bunFiles, denoFiles, type Files, isCoded } from "./platform_files.ts";
+import { bunSpawn, denoSpawn, type Spawn } from "./platform_process.ts";
+import { bunTerminal, denoTerminal, type Terminal } from "./platform_terminal.ts";
 
 /** What the command line needs of a runtime. */
-export interface Host {
+export interface Platform {
   /** What the user wrote after the program. */
   readonly args: readonly string[];
   /** The words that run a file on this machine, such as `deno run -A`, with or without permissions. */
@@ -90,15 +90,15 @@ export interface ServeOptions {
 const signals = [["SIGINT", 130], ["SIGTERM", 143]] as const;
 
 /** The runtime that this is. */
-export const host: Host = findHost();
+export const platform: Platform = findPlatform();
 
-function findHost(): Host {
-  if (deno) return denoHost(deno);
-  if (bun) return bunHost(bun, findProcess());
+function findPlatform(): Platform {
+  if (deno) return denoPlatform(deno);
+  if (bun) return bunPlatform(bun, findProcess());
   throw new Error("Cannot run the command line: this is neither Deno nor Bun; start it with one of them");
 }
 
-function denoHost(deno: DenoGlobal): Host {
+function denoPlatform(deno: DenoGlobal): Platform {
   const isWindows = deno.build.os === "windows";
   const toPath = (path: string) => toAbsolute(path, deno.cwd, isWindows);
   const files = denoFiles(deno);
@@ -147,7 +147,7 @@ function denoHost(deno: DenoGlobal): Host {
   };
 }
 
-function bunHost(bun: BunGlobal, process: ProcessGlobal): Host {
+function bunPlatform(bun: BunGlobal, process: ProcessGlobal): Platform {
   const os = process.platform === "win32" ? "windows" : process.platform;
   const toPath = (path: string) => toAbsolute(path, process.cwd, os === "windows");
   // Bun has no names of its own for folders, links and watching.

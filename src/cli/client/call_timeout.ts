@@ -6,7 +6,7 @@
 import { startTimer } from "../../client/pause.ts";
 
 /** Waits for a server, but not for ever. */
-export interface Patience {
+export interface CallTimeout {
   /** Aborted when the server has been silent for too long. */
   readonly signal: AbortSignal;
   /** The server has said something. */
@@ -18,7 +18,7 @@ export interface Patience {
 }
 
 /** Begins to wait. */
-export function startPatience(ms: number): Patience {
+export function startCallTimeout(ms: number): CallTimeout {
   const late = new AbortController();
   const reason = new DOMException(`it has said nothing for ${ms / 1000} s`, "TimeoutError");
   let held = 0;

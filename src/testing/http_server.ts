@@ -11,7 +11,7 @@ import { type Child, startChild as startChildOf } from "../client/child.ts";
 export type { Child };
 
 /** An HTTP server on this machine. */
-export interface Host {
+export interface HttpServer {
   /** Such as `http://127.0.0.1:40123`. */
   readonly origin: string;
   /** Ends all connections. */
@@ -19,7 +19,7 @@ export interface Host {
 }
 
 /** Serves on a free port of 127.0.0.1. */
-export function startHost(fetch: Fetch): Host {
+export function startHttpServer(fetch: Fetch): HttpServer {
   if (deno) {
     const end = new AbortController();
     const server = deno.serve({ hostname: "127.0.0.1", port: 0, signal: end.signal, onListen() {} }, fetch);

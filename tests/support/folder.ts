@@ -8,7 +8,7 @@ export const root: string = decodeURIComponent(new URL("../../", import.meta.url
 
 /** Runs a program of the system to its end; throws if it fails. */
 export async function system(...words: string[]): Promise<string> {
-  const child = host.spawn(words, { cwd: "/", env: { PATH: host.env("PATH") ?? "" } });
+  const child = platform.spawn(words, { cwd: "/", env: { PATH: platform.env("PATH") ?? "" } });
   const [code, text] = await Promise.all([
     child.ended,
     new Response(child.stdout).text(),
@@ -25,15 +25,15 @@ export type Files = Readonly<Record<string, unknown>>;
 export async function writeFiles(folder: string, files: Files): Promise<void> {
   for (const [name, content] of Object.entries(files)) {
     const path = `${folder}/${name}`;
-    await host.files.makeFolder(path.replace(/\/[^/]*$/, ""));
+    await platform.files.makeFolder(path.replace(/\/[^/]*$/, ""));
     const text = typeof content === "string" ? content : JSON.stringify(content);
-    await host.files.write(path, text.replaceAll('from "@x/mcp"', `from ${JSON.stringify(`${root}mod.ts`)}`));
+    await platform.files.write(path, text.replaceAll('from "@x/mcp"', `from ${JSON.stringify(`${root}mod.ts`)}`));
   }
 }
 
 /** A new folder with files in it, which is taken away afterwards. Its path has no links. */
 export async function withFolder(files: Files, use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await host.files.resolve(await system("mktemp", "-d", "-t", "mcp-files-XXXXXX")) ?? "";
+  const folder = await platform.files.resolve(await system("mktemp", "-d", "-t", "mcp-files-XXXXXX")) ?? "";
   try {
     await writeFiles(folder, files);
     await use(folder);

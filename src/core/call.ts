@@ -5,7 +5,9 @@
  */
 import { INVALID_PARAMS, McpError, MISSING_CAPABILITY } from "../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
+import { weighShort } from "../protocol/weight.ts";
 import { LOG_LEVELS, type LogLevel, type Meta } from "../protocol/types.ts";
+import type { Account } from "./account.ts";
 import type { ClientFacts, Context, Principal } from "./context.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
@@ -36,8 +38,12 @@ export class Call implements Context, Cancellable {
   readonly link: Link;
   /** The calls among which this one is found by its id. */
   readonly inFlight: InFlight;
-  /** Bytes that its parameters take. */
-  readonly weight: number;
+  /** Bytes that its parameters take at most. */
+  weight: number;
+  /** Whether the call runs and is not charged to anybody yet. */
+  isUncharged = false;
+  /** The client that the call is charged to. */
+  account?: Account;
   /** Why the call was cancelled, if it was. */
   reason?: unknown;
   /** The answer to the call that was cancelled, if it has one. */
@@ -49,6 +55,8 @@ export class Call implements Context, Cancellable {
   /** Whether this is a subscription, which holds no slot. */
   isSubscription = false;
   readonly #carrier: Carrier;
+  /** The text of the request, until it is weighed. */
+  #text?: string;
   #onCancel?: () => void;
   #controller?: AbortController;
   #progress = -Infinity;
@@ -70,6 +78,7 @@ export class Call implements Context, Cancellable {
     this.id = request.id;
     this.method = request.method;
     this.weight = request.weight;
+    this.#text = request.text;
     this.client = client;
     this.params = request.params ?? {};
   }
@@ -153,6 +162,25 @@ export class Call implements Context, Cancellable {
   subscribe(): void {
     this.isSubscription = true;
     this.params = {};
+  }
+
+  /** Finds out how many bytes its parameters take. */
+  weigh(): number {
+    if (this.#text !== undefined) {
+      this.weight = weighShort(this.#text);
+      this.#text = undefined;
+    }
+    return this.weight;
+  }
+
+  /** Charges the client with the call, if it runs uncharged. */
+  charge(): void {
+    if (!this.isUncharged) return;
+    this.isUncharged = false;
+    const { account } = this.link;
+    account.start();
+    account.charge(this.weigh());
+    this.account = account;
   }
 
   /** Calls `listener` once if the call is cancelled; it replaces the one before. */

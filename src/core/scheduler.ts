@@ -19,12 +19,6 @@ export type Outcome =
   | { readonly error: McpError; readonly result?: undefined }
   | undefined;
 
-/** A call that runs, and whom it is charged to. */
-interface Running {
-  readonly call: Call;
-  account?: Account;
-}
-
 /**
  * Runs every call of a server. What a call does before its first `await` cannot be overtaken, so a call that ends there
  * takes no slot, no room and no deadline: it costs what its handler costs.
@@ -38,16 +32,19 @@ export class Scheduler {
   waiting = 0;
   readonly #core: Core;
   readonly #accounts: Accounts;
+  /** How many calls may run, and how many bytes may be held, before any client can be over its limits. */
+  readonly #quietCalls: number;
+  readonly #quietBytes: number;
   /** Runs a call through the middleware, if there is any. */
   readonly #invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
-  /** Calls that run and are not charged yet: see {@linkcode Scheduler.run}. */
-  readonly #uncharged = new Set<Running>();
   /** Calls that have a slot of their client and wait for one of the process, the oldest first. */
   readonly #queue = new Set<Start>();
   /** Where calls run or wait. */
   readonly #busy = new Set<InFlight>();
   readonly #idlers: (() => void)[] = [];
   #running = 0;
+  /** Calls that run and are not charged yet, and the most bytes that they may take: see {@linkcode Scheduler.run}. */
+  #uncharged = 0;
   #unchargedBytes = 0;
   #isStarting = false;
 
@@ -55,6 +52,9 @@ export class Scheduler {
   constructor(core: Core, accounts: Accounts, middleware: readonly Middleware[] = []) {
     this.#core = core;
     this.#accounts = accounts;
+    const { calls, memory } = core.limits;
+    this.#quietCalls = Math.min(calls.runningPerClient, calls.running);
+    this.#quietBytes = Math.min(memory.bytesPerClient, memory.bytes);
     if (middleware.length) this.#invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
   }
 
@@ -68,9 +68,8 @@ export class Scheduler {
   run(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     if (call.ended) return;
     if (!this.isOpen) return { error: new McpError(BUSY, "Cannot run the call: the server is closing") };
-    const { calls, memory } = this.#core.limits;
-    const isQuiet = this.#running < calls.runningPerClient && this.#running < calls.running &&
-      this.#accounts.bytes + this.#unchargedBytes + call.weight <= Math.min(memory.bytesPerClient, memory.bytes);
+    const isQuiet = this.#running < this.#quietCalls &&
+      this.#accounts.bytes + this.#unchargedBytes + call.weight <= this.#quietBytes;
     return isQuiet ? this.#start(call, runner) : this.#admit(call, runner);
   }
 
@@ -125,7 +124,7 @@ export class Scheduler {
   #takeSlot(call: Call): Account {
     const { account } = call.link;
     const hasSlot = !account.isFull && this.#running < this.#core.limits.calls.running;
-    if (!hasSlot || !account.hold(call.weight)) {
+    if (!hasSlot || !account.hold(call.weigh())) {
       throw new McpError(BUSY, "Cannot run the call: too much runs (calls.runningPerClient, calls.running, memory)");
     }
     account.start();
@@ -147,7 +146,7 @@ export class Scheduler {
     const { account } = call.link;
     const { isFull } = account;
     if (!isFull && this.#running < calls.running) {
-      if (!account.hold(call.weight)) return tooHeavy();
+      if (!account.hold(call.weigh())) return tooHeavy();
       return this.#start(call, runner, account);
     }
     // No client takes the whole queue.
@@ -155,7 +154,7 @@ export class Scheduler {
       const name = isFull ? "calls.runningPerClient" : "calls.running";
       return { error: new McpError(BUSY, `Cannot run the call: too many run and wait (${name}, calls.waiting)`) };
     }
-    if (!account.hold(call.weight)) return tooHeavy();
+    if (!account.hold(call.weigh())) return tooHeavy();
     return this.#wait(call, account, () => this.#start(call, runner, account));
   }
 
@@ -211,10 +210,12 @@ export class Scheduler {
   }
 
   #attend(call: Call, result: Promise<Result>, account: Account | undefined): Promise<Outcome> {
-    const running: Running = { call, account };
-    if (account) account.start();
-    else {
-      this.#uncharged.add(running);
+    if (account) {
+      call.account = account;
+      account.start();
+    } else {
+      call.isUncharged = true;
+      this.#uncharged++;
       this.#unchargedBytes += call.weight;
     }
     this.#running++;
@@ -230,8 +231,11 @@ export class Scheduler {
         call.end();
         this.#running--;
         this.#leave(call);
-        if (this.#uncharged.delete(running)) this.#unchargedBytes -= call.weight;
-        else this.#release(running);
+        if (call.isUncharged) {
+          call.isUncharged = false;
+          this.#uncharged--;
+          this.#unchargedBytes -= call.weight;
+        } else this.#release(call);
         resolve(ended);
       };
       // Not written where it is passed: V8 takes a function that is for one that lives long, puts it where only a full
@@ -244,17 +248,14 @@ export class Scheduler {
   }
 
   #chargeAll(): void {
-    for (const running of this.#uncharged) {
-      const { account } = running.call.link;
-      running.account = account;
-      account.start();
-      account.charge(running.call.weight);
-    }
-    this.#uncharged.clear();
-    this.#unchargedBytes = 0;
+    if (!this.#uncharged) return;
+    for (const inFlight of this.#busy) inFlight.charge();
+    this.#uncharged = this.#unchargedBytes = 0;
   }
 
-  #release({ call, account }: Running): void {
+  #release(call: Call): void {
+    const { account } = call;
+    call.account = undefined;
     account?.free(call.weight);
     account?.finish();
     if (account && this.waiting) this.#next(account);

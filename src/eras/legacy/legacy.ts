@@ -286,7 +286,7 @@ class LegacyEra implements Era {
       ? `the batch has more than ${request.batchMessages} messages (request.batchMessages)`
       : undefined;
     if (problem) return refuse(batch, 400, problem);
-    const messages = items.map((item) => toMessage(item, request, 0));
+    const messages = items.map((item) => toMessage(item, request));
     const conflict = findConflict(messages);
     if (conflict) return refuse(batch, 400, conflict);
     // All items are in memory until the last one is answered.

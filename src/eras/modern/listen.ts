@@ -28,7 +28,7 @@ export function listen(engine: Engine, call: Call): Promise<Reply> {
   if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
   const { account } = link;
   // What the client states about itself is kept with the call: with all that came with it, it is charged for as long.
-  const bytes = [...filter.uris].reduce((bytes, uri) => bytes + toBytes(uri) + URI_BYTES, call.weight);
+  const bytes = [...filter.uris].reduce((bytes, uri) => bytes + toBytes(uri) + URI_BYTES, call.weigh());
   if (!engine.scheduler.isOpen) throw new McpError(BUSY, "Cannot open the subscription: the server is closing");
   if (!account.openStream()) {
     throw new McpError(BUSY, "Cannot open the subscription: too many are open (streams.open, streams.openPerClient)");

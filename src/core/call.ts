@@ -59,6 +59,7 @@ export class Call implements Context, Cancellable {
   #text?: string;
   #onCancel?: () => void;
   #controller?: AbortController;
+  #report?: Context["progress"];
   #progress = -Infinity;
   #waiting?: Promise<void>;
   #merged?: Params;
@@ -108,7 +109,8 @@ export class Call implements Context, Cancellable {
   // its call, and a call whose handler reads none makes none.
 
   get progress(): Context["progress"] {
-    return (progress, { total, message } = {}) => {
+    // Kept, because a handler that reports its progress does so many times.
+    return this.#report ??= (progress, { total, message } = {}) => {
       const { progressToken: token }: Meta = Object(this.params._meta);
       if (!isProgressToken(token) || !(progress > this.#progress)) return done;
       this.#progress = progress;

@@ -109,8 +109,8 @@ export class Call implements Context, Cancellable {
   // its call, and a call whose handler reads none makes none.
 
   get progress(): Context["progress"] {
-    // Kept, because a handler that reports its progress does so many times.
-    return this.#report ??= (progress, { total, message } = {}) => {
+    if (this.#report) return this.#report;
+    const report: Context["progress"] = (progress, { total, message } = {}) => {
       const { progressToken: token }: Meta = Object(this.params._meta);
       if (!isProgressToken(token) || !(progress > this.#progress)) return done;
       this.#progress = progress;
@@ -120,6 +120,9 @@ export class Call implements Context, Cancellable {
       this.#merged = params;
       return this.#waiting;
     };
+    // Kept, because a handler that reports its progress does so many times. Not written where it is assigned: see
+    // `onCancel` in the scheduler.
+    return this.#report = report;
   }
 
   get log(): Context["log"] {

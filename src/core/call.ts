@@ -54,10 +54,11 @@ export class Call implements Context, Cancellable {
   ended = false;
   /** Whether this is a subscription, which holds no slot. */
   isSubscription = false;
+  /** Called once if the call is cancelled. */
+  onCancel?: () => void;
   readonly #carrier: Carrier;
   /** The text of the request, until it is weighed. */
   #text?: string;
-  #onCancel?: () => void;
   #controller?: AbortController;
   #report?: Context["progress"];
   #progress = -Infinity;
@@ -188,16 +189,6 @@ export class Call implements Context, Cancellable {
     this.account = account;
   }
 
-  /** Calls `listener` once if the call is cancelled; it replaces the one before. */
-  onCancelled(listener: (() => void) | undefined): void {
-    this.#onCancel = listener;
-  }
-
-  /** Ends the call: nothing more is sent for it. */
-  end(): void {
-    this.ended = true;
-  }
-
   /** Stops the call: without an error there is no answer, with one that is the answer. */
   cancel(reason?: unknown, error?: McpError): void {
     if (this.ended) return;
@@ -205,7 +196,7 @@ export class Call implements Context, Cancellable {
     this.reason = reason ?? new DOMException("Cannot go on: the call was cancelled", "AbortError");
     this.error = error;
     this.#controller?.abort(this.reason);
-    this.#onCancel?.();
+    this.onCancel?.();
   }
 
   #ask<T>(asking: Asking): Promise<T> {

@@ -162,11 +162,12 @@ export class Scheduler {
   #wait(call: Call, account: Account, start: () => Outcome | Promise<Outcome>): Promise<Outcome> {
     const { isFull } = account;
     this.waiting++;
-    this.#enter(call);
+    call.inFlight.add(call);
+    this.#busy.add(call.inFlight);
     if (!isFull) account.start();
     return new Promise((resolve) => {
       const begin = () => {
-        call.onCancelled(undefined);
+        call.onCancel = undefined;
         const outcome = start();
         account.finish();
         this.#leave(call);
@@ -175,7 +176,7 @@ export class Scheduler {
         resolve(outcome);
       };
       (isFull ? account.waiting : this.#queue).add(begin);
-      call.onCancelled(() => {
+      const onCancel = () => {
         if (!account.waiting.delete(begin)) {
           this.#queue.delete(begin);
           account.finish();
@@ -185,7 +186,8 @@ export class Scheduler {
         this.#leave(call);
         this.#next(account);
         resolve(toCancelled(call));
-      });
+      };
+      call.onCancel = onCancel;
     });
   }
 
@@ -201,7 +203,7 @@ export class Scheduler {
 
   #endAtOnce(call: Call, outcome: Outcome, account: Account | undefined): Outcome {
     const ended = call.ended ? toCancelled(call) : outcome;
-    call.end();
+    call.ended = true;
     if (account) {
       account.free(call.weight);
       this.#next(account);
@@ -219,32 +221,33 @@ export class Scheduler {
       this.#unchargedBytes += call.weight;
     }
     this.#running++;
-    this.#enter(call);
+    call.inFlight.add(call);
+    this.#busy.add(call.inFlight);
     const alarm = this.#core.limits.calls.timeoutMs === Infinity ? undefined : this.#setAlarm(call);
-    return new Promise((resolve) => {
-      let isOpen = true;
-      const settle = (outcome?: Outcome) => {
-        if (!isOpen) return;
-        isOpen = false;
-        if (alarm) this.#core.ticker.drop(alarm);
-        const ended = call.ended ? toCancelled(call) : outcome;
-        call.end();
-        this.#running--;
-        this.#leave(call);
-        if (call.isUncharged) {
-          call.isUncharged = false;
-          this.#uncharged--;
-          this.#unchargedBytes -= call.weight;
-        } else this.#release(call);
-        resolve(ended);
-      };
-      // Not written where it is passed: V8 takes a function that is for one that lives long, puts it where only a full
-      // collection looks, and with it keeps all that belongs to the request.
-      const onCancel = () => settle();
-      call.onCancelled(onCancel);
-      result.then((result) => settle({ result }), (error) => settle({ error: this.#toError(error, call) }));
-      if (call.ended) settle();
-    });
+    const { promise, resolve } = Promise.withResolvers<Outcome>();
+    let isOpen = true;
+    const settle = (outcome?: Outcome) => {
+      if (!isOpen) return;
+      isOpen = false;
+      if (alarm) this.#core.ticker.drop(alarm);
+      const ended = call.ended ? toCancelled(call) : outcome;
+      call.ended = true;
+      this.#running--;
+      this.#leave(call);
+      if (call.isUncharged) {
+        call.isUncharged = false;
+        this.#uncharged--;
+        this.#unchargedBytes -= call.weight;
+      } else this.#release(call);
+      resolve(ended);
+    };
+    // Not written where it is assigned: V8 takes a function that is for one that lives long, puts it where only a full
+    // collection looks, and with it keeps all that belongs to the request.
+    const onCancel = () => settle();
+    call.onCancel = onCancel;
+    result.then((result) => settle({ result }), (error) => settle({ error: this.#toError(error, call) }));
+    if (call.ended) settle();
+    return promise;
   }
 
   #chargeAll(): void {
@@ -267,11 +270,6 @@ export class Scheduler {
       const text = `Cannot finish the call: it took longer than ${timeoutMs} ms (calls.timeoutMs)`;
       call.cancel(new DOMException(text, "TimeoutError"), new McpError(INTERNAL_ERROR, text));
     });
-  }
-
-  #enter(call: Call): void {
-    call.inFlight.add(call);
-    this.#busy.add(call.inFlight);
   }
 
   #leave(call: Call): void {

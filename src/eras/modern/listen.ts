@@ -77,7 +77,7 @@ class Subscription {
   open(granted: Params, ended: (reply: Reply) => void): void {
     const { id, inFlight, link } = this.#call;
     this.#ended = ended;
-    this.#call.onCancelled(() => this.#end({}));
+    this.#call.onCancel = () => this.#end({});
     inFlight.add(this.#call);
     this.#engine.changes.listeners.add(this.#hear);
     link.send(toNotification("notifications/subscriptions/acknowledged", {
@@ -111,7 +111,7 @@ class Subscription {
   #end(reply: Reply): void {
     this.#engine.changes.listeners.delete(this.#hear);
     this.#call.inFlight.remove(this.#call);
-    this.#call.end();
+    this.#call.ended = true;
     this.#ended?.(reply);
     this.#ended = undefined;
   }

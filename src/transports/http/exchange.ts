@@ -91,9 +91,10 @@ export class Exchange implements Link {
   /** The response: the reply, or a stream that ends with it if one is opened before. */
   respond(reply: Reply | Promise<Reply>): Response | Promise<Response> {
     if (!(reply instanceof Promise)) return this.#finish(reply);
-    const finished = reply.then((reply) => this.#finish(reply));
-    if (this.#response) return this.#response;
-    return Promise.race([finished, (this.#opened ??= Promise.withResolvers()).promise]);
+    const opened = this.#opened = Promise.withResolvers<Response>();
+    if (this.#response) opened.resolve(this.#response);
+    reply.then((reply) => opened.resolve(this.#finish(reply))).catch(opened.reject);
+    return opened.promise;
   }
 
   send(text: string, event?: EventFields): Promise<void> | undefined {

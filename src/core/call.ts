@@ -5,7 +5,7 @@
  */
 import { INVALID_PARAMS, McpError, MISSING_CAPABILITY } from "../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
-import { weighShort } from "../protocol/weight.ts";
+import { countIndexes, toWeight } from "../protocol/weight.ts";
 import { LOG_LEVELS, type LogLevel, type Meta } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
 import type { ClientFacts, Context, Principal } from "./context.ts";
@@ -40,9 +40,7 @@ export class Call implements Context, Cancellable {
   readonly inFlight: InFlight;
   /** Bytes that its parameters take at most. */
   weight: number;
-  /** Whether the call runs and is not charged to anybody yet. */
-  isUncharged = false;
-  /** The client that the call is charged to. */
+  /** The client that is charged with the call; nobody yet, while little is held. */
   account?: Account;
   /** Why the call was cancelled, if it was. */
   reason?: unknown;
@@ -60,7 +58,6 @@ export class Call implements Context, Cancellable {
   /** The text of the request, until it is weighed. */
   #text?: string;
   #controller?: AbortController;
-  #report?: Context["progress"];
   #progress = -Infinity;
   #waiting?: Promise<void>;
   #merged?: Params;
@@ -110,8 +107,7 @@ export class Call implements Context, Cancellable {
   // its call, and a call whose handler reads none makes none.
 
   get progress(): Context["progress"] {
-    if (this.#report) return this.#report;
-    const report: Context["progress"] = (progress, { total, message } = {}) => {
+    return (progress, { total, message } = {}) => {
       const { progressToken: token }: Meta = Object(this.params._meta);
       if (!isProgressToken(token) || !(progress > this.#progress)) return done;
       this.#progress = progress;
@@ -121,9 +117,6 @@ export class Call implements Context, Cancellable {
       this.#merged = params;
       return this.#waiting;
     };
-    // Kept, because a handler that reports its progress does so many times. Not written where it is assigned: see
-    // `onCancel` in the scheduler.
-    return this.#report = report;
   }
 
   get log(): Context["log"] {
@@ -173,20 +166,18 @@ export class Call implements Context, Cancellable {
   /** Finds out how many bytes its parameters take. */
   weigh(): number {
     if (this.#text !== undefined) {
-      this.weight = weighShort(this.#text);
+      this.weight = toWeight(this.#text, { most: 0, indexes: countIndexes(this.#text) });
       this.#text = undefined;
     }
     return this.weight;
   }
 
-  /** Charges the client with the call, if it runs uncharged. */
+  /** Charges the client with a running call, if nobody is charged with it yet. */
   charge(): void {
-    if (!this.isUncharged) return;
-    this.isUncharged = false;
-    const { account } = this.link;
-    account.start();
-    account.charge(this.weigh());
-    this.account = account;
+    if (this.account || this.isSubscription) return;
+    this.account = this.link.account;
+    this.account.start();
+    this.account.charge(this.weigh());
   }
 
   /** Stops the call: without an error there is no answer, with one that is the answer. */

@@ -12,7 +12,7 @@ export interface Cancellable {
   /** Whether this is a subscription, which ends when nothing else runs. */
   readonly isSubscription: boolean;
   cancel(reason?: unknown, error?: McpError): void;
-  /** Charges the client with the call, if it runs uncharged. */
+  /** Charges the client with a running call, if nobody is charged with it yet. */
   charge(): void;
 }
 
@@ -48,7 +48,7 @@ export class InFlight {
     this.#calls?.findLast(({ id }) => id === params?.requestId)?.cancel(params?.reason);
   }
 
-  /** Charges clients with the calls that run uncharged. */
+  /** Charges clients with the calls that nobody is charged with yet. */
   charge(): void {
     for (const call of this.#calls ?? []) call.charge();
   }

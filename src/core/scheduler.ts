@@ -147,7 +147,8 @@ export class Scheduler {
     const { isFull } = account;
     if (!isFull && this.#running < calls.running) {
       if (!account.hold(call.weigh())) return tooHeavy();
-      return this.#start(call, runner, account);
+      call.account = account;
+      return this.#start(call, runner);
     }
     // No client takes the whole queue.
     if (this.waiting >= calls.waiting || account.waiting.size >= Math.ceil(calls.waiting / 4)) {
@@ -155,7 +156,8 @@ export class Scheduler {
       return { error: new McpError(BUSY, `Cannot run the call: too many run and wait (${name}, calls.waiting)`) };
     }
     if (!account.hold(call.weigh())) return tooHeavy();
-    return this.#wait(call, account, () => this.#start(call, runner, account));
+    call.account = account;
+    return this.#wait(call, account, () => this.#start(call, runner));
   }
 
   // A call that waits can be cancelled like one that runs, or it would run for a client that has gone.
@@ -191,17 +193,18 @@ export class Scheduler {
     });
   }
 
-  #start(call: Call, runner: Runner, account?: Account): Outcome | Promise<Outcome> {
+  #start(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     let result;
     try {
       result = this.#invoke ? this.#invoke(call, runner) : runner.run(call);
     } catch (error) {
-      return this.#endAtOnce(call, { error: this.#toError(error, call) }, account);
+      return this.#endAtOnce(call, { error: this.#toError(error, call) });
     }
-    return result instanceof Promise ? this.#attend(call, result, account) : this.#endAtOnce(call, { result }, account);
+    return result instanceof Promise ? this.#attend(call, result) : this.#endAtOnce(call, { result });
   }
 
-  #endAtOnce(call: Call, outcome: Outcome, account: Account | undefined): Outcome {
+  #endAtOnce(call: Call, outcome: Outcome): Outcome {
+    const { account } = call;
     const ended = call.ended ? toCancelled(call) : outcome;
     call.ended = true;
     if (account) {
@@ -211,12 +214,9 @@ export class Scheduler {
     return ended;
   }
 
-  #attend(call: Call, result: Promise<Result>, account: Account | undefined): Promise<Outcome> {
-    if (account) {
-      call.account = account;
-      account.start();
-    } else {
-      call.isUncharged = true;
+  #attend(call: Call, result: Promise<Result>): Promise<Outcome> {
+    if (call.account) call.account.start();
+    else {
       this.#uncharged++;
       this.#unchargedBytes += call.weight;
     }
@@ -234,11 +234,11 @@ export class Scheduler {
       call.ended = true;
       this.#running--;
       this.#leave(call);
-      if (call.isUncharged) {
-        call.isUncharged = false;
+      if (call.account) this.#release(call, call.account);
+      else {
         this.#uncharged--;
         this.#unchargedBytes -= call.weight;
-      } else this.#release(call);
+      }
       resolve(ended);
     };
     // Not written where it is assigned: V8 takes a function that is for one that lives long, puts it where only a full
@@ -256,12 +256,10 @@ export class Scheduler {
     this.#uncharged = this.#unchargedBytes = 0;
   }
 
-  #release(call: Call): void {
-    const { account } = call;
-    call.account = undefined;
-    account?.free(call.weight);
-    account?.finish();
-    if (account && this.waiting) this.#next(account);
+  #release(call: Call, account: Account): void {
+    account.free(call.weight);
+    account.finish();
+    this.#next(account);
   }
 
   #setAlarm(call: Call): Alarm {

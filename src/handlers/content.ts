@@ -86,7 +86,7 @@ export function toJson(value: unknown): string | undefined {
     if (isOdd(value) || typeof value === "object" && value && Object.values(value).some(isOdd)) return;
     const text = JSON.stringify(value);
     // This is what maps, streams and their like become, and bytes.
-    return text && !text.includes("{}") && !text.includes('{"0":') ? text : undefined;
+    return text && !/\{\}|\{"0":/.test(text) ? text : undefined;
   } catch {
     // It holds a bigint or itself, or code of its own that fails.
   }
@@ -95,7 +95,7 @@ export function toJson(value: unknown): string | undefined {
 // The kinds that runtimes have built in name themselves; those that have a JSON form (dates, URLs) say so. So do lists of
 // headers and bytes on some runtime, but not on others, or not in a form that anybody wants.
 function isOdd(value: unknown): boolean {
-  if (typeof value !== "object" || !value) return typeof value === "function" || typeof value === "symbol";
+  if (typeof value !== "object" || !value) return /^[fs]..[cb]/.test(typeof value);
   const isNamed = Symbol.toStringTag in value || value instanceof Error;
   return isNamed && (Symbol.iterator in value || !("toJSON" in value));
 }

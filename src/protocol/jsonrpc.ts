@@ -93,9 +93,8 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
     const weight = toWeight(text, { most: limits.values, indexes: countIndexes(text) });
     return { kind: "batch", items: value, weight };
   }
-  return isShort
-    ? toMessage(value, limits, { weight: text.length * MOST_BYTES, text })
-    : toMessage(value, limits, { weight: toWeight(text, { most: limits.values, indexes }) });
+  const weight = isShort ? text.length * MOST_BYTES : toWeight(text, { most: limits.values, indexes });
+  return toMessage(value, limits, { weight, text: isShort ? text : undefined });
 }
 
 /** Checks one JSON value. What it takes in memory is counted elsewhere if no `size` is given. */

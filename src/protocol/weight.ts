@@ -33,11 +33,6 @@ export function countIndexes(text: string): number {
   return text.match(INDEXES)?.length ?? 0;
 }
 
-/** Bytes that a message of at most {@linkcode SHORT} characters takes once it is parsed. */
-export function weighShort(text: string): number {
-  return text.length * SHORT_BYTES + countIndexes(text) * INDEX_BYTES;
-}
-
 const INDEXES = /"\d{1,4}"\s*:/g;
 /** Characters that a key takes at least, with its value and what parts it from the next. */
 export const KEY_LENGTH = 6;

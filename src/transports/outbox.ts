@@ -11,8 +11,6 @@ export interface OutboxOptions {
   readonly texts: number;
   /** Characters that may wait. */
   readonly characters: number;
-  /** Whether texts are taken one by one, with `next`. Otherwise short ones are joined as they come. */
-  readonly isFramed?: boolean;
   /** The client that is charged with what waits. Not looked up before there is much. */
   readonly account: () => Account;
 }
@@ -40,7 +38,7 @@ export class Outbox {
   /** Nothing waits yet. */
   constructor(options: OutboxOptions) {
     this.#options = options;
-    this.#joined = options.isFramed ? 0 : FREE;
+    this.#joined = Math.min(options.characters, FREE);
   }
 
   /** Whether the producer should wait. */
@@ -55,7 +53,10 @@ export class Outbox {
     const held = this.length + this.#taken + text.length;
     if (held > this.#covered && !this.#hold(held)) return false;
     if (this.#tail.length + text.length <= this.#joined) this.#tail += text;
-    else this.#add(text);
+    else {
+      this.#endTail();
+      this.#texts.push(text);
+    }
     this.length += text.length;
     this.#count++;
     return true;
@@ -77,8 +78,9 @@ export class Outbox {
     return piece;
   }
 
-  /** Takes the next whole text. */
+  /** Takes the next whole text; nothing was joined if one character makes the producer wait. */
   next(): string | undefined {
+    this.#endTail();
     const [text] = this.#texts.splice(0, 1);
     this.length -= text?.length ?? 0;
     this.#count = this.#texts.length;
@@ -101,15 +103,13 @@ export class Outbox {
     this.#room = undefined;
   }
 
-  #add(text: string): void {
+  #endTail(): void {
     if (this.#tail) this.#texts.push(this.#tail);
     this.#tail = "";
-    this.#texts.push(text);
   }
 
   #takeSome(most: number): string {
-    if (this.#tail) this.#texts.push(this.#tail);
-    this.#tail = "";
+    this.#endTail();
     let piece = "";
     let count = 0;
     while (count < this.#texts.length && piece.length < most) {

@@ -187,7 +187,7 @@ class SocketLine {
   constructor(server: PipeServer, socket: Socket, principal?: Principal, account?: Account) {
     this.#socket = socket;
     this.#pipe = server[PIPE]((text) => this.#write(text), principal, account);
-    this.#outbox = new Outbox({ texts: Infinity, characters: 1, isFramed: true, account: () => this.#pipe.account });
+    this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
   }
 
   receive(data: unknown): void {

@@ -7,11 +7,11 @@
 import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account } from "../../core/account.ts";
-import { createNotifier } from "../../core/changes.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import type { EventFields, Link, LinkEvents, Reply } from "../../core/link.ts";
+import { createNotifier } from "../../core/watching.ts";
 
 /** When a client whose stream ended should reconnect, in milliseconds. */
 const RETRY_MS = 1000;

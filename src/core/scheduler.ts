@@ -217,8 +217,7 @@ export class Scheduler {
   #attend(call: Call, result: Promise<Result>): Promise<Outcome> {
     if (call.account) call.account.start();
     else {
-      this.#uncharged++;
-      this.#unchargedBytes += call.weight;
+      this.#unchargedBytes += this.#uncharged++ < UNWEIGHED ? call.weight : call.weigh();
     }
     this.#running++;
     call.inFlight.add(call);
@@ -309,6 +308,12 @@ export class Scheduler {
     return this.#core.report(error, call);
   }
 }
+
+/**
+ * Calls that may run without having been weighed. An engine may keep all that was read together for the text of one of
+ * them, and the rest would not be counted.
+ */
+const UNWEIGHED = 16;
 
 function toCancelled({ error }: Call): Outcome {
   return error && { error };

@@ -97,7 +97,7 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
   return toMessage(value, limits, { weight, text: isShort ? text : undefined });
 }
 
-/** Checks one JSON value. What it takes in memory is counted elsewhere if no `size` is given. */
+/** Checks one JSON value. Without a weight, what it takes in memory is counted elsewhere. */
 export function toMessage(
   value: unknown,
   limits: MessageLimits,

@@ -47,8 +47,8 @@ export class Outbox {
     return this.length >= characters || this.#count >= texts;
   }
 
-  /** Adds a text, unless the client holds too much already. */
-  push(text: string): boolean {
+  /** Adds a text, or several that are joined, unless the client holds too much already. */
+  push(text: string, texts = 1): boolean {
     // A text of which a part was taken is in memory as a whole.
     const held = this.length + this.#taken + text.length;
     if (held > this.#covered && !this.#hold(held)) return false;
@@ -58,7 +58,7 @@ export class Outbox {
       this.#texts.push(text);
     }
     this.length += text.length;
-    this.#count++;
+    this.#count += texts;
     return true;
   }
 

@@ -95,7 +95,7 @@ for (const [order, names] of Object.entries(orders)) {
   }
 }
 
-Deno.test("copies: middleware and onToolError may speak with errors of the other copy", async () => {
+Deno.test("copies: middleware and describeError may speak with errors of the other copy", async () => {
   for (const [mine, other] of [[ours, theirs], [theirs, ours]]) {
     const server = mine.createServer({
       name: "t",
@@ -107,7 +107,7 @@ Deno.test("copies: middleware and onToolError may speak with errors of the other
         },
       })],
       use: [(call, next) => call.params.refuse ? Promise.reject(new other.McpError(-32005, "refused")) : next()],
-      onToolError: () => new other.ToolError("try later"),
+      describeError: () => new other.ToolError("try later"),
       onError: () => {},
     });
     await using client = await connect(server, { era: "modern", transport: "memory" });

@@ -6,7 +6,7 @@
  */
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import type { Content, Icon, Meta, PromptMessage, Role } from "../protocol/types.ts";
+import type { Content, Icon, Meta, PromptMessage } from "../protocol/types.ts";
 import { type CompiledSchema, compileSchema, type Infer, type InferInput, type Schema } from "../schema/schema.ts";
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
@@ -30,9 +30,11 @@ import { encode, isContent } from "./content.ts";
 /** One message of a prompt. Text may be given as a string. */
 export interface PromptMessageReturn {
   /** Whose message it is. */
-  readonly role: Role;
+  readonly role: "user" | "assistant";
   /** A text, or a content block. */
   readonly content: string | Content;
+  /** Of content blocks alone. */
+  readonly type?: undefined;
 }
 
 /**
@@ -45,9 +47,8 @@ export type PromptReturn =
   | ArrayBufferView
   | Blob
   | Content
-  | readonly Content[]
   | PromptMessageReturn
-  | readonly PromptMessageReturn[]
+  | readonly (Content | PromptMessageReturn)[]
   | { readonly description?: string; readonly messages: readonly PromptMessageReturn[] };
 
 /** Names of what a schema takes; of a raw JSON Schema any names. */
@@ -201,7 +202,7 @@ function toArguments(input: CompiledSchema, place: string): Argument[] {
     if (type !== undefined && !types.includes("string") && !types.some((type) => isCoerced(input, name, type))) {
       throw new TypeError(
         `Cannot make ${place}: argument ${quote(name)} is of type ${type}, but arguments arrive as strings; ` +
-          "take a string and convert it, as z.coerce.number() does",
+          "take a string, and convert it as z.coerce.number() does",
       );
     }
     return { name, title, description, required: required.includes(name) || undefined };

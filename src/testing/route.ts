@@ -5,7 +5,6 @@
  */
 import type { Principal } from "../core/context.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
-import { INTERNALS } from "../core/internals.ts";
 import type { PipeServer } from "../transports/channel.ts";
 import type { Channel } from "../client/channel.ts";
 import type { Child } from "../client/child.ts";

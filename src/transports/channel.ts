@@ -10,7 +10,7 @@ import type { Account } from "../core/account.ts";
 import type { Principal } from "../core/context.ts";
 import type { Engine, Era } from "../core/era.ts";
 import { InFlight } from "../core/in_flight.ts";
-import { INTERNALS } from "../core/internals.ts";
+import type { INTERNALS } from "../core/internals.ts";
 import type { Link, LinkEvents } from "../core/link.ts";
 
 /** Writes one text; a promise if the writer should wait for room. */

@@ -118,6 +118,34 @@ Deno.test("copies: middleware and describeError may speak with errors of the oth
   }
 });
 
+Deno.test("copies: handlers, errors with a code, and transports of one copy work with a server of the other", async () => {
+  for (const [mine, other] of [[ours, theirs], [theirs, ours]]) {
+    const note = other.resource({ uri: "note://{id}", name: "note", read: ({ id }) => id });
+    const server = mine.createServer({
+      name: "t",
+      version: "1",
+      handlers: [
+        note,
+        other.resourceProvider({ scheme: "p", name: "p", read: () => "p" }),
+        other.tool({
+          name: "x",
+          run: (): string => {
+            throw other.McpError.invalidParams("no", { at: 1 });
+          },
+        }),
+      ],
+    });
+    for (const transport of ["memory", "pipe"] as const) {
+      await using client = await connect(server, { transport });
+      const error = await client.callTool("x").then(() => undefined, (error) => error);
+      assertEquals([error?.code, error?.message, error?.data], [-32602, "no", { at: 1 }]);
+      assertEquals((await client.readResource(note.uri({ id: "a b" }))).contents[0].uri, "note://a%20b");
+    }
+    assertEquals(server.handlers.list().map(({ name }) => name), ["note", "p", "x"]);
+    await server.close();
+  }
+});
+
 Deno.test("copies: what only looks like an error of the library is none", async () => {
   const lookalikes = [
     Object.assign(new Error("secret"), { name: "McpError", code: -32000, data: 1 }),

@@ -128,7 +128,7 @@ export interface Limits {
     /**
      * Bytes of the sealed `requestState` that the client carries from one round to the next.
      *
-     * Together: nothing, because the client stores it.
+     * Together: the server holds nothing, because the client stores it.
      *
      * Exceeded: code -32603 "Internal error", and `onError` gets the reason.
      */
@@ -238,8 +238,8 @@ export interface Limits {
      */
     readonly open: number;
     /**
-     * Sessions of one client whose state is in memory. Clients without a principal and a known address have no limit of
-     * their own.
+     * Sessions of one client whose state is in memory. A client with neither a principal nor a known address has no limit
+     * of its own.
      *
      * Together: as for `sessions.open`.
      *
@@ -287,7 +287,7 @@ export interface Limits {
   /** Everything that clients make the server hold. */
   readonly memory: {
     /**
-     * Bytes that the server holds for one client: parameters of running and waiting calls, arriving bodies over 64 KiB,
+     * Bytes that the server holds for one client: parameters of running and waiting calls, slow or large bodies,
      * unread responses and events, sessions, and watched URIs.
      *
      * Together: all clients share `memory.bytes`.

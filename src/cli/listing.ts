@@ -31,7 +31,7 @@ export async function listAll(client: Client, options: Pick<RequestOptions, "sig
   const listing = {
     tools: await list("tools", () => client.listTools(options)),
     resources: await list("resources", () => client.listResources(options)),
-    templates: await list("resources", () => client.listTemplates(options)),
+    templates: await list("resources", () => client.listResourceTemplates(options)),
     prompts: await list("prompts", () => client.listPrompts(options)),
   };
   return { listing, failures };

@@ -47,7 +47,7 @@ async function readResource({ client, operands, ask }: Conversation, { flags }: 
   if (extra !== undefined) throw new UsageProblem(`Cannot read ${extra} beside ${uri}: name one resource`);
   const list = async () => {
     const resources = await ask((options) => client.listResources(options));
-    const templates = await ask((options) => client.listTemplates(options));
+    const templates = await ask((options) => client.listResourceTemplates(options));
     return { resources, templates };
   };
   if (uri === undefined) {

@@ -50,7 +50,7 @@ export interface Client extends AsyncDisposable {
   /** The resources of all pages; none if the server has no resources. */
   listResources(options?: RequestOptions): Promise<readonly ListedResource[]>;
   /** The resource templates of all pages; none if the server has none. */
-  listTemplates(options?: RequestOptions): Promise<readonly ListedTemplate[]>;
+  listResourceTemplates(options?: RequestOptions): Promise<readonly ListedTemplate[]>;
   /** The prompts of all pages; none if the server has no prompts. */
   listPrompts(options?: RequestOptions): Promise<readonly ListedPrompt[]>;
   /** Calls a tool. That the tool failed is no error but a result with `isError`. */
@@ -148,8 +148,8 @@ export function toClient(peer: Peer, speaker: Speaker): Client {
     // Of what follows only that it is there is checked: the rest is the server's word.
     listTools: (options) => list("tools/list", "tools", options) as ReturnType<Client["listTools"]>, // As above.
     listResources: (options) => list("resources/list", "resources", options) as ReturnType<Client["listResources"]>, // As above.
-    listTemplates: (options) =>
-      list("resources/templates/list", "resourceTemplates", options) as ReturnType<Client["listTemplates"]>, // As above.
+    listResourceTemplates: (options) =>
+      list("resources/templates/list", "resourceTemplates", options) as ReturnType<Client["listResourceTemplates"]>, // As above.
     listPrompts: (options) => list("prompts/list", "prompts", options) as ReturnType<Client["listPrompts"]>, // As above.
     async callTool(name, args = {}, options) {
       const result = await request("tools/call", { name, arguments: args }, options);

@@ -27,7 +27,7 @@ export type { Progress, RequestOptions } from "./peer.ts";
 export { RpcError } from "./rpc_error.ts";
 export type { ServerFacts } from "./speaker.ts";
 export type { Filter, Subscription, Watch } from "./subscription.ts";
-export type { ServerTarget, Target, TargetOptions } from "./target.ts";
+export type { Target, TargetOptions } from "./target.ts";
 // The types that the signatures above mention.
 export type { Id, Params, Result } from "../protocol/jsonrpc.ts";
 export type {
@@ -44,4 +44,4 @@ export type {
   ToolAnnotations,
   ToolResult,
 } from "../protocol/types.ts";
-export type { OpenPipe, PIPE, Pipe, Write } from "../transports/channel.ts";
+export type { PipeServer } from "../transports/channel.ts";

@@ -6,16 +6,17 @@
  */
 import type { Principal } from "../core/context.ts";
 import { LineSplitter } from "../transports/stdio/line_splitter.ts";
-import { type OpenPipe, PIPE } from "../transports/channel.ts";
+import type { PipeServer } from "../transports/channel.ts";
+import { INTERNALS } from "../core/internals.ts";
 import type { Child } from "./child.ts";
 import type { OpenLines } from "./line_channel.ts";
 import { pause } from "./pause.ts";
 
 /** Lines to a server in this process. */
-export function memoryLines(server: { readonly [PIPE]: OpenPipe }, principal?: Principal): OpenLines {
+export function memoryLines(server: PipeServer, principal?: Principal): OpenLines {
   return (receive, end) => {
     // A turn later, as it is between two processes: what is written during a call never arrives before the call returns.
-    const pipe = server[PIPE]((text) => void queueMicrotask(() => receive(text)), principal);
+    const pipe = server[INTERNALS].openPipe((text) => void queueMicrotask(() => receive(text)), principal);
     return {
       write: (text) => pipe.receive(text),
       async close() {

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { type OpenPipe, PIPE } from "../transports/channel.ts";
+import { INTERNALS } from "../core/internals.ts";
+import type { PipeServer } from "../transports/channel.ts";
 import type { Channel, Trace } from "./channel.ts";
 import { type CommandTarget, startChild } from "./child.ts";
 import { isModernRefusal } from "./detect.ts";
@@ -15,21 +16,11 @@ import { startTimer } from "./pause.ts";
 import { RpcError } from "./rpc_error.ts";
 import { sseLines } from "./sse_lines.ts";
 
-/** A server in this process, as `createServer` makes it. */
-export interface ServerTarget {
-  /**
-   * Opens a channel to the server.
-   *
-   * @internal
-   */
-  readonly [PIPE]: OpenPipe;
-}
-
 /**
  * Where the server is: an http or https URL, a command that starts it and speaks over its standard streams, or a
- * server in this process.
+ * server in this process, as `createServer` makes it.
  */
-export type Target = string | URL | CommandTarget | ServerTarget;
+export type Target = string | URL | CommandTarget | PipeServer;
 
 /** How to get to the server. */
 export interface TargetOptions {
@@ -63,7 +54,7 @@ export function openTarget(target: Target, options: TargetOptions): Open {
     const channel = toHttp(target, options);
     return () => httpChannel(channel);
   }
-  if (PIPE in target) return openLines(memoryLines(target), trace);
+  if (INTERNALS in target) return openLines(memoryLines(target), trace);
   if (typeof target.command !== "string") {
     throw new TypeError("Cannot connect: give a URL, { command, args }, or a server made by createServer");
   }

@@ -5,10 +5,11 @@
  */
 import { INVALID_PARAMS, McpError, MISSING_CAPABILITY } from "../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
-import { LOG_LEVELS, type LogLevel, type Meta } from "../protocol/types.ts";
-import type { ClientFacts, Context, Principal } from "./context.ts";
+import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
+import type { ChangeNotifier, ClientFacts, Context, Principal } from "./context.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
+import { CallLog, type Log } from "./log.ts";
 import {
   type Asking,
   elicitation,
@@ -18,9 +19,18 @@ import {
   sampling,
   urlElicitation,
 } from "./question.ts";
+import type { RerunWatch } from "./rerun_watch.ts";
+
+/** What all calls of one server share. */
+export interface CallHost {
+  readonly server: ChangeNotifier;
+  /** Set in development. */
+  reruns?: RerunWatch;
+}
 
 /** How an era carries what a call sends before its result. */
 export interface Carrier {
+  readonly host: CallHost;
   notify(call: Call, method: string, params: Params): Promise<void> | undefined;
   ask(call: Call, key: string, question: Question): Promise<unknown>;
   once(call: Call, key: string, make: () => unknown): Promise<unknown>;
@@ -72,6 +82,7 @@ export class Call implements Context, Cancellable {
     this.weight = request.weight;
     this.client = client;
     this.params = request.params ?? {};
+    carrier.host.reruns?.begin(this);
   }
 
   get principal(): Principal | undefined {
@@ -80,6 +91,10 @@ export class Call implements Context, Cancellable {
 
   get http(): Request | undefined {
     return this.link.http;
+  }
+
+  get server(): ChangeNotifier {
+    return this.#carrier.host.server;
   }
 
   get meta(): Meta {
@@ -111,15 +126,15 @@ export class Call implements Context, Cancellable {
     };
   }
 
-  get log(): Context["log"] {
-    return (level: LogLevel, data: unknown, logger?: string) => {
+  get log(): Log {
+    return new CallLog((level, data, logger) => {
       const wanted = this.client.logLevel;
       const rank = LOG_LEVELS.indexOf(level);
       if (!wanted || rank < LOG_LEVELS.indexOf(wanted)) return done;
       // A handler that does not wait gets only so far ahead of its client: further messages are dropped.
       if (this.#waiting && this.#ahead++ >= MOST_AHEAD) return this.#waiting;
       return this.#send("notifications/message", { level, logger, data: toLoggable(data) });
-    };
+    });
   }
 
   get elicit(): Context["elicit"] {
@@ -140,7 +155,11 @@ export class Call implements Context, Cancellable {
 
   get once(): Context["once"] {
     // What comes back is what `make` returned, after a journey as JSON.
-    return <T>(key: string, make: () => T | Promise<T>) => quiet(this.#carrier.once(this, key, make) as Promise<T>);
+    return <T>(key: string, make: () => T | Promise<T>) => {
+      const { host: { reruns } } = this.#carrier;
+      const run = () => this.#carrier.once(this, key, make) as Promise<T>; // As above.
+      return quiet(reruns ? reruns.once(this, run) : run());
+    };
   }
 
   get closeStream(): Context["closeStream"] {
@@ -190,11 +209,15 @@ export class Call implements Context, Cancellable {
       );
     }
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call is over");
-    return await this.#carrier.ask(this, key, make());
+    const { host: { reruns } } = this.#carrier;
+    const question = make();
+    const ask = () => this.#carrier.ask(this, key, question);
+    return await (reruns ? reruns.ask(this, key, ask) : ask());
   }
 
   #send(method: string, params: Params): Promise<void> {
     if (this.ended) return done;
+    this.#carrier.host.reruns?.note(this, SENT[method]);
     let room;
     try {
       room = this.#carrier.notify(this, method, params);
@@ -214,6 +237,12 @@ export class Call implements Context, Cancellable {
 }
 
 const done = Promise.resolve();
+
+/** What a handler does when it sends a notification. */
+const SENT: Readonly<Record<string, string>> = {
+  "notifications/progress": "reports progress",
+  "notifications/message": "logs a message",
+};
 
 /** Log messages that may follow one for which there was no room. */
 const MOST_AHEAD = 256;

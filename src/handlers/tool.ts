@@ -28,7 +28,16 @@ import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
-import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/feature.ts";
+import {
+  type Allow,
+  type Feature,
+  type Handler,
+  revealTo,
+  type Runner,
+  toDefinitions,
+  toMethod,
+} from "../core/feature.ts";
+import { INTERNALS } from "../core/internals.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import { encode, isContent, toJson } from "./content.ts";
 import type { Encoded } from "./encoders.ts";
@@ -99,12 +108,6 @@ export interface Tool<Input = never> extends Handler {
   readonly name: string;
   /** The function as it was given: nothing is checked. */
   readonly run: (input: Input, ctx: Context) => unknown;
-  /**
-   * What the registry needs; not for use outside.
-   *
-   * @internal
-   */
-  readonly definition: Definition;
 }
 
 /**
@@ -130,7 +133,7 @@ export function tool<I extends Schema = Schema, O extends Schema = Schema>(optio
     throw new TypeError(`Cannot make tool ${quote(name)}: a name is 1 to 128 letters, digits, "_", "-" and "."`);
   }
   if (typeof run !== "function") throw new TypeError(`Cannot make tool ${quote(name)}: run is not a function`);
-  return { feature: tools, key: name, allow: options.allow, name, run, definition: define(options) };
+  return { name, run, allow: options.allow, [INTERNALS]: { feature: tools, key: name, definition: define(options) } };
 }
 
 /** A tool as the registry sees it: its types are forgotten, its schemas do the checking. */
@@ -181,8 +184,7 @@ function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {
 const tools: Feature = {
   name: "tools",
   compile(handlers, core) {
-    // The registry hands every feature its own handlers back.
-    const definitions = (handlers as readonly Tool[]).map(({ definition }) => definition);
+    const definitions = toDefinitions<Definition>(handlers);
     // Asked for whatever a client gives as a name.
     const byName = new Map<unknown, ToolRunner>(
       definitions.map((definition) => [definition.key, new ToolRunner(definition, core)]),
@@ -254,7 +256,7 @@ function toFailed({ key }: Definition, call: Call, error: unknown, core: Core): 
   if (isToolError(error)) return toToolError(error.content);
   const told = core.report(error, { method: call.method, subject: key });
   if (isResultError(error)) throw told;
-  const words = core.toToolError?.(error, call) ?? `${told.message} (${Object.values(told.data ?? {})})`;
+  const words = core.describeError?.(error, call) ?? `${told.message} (${Object.values(told.data ?? {})})`;
   return toToolError(isToolError(words) ? words.content : words);
 }
 

@@ -11,7 +11,7 @@ import { InFlight } from "../core/in_flight.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Link } from "../core/link.ts";
 import type { Question } from "../core/question.ts";
-import type { ClientFacts, Context, Principal } from "../core/context.ts";
+import type { ClientFacts, Context, ListName, Principal } from "../core/context.ts";
 
 /** What a handler under test is to find. Everything may be left out. */
 export interface FakeContextOptions {
@@ -40,6 +40,11 @@ export interface FakeContext extends Context {
   readonly progressed: readonly { readonly progress: number; readonly total?: number; readonly message?: string }[];
   /** What was told by `log`. */
   readonly logged: readonly { readonly level: LogLevel; readonly data: unknown; readonly logger?: string }[];
+  /** The changes that were announced with `ctx.server`. */
+  readonly announced: readonly (
+    | { readonly kind: "resource"; readonly uri: string }
+    | { readonly kind: "list"; readonly list: ListName }
+  )[];
   /** What was asked, in order. */
   readonly asked: readonly { readonly key: string; readonly method: string; readonly params: Meta }[];
   /** Cancels the call. */
@@ -72,9 +77,16 @@ export function fakeContext(options: FakeContextOptions = {}): FakeContext {
   const { answers = {}, client, principal, method = "tools/call", params = {}, http, signal } = options;
   const progressed: FakeContext["progressed"][number][] = [];
   const logged: FakeContext["logged"][number][] = [];
+  const announced: FakeContext["announced"][number][] = [];
   const asked: FakeContext["asked"][number][] = [];
 
   const carrier: Carrier = {
+    host: {
+      server: {
+        resourceUpdated: (uri) => void announced.push({ kind: "resource", uri }),
+        listChanged: (list) => void announced.push({ kind: "list", list }),
+      },
+    },
     notify(_call, name, { progressToken: _token, ...rest }) {
       const told = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
       // Made by Call, so it has the shape that the method stands for.
@@ -114,7 +126,7 @@ export function fakeContext(options: FakeContextOptions = {}): FakeContext {
   else signal?.addEventListener("abort", () => call.cancel(signal.reason), { once: true });
   // Taken out of the context by a test, it still cancels this call.
   const cancel = (reason?: unknown) => Call.prototype.cancel.call(call, reason);
-  return Object.assign(call, { progressed, logged, asked, cancel });
+  return Object.assign(call, { progressed, logged, announced, asked, cancel });
 }
 
 const EAGER: ClientFacts = {

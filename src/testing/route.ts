@@ -5,7 +5,7 @@
  */
 import type { Principal } from "../core/context.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
-import type { OpenPipe, PIPE } from "../transports/channel.ts";
+import type { PipeServer } from "../transports/channel.ts";
 import type { Channel } from "../client/channel.ts";
 import type { Child } from "../client/child.ts";
 import { httpChannel } from "../client/http_channel.ts";
@@ -16,11 +16,9 @@ import { startChild, startHttpServer, toCommand, withPrincipal } from "./http_se
 import type { Transcript } from "./transcript.ts";
 
 /** A server as `createServer` makes it. */
-export interface TestServer {
+export interface TestServer extends PipeServer {
   /** Answers web-standard requests. */
   readonly fetch: Fetch;
-  /** @internal Opens a pipe. */
-  readonly [PIPE]: OpenPipe;
 }
 
 /**

@@ -10,6 +10,7 @@ import type { Account } from "../core/account.ts";
 import type { Principal } from "../core/context.ts";
 import type { Engine, Era } from "../core/era.ts";
 import { InFlight } from "../core/in_flight.ts";
+import type { INTERNALS } from "../core/internals.ts";
 import type { Link, LinkEvents } from "../core/link.ts";
 
 /** Writes one text; a promise if the writer should wait for room. */
@@ -44,20 +45,14 @@ export interface Pipe {
  */
 export type OpenPipe = (write: Write, principal?: Principal, account?: Account) => Pipe;
 
-/**
- * Where a server keeps its `OpenPipe`. It is found by name, so that a command line and a server file that use
- * different copies of this library still fit.
- */
-export const PIPE: unique symbol = Symbol.for("mcp.pipe");
-
 /** What can be served over a channel: a server made by `createServer`. */
 export interface PipeServer {
   /**
    * Opens a channel to the server.
    *
-   * @internal
+   * @ignore
    */
-  readonly [PIPE]: OpenPipe;
+  readonly [INTERNALS]: { readonly openPipe: OpenPipe };
 }
 
 /** Makes the function that opens pipes. */

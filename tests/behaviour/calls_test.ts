@@ -135,7 +135,7 @@ behaviour("what a handler says after its result is dropped", async (connect) => 
   const late = tool({
     name: "late",
     run(_input, ctx) {
-      said.push(pass.then(() => Promise.all([ctx.progress(1), ctx.log("error", "late"), ctx.closeStream()])));
+      said.push(pass.then(() => Promise.all([ctx.progress(1), ctx.log.error("late"), ctx.closeStream()])));
       return "done";
     },
   });
@@ -152,7 +152,7 @@ const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "aler
 const logging = tool({
   name: "logging",
   async run(_input, ctx) {
-    for (const level of LEVELS) await ctx.log(level, { text: level }, "test");
+    for (const level of LEVELS) await ctx.log[level]({ text: level }, { logger: "test" });
     return "";
   },
 });
@@ -190,7 +190,7 @@ behaviour("what cannot be logged does not end the call", async (connect) => {
   const odd = tool({
     name: "odd",
     async run(_input, ctx) {
-      for (const data of [1n, cycle, undefined, () => {}, null, "fine"]) await ctx.log("error", data);
+      for (const data of [1n, cycle, undefined, () => {}, null, "fine"]) await ctx.log.error(data);
       return "done";
     },
   });

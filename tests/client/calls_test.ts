@@ -45,7 +45,7 @@ everyWay("lists come whole, whatever the pages", async (join) => {
   const names = (items: readonly { readonly name: string }[]) => items.map(({ name }) => name);
   assertEquals(names(await client.listTools()), ["echo", "count", "wait", "ended", "join", "pay", "lend"]);
   assertEquals(names(await client.listResources()), ["book 1", "book 2", "book 3"]);
-  assertEquals(names(await client.listTemplates()), ["shelf"]);
+  assertEquals(names(await client.listResourceTemplates()), ["shelf"]);
   const [{ name, arguments: args }] = await client.listPrompts();
   assertEquals([name, args], ["review", [{ name: "book", required: true }]]);
 });

@@ -55,17 +55,19 @@ class LegacyEra implements Era {
   /** Texts of results that stay the same object. */
   readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
   readonly #hear = (change: Change): void => this.#announce(change);
-  readonly #carrier: Carrier = {
-    notify: ({ link }, method, params) => link.send(toNotification(method, params)),
-    ask: async (call, _key, question) => await this.#sessionOf.get(call.inFlight)?.requests.ask(call, question),
-    once: (call, key, make) => this.#once(call, key, make),
-    release: ({ link }, retryMs) => {
-      if (link instanceof ReplayLink) link.release(retryMs === undefined ? undefined : { retry: retryMs });
-    },
-  };
+  readonly #carrier: Carrier;
 
   constructor(engine: Engine) {
     this.#engine = engine;
+    this.#carrier = {
+      host: engine.host,
+      notify: ({ link }, method, params) => link.send(toNotification(method, params)),
+      ask: async (call, _key, question) => await this.#sessionOf.get(call.inFlight)?.requests.ask(call, question),
+      once: (call, key, make) => this.#once(call, key, make),
+      release: ({ link }, retryMs) => {
+        if (link instanceof ReplayLink) link.release(retryMs === undefined ? undefined : { retry: retryMs });
+      },
+    };
     this.#sessions = new Sessions(engine.core);
   }
 

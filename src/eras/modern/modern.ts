@@ -48,14 +48,16 @@ class ModernEra implements SelectiveEra {
   readonly #texts = new WeakMap<Result, string>();
   /** How every result begins: with what is the same in all of them. */
   readonly #head: string;
-  readonly #carrier: Carrier = {
-    notify: ({ link }, method, params) => link.send(toNotification(method, params)),
-    ask: (call, key, question) => this.#inputsOf(call).ask(key, question),
-    once: (call, key, make) => this.#inputsOf(call).once(key, make),
-  };
+  readonly #carrier: Carrier;
 
   constructor(engine: Engine) {
     this.#engine = engine;
+    this.#carrier = {
+      host: engine.host,
+      notify: ({ link }, method, params) => link.send(toNotification(method, params)),
+      ask: (call, key, question) => this.#inputsOf(call).ask(key, question),
+      once: (call, key, make) => this.#inputsOf(call).once(key, make),
+    };
     this.#own = new Map([["server/discover", discover(engine)]]);
     this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.identity })}`;
   }

@@ -88,8 +88,8 @@ export interface ServerOptions {
   readonly describeError?: (error: unknown, ctx: Context) => string | ToolError | undefined;
   /**
    * Whether to warn, with `console.warn`, of mistakes that only show with some clients: work that a handler does before
-   * a question and does again when the answer comes. Defaults to `false`, but `mcp --watch` and `connect` of
-   * `@x/mcp/testing` turn it on.
+   * a question and does again when the answer comes. Defaults to `false`, but `mcp --watch`, `mcp --inspect`
+   * and `connect` of `@x/mcp/testing` turn it on.
    */
   readonly development?: boolean;
   /** Time, for tests. */
@@ -188,8 +188,8 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   // Loaded for those who develop alone.
   async function develop(): Promise<void> {
     if (options.development === false) return;
-    const { RerunWatch } = await import("./core/rerun_watch.ts");
-    host.reruns ??= new RerunWatch(ticker.clock, (text) => console.warn(text));
+    const { RerunWatch, toWarning } = await import("./core/rerun_watch.ts");
+    host.reruns ??= new RerunWatch(ticker.clock, (repeated) => console.warn(toWarning(repeated)));
   }
   if (options.development) develop();
 

@@ -9,7 +9,7 @@ import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal } from "./context.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
-import { CallLog, type Log } from "./log.ts";
+import { createLog, type Log } from "./log.ts";
 import {
   type Asking,
   elicitation,
@@ -127,7 +127,7 @@ export class Call implements Context, Cancellable {
   }
 
   get log(): Log {
-    return new CallLog((level, data, logger) => {
+    return createLog((level, data, logger) => {
       const wanted = this.client.logLevel;
       const rank = LOG_LEVELS.indexOf(level);
       if (!wanted || rank < LOG_LEVELS.indexOf(wanted)) return done;

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/server/utilities/logging
  * @module
  */
-import type { LogLevel } from "../protocol/types.ts";
+import { LOG_LEVELS, type LogLevel } from "../protocol/types.ts";
 
 /** What goes with a log message. */
 export interface LogOptions {
@@ -38,48 +38,20 @@ export interface Log {
 /** Sends one message. */
 type WriteLog = (level: LogLevel, data: unknown, logger?: string) => Promise<void>;
 
-/** The log of one call. Each method is made when it is read, so a call pays for those that its handler uses. */
-export class CallLog implements Log {
-  readonly #write: WriteLog;
+/** What all logs of calls have: a getter for each level. */
+const levels = Object.defineProperties(
+  {},
+  Object.fromEntries(LOG_LEVELS.map((level) => [level, {
+    get(this: { readonly write: WriteLog }): LogMethod {
+      return (data, options) => this.write(level, data, options?.logger);
+    },
+  }])),
+);
 
-  /** A log whose messages `write` sends. */
-  constructor(write: WriteLog) {
-    this.#write = write;
-  }
-
-  get debug(): LogMethod {
-    return this.#at("debug");
-  }
-
-  get info(): LogMethod {
-    return this.#at("info");
-  }
-
-  get notice(): LogMethod {
-    return this.#at("notice");
-  }
-
-  get warning(): LogMethod {
-    return this.#at("warning");
-  }
-
-  get error(): LogMethod {
-    return this.#at("error");
-  }
-
-  get critical(): LogMethod {
-    return this.#at("critical");
-  }
-
-  get alert(): LogMethod {
-    return this.#at("alert");
-  }
-
-  get emergency(): LogMethod {
-    return this.#at("emergency");
-  }
-
-  #at(level: LogLevel): LogMethod {
-    return (data, options) => this.#write(level, data, options?.logger);
-  }
+/**
+ * Makes the log of one call, whose messages `write` sends. Each method is made when it is read, so a call pays for those
+ * that its handler uses.
+ */
+export function createLog(write: WriteLog): Log {
+  return Object.create(levels, { write: { value: write } }); // Its prototype has all levels.
 }

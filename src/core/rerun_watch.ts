@@ -9,6 +9,16 @@ import { quote } from "../protocol/errors.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./timers.ts";
 
+/** Work that a handler does before a question, and again when the answer comes. */
+export interface RepeatedWork {
+  /** The call, such as `tools/call "order"`. */
+  readonly place: string;
+  /** The key of the question. */
+  readonly key: string;
+  /** What the handler does, such as `logs a message`. */
+  readonly work: readonly string[];
+}
+
 /** What a handler has done since it began, or since its last question was answered. */
 interface Stretch {
   /** Such as `logs a message`. */
@@ -22,20 +32,26 @@ interface Stretch {
 /** Milliseconds of a stretch that are too many to spend twice. */
 const SLOW_MS = 100;
 
-/** Warnings that are remembered, so that each is given once. */
-const MOST_WARNINGS = 1000;
+/** How much repeated work is remembered, so that each is reported once. */
+const MOST_REPORTS = 1000;
+
+/** Says what is repeated, and what to do about it. */
+export function toWarning({ place, key, work }: RepeatedWork): string {
+  return `Cannot run ${place} without repeating work: before the question ${quote(key)} it ${work.join(", ")}, and ` +
+    "again when the answer comes; do this after the last question, or keep its value with ctx.once(key, make)";
+}
 
 /** Watches the calls of a server in development. */
 export class RerunWatch {
-  readonly #clock: Clock;
-  readonly #warn: (text: string) => void;
+  readonly #clock: Pick<Clock, "now">;
+  readonly #onRepeat: (repeated: RepeatedWork) => void;
   readonly #stretches = new WeakMap<Call, Stretch>();
-  readonly #warned = new Set<string>();
+  readonly #reported = new Set<string>();
 
-  /** A watch that tells `warn` of each kind of repeated work once. */
-  constructor(clock: Clock, warn: (text: string) => void) {
+  /** A watch that calls `onRepeat` once for each kind of repeated work. */
+  constructor(clock: Pick<Clock, "now">, onRepeat: (repeated: RepeatedWork) => void) {
     this.#clock = clock;
-    this.#warn = warn;
+    this.#onRepeat = onRepeat;
   }
 
   /** Begins a stretch. */
@@ -74,18 +90,14 @@ export class RerunWatch {
   #report(call: Call, key: string): void {
     const stretch = this.#stretches.get(call);
     if (!stretch) return;
-    const { work, since } = stretch;
-    const spent = Math.round(this.#clock.now() - since);
+    const spent = Math.round(this.#clock.now() - stretch.since);
+    const isSlow = spent >= SLOW_MS;
     const { method, params: { name, uri } } = call;
     const place = `${method} ${quote(name ?? uri ?? "")}`;
-    const kinds = [...work, ...spent >= SLOW_MS ? ["takes time"] : []];
-    const id = JSON.stringify([place, key, kinds]);
-    if (!kinds.length || this.#warned.has(id) || this.#warned.size >= MOST_WARNINGS) return;
-    this.#warned.add(id);
-    const listed = [...work, ...spent >= SLOW_MS ? [`takes ${spent} ms`] : []].join(", ");
-    this.#warn(
-      `Cannot run ${place} without repeating work: before the question ${quote(key)} it ${listed}, and again when ` +
-        "the answer comes; move this behind the last question, or keep its value with ctx.once(key, make)",
-    );
+    const id = JSON.stringify([place, key, ...stretch.work, isSlow]);
+    if (!stretch.work.size && !isSlow) return;
+    if (this.#reported.has(id) || this.#reported.size >= MOST_REPORTS) return;
+    this.#reported.add(id);
+    this.#onRepeat({ place, key, work: [...stretch.work, ...isSlow ? [`takes ${spent} ms`] : []] });
   }
 }

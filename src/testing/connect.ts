@@ -16,6 +16,7 @@ import { type AnswerServer, createPeer, type Peer, type WireOptions as RequestOp
 import { RpcError } from "../client/rpc_error.ts";
 import type { Speaker, SpeakerOptions } from "../client/speaker.ts";
 import type { Filter } from "../client/subscription.ts";
+import { INTERNALS } from "../core/internals.ts";
 import { openRoute, type Route, type RouteFacts, type TestServer, type Transport } from "./route.ts";
 import { createFeed, type Subscription } from "./subscription.ts";
 import { Transcript } from "./transcript.ts";
@@ -111,6 +112,7 @@ export interface Connection extends AsyncDisposable, RouteFacts {
 export async function connect(server: TestServer | string | URL, options: ConnectOptions = {}): Promise<Connection> {
   const { era = "modern", version = era === "legacy" ? "2025-11-25" : "2026-07-28" } = options;
   const facts = toSpeakerOptions(options);
+  if (typeof server === "object" && INTERNALS in server) await server[INTERNALS].develop?.();
   const transcript = new Transcript();
   const received: Notification[] = [];
   const opened: { route?: Route } = {};

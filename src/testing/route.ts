@@ -5,6 +5,7 @@
  */
 import type { Principal } from "../core/context.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
+import type { INTERNALS } from "../core/internals.ts";
 import type { PipeServer } from "../transports/channel.ts";
 import type { Channel } from "../client/channel.ts";
 import type { Child } from "../client/child.ts";
@@ -19,6 +20,12 @@ import type { Transcript } from "./transcript.ts";
 export interface TestServer extends PipeServer {
   /** Answers web-standard requests. */
   readonly fetch: Fetch;
+  /**
+   * What the test kit needs.
+   *
+   * @ignore
+   */
+  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & { develop?(): Promise<void> };
 }
 
 /**

@@ -24,6 +24,7 @@ export type { Filter } from "../client/subscription.ts";
 export { connect, type Connection, type ConnectOptions } from "./connect.ts";
 export { type FakeClock, fakeClock } from "./fake_clock.ts";
 export { type FakeContext, fakeContext, type FakeContextOptions } from "./fake_context.ts";
+export { replay, type Replayable, type Replayed } from "./replay.ts";
 export type { RouteFacts, TestServer, Transport } from "./route.ts";
 export type { Subscription } from "./subscription.ts";
 // What the signatures above mention beside the names of the main entry.

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Client } from "../client/calls.ts";
-import type { RequestOptions } from "../client/peer.ts";
+import type { RequestOptions } from "../client/rpc.ts";
 import type { Finding, Listing } from "./findings.ts";
 
 /** What is listed, and what could not be. */

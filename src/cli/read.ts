@@ -59,7 +59,7 @@ async function readResource({ client, operands, ask }: Conversation, { flags }: 
     await ("json" in flags ? writeJson({ resources, templates }) : showNames(items));
     return 0;
   }
-  const result = await ask((options) => client.read(uri, options)).catch(async (error) => {
+  const result = await ask((options) => client.readResource(uri, options)).catch(async (error) => {
     if (!(error instanceof RpcError) || error.status === 401) throw error;
     const { resources } = await list().catch(() => ({ resources: [] }));
     const names = resources.map((each) => each.uri);

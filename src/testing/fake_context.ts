@@ -109,10 +109,10 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
       reruns: rounds.reruns,
     },
     notify(_call, name, { progressToken: _token, ...rest }) {
-      const told = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
+      const sent = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
       // Made by Call, so it has the shape that the method stands for.
-      if (name === "notifications/progress") progressed.push(told as FakeContext["progressed"][number]);
-      else logged.push(told as FakeContext["logged"][number]); // As above.
+      if (name === "notifications/progress") progressed.push(sent as FakeContext["progressed"][number]);
+      else logged.push(sent as FakeContext["logged"][number]); // As above.
       return undefined;
     },
     async ask(_call, key, question: Question) {

@@ -291,7 +291,7 @@ behaviour("a lost connection cancels a call only where nothing else can", async 
   const stop = new AbortController();
   const body = { jsonrpc: "2.0", id: 9, method: "tools/call", params: { name: "wait", arguments: { n: 2 } } };
   const meta = {
-    "io.modelcontextprotocol/protocolVersion": client.version,
+    "io.modelcontextprotocol/protocolVersion": client.server.version,
     "io.modelcontextprotocol/clientCapabilities": {},
   };
   const response = await server.fetch(
@@ -300,7 +300,7 @@ behaviour("a lost connection cancels a call only where nothing else can", async 
       headers: {
         accept: "application/json, text/event-stream",
         "content-type": "application/json",
-        "mcp-protocol-version": client.version,
+        "mcp-protocol-version": client.server.version,
         ...era === "modern"
           ? { "mcp-method": "tools/call", "mcp-name": "wait" }
           : { "mcp-session-id": client.sessionId ?? "" },

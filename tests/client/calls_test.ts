@@ -53,7 +53,7 @@ everyWay("lists come whole, whatever the pages", async (join) => {
 everyWay("tools are called, resources read, prompts filled in, arguments completed", async (join) => {
   const client = await join();
   assertEquals(textOf(await client.callTool("echo", { text: "hi", times: 2 })), "hihi");
-  const { contents } = await client.read("book://2");
+  const { contents } = await client.readResource("book://2");
   assertEquals(contents[0].text, "Text of book 2");
   const { messages } = await client.getPrompt("review", { book: "Emma" });
   assertEquals(textOf({ content: [messages[0].content] }), "Review Emma");

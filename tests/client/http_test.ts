@@ -773,7 +773,7 @@ function toTrace(given: Partial<Trace>): Trace & { readonly methods: readonly (s
     methods,
     request() {},
     response() {},
-    heard() {},
+    received() {},
     other() {},
     sent: ({ method }: WireMessage) => void methods.push(method),
     ...given,

@@ -154,7 +154,7 @@ Deno.test("headers may be laid over those of a request, or taken away", async ()
     seen.push(["mcp-method", "mcp-name", "x-extra", "accept"].map((name) => headers.get(name)));
     return json(ok(id));
   }));
-  await client.callTool("ä ");
+  await client.request("tools/call", { name: "ä " });
   await client.request("tools/list", {}, { headers: { "mcp-method": "other", "x-extra": "1", accept: null } });
   assertEquals(seen, [
     ["tools/call", "=?base64?w6Qg?=", null, "application/json, text/event-stream"],

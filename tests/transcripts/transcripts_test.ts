@@ -7,7 +7,7 @@
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, type Server, tool } from "../../mod.ts";
-import { readEvents } from "../../src/client/events.ts";
+import { readEvents } from "../../src/client/event_stream.ts";
 import { connect, type Connection, type ConnectOptions } from "../../src/testing/testing.ts";
 import { Transcript } from "../../src/testing/transcript.ts";
 import { INTERNALS } from "../../src/core/internals.ts";

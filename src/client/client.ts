@@ -1,5 +1,5 @@
 /**
- * A client for servers of every revision: over HTTP, over the standard streams of a command, or in this process.
+ * A client for servers of every protocol revision: over HTTP, over stdio, or in this process.
  *
  * ```ts
  * import { connect } from "@x/mcp/client";

@@ -1,13 +1,13 @@
 /**
- * Reads a response to its end.
+ * Reads the body of a response as text.
  *
  * @module
  */
 
-/** Characters of one message: a server that never ends one must not fill the memory. */
+/** The most characters of one message. Without this limit, an endless message would fill the memory. */
 export const MOST_CHARACTERS: number = 64 * 1024 * 1024;
 
-/** The text of a response. Throws if it is longer than a message may be. */
+/** Returns the text of a response. Throws if it is longer than a message may be. */
 export async function readText({ body }: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";

@@ -1,11 +1,11 @@
 /**
- * Sends HTTP requests that never leave the origin they were meant for: a server that redirects elsewhere would otherwise
- * receive the user's credentials, the session id and the body.
+ * Sends HTTP requests and follows redirects within their origin only. Another origin must not receive the user's
+ * credentials, the session id or the body.
  *
  * @module
  */
 
-/** One request. It is not a `Request`, because the body of a `Request` can be sent only once. */
+/** One HTTP request. It is not a `Request`, because the body of a `Request` can be sent only once. */
 export interface HttpMessage {
   readonly url: string | URL;
   /** Defaults to `GET`. */
@@ -59,7 +59,7 @@ async function send(fetch: (request: Request) => Promise<Response>, request: Req
   }
 }
 
-/** Where a response redirects to; `undefined` if it does not redirect. */
+/** Returns the target of a redirect, or `undefined` if the response is none. */
 function readTarget({ type, status, headers }: Response, from: URL, method: string): URL | undefined {
   // Browsers and some other runtimes do not reveal the status and the target of a redirect.
   if (type === "opaqueredirect") {

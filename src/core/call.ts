@@ -5,7 +5,9 @@
  */
 import { INVALID_PARAMS, McpError, MISSING_CAPABILITY } from "../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
+import { countIndexes, toWeight } from "../protocol/weight.ts";
 import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
+import type { Account } from "./account.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal } from "./context.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
@@ -46,8 +48,10 @@ export class Call implements Context, Cancellable {
   readonly link: Link;
   /** The calls among which this one is found by its id. */
   readonly inFlight: InFlight;
-  /** Bytes that its parameters take. */
-  readonly weight: number;
+  /** Bytes that its parameters take at most. */
+  weight: number;
+  /** The client that is charged with the call; nobody yet, while little is held. */
+  account?: Account;
   /** Why the call was cancelled, if it was. */
   reason?: unknown;
   /** The answer to the call that was cancelled, if it has one. */
@@ -58,8 +62,11 @@ export class Call implements Context, Cancellable {
   ended = false;
   /** Whether this is a subscription, which holds no slot. */
   isSubscription = false;
+  /** Called once if the call is cancelled. */
+  onCancel?: () => void;
   readonly #carrier: Carrier;
-  #onCancel?: () => void;
+  /** The text of the request, until it is weighed. */
+  #text?: string;
   #controller?: AbortController;
   #progress = -Infinity;
   #waiting?: Promise<void>;
@@ -80,6 +87,7 @@ export class Call implements Context, Cancellable {
     this.id = request.id;
     this.method = request.method;
     this.weight = request.weight;
+    this.#text = request.text;
     this.client = client;
     this.params = request.params ?? {};
     carrier.host.reruns?.begin(this);
@@ -174,14 +182,21 @@ export class Call implements Context, Cancellable {
     this.params = {};
   }
 
-  /** Calls `listener` once if the call is cancelled; it replaces the one before. */
-  onCancelled(listener: (() => void) | undefined): void {
-    this.#onCancel = listener;
+  /** Finds out how many bytes its parameters take. */
+  weigh(): number {
+    if (this.#text !== undefined) {
+      this.weight = toWeight(this.#text, { most: 0, indexes: countIndexes(this.#text) });
+      this.#text = undefined;
+    }
+    return this.weight;
   }
 
-  /** Ends the call: nothing more is sent for it. */
-  end(): void {
-    this.ended = true;
+  /** Charges the client with a running call, if nobody is charged with it yet. */
+  charge(): void {
+    if (this.account || this.isSubscription) return;
+    this.account = this.link.account;
+    this.account.start();
+    this.account.charge(this.weigh());
   }
 
   /** Stops the call: without an error there is no answer, with one that is the answer. */
@@ -191,7 +206,7 @@ export class Call implements Context, Cancellable {
     this.reason = reason ?? new DOMException("Cannot go on: the call was cancelled", "AbortError");
     this.error = error;
     this.#controller?.abort(this.reason);
-    this.#onCancel?.();
+    this.onCancel?.();
   }
 
   #ask<T>(asking: Asking): Promise<T> {

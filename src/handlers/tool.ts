@@ -13,7 +13,7 @@ import {
   quote,
   ResultError,
 } from "../protocol/errors.ts";
-import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
 import {
   type Checked,
@@ -218,29 +218,29 @@ class ToolRunner implements Runner {
     this.#core = core;
   }
 
+  // A tool that answers at once makes no promise.
   run(call: Call): Result | Promise<Result> {
+    const definition = this.#definition;
     const { arguments: given = {} } = call.params;
-    if (isObject(given)) return runTool(this.#definition, call, given, this.#core);
-    const { key } = this.#definition;
-    throw new McpError(INVALID_PARAMS, `Cannot call ${quote(key)}: arguments is not an object`);
+    if (!isObject(given)) {
+      throw new McpError(INVALID_PARAMS, `Cannot call ${quote(definition.key)}: arguments is not an object`);
+    }
+    try {
+      const reading = definition.input ? definition.input.validate(given) : { value: given };
+      const result = reading instanceof Promise
+        ? reading.then((checked) => invoke(definition, call, checked))
+        : invoke(definition, call, reading);
+      return result instanceof Promise
+        ? result.catch((error) => toFailed(definition, call, error, this.#core))
+        : result;
+    } catch (error) {
+      return toFailed(definition, call, error, this.#core);
+    }
   }
 }
 
 function toUnknown(name: unknown): McpError {
   return new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
-}
-
-// A tool that answers at once makes no promise.
-function runTool(definition: Definition, call: Call, given: Params, core: Core): Result | Promise<Result> {
-  try {
-    const reading = definition.input ? definition.input.validate(given) : { value: given };
-    const result = reading instanceof Promise
-      ? reading.then((checked) => invoke(definition, call, checked))
-      : invoke(definition, call, reading);
-    return result instanceof Promise ? result.catch((error) => toFailed(definition, call, error, core)) : result;
-  } catch (error) {
-    return toFailed(definition, call, error, core);
-  }
 }
 
 function invoke({ key, invoke }: Definition, call: Call, checked: Checked): Result | Promise<Result> {
@@ -276,7 +276,7 @@ function toCheckedResult(value: unknown, place: string, output: CompiledSchema):
 }
 
 function toPlainResult(value: unknown, place: string): Result | Promise<Result> {
-  if (typeof value === "string") return { content: [toText(value)] };
+  if (typeof value === "string") return { content: [{ type: "text", text: value }] };
   if (value === undefined) return { content: [] };
   if (isToolResult(value)) return toFullResult(value, place);
   if (isContent(value)) return { content: [value] };

@@ -72,6 +72,7 @@ class Channel implements Pipe, Link {
   readonly #own: Account;
   readonly #idlers: (() => void)[] = [];
   readonly #losers: (() => void)[] = [];
+  isBusy = false;
   #isOpen = true;
   #busy = 0;
   #room?: Promise<void>;
@@ -91,10 +92,6 @@ class Channel implements Pipe, Link {
 
   get lineBytes(): number {
     return this.#engine.core.limits.request.lineBytes;
-  }
-
-  get isBusy(): boolean {
-    return this.#busy > 0;
   }
 
   receive(text: string): Promise<void> | undefined {
@@ -139,11 +136,19 @@ class Channel implements Pipe, Link {
     const reply = this.#era.accept(message, this);
     if (!(reply instanceof Promise)) return this.#answer(reply.text);
     this.#busy++;
-    const fail = (error: unknown) =>
-      this.#answer(toFailure(message.kind === "request" ? message.id : undefined, this.#engine.core.report(error)));
-    reply.then((reply) => this.#answer(reply.text), fail).finally(() => {
-      if (!--this.#busy) this.#idlers.splice(0).forEach((idle) => idle());
-    });
+    this.isBusy = true;
+    const id = message.kind === "request" ? message.id : undefined;
+    reply.then(
+      (reply) => this.#end(reply.text),
+      (error) => this.#end(toFailure(id, this.#engine.core.report(error))),
+    );
+  }
+
+  #end(text: string | undefined): void {
+    this.#answer(text);
+    if (--this.#busy) return;
+    this.isBusy = false;
+    this.#idlers.splice(0).forEach((idle) => idle());
   }
 
   #answer(text: string | undefined): void {

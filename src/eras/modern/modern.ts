@@ -165,7 +165,7 @@ class ModernEra implements SelectiveEra {
     const { result, error } = outcome;
     if (error) throw error;
     // Middleware may change what it is given, and what is known of the caller changes who may keep the result.
-    const isShared = method.stable && !this.#engine.core.hasMiddleware && !call.principal;
+    const isShared = method.stable && !this.#engine.core.hasMiddleware && !call.link.principal;
     let text = isShared ? this.#texts.get(result) : undefined;
     if (!text) {
       text = this.#stamp(found, result);
@@ -175,7 +175,7 @@ class ModernEra implements SelectiveEra {
   }
 
   // What every result carries is spliced into its text: written once, not copied for every call.
-  #stamp({ call: { params, principal }, runner: { cache } }: Found, result: Result): string {
+  #stamp({ call: { params, link: { principal } }, runner: { cache } }: Found, result: Result): string {
     const { identity, limits: { calls: { resultBytes } } } = this.#engine.core;
     let text = JSON.stringify(result);
     if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {

@@ -12,7 +12,7 @@ import { MOST_ITEMS, readPages } from "./pagination.ts";
 import type { RequestOptions, Rpc } from "./rpc.ts";
 import { RpcError } from "./rpc_error.ts";
 import type { Protocol, ServerFacts } from "./protocol.ts";
-import { type Filter, type Subscription, toSubscription } from "./subscription.ts";
+import { type Subscription, type SubscriptionFilter, toSubscription } from "./subscription.ts";
 
 /** What a completion is for: a prompt, or a resource template. */
 export type CompletionRef =
@@ -78,7 +78,7 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   /** Sends a notification. */
   notify(method: string, params?: Params): Promise<void>;
   /** Subscribes to changes. */
-  subscribe(filter: Filter): Promise<Subscription>;
+  subscribe(filter: SubscriptionFilter): Promise<Subscription>;
   /** Requests log messages of this level and above. They go to `onNotification`. */
   setLogLevel(level: LogLevel): Promise<void>;
   /** Ends running requests, the session, the connection and the child process. A server in this process keeps running. */

@@ -26,7 +26,7 @@ export type { Message, Notification } from "./message.ts";
 export type { Progress, RequestOptions } from "./rpc.ts";
 export { RpcError } from "./rpc_error.ts";
 export type { ServerFacts } from "./protocol.ts";
-export type { Filter, Subscription, Watch } from "./subscription.ts";
+export type { Subscription, SubscriptionFilter, Watch } from "./subscription.ts";
 export type { Target, TargetOptions } from "./target.ts";
 // The types that the signatures above mention.
 export type { Id, Params, Result } from "../protocol/jsonrpc.ts";

@@ -204,7 +204,7 @@ interface Position {
   failures: number;
 }
 
-const ENDED = "Cannot get the answer: the stream ended before it";
+const ENDED = "Cannot get the response: the stream ended before it";
 
 /** Whether a response is an event stream. */
 export function isStream({ ok, headers }: Response): boolean {

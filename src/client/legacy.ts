@@ -13,7 +13,7 @@ import type { Codec, Outcome, Rpc, TestRequestOptions } from "./rpc.ts";
 import { delay, startTimer } from "./delay.ts";
 import { RpcError } from "./rpc_error.ts";
 import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
-import type { Filter, Watch } from "./subscription.ts";
+import type { SubscriptionFilter, Watch } from "./subscription.ts";
 
 /** Adds the session id and the protocol revision to HTTP messages. */
 export class LegacyCodec implements Codec {
@@ -141,7 +141,7 @@ export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: Lega
     }
   }
 
-  async function watch(filter: Filter, onChange: (notification: Notification) => void): Promise<Watch> {
+  async function watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch> {
     const { promise: ended, resolve: end } = Promise.withResolvers<undefined>();
     const granted = recovers ? toGranted(filter, handshake.capabilities) : filter;
     const uris = granted.resourceSubscriptions ?? [];
@@ -230,7 +230,7 @@ function toFacts({ protocolVersion, serverInfo, capabilities, instructions }: Re
 }
 
 // The part of a filter that the server declares.
-function toGranted(filter: Filter, capabilities: unknown): Filter {
+function toGranted(filter: SubscriptionFilter, capabilities: unknown): SubscriptionFilter {
   const can = (feature: string, what: string) => {
     const settings = isObject(capabilities) ? capabilities[feature] : undefined;
     return isObject(settings) && settings[what] === true;
@@ -244,7 +244,7 @@ function toGranted(filter: Filter, capabilities: unknown): Filter {
   };
 }
 
-function isWanted({ method, params }: Notification, filter: Filter): boolean {
+function isWanted({ method, params }: Notification, filter: SubscriptionFilter): boolean {
   switch (method) {
     case "notifications/tools/list_changed":
       return filter.toolsListChanged ?? false;

@@ -40,7 +40,7 @@ export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOpt
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   let lost: DOMException | undefined;
   const lines = open(receive, (state) => {
-    lost = new DOMException(`Cannot get the answer: ${state}`, "NetworkError");
+    lost = new DOMException(`Cannot get the response: ${state}`, "NetworkError");
     for (const { reject } of waiters.splice(0)) reject(lost);
     end();
   });

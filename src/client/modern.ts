@@ -22,7 +22,7 @@ import {
 import { delay, startTimer } from "./delay.ts";
 import { RpcError } from "./rpc_error.ts";
 import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./protocol.ts";
-import type { Filter, Watch } from "./subscription.ts";
+import type { SubscriptionFilter, Watch } from "./subscription.ts";
 
 const META = "io.modelcontextprotocol/";
 /** The parameter that the `Mcp-Name` header repeats, by method. */
@@ -186,10 +186,10 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
     return { ...result, tools };
   }
 
-  async function watch(filter: Filter, onChange: (notification: Notification) => void): Promise<Watch> {
+  async function watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch> {
     const stop = new AbortController();
-    const { promise: acknowledged, resolve, reject } = Promise.withResolvers<Filter>();
-    const late = new DOMException(`Cannot subscribe: no answer in ${rpc.timeoutMs} ms`, "TimeoutError");
+    const { promise: acknowledged, resolve, reject } = Promise.withResolvers<SubscriptionFilter>();
+    const late = new DOMException(`Cannot subscribe: no response in ${rpc.timeoutMs} ms`, "TimeoutError");
     const stopTimer = startTimer(rpc.timeoutMs, () => stop.abort(late));
     const ended = keepListening();
 

@@ -7,7 +7,7 @@ import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
 import type { Notification } from "./message.ts";
 import type { Outcome, RequestHandler, TestRequestOptions } from "./rpc.ts";
-import type { Filter, Watch } from "./subscription.ts";
+import type { SubscriptionFilter, Watch } from "./subscription.ts";
 
 /** The server, and the protocol revision in use. */
 export interface ServerFacts {
@@ -32,7 +32,7 @@ export interface Protocol {
   readonly handshake?: Result;
   request(method: string, params: Params, options?: TestRequestOptions): Promise<Outcome>;
   /** Subscribes to changes, and calls `onChange` with each. */
-  watch(filter: Filter, onChange: (notification: Notification) => void): Promise<Watch>;
+  watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch>;
   setLogLevel(level: LogLevel): Promise<void>;
   /** Ends the subscriptions and the session. */
   close(): Promise<void>;

@@ -14,7 +14,7 @@ export async function readText({ body }: Response): Promise<string> {
   for await (const bytes of body ?? []) {
     text += decoder.decode(bytes, { stream: true });
     if (text.length > MOST_CHARACTERS) {
-      throw new RangeError(`Cannot read the answer: it is longer than ${MOST_CHARACTERS} characters`);
+      throw new RangeError(`Cannot read the response: it is longer than ${MOST_CHARACTERS} characters`);
     }
   }
   return text + decoder.decode();

@@ -114,7 +114,7 @@ interface Running {
 /** The field of `_meta` with the id of a notification's subscription. */
 export const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
-const ENDED = "Cannot get the answer: the server cancelled the request";
+const ENDED = "Cannot get the response: the server cancelled the request";
 /** Milliseconds to send cancellations when the connection closes. */
 const SETTLE_MS = 1000;
 /** Milliseconds to wait for the result of a request that the server has cancelled. */
@@ -219,7 +219,7 @@ export function createRpc({ codec, answer, timeoutMs: usualMs, open, onError }: 
     const onAbort = () => giveUp(signal?.reason);
     signal?.addEventListener("abort", onAbort, { once: true });
     const late = () =>
-      giveUp(new DOMException(`Cannot finish ${method}: no answer in ${timeoutMs} ms`, "TimeoutError"));
+      giveUp(new DOMException(`Cannot finish ${method}: no response in ${timeoutMs} ms`, "TimeoutError"));
     const stopTimer = startTimer(timeoutMs, late);
     const exchange: Running = { id, token, deliver, stop };
     running.add(exchange);
@@ -266,11 +266,11 @@ export function createRpc({ codec, answer, timeoutMs: usualMs, open, onError }: 
 
 function toOutcome(id: Id, { message, status, headers, text }: Awaited<ReturnType<Channel["send"]>>): Outcome {
   if (!message) {
-    throw new RpcError(0, `Cannot read the answer: got ${status} ${text?.slice(0, 500)}`.trim(), undefined, status);
+    throw new RpcError(0, `Cannot read the response: got ${status} ${text?.slice(0, 500)}`.trim(), undefined, status);
   }
   const { error, result } = message;
   if (error) throw new RpcError(error.code, error.message, error.data, status);
-  if (message.id !== id) throw new Error(`Cannot take the answer to ${message.id}: the request was ${id}`);
+  if (message.id !== id) throw new Error(`Cannot use the response to ${message.id}: the request was ${id}`);
   if (!isObject(result)) throw new RpcError(0, `Cannot read the result: ${JSON.stringify(result)}`, undefined, status);
   return { result, status, headers };
 }

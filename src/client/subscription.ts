@@ -8,7 +8,7 @@ import type { Result } from "../protocol/jsonrpc.ts";
 import type { Notification } from "./message.ts";
 
 /** The changes to subscribe to. */
-export interface Filter {
+export interface SubscriptionFilter {
   /** Changes of the list of tools. */
   readonly toolsListChanged?: boolean;
   /** Changes of the list of prompts. */
@@ -22,7 +22,7 @@ export interface Filter {
 /** An open subscription that calls a function. */
 export interface Watch {
   /** The part of the filter that the server accepted. */
-  readonly granted: Filter;
+  readonly granted: SubscriptionFilter;
   /** Settles when the subscription has ended, with the result of the server if there is one. */
   readonly ended: Promise<Result | undefined>;
   /** Ends the subscription. */

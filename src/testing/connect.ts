@@ -16,7 +16,7 @@ import type { Protocol, ProtocolOptions } from "../client/protocol.ts";
 import { createRpc, type RequestHandler, type Rpc, type TestRequestOptions } from "../client/rpc.ts";
 import { RpcError } from "../client/rpc_error.ts";
 import { createRequestHandler, toCapabilities } from "../client/server_requests.ts";
-import type { Filter } from "../client/subscription.ts";
+import type { SubscriptionFilter } from "../client/subscription.ts";
 import { createSubscription, type Subscription } from "./subscription.ts";
 import { Transcript } from "./transcript.ts";
 import {
@@ -87,7 +87,7 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
    */
   readonly transcript: readonly string[];
   /** Subscribes to changes. */
-  subscribe(filter: Filter): Promise<Subscription>;
+  subscribe(filter: SubscriptionFilter): Promise<Subscription>;
 }
 
 /**
@@ -174,7 +174,7 @@ function toConnection(rpc: Rpc, protocol: Protocol, facts: Facts): Connection {
     ...facts,
     handshake: protocol.handshake,
     sessionId: protocol.sessionId,
-    subscribe: (filter: Filter) => createSubscription((onChange) => protocol.watch(filter, onChange)),
+    subscribe: (filter: SubscriptionFilter) => createSubscription((onChange) => protocol.watch(filter, onChange)),
   });
 }
 

@@ -19,7 +19,7 @@ export type { ListedTool } from "../client/listed.ts";
 export type { Notification } from "../client/message.ts";
 export type { Progress, RequestHandler, RequestOptions, ServerRequest, TestRequestOptions } from "../client/rpc.ts";
 export { RpcError } from "../client/rpc_error.ts";
-export type { Filter } from "../client/subscription.ts";
+export type { SubscriptionFilter } from "../client/subscription.ts";
 export { connect, type Connection, type ConnectOptions } from "./connect.ts";
 export { type FakeClock, fakeClock } from "./fake_clock.ts";
 export { type FakeContext, fakeContext, type FakeContextOptions } from "./fake_context.ts";

@@ -14,7 +14,7 @@ import { RpcError } from "./rpc_error.ts";
 import type { Protocol, ServerFacts } from "./protocol.ts";
 import { type Subscription, type SubscriptionFilter, toSubscription } from "./subscription.ts";
 
-/** What a completion is for: a prompt, or a resource template. */
+/** The prompt or the resource template that a completion is for. */
 export type CompletionRef =
   | { readonly type: "ref/prompt"; readonly name: string }
   | { readonly type: "ref/resource"; readonly uri: string };

@@ -18,7 +18,7 @@ export interface SendOptions {
 }
 
 /** The outcome of a message. */
-export interface Answer {
+export interface SendResult {
   /** The response to a request. */
   readonly message?: Message;
   readonly status?: number;
@@ -37,7 +37,7 @@ export interface ServerStream {
 /** Carries the messages of one connection. */
 export interface Channel {
   /** Sends a message. Returns the response if the message is a request. */
-  send(message: Message, options?: SendOptions): Promise<Answer>;
+  send(message: Message, options?: SendOptions): Promise<SendResult>;
   /** Opens a stream for messages that belong to no request. Exists only where each request has its own stream. */
   openStream?(options: SendOptions): Promise<ServerStream>;
   /** Ends the session. Returns the HTTP status. */

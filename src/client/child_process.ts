@@ -36,15 +36,15 @@ export interface Child {
 }
 
 /** Inherited variables: those of the official SDKs, so that servers behave as they do with other clients. */
-const HANDED_ON: readonly string[] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
-const HANDED_ON_BY_WINDOWS: readonly string[] = [
+const INHERITED: readonly string[] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
+const INHERITED_ON_WINDOWS: readonly string[] = [
   ...["APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PROCESSOR_ARCHITECTURE", "PROGRAMFILES"],
   ...["SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE"],
 ];
 
 function toEnvironment(named: CommandTarget["env"]): Record<string, string> {
   const isWindows = (deno?.build.os ?? findProcess().platform).startsWith("win");
-  const entries = (isWindows ? HANDED_ON_BY_WINDOWS : HANDED_ON).flatMap((name) => {
+  const entries = (isWindows ? INHERITED_ON_WINDOWS : INHERITED).flatMap((name) => {
     const value = readVariable(name);
     // An exported shell function is code.
     return value === undefined || value.startsWith("()") ? [] : [[name, value]];

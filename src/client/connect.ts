@@ -12,7 +12,7 @@ import { LegacyCodec } from "./legacy.ts";
 import type { Notification } from "./message.ts";
 import { checkTimeout } from "./delay.ts";
 import { createRpc } from "./rpc.ts";
-import { findOther, type Open, openTarget, type Target, type TargetOptions, USUAL_MS } from "./target.ts";
+import { DEFAULT_TIMEOUT_MS, findOther, type Open, openTarget, type Target, type TargetOptions } from "./target.ts";
 
 /** The options of {@linkcode connect}. */
 export interface ConnectOptions extends AnswerOptions, TargetOptions {
@@ -84,8 +84,8 @@ async function connectAnew(target: Target, { versions, legacy, options }: Attemp
   try {
     return await attempt(openTarget(target, options), versions, options);
   } catch (error) {
-    const wasOld = legacy.length === versions.length;
-    const other = legacy.length ? await findOther(target, { ...options, error, wasOld }) : undefined;
+    const wasLegacy = legacy.length === versions.length;
+    const other = legacy.length ? await findOther(target, { ...options, error, wasLegacy }) : undefined;
     if (!other) throw error;
     return await attempt(other, legacy, options);
   }
@@ -118,7 +118,7 @@ function readVersions({ versions = VERSIONS, era }: ConnectOptions): readonly st
 }
 
 async function attempt(open: Open, versions: readonly string[], options: ConnectOptions): Promise<Client> {
-  const { info = CLIENT, capabilities, logLevel, timeoutMs = USUAL_MS, probeMs = PROBE_MS, signal } = options;
+  const { info = CLIENT, capabilities, logLevel, timeoutMs = DEFAULT_TIMEOUT_MS, probeMs = PROBE_MS, signal } = options;
   const { onNotification, onWarning = (text: string) => console.warn(toPrintable(text)) } = options;
   checkTimeout(timeoutMs, "timeoutMs");
   checkTimeout(probeMs, "probeMs");

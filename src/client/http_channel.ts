@@ -7,7 +7,7 @@
  */
 import { startBackgroundTimer } from "../runtime.ts";
 import { readText } from "./response_text.ts";
-import type { Answer, Channel, SendOptions, ServerStream, Trace } from "./channel.ts";
+import type { Channel, SendOptions, SendResult, ServerStream, Trace } from "./channel.ts";
 import { readEvents, type StreamEvent } from "./event_stream.ts";
 import { type Message, readMessages } from "./message.ts";
 import { delay } from "./delay.ts";
@@ -58,15 +58,15 @@ export function httpChannel(options: HttpChannelOptions): Channel {
     return response;
   }
 
-  async function send(message: Message, options: SendOptions = {}): Promise<Answer> {
+  async function send(message: Message, options: SendOptions = {}): Promise<SendResult> {
     const response = await open("POST", options, message);
     const { status, headers } = response;
     if (isStream(response)) return { status, headers, message: await readResponse(response, message, options) };
     const text = await readText(response);
-    const answer = readBody(response, text);
-    if (answer) trace?.received(answer);
+    const reply = readBody(response, text);
+    if (reply) trace?.received(reply);
     else trace?.other(text);
-    return answer ? { status, headers, message: answer } : { status, headers, text };
+    return reply ? { status, headers, message: reply } : { status, headers, text };
   }
 
   // A stream that ends before its response can be resumed if its events have ids.
@@ -74,8 +74,8 @@ export function httpChannel(options: HttpChannelOptions): Channel {
     const position: Position = { retryMs: RETRY_MS, failures: 0 };
     const isResponse = (message: Message) => message.method === undefined && message.id === id;
     for (let response: Response | undefined = first;;) {
-      const answer = response && await readStream(response, isResponse, position, options);
-      if (answer) return answer;
+      const reply = response && await readStream(response, isResponse, position, options);
+      if (reply) return reply;
       if (!position.id || options.resumes?.() === false || position.failures > MOST_FAILURES) throw new Error(ENDED);
       response = await reopen(position, options);
       if (response && !isStream(response)) throw await toError(response);
@@ -118,11 +118,11 @@ export function httpChannel(options: HttpChannelOptions): Channel {
     return messages;
   }
 
-  async function expectEnd(events: AsyncGenerator<StreamEvent>, answer: Message): Promise<Message> {
+  async function expectEnd(events: AsyncGenerator<StreamEvent>, reply: Message): Promise<Message> {
     for await (const { data } of events) {
-      if (data !== undefined) throw new Error(`Cannot read on: after the answer came ${data}`);
+      if (data !== undefined) throw new Error(`Cannot read on: after the response came ${data}`);
     }
-    return answer;
+    return reply;
   }
 
   async function drain(events: AsyncGenerator<StreamEvent>, stop: AbortController): Promise<void> {

@@ -157,7 +157,7 @@ export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: Lega
     channel.ended?.then(finish);
     try {
       if (!await listen() && channel.openStream) {
-        options.onWarning("Cannot hear of changes outside of calls: the server has no stream for them");
+        options.onWarning("Cannot receive changes outside of calls: the server has no stream for them");
       }
       if (!recovers) (await stream)?.ended.then(finish);
       for (const uri of uris) {

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
  */
-import type { Answer, Channel, SendOptions, Trace } from "./channel.ts";
+import type { Channel, SendOptions, SendResult, Trace } from "./channel.ts";
 import { type Message, readMessages } from "./message.ts";
 
 /** Writes lines. */
@@ -29,7 +29,7 @@ export interface LineChannelOptions {
 
 interface Waiter {
   readonly id: Message["id"];
-  readonly resolve: (answer: Answer) => void;
+  readonly resolve: (reply: SendResult) => void;
   readonly reject: (reason: unknown) => void;
 }
 
@@ -60,7 +60,7 @@ export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOpt
     }
   }
 
-  async function send(message: Message, { signal }: SendOptions = {}): Promise<Answer> {
+  async function send(message: Message, { signal }: SendOptions = {}): Promise<SendResult> {
     signal?.throwIfAborted();
     if (lost) throw lost;
     trace?.sent(message);
@@ -68,7 +68,7 @@ export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOpt
       await lines.write(JSON.stringify(message));
       return {};
     }
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const { promise, resolve, reject } = Promise.withResolvers<SendResult>();
     const waiter = { id: message.id, resolve, reject };
     const forget = () => {
       const at = waiters.indexOf(waiter);
@@ -78,8 +78,8 @@ export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOpt
     waiters.push(waiter);
     signal?.addEventListener("abort", forget, { once: true });
     try {
-      const [answer] = await Promise.all([promise, lines.write(JSON.stringify(message))]);
-      return answer;
+      const [reply] = await Promise.all([promise, lines.write(JSON.stringify(message))]);
+      return reply;
     } finally {
       signal?.removeEventListener("abort", forget);
     }

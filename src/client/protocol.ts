@@ -1,5 +1,5 @@
 /**
- * What the client needs of each era of the protocol.
+ * The interface of the protocol of each era.
  *
  * @module
  */

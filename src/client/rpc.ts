@@ -121,13 +121,13 @@ const SETTLE_MS = 1000;
 const RESULT_MS = 200;
 
 /** Opens a channel and makes a JSON-RPC connection of it. */
-export function createRpc({ codec, answer, timeoutMs: usualMs, open, onError }: RpcOptions): Rpc {
+export function createRpc({ codec, answer, timeoutMs: defaultMs, open, onError }: RpcOptions): Rpc {
   const running = new Set<Running>();
   const listeners = new Set<(notification: Notification) => void>();
   const questions = new Map<Id, AbortController>();
   const cancelling = new Set<Promise<void>>();
   const channel = open(receive);
-  const rpc: Rpc = { channel, timeoutMs: usualMs, codec, listeners, request, notify, receive, abort, settle };
+  const rpc: Rpc = { channel, timeoutMs: defaultMs, codec, listeners, request, notify, receive, abort, settle };
   let lastId = 0;
 
   function receive(message: Message, from?: Running): void {
@@ -180,7 +180,7 @@ export function createRpc({ codec, answer, timeoutMs: usualMs, open, onError }: 
   }
 
   async function request(method: string, given: Params, options: TestRequestOptions = {}): Promise<Outcome> {
-    const { id = ++lastId, signal, timeoutMs = usualMs, headers, onProgress } = options;
+    const { id = ++lastId, signal, timeoutMs = defaultMs, headers, onProgress } = options;
     const own = isObject(given._meta) ? given._meta : undefined;
     const meta = onProgress ? { progressToken: id, ...options.meta } : options.meta;
     const { codec } = rpc;
@@ -243,8 +243,8 @@ export function createRpc({ codec, answer, timeoutMs: usualMs, open, onError }: 
 
   async function notify(method: string, params?: Params): Promise<void> {
     const message = { jsonrpc: "2.0" as const, method, params };
-    const answer = await channel.send(message, { headers: rpc.codec.toHeaders(message) });
-    const { status, text, message: { error } = {} } = answer;
+    const outcome = await channel.send(message, { headers: rpc.codec.toHeaders(message) });
+    const { status, text, message: { error } = {} } = outcome;
     if (status === undefined || (status >= 200 && status < 300 && !error)) return;
     throw new RpcError(error?.code ?? 0, error?.message ?? `Cannot notify: got ${status} ${text}`, error?.data, status);
   }

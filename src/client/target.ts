@@ -45,7 +45,7 @@ export type Open = (hooks: {
 }) => Channel;
 
 /** The default timeout of a request in milliseconds. */
-export const USUAL_MS = 60_000;
+export const DEFAULT_TIMEOUT_MS = 60_000;
 
 /** Returns a function that opens a channel. @throws {TypeError} if the target cannot be used. */
 export function openTarget(target: Target, options: TargetOptions): Open {
@@ -65,17 +65,17 @@ export function openTarget(target: Target, options: TargetOptions): Open {
 export interface Failed extends TargetOptions {
   readonly error: unknown;
   /** Whether only a handshake was tried. */
-  readonly wasOld: boolean;
+  readonly wasLegacy: boolean;
 }
 
 /** Finds another way to shake hands after a failed attempt. Returns `undefined` if there is none. */
-export async function findOther(target: Target, { error, wasOld, ...options }: Failed): Promise<Open | undefined> {
+export async function findOther(target: Target, { error, wasLegacy, ...options }: Failed): Promise<Open | undefined> {
   if (typeof target === "string" || target instanceof URL) {
     return hasNoEndpoint(error) ? await findStream(toHttp(target, options), options) : undefined;
   }
   // Some legacy servers exit at the first unknown request.
   const ended = error instanceof DOMException && error.name === "NetworkError";
-  return "command" in target && ended && !wasOld ? openTarget(target, options) : undefined;
+  return "command" in target && ended && !wasLegacy ? openTarget(target, options) : undefined;
 }
 
 function hasNoEndpoint(error: unknown): boolean {
@@ -89,7 +89,10 @@ async function findStream(
 ): Promise<Open | undefined> {
   const late = new AbortController();
   const state = "Cannot get the address for messages: the stream names none";
-  const stopTimer = startTimer(timeoutMs ?? USUAL_MS, () => late.abort(new DOMException(state, "TimeoutError")));
+  const stopTimer = startTimer(
+    timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    () => late.abort(new DOMException(state, "TimeoutError")),
+  );
   try {
     const open = await sseTransport({
       ...channel,

@@ -145,7 +145,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   };
   const meta = { progressToken: "fake", ...isObject(params._meta) ? params._meta : {} };
   const request = { kind: "request" as const, id: 1, method, params: { ...params, _meta: meta }, weight: 0 };
-  const call = new Call(carrier, link, request, { ...EAGER, ...client });
+  const call = new Call(carrier, link, request, { ...CLIENT, ...client });
   if (signal?.aborted) call.cancel(signal.reason);
   else signal?.addEventListener("abort", () => call.cancel(signal.reason), { once: true });
   // Works when destructured.
@@ -153,7 +153,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   return Object.assign(call, { progressed, logged, announced, asked, cancel });
 }
 
-const EAGER: ClientFacts = {
+const CLIENT: ClientFacts = {
   version: "2026-07-28",
   info: { name: "fake", version: "1.0.0" },
   capabilities: { elicitation: { form: {}, url: {} }, sampling: { context: {}, tools: {} }, roots: {} },

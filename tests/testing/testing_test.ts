@@ -117,7 +117,7 @@ Deno.test("the client does not take what is no answer to its request", async () 
       new Response("<html>", { status: 502, headers: { "content-type": "text/html" } }),
     "Cannot read the response: got 202": () => new Response(null, { status: 202 }),
     "the stream ended before it": () => sse({ jsonrpc: "2.0", method: "notifications/message", params: {} }),
-    "after the answer came": (_, { id }) => sse(ok(id), ok(id)),
+    "after the response came": (_, { id }) => sse(ok(id), ok(id)),
   };
   for (const [text, answer] of Object.entries(bad)) {
     await using client = await connect(answering(answer));

@@ -45,7 +45,7 @@ export async function fetchSameOrigin(
     await response.body?.cancel();
     url = target;
   }
-  throw new RedirectError(`Cannot fetchSameOrigin ${sending.url}: it redirects more than ${MOST_REDIRECTS} times`);
+  throw new RedirectError(`Cannot reach ${sending.url}: it redirects more than ${MOST_REDIRECTS} times`);
 }
 
 async function send(fetch: (request: Request) => Promise<Response>, request: Request): Promise<Response> {
@@ -53,7 +53,7 @@ async function send(fetch: (request: Request) => Promise<Response>, request: Req
     return await fetch(request);
   } catch (cause) {
     if (request.signal.aborted) throw cause;
-    throw new Error(`Cannot fetchSameOrigin ${request.url}: ${cause instanceof Error ? cause.message : cause}`, {
+    throw new Error(`Cannot reach ${request.url}: ${cause instanceof Error ? cause.message : cause}`, {
       cause,
     });
   }

@@ -5,7 +5,6 @@
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
  */
-import { quote } from "../protocol/errors.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./timers.ts";
 
@@ -37,7 +36,9 @@ const MOST_REPORTS = 1000;
 
 /** Says what is repeated, and what to do about it. */
 export function toWarning({ place, key, work }: RepeatedWork): string {
-  return `Cannot run ${place} without repeating work: before the question ${quote(key)} it ${work.join(", ")}, and ` +
+  return `Cannot run ${place} without repeating work: before the question ${JSON.stringify(key)} it ${
+    work.join(", ")
+  }, and ` +
     "again when the answer comes; do this after the last question, or keep its value with ctx.once(key, make)";
 }
 
@@ -93,7 +94,7 @@ export class RerunWatch {
     const spent = Math.round(this.#clock.now() - stretch.since);
     const isSlow = spent >= SLOW_MS;
     const { method, params: { name, uri } } = call;
-    const place = `${method} ${quote(name ?? uri ?? "")}`;
+    const place = `${method} ${JSON.stringify(name ?? uri ?? "")}`;
     const id = JSON.stringify([place, key, ...stretch.work, isSlow]);
     if (!stretch.work.size && !isSlow) return;
     if (this.#reported.has(id) || this.#reported.size >= MOST_REPORTS) return;

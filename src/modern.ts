@@ -49,6 +49,7 @@ export type {
   ProgressOptions,
 } from "./core/context.ts";
 export type { Fault } from "./core/core.ts";
+export type { Need } from "./core/question.ts";
 export type { Middleware } from "./core/middleware.ts";
 export type { Allow, Handler } from "./core/feature.ts";
 export type { LimitOptions, Limits } from "./core/limits.ts";

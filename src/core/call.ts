@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { INVALID_PARAMS, McpError, MISSING_CAPABILITY } from "../protocol/errors.ts";
+import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
 import { LOG_LEVELS, type LogLevel, type Meta } from "../protocol/types.ts";
 import type { ClientFacts, Context, Principal } from "./context.ts";
@@ -12,8 +12,8 @@ import type { Link } from "./link.ts";
 import {
   type Asking,
   elicitation,
-  hasCapabilities,
   type Question,
+  requireCapabilities,
   ROOTS,
   sampling,
   urlElicitation,
@@ -182,13 +182,7 @@ export class Call implements Context, Cancellable {
 
   // Runs up to the carrier without a pause, so that questions asked side by side travel together.
   async #put({ key, needs, make }: Asking): Promise<unknown> {
-    if (!hasCapabilities(this.client.capabilities, needs)) {
-      throw new McpError(
-        MISSING_CAPABILITY,
-        `Cannot ask the client: it did not declare ${JSON.stringify(needs)}`,
-        { requiredCapabilities: needs },
-      );
-    }
+    requireCapabilities(this.client.capabilities, needs, "ask the client");
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call is over");
     return await this.#carrier.ask(this, key, make());
   }

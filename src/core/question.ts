@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { McpError, MISSING_CAPABILITY, quote } from "../protocol/errors.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities, SamplingRequest } from "../protocol/types.ts";
 import { toForm } from "../schema/form.ts";
@@ -70,16 +71,56 @@ export const ROOTS: Asking = {
   make: () => ({ method: "roots/list", params: {}, read: readRoots }),
 };
 
-/** Whether a client declared all that is needed. An elicitation capability without a mode means forms. */
-export function hasCapabilities(has: ClientCapabilities, needs: ClientCapabilities): boolean {
-  return Object.entries(needs).every(([name, wanted]) => {
+/**
+ * What a handler needs of its client: `elicitation` (forms), `elicitation.url` (pages), `sampling` (a model),
+ * `sampling.tools` (a model that uses tools), `sampling.context` (a model that is shown what servers offer), `roots`.
+ */
+export type Need = "elicitation" | "elicitation.url" | "sampling" | "sampling.tools" | "sampling.context" | "roots";
+
+const NEEDS: readonly Need[] = [
+  "elicitation",
+  "elicitation.url",
+  "sampling",
+  "sampling.tools",
+  "sampling.context",
+  "roots",
+];
+
+/** Needs as capabilities. Throws if one of them is not known; `place` is the handler they belong to. */
+export function toCapabilities(needs: readonly Need[] | undefined, place: string): ClientCapabilities | undefined {
+  if (!needs?.length) return;
+  const wanted: Record<string, Record<string, Params>> = {};
+  for (const need of needs) {
+    if (!NEEDS.includes(need)) {
+      throw new TypeError(`Cannot make ${place}: it needs ${quote(need)}; use ${NEEDS.join(", ")}`);
+    }
+    const [name, mode = name === "elicitation" ? "form" : undefined] = need.split(".");
+    const modes = wanted[name] ??= {};
+    if (mode) modes[mode] = {};
+  }
+  return wanted;
+}
+
+/**
+ * Checks that a client declared all that is needed. An elicitation capability without a mode means forms. Throws an
+ * error that lists what is missing; `action` is what cannot be done without it.
+ */
+export function requireCapabilities(has: ClientCapabilities, needs: ClientCapabilities, action: string): void {
+  const missing: Record<string, Params> = {};
+  for (const [name, wanted] of Object.entries(needs)) {
     const offered = has[name];
-    if (!isObject(offered)) return false;
-    const modes = Object.keys(isObject(wanted) ? wanted : {});
-    return modes.every((mode) =>
-      isObject(offered[mode]) || (name === "elicitation" && mode === "form" && offered.url === undefined)
+    const modes = Object.entries(Object(wanted)).filter(([mode]) =>
+      !isObject(offered) ||
+      !isObject(offered[mode]) && (name !== "elicitation" || mode !== "form" || offered.url !== undefined)
     );
-  });
+    if (modes.length || !isObject(offered)) missing[name] = Object.fromEntries(modes);
+  }
+  if (!Object.keys(missing).length) return;
+  throw new McpError(
+    MISSING_CAPABILITY,
+    `Cannot ${action}: the client did not declare ${JSON.stringify(missing)}`,
+    { requiredCapabilities: missing },
+  );
 }
 
 function readAction(given: unknown): Checked {

@@ -6,7 +6,7 @@
  */
 import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
-import type { ResourceLink } from "../protocol/types.ts";
+import type { ClientCapabilities, ResourceLink } from "../protocol/types.ts";
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
 import {
@@ -42,6 +42,7 @@ export interface Definition extends Entry {
   readonly match: (uri: string) => unknown;
   /** Reads; throws if there is nothing to be read. */
   readonly invoke: (call: Call, uri: string, matched: unknown) => Result | Promise<Result>;
+  readonly needs?: ClientCapabilities;
   /** Who may keep what was read, and for how many milliseconds. */
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
@@ -74,8 +75,8 @@ export const resources: Feature = {
       const { uri } = call.params;
       if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot read the resource: uri is not a string");
       const toRunner = (found: Found): Runner => {
-        const { ttlMs = core.ttlMs, scope } = found.definition;
-        return { run: (call) => read(found, uri, call), cache: { ttlMs, scope } };
+        const { ttlMs = core.ttlMs, scope, needs } = found.definition;
+        return { run: (call) => read(found, uri, call), needs, cache: { ttlMs, scope } };
       };
       const revealed = revealTo(call, locate(uri), { core, refusal: () => toNotFound(uri) });
       return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);

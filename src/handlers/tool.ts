@@ -14,7 +14,7 @@ import {
   ResultError,
 } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
+import type { ClientCapabilities, Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
 import {
   type Checked,
   type CompiledSchema,
@@ -29,6 +29,7 @@ import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/feature.ts";
+import { type Need, toCapabilities } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import { encode, isContent, toJson } from "./content.ts";
 import type { Encoded } from "./encoders.ts";
@@ -84,6 +85,12 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
   readonly use?: readonly Middleware[];
   /** Whether a caller may see and call the tool; to others it does not exist. */
   readonly allow?: Allow;
+  /**
+   * What the client must have declared, such as `["elicitation"]`. A call of another client is refused with -32021 (over
+   * HTTP with status 400) and does not run. Defaults to nothing: a question that the client cannot answer is then
+   * refused where it is asked.
+   */
+  readonly needs?: readonly Need[];
   /** Does the work. What it throws as a `ToolError` the model reads; other errors stay here. */
   readonly run: (
     input: Infer<I>,
@@ -122,7 +129,7 @@ export interface Tool<Input = never> extends Handler {
  * });
  * ```
  *
- * @throws {TypeError} if the name or a schema cannot be used.
+ * @throws {TypeError} if the name, a schema or a need cannot be used.
  */
 export function tool<I extends Schema = Schema, O extends Schema = Schema>(options: ToolOptions<I, O>): Tool<Infer<I>> {
   const { name, run } = options;
@@ -138,6 +145,7 @@ interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly output?: CompiledSchema;
   readonly headers?: readonly HeaderParam[];
+  readonly needs?: ClientCapabilities;
   readonly invoke: (call: Call, input: unknown) => Result | Promise<Result>;
 }
 
@@ -153,6 +161,7 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
     input,
     output,
     headers: input && toHeaders(input),
+    needs: toCapabilities(options.needs, place),
     wire: () => ({
       name,
       title,
@@ -206,12 +215,14 @@ const tools: Feature = {
 class ToolRunner implements Runner {
   readonly allow?: Allow;
   readonly headers?: readonly HeaderParam[];
+  readonly needs?: ClientCapabilities;
   readonly #definition: Definition;
   readonly #core: Core;
 
   constructor(definition: Definition, core: Core) {
     this.allow = definition.allow;
     this.headers = definition.headers;
+    this.needs = definition.needs;
     this.#definition = definition;
     this.#core = core;
   }

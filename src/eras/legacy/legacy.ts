@@ -26,6 +26,7 @@ import type { Engine, Era } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import { LATER, type Link, type Reply } from "../../core/link.ts";
+import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
 import { mayHear } from "../../core/watching.ts";
@@ -245,7 +246,13 @@ class LegacyEra implements Era {
     return finding.then((runner) => this.#run(session, call, method, runner));
   }
 
-  #run({ client: { version } }: Session, call: Call, method: Method, runner: Runner): Reply | Promise<Reply> {
+  #run(
+    { client: { version, capabilities } }: Session,
+    call: Call,
+    method: Method,
+    runner: Runner,
+  ): Reply | Promise<Reply> {
+    if (runner.needs) requireCapabilities(capabilities, runner.needs, "run the call");
     const outcome = this.#engine.scheduler.run(call, runner);
     if (!(outcome instanceof Promise)) return this.#toReply(call, method, version, outcome);
     call.link.wait();

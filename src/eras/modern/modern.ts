@@ -19,6 +19,7 @@ import { Call, type Carrier } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
 import { LATER, type Link, type Reply } from "../../core/link.ts";
+import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
 import type { SelectiveEra } from "../choose.ts";
@@ -124,8 +125,9 @@ class ModernEra implements SelectiveEra {
 
   // Up to here everything that is wrong has its own HTTP status; from here on the answer may be a stream.
   #prepare(found: Found, isChecked = false): Reply | Promise<Reply> {
-    const { call: { link, params }, method, runner } = found;
+    const { call: { client, link, params }, method, runner } = found;
     if (!isChecked && runner.headers && link.headers) return this.#checkParams(found, runner.headers, link.headers);
+    if (runner.needs) requireCapabilities(client.capabilities, runner.needs, "run the call");
     if (!method.asks || params.requestState === undefined && params.inputResponses === undefined) {
       return this.#run(found);
     }

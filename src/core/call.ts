@@ -184,7 +184,7 @@ export class Call implements Context, Cancellable {
   async #put({ key, needs, make }: Asking): Promise<unknown> {
     requireCapabilities(this.client.capabilities, needs, "ask the client");
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call is over");
-    return await this.#carrier.ask(this, key, make());
+    return await this.#carrier.ask(this, key, make(this.client.capabilities));
   }
 
   #send(method: string, params: Params): Promise<void> {

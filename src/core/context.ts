@@ -103,7 +103,12 @@ export interface Context {
   elicit<S extends Schema>(key: string, options: ElicitOptions<S>): Promise<Elicited<Infer<S>>>;
   /** Asks the user to visit a page. @throws {McpError} -32021 if the client cannot open pages. */
   elicitUrl(key: string, options: ElicitUrlOptions): Promise<{ readonly action: "accept" | "decline" | "cancel" }>;
-  /** Asks the client's model. @throws {McpError} -32021 if the client has none. */
+  /**
+   * Asks the client's model.
+   *
+   * @throws {McpError} -32021 if the client has none, or the messages use tools and its model cannot.
+   * @throws {TypeError} if `tool_use` blocks are not followed at once by a message of their `tool_result` blocks.
+   */
   sample(key: string, request: SamplingRequest): Promise<SamplingResult>;
   /** Asks which directories and files the client offers. @throws {McpError} -32021 if it offers none. */
   roots(): Promise<readonly Root[]>;

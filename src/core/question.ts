@@ -5,7 +5,7 @@
  */
 import { McpError, MISSING_CAPABILITY, quote } from "../protocol/errors.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
-import type { ClientCapabilities, SamplingRequest } from "../protocol/types.ts";
+import type { ClientCapabilities, SamplingContent, SamplingMessage, SamplingRequest } from "../protocol/types.ts";
 import { toForm } from "../schema/form.ts";
 import type { Checked } from "../schema/schema.ts";
 import type { ElicitOptions, ElicitUrlOptions } from "./context.ts";
@@ -22,7 +22,8 @@ export interface Question {
 export interface Asking {
   readonly key: string;
   readonly needs: ClientCapabilities;
-  make(): Question;
+  /** Throws if it cannot be asked; what a client with these capabilities does not expect is left out. */
+  make(has: ClientCapabilities): Question;
 }
 
 /** Asks the user to fill in a form. */
@@ -57,11 +58,45 @@ export function urlElicitation(key: string, { message, url }: ElicitUrlOptions):
 
 /** Asks the client's model. */
 export function sampling(key: string, request: SamplingRequest): Asking {
+  const { messages, tools, toolChoice, includeContext } = request;
+  const wrong = findUnbalanced(messages);
   return {
     key,
-    needs: request.tools || request.toolChoice ? { sampling: { tools: {} } } : { sampling: {} },
-    make: () => ({ method: "sampling/createMessage", params: { ...request }, read: readSample }),
+    needs: tools ?? toolChoice ?? wrong ? { sampling: { tools: {} } } : { sampling: {} },
+    make({ sampling }) {
+      if (wrong && wrong.at >= 0) {
+        throw new TypeError(
+          `Cannot sample ${
+            quote(key)
+          }: messages[${wrong.at}] must hold one result of each tool used before, and no more`,
+        );
+      }
+      const isKept = includeContext === "none" || isObject(sampling?.context);
+      const params = { ...request, includeContext: isKept ? includeContext : undefined };
+      return { method: "sampling/createMessage", params, read: readSample };
+    },
   };
+}
+
+/**
+ * The place of the first message that does not answer the tool uses of the message before it, or that uses tools out of
+ * turn; -1 if there is none. Returns `undefined` if no message is about tools.
+ */
+function findUnbalanced(messages: readonly SamplingMessage[]): { readonly at: number } | undefined {
+  let hasTools = false;
+  let open = "[]";
+  // Behind the last message nothing may be left to answer.
+  const at = [...messages, { role: "user", content: [] }].findIndex(({ role, content }) => {
+    const blocks: readonly SamplingContent[] = [content].flat();
+    const uses = blocks.flatMap((block) => block.type === "tool_use" ? block.id : []);
+    const results = blocks.flatMap((block) => block.type === "tool_result" ? block.toolUseId : []);
+    const asked = open;
+    open = JSON.stringify(uses.sort());
+    hasTools ||= uses.length + results.length > 0;
+    return JSON.stringify(results.sort()) !== asked || new Set(uses).size < uses.length ||
+      (results.length ? role !== "user" || results.length < blocks.length : uses.length && role === "user");
+  });
+  return hasTools ? { at } : undefined;
 }
 
 /** Asks for the client's roots. */

@@ -187,11 +187,11 @@ Deno.test("a process answers byte by byte, and nothing but answers is on its sta
   await talk.write(`${call(2, "noisy")}\n`);
   assertEquals(digest(await talk.read()), [2, "quiet"]);
   await talk.write(`garbage\n[]\n`);
-  assertEquals([digest(await talk.read()), digest(await talk.read())], [[null, -32700], [null, -32600]]);
+  assertEquals([digest(await talk.read()), digest(await talk.read())], [[undefined, -32700], [undefined, -32600]]);
   await talk.write(`"${"x".repeat(12 * 1024 * 1024)}"\n`);
   const long = await talk.read();
   assertStringIncludes(long, "request.lineBytes");
-  assertEquals(digest(long), [null, -32600]);
+  assertEquals(digest(long), [undefined, -32600]);
   await talk.write(`${call(1, "echo", { text: "a" })}\n${call(1, "echo", { text: "b" })}\n`);
   assertEquals([digest(await talk.read()), digest(await talk.read())], [[1, "a"], [1, "b"]]);
   await talk.write(call("last", "echo", { text: "no line break" }));

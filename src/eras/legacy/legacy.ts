@@ -35,7 +35,7 @@ import { readOffer, toAgreement } from "./handshake.ts";
 import { ReplayLink } from "./replay.ts";
 import { createSession, type Session, Sessions } from "./session.ts";
 import { runSessionMethod } from "./session_methods.ts";
-import { hasBatches, isVersion, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
+import { hasBatches, isVersion, toNoId, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
 
 /** Serves revisions up to 2025-11-25. */
 export function legacyEra(engine: Engine): Era {
@@ -71,11 +71,13 @@ class LegacyEra implements Era {
   }
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
-    if (message.kind === "broken") return { text: toFailure(message.id ?? null, message), status: 400 };
+    if (message.kind === "broken") {
+      return { text: toFailure(message.id ?? toNoId(this.#versionOf(link)), message), status: 400 };
+    }
     const { http, headers, version } = link;
     if (typeof version === "string" && !isVersion(version)) {
       const supported = VERSIONS.join(", ");
-      return refuse(message, 400, `MCP-Protocol-Version must be one of ${supported}`);
+      return refuse({ message, version }, 400, `MCP-Protocol-Version must be one of ${supported}`);
     }
     const id = headers?.get("mcp-session-id");
     if (message.kind === "request" && message.method === "initialize") return this.#initialize(message, link, id);
@@ -85,20 +87,27 @@ class LegacyEra implements Era {
     return session ? this.#serveReplayed(session, message, link) : this.#openAndServe(id, message, link);
   }
 
+  /** The revision that a client speaks, before its message is read. */
+  #versionOf(link: Link): string | null | undefined {
+    const id = link.headers?.get("mcp-session-id");
+    const session = link.http ? id ? this.#sessions.find(id, link) : undefined : this.#piped.get(link.inFlight);
+    return session ? session.client.version : link.version;
+  }
+
   async attach(link: Link): Promise<Reply> {
     const session = await this.#find(link);
     if (!("inFlight" in session)) return session;
     const { account } = link;
     if (!account.openStream()) {
       const state = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
-      return toBusyReply(undefined, new McpError(BUSY, state));
+      return toBusyReply(session.client, new McpError(BUSY, state));
     }
     try {
       await session.streams.attach(link, link.headers?.get("last-event-id") ?? null);
       return {};
     } catch (error) {
       if (!isMcpError(error)) throw error;
-      return { text: toFailure(null, error), status: 400 };
+      return { text: toFailure(toNoId(session.client.version), error), status: 400 };
     } finally {
       account.closeStream();
     }
@@ -113,24 +122,27 @@ class LegacyEra implements Era {
 
   async #find(link: Link): Promise<Session | Reply> {
     const id = link.headers?.get("mcp-session-id");
-    if (typeof id !== "string") return this.#refuseBare(undefined);
+    if (typeof id !== "string") return this.#refuseBare(link);
     this.#engine.changes.listeners.add(this.#hear);
     try {
-      return await this.#sessions.open(id, link) ?? refuse(undefined, 404, UNKNOWN_SESSION);
+      return await this.#sessions.open(id, link) ?? refuse(link, 404, UNKNOWN_SESSION);
     } catch (error) {
-      return toBusyReply(undefined, error);
+      return toBusyReply(link, error);
     }
   }
 
   async #openAndServe(id: string, message: Readable, link: Link): Promise<Reply> {
+    const { version } = link;
     let session;
     this.#engine.changes.listeners.add(this.#hear);
     try {
       session = await this.#sessions.open(id, link);
     } catch (error) {
-      return toBusyReply(message, error);
+      return toBusyReply({ message, version }, error);
     }
-    return session ? await this.#serveReplayed(session, message, link) : refuse(message, 404, UNKNOWN_SESSION);
+    return session
+      ? await this.#serveReplayed(session, message, link)
+      : refuse({ message, version }, 404, UNKNOWN_SESSION);
   }
 
   #acceptPiped(message: Readable, link: Link): Reply | Promise<Reply> {
@@ -139,13 +151,13 @@ class LegacyEra implements Era {
     // On a byte stream a cancellation does not tell which era it is of.
     if (message.kind === "notification") return takeNotification(link.inFlight, message);
     if (message.kind === "request" && message.method === "ping") return { text: toSuccess(message.id, "{}") };
-    return refuse(message, 400, "initialize first");
+    return refuse({ message }, 400, "initialize first");
   }
 
   // Some clients drop the session id: each request of theirs is served on its own, by a client that can do nothing.
   #acceptBare(message: Readable, link: Link): Reply | Promise<Reply> {
-    if (this.#engine.core.requiresSession) return this.#refuseBare(message);
     const { inFlight, account, principal, version } = link;
+    if (this.#engine.core.requiresSession) return this.#refuseBare({ message, version });
     const client = { version: isVersion(version) ? version : UNSTATED_VERSION, capabilities: {} };
     return this.#serve(
       createSession(this.#engine.core, client, { account, caller: principal, inFlight }),
@@ -154,9 +166,9 @@ class LegacyEra implements Era {
     );
   }
 
-  #refuseBare(message: Incoming | undefined): Reply {
-    if (this.#engine.core.requiresSession) return refuse(message, 400, "it has no Mcp-Session-Id; initialize first");
-    return { ...refuse(message, 405, "without an Mcp-Session-Id, use POST"), headers: { allow: "POST" } };
+  #refuseBare(refused: Refused): Reply {
+    if (this.#engine.core.requiresSession) return refuse(refused, 400, "it has no Mcp-Session-Id; initialize first");
+    return { ...refuse(refused, 405, "without an Mcp-Session-Id, use POST"), headers: { allow: "POST" } };
   }
 
   async #initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
@@ -178,7 +190,9 @@ class LegacyEra implements Era {
       return { text };
     } catch (error) {
       const known = isMcpError(error) ? error : core.report(error);
-      return known.code === BUSY ? toBusyReply(message, known) : { text: toFailure(message.id, known), status: 400 };
+      return known.code === BUSY
+        ? toBusyReply({ message }, known)
+        : { text: toFailure(message.id, known), status: 400 };
     }
   }
 
@@ -292,15 +306,16 @@ class LegacyEra implements Era {
       : items.length > request.batchMessages
       ? `the batch has more than ${request.batchMessages} messages (request.batchMessages)`
       : undefined;
-    if (problem) return refuse(batch, 400, problem);
+    const { version } = session.client;
+    if (problem) return refuse({ version }, 400, problem);
     const messages = items.map((item) => toMessage(item, request, 0));
     const conflict = findConflict(messages);
-    if (conflict) return refuse(batch, 400, conflict);
+    if (conflict) return refuse({ version }, 400, conflict);
     // All items are in memory until the last one is answered.
     const { account } = link;
     if (!account.hold(batch.weight)) {
       const state = "Cannot run the batch: too much is held already (memory.bytesPerClient, memory.bytes)";
-      return toBusyReply(batch, new McpError(BUSY, state));
+      return toBusyReply({ version }, new McpError(BUSY, state));
     }
     try {
       const replies = await this.#serveItems(session, messages, link);
@@ -387,16 +402,25 @@ function findConflict(messages: readonly Incoming[]): string | undefined {
   if (ids.size < requests.length) return "two requests of the batch have the same id";
 }
 
-function refuse(message: Incoming | undefined, status: number, state: string): Reply {
-  const id = message?.kind === "request" ? message.id : null;
-  return { text: toFailure(id, new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`)), status };
+/** What is refused: a message, if it is one, and the revision that its client speaks, if that is known. */
+interface Refused {
+  readonly message?: Incoming;
+  readonly version?: string | null;
+}
+
+function refuse(refused: Refused, status: number, state: string): Reply {
+  const error = new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`);
+  return { text: toFailure(toId(refused), error), status };
+}
+
+function toId({ message, version }: Refused): Id | null | undefined {
+  return message?.kind === "request" ? message.id : toNoId(version);
 }
 
 // For what has nothing to do with the client that gets it: it may come back as it is.
-function toBusyReply(message: Incoming | undefined, error: unknown): Reply {
+function toBusyReply(refused: Refused, error: unknown): Reply {
   if (!isMcpError(error)) throw error;
-  const text = toFailure(message?.kind === "request" ? message.id : null, error);
-  return { text, status: 503, headers: LATER };
+  return { text: toFailure(toId(refused), error), status: 503, headers: LATER };
 }
 
 function toErrorReply({ id, method }: { readonly id: Id; readonly method: string }, error: McpError): Reply {

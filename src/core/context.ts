@@ -41,7 +41,7 @@ export interface ElicitOptions<S extends Schema = Schema> {
 export interface ElicitUrlOptions {
   /** Why the user should go there. */
   readonly message: string;
-  /** The page. */
+  /** The page: an `http` or `https` URL. */
   readonly url: string;
 }
 
@@ -101,7 +101,12 @@ export interface Context {
    * @see specification/2026-07-28/client/elicitation
    */
   elicit<S extends Schema>(key: string, options: ElicitOptions<S>): Promise<Elicited<Infer<S>>>;
-  /** Asks the user to visit a page. @throws {McpError} -32021 if the client cannot open pages. */
+  /**
+   * Asks the user to visit a page.
+   *
+   * @throws {McpError} -32021 if the client cannot open pages.
+   * @throws {TypeError} if `url` is not a whole `http` or `https` URL.
+   */
   elicitUrl(key: string, options: ElicitUrlOptions): Promise<{ readonly action: "accept" | "decline" | "cancel" }>;
   /**
    * Asks the client's model.

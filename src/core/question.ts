@@ -52,7 +52,13 @@ export function urlElicitation(key: string, { message, url }: ElicitUrlOptions):
   return {
     key,
     needs: { elicitation: { url: {} } },
-    make: () => ({ method: "elicitation/create", params: { mode: "url", message, url }, read: readAction }),
+    make() {
+      // What a browser would open differently from how it is shown is refused too: white space, missing slashes.
+      if (!/^https?:\/\/\S+$/i.test(url) || !URL.canParse(url)) {
+        throw new TypeError(`Cannot ask for a visit to ${quote(url)}: use a whole http or https URL`);
+      }
+      return { method: "elicitation/create", params: { mode: "url", message, url }, read: readAction };
+    },
   };
 }
 

@@ -237,6 +237,55 @@ behaviour("a client is never asked for what it did not declare", async (connect,
   await refuse({ elicitation: { url: {} }, roots: {} }, ["form", "sample"]);
 });
 
+behaviour("only pages of the web can be visited", async (connect) => {
+  let url = "";
+  const visit = tool({
+    name: "visit",
+    run: async (_input, ctx) => (await ctx.elicitUrl("x", { message: "?", url })).action,
+  });
+  const asked: unknown[] = [];
+  const { client, takeFaults } = await connect({ handlers: [visit] }, {
+    answer({ params }) {
+      asked.push(params.url);
+      return { action: "accept" };
+    },
+  });
+  const bad = [
+    "",
+    "x",
+    "/pay",
+    "//pay.example/x",
+    "pay.example/x",
+    "https:",
+    "https://",
+    "https:pay.example",
+    "https:/pay.example",
+    "https://[::1",
+    "https://pay.example:99999",
+    "javascript:alert(1)",
+    "JavaScript://pay.example/%0aalert(1)",
+    "data:text/html,x",
+    "file:///etc/passwd",
+    "ftp://pay.example",
+    "vscode://x",
+    " https://pay.example",
+    "https://pay.example\n",
+    "https://pay\t.example",
+    "java\nscript:alert(1)//https://pay.example",
+    "blob:https://pay.example/1",
+    "view-source:https://pay.example",
+    ...[undefined, null, 5, {}, []].map((value) => value as unknown as string),
+  ];
+  for (url of bad) {
+    assertEquals((await client.callTool("visit")).isError, true, url);
+    assertStringIncludes(String(takeFaults()[0].error), "TypeError: Cannot ask for a visit", url);
+  }
+  assertEquals(asked, []);
+  const good = ["https://pay.example", "http://localhost:8000/x?y=1#z", "HTTPS://pay.example/%20", "https://[::1]/ü"];
+  for (url of good) assertEquals(textOf(await client.callTool("visit")), "accept");
+  assertEquals(asked, good);
+});
+
 behaviour("prompts and resources may ask as well", async (connect) => {
   const ask = async (ctx: Context) => (await ctx.elicit("x", { message: "?", schema: yesNo })).action;
   const handlers = [

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes 
 import { createServer, tool } from "../../mod.ts";
 import { connect } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
-import { textOf } from "../support/behaviour.ts";
+import { textOf, until } from "../support/behaviour.ts";
 import { startTalk, toServer } from "../support/stdio_talk.ts";
 
 const file = new URL("../support/stdio_server.ts", import.meta.url);
@@ -158,6 +158,89 @@ Deno.test("of many calls in one chunk only some run ahead of a reader that stand
   await serving;
   assertEquals(runs, 60);
   assert(size > 60_000_000);
+  await server.close();
+});
+
+for (const way of ["the signal", "the end of input", "the server"] as const) {
+  Deno.test(`subscriptions end with a result when ${way} ends serving`, async () => {
+    const server = createServer({ name: "here", version: "1.0.0", title: "Here", handlers: [echo] });
+    const stop = new AbortController();
+    const { readable, writable } = new TransformStream<Uint8Array>();
+    const writer = writable.getWriter();
+    let written = "";
+    const serving = serveStdio(server, {
+      input: readable,
+      output: (bytes) => Promise.resolve(void (written += new TextDecoder().decode(bytes))),
+      signal: stop.signal,
+    });
+    const ids = [1, "1", "two"];
+    for (const id of ids) {
+      const params = { notifications: { toolsListChanged: true }, _meta: meta };
+      await writer.write(
+        utf8.encode(`${JSON.stringify({ jsonrpc: "2.0", id, method: "subscriptions/listen", params })}\n`),
+      );
+    }
+    await until(() => written.split("acknowledged").length > ids.length, "the subscriptions are open");
+    written = "";
+    if (way === "the signal") stop.abort();
+    else if (way === "the end of input") await writer.close();
+    else await server.close();
+    if (way === "the server") await writer.close();
+    await serving;
+    const place = ({ id, params }: Json) => ids.indexOf((id ?? Object(params).requestId) as string);
+    const messages = written.trim().split("\n").map((line) => JSON.parse(line)).sort((a, b) => place(a) - place(b));
+    const subscriptionId = "io.modelcontextprotocol/subscriptionId";
+    assertEquals(
+      messages,
+      ids.flatMap((id) => [
+        {
+          jsonrpc: "2.0",
+          id,
+          result: {
+            resultType: "complete",
+            _meta: { "io.modelcontextprotocol/serverInfo": { name: "here", version: "1.0.0" }, [subscriptionId]: id },
+          },
+        },
+        {
+          jsonrpc: "2.0",
+          method: "notifications/cancelled",
+          params: { requestId: id, reason: "closing", _meta: { [subscriptionId]: id } },
+        },
+      ]),
+    );
+    await writer.abort().catch(() => {});
+    await server.close();
+  });
+}
+
+Deno.test("a subscription that its client cancels gets no result", async () => {
+  const params = { notifications: { toolsListChanged: true }, _meta: meta };
+  const lines = [
+    JSON.stringify({ jsonrpc: "2.0", id: 1, method: "subscriptions/listen", params }),
+    '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"Symbol(shutdown)"}}',
+  ];
+  const server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
+  const { readable, writable } = new TransformStream<Uint8Array>();
+  const writer = writable.getWriter();
+  let written = "";
+  const serving = serveStdio(server, {
+    input: readable,
+    output: (bytes) => Promise.resolve(void (written += new TextDecoder().decode(bytes))),
+  });
+  await writer.write(utf8.encode(`${lines[0]}\n`));
+  await until(() => written.includes("acknowledged"), "the subscription is open");
+  await writer.write(utf8.encode(`${lines[1]}\n{"jsonrpc":"2.0","id":"p","method":"ping"}\n`));
+  await until(() => written.includes('"p"'), "what came before the ping was taken");
+  await writer.close();
+  await serving;
+  assertEquals(written.trim().split("\n").length, 2);
+  await server.close();
+});
+
+Deno.test("serving ends at once on a signal that came before", async () => {
+  const server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
+  const input = new ReadableStream<Uint8Array>();
+  await serveStdio(server, { input, output: () => Promise.resolve(), signal: AbortSignal.abort() });
   await server.close();
 });
 

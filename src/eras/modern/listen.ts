@@ -12,8 +12,9 @@ import { type Change, createNotifier } from "../../core/changes.ts";
 import type { Engine } from "../../core/era.ts";
 import { isWatchable, mayHear } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
+import { SHUTDOWN } from "../../core/in_flight.ts";
 import { BUSY } from "../../core/scheduler.ts";
-import { META_SUBSCRIPTION } from "./meta_keys.ts";
+import { META_SERVER, META_SUBSCRIPTION, toServerInfo } from "./meta_keys.ts";
 
 /** Which changes one subscription is about. */
 interface Filter {
@@ -77,7 +78,7 @@ class Subscription {
   open(granted: Params, ended: (reply: Reply) => void): void {
     const { id, inFlight, link } = this.#call;
     this.#ended = ended;
-    this.#call.onCancelled(() => this.#end({}));
+    this.#call.onCancelled(() => this.#call.reason === SHUTDOWN ? this.#finish() : this.#end({}));
     inFlight.add(this.#call);
     this.#engine.changes.listeners.add(this.#hear);
     link.send(toNotification("notifications/subscriptions/acknowledged", {
@@ -101,10 +102,12 @@ class Subscription {
   // result comes first: a client may forget its request when it hears that it is cancelled.
   #finish(): void {
     const { id, link } = this.#call;
-    const text = toSuccess(id, `{"resultType":"complete","_meta":${JSON.stringify({ [META_SUBSCRIPTION]: id })}}`);
+    const _meta = { [META_SUBSCRIPTION]: id };
+    const info = toServerInfo(this.#engine.core);
+    const text = toSuccess(id, JSON.stringify({ resultType: "complete", _meta: { [META_SERVER]: info, ..._meta } }));
     if (link.http) return this.#end({ text });
     link.send(text);
-    link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing" }));
+    link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing", _meta }));
     this.#end({});
   }
 

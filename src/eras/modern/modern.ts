@@ -27,7 +27,7 @@ import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
 import { InputRequests } from "./input_requests.ts";
-import { META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
+import { META_SERVER, META_VERSION, toServerInfo, VERSION } from "./meta_keys.ts";
 
 /** Serves requests of revision 2026-07-28. */
 export function modernEra(engine: Engine): SelectiveEra {
@@ -58,7 +58,7 @@ class ModernEra implements SelectiveEra {
   constructor(engine: Engine) {
     this.#engine = engine;
     this.#own = new Map([["server/discover", discover(engine)]]);
-    this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.identity })}`;
+    this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: toServerInfo(engine.core) })}`;
   }
 
   /** A message is for this era if it or its headers say so, or if only this era has the method. */
@@ -176,7 +176,8 @@ class ModernEra implements SelectiveEra {
 
   // What every result carries is spliced into its text: written once, not copied for every call.
   #stamp({ call: { params, principal }, runner: { cache } }: Found, result: Result): string {
-    const { identity, limits: { calls: { resultBytes } } } = this.#engine.core;
+    const { core } = this.#engine;
+    const { resultBytes } = core.limits.calls;
     let text = JSON.stringify(result);
     if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {
       throw new Error(`Cannot send the result: it is longer than ${resultBytes} bytes (calls.resultBytes)`);
@@ -192,7 +193,11 @@ class ModernEra implements SelectiveEra {
     if (meta === undefined && resultType === undefined) {
       return text === "{}" ? `${this.#head}${hints}}` : `${this.#head}${hints},${text.slice(1)}`;
     }
-    text = JSON.stringify({ resultType: "complete", ...result, _meta: { [META_SERVER]: identity, ...meta ?? {} } });
+    text = JSON.stringify({
+      resultType: "complete",
+      ...result,
+      _meta: { [META_SERVER]: toServerInfo(core), ...meta ?? {} },
+    });
     return `${text.slice(0, -1)}${resultType === undefined ? hints : ""}}`;
   }
 }

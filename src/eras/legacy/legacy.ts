@@ -10,6 +10,8 @@ import {
   type Broken,
   type Id,
   type Incoming,
+  isId,
+  isObject,
   type Notification,
   type Request,
   type Result,
@@ -206,7 +208,8 @@ class LegacyEra implements Era {
     if (message.kind !== "request" && message.kind !== "batch") return this.#serve(session, message, link);
     const replayed = new ReplayLink(session, link);
     const reply = this.#serve(session, message, replayed);
-    return reply instanceof Promise ? reply.then((reply) => replayed.finish(reply)) : replayed.finish(reply);
+    const id = message.kind === "request" ? message.id : findId(message);
+    return reply instanceof Promise ? reply.then((reply) => replayed.finish(reply, id)) : replayed.finish(reply, id);
   }
 
   #serve(session: Session, message: Readable, link: Link): Reply | Promise<Reply> {
@@ -393,6 +396,11 @@ const UNKNOWN_SESSION = "the session is unknown or has ended; initialize again";
 function takeNotification(inFlight: InFlight, notification: Notification): Reply {
   inFlight.notify(notification);
   return {};
+}
+
+/** The id of the first request of a batch. */
+function findId({ items }: Batch): Id | undefined {
+  for (const item of items) if (isObject(item) && "method" in item && isId(item.id)) return item.id;
 }
 
 function findConflict(messages: readonly Incoming[]): string | undefined {

@@ -46,6 +46,8 @@ export class Call implements Context, Cancellable {
   params: Params;
   /** Whether nothing more may be sent for this call. */
   ended = false;
+  /** Whether the client can be asked now: not while a call is looked up, and only by methods that wait for answers. */
+  asks = false;
   /** Whether this is a subscription, which holds no slot. */
   isSubscription = false;
   readonly #carrier: Carrier;
@@ -182,6 +184,9 @@ export class Call implements Context, Cancellable {
 
   // Runs up to the carrier without a pause, so that questions asked side by side travel together.
   async #put({ key, needs, make }: Asking): Promise<unknown> {
+    if (!this.asks) {
+      throw new TypeError(`Cannot ask the client in ${this.method}: ask in a tool, a prompt or a resource`);
+    }
     requireCapabilities(this.client.capabilities, needs, "ask the client");
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call is over");
     return await this.#carrier.ask(this, key, make(this.client.capabilities));

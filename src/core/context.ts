@@ -61,7 +61,8 @@ export interface ProgressOptions {
 /**
  * What a handler is given beside its input: who asks, and what can be said to the client before the result.
  *
- * Nothing here fails because the client went away or the call is over: such words are dropped.
+ * Nothing here fails because the client went away or the call is over: such words are dropped. Only tools, prompts and
+ * reads of resources can ask the client: elsewhere, as in `complete`, `list` and `allow`, questions throw a `TypeError`.
  */
 export interface Context {
   /** What the client told about itself. */

@@ -110,6 +110,7 @@ export function fakeContext(options: FakeContextOptions = {}): FakeContext {
   const meta = { progressToken: "fake", ...isObject(params._meta) ? params._meta : {} };
   const request = { kind: "request" as const, id: 1, method, params: { ...params, _meta: meta }, weight: 0 };
   const call = new Call(carrier, link, request, { ...EAGER, ...client });
+  call.asks = /^(tools\/call|prompts\/get|resources\/read)$/.test(method);
   if (signal?.aborted) call.cancel(signal.reason);
   else signal?.addEventListener("abort", () => call.cancel(signal.reason), { once: true });
   // Taken out of the context by a test, it still cancels this call.

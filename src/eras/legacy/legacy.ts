@@ -269,6 +269,7 @@ class LegacyEra implements Era {
     method: Method,
     runner: Runner,
   ): Reply | Promise<Reply> {
+    call.asks = !!method.asks;
     if (runner.needs) requireCapabilities(capabilities, runner.needs, "run the call");
     const outcome = this.#engine.scheduler.run(call, runner);
     if (!(outcome instanceof Promise)) return this.#toReply(call, method, version, outcome);

@@ -141,7 +141,8 @@ class ModernEra implements SelectiveEra {
   }
 
   #run(found: Found): Reply | Promise<Reply> {
-    const { call, runner } = found;
+    const { call, method, runner } = found;
+    call.asks = !!method.asks;
     const outcome = this.#engine.scheduler.run(call, runner);
     if (!(outcome instanceof Promise)) return this.#toReply(found, outcome);
     call.link.wait();

@@ -18,7 +18,7 @@ import type { Account } from "../core/account.ts";
 import { LATER } from "../core/link.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
-import { type ConnectionInfo, readPrincipal } from "./http/access.ts";
+import { type ConnectionInfo, readPath, readPrincipal } from "./http/access.ts";
 import { HTTP, type HttpParts } from "./http/upgrades.ts";
 import { Outbox } from "./outbox.ts";
 import { PIPE, type Pipe, type PipeServer } from "./channel.ts";
@@ -76,6 +76,7 @@ export interface WebSocketService {
  */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   const { path = "/ws" } = options;
+  readPath(path);
   const { ended } = server[HTTP];
   const lines = new Map<Socket, SocketLine>();
   const owners = new Map<Socket, Owner>();

@@ -74,6 +74,11 @@ export class Scheduler {
     return isQuiet ? this.#start(call, runner) : this.#admit(call, runner);
   }
 
+  /** Runs a call through the middleware that takes no slot: it bounds itself. */
+  runFreely(call: Call, runner: Runner): Result | Promise<Result> {
+    return this.#invoke ? this.#invoke(call, runner) : runner.run(call);
+  }
+
   /** Finds what runs a call while others are looked up that take time: see {@linkcode prepare}. */
   find(call: Call, method: Method): Runner | Promise<Runner> {
     const account = this.#takeSlot(call);
@@ -110,6 +115,8 @@ export class Scheduler {
 
   /** Settles when nothing runs or waits. */
   idle(): Promise<void> {
+    // A subscription that ends leaves its connection without a word.
+    for (const inFlight of this.#busy) if (!inFlight.size) this.#busy.delete(inFlight);
     return this.#busy.size ? new Promise((resolve) => this.#idlers.push(resolve)) : Promise.resolve();
   }
 

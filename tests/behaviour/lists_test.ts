@@ -176,6 +176,17 @@ behaviour("a closing server ends subscriptions with a last word", async (connect
   }
 }, { eras: ["modern"] });
 
+behaviour("a server that has nothing but subscriptions closes at once", async (connect) => {
+  const slow = tool({ name: "slow", run: () => new Promise<string>((resolve) => setTimeout(resolve, 1, "done")) });
+  const { client, server } = await connect({ handlers: [slow], limits: { calls: { closeMs: 3000 } } });
+  await client.subscribe({ toolsListChanged: true });
+  await client.callTool("slow");
+  const since = performance.now();
+  await server.close();
+  const ms = performance.now() - since;
+  assert(ms < 2000, `it took ${ms} ms`);
+});
+
 behaviour("a closing server ends the stream of a session", async (connect) => {
   const { client, server } = await connect({ handlers: [make("a")] });
   const subscription = await client.subscribe({ toolsListChanged: true });

@@ -25,7 +25,7 @@ import type { Meta } from "../../protocol/types.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import { type Change, createNotifier } from "../../core/changes.ts";
 import type { Engine, Era } from "../../core/era.ts";
-import type { Method, Runner } from "../../core/feature.ts";
+import { type Method, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import { LATER, type Link, type Reply } from "../../core/link.ts";
 import { requireCapabilities } from "../../core/question.ts";
@@ -35,8 +35,8 @@ import { mayHear } from "../../core/watching.ts";
 import { downgradeError, downgradeResult } from "./downgrade.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import { ReplayLink } from "./replay.ts";
-import { createSession, type Session, Sessions } from "./session.ts";
-import { runSessionMethod } from "./session_methods.ts";
+import { createSession, type Session, type SessionFacts, Sessions } from "./session.ts";
+import { findSessionMethod } from "./session_methods.ts";
 import { hasBatches, isVersion, toNoId, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
 
 /** Serves revisions up to 2025-11-25. */
@@ -152,20 +152,19 @@ class LegacyEra implements Era {
     if (session) return this.#serve(session, message, link);
     // On a byte stream a cancellation does not tell which era it is of.
     if (message.kind === "notification") return takeNotification(link.inFlight, message);
-    if (message.kind === "request" && message.method === "ping") return { text: toSuccess(message.id, "{}") };
+    if (message.kind === "request" && message.method === "ping") return this.#serve(this.#toBare(link), message, link);
     return refuse({ message }, 400, "initialize first");
   }
 
   // Some clients drop the session id: each request of theirs is served on its own, by a client that can do nothing.
   #acceptBare(message: Readable, link: Link): Reply | Promise<Reply> {
-    const { inFlight, account, principal, version } = link;
-    if (this.#engine.core.requiresSession) return this.#refuseBare({ message, version });
+    if (this.#engine.core.requiresSession) return this.#refuseBare({ message, version: link.version });
+    return this.#serve(this.#toBare(link), message, link);
+  }
+
+  #toBare({ inFlight, account, principal, version }: Link): Session {
     const client = { version: isVersion(version) ? version : UNSTATED_VERSION, capabilities: {} };
-    return this.#serve(
-      createSession(this.#engine.core, client, { account, caller: principal, inFlight }),
-      message,
-      link,
-    );
+    return createSession(this.#engine.core, client, { account, caller: principal, inFlight });
   }
 
   #refuseBare(refused: Refused): Reply {
@@ -177,12 +176,17 @@ class LegacyEra implements Era {
     const { core, changes } = this.#engine;
     changes.listeners.add(this.#hear);
     try {
-      const isKnown = link.http
-        ? typeof id === "string" && await this.#sessions.open(id, link)
-        : this.#piped.has(link.inFlight);
-      if (isKnown) throw new McpError(INVALID_REQUEST, "Cannot initialize: this session is initialized already");
+      const isKnown = link.http && typeof id === "string" && await this.#sessions.open(id, link);
+      if (isKnown) throw toKnown();
       const client = readOffer(message.params);
-      const text = toSuccess(message.id, JSON.stringify(toAgreement(this.#engine, client)));
+      const outcome = core.hasMiddleware
+        ? await this.#agree(message, link, client)
+        : { result: toAgreement(this.#engine, client) };
+      if (!outcome) return {};
+      // Not the status of a message that is wrong: clients take that for an address of the first transport over HTTP.
+      if (outcome.error) return toErrorReply(message, outcome.error);
+      if (!link.http && this.#piped.has(link.inFlight)) throw toKnown();
+      const text = toSuccess(message.id, JSON.stringify(outcome.result));
       if (link.http) return { text, headers: { "mcp-session-id": await this.#sessions.create(client, link) } };
       const { inFlight, account, principal } = link;
       const notify = createNotifier((text) => link.send(text));
@@ -196,6 +200,13 @@ class LegacyEra implements Era {
         ? toBusyReply({ message }, known)
         : { text: toFailure(message.id, known), status: 400 };
     }
+  }
+
+  // The answer has the session's id in a header, so no stream may begin before it.
+  async #agree(message: Request, link: Link, client: SessionFacts): Promise<Outcome> {
+    const { http, headers, version } = link;
+    const call = new Call(this.#carrier, { ...toSilent(link), http, headers, version }, message, client);
+    return await this.#engine.scheduler.run(call, { run: () => toAgreement(this.#engine, client) });
   }
 
   #endPiped({ inFlight, account, held }: Session): void {
@@ -248,8 +259,12 @@ class LegacyEra implements Era {
     return toErrorReply(call, isMcpError(error) ? error : this.#engine.core.report(error, call));
   }
 
-  #answerSession(session: Session, call: Call): Reply {
-    if (!runSessionMethod(this.#engine, session, call)) throw toUnknownMethod(call.method);
+  // Without middleware they take no slot: a ping is answered however much runs.
+  #answerSession(session: Session, call: Call): Reply | Promise<Reply> {
+    const runner = findSessionMethod(this.#engine, session, call);
+    if (!runner) throw toUnknownMethod(call.method);
+    if (this.#engine.core.hasMiddleware) return this.#run(session, call, toMethod(runner), runner);
+    runner.run(call);
     return { text: toSuccess(call.id, "{}") };
   }
 
@@ -382,8 +397,7 @@ class LegacyEra implements Era {
 
   /** A call that stands for a session's client where no request of it runs: `allow` is asked about it. */
   #toWatcher({ client, caller: principal, inFlight, account }: Session): Call {
-    const send = () => undefined;
-    const link: Link = { inFlight, account, principal, streams: false, send, wait() {}, open() {}, release() {} };
+    const link = toSilent({ inFlight, account, principal });
     const message: Request = { kind: "request", id: 0, method: "notifications", weight: 0 };
     return new Call(this.#carrier, link, message, client);
   }
@@ -391,6 +405,16 @@ class LegacyEra implements Era {
 
 /** Milliseconds after which a batch lets others go first. */
 const TURN_MS = 20;
+
+/** A link to the same client over which nothing is sent. */
+function toSilent({ inFlight, account, principal }: Pick<Link, "inFlight" | "account" | "principal">): Link {
+  const send = () => undefined;
+  return { inFlight, account, principal, streams: false, send, wait() {}, open() {}, release() {} };
+}
+
+function toKnown(): McpError {
+  return new McpError(INVALID_REQUEST, "Cannot initialize: this session is initialized already");
+}
 
 const UNKNOWN_SESSION = "the session is unknown or has ended; initialize again";
 

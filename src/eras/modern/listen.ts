@@ -5,11 +5,12 @@
  * @module
  */
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
-import { isObject, type Params, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
+import { isObject, type Params, type Result, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call.ts";
 import { type Change, createNotifier } from "../../core/changes.ts";
 import type { Engine } from "../../core/era.ts";
+import type { Runner } from "../../core/feature.ts";
 import { isWatchable, mayHear } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
@@ -23,7 +24,53 @@ interface Filter {
 }
 
 /** Opens a subscription. Settles when it has ended. */
-export function listen(engine: Engine, call: Call): Promise<Reply> {
+export async function listen(engine: Engine, call: Call): Promise<Reply> {
+  const result = engine.core.hasMiddleware ? await openThrough(engine, call) : await open(engine, call);
+  const { id, link, reason } = call;
+  if (!result || reason !== undefined && reason !== SHUTDOWN) return {};
+  const subscription = { [META_SUBSCRIPTION]: id };
+  const _meta = { [META_SERVER]: toServerInfo(engine.core), ...subscription, ...Object(result._meta) };
+  const text = toSuccess(id, JSON.stringify({ resultType: "complete", ...result, _meta }));
+  if (link.http) return { text };
+  // On a byte stream there is no response to close, so the end is sent in both of the forms that clients look for. The
+  // result comes first: a client may forget its request when it hears that it is cancelled.
+  link.send(text);
+  link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing", _meta: subscription }));
+  return {};
+}
+
+// Until the subscription is open, the call has a slot like any other that takes time.
+async function openThrough(engine: Engine, call: Call): Promise<Result | undefined> {
+  const { promise: begun, resolve, reject } = Promise.withResolvers<Runner>();
+  const runner: Runner = {
+    async run() {
+      resolve(runner);
+      call.inFlight.remove(call);
+      const result = call.ended ? undefined : await open(engine, call);
+      if (!result) throw call.reason;
+      return result;
+    },
+  };
+  let ended: Promise<Result> | undefined;
+  const find = () => {
+    ended = Promise.resolve(engine.scheduler.runFreely(call, runner));
+    ended.then(() => resolve(runner), reject);
+    return begun;
+  };
+  call.inFlight.add(call);
+  try {
+    await engine.scheduler.find(call, { find });
+    return await ended;
+  } catch (error) {
+    // A client that cancelled its subscription hears no more of it.
+    if (call.reason === undefined || call.reason === SHUTDOWN) throw error;
+  } finally {
+    call.inFlight.remove(call);
+  }
+}
+
+/** Opens a subscription. Settles with its result when the server has ended it, without one if the client has. */
+function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const { link } = call;
   const { filter, granted } = readFilter(engine, call.params.notifications);
   if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
@@ -45,10 +92,10 @@ export function listen(engine: Engine, call: Call): Promise<Reply> {
   link.wait();
   return new Promise((resolve) => {
     const subscription = new Subscription(engine, call, filter);
-    subscription.open(granted, (reply) => {
+    subscription.open(granted, (result) => {
       account.free(bytes);
       account.closeStream();
-      resolve(reply);
+      resolve(result);
     });
   });
 }
@@ -64,7 +111,7 @@ class Subscription {
   readonly #idText: string;
   readonly #notify: (text: string) => void;
   readonly #hear = (change: Change): void => this.#take(change);
-  #ended?: (reply: Reply) => void;
+  #ended?: (result: Result | undefined) => void;
 
   constructor(engine: Engine, call: Call, filter: Filter) {
     this.#engine = engine;
@@ -75,10 +122,10 @@ class Subscription {
   }
 
   /** Sends what was granted, and then each change, until the call or the server ends. */
-  open(granted: Params, ended: (reply: Reply) => void): void {
+  open(granted: Params, ended: (result: Result | undefined) => void): void {
     const { id, inFlight, link } = this.#call;
     this.#ended = ended;
-    this.#call.onCancelled(() => this.#call.reason === SHUTDOWN ? this.#finish() : this.#end({}));
+    this.#call.onCancelled(() => this.#end(this.#call.reason === SHUTDOWN ? {} : undefined));
     inFlight.add(this.#call);
     this.#engine.changes.listeners.add(this.#hear);
     link.send(toNotification("notifications/subscriptions/acknowledged", {
@@ -88,7 +135,7 @@ class Subscription {
   }
 
   #take(change: Change): void {
-    if (change.kind === "close") return this.#finish();
+    if (change.kind === "close") return this.#end({});
     const { lists, uris } = this.#filter;
     if (!(change.kind === "list" ? lists.has(change.feature) : uris.has(change.uri))) return;
     const [before, after] = toFrame(change);
@@ -98,24 +145,11 @@ class Subscription {
     else if (seen) seen.then((seen) => seen && !this.#call.ended && this.#notify(text));
   }
 
-  // On a byte stream there is no response to close, so the end is sent in both of the forms that clients look for. The
-  // result comes first: a client may forget its request when it hears that it is cancelled.
-  #finish(): void {
-    const { id, link } = this.#call;
-    const _meta = { [META_SUBSCRIPTION]: id };
-    const info = toServerInfo(this.#engine.core);
-    const text = toSuccess(id, JSON.stringify({ resultType: "complete", _meta: { [META_SERVER]: info, ..._meta } }));
-    if (link.http) return this.#end({ text });
-    link.send(text);
-    link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing", _meta }));
-    this.#end({});
-  }
-
-  #end(reply: Reply): void {
+  #end(result: Result | undefined): void {
     this.#engine.changes.listeners.delete(this.#hear);
     this.#call.inFlight.remove(this.#call);
     this.#call.end();
-    this.#ended?.(reply);
+    this.#ended?.(result);
     this.#ended = undefined;
   }
 }

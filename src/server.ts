@@ -131,6 +131,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const report = createReport(name, options.onError);
   const core: Core = {
     identity: { name, version, title, description, websiteUrl, icons },
+    info: { name, version },
     instructions,
     limits,
     ticker,

@@ -4,7 +4,6 @@
  * @module
  */
 import type { Result } from "../protocol/jsonrpc.ts";
-import type { ClientCapabilities } from "../protocol/types.ts";
 import type { HeaderParam } from "../schema/header_params.ts";
 import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
@@ -55,8 +54,8 @@ export interface Runner {
   run(call: Call): Result | Promise<Result>;
   /** Parameters that intermediaries see in headers. */
   readonly headers?: readonly HeaderParam[];
-  /** What the client must have declared. It is checked before anything is sent. */
-  readonly needs?: ClientCapabilities;
+  /** What the client must have declared, by dotted names. It is checked before anything is sent. */
+  readonly needs?: readonly string[];
   /** Whether the result may be kept, and by whom. */
   readonly cache?: Cache;
 }

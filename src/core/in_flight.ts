@@ -58,4 +58,4 @@ export class InFlight {
 }
 
 /** The reason of a subscription that ends because its connection is about to. */
-export const SHUTDOWN: unique symbol = Symbol("shutdown");
+export const SHUTDOWN: unique symbol = Symbol();

@@ -21,7 +21,8 @@ export interface Question {
 /** A question that is made only once the client is known to have what it needs. */
 export interface Asking {
   readonly key: string;
-  readonly needs: ClientCapabilities;
+  /** Dotted names of the modes of capabilities that the client must have declared. */
+  readonly needs: readonly string[];
   /** Throws if it cannot be asked; what a client with these capabilities does not expect is left out. */
   make(has: ClientCapabilities): Question;
 }
@@ -30,7 +31,7 @@ export interface Asking {
 export function elicitation(key: string, { message, schema }: ElicitOptions): Asking {
   return {
     key,
-    needs: { elicitation: { form: {} } },
+    needs: [FORM],
     make() {
       const form = toForm(schema, `the question ${JSON.stringify(key)}`);
       return {
@@ -51,11 +52,11 @@ export function elicitation(key: string, { message, schema }: ElicitOptions): As
 export function urlElicitation(key: string, { message, url }: ElicitUrlOptions): Asking {
   return {
     key,
-    needs: { elicitation: { url: {} } },
+    needs: ["elicitation.url"],
     make() {
       // What a browser would open differently from how it is shown is refused too: white space, missing slashes.
       if (!/^https?:\/\/\S+$/i.test(url) || !URL.canParse(url)) {
-        throw new TypeError(`Cannot ask for a visit to ${quote(url)}: use a whole http or https URL`);
+        throw new TypeError(`Cannot ask for a visit to ${quote(url)}: use an http or https URL`);
       }
       return { method: "elicitation/create", params: { mode: "url", message, url }, read: readAction };
     },
@@ -68,13 +69,11 @@ export function sampling(key: string, request: SamplingRequest): Asking {
   const wrong = findUnbalanced(messages);
   return {
     key,
-    needs: tools ?? toolChoice ?? wrong ? { sampling: { tools: {} } } : { sampling: {} },
+    needs: [tools ?? toolChoice ?? wrong ? "sampling.tools" : "sampling"],
     make({ sampling }) {
       if (wrong && wrong.at >= 0) {
         throw new TypeError(
-          `Cannot sample ${
-            quote(key)
-          }: messages[${wrong.at}] must hold one result of each tool used before, and no more`,
+          `Cannot sample ${quote(key)}: messages[${wrong.at}] must hold just the results of the tools used before`,
         );
       }
       const isKept = includeContext === "none" || isObject(sampling?.context);
@@ -108,7 +107,7 @@ function findUnbalanced(messages: readonly SamplingMessage[]): { readonly at: nu
 /** Asks for the client's roots. */
 export const ROOTS: Asking = {
   key: "roots",
-  needs: { roots: {} },
+  needs: ["roots"],
   make: () => ({ method: "roots/list", params: {}, read: readRoots }),
 };
 
@@ -127,34 +126,28 @@ const NEEDS: readonly Need[] = [
   "roots",
 ];
 
-/** Needs as capabilities. Throws if one of them is not known; `place` is the handler they belong to. */
-export function toCapabilities(needs: readonly Need[] | undefined, place: string): ClientCapabilities | undefined {
-  if (!needs?.length) return;
-  const wanted: Record<string, Record<string, Params>> = {};
-  for (const need of needs) {
-    if (!NEEDS.includes(need)) {
-      throw new TypeError(`Cannot make ${place}: it needs ${quote(need)}; use ${NEEDS.join(", ")}`);
-    }
-    const [name, mode = name === "elicitation" ? "form" : undefined] = need.split(".");
-    const modes = wanted[name] ??= {};
-    if (mode) modes[mode] = {};
-  }
-  return wanted;
+/** The modes of capabilities that are needed, by their dotted names. Throws if a need is not known. */
+export function readNeeds(needs: readonly Need[] | undefined, place: string): readonly string[] | undefined {
+  return needs?.map((need) => {
+    if (NEEDS.includes(need)) return need === "elicitation" ? FORM : need;
+    throw new TypeError(`Cannot make ${place}: it needs ${quote(need)}; use ${NEEDS.join(", ")}`);
+  });
 }
 
+/** The mode of an elicitation capability without a mode. */
+const FORM = "elicitation.form";
+
 /**
- * Checks that a client declared all that is needed. An elicitation capability without a mode means forms. Throws an
- * error that lists what is missing; `action` is what cannot be done without it.
+ * Checks that a client declared all that is needed. Throws an error that lists what is missing; `action` is what cannot
+ * be done without it.
  */
-export function requireCapabilities(has: ClientCapabilities, needs: ClientCapabilities, action: string): void {
+export function requireCapabilities(has: ClientCapabilities, needs: readonly string[], action: string): void {
   const missing: Record<string, Params> = {};
-  for (const [name, wanted] of Object.entries(needs)) {
+  for (const need of needs) {
+    const [name, mode] = need.split(".");
     const offered = has[name];
-    const modes = Object.entries(Object(wanted)).filter(([mode]) =>
-      !isObject(offered) ||
-      !isObject(offered[mode]) && (name !== "elicitation" || mode !== "form" || offered.url !== undefined)
-    );
-    if (modes.length || !isObject(offered)) missing[name] = Object.fromEntries(modes);
+    if (isObject(offered) && (!mode || isObject(offered[mode]) || need === FORM && offered.url === undefined)) continue;
+    missing[name] = { ...missing[name], ...mode && { [mode]: {} } };
   }
   if (!Object.keys(missing).length) return;
   throw new McpError(

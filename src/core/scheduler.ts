@@ -38,8 +38,8 @@ export class Scheduler {
   waiting = 0;
   readonly #core: Core;
   readonly #accounts: Accounts;
-  /** Runs a call through the middleware, if there is any. */
-  readonly #invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
+  /** Runs a call through the middleware, if there is any. By itself it takes no slot and sets no deadline. */
+  readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   /** Calls that run and are not charged yet: see {@linkcode Scheduler.run}. */
   readonly #uncharged = new Set<Running>();
   /** Calls that have a slot of their client and wait for one of the process, the oldest first. */
@@ -55,7 +55,7 @@ export class Scheduler {
   constructor(core: Core, accounts: Accounts, middleware: readonly Middleware[] = []) {
     this.#core = core;
     this.#accounts = accounts;
-    if (middleware.length) this.#invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
+    if (middleware.length) this.invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
   }
 
   /**
@@ -72,11 +72,6 @@ export class Scheduler {
     const isQuiet = this.#running < calls.runningPerClient && this.#running < calls.running &&
       this.#accounts.bytes + this.#unchargedBytes + call.weight <= Math.min(memory.bytesPerClient, memory.bytes);
     return isQuiet ? this.#start(call, runner) : this.#admit(call, runner);
-  }
-
-  /** Runs a call through the middleware that takes no slot: it bounds itself. */
-  runFreely(call: Call, runner: Runner): Result | Promise<Result> {
-    return this.#invoke ? this.#invoke(call, runner) : runner.run(call);
   }
 
   /** Finds what runs a call while others are looked up that take time: see {@linkcode prepare}. */
@@ -200,7 +195,7 @@ export class Scheduler {
   #start(call: Call, runner: Runner, account?: Account): Outcome | Promise<Outcome> {
     let result;
     try {
-      result = this.#invoke ? this.#invoke(call, runner) : runner.run(call);
+      result = this.invoke ? this.invoke(call, runner) : runner.run(call);
     } catch (error) {
       return this.#endAtOnce(call, { error: this.#toError(error, call) }, account);
     }

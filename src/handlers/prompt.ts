@@ -6,14 +6,14 @@
  */
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import type { ClientCapabilities, Content, Icon, Meta, PromptMessage } from "../protocol/types.ts";
+import type { Content, Icon, Meta, PromptMessage } from "../protocol/types.ts";
 import { type CompiledSchema, compileSchema, type Infer, type InferInput, type Schema } from "../schema/schema.ts";
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/feature.ts";
-import { type Need, toCapabilities } from "../core/question.ts";
+import { type Need, readNeeds } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import { attempt } from "./attempt.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
@@ -120,7 +120,7 @@ interface Argument {
 interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly inputs: readonly Argument[];
-  readonly needs?: ClientCapabilities;
+  readonly needs?: readonly string[];
   readonly invoke: (call: Call, input: unknown) => Result | Promise<Result>;
 }
 
@@ -133,7 +133,7 @@ function define<I extends Schema>(options: PromptOptions<I>, place: string): Def
     allow,
     input,
     inputs,
-    needs: toCapabilities(options.needs, place),
+    needs: readNeeds(options.needs, place),
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
     invoke: compose(use, async (call, value: unknown) => {
       // `value` is what the input schema let through, which is what Infer stands for.

@@ -8,7 +8,7 @@ import { quote } from "../protocol/errors.ts";
 import { parseTemplate, type TemplateVariables } from "../protocol/uri_template.ts";
 import type { Context } from "../core/context.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
-import { type Need, toCapabilities } from "../core/question.ts";
+import { type Need, readNeeds } from "../core/question.ts";
 import type { Allow, Handler } from "../core/feature.ts";
 import { type Completers, completion } from "./completion.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
@@ -167,7 +167,7 @@ function define<Input>(form: Form<Input>): Definition {
     ...matcher,
     key,
     allow,
-    needs: toCapabilities(form.needs, `resource ${quote(key)}`),
+    needs: readNeeds(form.needs, `resource ${quote(key)}`),
     ttlMs,
     scope: allow ? "private" : cacheScope,
     wire: () => ({

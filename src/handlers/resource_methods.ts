@@ -6,7 +6,7 @@
  */
 import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
-import type { ClientCapabilities, ResourceLink } from "../protocol/types.ts";
+import type { ResourceLink } from "../protocol/types.ts";
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
 import {
@@ -42,7 +42,7 @@ export interface Definition extends Entry {
   readonly match: (uri: string) => unknown;
   /** Reads; throws if there is nothing to be read. */
   readonly invoke: (call: Call, uri: string, matched: unknown) => Result | Promise<Result>;
-  readonly needs?: ClientCapabilities;
+  readonly needs?: readonly string[];
   /** Who may keep what was read, and for how many milliseconds. */
   readonly scope: "public" | "private";
   readonly ttlMs?: number;

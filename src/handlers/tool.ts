@@ -14,7 +14,7 @@ import {
   ResultError,
 } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import type { ClientCapabilities, Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
+import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
 import {
   type Checked,
   type CompiledSchema,
@@ -29,7 +29,7 @@ import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/feature.ts";
-import { type Need, toCapabilities } from "../core/question.ts";
+import { type Need, readNeeds } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import { encode, isContent, toJson } from "./content.ts";
 import type { Encoded } from "./encoders.ts";
@@ -145,7 +145,7 @@ interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly output?: CompiledSchema;
   readonly headers?: readonly HeaderParam[];
-  readonly needs?: ClientCapabilities;
+  readonly needs?: readonly string[];
   readonly invoke: (call: Call, input: unknown) => Result | Promise<Result>;
 }
 
@@ -161,7 +161,7 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
     input,
     output,
     headers: input && toHeaders(input),
-    needs: toCapabilities(options.needs, place),
+    needs: readNeeds(options.needs, place),
     wire: () => ({
       name,
       title,
@@ -215,7 +215,7 @@ const tools: Feature = {
 class ToolRunner implements Runner {
   readonly allow?: Allow;
   readonly headers?: readonly HeaderParam[];
-  readonly needs?: ClientCapabilities;
+  readonly needs?: readonly string[];
   readonly #definition: Definition;
   readonly #core: Core;
 

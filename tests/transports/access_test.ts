@@ -468,11 +468,11 @@ Deno.test("a path that no request can have is refused at once", async () => {
     ...[null, 5] as unknown as string[],
   ];
   for (const path of bad) {
-    assertThrows(() => make(path), TypeError, "is not a path like /mcp, without parameters", String(path));
+    assertThrows(() => make(path), TypeError, "is not a plain path like /mcp", String(path));
     const server = createServer({ name: "s", version: "1" });
-    assertThrows(() => webSocket(server, { path }), TypeError, "is not a path", String(path));
-    assertThrows(() => httpSse(server, { path }), TypeError, "is not a path", String(path));
-    assertThrows(() => httpSse(server, { messages: path }), TypeError, "is not a path", String(path));
+    assertThrows(() => webSocket(server, { path }), TypeError, "is not a plain path", String(path));
+    assertThrows(() => httpSse(server, { path }), TypeError, "is not a plain path", String(path));
+    assertThrows(() => httpSse(server, { messages: path }), TypeError, "is not a plain path", String(path));
   }
   for (const path of ["/", "/mcp", "/mcp/", "/a/b-c_d.e~f", "/%C3%BC", "/a%20b", "/a;b=c,d@e!$&'()+"]) {
     const server = make(path);

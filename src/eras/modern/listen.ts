@@ -15,7 +15,7 @@ import { isWatchable, mayHear } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
 import { BUSY } from "../../core/scheduler.ts";
-import { META_SERVER, META_SUBSCRIPTION, toServerInfo } from "./meta_keys.ts";
+import { META_SERVER, META_SUBSCRIPTION } from "./meta_keys.ts";
 
 /** Which changes one subscription is about. */
 interface Filter {
@@ -25,11 +25,12 @@ interface Filter {
 
 /** Opens a subscription. Settles when it has ended. */
 export async function listen(engine: Engine, call: Call): Promise<Reply> {
-  const result = engine.core.hasMiddleware ? await openThrough(engine, call) : await open(engine, call);
+  const result =
+    await (engine.scheduler.invoke ? openThrough(engine, call, engine.scheduler.invoke) : open(engine, call));
   const { id, link, reason } = call;
   if (!result || reason !== undefined && reason !== SHUTDOWN) return {};
   const subscription = { [META_SUBSCRIPTION]: id };
-  const _meta = { [META_SERVER]: toServerInfo(engine.core), ...subscription, ...Object(result._meta) };
+  const _meta = { [META_SERVER]: engine.core.info, ...subscription, ...Object(result._meta) };
   const text = toSuccess(id, JSON.stringify({ resultType: "complete", ...result, _meta }));
   if (link.http) return { text };
   // On a byte stream there is no response to close, so the end is sent in both of the forms that clients look for. The
@@ -40,7 +41,11 @@ export async function listen(engine: Engine, call: Call): Promise<Reply> {
 }
 
 // Until the subscription is open, the call has a slot like any other that takes time.
-async function openThrough(engine: Engine, call: Call): Promise<Result | undefined> {
+async function openThrough(
+  engine: Engine,
+  call: Call,
+  invoke: NonNullable<Engine["scheduler"]["invoke"]>,
+): Promise<Result | undefined> {
   const { promise: begun, resolve, reject } = Promise.withResolvers<Runner>();
   const runner: Runner = {
     async run() {
@@ -53,7 +58,7 @@ async function openThrough(engine: Engine, call: Call): Promise<Result | undefin
   };
   let ended: Promise<Result> | undefined;
   const find = () => {
-    ended = Promise.resolve(engine.scheduler.runFreely(call, runner));
+    ended = Promise.resolve(invoke(call, runner));
     ended.then(() => resolve(runner), reject);
     return begun;
   };

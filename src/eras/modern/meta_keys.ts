@@ -4,8 +4,6 @@
  * @see specification/2026-07-28/basic (`_meta`)
  * @module
  */
-import type { Core } from "../../core/core.ts";
-import type { Implementation } from "../../protocol/types.ts";
 
 /** The revision that this era speaks. */
 export const VERSION = "2026-07-28";
@@ -25,8 +23,3 @@ export const META_LEVEL = `${META}logLevel`;
 export const META_SERVER = `${META}serverInfo`;
 /** Which subscription a notification belongs to. */
 export const META_SUBSCRIPTION = `${META}subscriptionId`;
-
-/** What every result says of its server; `server/discover` says more. */
-export function toServerInfo({ identity: { name, version } }: Core): Implementation {
-  return { name, version };
-}

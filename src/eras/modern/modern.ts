@@ -27,7 +27,7 @@ import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
 import { InputRequests } from "./input_requests.ts";
-import { META_SERVER, META_VERSION, toServerInfo, VERSION } from "./meta_keys.ts";
+import { META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
 
 /** Serves requests of revision 2026-07-28. */
 export function modernEra(engine: Engine): SelectiveEra {
@@ -58,7 +58,7 @@ class ModernEra implements SelectiveEra {
   constructor(engine: Engine) {
     this.#engine = engine;
     this.#own = new Map([["server/discover", discover(engine)]]);
-    this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: toServerInfo(engine.core) })}`;
+    this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.info })}`;
   }
 
   /** A message is for this era if it or its headers say so, or if only this era has the method. */
@@ -197,7 +197,7 @@ class ModernEra implements SelectiveEra {
     text = JSON.stringify({
       resultType: "complete",
       ...result,
-      _meta: { [META_SERVER]: toServerInfo(core), ...meta ?? {} },
+      _meta: { [META_SERVER]: core.info, ...meta ?? {} },
     });
     return `${text.slice(0, -1)}${resultType === undefined ? hints : ""}}`;
   }

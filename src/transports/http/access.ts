@@ -129,7 +129,7 @@ export function readOrigins(origins: readonly string[] = []): readonly string[] 
 export function readPath(path: string): string {
   return !/[:*]/.test(path) && URL.parse(path, "http://x")?.pathname === path
     ? path
-    : complain(path, "a path like /mcp, without parameters");
+    : complain(path, "a plain path like /mcp");
 }
 
 /** Who is asking, from code in front that has authenticated the request. */

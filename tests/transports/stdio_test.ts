@@ -56,7 +56,8 @@ Deno.test("lines may be cut at every byte", async () => {
   const bytes = utf8.encode(`${call(1, "echo", { text: odd })}\r\n${call("b", "echo", { text: "two" })}\n`);
   for (let at = 0; at <= bytes.length; at++) {
     const lines = await serveChunks([bytes.subarray(0, at), bytes.subarray(at)]);
-    assertEquals(lines.map(digest), [[1, odd], ["b", "two"]], `cut at ${at}`);
+    // Answers come in any order: the first calls wait for a module, and Bun goes on with the last of them first.
+    assertEquals(lines.map(digest).sort(), [[1, odd], ["b", "two"]], `cut at ${at}`);
   }
   const single = await serveChunks(Array.from(bytes, (byte) => Uint8Array.of(byte)));
   assertEquals(single.map(digest), [[1, odd], ["b", "two"]]);

@@ -103,7 +103,7 @@ for (const version of LEGACY_VERSIONS) {
           if (accept === BOTH) await checkEmpty(pending);
           else assertEquals((await (await pending).json()).error.code, -32600);
         }
-        const some = post([call("a"), { jsonrpc: "2.0", id: "b", method: "ping" }]);
+        const some = post([call("a"), { jsonrpc: "2.0", id: "b", method: "ping" }], "application/json");
         await started(1);
         await cancel("a");
         assertEquals(await (await some).json(), [{ jsonrpc: "2.0", id: "b", result: {} }]);

@@ -1,5 +1,5 @@
 /**
- * What a program does with a client: methods in place of messages.
+ * The client: a method for each kind of request.
  *
  * @see specification/2026-07-28/schema
  * @module
@@ -9,110 +9,114 @@ import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./listed.ts";
 import { MOST_ITEMS, readPages } from "./pagination.ts";
-import type { Peer, RequestOptions } from "./peer.ts";
+import type { RequestOptions, Rpc } from "./rpc.ts";
 import { RpcError } from "./rpc_error.ts";
-import type { ServerFacts, Speaker } from "./speaker.ts";
-import { type Filter, type Subscription, toSubscription } from "./subscription.ts";
+import type { Protocol, ServerFacts } from "./protocol.ts";
+import { type Subscription, type SubscriptionFilter, toSubscription } from "./subscription.ts";
 
-/** What a completion is for: a prompt, or a resource template. */
+/** The prompt or the resource template that a completion is for. */
 export type CompletionRef =
   | { readonly type: "ref/prompt"; readonly name: string }
   | { readonly type: "ref/resource"; readonly uri: string };
 
-/** What goes along with a completion. */
+/** The options of a completion. */
 export interface CompleteOptions extends RequestOptions {
-  /** What was chosen for the other arguments. */
+  /** The values of the other arguments. */
   readonly arguments?: Readonly<Record<string, string>>;
 }
 
-/** What the server suggests. */
+/** The suggestions of a server. */
 export interface Completion {
-  /** The best first. */
+  /** The suggested values, best first. */
   readonly values: readonly string[];
-  /** How many there are. */
+  /** How many suggestions there are in total. */
   readonly total?: number;
-  /** Whether there are more. */
+  /** Whether there are more suggestions than these. */
   readonly hasMore?: boolean;
 }
 
 /**
- * A client that is connected to a server. Its methods throw an {@linkcode RpcError} if the server answers with an error
- * or with no answer at all, and what `signal` was aborted with, or a `TimeoutError`, if that comes first.
+ * A client that is connected to a server.
+ *
+ * Its methods throw an {@linkcode RpcError} if the server responds with an error or with no valid response. They throw
+ * the reason of `signal` if that is aborted first, and a `TimeoutError` after `timeoutMs`.
  */
-export interface Client extends AsyncDisposable {
-  /** Who the server is, and what is spoken with it. */
+export interface Client<Options extends RequestOptions = RequestOptions> extends AsyncDisposable {
+  /** The server, and the protocol revision in use. */
   readonly server: ServerFacts;
   /**
-   * The tools of all pages; none if the server has no tools. This and the other lists throw beyond 1000 pages, a million
-   * items, 64 Mi characters, or ten times the timeout of one request.
+   * Lists the tools of all pages. Returns an empty array if the server has no tools.
+   *
+   * This and the other lists throw beyond 1000 pages, a million items, 64 Mi characters, or ten times the timeout of one
+   * request.
    */
-  listTools(options?: RequestOptions): Promise<readonly ListedTool[]>;
-  /** The resources of all pages; none if the server has no resources. */
-  listResources(options?: RequestOptions): Promise<readonly ListedResource[]>;
-  /** The resource templates of all pages; none if the server has none. */
-  listTemplates(options?: RequestOptions): Promise<readonly ListedTemplate[]>;
-  /** The prompts of all pages; none if the server has no prompts. */
-  listPrompts(options?: RequestOptions): Promise<readonly ListedPrompt[]>;
-  /** Calls a tool. That the tool failed is no error but a result with `isError`. */
-  callTool(name: string, args?: Params, options?: RequestOptions): Promise<ToolResult & Result>;
+  listTools(options?: Options): Promise<readonly ListedTool[]>;
+  /** Lists the resources of all pages. Returns an empty array if the server has no resources. */
+  listResources(options?: Options): Promise<readonly ListedResource[]>;
+  /** Lists the resource templates of all pages. Returns an empty array if the server has none. */
+  listResourceTemplates(options?: Options): Promise<readonly ListedTemplate[]>;
+  /** Lists the prompts of all pages. Returns an empty array if the server has no prompts. */
+  listPrompts(options?: Options): Promise<readonly ListedPrompt[]>;
+  /** Calls a tool. If the tool fails, the result has `isError: true`; nothing is thrown. */
+  callTool(name: string, args?: Params, options?: Options): Promise<ToolResult & Result>;
   /** Reads a resource. */
-  read(uri: string, options?: RequestOptions): Promise<{ readonly contents: readonly ResourceContents[] } & Result>;
-  /** Has a prompt filled in. */
+  readResource(uri: string, options?: Options): Promise<{ readonly contents: readonly ResourceContents[] } & Result>;
+  /** Gets the messages of a prompt. */
   getPrompt(
     name: string,
     args?: Readonly<Record<string, string>>,
-    options?: RequestOptions,
+    options?: Options,
   ): Promise<{ readonly description?: string; readonly messages: readonly PromptMessage[] } & Result>;
   /** Completes an argument of a prompt, or a variable of a resource template. */
   complete(
     ref: CompletionRef,
     argument: { readonly name: string; readonly value: string },
-    options?: CompleteOptions,
+    options?: Options & CompleteOptions,
   ): Promise<Completion>;
-  /** Sends any request. Questions of the server are answered before there is a result. */
-  request(method: string, params?: Params, options?: RequestOptions): Promise<Result>;
+  /** Sends any request. Elicitations and the like are answered before it returns the result. */
+  request(method: string, params?: Params, options?: Options): Promise<Result>;
   /** Sends a notification. */
   notify(method: string, params?: Params): Promise<void>;
-  /** Hears of changes from now on. */
-  subscribe(filter: Filter): Promise<Subscription>;
-  /** Asks for log messages from this severity on; they go to `onNotification`. */
+  /** Subscribes to changes. */
+  subscribe(filter: SubscriptionFilter): Promise<Subscription>;
+  /** Requests log messages of this level and above. They go to `onNotification`. */
   setLogLevel(level: LogLevel): Promise<void>;
-  /** Ends what runs, the session, the connection, the process; a server in this process stays as it is. */
+  /** Ends running requests, the session, the connection and the child process. A server in this process keeps running. */
   close(): Promise<void>;
 }
 
-/** A client over a speaker. */
-export function toClient(peer: Peer, speaker: Speaker): Client {
+/** Makes a client of a protocol. */
+export function toClient(rpc: Rpc, protocol: Protocol): Client {
   let closing: Promise<void> | undefined;
 
   async function request(method: string, params: Params = {}, options?: RequestOptions): Promise<Result> {
     if (closing) throw new DOMException(`Cannot request ${method}: the client was closed`, "InvalidStateError");
-    return (await speaker.request(method, params, options)).result;
+    return (await protocol.request(method, params, options)).result;
   }
 
   async function list(method: string, key: string, options?: RequestOptions): Promise<readonly Params[]> {
     const items: Params[] = [];
     const pages = readPages({
       what: key,
-      timeoutMs: options?.timeoutMs ?? peer.timeoutMs,
+      timeoutMs: options?.timeoutMs ?? rpc.timeoutMs,
       request: (params, timeoutMs) => ask(method, params, { ...options, timeoutMs }),
     });
     for await (const page of pages) {
-      // Not spread: as many arguments as a page may have items overflow the stack.
+      // Not spread, because a page may have more items than a call may have arguments.
       for (const item of readObjects(page, key)) items.push(item);
       if (items.length > MOST_ITEMS) throw new RangeError(`Cannot list ${key}: there are more than ${MOST_ITEMS}`);
     }
     return items;
   }
 
-  // Nothing if the server has no such feature, and has not said that it had.
+  // Returns `undefined` if the server lacks the feature and did not declare it.
   async function ask(method: string, params: Params, options?: RequestOptions): Promise<Result | undefined> {
     try {
       return await request(method, params, options);
     } catch (error) {
       const [feature] = method.split("/");
       const isMissing = error instanceof RpcError && error.code === METHOD_NOT_FOUND;
-      if (!isMissing || (feature in speaker.server.capabilities && method !== "resources/templates/list")) throw error;
+      if (!isMissing || (feature in protocol.server.capabilities && method !== "resources/templates/list")) throw error;
     }
   }
 
@@ -133,34 +137,34 @@ export function toClient(peer: Peer, speaker: Speaker): Client {
   }
 
   async function end(): Promise<void> {
-    // A message that is still on its way when the program ends does not arrive.
-    await peer.settle();
-    await speaker.close();
-    peer.abort();
-    await peer.channel.close();
+    // Messages that are being sent when the program ends would be lost.
+    await rpc.settle();
+    await protocol.close();
+    rpc.abort();
+    await rpc.channel.close();
   }
 
   const close = () => closing ??= end();
   return {
     get server() {
-      return speaker.server;
+      return protocol.server;
     },
-    // Of what follows only that it is there is checked: the rest is the server's word.
+    // Only the presence of the lists is checked below. Their items are as the server sent them.
     listTools: (options) => list("tools/list", "tools", options) as ReturnType<Client["listTools"]>, // As above.
     listResources: (options) => list("resources/list", "resources", options) as ReturnType<Client["listResources"]>, // As above.
-    listTemplates: (options) =>
-      list("resources/templates/list", "resourceTemplates", options) as ReturnType<Client["listTemplates"]>, // As above.
+    listResourceTemplates: (options) =>
+      list("resources/templates/list", "resourceTemplates", options) as ReturnType<Client["listResourceTemplates"]>, // As above.
     listPrompts: (options) => list("prompts/list", "prompts", options) as ReturnType<Client["listPrompts"]>, // As above.
     async callTool(name, args = {}, options) {
       const result = await request("tools/call", { name, arguments: args }, options);
-      // A result that is no final one has no content.
+      // Only a final result has content.
       if (result.resultType === undefined || result.resultType === "complete") readObjects(result, "content");
       return result as Awaited<ReturnType<Client["callTool"]>>; // As above.
     },
-    async read(uri, options) {
+    async readResource(uri, options) {
       const result = await request("resources/read", { uri }, options);
       readObjects(result, "contents");
-      return result as Awaited<ReturnType<Client["read"]>>; // As above.
+      return result as Awaited<ReturnType<Client["readResource"]>>; // As above.
     },
     async getPrompt(name, args = {}, options) {
       const result = await request("prompts/get", { name, arguments: args }, options);
@@ -169,9 +173,9 @@ export function toClient(peer: Peer, speaker: Speaker): Client {
     },
     complete,
     request,
-    notify: peer.notify,
-    subscribe: (filter) => toSubscription((tell) => speaker.watch(filter, tell)),
-    setLogLevel: (level) => speaker.setLogLevel(level),
+    notify: rpc.notify,
+    subscribe: (filter) => toSubscription((onChange) => protocol.watch(filter, onChange)),
+    setLogLevel: (level) => protocol.setLogLevel(level),
     close,
     [Symbol.asyncDispose]: close,
   };

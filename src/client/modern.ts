@@ -1,5 +1,5 @@
 /**
- * A client that says in every request who it is.
+ * The protocol of revisions without a handshake: each request describes its client.
  *
  * @see specification/2026-07-28/basic
  * @module
@@ -11,14 +11,21 @@ import type { ClientCapabilities, LogLevel } from "../protocol/types.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import type { Message, Notification } from "./message.ts";
 import { readPages } from "./pagination.ts";
-import { type Outcome, type Peer, type RequestOptions, type Speech, SUBSCRIPTION, type WireOptions } from "./peer.ts";
-import { pause, startTimer } from "./pause.ts";
+import {
+  type Codec,
+  type Outcome,
+  type RequestOptions,
+  type Rpc,
+  SUBSCRIPTION,
+  type TestRequestOptions,
+} from "./rpc.ts";
+import { delay, startTimer } from "./delay.ts";
 import { RpcError } from "./rpc_error.ts";
-import type { ClientIdentity, ServerFacts, Speaker, SpeakerOptions } from "./speaker.ts";
-import type { Filter, Watch } from "./subscription.ts";
+import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./protocol.ts";
+import type { SubscriptionFilter, Watch } from "./subscription.ts";
 
 const META = "io.modelcontextprotocol/";
-/** Which parameter a header repeats. */
+/** The parameter that the `Mcp-Name` header repeats, by method. */
 const NAMED: Readonly<Record<string, string>> = {
   "tools/call": "name",
   "prompts/get": "name",
@@ -31,17 +38,17 @@ const MOST_ROUNDS = 64;
 const RETRY_MS = 1000;
 const MOST_RETRY_MS = 30_000;
 
-/** What a modern client adds to messages; it learns from tool lists which arguments must be repeated in headers. */
-export class ModernSpeech implements Speech {
+/** Adds the description of the client to messages. Learns from tool lists which arguments headers must repeat. */
+export class ModernCodec implements Codec {
   readonly hasSession = false;
-  /** The revision that requests say they are of. */
+  /** The protocol revision of requests. */
   version: string;
-  /** Least severe log message that requests ask for. */
+  /** The least severe log level that requests ask for. */
   logLevel?: LogLevel;
   readonly #identity: ClientIdentity;
   readonly #mirrored = new Map<unknown, readonly HeaderParam[]>();
 
-  /** The speech of a client. */
+  /** The codec of a client. */
   constructor(version: string, identity: ClientIdentity) {
     this.version = version;
     this.logLevel = identity.logLevel;
@@ -73,33 +80,33 @@ export class ModernSpeech implements Speech {
     return headers;
   }
 
-  /** Looks through a tool for arguments that must be repeated in headers. @throws {TypeError} if that cannot be done. */
+  /** Learns which arguments of a tool headers must repeat. @throws {TypeError} if they cannot be repeated. */
   learn({ name, inputSchema }: Params): void {
     this.#mirrored.delete(name);
     if (isObject(inputSchema)) this.#mirrored.set(name, findHeaderParams(inputSchema));
   }
 }
 
-/** What a modern client knows of its server. */
-export interface ModernOptions extends SpeakerOptions {
+/** The options of {@linkcode modernProtocol}. */
+export interface ModernOptions extends ProtocolOptions {
   readonly server: ServerFacts;
-  /** The revisions that the client speaks, the best first. */
+  /** The protocol revisions of the client, best first. */
   readonly versions: readonly string[];
 }
 
-/** A modern client at the end of a connection. */
-export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernOptions): Speaker {
+/** Returns the protocol of a connection. */
+export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOptions): Protocol {
   const { answer, onWarning, recovers, versions } = options;
-  const hasHeaders = peer.channel.visit !== undefined;
+  const hasHeaders = rpc.channel.openStream !== undefined;
   const watches = new Set<() => Promise<void>>();
 
-  async function request(method: string, params: Params, given: WireOptions = {}): Promise<Outcome> {
+  async function request(method: string, params: Params, given: TestRequestOptions = {}): Promise<Outcome> {
     let outcome = await send(method, params, given);
     for (let round = 0; outcome.result.resultType === "input_required" && given.rounds !== false; round++) {
       if (round >= MOST_ROUNDS) throw new Error(`Cannot finish ${method}: the server asked ${MOST_ROUNDS} times`);
       const { inputRequests, requestState } = outcome.result;
-      // A server that asks nothing wants to be asked later.
-      if (!isObject(inputRequests)) await pause(Math.min(100 * 2 ** round, 5000), given.signal);
+      // Without questions, the server wants a retry later.
+      if (!isObject(inputRequests)) await delay(Math.min(100 * 2 ** round, 5000), given.signal);
       const next = {
         ...params,
         ...isObject(inputRequests) && { inputResponses: await toResponses(inputRequests, given.signal) },
@@ -116,7 +123,7 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
 
   async function toResponses(requests: Params, signal = new AbortController().signal): Promise<Params> {
     const responses: Record<string, unknown> = {};
-    // One after the other: there is one user.
+    // One after the other, because there is one user.
     for (const [key, asked] of Object.entries(requests)) {
       if (!isObject(asked) || typeof asked.method !== "string") throw new Error(`Cannot read the question ${key}`);
       signal.throwIfAborted();
@@ -125,7 +132,7 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
     return responses;
   }
 
-  // A refusal to answer is the client's: with its code, the call would look as if the server had refused it.
+  // Not an RpcError, because that would look as if the server had refused the call.
   async function answerOne(method: string, params: Params, signal: AbortSignal): Promise<unknown> {
     try {
       return await answer({ method, params }, signal);
@@ -135,40 +142,40 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
     }
   }
 
-  async function send(method: string, params: Params, options: WireOptions): Promise<Outcome> {
+  async function send(method: string, params: Params, options: TestRequestOptions): Promise<Outcome> {
     try {
-      return await peer.request(method, params, options);
+      return await rpc.request(method, params, options);
     } catch (error) {
-      if (!recovers || !(error instanceof RpcError) || !await mend(method, error)) throw error;
-      return await peer.request(method, params, options);
+      if (!recovers || !(error instanceof RpcError) || !await recover(method, error)) throw error;
+      return await rpc.request(method, params, options);
     }
   }
 
-  // Whether a request that was refused may be sent again.
-  async function mend(method: string, error: RpcError): Promise<boolean> {
+  // Returns whether a refused request may be sent again.
+  async function recover(method: string, error: RpcError): Promise<boolean> {
     if (error.code === UNSUPPORTED_VERSION) {
       const version = versions.find((each) => readSupported(error).includes(each));
-      if (version) speech.version = version;
+      if (version) codec.version = version;
       return version !== undefined;
     }
     if (error.code !== HEADER_MISMATCH || method !== "tools/call" || !hasHeaders) return false;
-    // The tool may have changed, or was never listed: its schema says which headers it wants.
+    // The tool may have changed, or was never listed. Its schema says which headers it needs.
     const pages = readPages({
       what: "tools",
-      timeoutMs: peer.timeoutMs,
+      timeoutMs: rpc.timeoutMs,
       request: async (params, timeoutMs) => (await request("tools/list", { ...params }, { timeoutMs })).result,
     });
-    // The requests themselves learn from each page.
+    // `request` learns from each page.
     for await (const _ of pages);
     return true;
   }
 
-  // A tool that cannot be called as the protocol wants it must not be offered; the others can be.
+  // Leaves out tools that cannot be called as the protocol requires.
   function withoutUnusable(result: Result): Result {
     if (!Array.isArray(result.tools)) return result;
     const tools = result.tools.filter((tool) => {
       try {
-        if (isObject(tool)) speech.learn(tool);
+        if (isObject(tool)) codec.learn(tool);
         return true;
       } catch (error) {
         if (!recovers) throw error;
@@ -179,18 +186,18 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
     return { ...result, tools };
   }
 
-  async function watch(filter: Filter, tell: (notification: Notification) => void): Promise<Watch> {
+  async function watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch> {
     const stop = new AbortController();
-    const { promise: acknowledged, resolve, reject } = Promise.withResolvers<Filter>();
-    const late = new DOMException(`Cannot subscribe: no answer in ${peer.timeoutMs} ms`, "TimeoutError");
-    const stopTimer = startTimer(peer.timeoutMs, () => stop.abort(late));
+    const { promise: acknowledged, resolve, reject } = Promise.withResolvers<SubscriptionFilter>();
+    const late = new DOMException(`Cannot subscribe: no response in ${rpc.timeoutMs} ms`, "TimeoutError");
+    const stopTimer = startTimer(rpc.timeoutMs, () => stop.abort(late));
     const ended = keepListening();
 
     async function keepListening(): Promise<Result | undefined> {
       for (let retryMs = RETRY_MS;; retryMs = Math.min(retryMs * 2, MOST_RETRY_MS)) {
-        let isHeard = false;
+        let isOpen = false;
         try {
-          const { result } = await listen(() => isHeard = true);
+          const { result } = await listen(() => isOpen = true);
           reject(new Error("Cannot subscribe: the server ended the subscription at once"));
           return result;
         } catch (error) {
@@ -198,24 +205,24 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
           const isLost = hasHeaders && recovers && !(error instanceof RpcError && error.code);
           if (!isLost || stop.signal.aborted || await isRefused()) return;
         }
-        if (isHeard) retryMs = RETRY_MS;
-        await pause(retryMs, stop.signal).catch(() => {});
+        if (isOpen) retryMs = RETRY_MS;
+        await delay(retryMs, stop.signal).catch(() => {});
       }
     }
 
-    // Whether there never was a subscription.
+    // Returns whether the server refused the subscription.
     function isRefused(): Promise<boolean> {
       return acknowledged.then(() => false, () => true);
     }
 
-    async function listen(onHeard: () => void): Promise<Outcome> {
+    async function listen(onOpen: () => void): Promise<Outcome> {
       const options: RequestOptions = {
         signal: stop.signal,
         timeoutMs: Infinity,
         onNotification({ method, params }) {
           if (!isObject(params._meta) || !(SUBSCRIPTION in params._meta)) return;
-          if (method !== "notifications/subscriptions/acknowledged") return tell({ method, params });
-          onHeard();
+          if (method !== "notifications/subscriptions/acknowledged") return onChange({ method, params });
+          onOpen();
           resolve(isObject(params.notifications) ? params.notifications : {});
         },
       };
@@ -238,12 +245,12 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
 
   return {
     get server() {
-      return { ...options.server, version: speech.version };
+      return { ...options.server, version: codec.version };
     },
     request,
     watch,
     async setLogLevel(level) {
-      speech.logLevel = level;
+      codec.logLevel = level;
       await undefined;
     },
     async close() {
@@ -252,17 +259,17 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
   };
 }
 
-/** The types of results that known extensions add, and who adds them. */
+/** The result types of known extensions, with the id of the extension. */
 const EXTENSION_RESULTS: Readonly<Record<string, string>> = { task: "io.modelcontextprotocol/tasks" };
 
-/** Whether an extension that was declared adds a type of results. Of an unknown extension, any type is taken. */
+/** Whether a declared extension adds a result type. An unknown extension may add any type. */
 function isDeclared(resultType: unknown, { extensions = {} }: ClientCapabilities): boolean {
   if (typeof resultType !== "string") return false;
   if (Object.hasOwn(EXTENSION_RESULTS, resultType)) return Object.hasOwn(extensions, EXTENSION_RESULTS[resultType]);
   return Object.keys(extensions).some((id) => !id.startsWith(META));
 }
 
-/** The revisions that a server names when it refuses one. */
+/** The protocol revisions that a server names when it refuses one. */
 export function readSupported({ data }: RpcError): readonly unknown[] {
   return isObject(data) && Array.isArray(data.supported) ? data.supported : [];
 }

@@ -1,12 +1,12 @@
 /**
- * Sends HTTP requests that never leave the origin they were meant for: a server that redirects elsewhere would otherwise
- * receive the user's credentials, the session id and the body.
+ * Sends HTTP requests and follows redirects within their origin only. Another origin must not receive the user's
+ * credentials, the session id or the body.
  *
  * @module
  */
 
-/** One request. It is not a `Request`, because the body of a `Request` can be sent only once. */
-export interface Sending {
+/** One HTTP request. It is not a `Request`, because the body of a `Request` can be sent only once. */
+export interface HttpMessage {
   readonly url: string | URL;
   /** Defaults to `GET`. */
   readonly method?: string;
@@ -31,7 +31,10 @@ const MOST_CHARACTERS = 200;
  * @throws {RedirectError} if a redirect leads to another origin, would change the method, or is one too many.
  * @throws {Error} if the server cannot be reached; the message names the URL.
  */
-export async function reach(fetch: (request: Request) => Promise<Response>, sending: Sending): Promise<Response> {
+export async function fetchSameOrigin(
+  fetch: (request: Request) => Promise<Response>,
+  sending: HttpMessage,
+): Promise<Response> {
   const { method = "GET", headers, body, signal } = sending;
   let url = new URL(sending.url);
   for (let count = 0; count <= MOST_REDIRECTS; count++) {
@@ -50,11 +53,13 @@ async function send(fetch: (request: Request) => Promise<Response>, request: Req
     return await fetch(request);
   } catch (cause) {
     if (request.signal.aborted) throw cause;
-    throw new Error(`Cannot reach ${request.url}: ${cause instanceof Error ? cause.message : cause}`, { cause });
+    throw new Error(`Cannot reach ${request.url}: ${cause instanceof Error ? cause.message : cause}`, {
+      cause,
+    });
   }
 }
 
-/** Where a response redirects to; `undefined` if it does not redirect. */
+/** Returns the target of a redirect, or `undefined` if the response is none. */
 function readTarget({ type, status, headers }: Response, from: URL, method: string): URL | undefined {
   // Browsers and some other runtimes do not reveal the status and the target of a redirect.
   if (type === "opaqueredirect") {

@@ -15,13 +15,14 @@
 import { isObject } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
+import { INTERNALS } from "../core/internals.ts";
 import { LATER } from "../core/link.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import { type ConnectionInfo, readPath, readPrincipal } from "./http/access.ts";
-import { HTTP, type HttpParts } from "./http/upgrades.ts";
+import type { HttpParts } from "./http/upgrades.ts";
 import { Outbox } from "./outbox.ts";
-import { PIPE, type Pipe, type PipeServer } from "./channel.ts";
+import type { OpenPipe, Pipe, PipeServer } from "./channel.ts";
 
 export type { PipeServer };
 
@@ -32,9 +33,9 @@ export interface SocketServer extends PipeServer {
   /**
    * Checks callers.
    *
-   * @internal
+   * @ignore
    */
-  readonly [HTTP]: HttpParts;
+  readonly [INTERNALS]: { readonly openPipe: OpenPipe; readonly http: HttpParts };
 }
 
 /** How sockets are opened. */
@@ -77,7 +78,7 @@ export interface WebSocketService {
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   const { path = "/ws" } = options;
   readPath(path);
-  const { ended } = server[HTTP];
+  const { ended } = server[INTERNALS].http;
   const lines = new Map<Socket, SocketLine>();
   const owners = new Map<Socket, Owner>();
   ended.then(() => lines.forEach((_, socket) => socket.close(GOING_AWAY, "the server is closing")));
@@ -85,11 +86,11 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
     if (!isUpgrade) return await server.fetch(request, info);
-    const refusal = server[HTTP].check(request, info, { isUpgrade: true });
+    const refusal = server[INTERNALS].http.check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
     if (new URL(request.url).pathname !== path) return new Response("Cannot open a socket here", { status: 404 });
     const principal = readPrincipal(info);
-    const account = server[HTTP].account(request, info, principal);
+    const account = server[INTERNALS].http.account(request, info, principal);
     if (!account.openStream()) {
       const reason = "Cannot open the socket: too many are open (streams.open, streams.openPerClient)";
       return new Response(reason, { status: 503, headers: LATER });
@@ -184,15 +185,18 @@ class SocketLine {
   #isPolling = false;
   /** Bytes in the socket that the client is charged with. */
   #held = 0;
+  /** Bytes charged for the buffer of the longest message so far. */
+  #buffer = 0;
 
   constructor(server: PipeServer, socket: Socket, principal?: Principal, account?: Account) {
     this.#socket = socket;
-    this.#pipe = server[PIPE]((text) => this.#write(text), principal, account);
+    this.#pipe = server[INTERNALS].openPipe((text) => this.#write(text), principal, account);
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
   }
 
   receive(data: unknown): void {
     if (typeof data !== "string") return this.#socket.close(UNSUPPORTED_DATA, "messages are text");
+    if (!this.#growBuffer(data)) return this.#socket.close(TRY_LATER, "too much is held");
     if (this.#isReading) return this.#take(data);
     this.#lateSize += data.length;
     const hasRoom = this.#late.length < MOST_LATE && this.#lateSize <= this.#pipe.lineBytes;
@@ -200,6 +204,16 @@ class SocketLine {
     // A client goes on sending until the socket is closed: from here on nothing of that is taken.
     this.#lateSize = Infinity;
     this.#socket.close(TRY_LATER, "too much waits");
+  }
+
+  // Both runtimes keep a buffer as large as the longest message until the connection ends, and Deno keeps its text too.
+  #growBuffer({ length }: string): boolean {
+    const bytes = length > LARGE ? 2 * length - this.#buffer : 0;
+    if (bytes <= 0) return true;
+    this.#buffer += bytes;
+    if (this.#pipe.account.hold(bytes)) return true;
+    this.#pipe.account.charge(bytes);
+    return false;
   }
 
   /** The socket has room again. */
@@ -213,8 +227,13 @@ class SocketLine {
   close(): void {
     this.#outbox.clear();
     const late = this.#late.splice(0).reduce((bytes, text) => bytes + 2 * text.length, 0);
-    this.#pipe.account.free(this.#held + late);
+    const { account } = this.#pipe;
+    account.free(this.#held + late);
     this.#held = 0;
+    // A closed socket keeps its buffer while the client leaves the connection open, and nothing tells when that ends.
+    const buffer = this.#buffer;
+    this.#buffer = 0;
+    if (buffer) startBackgroundTimer(() => account.free(buffer), STALLED_MS);
     this.#pipe.close();
   }
 

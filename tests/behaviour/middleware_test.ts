@@ -103,7 +103,7 @@ behaviour("middleware knows who shakes hands, and what the client gets", async (
     const { client, principal, params, http } = call;
     seen.push([client.version, client.info?.name, client.capabilities, principal?.id, params.protocolVersion, !!http]);
     // Nothing can be sent before the answer, which carries the session.
-    await call.log("emergency", "hello");
+    await call.log.emergency("hello");
     await call.progress(1);
     await pause();
     await assertRejects(() => call.roots(), TypeError, "Cannot ask the client in initialize");

@@ -250,7 +250,7 @@ Deno.test("what is no result is an error that says what came", async () => {
     "got 202": () => new Response(null, { status: 202 }),
     'got 503 {"busy":true}': () => Response.json({ busy: true }, { status: 503 }),
     "Cannot read the server's message": () => Response.json({ result: {} }),
-    "Cannot take the answer to 99": () => ok({ id: 99 }),
+    "Cannot use the response to 99": () => ok({ id: 99 }),
     "Cannot use the result": (heard) => ok(heard, { content: "text" }),
     "the stream ended before it": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }]),
     "the stream ended before": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }], "break"),
@@ -278,7 +278,7 @@ Deno.test("a feature that the server does not have is empty, unless it was promi
   const server = modern((heard) => fault(heard, -32601, 404));
   await using client = await connect(url, { fetch: server.fetch });
   assertEquals(await client.listPrompts(), []);
-  assertEquals(await client.listTemplates(), []);
+  assertEquals(await client.listResourceTemplates(), []);
   assertEquals((await assertRejects(() => client.listTools(), RpcError)).status, 404);
 });
 
@@ -773,7 +773,7 @@ function toTrace(given: Partial<Trace>): Trace & { readonly methods: readonly (s
     methods,
     request() {},
     response() {},
-    heard() {},
+    received() {},
     other() {},
     sent: ({ method }: WireMessage) => void methods.push(method),
     ...given,

@@ -18,7 +18,7 @@ for (const version of LEGACY_VERSIONS) {
     const noisy = tool({
       name: "noisy",
       async run(_input, { log, signal }) {
-        await log("warning", "working");
+        await log.warning("working");
         running++;
         await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
       },

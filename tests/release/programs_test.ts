@@ -7,7 +7,7 @@ import { type Block, type Page, readPages, writeFiles } from "./pages.ts";
 import { serveRegistry } from "./registry.ts";
 import { packPackage } from "./tarball.ts";
 
-const root = new URL("../../", import.meta.url).pathname.slice(0, -1);
+const root = new URL("../../", import.meta.url).pathname;
 const ignore = typeof Deno === "undefined"; // Deno starts the processes, of both runtimes
 
 /** Milliseconds that a program may take, its downloads and compilation included. */
@@ -88,7 +88,15 @@ interface Running {
 }
 
 function start([command, ...args]: readonly string[], { cwd, env }: Place): Running {
-  const child = new Deno.Command(command, { args, cwd, env: { ...env }, stdout: "piped", stderr: "piped" }).spawn();
+  const child = new Deno.Command(command, {
+    args,
+    cwd,
+    env: { ...env },
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  })
+    .spawn();
   let text = "";
   let grown = Promise.withResolvers<void>();
   const read = async (stream: ReadableStream<Uint8Array<ArrayBuffer>>) => {
@@ -179,7 +187,7 @@ Deno.test({
   ignore,
   async fn(t) {
     const cwd = await Deno.makeTempDir({ prefix: "mcp-pages-deno-" });
-    await using registry = await serveRegistry(root);
+    await using registry = await serveRegistry(root.slice(0, -1));
     try {
       await runAll(t, await prepareDeno(cwd, registry.url));
       assertEquals(registry.missing, []);

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { createServer, tool, ToolError } from "../../mod.ts";
 import { connect, fakeClock, fakeContext, RpcError, type TestServer } from "../../src/testing/testing.ts";
 import { Transcript } from "../../src/testing/transcript.ts";
-import { PIPE } from "../../src/transports/channel.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 
 Deno.test("a fake clock runs jobs in order, each at its own time", async () => {
@@ -38,7 +38,7 @@ const shop = tool({
   async run({ item }, ctx) {
     await ctx.progress(1, { total: 2 });
     await ctx.progress(1);
-    await ctx.log("info", { item }, "shop");
+    await ctx.log.info({ item }, { logger: "shop" });
     const answer = await ctx.elicit("sure", { message: `Buy ${item}?`, schema: z.object({ ok: z.boolean() }) });
     if (answer.action !== "accept") throw new ToolError(answer.action);
     return `${ctx.principal?.id} ${answer.content.ok}`;
@@ -90,8 +90,10 @@ function answering(
 ): TestServer {
   return {
     fetch: async (request) => await answer(request, request.method === "POST" ? await request.json() : { id: 0 }),
-    [PIPE]: () => {
-      throw new Error("no pipe");
+    [INTERNALS]: {
+      openPipe: () => {
+        throw new Error("no pipe");
+      },
     },
   };
 }
@@ -108,14 +110,14 @@ const ok = (id: unknown) => ({ jsonrpc: "2.0", id, result: { ok: true } });
 
 Deno.test("the client does not take what is no answer to its request", async () => {
   const bad: Readonly<Record<string, (request: Request, body: { readonly id: number }) => Response>> = {
-    "Cannot take the answer to 99": () => json(ok(99)),
+    "Cannot use the response to 99": () => json(ok(99)),
     "Cannot read the result": (_, { id }) => json({ jsonrpc: "2.0", id, result: 5 }),
     "Cannot read the server's message": (_, { id }) => json({ id, result: {} }),
-    "Cannot read the answer: got 502 <html>": () =>
+    "Cannot read the response: got 502 <html>": () =>
       new Response("<html>", { status: 502, headers: { "content-type": "text/html" } }),
-    "Cannot read the answer: got 202": () => new Response(null, { status: 202 }),
+    "Cannot read the response: got 202": () => new Response(null, { status: 202 }),
     "the stream ended before it": () => sse({ jsonrpc: "2.0", method: "notifications/message", params: {} }),
-    "after the answer came": (_, { id }) => sse(ok(id), ok(id)),
+    "after the response came": (_, { id }) => sse(ok(id), ok(id)),
   };
   for (const [text, answer] of Object.entries(bad)) {
     await using client = await connect(answering(answer));
@@ -152,7 +154,7 @@ Deno.test("headers may be laid over those of a request, or taken away", async ()
     seen.push(["mcp-method", "mcp-name", "x-extra", "accept"].map((name) => headers.get(name)));
     return json(ok(id));
   }));
-  await client.callTool("ä ");
+  await client.request("tools/call", { name: "ä " });
   await client.request("tools/list", {}, { headers: { "mcp-method": "other", "x-extra": "1", accept: null } });
   assertEquals(seen, [
     ["tools/call", "=?base64?w6Qg?=", null, "application/json, text/event-stream"],
@@ -189,7 +191,7 @@ behaviour("a request that takes too long is cancelled, and the handler told", as
   });
   const { client } = await connect({ handlers: [slow] });
   const error = await assertRejects(() => client.callTool("slow", {}, { timeoutMs: 80 }), DOMException);
-  assertEquals([error.name, error.message], ["TimeoutError", "Cannot finish tools/call: no answer in 80 ms"]);
+  assertEquals([error.name, error.message], ["TimeoutError", "Cannot finish tools/call: no response in 80 ms"]);
   for (let i = 0; i < 200 && !aborted; i++) await new Promise((resolve) => setTimeout(resolve, 5));
   assertEquals(aborted, 1);
 });

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { INTERNALS } from "../../core/internals.ts";
 import type { Handler, ServerOptions } from "../../library.ts";
 import { importDefault, type LoadWarning } from "../load.ts";
 import { platform } from "../platform.ts";
@@ -141,7 +142,7 @@ async function importHandlers(given: string, path: string, version: number): Pro
 }
 
 function isHandler(value: unknown): value is Handler {
-  return typeof value === "object" && value !== null && "feature" in value && "key" in value;
+  return typeof value === "object" && value !== null && INTERNALS in value && "name" in value;
 }
 
 async function toPart(source: Source, main: Source, told: Resource, place: Path): Promise<Part> {

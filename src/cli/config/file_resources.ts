@@ -62,7 +62,7 @@ export function fileResource(
   const handler = resource({ ...facts, mimeType, uri, name, read: () => readFile(folder, path, { uri, mimeType }) });
   return {
     handlers: [handler],
-    watch: (server) => watchFile(`${folder.root}/${path}`, () => server.updated(uri)),
+    watch: (server) => watchFile(`${folder.root}/${path}`, () => server.resourceUpdated(uri)),
   };
 }
 
@@ -93,7 +93,7 @@ export async function globResources(options: FilesOptions, fits: (path: string) 
     handlers,
     watch: (server) =>
       watchFolder(folder, {
-        written: (path) => current.has(path) ? server.updated(toUri(path)) : undefined,
+        written: (path) => current.has(path) ? server.resourceUpdated(toUri(path)) : undefined,
         changed: () => refresh(server),
       }),
   };
@@ -130,7 +130,7 @@ export function folderParts(options: FolderPartsOptions): Part {
     handlers: [handler, ...also],
     watch: (server) =>
       watchFolder(folder, {
-        written: (path) => server.updated(toUri(path)),
+        written: (path) => server.resourceUpdated(toUri(path)),
         // Taken away and put back, so that clients are told that the list is another one.
         changed: () => {
           server.handlers.remove(handler);

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { INTERNALS } from "../../core/internals.ts";
 import { createServer, type Handler, type Server } from "../../library.ts";
 import { platform } from "../platform.ts";
 import { type Loaded, swapHandlers } from "../load.ts";
@@ -89,7 +90,7 @@ function create(target: string, options: Parameters<typeof createServer>[0]): Se
 // Of two templates that fit a URI the first one answers, so the longer one, which fits fewer, comes first.
 function toHandlers(parts: readonly Part[]): readonly Handler[] {
   const handlers = parts.flatMap(({ handlers }) => handlers);
-  const toWidth = ({ key }: Handler) => key.endsWith("{+path}") ? key.length : Infinity;
+  const toWidth = ({ [INTERNALS]: { key } }: Handler) => key.endsWith("{+path}") ? key.length : Infinity;
   return handlers.sort((a, b) => Math.sign(toWidth(b) - toWidth(a)) || 0);
 }
 

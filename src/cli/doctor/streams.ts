@@ -6,7 +6,7 @@
  * @module
  */
 import { METHOD_NOT_FOUND } from "../../protocol/errors.ts";
-import { startTimer } from "../../client/pause.ts";
+import { startTimer } from "../../client/delay.ts";
 import type { Dialect } from "./dialect.ts";
 import { type Answer, exchange, open, type Opened, type Place } from "./exchange.ts";
 import { tellAnswer, toMs } from "./revisions.ts";

@@ -3,12 +3,12 @@
  *
  * @module
  */
-import type { AnswerOptions, AskContext, ElicitResult } from "../../client/answers.ts";
+import type { AnswerContext, AnswerOptions, ElicitResult } from "../../client/server_requests.ts";
 import type { Client } from "../../client/calls.ts";
 import { connect } from "../../client/connect.ts";
 import type { Notification } from "../../client/message.ts";
 import { RpcError } from "../../client/rpc_error.ts";
-import type { Filter } from "../../client/subscription.ts";
+import type { SubscriptionFilter } from "../../client/subscription.ts";
 import type { Target } from "../../client/target.ts";
 import { INTERNAL_ERROR, INVALID_REQUEST } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
@@ -128,7 +128,7 @@ export class Connection {
   #toAnswers(): AnswerOptions {
     const { elicitation, sampling, roots } = this.#options.capabilities;
     const { form, url } = isObject(elicitation) ? elicitation : {};
-    const elicit = (request: Params, context: AskContext) => this.#question("elicitation/create", request, context);
+    const elicit = (request: Params, context: AnswerContext) => this.#question("elicitation/create", request, context);
     return {
       ...isObject(form) && { onElicit: async (request, context) => toElicited(await elicit(request, context)) },
       ...isObject(url) && { onElicitUrl: async (request, context) => toElicited(await elicit(request, context)) },
@@ -142,7 +142,7 @@ export class Connection {
     };
   }
 
-  async #question(method: string, params: Params, { signal }: AskContext): Promise<unknown> {
+  async #question(method: string, params: Params, { signal }: AnswerContext): Promise<unknown> {
     if (this.#questions.size >= MOST_QUESTIONS) throw new RpcError(INTERNAL_ERROR, "Too many questions are open");
     const key = `${++this.#count}`;
     const question = Promise.withResolvers<unknown>();
@@ -197,7 +197,7 @@ async function listen(
   throw new Error("The server has closed the subscription");
 }
 
-function toFilter(wanted: unknown): Filter {
+function toFilter(wanted: unknown): SubscriptionFilter {
   const { toolsListChanged, promptsListChanged, resourcesListChanged, resourceSubscriptions } = isObject(wanted)
     ? wanted
     : {};

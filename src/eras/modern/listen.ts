@@ -8,10 +8,10 @@ import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call.ts";
-import { type Change, createNotifier } from "../../core/changes.ts";
+import type { Change } from "../../core/changes.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Runner } from "../../core/feature.ts";
-import { isWatchable, mayHear } from "../../core/watching.ts";
+import { createNotifier, isWatchable, mayHear } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
 import { BUSY } from "../../core/scheduler.ts";
@@ -81,7 +81,7 @@ function open(engine: Engine, call: Call): Promise<Result | undefined> {
   if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
   const { account } = link;
   // What the client states about itself is kept with the call: with all that came with it, it is charged for as long.
-  const bytes = [...filter.uris].reduce((bytes, uri) => bytes + toBytes(uri) + URI_BYTES, call.weight);
+  const bytes = [...filter.uris].reduce((bytes, uri) => bytes + toBytes(uri) + URI_BYTES, call.weigh());
   if (!engine.scheduler.isOpen) throw new McpError(BUSY, "Cannot open the subscription: the server is closing");
   if (!account.openStream()) {
     throw new McpError(BUSY, "Cannot open the subscription: too many are open (streams.open, streams.openPerClient)");
@@ -130,7 +130,7 @@ class Subscription {
   open(granted: Params, ended: (result: Result | undefined) => void): void {
     const { id, inFlight, link } = this.#call;
     this.#ended = ended;
-    this.#call.onCancelled(() => this.#end(this.#call.reason === SHUTDOWN ? {} : undefined));
+    this.#call.onCancel = () => this.#end(this.#call.reason === SHUTDOWN ? {} : undefined);
     inFlight.add(this.#call);
     this.#engine.changes.listeners.add(this.#hear);
     link.send(toNotification("notifications/subscriptions/acknowledged", {
@@ -153,7 +153,7 @@ class Subscription {
   #end(result: Result | undefined): void {
     this.#engine.changes.listeners.delete(this.#hear);
     this.#call.inFlight.remove(this.#call);
-    this.#call.end();
+    this.#call.ended = true;
     this.#ended?.(result);
     this.#ended = undefined;
   }

@@ -1,30 +1,32 @@
 /**
- * The first transport over HTTP: one stream for all that the server says, and an address for what the client says.
+ * The HTTP transport of revision 2024-11-05: one event stream from the server, and a URL for messages to it.
  *
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
-import { readEvents } from "./events.ts";
+import { readEvents } from "./event_stream.ts";
 import { type HttpChannelOptions, isStream, toError } from "./http_channel.ts";
-import type { OpenLines } from "./line_channel.ts";
-import { reach } from "./redirects.ts";
+import type { OpenLineTransport } from "./line_channel.ts";
+import { fetchSameOrigin } from "./redirects.ts";
 
-/** Where the stream is, and what gives up opening it. */
-export interface SseLinesOptions extends Pick<HttpChannelOptions, "url" | "fetch" | "headers"> {
+/** The options of {@linkcode sseTransport}. */
+export interface SseTransportOptions extends Pick<HttpChannelOptions, "url" | "fetch" | "headers"> {
   readonly signal: AbortSignal;
 }
 
 /**
- * Opens the stream and waits for the address; nothing if there is no such stream.
+ * Opens the stream and waits for the URL. Returns `undefined` if there is no such stream.
  *
- * @throws {Error} if the stream names no address, or one of another origin.
+ * @throws {Error} if the stream names no URL, or one of another origin.
  */
-export async function sseLines({ url, fetch, headers, signal }: SseLinesOptions): Promise<OpenLines | undefined> {
+export async function sseTransport(
+  { url, fetch, headers, signal }: SseTransportOptions,
+): Promise<OpenLineTransport | undefined> {
   const stop = new AbortController();
   const isGivenUp = () => stop.abort(signal.reason);
   signal.addEventListener("abort", isGivenUp);
   const accept = { accept: "text/event-stream", ...headers };
-  const response = await reach(fetch, { url, headers: accept, signal: stop.signal });
+  const response = await fetchSameOrigin(fetch, { url, headers: accept, signal: stop.signal });
   if (!isStream(response)) return void await response.body?.cancel();
   const events = readEvents(response, stop.signal);
   const address = await readAddress();
@@ -34,9 +36,9 @@ export async function sseLines({ url, fetch, headers, signal }: SseLinesOptions)
     for (let next = await events.next(); !next.done; next = await events.next()) {
       const { type, data = "" } = next.value;
       if (type !== "endpoint") continue;
-      // Relative to where redirects led; a server in this process sets no URL.
+      // Relative to the target of redirects. A server in this process sets no URL.
       const address = new URL(data, response.url || url);
-      // What is posted may carry the user's credentials for this server.
+      // Messages may carry the user's credentials for this server.
       if (address.origin === new URL(url).origin) return address;
       stop.abort();
       throw new Error(`Cannot use the address that the server names: ${address.origin} is another origin`);
@@ -53,14 +55,20 @@ export async function sseLines({ url, fetch, headers, signal }: SseLinesOptions)
           if (next.value.data !== undefined) receive(next.value.data);
         }
       } catch {
-        // It broke: that is an end too.
+        // A broken stream has ended, too.
       }
       end("the server closed the stream");
     }
 
     async function write(body: string): Promise<void> {
       const post = { ...headers, "content-type": "application/json" };
-      const response = await reach(fetch, { url: address, method: "POST", headers: post, body, signal: stop.signal });
+      const response = await fetchSameOrigin(fetch, {
+        url: address,
+        method: "POST",
+        headers: post,
+        body,
+        signal: stop.signal,
+      });
       if (!response.ok) throw await toError(response);
       await response.body?.cancel();
     }

@@ -1,0 +1,63 @@
+/**
+ * The interface of the protocol of each era.
+ *
+ * @module
+ */
+import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
+import type { Notification } from "./message.ts";
+import type { Outcome, RequestHandler, TestRequestOptions } from "./rpc.ts";
+import type { SubscriptionFilter, Watch } from "./subscription.ts";
+
+/** The server, and the protocol revision in use. */
+export interface ServerFacts {
+  /** `modern` if each request describes its client, `legacy` after a handshake. */
+  readonly era: "modern" | "legacy";
+  /** The protocol revision, such as `2026-07-28`. */
+  readonly version: string;
+  /** The unverified name and version of the server. */
+  readonly info?: Implementation;
+  /** The capabilities of the server. */
+  readonly capabilities: Params;
+  /** Instructions for a model that uses the server. */
+  readonly instructions?: string;
+}
+
+/** The protocol of one era on one connection. */
+export interface Protocol {
+  readonly server: ServerFacts;
+  /** The session id, over HTTP. */
+  readonly sessionId?: string;
+  /** The result of the handshake, if there was one. */
+  readonly handshake?: Result;
+  request(method: string, params: Params, options?: TestRequestOptions): Promise<Outcome>;
+  /** Subscribes to changes, and calls `onChange` with each. */
+  watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch>;
+  setLogLevel(level: LogLevel): Promise<void>;
+  /** Ends the subscriptions and the session. */
+  close(): Promise<void>;
+}
+
+/** How the client describes itself. */
+export interface ClientIdentity {
+  readonly info: Implementation;
+  readonly capabilities: ClientCapabilities;
+  /** The least severe log level that it wants. */
+  readonly logLevel?: LogLevel;
+}
+
+/** The options that the protocols of both eras have. */
+export interface ProtocolOptions extends ClientIdentity {
+  readonly answer: RequestHandler;
+  /** Called with each problem that the client works around. */
+  readonly onWarning: (text: string) => void;
+  /** Whether to recover a lost stream or session, and from a refused protocol revision. Tests do not. */
+  readonly recovers: boolean;
+}
+
+/** Reads the name and version of a server. Returns `undefined` if one of them is missing. */
+export function toImplementation(info: unknown): Implementation | undefined {
+  if (!isObject(info)) return;
+  const { name, version } = info;
+  return typeof name === "string" && typeof version === "string" ? { ...info, name, version } : undefined;
+}

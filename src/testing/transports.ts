@@ -1,0 +1,113 @@
+/**
+ * Opens each transport to a server.
+ *
+ * @module
+ */
+import type { Principal } from "../core/context.ts";
+import type { Fetch } from "../transports/http/fetch.ts";
+import type { INTERNALS } from "../core/internals.ts";
+import type { PipeServer } from "../transports/channel.ts";
+import type { Channel } from "../client/channel.ts";
+import type { Child } from "../client/child_process.ts";
+import { httpChannel } from "../client/http_channel.ts";
+import { lineChannel } from "../client/line_channel.ts";
+import { childTransport, memoryTransport } from "../client/line_transports.ts";
+import type { Message } from "../client/message.ts";
+import { startChild, startHttpServer, toCommand, withPrincipal } from "./http_server.ts";
+import type { Transcript } from "./transcript.ts";
+
+/** A server that `createServer` made. */
+export interface TestServer extends PipeServer {
+  /** Answers web-standard requests. */
+  readonly fetch: Fetch;
+  /**
+   * What the test kit needs.
+   *
+   * @ignore
+   */
+  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & { develop?(): Promise<void> };
+}
+
+/**
+ * How messages travel:
+ *
+ * - `memory`: web requests to `server.fetch`
+ * - `http`: a real HTTP server on a free port of 127.0.0.1
+ * - `pipe`: a channel within this process
+ * - `stdio`: the standard streams of a child process
+ */
+export type Transport = "memory" | "http" | "pipe" | "stdio";
+
+/** Facts about the transport of a connection. */
+export interface TransportFacts {
+  /** The URL of the endpoint, over `http` and `memory`. */
+  readonly url?: string;
+  /** The child process, over `stdio`. */
+  readonly child?: {
+    /** Settles with its standard error when it has exited. */
+    readonly stderr: Promise<string>;
+    readonly exitCode: Promise<number>;
+  };
+}
+
+/** The options of {@linkcode openTransport}. */
+export interface TransportOptions {
+  readonly transport?: Transport;
+  readonly principal?: Principal;
+  readonly path?: string;
+  /** Headers of every HTTP request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly transcript: Transcript;
+  readonly onMessage: (message: Message) => void;
+}
+
+/** An open transport. */
+export interface OpenTransport {
+  readonly channel: Channel;
+  readonly facts: TransportFacts;
+}
+
+/** Opens a transport to a server. */
+export function openTransport(server: TestServer | string | URL, options: TransportOptions): OpenTransport {
+  const { transport = "memory", principal, path = "/mcp", headers, transcript, onMessage } = options;
+  const isFile = typeof server === "string" || server instanceof URL;
+  if (isFile !== (transport === "stdio")) {
+    throw new TypeError(
+      `Cannot connect by ${transport}: it takes ${isFile ? "a server" : "the path of a file that serves"}`,
+    );
+  }
+  if (isFile) return openChild(startChild(toCommand(server)), { transcript, onMessage });
+  if (transport === "pipe") {
+    const open = memoryTransport(server, principal);
+    return { channel: lineChannel({ open, onMessage, onBroken, trace: transcript }), facts: {} };
+  }
+  const answer = principal ? withPrincipal(server.fetch, principal) : server.fetch;
+  const strict = { headers, trace: transcript, isStrict: true };
+  if (transport === "memory") {
+    const url = `http://localhost${path}`;
+    return { channel: httpChannel({ url, fetch: (request) => answer(request), ...strict }), facts: { url } };
+  }
+  const host = startHttpServer(answer);
+  const url = host.origin + path;
+  return { channel: httpChannel({ url, fetch, stop: host.stop, ...strict }), facts: { url } };
+}
+
+function openChild(
+  child: Child,
+  { transcript, onMessage }: Pick<TransportOptions, "transcript" | "onMessage">,
+): OpenTransport {
+  const stderr = new Response(child.errors).text();
+  const open = childTransport(child, { onBroken, exitMs: EXIT_MS });
+  return {
+    channel: lineChannel({ open, onMessage, onBroken, trace: transcript }),
+    facts: { child: { stderr, exitCode: child.exited } },
+  };
+}
+
+/** Milliseconds that a child process may take to exit after its input ends. */
+const EXIT_MS = 10_000;
+
+// A line that is not a message fails the test that runs.
+function onBroken(error: unknown): never {
+  throw error;
+}

@@ -20,7 +20,7 @@ import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
 import { type OpenPipe, pipeOpener } from "./transports/channel.ts";
-import { readHosts, readOrigins, readProxies } from "./transports/http/access.ts";
+import { readHosts, readOrigins, readPath, readProxies } from "./transports/http/access.ts";
 import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
 import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
 import type { HttpParts } from "./transports/http/upgrades.ts";
@@ -45,7 +45,7 @@ export interface ServerOptions {
   readonly handlers?: readonly Handler[];
   /** Code around every call; the first is the outermost. */
   readonly use?: readonly Middleware[];
-  /** Path of the HTTP endpoint; `/mcp` if nothing is said. */
+  /** Path of the HTTP endpoint, without parameters. Defaults to `/mcp`. */
   readonly path?: string;
   /** Hosts that callers on this machine may name beside loopback, such as `box.local`. */
   readonly hosts?: readonly string[];
@@ -145,6 +145,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const report = createReport(name, options.onError);
   const core: Core = {
     identity: { name, version, title, description, websiteUrl, icons },
+    info: { name, version },
     instructions,
     limits,
     ticker,
@@ -177,7 +178,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const allows = corsRule(options.cors, report);
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const endpoint = new Endpoint(engine, era, {
-    path,
+    path: readPath(path),
     hosts: readHosts(options.hosts),
     origins: readOrigins(options.origins),
     proxies: readProxies(options.proxies),
@@ -228,10 +229,9 @@ function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): 
   return async (request, info) => await (await (wrapped ??= loading()))(request, info);
 }
 
-function checkOptions({ name, version, path = "/mcp", ttlMs = 0, sessions = "optional" }: ServerOptions): void {
+function checkOptions({ name, version, ttlMs = 0, sessions = "optional" }: ServerOptions): void {
   const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
   if (!name || !version) throw refuse("it needs a name and a version");
-  if (!path.startsWith("/")) throw refuse(`path ${JSON.stringify(path)} must start with /`);
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {
     throw refuse(`ttlMs is ${ttlMs}; it must be a whole number of milliseconds, 0 or more`);
   }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { INVALID_PARAMS, McpError, MISSING_CAPABILITY } from "../protocol/errors.ts";
+import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
 import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
@@ -15,8 +15,8 @@ import { createLog, type Log } from "./log.ts";
 import {
   type Asking,
   elicitation,
-  hasCapabilities,
   type Question,
+  requireCapabilities,
   ROOTS,
   sampling,
   urlElicitation,
@@ -60,6 +60,8 @@ export class Call implements Context, Cancellable {
   params: Params;
   /** Whether nothing more may be sent for this call. */
   ended = false;
+  /** Whether the client can be asked now: not while a call is looked up, and only by methods that wait for answers. */
+  asks = false;
   /** Whether this is a subscription, which holds no slot. */
   isSubscription = false;
   /** Called once if the call is cancelled. */
@@ -216,16 +218,13 @@ export class Call implements Context, Cancellable {
 
   // Runs up to the carrier without a pause, so that questions asked side by side travel together.
   async #put({ key, needs, make }: Asking): Promise<unknown> {
-    if (!hasCapabilities(this.client.capabilities, needs)) {
-      throw new McpError(
-        MISSING_CAPABILITY,
-        `Cannot ask the client: it did not declare ${JSON.stringify(needs)}`,
-        { requiredCapabilities: needs },
-      );
+    if (!this.asks) {
+      throw new TypeError(`Cannot ask the client in ${this.method}: ask in a tool, a prompt or a resource`);
     }
+    requireCapabilities(this.client.capabilities, needs, "ask the client");
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call is over");
     const { host: { reruns } } = this.#carrier;
-    const question = make();
+    const question = make(this.client.capabilities);
     const ask = () => this.#carrier.ask(this, key, question);
     return await (reruns ? reruns.ask(this, key, ask) : ask());
   }

@@ -42,7 +42,7 @@ export interface ElicitOptions<S extends Schema = Schema> {
 export interface ElicitUrlOptions {
   /** Why the user should go there. */
   readonly message: string;
-  /** The page. */
+  /** The page: an `http` or `https` URL. */
   readonly url: string;
 }
 
@@ -79,7 +79,8 @@ export interface ProgressOptions {
 /**
  * What a handler is given beside its input: who asks, and what can be said to the client before the result.
  *
- * Nothing here fails because the client went away or the call is over: such words are dropped.
+ * Nothing here fails because the client went away or the call is over: such words are dropped. Only tools, prompts and
+ * reads of resources can ask the client: elsewhere, as in `complete`, `list` and `allow`, questions throw a `TypeError`.
  */
 export interface Context {
   /** What the client told about itself. */
@@ -122,9 +123,19 @@ export interface Context {
    * @see specification/2026-07-28/client/elicitation
    */
   elicit<S extends Schema>(key: string, options: ElicitOptions<S>): Promise<Elicited<Infer<S>>>;
-  /** Asks the user to visit a page. @throws {McpError} -32021 if the client cannot open pages. */
+  /**
+   * Asks the user to visit a page.
+   *
+   * @throws {McpError} -32021 if the client cannot open pages.
+   * @throws {TypeError} if `url` is not a whole `http` or `https` URL.
+   */
   elicitUrl(key: string, options: ElicitUrlOptions): Promise<{ readonly action: "accept" | "decline" | "cancel" }>;
-  /** Asks the client's model. @throws {McpError} -32021 if the client has none. */
+  /**
+   * Asks the client's model.
+   *
+   * @throws {McpError} -32021 if the client has none, or the messages use tools and its model cannot.
+   * @throws {TypeError} if `tool_use` blocks are not followed at once by a message of their `tool_result` blocks.
+   */
   sample(key: string, request: SamplingRequest): Promise<SamplingResult>;
   /** Asks which directories and files the client offers. @throws {McpError} -32021 if it offers none. */
   roots(): Promise<readonly Root[]>;

@@ -23,6 +23,8 @@ export interface Fault {
 /** What the parts of one server share. */
 export interface Core {
   readonly identity: Implementation;
+  /** Its name and version, which every result may carry. */
+  readonly info: Implementation;
   readonly instructions?: string;
   readonly limits: Limits;
   readonly ticker: Ticker;

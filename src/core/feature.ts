@@ -71,6 +71,8 @@ export interface Runner {
   run(call: Call): Result | Promise<Result>;
   /** Parameters that intermediaries see in headers. */
   readonly headers?: readonly HeaderParam[];
+  /** What the client must have declared, by dotted names. It is checked before anything is sent. */
+  readonly needs?: readonly string[];
   /** Whether the result may be kept, and by whom. */
   readonly cache?: Cache;
 }

@@ -58,8 +58,11 @@ export class InFlight {
     for (const call of [...this.#calls ?? []]) call.cancel(reason, error);
   }
 
-  /** Cancels the subscriptions. */
-  cancelSubscriptions(): void {
-    for (const call of [...this.#calls ?? []]) if (call.isSubscription) call.cancel();
+  /** Ends the subscriptions, and has their clients told. */
+  endSubscriptions(): void {
+    for (const call of [...this.#calls ?? []]) if (call.isSubscription) call.cancel(SHUTDOWN);
   }
 }
+
+/** The reason of a subscription that ends because its connection is about to. */
+export const SHUTDOWN: unique symbol = Symbol();

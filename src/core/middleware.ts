@@ -8,7 +8,9 @@ import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
 
 /**
- * Code around a call. It sees the call, calls `next` for the result, and returns it, another one, or throws.
+ * Code around a call. It sees the call, calls `next` for the result, and returns it, another one, or throws. It runs
+ * for every method that the server answers, handshakes and pings included. For a subscription, `next` settles when that
+ * ends, and throws if the client ended it. During a handshake nothing can be sent before its result.
  *
  * ```ts
  * import type { Middleware } from "@x/mcp";

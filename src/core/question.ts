@@ -3,8 +3,9 @@
  *
  * @module
  */
+import { McpError, MISSING_CAPABILITY, quote } from "../protocol/errors.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
-import type { ClientCapabilities, SamplingRequest } from "../protocol/types.ts";
+import type { ClientCapabilities, SamplingContent, SamplingMessage, SamplingRequest } from "../protocol/types.ts";
 import { toForm } from "../schema/form.ts";
 import type { Checked } from "../schema/schema.ts";
 import type { ElicitOptions, ElicitUrlOptions } from "./context.ts";
@@ -20,15 +21,17 @@ export interface Question {
 /** A question that is made only once the client is known to have what it needs. */
 export interface Asking {
   readonly key: string;
-  readonly needs: ClientCapabilities;
-  make(): Question;
+  /** Dotted names of the modes of capabilities that the client must have declared. */
+  readonly needs: readonly string[];
+  /** Throws if it cannot be asked; what a client with these capabilities does not expect is left out. */
+  make(has: ClientCapabilities): Question;
 }
 
 /** Asks the user to fill in a form. */
 export function elicitation(key: string, { message, schema }: ElicitOptions): Asking {
   return {
     key,
-    needs: { elicitation: { form: {} } },
+    needs: [FORM],
     make() {
       const form = toForm(schema, `the question ${JSON.stringify(key)}`);
       return {
@@ -49,37 +52,109 @@ export function elicitation(key: string, { message, schema }: ElicitOptions): As
 export function urlElicitation(key: string, { message, url }: ElicitUrlOptions): Asking {
   return {
     key,
-    needs: { elicitation: { url: {} } },
-    make: () => ({ method: "elicitation/create", params: { mode: "url", message, url }, read: readAction }),
+    needs: ["elicitation.url"],
+    make() {
+      // What a browser would open differently from how it is shown is refused too: white space, missing slashes.
+      if (!/^https?:\/\/\S+$/i.test(url) || !URL.canParse(url)) {
+        throw new TypeError(`Cannot ask for a visit to ${quote(url)}: use an http or https URL`);
+      }
+      return { method: "elicitation/create", params: { mode: "url", message, url }, read: readAction };
+    },
   };
 }
 
 /** Asks the client's model. */
 export function sampling(key: string, request: SamplingRequest): Asking {
+  const { messages, tools, toolChoice, includeContext } = request;
+  const wrong = findUnbalanced(messages);
   return {
     key,
-    needs: request.tools || request.toolChoice ? { sampling: { tools: {} } } : { sampling: {} },
-    make: () => ({ method: "sampling/createMessage", params: { ...request }, read: readSample }),
+    needs: [tools ?? toolChoice ?? wrong ? "sampling.tools" : "sampling"],
+    make({ sampling }) {
+      if (wrong && wrong.at >= 0) {
+        throw new TypeError(
+          `Cannot sample ${quote(key)}: messages[${wrong.at}] must hold just the results of the tools used before`,
+        );
+      }
+      const isKept = includeContext === "none" || isObject(sampling?.context);
+      const params = { ...request, includeContext: isKept ? includeContext : undefined };
+      return { method: "sampling/createMessage", params, read: readSample };
+    },
   };
+}
+
+/**
+ * The place of the first message that does not answer the tool uses of the message before it, or that uses tools out of
+ * turn; -1 if there is none. Returns `undefined` if no message is about tools.
+ */
+function findUnbalanced(messages: readonly SamplingMessage[]): { readonly at: number } | undefined {
+  let hasTools = false;
+  let open = "[]";
+  // Behind the last message nothing may be left to answer.
+  const at = [...messages, { role: "user", content: [] }].findIndex(({ role, content }) => {
+    const blocks: readonly SamplingContent[] = [content].flat();
+    const uses = blocks.flatMap((block) => block.type === "tool_use" ? block.id : []);
+    const results = blocks.flatMap((block) => block.type === "tool_result" ? block.toolUseId : []);
+    const asked = open;
+    open = JSON.stringify(uses.sort());
+    hasTools ||= uses.length + results.length > 0;
+    return JSON.stringify(results.sort()) !== asked || new Set(uses).size < uses.length ||
+      (results.length ? role !== "user" || results.length < blocks.length : uses.length && role === "user");
+  });
+  return hasTools ? { at } : undefined;
 }
 
 /** Asks for the client's roots. */
 export const ROOTS: Asking = {
   key: "roots",
-  needs: { roots: {} },
+  needs: ["roots"],
   make: () => ({ method: "roots/list", params: {}, read: readRoots }),
 };
 
-/** Whether a client declared all that is needed. An elicitation capability without a mode means forms. */
-export function hasCapabilities(has: ClientCapabilities, needs: ClientCapabilities): boolean {
-  return Object.entries(needs).every(([name, wanted]) => {
-    const offered = has[name];
-    if (!isObject(offered)) return false;
-    const modes = Object.keys(isObject(wanted) ? wanted : {});
-    return modes.every((mode) =>
-      isObject(offered[mode]) || (name === "elicitation" && mode === "form" && offered.url === undefined)
-    );
+/**
+ * What a handler needs of its client: `elicitation` (forms), `elicitation.url` (pages), `sampling` (a model),
+ * `sampling.tools` (a model that uses tools), `sampling.context` (a model that is shown what servers offer), `roots`.
+ */
+export type Need = "elicitation" | "elicitation.url" | "sampling" | "sampling.tools" | "sampling.context" | "roots";
+
+const NEEDS: readonly Need[] = [
+  "elicitation",
+  "elicitation.url",
+  "sampling",
+  "sampling.tools",
+  "sampling.context",
+  "roots",
+];
+
+/** The modes of capabilities that are needed, by their dotted names. Throws if a need is not known. */
+export function readNeeds(needs: readonly Need[] | undefined, place: string): readonly string[] | undefined {
+  return needs?.map((need) => {
+    if (NEEDS.includes(need)) return need === "elicitation" ? FORM : need;
+    throw new TypeError(`Cannot make ${place}: it needs ${quote(need)}; use ${NEEDS.join(", ")}`);
   });
+}
+
+/** The mode of an elicitation capability without a mode. */
+const FORM = "elicitation.form";
+
+/**
+ * Checks that a client declared all that is needed. Throws an error that lists what is missing; `action` is what cannot
+ * be done without it.
+ */
+export function requireCapabilities(has: ClientCapabilities, needs: readonly string[], action: string): void {
+  const missing: Record<string, Params> = {};
+  for (const need of needs) {
+    const [name, mode] = need.split(".");
+    const offered = has[name];
+    if (isObject(offered) && (!mode || isObject(offered[mode]) || need === FORM && offered.url === undefined)) continue;
+    missing[name] = { ...missing[name], ...mode && { [mode]: {} } };
+  }
+  if (!Object.keys(missing).length) return;
+  throw new McpError(
+    MISSING_CAPABILITY,
+    `Cannot ${action}: the client did not declare ${JSON.stringify(missing)}`,
+    { requiredCapabilities: missing },
+  );
 }
 
 function readAction(given: unknown): Checked {

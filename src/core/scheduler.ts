@@ -35,8 +35,8 @@ export class Scheduler {
   /** How many calls may run, and how many bytes may be held, before any client can be over its limits. */
   readonly #quietCalls: number;
   readonly #quietBytes: number;
-  /** Runs a call through the middleware, if there is any. */
-  readonly #invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
+  /** Runs a call through the middleware, if there is any. By itself it takes no slot and sets no deadline. */
+  readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   /** Calls that have a slot of their client and wait for one of the process, the oldest first. */
   readonly #queue = new Set<Start>();
   /** Where calls run or wait. */
@@ -55,7 +55,7 @@ export class Scheduler {
     const { calls, memory } = core.limits;
     this.#quietCalls = Math.min(calls.runningPerClient, calls.running);
     this.#quietBytes = Math.min(memory.bytesPerClient, memory.bytes);
-    if (middleware.length) this.#invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
+    if (middleware.length) this.invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
   }
 
   /**
@@ -109,6 +109,8 @@ export class Scheduler {
 
   /** Settles when nothing runs or waits. */
   idle(): Promise<void> {
+    // A subscription that ends leaves its connection without a word.
+    for (const inFlight of this.#busy) if (!inFlight.size) this.#busy.delete(inFlight);
     return this.#busy.size ? new Promise((resolve) => this.#idlers.push(resolve)) : Promise.resolve();
   }
 
@@ -196,7 +198,7 @@ export class Scheduler {
   #start(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     let result;
     try {
-      result = this.#invoke ? this.#invoke(call, runner) : runner.run(call);
+      result = this.invoke ? this.invoke(call, runner) : runner.run(call);
     } catch (error) {
       return this.#endAtOnce(call, { error: this.#toError(error, call) });
     }

@@ -22,6 +22,7 @@ import {
   toMethod,
 } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
+import { type Need, readNeeds } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import { attempt } from "./attempt.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
@@ -77,6 +78,12 @@ export interface PromptOptions<I extends Schema> {
   readonly use?: readonly Middleware[];
   /** Whether a caller may see and get the prompt; to others it does not exist. */
   readonly allow?: Allow;
+  /**
+   * What the client must have declared, such as `["elicitation"]`. A call of another client is refused with -32021 (over
+   * HTTP with status 400) and does not run. Defaults to nothing: a question that the client cannot answer is then
+   * refused where it is asked.
+   */
+  readonly needs?: readonly Need[];
   /** Writes the messages. What it throws as a `ToolError` the client is told; of other errors only an id. */
   readonly run: (input: Infer<I>, ctx: Context) => PromptReturn | Promise<PromptReturn>;
 }
@@ -129,6 +136,7 @@ interface Argument {
 interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly inputs: readonly Argument[];
+  readonly needs?: readonly string[];
   readonly invoke: (call: Call, input: unknown) => Result | Promise<Result>;
 }
 
@@ -141,6 +149,7 @@ function define<I extends Schema>(options: PromptOptions<I>, place: string): Def
     allow,
     input,
     inputs,
+    needs: readNeeds(options.needs, place),
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
     invoke: compose(use, async (call, value: unknown) => {
       // `value` is what the input schema let through, which is what Infer stands for.
@@ -157,8 +166,8 @@ const prompts: Feature = {
     // Asked for whatever a client gives as a name.
     const byName = new Map<unknown, Found>(
       definitions.map((definition) => {
-        const { key, allow } = definition;
-        return [key, { allow, run: (call) => getPrompt(definition, call, core) }];
+        const { key, allow, needs } = definition;
+        return [key, { allow, needs, run: (call) => getPrompt(definition, call, core) }];
       }),
     );
     const find = (call: Call) => {

@@ -8,6 +8,7 @@ import { McpError, quote } from "../protocol/errors.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
 import type { Context } from "../core/context.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
+import { type Need, readNeeds } from "../core/question.ts";
 import type { Allow, Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { type Completers, completion } from "./completion.ts";
@@ -24,6 +25,12 @@ export interface ResourceCommonOptions {
   readonly use?: readonly Middleware[];
   /** Whether a caller may see and read it; to others it does not exist. */
   readonly allow?: Allow;
+  /**
+   * What the client must have declared, such as `["elicitation"]`. A read by another client is refused with -32021 (over
+   * HTTP with status 400) and nothing is read. Defaults to nothing: a question that the client cannot answer is then
+   * refused where it is asked.
+   */
+  readonly needs?: readonly Need[];
   /** Milliseconds for which clients may keep what they read; the server's `ttlMs` if nothing is said. */
   readonly ttlMs?: number;
   /** Who else may be given what one caller read: `private`, nobody, if nothing is said, and always with `allow`. */
@@ -196,6 +203,7 @@ function define<Input>(form: Form<Input>): Defined {
     ...toMatcher(template, isTemplate),
     key,
     allow,
+    needs: readNeeds(form.needs, `resource ${quote(key)}`),
     ttlMs,
     scope: allow ? "private" : cacheScope,
     wire: () => ({

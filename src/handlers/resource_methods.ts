@@ -42,6 +42,7 @@ export interface Definition extends Entry {
   readonly match: (uri: string) => unknown;
   /** Reads; throws if there is nothing to be read. */
   readonly invoke: (call: Call, uri: string, matched: unknown) => Result | Promise<Result>;
+  readonly needs?: readonly string[];
   /** Who may keep what was read, and for how many milliseconds. */
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
@@ -73,8 +74,8 @@ export const resources: Feature = {
       const { uri } = call.params;
       if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot read the resource: uri is not a string");
       const toRunner = (found: Found): Runner => {
-        const { ttlMs = core.ttlMs, scope } = found.definition;
-        return { run: (call) => read(found, uri, call), cache: { ttlMs, scope } };
+        const { ttlMs = core.ttlMs, scope, needs } = found.definition;
+        return { run: (call) => read(found, uri, call), needs, cache: { ttlMs, scope } };
       };
       const revealed = revealTo(call, locate(uri), { core, refusal: () => McpError.resourceNotFound(uri) });
       return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);

@@ -38,6 +38,7 @@ import {
   toMethod,
 } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
+import { type Need, readNeeds } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import { encode, isContent, toJson } from "./content.ts";
 import type { Encoded } from "./encoders.ts";
@@ -93,6 +94,12 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
   readonly use?: readonly Middleware[];
   /** Whether a caller may see and call the tool; to others it does not exist. */
   readonly allow?: Allow;
+  /**
+   * What the client must have declared, such as `["elicitation"]`. A call of another client is refused with -32021 (over
+   * HTTP with status 400) and does not run. Defaults to nothing: a question that the client cannot answer is then
+   * refused where it is asked.
+   */
+  readonly needs?: readonly Need[];
   /** Does the work. What it throws as a `ToolError` the model reads; other errors stay here. */
   readonly run: (
     input: Infer<I>,
@@ -125,7 +132,7 @@ export interface Tool<Input = never> extends Handler {
  * });
  * ```
  *
- * @throws {TypeError} if the name or a schema cannot be used.
+ * @throws {TypeError} if the name, a schema or a need cannot be used.
  */
 export function tool<I extends Schema = Schema, O extends Schema = Schema>(options: ToolOptions<I, O>): Tool<Infer<I>> {
   const { name, run } = options;
@@ -141,6 +148,7 @@ interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly output?: CompiledSchema;
   readonly headers?: readonly HeaderParam[];
+  readonly needs?: readonly string[];
   readonly invoke: (call: Call, input: unknown) => Result | Promise<Result>;
 }
 
@@ -156,6 +164,7 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
     input,
     output,
     headers: input && toHeaders(input),
+    needs: readNeeds(options.needs, place),
     wire: () => ({
       name,
       title,
@@ -208,12 +217,14 @@ const tools: Feature = {
 class ToolRunner implements Runner {
   readonly allow?: Allow;
   readonly headers?: readonly HeaderParam[];
+  readonly needs?: readonly string[];
   readonly #definition: Definition;
   readonly #core: Core;
 
   constructor(definition: Definition, core: Core) {
     this.allow = definition.allow;
     this.headers = definition.headers;
+    this.needs = definition.needs;
     this.#definition = definition;
     this.#core = core;
   }

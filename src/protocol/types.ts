@@ -256,7 +256,7 @@ export interface SamplingRequest {
   readonly temperature?: number;
   /** Texts at which to stop. */
   readonly stopSequences?: readonly string[];
-  /** Whose context to add; deprecated but for `none`. */
+  /** Whose context to add; deprecated but for `none`. Not sent to clients that did not declare `sampling.context`. */
   readonly includeContext?: "none" | "thisServer" | "allServers";
   /** For the provider of the model. */
   readonly metadata?: Meta;

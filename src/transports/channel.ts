@@ -110,7 +110,7 @@ class Channel implements Pipe, Link {
   }
 
   idle(): Promise<void> {
-    this.inFlight.cancelSubscriptions();
+    this.inFlight.endSubscriptions();
     return this.#busy ? new Promise((resolve) => this.#idlers.push(resolve)) : Promise.resolve();
   }
 

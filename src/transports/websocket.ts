@@ -19,7 +19,7 @@ import { INTERNALS } from "../core/internals.ts";
 import { LATER } from "../core/link.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
-import { type ConnectionInfo, readPrincipal } from "./http/access.ts";
+import { type ConnectionInfo, readPath, readPrincipal } from "./http/access.ts";
 import type { HttpParts } from "./http/upgrades.ts";
 import { Outbox } from "./outbox.ts";
 import type { OpenPipe, Pipe, PipeServer } from "./channel.ts";
@@ -77,6 +77,7 @@ export interface WebSocketService {
  */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   const { path = "/ws" } = options;
+  readPath(path);
   const { ended } = server[INTERNALS].http;
   const lines = new Map<Socket, SocketLine>();
   const owners = new Map<Socket, Owner>();

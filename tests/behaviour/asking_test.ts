@@ -234,6 +234,123 @@ behaviour("a client is never asked for what it did not declare", async (connect,
   await refuse({ elicitation: { url: {} }, roots: {} }, ["form", "sample"]);
 });
 
+behaviour("only pages of the web can be visited", async (connect) => {
+  let url = "";
+  const visit = tool({
+    name: "visit",
+    run: async (_input, ctx) => (await ctx.elicitUrl("x", { message: "?", url })).action,
+  });
+  const asked: unknown[] = [];
+  const { client, takeFaults } = await connect({ handlers: [visit] }, {
+    answer({ params }) {
+      asked.push(params.url);
+      return { action: "accept" };
+    },
+  });
+  const bad = [
+    "",
+    "x",
+    "/pay",
+    "//pay.example/x",
+    "pay.example/x",
+    "https:",
+    "https://",
+    "https:pay.example",
+    "https:/pay.example",
+    "https://[::1",
+    "https://pay.example:99999",
+    "javascript:alert(1)",
+    "JavaScript://pay.example/%0aalert(1)",
+    "data:text/html,x",
+    "file:///etc/passwd",
+    "ftp://pay.example",
+    "vscode://x",
+    " https://pay.example",
+    "https://pay.example\n",
+    "https://pay\t.example",
+    "java\nscript:alert(1)//https://pay.example",
+    "blob:https://pay.example/1",
+    "view-source:https://pay.example",
+    ...[undefined, null, 5, {}, []].map((value) => value as unknown as string),
+  ];
+  for (url of bad) {
+    assertEquals((await client.callTool("visit")).isError, true, url);
+    assertStringIncludes(String(takeFaults()[0].error), "TypeError: Cannot ask for a visit", url);
+  }
+  assertEquals(asked, []);
+  const good = ["https://pay.example", "http://localhost:8000/x?y=1#z", "HTTPS://pay.example/%20", "https://[::1]/ü"];
+  for (url of good) assertEquals(textOf(await client.callTool("visit")), "accept");
+  assertEquals(asked, good);
+});
+
+behaviour("where no answer is waited for, a question says that it cannot be asked there", async (connect) => {
+  const asks: Record<string, (ctx: Context) => Promise<unknown>> = {
+    form: (ctx) => ctx.elicit("x", { message: "?", schema: yesNo }),
+    page: (ctx) => ctx.elicitUrl("x", { message: "?", url: "https://x.example" }),
+    model: (ctx) => ctx.sample("x", { messages: [], maxTokens: 1 }),
+    roots: (ctx) => ctx.roots(),
+  };
+  let ask = asks.form;
+  const handlers = [
+    tool({
+      name: "asked",
+      run: async (_input, ctx) => (await ctx.elicit("y", { message: "?", schema: yesNo })).action,
+    }),
+    tool({
+      name: "guarded",
+      async allow(ctx) {
+        await ask(ctx);
+        return true;
+      },
+      run: () => "x",
+    }),
+    resource({
+      uri: "x://{id}",
+      name: "x",
+      complete: {
+        async id(_value, _others, ctx) {
+          await ask(ctx);
+          return ["1"];
+        },
+      },
+      async list(ctx) {
+        await ask(ctx);
+        return [];
+      },
+      read: () => "x",
+    }),
+  ];
+  const { client, takeFaults } = await connect({
+    handlers,
+    use: [async (ctx, next) => {
+      if (ctx.method === "resources/templates/list") await ask(ctx);
+      return await next();
+    }],
+  }, { answer: () => ({ action: "accept", content: { ok: true } }) });
+  // A session that was asked before is asked no more than any other.
+  assertEquals(textOf(await client.callTool("asked")), "accept");
+  const ref = { type: "ref/resource", uri: "x://{id}" };
+  for (ask of Object.values(asks)) {
+    for (
+      const [method, params, code] of [
+        ["completion/complete", { ref, argument: { name: "id", value: "" } }, -32603],
+        ["resources/list", {}, -32603],
+        ["resources/templates/list", {}, -32603],
+        ["tools/call", { name: "guarded" }, -32602],
+      ] as const
+    ) {
+      const error = await assertRejects(() => client.request(method, params), RpcError);
+      assertEquals(error.code, code, method);
+      const faults = takeFaults();
+      assertEquals(faults.map(({ error }) => String(error)), [
+        `TypeError: Cannot ask the client in ${method}: ask in a tool, a prompt or a resource`,
+      ]);
+    }
+    const names = (await client.listTools()).map(({ name }) => name);
+    assertEquals([names, takeFaults().length], [["asked"], 1]);
+  }
+});
+
 behaviour("prompts and resources may ask as well", async (connect) => {
   const ask = async (ctx: Context) => (await ctx.elicit("x", { message: "?", schema: yesNo })).action;
   const handlers = [

@@ -1,6 +1,6 @@
 // What client and server learn of each other before anything is called.
 import { assert, assertEquals, assertObjectMatch, assertRejects } from "@std/assert";
-import { tool } from "../../mod.ts";
+import { prompt, resource, tool } from "../../mod.ts";
 import { RpcError } from "../../src/testing/testing.ts";
 import { behaviour, LEGACY_VERSIONS } from "../support/behaviour.ts";
 
@@ -27,6 +27,39 @@ behaviour("the server says what it is and can", async (connect, { era }) => {
   });
   assert(!("prompts" in Object(said?.capabilities)), "a capability without handlers");
 });
+
+behaviour("a result names its server, and only the first one shows its images", async (connect) => {
+  const handlers = [
+    noop,
+    tool({ name: "tagged", run: () => ({ content: [], _meta: { "example.com/tag": 1 } }) }),
+    tool({ name: "own", run: () => ({ content: [], _meta: { [SERVER_INFO]: { name: "other", version: "2" } } }) }),
+    tool({ name: "ask", run: async (_input, ctx) => (await ctx.roots()).length }),
+    prompt({ name: "p", run: () => "x" }),
+    resource({ uri: "x://{id}", name: "x", complete: { id: () => [] }, read: () => "x" }),
+  ];
+  const { client } = await connect({ ...about, handlers }, { capabilities: { roots: {} } });
+  const short = { name: about.name, version: about.version };
+  const ref = { type: "ref/resource", uri: "x://{id}" };
+  const requests: [string, Record<string, unknown>, unknown?][] = [
+    ["tools/list", {}],
+    ["prompts/list", {}],
+    ["resources/list", {}],
+    ["resources/templates/list", {}],
+    ["tools/call", { name: "noop" }],
+    ["tools/call", { name: "tagged" }],
+    ["tools/call", { name: "own" }, { name: "other", version: "2" }],
+    ["tools/call", { name: "ask" }],
+    ["prompts/get", { name: "p" }],
+    ["resources/read", { uri: "x://1" }],
+    ["completion/complete", { ref, argument: { name: "id", value: "" } }],
+    ["server/discover", {}, about],
+    ["tools/list", {}],
+  ];
+  for (const [method, params, info = short] of requests) {
+    const { _meta } = await client.request(method, params, { rounds: false });
+    assertEquals(Object(_meta)[SERVER_INFO], info, `${method} ${JSON.stringify(params)}`);
+  }
+}, { eras: ["modern"] });
 
 behaviour("the handshake agrees on the revision that the client asked for", async (connect, { version }) => {
   const { client } = await connect({ handlers: [noop] });

@@ -153,12 +153,39 @@ behaviour("several subscriptions of one client hear each of its own", async (con
   await client.listTools();
 });
 
-behaviour("a closing server ends subscriptions with a last word", async (connect) => {
-  const { client, server } = await connect({ handlers: [make("a")] });
-  const subscription = await client.subscribe({ toolsListChanged: true });
+behaviour("a closing server ends subscriptions with a last word", async (connect, { transport }) => {
+  const { client, server } = await connect({ handlers: [make("a")], title: "Long", icons: [{ src: "data:,x" }] });
+  const subscriptions = await Promise.all([
+    client.subscribe({ toolsListChanged: true }),
+    client.subscribe({ resourceSubscriptions: ["x://1"] }),
+  ]);
   await server.close();
-  assertEquals((await subscription.ended)?.resultType, "complete");
+  for (const { ended } of subscriptions) {
+    const { resultType, _meta } = Object(await ended);
+    assertEquals([resultType, _meta["io.modelcontextprotocol/serverInfo"]], ["complete", {
+      name: "fixture",
+      version: "1.0.0",
+    }]);
+  }
+  // On a byte stream there is no response to close.
+  const cancelled = client.transcript.filter((line) => line.includes("notifications/cancelled"));
+  const params = cancelled.map((line) => JSON.parse(line.slice(line.indexOf("{"))).params);
+  assertEquals(params.length, transport === "pipe" ? 2 : 0);
+  for (const { requestId, _meta } of params) {
+    assertEquals(_meta, { "io.modelcontextprotocol/subscriptionId": requestId });
+  }
 }, { eras: ["modern"] });
+
+behaviour("a server that has nothing but subscriptions closes at once", async (connect) => {
+  const slow = tool({ name: "slow", run: () => new Promise<string>((resolve) => setTimeout(resolve, 1, "done")) });
+  const { client, server } = await connect({ handlers: [slow], limits: { calls: { closeMs: 3000 } } });
+  await client.subscribe({ toolsListChanged: true });
+  await client.callTool("slow");
+  const since = performance.now();
+  await server.close();
+  const ms = performance.now() - since;
+  assert(ms < 2000, `it took ${ms} ms`);
+});
 
 behaviour("a closing server ends the stream of a session", async (connect) => {
   const { client, server } = await connect({ handlers: [make("a")] });

@@ -1,9 +1,9 @@
 // What clients of older revisions get in place of what they do not know, and what all clients get alike.
 import { assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
-import { media, prompt, resource, resourceLink, tool } from "../../mod.ts";
+import { media, prompt, resource, resourceLink, type SamplingMessage, tool } from "../../mod.ts";
 import { RpcError } from "../../src/testing/testing.ts";
-import { behaviour, LEGACY_VERSIONS, until } from "../support/behaviour.ts";
+import { behaviour, LEGACY_VERSIONS, textOf, until } from "../support/behaviour.ts";
 
 const sound = media(new Uint8Array([1]), "audio/wav");
 const file = resourceLink("file:///a.txt", { title: "A file" });
@@ -15,6 +15,7 @@ const handlers = [
   resource({ uri: "note://1", name: "note", read: () => "hello" }),
 ];
 
+const asResource = { type: "resource", resource: { uri: "result:audio", mimeType: "audio/wav", blob: "AQ==" } };
 const asText = { type: "text", text: "A file: file:///a.txt" };
 
 behaviour("each revision gets what it knows", async (connect, { version }) => {
@@ -33,7 +34,7 @@ behaviour("each revision gets what it knows", async (connect, { version }) => {
     type: "text",
     text: "[1]",
   }]]);
-  const blocks = [sound, version >= "2025-06-18" ? file : asText];
+  const blocks = [version >= "2025-03-26" ? sound : asResource, version >= "2025-06-18" ? file : asText];
   assertEquals((await client.callTool("content")).content, [...JSON.parse(JSON.stringify(blocks)), {
     type: "text",
     text: "x",
@@ -104,3 +105,167 @@ behaviour("no client opens more subscriptions than the limit, which names itself
     return again !== undefined;
   }, "there is room again");
 }, { eras: ["modern"] });
+
+behaviour("values that JSON makes no object of are no structured content before 2026-07-28", async (connect, way) => {
+  class Money {
+    toJSON() {
+      return "5 EUR";
+    }
+  }
+  class Point {
+    x = 1;
+  }
+  const values: Record<string, [value: unknown, json: unknown]> = {
+    date: [new Date(0), "1970-01-01T00:00:00.000Z"],
+    url: [new URL("https://x.example/"), "https://x.example/"],
+    text: [new Money(), "5 EUR"],
+    boxed: [new String("x"), "x"],
+    list: [[1, 2], [1, 2]],
+    mixed: [{ toJSON: () => [1] }, [1]],
+    nothing: [{ toJSON: () => null }, null],
+    plain: [{ at: new Date(0) }, { at: "1970-01-01T00:00:00.000Z" }],
+    point: [new Point(), { x: 1 }],
+    bare: [Object.assign(Object.create(null), { a: 1 }), { a: 1 }],
+    made: [{ toJSON: () => ({ b: 2 }) }, { b: 2 }],
+  };
+  const names = Object.keys(values);
+  const { client } = await connect({
+    handlers: [
+      ...names.map((name) => tool({ name, run: () => values[name][0] as object })),
+      ...names.map((name) =>
+        tool({ name: `${name}-full`, run: () => ({ content: [], structuredContent: values[name][0] }) })
+      ),
+    ],
+  });
+  for (const name of names) {
+    const [, json] = values[name];
+    const isObject = typeof json === "object" && json !== null && !Array.isArray(json);
+    const isSent = way.version === "2026-07-28" || isObject && way.version >= "2025-06-18";
+    const given = await client.callTool(name);
+    assertEquals(given.content, [{ type: "text", text: JSON.stringify(json) }], name);
+    if (json !== null) assertEquals(given.structuredContent, isSent ? json : undefined, name);
+    const full = await client.callTool(`${name}-full`);
+    if (json !== null) assertEquals(full.structuredContent, isSent ? json : undefined, name);
+    // What is dropped is told in another way.
+    assertEquals(full.content, isSent ? [] : [{ type: "text", text: JSON.stringify(json) }], name);
+  }
+}, { versions: LEGACY_VERSIONS, transports: ["memory", "pipe"] });
+
+behaviour("properties whose schema is true or false are objects before 2026-07-28", async (connect, { version }) => {
+  const properties = { any: true, none: false, text: { type: "string" } } as const;
+  const schema = { type: "object", properties } as const;
+  const { client } = await connect({ handlers: [tool({ name: "t", input: schema, output: schema, run: () => ({}) })] });
+  const [{ inputSchema, outputSchema }] = await client.listTools();
+  const wanted = version === "2026-07-28" ? properties : { any: {}, none: { not: {} }, text: { type: "string" } };
+  assertEquals(Object(inputSchema).properties, wanted);
+  if (version >= "2025-06-18") assertEquals(Object(outputSchema).properties, wanted);
+}, { versions: LEGACY_VERSIONS, transports: ["memory", "pipe"] });
+
+const choices = z.object({
+  one: z.enum(["a", "b"]),
+  titled: z.union([z.literal("x").meta({ title: "The X" }), z.literal("y").meta({ title: "The Y" })]).default("y"),
+  many: z.array(z.enum(["red", "green"])).meta({ title: "Colors", description: "Of the car" }),
+  maybe: z.array(z.enum(["p", "q"])).optional(),
+  chosen: z.array(z.enum(["m", "n"])).default(["n"]),
+  "many: red": z.boolean().optional(),
+});
+
+behaviour("a form has the choices that its revision knows, and the same answer", async (connect, { version }) => {
+  const pick = tool({
+    name: "pick",
+    run: async (_input, ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),
+  });
+  const isOld = version < "2025-11-25";
+  const asked: Record<string, unknown>[] = [];
+  const answers = isOld
+    ? [
+      {
+        one: "a",
+        titled: "x",
+        "many: red": false,
+        "many:: red": true,
+        "many: green": true,
+        "maybe: p": true,
+        "maybe: q": false,
+        "chosen: m": true,
+      },
+      { one: "b", titled: "y" },
+    ]
+    : [
+      { one: "a", titled: "x", many: ["red", "green"], maybe: ["p"], chosen: ["m"], "many: red": false },
+      { one: "b", titled: "y", many: [] },
+    ];
+  const { client } = await connect({ handlers: [pick] }, {
+    answer({ params }) {
+      asked.push(params);
+      return { action: "accept", content: answers[asked.length - 1] };
+    },
+  });
+  const first = JSON.parse(textOf(await client.callTool("pick")));
+  assertEquals(first, {
+    action: "accept",
+    content: { one: "a", titled: "x", many: ["red", "green"], maybe: ["p"], chosen: ["m"], "many: red": false },
+  });
+  const second = JSON.parse(textOf(await client.callTool("pick")));
+  assertEquals(second.content, { one: "b", titled: "y", many: [], chosen: ["n"] });
+  if (!isOld) return;
+  assertEquals(asked[0].requestedSchema, {
+    type: "object",
+    properties: {
+      one: { type: "string", enum: ["a", "b"] },
+      titled: { type: "string", default: "y", enum: ["x", "y"], enumNames: ["The X", "The Y"] },
+      "many:: red": { type: "boolean", title: "Colors: red", description: "Of the car" },
+      "many: green": { type: "boolean", title: "Colors: green", description: "Of the car" },
+      "maybe: p": { type: "boolean", title: "maybe: p" },
+      "maybe: q": { type: "boolean", title: "maybe: q" },
+      "chosen: m": { type: "boolean", title: "chosen: m" },
+      "chosen: n": { type: "boolean", title: "chosen: n", default: true },
+      "many: red": { type: "boolean" },
+    },
+    required: ["one"],
+  });
+}, { versions: ["2025-11-25", "2025-06-18"] });
+
+behaviour("a user who declines a form with choices has declined it", async (connect) => {
+  const pick = tool({
+    name: "pick",
+    run: async (_input, ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),
+  });
+  const { client } = await connect({ handlers: [pick] }, { answer: () => ({ action: "decline" }) });
+  assertEquals(textOf(await client.callTool("pick")), '{"action":"decline"}');
+}, { versions: ["2025-06-18"] });
+
+behaviour("messages to a model hold what their revision knows", async (connect, { version }) => {
+  const text = (text: string) => ({ type: "text", text }) as const;
+  const audio = { type: "audio", data: "AQ==", mimeType: "audio/wav" } as const;
+  let messages: SamplingMessage[] = [];
+  const ask = tool({
+    name: "ask",
+    run: async (_input, ctx) => (await ctx.sample("q", { messages, maxTokens: 1 })).model,
+  });
+  const asked: unknown[] = [];
+  const { client } = await connect({ handlers: [ask] }, {
+    answer({ params }) {
+      asked.push(params.messages);
+      return { role: "assistant", content: text("x"), model: "m" };
+    },
+  });
+  messages = [{ role: "user", content: [text("a"), text("b")] }, { role: "assistant", content: text("c") }];
+  await client.callTool("ask");
+  assertEquals(
+    asked.pop(),
+    version >= "2025-11-25" ? messages : [
+      { role: "user", content: text("a") },
+      { role: "user", content: text("b") },
+      { role: "assistant", content: text("c") },
+    ],
+  );
+  messages = [{ role: "user", content: [audio] }];
+  if (version < "2025-03-26") {
+    const error = await assertRejects(() => client.callTool("ask"), RpcError, "has no audio");
+    assertEquals([error.code, asked], [-32600, []]);
+    return;
+  }
+  await client.callTool("ask");
+  assertEquals(asked, [version >= "2025-11-25" ? messages : [{ role: "user", content: audio }]]);
+}, { versions: LEGACY_VERSIONS });

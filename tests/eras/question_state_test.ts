@@ -77,7 +77,8 @@ async function call({ server, path }: Held, name: string, more: Json = {}, princ
     method: "POST",
     headers: {
       "content-type": "application/json",
-      accept: "application/json, text/event-stream",
+      // No stream, however slow the machine is.
+      accept: "application/json",
       "mcp-protocol-version": "2026-07-28",
       "mcp-method": "tools/call",
       "mcp-name": name,

@@ -38,13 +38,11 @@ function echo(era: Era, args: string): Pick<Case, "headers" | "body"> {
 
 for (const { era, title, options } of eras) {
   const isModern = era === "modern";
-  /** The id of an answer to what has none that can be read. */
-  const none = isModern ? undefined : null;
   const text = (change: Json = {}, params: Json = {}, meta: Json = {}) =>
     JSON.stringify(toMessage(era, change, params, meta));
   const good = text();
-  const parse = { status: 400, code: -32700, id: none };
-  const invalid = { status: 400, code: -32600, id: none };
+  const parse = { status: 400, code: -32700 };
+  const invalid = { status: 400, code: -32600 };
   const named = (name: string) => isModern ? { "mcp-name": `=?base64?${utf8(name).toBase64()}?=` } : {};
   const called = (name: string) => isModern ? { "mcp-method": name } : {};
   const errors = isModern ? 400 : 200;

@@ -72,7 +72,6 @@ cases("places that a stream cannot be taken up at", { version: LEGACY }, () => [
     headers: { ...STREAM, "last-event-id": place },
     status: 400,
     code: -32600,
-    id: null,
   })),
   {
     name: "two of them",
@@ -80,7 +79,6 @@ cases("places that a stream cannot be taken up at", { version: LEGACY }, () => [
     headers: { ...STREAM, "last-event-id": ["00000000-0000_1", "00000000-0000_2"] },
     status: 400,
     code: -32600,
-    id: null,
   },
 ]);
 

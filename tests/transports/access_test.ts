@@ -3,6 +3,8 @@ import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes,
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { isJsonType, readAccept } from "../../src/transports/http/accept.ts";
 import { type ConnectionInfo, isKnownHost, isLoopbackHost } from "../../src/transports/http/access.ts";
+import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/transports/websocket.ts";
 import { toRequest } from "../support/requests.ts";
 
 const message = JSON.stringify({
@@ -438,5 +440,47 @@ Deno.test("a host is good for every caller if it is loopback or listed", () => {
     ] as const
   ) {
     assertEquals([isLoopbackHost(host), isKnownHost(host, options)], [isLoopback, isKnown], host);
+  }
+});
+
+Deno.test("a path that no request can have is refused at once", async () => {
+  const make = (path: string) => createServer({ name: "s", version: "1", path });
+  const bad = [
+    "",
+    "mcp",
+    "/:tenant/mcp",
+    "/mcp/{id}",
+    "/mcp/*",
+    "*",
+    "/a b",
+    "/mcp?x=1",
+    "/mcp#x",
+    "//mcp",
+    "//[",
+    "/a/../b",
+    "/a/./b",
+    "/a/%2e%2e/b",
+    "/a\\b",
+    "/\u00fc",
+    "http://localhost/mcp",
+    "/mcp\n",
+    " /mcp",
+    ...[null, 5] as unknown as string[],
+  ];
+  for (const path of bad) {
+    assertThrows(() => make(path), TypeError, "is not a plain path like /mcp", String(path));
+    const server = createServer({ name: "s", version: "1" });
+    assertThrows(() => webSocket(server, { path }), TypeError, "is not a plain path", String(path));
+    assertThrows(() => httpSse(server, { path }), TypeError, "is not a plain path", String(path));
+    assertThrows(() => httpSse(server, { messages: path }), TypeError, "is not a plain path", String(path));
+  }
+  for (const path of ["/", "/mcp", "/mcp/", "/a/b-c_d.e~f", "/%C3%BC", "/a%20b", "/a;b=c,d@e!$&'()+"]) {
+    const server = make(path);
+    const { method, headers, body } = toRequest("server/discover");
+    const url = `http://localhost${path}`;
+    const response = await server.fetch(new Request(url, { method, headers, body: await new Response(body).text() }));
+    assertEquals(response.status, 200, path);
+    await response.text();
+    await server.close();
   }
 });

@@ -5,7 +5,8 @@
  * @module
  */
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, MISSING_CAPABILITY } from "../../protocol/errors.ts";
-import { isObject, type Result } from "../../protocol/jsonrpc.ts";
+import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
+import type { Question } from "../../core/question.ts";
 import type { Version } from "./versions.ts";
 
 /** "Resource not found", up to 2025-11-25. */
@@ -44,24 +45,138 @@ export function downgradeError(method: string, error: McpError): McpError {
   return error;
 }
 
+/** A question as a client of this revision knows it, and what makes of its answer an answer to the question asked. */
+export function downgradeQuestion(
+  { method, params }: Question,
+  version: string,
+): { readonly params: Params; readonly restore?: (answer: unknown) => unknown } {
+  // Up to 2025-11-25 a page to visit has an id of its own.
+  if (params.mode === "url") return { params: { ...params, elicitationId: crypto.randomUUID() } };
+  if (version >= "2025-11-25") return { params };
+  if (method === "sampling/createMessage") return { params: downgradeSampling(params, version) };
+  return method === "elicitation/create" ? downgradeForm(params) : { params };
+}
+
 // Up to 2025-11-25 structured content is an object, and so is the root of its schema; before 2025-06-18 there is none.
 function downgradeTool(tool: Result, version: Version): Result {
-  const { outputSchema: schema, ...rest } = tool;
-  return version >= "2025-06-18" && isObject(schema) && schema.type === "object" ? tool : rest;
+  const old: Result = { ...tool, inputSchema: downgradeSchema(tool.inputSchema) };
+  const { outputSchema, ...rest } = old;
+  return version >= "2025-06-18" && isObject(outputSchema) && outputSchema.type === "object"
+    ? { ...rest, outputSchema: downgradeSchema(outputSchema) }
+    : rest;
+}
+
+// Schemas of properties are objects there: of the two that are not, `true` takes everything and `false` nothing.
+function downgradeSchema(schema: unknown): unknown {
+  if (!isObject(schema) || !isObject(schema.properties)) return schema;
+  const properties = Object.entries(schema.properties);
+  if (!properties.some(([, property]) => typeof property === "boolean")) return schema;
+  const toObject = (property: unknown) => property === true ? {} : property === false ? { not: {} } : property;
+  return { ...schema, properties: Object.fromEntries(properties.map(([name, each]) => [name, toObject(each)])) };
 }
 
 function downgradeToolResult(result: Result, version: Version): Result {
   const isNew = version >= "2025-06-18";
-  if (isNew && isObject(result.structuredContent)) return result;
-  const { structuredContent: _, ...rest } = result;
-  return isNew ? rest : { ...rest, content: mapObjects(rest.content, (block) => downgradeContent(block, version)) };
+  const { structuredContent, ...rest } = result;
+  if (isNew && (structuredContent === undefined || isJsonObject(structuredContent))) return result;
+  // What is dropped must stand somewhere else.
+  const isBare = structuredContent !== undefined && Array.isArray(rest.content) && !rest.content.length;
+  const content = isBare ? [{ type: "text", text: JSON.stringify(structuredContent) }] : rest.content;
+  return { ...rest, content: mapObjects(content, (block) => downgradeContent(block, version)) };
+}
+
+/** Whether a value becomes an object in JSON. Dates, URLs and boxed texts are objects here, but not there. */
+function isJsonObject(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const isPlain = Object.getPrototypeOf(value) === Object.prototype && !("toJSON" in value);
+  return isPlain || JSON.stringify(value)?.[0] === "{";
 }
 
 function downgradeContent(block: Result, version: Version): Result {
   if (block.type === "resource_link" && version < "2025-06-18") {
     return { type: "text", text: `${block.title ?? block.name}: ${block.uri}` };
   }
+  if (block.type === "audio" && version < "2025-03-26") {
+    const { data, mimeType, type: _, ...rest } = block;
+    return { type: "resource", resource: { uri: "result:audio", mimeType, blob: data }, ...rest };
+  }
   return block;
+}
+
+// Before 2025-11-25 a message holds one block, and before 2025-03-26 none with a sound.
+function downgradeSampling(params: Params, version: string): Params {
+  const messages = Array.isArray(params.messages) ? params.messages : [];
+  const single = messages.flatMap(({ content, ...message }) =>
+    [content].flat().map((content) => ({ ...message, content }))
+  );
+  if (version < "2025-03-26" && single.some(({ content }) => content.type === "audio")) {
+    throw new McpError(INVALID_REQUEST, `Cannot ask the client: revision ${version} has no audio in messages`);
+  }
+  return { ...params, messages: single };
+}
+
+/** A choice of several, as switches: their names, and the choice each stands for. */
+type Switches = ReadonlyMap<string, unknown>;
+
+// Before 2025-11-25 a choice has its titles beside it, and there is no choice of several: each of its choices becomes a
+// switch.
+function downgradeForm(params: Params): ReturnType<typeof downgradeQuestion> {
+  const { properties, required, ...schema }: Params = Object(params.requestedSchema);
+  const given: Params = Object(properties);
+  const needed: readonly unknown[] = Array.isArray(required) ? required : [];
+  const split = new Map<string, Switches>();
+  const fields = Object.entries(given).flatMap(([name, field]) => {
+    if (!isObject(field)) return [];
+    const { oneOf, ...rest } = field;
+    if (Array.isArray(oneOf)) {
+      return [[name, { ...rest, enum: oneOf.map((one) => one.const), enumNames: oneOf.map((one) => one.title) }]];
+    }
+    if (field.type !== "array") return [[name, field]];
+    const choices = toChoices(field);
+    // No name of the form is taken twice.
+    const names = choices.map(({ value }) =>
+      Object.hasOwn(given, `${name}: ${value}`) ? `${name}:: ${value}` : `${name}: ${value}`
+    );
+    split.set(name, new Map(choices.map(({ value }, i) => [names[i], value])));
+    const chosen: readonly unknown[] = Array.isArray(field.default) ? field.default : [];
+    return choices.map(({ value, title }, i) => [names[i], {
+      type: "boolean",
+      title: `${field.title ?? name}: ${title}`,
+      ...field.description === undefined ? {} : { description: field.description },
+      ...chosen.includes(value) ? { default: true } : {},
+    }]);
+  });
+  const left = needed.filter((name) => !split.has(String(name)));
+  return {
+    params: {
+      ...params,
+      requestedSchema: { ...schema, properties: Object.fromEntries(fields), ...left.length ? { required: left } : {} },
+    },
+    restore: split.size ? (answer) => restoreChoices(answer, split, needed) : undefined,
+  };
+}
+
+function toChoices({ items }: Params): readonly { readonly value: string; readonly title: string }[] {
+  const { anyOf, enum: values }: Params = Object(items);
+  return Array.isArray(anyOf)
+    ? anyOf.map((one) => ({ value: String(one.const), title: String(one.title) }))
+    : Array.isArray(values)
+    ? values.map((value) => ({ value: String(value), title: String(value) }))
+    : [];
+}
+
+// A choice whose switches the user did not touch is not in the answer, unless it has to be.
+function restoreChoices(answer: unknown, split: ReadonlyMap<string, Switches>, needed: readonly unknown[]): unknown {
+  if (!isObject(answer) || !isObject(answer.content)) return answer;
+  const content: Record<string, unknown> = { ...answer.content };
+  for (const [name, switches] of split) {
+    const touched = [...switches].filter(([each]) => Object.hasOwn(content, each));
+    if (touched.length || needed.includes(name)) {
+      content[name] = touched.flatMap(([each, value]) => content[each] === true ? [value] : []);
+    }
+    for (const [each] of touched) delete content[each];
+  }
+  return { ...answer, content };
 }
 
 function mapObjects(list: unknown, change: (item: Result) => Result): unknown {

@@ -10,6 +10,8 @@ import {
   type Broken,
   type Id,
   type Incoming,
+  isId,
+  isObject,
   type Notification,
   type Request,
   type Result,
@@ -23,18 +25,19 @@ import type { Meta } from "../../protocol/types.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Engine, Era } from "../../core/era.ts";
-import type { Method, Runner } from "../../core/feature.ts";
+import { type Method, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import { LATER, type Link, type Reply } from "../../core/link.ts";
+import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
 import { createNotifier, mayHear } from "../../core/watching.ts";
 import { downgradeError, downgradeResult } from "./downgrade.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import { ReplayLink } from "./replay.ts";
-import { createSession, type Session, Sessions } from "./session.ts";
-import { runSessionMethod } from "./session_methods.ts";
-import { hasBatches, isVersion, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
+import { createSession, type Session, type SessionFacts, Sessions } from "./session.ts";
+import { findSessionMethod } from "./session_methods.ts";
+import { hasBatches, isVersion, toNoId, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
 
 /** Serves revisions up to 2025-11-25. */
 export function legacyEra(engine: Engine): Era {
@@ -72,11 +75,13 @@ class LegacyEra implements Era {
   }
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
-    if (message.kind === "broken") return { text: toFailure(message.id ?? null, message), status: 400 };
+    if (message.kind === "broken") {
+      return { text: toFailure(message.id ?? toNoId(this.#versionOf(link)), message), status: 400 };
+    }
     const { http, headers, version } = link;
     if (typeof version === "string" && !isVersion(version)) {
       const supported = VERSIONS.join(", ");
-      return refuse(message, 400, `MCP-Protocol-Version must be one of ${supported}`);
+      return refuse({ message, version }, 400, `MCP-Protocol-Version must be one of ${supported}`);
     }
     const id = headers?.get("mcp-session-id");
     if (message.kind === "request" && message.method === "initialize") return this.#initialize(message, link, id);
@@ -86,20 +91,27 @@ class LegacyEra implements Era {
     return session ? this.#serveReplayed(session, message, link) : this.#openAndServe(id, message, link);
   }
 
+  /** The revision that a client speaks, before its message is read. */
+  #versionOf(link: Link): string | null | undefined {
+    const id = link.headers?.get("mcp-session-id");
+    const session = link.http ? id ? this.#sessions.find(id, link) : undefined : this.#piped.get(link.inFlight);
+    return session ? session.client.version : link.version;
+  }
+
   async attach(link: Link): Promise<Reply> {
     const session = await this.#find(link);
     if (!("inFlight" in session)) return session;
     const { account } = link;
     if (!account.openStream()) {
       const state = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
-      return toBusyReply(undefined, new McpError(BUSY, state));
+      return toBusyReply(session.client, new McpError(BUSY, state));
     }
     try {
       await session.streams.attach(link, link.headers?.get("last-event-id") ?? null);
       return {};
     } catch (error) {
       if (!isMcpError(error)) throw error;
-      return { text: toFailure(null, error), status: 400 };
+      return { text: toFailure(toNoId(session.client.version), error), status: 400 };
     } finally {
       account.closeStream();
     }
@@ -114,24 +126,27 @@ class LegacyEra implements Era {
 
   async #find(link: Link): Promise<Session | Reply> {
     const id = link.headers?.get("mcp-session-id");
-    if (typeof id !== "string") return this.#refuseBare(undefined);
+    if (typeof id !== "string") return this.#refuseBare(link);
     this.#engine.changes.listeners.add(this.#hear);
     try {
-      return await this.#sessions.open(id, link) ?? refuse(undefined, 404, UNKNOWN_SESSION);
+      return await this.#sessions.open(id, link) ?? refuse(link, 404, UNKNOWN_SESSION);
     } catch (error) {
-      return toBusyReply(undefined, error);
+      return toBusyReply(link, error);
     }
   }
 
   async #openAndServe(id: string, message: Readable, link: Link): Promise<Reply> {
+    const { version } = link;
     let session;
     this.#engine.changes.listeners.add(this.#hear);
     try {
       session = await this.#sessions.open(id, link);
     } catch (error) {
-      return toBusyReply(message, error);
+      return toBusyReply({ message, version }, error);
     }
-    return session ? await this.#serveReplayed(session, message, link) : refuse(message, 404, UNKNOWN_SESSION);
+    return session
+      ? await this.#serveReplayed(session, message, link)
+      : refuse({ message, version }, 404, UNKNOWN_SESSION);
   }
 
   #acceptPiped(message: Readable, link: Link): Reply | Promise<Reply> {
@@ -139,37 +154,41 @@ class LegacyEra implements Era {
     if (session) return this.#serve(session, message, link);
     // On a byte stream a cancellation does not tell which era it is of.
     if (message.kind === "notification") return takeNotification(link.inFlight, message);
-    if (message.kind === "request" && message.method === "ping") return { text: toSuccess(message.id, "{}") };
-    return refuse(message, 400, "initialize first");
+    if (message.kind === "request" && message.method === "ping") return this.#serve(this.#toBare(link), message, link);
+    return refuse({ message }, 400, "initialize first");
   }
 
   // Some clients drop the session id: each request of theirs is served on its own, by a client that can do nothing.
   #acceptBare(message: Readable, link: Link): Reply | Promise<Reply> {
-    if (this.#engine.core.requiresSession) return this.#refuseBare(message);
-    const { inFlight, account, principal, version } = link;
-    const client = { version: isVersion(version) ? version : UNSTATED_VERSION, capabilities: {} };
-    return this.#serve(
-      createSession(this.#engine.core, client, { account, caller: principal, inFlight }),
-      message,
-      link,
-    );
+    if (this.#engine.core.requiresSession) return this.#refuseBare({ message, version: link.version });
+    return this.#serve(this.#toBare(link), message, link);
   }
 
-  #refuseBare(message: Incoming | undefined): Reply {
-    if (this.#engine.core.requiresSession) return refuse(message, 400, "it has no Mcp-Session-Id; initialize first");
-    return { ...refuse(message, 405, "without an Mcp-Session-Id, use POST"), headers: { allow: "POST" } };
+  #toBare({ inFlight, account, principal, version }: Link): Session {
+    const client = { version: isVersion(version) ? version : UNSTATED_VERSION, capabilities: {} };
+    return createSession(this.#engine.core, client, { account, caller: principal, inFlight });
+  }
+
+  #refuseBare(refused: Refused): Reply {
+    if (this.#engine.core.requiresSession) return refuse(refused, 400, "it has no Mcp-Session-Id; initialize first");
+    return { ...refuse(refused, 405, "without an Mcp-Session-Id, use POST"), headers: { allow: "POST" } };
   }
 
   async #initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
     const { core, changes } = this.#engine;
     changes.listeners.add(this.#hear);
     try {
-      const isKnown = link.http
-        ? typeof id === "string" && await this.#sessions.open(id, link)
-        : this.#piped.has(link.inFlight);
-      if (isKnown) throw new McpError(INVALID_REQUEST, "Cannot initialize: this session is initialized already");
+      const isKnown = link.http && typeof id === "string" && await this.#sessions.open(id, link);
+      if (isKnown) throw toKnown();
       const client = readOffer(message.params);
-      const text = toSuccess(message.id, JSON.stringify(toAgreement(this.#engine, client)));
+      const outcome = core.hasMiddleware
+        ? await this.#agree(message, link, client)
+        : { result: toAgreement(this.#engine, client) };
+      if (!outcome) return {};
+      // Not the status of a message that is wrong: clients take that for an address of the first transport over HTTP.
+      if (outcome.error) return toErrorReply(message, outcome.error);
+      if (!link.http && this.#piped.has(link.inFlight)) throw toKnown();
+      const text = toSuccess(message.id, JSON.stringify(outcome.result));
       if (link.http) return { text, headers: { "mcp-session-id": await this.#sessions.create(client, link) } };
       const { inFlight, account, principal } = link;
       const notify = createNotifier((text) => link.send(text));
@@ -179,8 +198,17 @@ class LegacyEra implements Era {
       return { text };
     } catch (error) {
       const known = isMcpError(error) ? error : core.report(error);
-      return known.code === BUSY ? toBusyReply(message, known) : { text: toFailure(message.id, known), status: 400 };
+      return known.code === BUSY
+        ? toBusyReply({ message }, known)
+        : { text: toFailure(message.id, known), status: 400 };
     }
+  }
+
+  // The answer has the session's id in a header, so no stream may begin before it.
+  async #agree(message: Request, link: Link, client: SessionFacts): Promise<Outcome> {
+    const { http, headers, version } = link;
+    const call = new Call(this.#carrier, { ...toSilent(link), http, headers, version }, message, client);
+    return await this.#engine.scheduler.run(call, { run: () => toAgreement(this.#engine, client) });
   }
 
   #endPiped({ inFlight, account, held }: Session): void {
@@ -193,7 +221,8 @@ class LegacyEra implements Era {
     if (message.kind !== "request" && message.kind !== "batch") return this.#serve(session, message, link);
     const replayed = new ReplayLink(session, link);
     const reply = this.#serve(session, message, replayed);
-    return reply instanceof Promise ? reply.then((reply) => replayed.finish(reply)) : replayed.finish(reply);
+    const id = message.kind === "request" ? message.id : findId(message);
+    return reply instanceof Promise ? reply.then((reply) => replayed.finish(reply, id)) : replayed.finish(reply, id);
   }
 
   #serve(session: Session, message: Readable, link: Link): Reply | Promise<Reply> {
@@ -232,8 +261,12 @@ class LegacyEra implements Era {
     return toErrorReply(call, isMcpError(error) ? error : this.#engine.core.report(error, call));
   }
 
-  #answerSession(session: Session, call: Call): Reply {
-    if (!runSessionMethod(this.#engine, session, call)) throw toUnknownMethod(call.method);
+  // Without middleware they take no slot: a ping is answered however much runs.
+  #answerSession(session: Session, call: Call): Reply | Promise<Reply> {
+    const runner = findSessionMethod(this.#engine, session, call);
+    if (!runner) throw toUnknownMethod(call.method);
+    if (this.#engine.core.hasMiddleware) return this.#run(session, call, toMethod(runner), runner);
+    runner.run(call);
     return { text: toSuccess(call.id, "{}") };
   }
 
@@ -247,7 +280,14 @@ class LegacyEra implements Era {
     return finding.then((runner) => this.#run(session, call, method, runner));
   }
 
-  #run({ client: { version } }: Session, call: Call, method: Method, runner: Runner): Reply | Promise<Reply> {
+  #run(
+    { client: { version, capabilities } }: Session,
+    call: Call,
+    method: Method,
+    runner: Runner,
+  ): Reply | Promise<Reply> {
+    call.asks = !!method.asks;
+    if (runner.needs) requireCapabilities(capabilities, runner.needs, "run the call");
     const outcome = this.#engine.scheduler.run(call, runner);
     if (!(outcome instanceof Promise)) return this.#toReply(call, method, version, outcome);
     call.link.wait();
@@ -287,15 +327,16 @@ class LegacyEra implements Era {
       : items.length > request.batchMessages
       ? `the batch has more than ${request.batchMessages} messages (request.batchMessages)`
       : undefined;
-    if (problem) return refuse(batch, 400, problem);
+    const { version } = session.client;
+    if (problem) return refuse({ version }, 400, problem);
     const messages = items.map((item) => toMessage(item, request));
     const conflict = findConflict(messages);
-    if (conflict) return refuse(batch, 400, conflict);
+    if (conflict) return refuse({ version }, 400, conflict);
     // All items are in memory until the last one is answered.
     const { account } = link;
     if (!account.hold(batch.weight)) {
       const state = "Cannot run the batch: too much is held already (memory.bytesPerClient, memory.bytes)";
-      return toBusyReply(batch, new McpError(BUSY, state));
+      return toBusyReply({ version }, new McpError(BUSY, state));
     }
     try {
       const replies = await this.#serveItems(session, messages, link);
@@ -358,8 +399,7 @@ class LegacyEra implements Era {
 
   /** A call that stands for a session's client where no request of it runs: `allow` is asked about it. */
   #toWatcher({ client, caller: principal, inFlight, account }: Session): Call {
-    const send = () => undefined;
-    const link: Link = { inFlight, account, principal, streams: false, send, wait() {}, open() {}, release() {} };
+    const link = toSilent({ inFlight, account, principal });
     const message: Request = { kind: "request", id: 0, method: "notifications", weight: 0 };
     return new Call(this.#carrier, link, message, client);
   }
@@ -368,11 +408,26 @@ class LegacyEra implements Era {
 /** Milliseconds after which a batch lets others go first. */
 const TURN_MS = 20;
 
+/** A link to the same client over which nothing is sent. */
+function toSilent({ inFlight, account, principal }: Pick<Link, "inFlight" | "account" | "principal">): Link {
+  const send = () => undefined;
+  return { inFlight, account, principal, streams: false, send, wait() {}, open() {}, release() {} };
+}
+
+function toKnown(): McpError {
+  return new McpError(INVALID_REQUEST, "Cannot initialize: this session is initialized already");
+}
+
 const UNKNOWN_SESSION = "the session is unknown or has ended; initialize again";
 
 function takeNotification(inFlight: InFlight, notification: Notification): Reply {
   inFlight.notify(notification);
   return {};
+}
+
+/** The id of the first request of a batch. */
+function findId({ items }: Batch): Id | undefined {
+  for (const item of items) if (isObject(item) && "method" in item && isId(item.id)) return item.id;
 }
 
 function findConflict(messages: readonly Incoming[]): string | undefined {
@@ -382,16 +437,25 @@ function findConflict(messages: readonly Incoming[]): string | undefined {
   if (ids.size < requests.length) return "two requests of the batch have the same id";
 }
 
-function refuse(message: Incoming | undefined, status: number, state: string): Reply {
-  const id = message?.kind === "request" ? message.id : null;
-  return { text: toFailure(id, new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`)), status };
+/** What is refused: a message, if it is one, and the revision that its client speaks, if that is known. */
+interface Refused {
+  readonly message?: Incoming;
+  readonly version?: string | null;
+}
+
+function refuse(refused: Refused, status: number, state: string): Reply {
+  const error = new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`);
+  return { text: toFailure(toId(refused), error), status };
+}
+
+function toId({ message, version }: Refused): Id | null | undefined {
+  return message?.kind === "request" ? message.id : toNoId(version);
 }
 
 // For what has nothing to do with the client that gets it: it may come back as it is.
-function toBusyReply(message: Incoming | undefined, error: unknown): Reply {
+function toBusyReply(refused: Refused, error: unknown): Reply {
   if (!isMcpError(error)) throw error;
-  const text = toFailure(message?.kind === "request" ? message.id : null, error);
-  return { text, status: 503, headers: LATER };
+  return { text: toFailure(toId(refused), error), status: 503, headers: LATER };
 }
 
 function toErrorReply({ id, method }: { readonly id: Id; readonly method: string }, error: McpError): Reply {

@@ -5,6 +5,7 @@
  * @module
  */
 import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
+import { type Id, toFailure } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
@@ -15,6 +16,8 @@ import { createNotifier } from "../../core/watching.ts";
 
 /** When a client whose stream ended should reconnect, in milliseconds. */
 const RETRY_MS = 1000;
+
+const CANCELLED = new McpError(INVALID_REQUEST, "Cannot finish the call: the client cancelled it");
 
 interface Event {
   readonly text: string;
@@ -307,12 +310,21 @@ export class ReplayLink implements Link, LinkEvents {
     this.#link.release(event);
   }
 
-  /** The reply as this connection gets it: with the number of its event, or without a text if another one reads on. */
-  finish(reply: Reply): Reply {
+  /**
+   * The reply as this connection gets it: with the number of its event, or without a text if another one reads on. To a
+   * request that was cancelled (`id`) there is none: its stream has no events, and a client that takes no streams gets
+   * an error.
+   */
+  finish(reply: Reply, id?: Id): Reply {
     const stream = this.#stream;
-    this.#isEnding = true;
-    if (!stream) return reply;
     const { text } = reply;
+    this.#isEnding = true;
+    if (!stream) {
+      if (text !== undefined || id === undefined) return reply;
+      if (!this.streams) return { text: toFailure(id, CANCELLED) };
+      this.open();
+      return reply;
+    }
     if (stream.reader !== this.#link) {
       if (text !== undefined) stream.write(text);
       stream.end();

@@ -9,6 +9,7 @@ import { type Response, toNotification } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call.ts";
 import type { Core } from "../../core/core.ts";
 import type { Question } from "../../core/question.ts";
+import { downgradeQuestion } from "./downgrade.ts";
 
 /** What waits for the client of one session. */
 export class ServerRequests {
@@ -33,7 +34,8 @@ export class ServerRequests {
 
   /** Asks over the stream of the call that needs to know, and waits. */
   async ask(call: Call, question: Question): Promise<unknown> {
-    const { link, signal } = call;
+    const { client, link, signal } = call;
+    const { params, restore = (answer: unknown) => answer } = downgradeQuestion(question, client.version);
     if (!link.streams) {
       throw new McpError(INVALID_PARAMS, "Cannot ask the client: its Accept header does not list text/event-stream");
     }
@@ -52,10 +54,10 @@ export class ServerRequests {
     signal.addEventListener("abort", onAbort, { once: true });
     this.#waiting.set(id, resolve);
     try {
-      link.send(JSON.stringify({ jsonrpc: "2.0", id, method: question.method, params: toParams(question) }));
+      link.send(JSON.stringify({ jsonrpc: "2.0", id, method: question.method, params }));
       const { result, error } = await promise;
       if (error) throw new McpError(error.code, error.message, error.data);
-      const checked = await question.read(result);
+      const checked = await question.read(restore(result));
       if (checked.problem === undefined) return checked.value;
       throw new McpError(INVALID_PARAMS, `Cannot use the client's answer: ${checked.problem}`);
     } finally {
@@ -64,9 +66,4 @@ export class ServerRequests {
       signal.removeEventListener("abort", onAbort);
     }
   }
-}
-
-// Up to 2025-11-25 a page to visit has an id of its own.
-function toParams({ params }: Question): Question["params"] {
-  return params.mode === "url" ? { ...params, elicitationId: crypto.randomUUID() } : params;
 }

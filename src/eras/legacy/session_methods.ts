@@ -7,37 +7,51 @@
  * @module
  */
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote } from "../../protocol/errors.ts";
+import type { Result } from "../../protocol/jsonrpc.ts";
 import { LOG_LEVELS } from "../../protocol/types.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
+import type { Runner } from "../../core/feature.ts";
 import type { Limits } from "../../core/limits.ts";
 import { isWatchable } from "../../core/watching.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import type { Session } from "./session.ts";
 
-/** Runs one of them; returns false if the method is none of them. Their result is always empty. */
-export function runSessionMethod({ core, registry }: Engine, session: Session, call: Call): boolean {
+/** Finds what runs one of them; `undefined` if the method is none of them. Their result is always empty. */
+export function findSessionMethod({ core, registry }: Engine, session: Session, call: Call): Runner | undefined {
   const { method, params } = call;
   switch (method) {
     case "ping":
-      return true;
+      return { run: () => EMPTY };
     case "logging/setLevel":
-      session.client.logLevel = readLevel(params.level);
-      return true;
+      return {
+        run() {
+          session.client.logLevel = readLevel(params.level);
+          return EMPTY;
+        },
+      };
     case "resources/subscribe":
-      if (!("resources" in registry.capabilities)) return false;
-      if (call.http && session.id === undefined) throw new McpError(INVALID_REQUEST, NO_SESSION);
-      watch(session, readUri(params.uri), core.limits);
-      return true;
+      if (!("resources" in registry.capabilities)) return;
+      return {
+        run() {
+          if (call.http && session.id === undefined) throw new McpError(INVALID_REQUEST, NO_SESSION);
+          watch(session, readUri(params.uri), core.limits);
+          return EMPTY;
+        },
+      };
     case "resources/unsubscribe":
-      if (!("resources" in registry.capabilities)) return false;
-      unwatch(session, readUri(params.uri));
-      return true;
-    default:
-      return false;
+      if (!("resources" in registry.capabilities)) return;
+      return {
+        run() {
+          unwatch(session, readUri(params.uri));
+          return EMPTY;
+        },
+      };
   }
 }
+
+const EMPTY: Result = {};
 
 const NO_SESSION = "Cannot subscribe: the request has no Mcp-Session-Id, so there is no stream to notify";
 

@@ -28,3 +28,11 @@ export function hasPriming(version: Version): boolean {
 export function hasBatches(version: Version): boolean {
   return version === "2025-03-26";
 }
+
+/**
+ * The id of an error about what has no id that could be read: `null`, as JSON-RPC has it, up to 2025-06-18; since then
+ * it is left out, and so it is where the revision is not known. `null` is the revision of a request that states none.
+ */
+export function toNoId(version: string | null | undefined): null | undefined {
+  return version === null || version !== undefined && version < "2025-11-25" ? null : undefined;
+}

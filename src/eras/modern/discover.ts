@@ -6,7 +6,7 @@
  */
 import type { Engine } from "../../core/era.ts";
 import { type Method, toMethod } from "../../core/feature.ts";
-import { VERSION } from "./meta_keys.ts";
+import { META_SERVER, VERSION } from "./meta_keys.ts";
 
 /** The method. */
 export function discover({ core, registry }: Engine): Method {
@@ -16,6 +16,7 @@ export function discover({ core, registry }: Engine): Method {
       supportedVersions: [VERSION],
       capabilities: { ...registry.capabilities, logging: {} },
       instructions: core.instructions,
+      _meta: { [META_SERVER]: core.identity },
     }),
   });
 }

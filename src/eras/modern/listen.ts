@@ -5,15 +5,17 @@
  * @module
  */
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
-import { isObject, type Params, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
+import { isObject, type Params, type Result, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Engine } from "../../core/era.ts";
+import type { Runner } from "../../core/feature.ts";
 import { createNotifier, isWatchable, mayHear } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
+import { SHUTDOWN } from "../../core/in_flight.ts";
 import { BUSY } from "../../core/scheduler.ts";
-import { META_SUBSCRIPTION } from "./meta_keys.ts";
+import { META_SERVER, META_SUBSCRIPTION } from "./meta_keys.ts";
 
 /** Which changes one subscription is about. */
 interface Filter {
@@ -22,7 +24,58 @@ interface Filter {
 }
 
 /** Opens a subscription. Settles when it has ended. */
-export function listen(engine: Engine, call: Call): Promise<Reply> {
+export async function listen(engine: Engine, call: Call): Promise<Reply> {
+  const result =
+    await (engine.scheduler.invoke ? openThrough(engine, call, engine.scheduler.invoke) : open(engine, call));
+  const { id, link, reason } = call;
+  if (!result || reason !== undefined && reason !== SHUTDOWN) return {};
+  const subscription = { [META_SUBSCRIPTION]: id };
+  const _meta = { [META_SERVER]: engine.core.info, ...subscription, ...Object(result._meta) };
+  const text = toSuccess(id, JSON.stringify({ resultType: "complete", ...result, _meta }));
+  if (link.http) return { text };
+  // On a byte stream there is no response to close, so the end is sent in both of the forms that clients look for. The
+  // result comes first: a client may forget its request when it hears that it is cancelled.
+  link.send(text);
+  link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing", _meta: subscription }));
+  return {};
+}
+
+// Until the subscription is open, the call has a slot like any other that takes time.
+async function openThrough(
+  engine: Engine,
+  call: Call,
+  invoke: NonNullable<Engine["scheduler"]["invoke"]>,
+): Promise<Result | undefined> {
+  const { promise: begun, resolve, reject } = Promise.withResolvers<Runner>();
+  const runner: Runner = {
+    async run() {
+      resolve(runner);
+      call.inFlight.remove(call);
+      const result = call.ended ? undefined : await open(engine, call);
+      if (!result) throw call.reason;
+      return result;
+    },
+  };
+  let ended: Promise<Result> | undefined;
+  const find = () => {
+    ended = Promise.resolve(invoke(call, runner));
+    ended.then(() => resolve(runner), reject);
+    return begun;
+  };
+  call.inFlight.add(call);
+  try {
+    await engine.scheduler.find(call, { find });
+    return await ended;
+  } catch (error) {
+    // A client that cancelled its subscription hears no more of it.
+    if (call.reason === undefined || call.reason === SHUTDOWN) throw error;
+  } finally {
+    call.inFlight.remove(call);
+  }
+}
+
+/** Opens a subscription. Settles with its result when the server has ended it, without one if the client has. */
+function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const { link } = call;
   const { filter, granted } = readFilter(engine, call.params.notifications);
   if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
@@ -44,10 +97,10 @@ export function listen(engine: Engine, call: Call): Promise<Reply> {
   link.wait();
   return new Promise((resolve) => {
     const subscription = new Subscription(engine, call, filter);
-    subscription.open(granted, (reply) => {
+    subscription.open(granted, (result) => {
       account.free(bytes);
       account.closeStream();
-      resolve(reply);
+      resolve(result);
     });
   });
 }
@@ -63,7 +116,7 @@ class Subscription {
   readonly #idText: string;
   readonly #notify: (text: string) => void;
   readonly #hear = (change: Change): void => this.#take(change);
-  #ended?: (reply: Reply) => void;
+  #ended?: (result: Result | undefined) => void;
 
   constructor(engine: Engine, call: Call, filter: Filter) {
     this.#engine = engine;
@@ -74,10 +127,10 @@ class Subscription {
   }
 
   /** Sends what was granted, and then each change, until the call or the server ends. */
-  open(granted: Params, ended: (reply: Reply) => void): void {
+  open(granted: Params, ended: (result: Result | undefined) => void): void {
     const { id, inFlight, link } = this.#call;
     this.#ended = ended;
-    this.#call.onCancel = () => this.#end({});
+    this.#call.onCancel = () => this.#end(this.#call.reason === SHUTDOWN ? {} : undefined);
     inFlight.add(this.#call);
     this.#engine.changes.listeners.add(this.#hear);
     link.send(toNotification("notifications/subscriptions/acknowledged", {
@@ -87,7 +140,7 @@ class Subscription {
   }
 
   #take(change: Change): void {
-    if (change.kind === "close") return this.#finish();
+    if (change.kind === "close") return this.#end({});
     const { lists, uris } = this.#filter;
     if (!(change.kind === "list" ? lists.has(change.feature) : uris.has(change.uri))) return;
     const [before, after] = toFrame(change);
@@ -97,22 +150,11 @@ class Subscription {
     else if (seen) seen.then((seen) => seen && !this.#call.ended && this.#notify(text));
   }
 
-  // On a byte stream there is no response to close, so the end is sent in both of the forms that clients look for. The
-  // result comes first: a client may forget its request when it hears that it is cancelled.
-  #finish(): void {
-    const { id, link } = this.#call;
-    const text = toSuccess(id, `{"resultType":"complete","_meta":${JSON.stringify({ [META_SUBSCRIPTION]: id })}}`);
-    if (link.http) return this.#end({ text });
-    link.send(text);
-    link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing" }));
-    this.#end({});
-  }
-
-  #end(reply: Reply): void {
+  #end(result: Result | undefined): void {
     this.#engine.changes.listeners.delete(this.#hear);
     this.#call.inFlight.remove(this.#call);
     this.#call.ended = true;
-    this.#ended?.(reply);
+    this.#ended?.(result);
     this.#ended = undefined;
   }
 }

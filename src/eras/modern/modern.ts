@@ -19,6 +19,7 @@ import { Call, type Carrier } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
 import { LATER, type Link, type Reply } from "../../core/link.ts";
+import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
 import type { SelectiveEra } from "../choose.ts";
@@ -59,7 +60,7 @@ class ModernEra implements SelectiveEra {
       once: (call, key, make) => this.#inputsOf(call).once(key, make),
     };
     this.#own = new Map([["server/discover", discover(engine)]]);
-    this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.identity })}`;
+    this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.info })}`;
   }
 
   /** A message is for this era if it or its headers say so, or if only this era has the method. */
@@ -126,8 +127,9 @@ class ModernEra implements SelectiveEra {
 
   // Up to here everything that is wrong has its own HTTP status; from here on the answer may be a stream.
   #prepare(found: Found, isChecked = false): Reply | Promise<Reply> {
-    const { call: { link, params }, method, runner } = found;
+    const { call: { client, link, params }, method, runner } = found;
     if (!isChecked && runner.headers && link.headers) return this.#checkParams(found, runner.headers, link.headers);
+    if (runner.needs) requireCapabilities(client.capabilities, runner.needs, "run the call");
     if (!method.asks || params.requestState === undefined && params.inputResponses === undefined) {
       return this.#run(found);
     }
@@ -141,7 +143,8 @@ class ModernEra implements SelectiveEra {
   }
 
   #run(found: Found): Reply | Promise<Reply> {
-    const { call, runner } = found;
+    const { call, method, runner } = found;
+    call.asks = !!method.asks;
     const outcome = this.#engine.scheduler.run(call, runner);
     if (!(outcome instanceof Promise)) return this.#toReply(found, outcome);
     call.link.wait();
@@ -176,7 +179,8 @@ class ModernEra implements SelectiveEra {
 
   // What every result carries is spliced into its text: written once, not copied for every call.
   #stamp({ call: { params, link: { principal } }, runner: { cache } }: Found, result: Result): string {
-    const { identity, limits: { calls: { resultBytes } } } = this.#engine.core;
+    const { core } = this.#engine;
+    const { resultBytes } = core.limits.calls;
     let text = JSON.stringify(result);
     if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {
       throw new Error(`Cannot send the result: it is longer than ${resultBytes} bytes (calls.resultBytes)`);
@@ -192,7 +196,11 @@ class ModernEra implements SelectiveEra {
     if (meta === undefined && resultType === undefined) {
       return text === "{}" ? `${this.#head}${hints}}` : `${this.#head}${hints},${text.slice(1)}`;
     }
-    text = JSON.stringify({ resultType: "complete", ...result, _meta: { [META_SERVER]: identity, ...meta ?? {} } });
+    text = JSON.stringify({
+      resultType: "complete",
+      ...result,
+      _meta: { [META_SERVER]: core.info, ...meta ?? {} },
+    });
     return `${text.slice(0, -1)}${resultType === undefined ? hints : ""}}`;
   }
 }

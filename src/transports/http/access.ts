@@ -125,6 +125,13 @@ export function readOrigins(origins: readonly string[] = []): readonly string[] 
   );
 }
 
+/** A path that a user names, as it is. What has parameters, or is written differently in URLs, is none. */
+export function readPath(path: string): string {
+  return !/[:*]/.test(path) && URL.parse(path, "http://x")?.pathname === path
+    ? path
+    : complain(path, "a plain path like /mcp");
+}
+
 /** Who is asking, from code in front that has authenticated the request. */
 export function readPrincipal(info: ConnectionInfo | undefined): Principal | undefined {
   const given = info?.principal;

@@ -17,7 +17,7 @@ import { LATER } from "../../core/link.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import { isJsonType } from "./accept.ts";
-import { type ConnectionInfo, readPrincipal } from "./access.ts";
+import { type ConnectionInfo, readPath, readPrincipal } from "./access.ts";
 import type { HttpParts } from "./upgrades.ts";
 import type { OpenPipe, Pipe, PipeServer } from "../channel.ts";
 
@@ -51,6 +51,7 @@ export function httpSse(
   options: HttpSseOptions = {},
 ): { readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response> } {
   const { path = "/sse", messages = "/messages" } = options;
+  for (const each of [path, messages]) readPath(each);
   // A pipe is found by an id that nobody can guess, and lives as long as its stream.
   const pipes = new Map<string, { readonly pipe: Pipe; readonly owner?: string }>();
 

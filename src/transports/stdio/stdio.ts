@@ -29,7 +29,7 @@ export interface StdioOptions {
   readonly output?: (bytes: Uint8Array) => Promise<unknown>;
   /** Milliseconds that running calls get after the input has ended; 1500 if nothing is said. */
   readonly drainMs?: number;
-  /** Ends serving as the end of input does. */
+  /** Ends serving as the end of input does: subscriptions end with a result, and running calls may finish. */
   readonly signal?: AbortSignal;
 }
 
@@ -48,6 +48,7 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
   const reader = input.getReader();
   const stop = () => void reader.cancel().catch(() => {});
   signal?.addEventListener("abort", stop);
+  if (signal?.aborted) stop();
   writer.lost.then(stop);
   try {
     while (true) {

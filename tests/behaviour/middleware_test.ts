@@ -1,0 +1,204 @@
+// Middleware runs for every method that is answered, in every era and over every transport.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { createServer, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
+import { RpcError } from "../../src/testing/testing.ts";
+import { behaviour, gate, LEGACY_VERSIONS, until } from "../support/behaviour.ts";
+
+const handlers = [
+  tool({ name: "t", run: () => "t" }),
+  prompt({ name: "p", run: () => "p" }),
+  resource({ uri: "x://{id}", name: "x", complete: { id: () => [] }, read: () => "x" }),
+];
+const pause = () => new Promise((resolve) => setTimeout(resolve, 2));
+
+for (const waits of [false, true]) {
+  behaviour(`middleware sees every method${waits ? ", and may take its time" : ""}`, async (connect, { era }) => {
+    const seen: string[] = [];
+    const ended: string[] = [];
+    const use: Middleware = async (call, next) => {
+      seen.push(call.method);
+      if (waits) await pause();
+      const result = await next();
+      if (waits) await pause();
+      ended.push(call.method);
+      return result;
+    };
+    const { client, server } = await connect({ handlers, use: [use] });
+    // A session opens a stream of its own, which is no method.
+    const subscription = await client.subscribe({ toolsListChanged: true, resourceSubscriptions: ["x://1"] });
+    const ref = { type: "ref/resource", uri: "x://{id}" };
+    const wanted: [string, Record<string, unknown>?][] = [
+      ["tools/list"],
+      ["tools/call", { name: "t" }],
+      ["prompts/list"],
+      ["prompts/get", { name: "p" }],
+      ["resources/list"],
+      ["resources/templates/list"],
+      ["resources/read", { uri: "x://1" }],
+      ["completion/complete", { ref, argument: { name: "id", value: "" } }],
+      ...era === "modern"
+        ? [["server/discover"] as [string]]
+        : [["ping"], ["logging/setLevel", { level: "error" }], ["resources/unsubscribe", { uri: "x://1" }]] as [
+          string,
+          Record<string, unknown>?,
+        ][],
+    ];
+    for (const [method, params] of wanted) await client.request(method, params);
+    for (const method of ["no/such", era === "modern" ? "ping" : "server/lookup"]) {
+      assertEquals((await assertRejects(() => client.request(method), RpcError)).code, -32601);
+    }
+    const first = era === "modern" ? ["subscriptions/listen"] : ["initialize", "resources/subscribe"];
+    assertEquals(seen, [...first, ...wanted.map(([method]) => method)]);
+    if (era === "modern") assert(!ended.includes("subscriptions/listen"), "the subscription is open");
+    server.handlers.add(tool({ name: "late", run: () => "x" }));
+    await subscription.take(1);
+    await server.close();
+    if (era === "modern") {
+      await until(() => ended.includes("subscriptions/listen"), "the subscription has ended");
+      if (!waits) assertEquals((await subscription.ended)?.resultType, "complete");
+    }
+  });
+}
+
+behaviour("middleware refuses whatever it wants to, and nothing is left of it", async (connect, { era, transport }) => {
+  let refused = "";
+  const use: Middleware = async (call, next) => {
+    await pause();
+    if (call.method === refused) throw new McpError(-32050, "Not today", { method: call.method });
+    return await next();
+  };
+  const { client, join } = await connect({ handlers, use: [use], limits: { streams: { open: 1 } } });
+  const fail = async (method: string, params?: Record<string, unknown>) => {
+    refused = method;
+    const error = await assertRejects(() => client.request(method, params), RpcError, "Not today");
+    assertEquals([error.code, error.data], [-32050, { method }]);
+    assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200, method);
+  };
+  if (era === "modern") {
+    for (let i = 0; i < 3; i++) await fail("subscriptions/listen", { notifications: {} });
+    refused = "";
+    // What it refused takes no room.
+    await (await client.subscribe({ toolsListChanged: true })).close();
+    await fail("server/discover");
+  } else {
+    for (
+      const [method, params] of [
+        ["ping"],
+        ["logging/setLevel", { level: "error" }],
+        ["resources/subscribe", { uri: "x://1" }],
+        ["resources/unsubscribe", { uri: "x://1" }],
+      ] as const
+    ) await fail(method, params);
+    refused = "initialize";
+    assertEquals((await assertRejects(() => join(), RpcError, "Not today")).code, -32050);
+  }
+  refused = "";
+  assertEquals((await client.listTools()).length, 1);
+});
+
+behaviour("middleware knows who shakes hands, and what the client gets", async (connect, { version }) => {
+  const seen: unknown[] = [];
+  const use: Middleware = async (call, next) => {
+    if (call.method !== "initialize") return await next();
+    const { client, principal, params, http } = call;
+    seen.push([client.version, client.info?.name, client.capabilities, principal?.id, params.protocolVersion, !!http]);
+    // Nothing can be sent before the answer, which carries the session.
+    await call.log.emergency("hello");
+    await call.progress(1);
+    await pause();
+    await assertRejects(() => call.roots(), TypeError, "Cannot ask the client in initialize");
+    return { ...await next(), instructions: `For ${principal?.id}` };
+  };
+  const { client } = await connect({ handlers, use: [use] }, {
+    principal: { id: "ada" },
+    capabilities: { roots: {} },
+  });
+  const { http } = { http: seen.length && (seen[0] as unknown[])[5] };
+  assertEquals(seen, [[version, "test", { roots: {} }, "ada", version, http]]);
+  assertEquals(client.handshake?.instructions, "For ada");
+  assertEquals(client.received, []);
+  assertEquals((await client.listTools()).length, 1, "the session is open");
+}, { eras: ["legacy"], versions: LEGACY_VERSIONS });
+
+behaviour("middleware learns that a client has ended its subscription", async (connect) => {
+  const log: unknown[] = [];
+  const { pass, open } = gate();
+  const use: Middleware = async (call, next) => {
+    if (call.method !== "subscriptions/listen") return await next();
+    try {
+      return await next();
+    } catch (error) {
+      log.push(Object(error).name);
+      throw error;
+    } finally {
+      log.push("finally", call.signal.aborted);
+      open();
+    }
+  };
+  const { client, takeFaults } = await connect({ handlers, use: [use] });
+  const subscription = await client.subscribe({ toolsListChanged: true });
+  await subscription.close();
+  await pass;
+  assertEquals(takeFaults(), []);
+  assertEquals(log.slice(-2), ["finally", true]);
+  assertEquals(log.length, 3);
+}, { eras: ["modern"] });
+
+behaviour("a subscription that cannot be opened fails behind middleware as it does without", async (connect) => {
+  for (const use of [[], [((_call, next) => next()) as Middleware]]) {
+    const { client } = await connect({ handlers, use, limits: { streams: { watchedUris: 1 } } });
+    const notifications = { resourceSubscriptions: ["a:1", "a:2"] };
+    const error = await assertRejects(() => client.request("subscriptions/listen", { notifications }), RpcError);
+    assertEquals(error.code, -32602);
+    const none = await assertRejects(() => client.request("subscriptions/listen", {}), RpcError);
+    assertEquals(none.code, -32602);
+  }
+}, { eras: ["modern"] });
+
+behaviour(
+  "subscriptions that wait for middleware are bounded, and can be cancelled",
+  async (connect, { transport }) => {
+    const { pass, open } = gate();
+    let waiting = 0;
+    let opened = 0;
+    const use: Middleware = async (call, next) => {
+      if (call.method !== "subscriptions/listen") return await next();
+      waiting++;
+      await pass;
+      const result = next();
+      opened++;
+      return await result;
+    };
+    const limits = { calls: { running: 2, runningPerClient: 2 } };
+    const { client } = await connect({ handlers, use: [use], limits });
+    const listen = (id: string) => client.request("subscriptions/listen", { notifications: {} }, { id });
+    const first = [listen("a"), listen("b")].map((each) => each.catch((error) => error));
+    await until(() => waiting === 2, "two of them wait");
+    const error = await assertRejects(() => listen("c"), RpcError);
+    assertEquals(error.status, transport === "pipe" ? undefined : 503);
+    if (transport === "pipe") await client.notify("notifications/cancelled", { requestId: "a" });
+    open();
+    await until(() => opened === 2, "they go on");
+    // Their slots are free again.
+    assertEquals((await client.listTools()).length, 1);
+    void first;
+  },
+  { eras: ["modern"], transports: ["http", "pipe"] },
+);
+
+Deno.test("a ping before the handshake passes middleware too", async () => {
+  const seen: unknown[] = [];
+  const use: Middleware = async ({ method, client }, next) => {
+    seen.push([method, client.capabilities]);
+    return await next();
+  };
+  const server = createServer({ name: "s", version: "1", handlers, use: [use] });
+  const { serveStdio } = await import("../../src/transports/stdio/stdio.ts");
+  let written = "";
+  await serveStdio(server, {
+    input: new Blob(['{"jsonrpc":"2.0","id":1,"method":"ping"}\n']).stream(),
+    output: (bytes) => Promise.resolve(void (written += new TextDecoder().decode(bytes))),
+  });
+  await server.close();
+  assertEquals([JSON.parse(written).result, seen], [{}, [["ping", {}]]]);
+});

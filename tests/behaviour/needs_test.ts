@@ -1,0 +1,160 @@
+// What a handler needs of its client is checked before it runs, and before anything is sent that has a status.
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { z } from "zod";
+import { type ClientCapabilities, type Need, prompt, resource, tool } from "../../mod.ts";
+import { RpcError } from "../../src/testing/testing.ts";
+import { behaviour, LEGACY_VERSIONS, textOf } from "../support/behaviour.ts";
+
+const NEEDS: readonly (readonly [needs: readonly Need[], wanted: ClientCapabilities])[] = [
+  [["elicitation"], { elicitation: { form: {} } }],
+  [["elicitation.url"], { elicitation: { url: {} } }],
+  [["elicitation", "elicitation.url"], { elicitation: { form: {}, url: {} } }],
+  [["sampling"], { sampling: {} }],
+  [["sampling", "sampling.tools"], { sampling: { tools: {} } }],
+  [["sampling.tools", "sampling.context", "sampling"], { sampling: { tools: {}, context: {} } }],
+  [["roots"], { roots: {} }],
+  [["roots", "sampling", "elicitation"], { roots: {}, sampling: {}, elicitation: { form: {} } }],
+];
+
+behaviour("a handler does not run for a client that lacks what it needs", async (connect, { era, transport }) => {
+  const ran: string[] = [];
+  const handlers = NEEDS.flatMap(([needs], i) => [
+    tool({ name: `t${i}`, needs, run: () => void ran.push(`t${i}`) }),
+    prompt({
+      name: `p${i}`,
+      needs,
+      run() {
+        ran.push(`p${i}`);
+        return "p";
+      },
+    }),
+    resource({
+      uri: `x://r${i}`,
+      name: "r",
+      needs,
+      read() {
+        ran.push(`r${i}`);
+        return "r";
+      },
+    }),
+    resource({
+      uri: `y${i}://{id}`,
+      name: "r",
+      needs,
+      read() {
+        ran.push(`y${i}`);
+        return "r";
+      },
+    }),
+  ]);
+  const seen: string[] = [];
+  const use = [async (call: { method: string }, next: () => Promise<Record<string, unknown>>) => {
+    seen.push(call.method);
+    return await next();
+  }];
+  const { client, join } = await connect({ handlers, use }, { capabilities: {} });
+  seen.length = 0;
+  for (const [i, [, requiredCapabilities]] of NEEDS.entries()) {
+    const attempts = [
+      () => client.callTool(`t${i}`),
+      () => client.getPrompt(`p${i}`),
+      () => client.readResource(`x://r${i}`),
+      () => client.readResource(`y${i}://1`),
+    ];
+    for (const attempt of attempts) {
+      const error = await assertRejects(attempt, RpcError, "did not declare");
+      assertEquals(error.code, era === "modern" ? -32021 : -32600);
+      assertEquals(error.data, { requiredCapabilities });
+      assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200);
+    }
+  }
+  assertEquals([ran, seen], [[], []], "neither a handler nor middleware ran");
+  assertEquals((await client.listTools()).length, NEEDS.length, "what cannot be called is still listed");
+  for (const [i, [, capabilities]] of NEEDS.entries()) {
+    const able = await join({ capabilities });
+    await able.callTool(`t${i}`);
+    await able.getPrompt(`p${i}`);
+    await able.readResource(`x://r${i}`);
+    await able.readResource(`y${i}://1`);
+  }
+  assertEquals(ran.length, 4 * NEEDS.length);
+}, { versions: LEGACY_VERSIONS });
+
+behaviour("what is missing is named, and what the client has is not", async (connect) => {
+  const all: Need[] = ["elicitation", "elicitation.url", "sampling", "sampling.tools", "sampling.context", "roots"];
+  const { join } = await connect({ handlers: [tool({ name: "all", needs: all, run: () => "ok" })] });
+  const cases: [ClientCapabilities, ClientCapabilities | undefined][] = [
+    [{ elicitation: {}, sampling: {}, roots: {} }, {
+      elicitation: { url: {} },
+      sampling: { tools: {}, context: {} },
+    }],
+    [{ elicitation: { url: {} }, sampling: { tools: {} }, roots: {} }, {
+      elicitation: { form: {} },
+      sampling: { context: {} },
+    }],
+    [{ elicitation: { form: {}, url: {} }, sampling: { tools: {}, context: {} } }, { roots: {} }],
+    // What is no object was not declared.
+    [JSON.parse('{"elicitation":{"form":true,"url":1},"sampling":[],"roots":null}'), {
+      elicitation: { form: {}, url: {} },
+      sampling: { tools: {}, context: {} },
+      roots: {},
+    }],
+    [{ elicitation: { form: {}, url: {} }, sampling: { tools: {}, context: {} }, roots: {} }, undefined],
+  ];
+  for (const [capabilities, requiredCapabilities] of cases) {
+    const client = await join({ capabilities });
+    if (!requiredCapabilities) assertEquals(textOf(await client.callTool("all")), "ok");
+    else assertEquals((await assertRejects(() => client.callTool("all"), RpcError)).data, { requiredCapabilities });
+  }
+});
+
+behaviour("`allow` decides before needs do, and needs before the arguments", async (connect, { era }) => {
+  const missing = era === "modern" ? -32021 : -32600;
+  const handlers = [
+    tool({ name: "hidden", needs: ["sampling"], allow: () => false, run: () => "x" }),
+    tool({ name: "late", needs: ["sampling"], allow: () => Promise.resolve(true), run: () => "x" }),
+    tool({ name: "strict", needs: ["sampling"], input: z.object({ a: z.string() }), run: () => "x" }),
+  ];
+  const { client } = await connect({ handlers }, { capabilities: {} });
+  const codes = await Promise.all(["hidden", "unknown", "late", "strict"].map(async (name) => {
+    return (await assertRejects(() => client.callTool(name, { a: 1 }), RpcError)).code;
+  }));
+  assertEquals(codes, [-32602, -32602, missing, missing]);
+});
+
+behaviour("a header that differs from its parameter is told before what the handler needs", async (connect, way) => {
+  const region = { type: "string", "x-mcp-header": "Region" } as const;
+  const input = { type: "object", properties: { region } } as const;
+  const { client } = await connect({
+    handlers: [tool({ name: "t", needs: ["roots"], input, run: () => "x" })],
+  }, { capabilities: {} });
+  const params = { name: "t", arguments: { region: "eu" } };
+  const send = (value: string) => client.request("tools/call", params, { headers: { "Mcp-Param-Region": value } });
+  assertEquals((await assertRejects(() => send("us"), RpcError)).code, -32020);
+  assertEquals((await assertRejects(() => send("eu"), RpcError)).code, -32021);
+  assert(way);
+}, { eras: ["modern"], transports: ["http"] });
+
+behaviour("a client without a session has nothing that a handler could need", async (connect) => {
+  const { server } = await connect({ handlers: [tool({ name: "t", needs: ["roots"], run: () => "x" })] });
+  const response = await server.fetch(
+    new Request("http://localhost/mcp", {
+      method: "POST",
+      headers: { "content-type": "application/json", accept: "application/json, text/event-stream", host: "localhost" },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "t" } }),
+    }),
+  );
+  assertEquals((await response.json()).error.code, -32600);
+}, { eras: ["legacy"], transports: ["memory"] });
+
+Deno.test("a need that does not exist is refused when its handler is made", () => {
+  for (const need of ["tasks", "elicitation.form", "sampling.", "__proto__", "toString", "", 1, null]) {
+    const needs = [need] as Need[];
+    assertThrows(() => tool({ name: "t", needs, run: () => "x" }), TypeError, "Cannot make tool");
+    assertThrows(() => prompt({ name: "p", needs, run: () => "x" }), TypeError, "Cannot make prompt");
+    assertThrows(() => resource({ uri: "x://r", name: "r", needs, read: () => "x" }), TypeError, "use elicitation");
+  }
+  // @ts-expect-error: the list holds known words only
+  assertThrows(() => tool({ name: "t", needs: ["root"], run: () => "x" }), TypeError);
+  tool({ name: "t", needs: [], run: () => "x" });
+});

@@ -1,0 +1,115 @@
+// What the HTTP request of a call gets when another request cancels the call: never the status of a notification.
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { LEGACY_VERSIONS, until } from "../support/behaviour.ts";
+
+const BOTH = "application/json, text/event-stream";
+
+for (const version of LEGACY_VERSIONS) {
+  Deno.test(`a call that is cancelled gets a stream or JSON (${version})`, async (t) => {
+    let running = 0;
+    const wait = tool({
+      name: "wait",
+      run: (_input, { signal }) => {
+        running++;
+        return new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      },
+    });
+    const noisy = tool({
+      name: "noisy",
+      async run(_input, { log, signal }) {
+        await log.warning("working");
+        running++;
+        await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      },
+    });
+    const limits = { calls: { running: 1, runningPerClient: 1 } };
+    const server = createServer({ name: "s", version: "1", handlers: [wait, noisy], limits });
+    const session: Record<string, string> = { "mcp-protocol-version": version };
+    const post = (body: unknown, accept = BOTH) => {
+      const headers = { "content-type": "application/json", accept, ...session };
+      return server.fetch(
+        new Request("http://localhost/mcp", { method: "POST", headers, body: JSON.stringify(body) }),
+      );
+    };
+    const params = { protocolVersion: version, capabilities: {}, clientInfo: { name: "c", version: "1" } };
+    const hello = await post({ jsonrpc: "2.0", id: 0, method: "initialize", params });
+    session["mcp-session-id"] = hello.headers.get("mcp-session-id") ?? "";
+    await hello.text();
+    const call = (id: unknown, name = "wait") => ({ jsonrpc: "2.0", id, method: "tools/call", params: { name } });
+    const cancel = async (requestId: unknown) => {
+      const note = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId } };
+      assertEquals((await post(note)).status, 202);
+    };
+    const started = async (count: number) => {
+      await until(() => running === count, "the call runs");
+      running = 0;
+    };
+    const checkEmpty = async (pending: Promise<Response>) => {
+      const response = await pending;
+      assertEquals([response.status, response.headers.get("content-type")], [200, "text/event-stream"]);
+      const text = await response.text();
+      assertEquals(text.split("\n").filter((line) => line && !line.startsWith(":")), [], text);
+    };
+
+    await t.step("that takes streams", async () => {
+      for (const [id, accept] of [[1, BOTH], ["two", BOTH], [0, "text/event-stream"]] as const) {
+        const pending = post(call(id), accept);
+        await started(1);
+        await cancel(id);
+        await checkEmpty(pending);
+      }
+    });
+
+    await t.step("that takes JSON only", async () => {
+      const pending = post(call(3), "application/json");
+      await started(1);
+      await cancel(3);
+      const response = await pending;
+      assertEquals([response.status, response.headers.get("content-type")], [200, "application/json"]);
+      const { id, error } = await response.json();
+      assertEquals([id, error.code], [3, -32600]);
+    });
+
+    await t.step("that waited for its turn", async () => {
+      const first = post(call(4));
+      await started(1);
+      const second = post(call(5));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      await cancel(5);
+      await checkEmpty(second);
+      await cancel(4);
+      await checkEmpty(first);
+    });
+
+    await t.step("that has sent something", async () => {
+      const pending = post(call(6, "noisy"));
+      await started(1);
+      await cancel(6);
+      const response = await pending;
+      assertEquals([response.status, response.headers.get("content-type")], [200, "text/event-stream"]);
+      const text = await response.text();
+      assertStringIncludes(text, "working");
+      assertEquals(text.includes('"id":6'), false);
+    });
+
+    if (version === "2025-03-26") {
+      await t.step("in a batch", async () => {
+        const note = { jsonrpc: "2.0", method: "notifications/initialized" };
+        for (const accept of [BOTH, "application/json"]) {
+          const pending = post([note, call("a")], accept);
+          await started(1);
+          await cancel("a");
+          if (accept === BOTH) await checkEmpty(pending);
+          else assertEquals((await (await pending).json()).error.code, -32600);
+        }
+        const some = post([call("a"), { jsonrpc: "2.0", id: "b", method: "ping" }], "application/json");
+        await started(1);
+        await cancel("a");
+        assertEquals(await (await some).json(), [{ jsonrpc: "2.0", id: "b", result: {} }]);
+        assertEquals((await post([note, note])).status, 202);
+      });
+    }
+    await server.close();
+  });
+}

@@ -1,0 +1,92 @@
+// Errors about what has no id that can be read: each revision has its own way to say that there is none.
+import { assertEquals } from "@std/assert";
+import { createServer } from "../../mod.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { LEGACY_VERSIONS } from "../support/behaviour.ts";
+
+const TYPES = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+
+/** Texts that hold no id, or none that a revision knows. */
+const UNREADABLE = [
+  "{",
+  "{}",
+  "5",
+  '{"jsonrpc":"2.0","id":null,"method":"ping"}',
+  '{"jsonrpc":"2.0","id":1.5,"method":"ping"}',
+  '{"jsonrpc":"2.0","id":{},"method":"ping"}',
+];
+
+const hello = (protocolVersion: string) =>
+  JSON.stringify({
+    jsonrpc: "2.0",
+    id: "hello",
+    method: "initialize",
+    params: { protocolVersion, capabilities: {}, clientInfo: { name: "c", version: "1" } },
+  });
+
+/** How an answer says that it has no id: without one, or with `null`. */
+function idOf(text: string): unknown {
+  const { error, ...answer } = JSON.parse(text);
+  assertEquals(Number.isInteger(error.code), true, text);
+  return "id" in answer ? answer.id : "none";
+}
+
+async function post(server: ReturnType<typeof createServer>, body: string | null, headers = {}, method = "POST") {
+  return await server.fetch(
+    new Request("http://localhost/mcp", { method, headers: { ...TYPES, ...headers }, body }),
+  );
+}
+
+for (const version of [...LEGACY_VERSIONS, "2026-07-28"]) {
+  const none = version >= "2025-11-25" ? "none" : null;
+  const isLegacy = version < "2026";
+
+  Deno.test(`over HTTP, an error without an id is right for ${version}`, async () => {
+    await using stack = new AsyncDisposableStack();
+    const server = createServer({ name: "s", version: "1", sessions: "required" });
+    stack.defer(() => server.close());
+    const stated = { "mcp-protocol-version": version };
+    const bodies = isLegacy ? UNREADABLE : [...UNREADABLE, "[]", "[1]", '{"jsonrpc":"2.0","id":1,"result":{}}'];
+    for (const body of bodies) assertEquals(idOf(await (await post(server, body, stated)).text()), none, body);
+    if (!isLegacy) return;
+    const greeting = await post(server, hello(version), stated);
+    await greeting.text();
+    const id = greeting.headers.get("mcp-session-id") ?? "";
+    for (const headers of [{ ...stated, "mcp-session-id": id }, { "mcp-session-id": id }]) {
+      // What is not stated is known from the session.
+      for (const body of UNREADABLE) assertEquals(idOf(await (await post(server, body, headers)).text()), none, body);
+      const other = version === "2025-03-26" ? "[]" : '[{"jsonrpc":"2.0","id":1,"method":"ping"}]';
+      assertEquals(idOf(await (await post(server, other, headers)).text()), none);
+      const lost = await post(server, null, { ...headers, "last-event-id": "gone" }, "GET");
+      assertEquals([lost.status, idOf(await lost.text())], [400, none]);
+    }
+    const note = '{"jsonrpc":"2.0","method":"notifications/initialized"}';
+    const gone = { ...stated, "mcp-session-id": "x".repeat(80) };
+    for (const [body, method] of [[note, "POST"], [null, "GET"], [null, "DELETE"]] as const) {
+      const response = await post(server, body, gone, method);
+      assertEquals([response.status, idOf(await response.text())], [404, none], method);
+      const bare = await post(server, body, stated, method);
+      assertEquals([bare.status, idOf(await bare.text())], [400, none], method);
+    }
+  });
+
+  Deno.test(`over a byte stream, an error without an id is right for ${version}`, async () => {
+    const server = createServer({ name: "s", version: "1" });
+    const lines = isLegacy ? [hello(version), ...UNREADABLE] : UNREADABLE;
+    let written = "";
+    await serveStdio(server, {
+      input: new Blob([lines.join("\n")]).stream(),
+      output: (bytes) => Promise.resolve(void (written += new TextDecoder().decode(bytes))),
+    });
+    await server.close();
+    const answers = written.trim().split("\n").filter((line) => !line.includes('"hello"'));
+    assertEquals(answers.map(idOf), UNREADABLE.map(() => none));
+  });
+}
+
+Deno.test("a client whose revision is not known is answered as JSON-RPC says over HTTP", async () => {
+  const server = createServer({ name: "s", version: "1" });
+  // The specification takes such a client for one of 2025-03-26.
+  for (const body of UNREADABLE) assertEquals(idOf(await (await post(server, body)).text()), null);
+  await server.close();
+});

@@ -6,18 +6,18 @@
 import type { ToolResult } from "../protocol/types.ts";
 import type { Args } from "./args.ts";
 import { ARGUMENTS_USAGE, readArguments } from "./client/arguments.ts";
-import { savePieces, toPiece } from "./client/blocks.ts";
+import { savePieces, toPiece } from "./client/content_blocks.ts";
 import {
   ASKING_FLAGS,
   ASKING_OFFERS,
   ASKING_USAGE,
   type Conversation,
   withConversation,
-} from "./client/conversation.ts";
+} from "./client/interactive_session.ts";
 import { showNames } from "./client/listing_text.ts";
 import { toLine } from "./client/terminal_text.ts";
-import { writeJson, writeText } from "./client/screen.ts";
-import { findNamed } from "./client/suggest.ts";
+import { writeJson, writeText } from "./client/terminal_output.ts";
+import { findNamed } from "./client/name_lookup.ts";
 import type { Command } from "./command.ts";
 
 /** Lists the tools of a server, or calls one. */

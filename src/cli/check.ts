@@ -8,7 +8,7 @@ import { toPrintableJson, toPrintableLine } from "../protocol/printable.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
-import { type Finding, findMistakes, listHeaders, type Listing, toTokens } from "./findings.ts";
+import { type Finding, findMistakes, listHeaders, type Listing, toTokens } from "./listing_check.ts";
 import { listAll, toCount } from "./listing.ts";
 import { findTarget, load } from "./load.ts";
 import { UsageProblem } from "./problem.ts";

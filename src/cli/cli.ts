@@ -22,7 +22,7 @@ export async function loadAll(): Promise<void> {
     import("./demo.ts"),
     import("./doctor.ts"),
     import("./help.ts"),
-    import("./wrap_help.ts"),
+    import("./help_layout.ts"),
     import("./inspect.ts"),
     import("./inspector/inspector.ts"),
     import("./inspector/serve.ts"),
@@ -32,10 +32,10 @@ export async function loadAll(): Promise<void> {
     import("./prompt.ts"),
     import("./read.ts"),
     import("./serve_http.ts"),
-    import("./serve_notice.ts"),
+    import("./stdio_notice.ts"),
     import("./toml_edit.ts"),
-    import("./try_entry.ts"),
-    import("./watch_target.ts"),
+    import("./entry_check.ts"),
+    import("./target_watcher.ts"),
     import("./yaml_edit.ts"),
   ]);
 }

@@ -6,7 +6,7 @@
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { UsageProblem } from "./problem.ts";
-import { toBash, toFish, toZsh } from "./shells.ts";
+import { toBash, toFish, toZsh } from "./completion_scripts.ts";
 
 const shells = { bash: toBash, zsh: toZsh, fish: toFish };
 

@@ -7,7 +7,7 @@ import { toPrintableJson } from "../protocol/printable.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import type { Finding } from "./doctor/report.ts";
-import { readHeaders } from "./headers.ts";
+import { readHeaders } from "./header_flags.ts";
 import { platform } from "./platform.ts";
 import { toCount } from "./listing.ts";
 import { UsageProblem } from "./problem.ts";

@@ -8,12 +8,12 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import type { Args } from "./args.ts";
 import { showListing, type ShowOptions } from "./client/listing_text.ts";
 import { toLine, toLines, toPlain } from "./client/terminal_text.ts";
-import { screenWidth, styleOf, tellLine, writeJson, writeLine } from "./client/screen.ts";
-import { SERVER_FLAGS, SERVER_OFFERS, SERVER_USAGE, type Session, withServer } from "./client/session.ts";
+import { screenWidth, styleOf, tellLine, writeJson, writeLine } from "./client/terminal_output.ts";
+import { SERVER_FLAGS, SERVER_OFFERS, SERVER_USAGE, type Session, withServer } from "./client/server_session.ts";
 import { toTable } from "./client/table.ts";
 import type { Command } from "./command.ts";
 import { listAll } from "./listing.ts";
-import { importPart } from "./parts.ts";
+import { importPart } from "./lazy_modules.ts";
 import { UsageProblem } from "./problem.ts";
 
 /** Shows a server. */

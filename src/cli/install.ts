@@ -4,18 +4,18 @@
  * @module
  */
 import type { Args } from "./args.ts";
-import { clients, type InstallClient } from "./clients.ts";
+import { clients, type InstallClient } from "./install_clients.ts";
 import { type Command, toEntry, toOwnReads, toShell } from "./command.ts";
-import { readHeaders } from "./headers.ts";
+import { readHeaders } from "./header_flags.ts";
 import { platform } from "./platform.ts";
 import { type FileFacts, isCoded } from "./platform_files.ts";
 import { toKind, toName, toTargetUrl } from "./load.ts";
 import { findSuggestion } from "./suggestions.ts";
-import { importPart } from "./parts.ts";
+import { importPart } from "./lazy_modules.ts";
 import { isAbsolute, toBaseName, toFolder, toInner } from "./path.ts";
 import { joinPermissions, KINDS, type Permissions, toFlags } from "./permissions.ts";
 import { Problem, UsageProblem } from "./problem.ts";
-import type { Tried } from "./try_entry.ts";
+import type { Tried } from "./entry_check.ts";
 
 /** Installs a server. */
 export const install: Command = {
@@ -77,7 +77,7 @@ async function installTarget(args: Args): Promise<void> {
   const plan = /^https?:/i.test(target) ? planRemote(target, place, args) : await planStart(target, place, args);
   const found = "no-check" in flags
     ? undefined
-    : await (await importPart("./try_entry.ts")).tryEntry(target, plan.tried);
+    : await (await importPart("./entry_check.ts")).tryEntry(target, plan.tried);
   const name = flags.name ?? toEntryName(found?.name) ?? plan.name;
   if (!name.trim()) throw new UsageProblem(`Cannot install ${target}: the name is empty; give another with --name`);
   await change(place, name, plan, flags);

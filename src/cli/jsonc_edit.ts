@@ -5,7 +5,7 @@
  */
 import type { Node } from "jsonc-parser";
 import { findProperty, type Jsonc, readJsonc, toPlace } from "./config/jsonc.ts";
-import type { EditOptions } from "./install_edit.ts";
+import type { EditOptions } from "./edit_options.ts";
 import { Problem } from "./problem.ts";
 
 /**

@@ -5,7 +5,7 @@
  */
 import type { Client } from "../client/calls.ts";
 import type { RequestOptions } from "../client/peer.ts";
-import type { Finding, Listing } from "./findings.ts";
+import type { Finding, Listing } from "./listing_check.ts";
 
 /** What is listed, and what could not be. */
 export interface Listed {

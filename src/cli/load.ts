@@ -6,7 +6,7 @@
 import { createServer, type Handler, type Server } from "../library.ts";
 import { PIPE } from "../transports/channel.ts";
 import { platform } from "./platform.ts";
-import { importPart } from "./parts.ts";
+import { importPart } from "./lazy_modules.ts";
 import { Problem } from "./problem.ts";
 
 /** How to end a file so that it can be served. */

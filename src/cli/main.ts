@@ -7,7 +7,7 @@ import { toPrintable } from "../protocol/printable.ts";
 import { readArgs } from "./args.ts";
 import type { Command } from "./command.ts";
 import { platform } from "./platform.ts";
-import { importPart } from "./parts.ts";
+import { importPart } from "./lazy_modules.ts";
 import { Problem, UsageProblem } from "./problem.ts";
 import { serve } from "./serve.ts";
 
@@ -69,5 +69,5 @@ async function toAdvice(): Promise<string> {
 /** Breaks lines at the width of the terminal. */
 async function wrapHelp(text: string): Promise<string> {
   const columns = platform.terminal.columns("output");
-  return columns ? (await importPart("./wrap_help.ts")).wrapHelp(text, columns) : text;
+  return columns ? (await importPart("./help_layout.ts")).wrapHelp(text, columns) : text;
 }

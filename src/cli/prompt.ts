@@ -7,18 +7,18 @@ import type { ListedPrompt } from "../client/listed.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
 import type { Args } from "./args.ts";
 import { readArguments } from "./client/arguments.ts";
-import { savePieces, toPiece } from "./client/blocks.ts";
+import { savePieces, toPiece } from "./client/content_blocks.ts";
 import {
   ASKING_FLAGS,
   ASKING_OFFERS,
   ASKING_USAGE,
   type Conversation,
   withConversation,
-} from "./client/conversation.ts";
+} from "./client/interactive_session.ts";
 import { showNames } from "./client/listing_text.ts";
 import { toLine } from "./client/terminal_text.ts";
-import { styleOf, writeJson, writeLine, writeText } from "./client/screen.ts";
-import { findNamed } from "./client/suggest.ts";
+import { styleOf, writeJson, writeLine, writeText } from "./client/terminal_output.ts";
+import { findNamed } from "./client/name_lookup.ts";
 import type { Command } from "./command.ts";
 import { Problem } from "./problem.ts";
 

@@ -5,18 +5,18 @@
  */
 import { RpcError } from "../client/rpc_error.ts";
 import type { Args } from "./args.ts";
-import { type Piece, savePieces, toContent } from "./client/blocks.ts";
+import { type Piece, savePieces, toContent } from "./client/content_blocks.ts";
 import {
   ASKING_FLAGS,
   ASKING_OFFERS,
   ASKING_USAGE,
   type Conversation,
   withConversation,
-} from "./client/conversation.ts";
+} from "./client/interactive_session.ts";
 import { showNames } from "./client/listing_text.ts";
 import { toLine } from "./client/terminal_text.ts";
-import { writeBytes, writeJson, writeText } from "./client/screen.ts";
-import { suggest } from "./client/suggest.ts";
+import { writeBytes, writeJson, writeText } from "./client/terminal_output.ts";
+import { suggest } from "./client/name_lookup.ts";
 import type { Command } from "./command.ts";
 import { platform } from "./platform.ts";
 import { Problem, ServerProblem, UsageProblem } from "./problem.ts";

@@ -9,7 +9,7 @@ import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { platform } from "./platform.ts";
 import { findTarget, load, type Loaded } from "./load.ts";
-import { importPart } from "./parts.ts";
+import { importPart } from "./lazy_modules.ts";
 import { UsageProblem } from "./problem.ts";
 
 /** The command that runs when none is named. */
@@ -63,7 +63,7 @@ async function serveTarget(args: Args): Promise<void> {
   const target = named ?? await findTarget();
   const loaded: Loaded = target === undefined ? await loadDemo() : await load(target);
   const { server } = loaded;
-  if ("watch" in flags) (await importPart("./watch_target.ts")).watchTarget(target, loaded);
+  if ("watch" in flags) (await importPart("./target_watcher.ts")).watchTarget(target, loaded);
   loaded.watch?.();
   const ended = new AbortController();
   let closing = false;
@@ -80,7 +80,7 @@ async function serveTarget(args: Args): Promise<void> {
     // The last answers are written by now, but not sent. A client that does not read them is not waited for.
     return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, 1000))]);
   }
-  if (isTerminal) console.error((await importPart("./serve_notice.ts")).explainSilence(target));
+  if (isTerminal) console.error((await importPart("./stdio_notice.ts")).explainSilence(target));
   await serveStdio(server, { signal: ended.signal });
   await server.close();
 }

@@ -11,7 +11,7 @@ import { toInstall, toProgram, toShell } from "./command.ts";
 import { platform, type Served } from "./platform.ts";
 import { isCoded } from "./platform_files.ts";
 import type { Inspector } from "./inspector/inspector.ts";
-import { importPart } from "./parts.ts";
+import { importPart } from "./lazy_modules.ts";
 import { Problem, UsageProblem } from "./problem.ts";
 
 /** Where to serve, and whether with the inspector. */

@@ -5,7 +5,7 @@
  */
 import { parse, stringify } from "smol-toml";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
-import type { EditOptions } from "./install_edit.ts";
+import type { EditOptions } from "./edit_options.ts";
 import { Problem } from "./problem.ts";
 
 /**

@@ -4,7 +4,7 @@
  * @module
  */
 import { isMap, parseDocument } from "yaml";
-import type { EditOptions } from "./install_edit.ts";
+import type { EditOptions } from "./edit_options.ts";
 import { Problem } from "./problem.ts";
 
 /**

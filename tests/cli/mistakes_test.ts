@@ -1,7 +1,7 @@
 // What people type wrong: each command answers with what is wrong and what to do, and with the right exit code.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
-import { wrapHelp } from "../../src/cli/wrap_help.ts";
+import { wrapHelp } from "../../src/cli/help_layout.ts";
 import { describeType } from "../../src/cli/client/schema_text.ts";
 import { programs, serve } from "./servers.ts";
 import { root, run as runProgram, start } from "../support/processes.ts";

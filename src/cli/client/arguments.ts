@@ -8,7 +8,7 @@ import { platform } from "../platform.ts";
 import { Problem } from "../problem.ts";
 import { toLine } from "./terminal_text.ts";
 import { describeType, follow, listArguments } from "./schema_text.ts";
-import { suggest } from "./suggest.ts";
+import { suggest } from "./name_lookup.ts";
 
 /** What the usage of a command says of arguments. */
 export const ARGUMENTS_USAGE =

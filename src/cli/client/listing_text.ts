@@ -5,10 +5,10 @@
  */
 import type { Listed, ListedPrompt, ListedTool } from "../../client/listed.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
-import type { Listing } from "../findings.ts";
+import type { Listing } from "../listing_check.ts";
 import { toLine, toLines, toPlain } from "./terminal_text.ts";
 import { describeType, listArguments } from "./schema_text.ts";
-import { screenWidth, type Style, writeLine } from "./screen.ts";
+import { screenWidth, type Style, writeLine } from "./terminal_output.ts";
 import { toTable } from "./table.ts";
 
 /** How a listing is shown. */

@@ -6,7 +6,7 @@
 import type { Handler, ServerOptions } from "../../library.ts";
 import { importDefault, type LoadWarning } from "../load.ts";
 import { platform } from "../platform.ts";
-import { importPart } from "../parts.ts";
+import { importPart } from "../lazy_modules.ts";
 import { isAbsolute, toBaseName, toFolder, toInner } from "../path.ts";
 import { Problem } from "../problem.ts";
 import { commandTool } from "./command_tool.ts";

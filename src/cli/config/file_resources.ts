@@ -15,7 +15,7 @@ import { toBase64 } from "../../protocol/base64.ts";
 import { describeError, toPrintableLine } from "../../protocol/printable.ts";
 import { platform } from "../platform.ts";
 import { toInner } from "../path.ts";
-import { watchFile } from "../watch.ts";
+import { watchFile } from "../file_watcher.ts";
 import { type Folder, type Found, isRefusal } from "./folder.ts";
 import { folderTools } from "./folder_tools.ts";
 import { toMediaType, toText } from "./media_type.ts";

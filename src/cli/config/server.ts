@@ -6,7 +6,7 @@
 import { createServer, type Handler, type Server } from "../../library.ts";
 import { platform } from "../platform.ts";
 import { type Loaded, swapHandlers } from "../load.ts";
-import { importPart } from "../parts.ts";
+import { importPart } from "../lazy_modules.ts";
 import { toBaseName } from "../path.ts";
 import { Problem } from "../problem.ts";
 import type { Part } from "./file_resources.ts";

@@ -7,7 +7,7 @@ import type { Client } from "../../client/calls.ts";
 import { connect } from "../../client/connect.ts";
 import { startTimer } from "../../client/pause.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
-import { findMistakes, type Listing, toTokens } from "../findings.ts";
+import { findMistakes, type Listing, toTokens } from "../listing_check.ts";
 import { listAll, toCount } from "../listing.ts";
 import type { Dialect } from "./dialect.ts";
 import { exchange, type Place } from "./exchange.ts";

@@ -5,7 +5,7 @@
  */
 import type { Args } from "../args.ts";
 import { toShell } from "../command.ts";
-import { readHeaders } from "../headers.ts";
+import { readHeaders } from "../header_flags.ts";
 import { platform } from "../platform.ts";
 import { Problem } from "../problem.ts";
 import { readPlace } from "../serve_http.ts";

@@ -9,7 +9,7 @@ import { platform } from "../platform.ts";
 import { Problem } from "../problem.ts";
 import { toSize } from "./listing_text.ts";
 import { toLine } from "./terminal_text.ts";
-import { tellLine } from "./screen.ts";
+import { tellLine } from "./terminal_output.ts";
 
 /** A piece of content. */
 export interface Piece {

@@ -14,12 +14,12 @@ import { guardConsole } from "../../transports/stdio/stdout_guard.ts";
 import type { Args, Flags } from "../args.ts";
 import { type Command, toShell } from "../command.ts";
 import { demo } from "../demo.ts";
-import { readHeaders } from "../headers.ts";
+import { readHeaders } from "../header_flags.ts";
 import { platform } from "../platform.ts";
 import { findTarget, load } from "../load.ts";
 import { Problem, ServerProblem, UsageProblem } from "../problem.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
-import { tellLine } from "./screen.ts";
+import { tellLine } from "./terminal_output.ts";
 
 /** The flags of every command that asks a server. */
 export const SERVER_FLAGS: Flags = { header: true, env: true, timeout: true, revision: true, json: false };

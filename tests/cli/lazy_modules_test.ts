@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { loadAll } from "../../src/cli/cli.ts";
 import { platform } from "../../src/cli/platform.ts";
-import { importPart } from "../../src/cli/parts.ts";
+import { importPart } from "../../src/cli/lazy_modules.ts";
 
 const root = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 
@@ -12,7 +12,7 @@ async function readText(path: string): Promise<string> {
 
 Deno.test("the graph of ./cli holds every part, so that a cache can hold all of the command line", async () => {
   await loadAll();
-  const listed = [...(await readText("parts.ts")).matchAll(/readonly "(\.\/\S+)": typeof/g)].map(([, path]) => path);
+  const listed = [...(await readText("lazy_modules.ts")).matchAll(/readonly "(\.\/\S+)": typeof/g)].map(([, path]) => path);
   const named = [...(await readText("cli.ts")).matchAll(/import\("(\.\/\S+)"\)/g)].map(([, path]) => path);
   assert(listed.length > 20, listed.join(", "));
   assertEquals(named.sort(), listed.sort());

@@ -8,7 +8,7 @@ import type { Progress } from "../../client/peer.ts";
 import { LOG_LEVELS, type LogLevel } from "../../protocol/types.ts";
 import { UsageProblem } from "../problem.ts";
 import { cut, toLine, toPlain } from "./terminal_text.ts";
-import { clearStatus, showStatus, styleOf, tellLine } from "./screen.ts";
+import { clearStatus, showStatus, styleOf, tellLine } from "./terminal_output.ts";
 
 /** A line that tells how far a call is. */
 export interface ProgressLine {

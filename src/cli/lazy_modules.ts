@@ -32,11 +32,11 @@ interface Parts {
   readonly "./prompt.ts": typeof import("./prompt.ts");
   readonly "./read.ts": typeof import("./read.ts");
   readonly "./serve_http.ts": typeof import("./serve_http.ts");
-  readonly "./serve_notice.ts": typeof import("./serve_notice.ts");
+  readonly "./stdio_notice.ts": typeof import("./stdio_notice.ts");
   readonly "./toml_edit.ts": typeof import("./toml_edit.ts");
-  readonly "./try_entry.ts": typeof import("./try_entry.ts");
-  readonly "./watch_target.ts": typeof import("./watch_target.ts");
-  readonly "./wrap_help.ts": typeof import("./wrap_help.ts");
+  readonly "./entry_check.ts": typeof import("./entry_check.ts");
+  readonly "./target_watcher.ts": typeof import("./target_watcher.ts");
+  readonly "./help_layout.ts": typeof import("./help_layout.ts");
   readonly "./yaml_edit.ts": typeof import("./yaml_edit.ts");
 }
 

@@ -6,7 +6,7 @@
 import { describeError, toPrintable } from "../protocol/printable.ts";
 import type { Loaded } from "./load.ts";
 import { Problem } from "./problem.ts";
-import { watchFile } from "./watch.ts";
+import { watchFile } from "./file_watcher.ts";
 
 /**
  * Loads a target again whenever one of its files changes. If it cannot be used, the error is printed and the last good

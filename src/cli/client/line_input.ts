@@ -5,7 +5,7 @@
  */
 import { platform } from "../platform.ts";
 import { toPlain } from "./terminal_text.ts";
-import { tell } from "./screen.ts";
+import { tell } from "./terminal_output.ts";
 
 const LONGEST = 100_000;
 

@@ -10,11 +10,11 @@ import { platform } from "../platform.ts";
 import { findSuggestion } from "../suggestions.ts";
 import { toBaseName } from "../path.ts";
 import { UsageProblem } from "../problem.ts";
-import { type Field, type FieldValue, toFields } from "./field.ts";
+import { type Field, type FieldValue, toFields } from "./form_field.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
-import { canAsk, styleOf, tellLine } from "./screen.ts";
-import { suggest } from "./suggest.ts";
-import { askLine } from "./typed_lines.ts";
+import { canAsk, styleOf, tellLine } from "./terminal_output.ts";
+import { suggest } from "./name_lookup.ts";
+import { askLine } from "./line_input.ts";
 
 /** What the usage of a command says of questions. */
 export const QUESTIONS_USAGE =

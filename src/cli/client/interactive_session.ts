@@ -7,10 +7,10 @@ import type { RequestOptions } from "../../client/peer.ts";
 import { LOG_LEVELS } from "../../protocol/types.ts";
 import type { Args, Flags } from "../args.ts";
 import type { Command } from "../command.ts";
-import { type CallTimeout, startCallTimeout } from "./call_timeout.ts";
-import { createProgressLine, readLogLevel, tellLog } from "./progress.ts";
-import { type Answers, QUESTIONS_USAGE, readGiven, toAnswers } from "./questions.ts";
-import { SERVER_FLAGS, SERVER_OFFERS, SERVER_USAGE, type Session, withServer } from "./session.ts";
+import { type CallTimeout, startCallTimeout } from "./silence_timeout.ts";
+import { createProgressLine, readLogLevel, tellLog } from "./progress_line.ts";
+import { type Answers, QUESTIONS_USAGE, readGiven, toAnswers } from "./elicitation.ts";
+import { SERVER_FLAGS, SERVER_OFFERS, SERVER_USAGE, type Session, withServer } from "./server_session.ts";
 
 /** The flags of every command that has a server work on something. */
 export const ASKING_FLAGS: Flags = { ...SERVER_FLAGS, output: true, answer: true, root: true, log: true };

@@ -1,7 +1,7 @@
 // What a client says it can be asked, and what it answers: checked before it is sent, and without a stranger's patterns.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import { findMistakes } from "../../src/cli/findings.ts";
-import { toFields } from "../../src/cli/client/field.ts";
+import { findMistakes } from "../../src/cli/listing_check.ts";
+import { toFields } from "../../src/cli/client/form_field.ts";
 import { answerWith, toCapabilities } from "../../src/client/answers.ts";
 import { connect, type ConnectOptions, RpcError } from "../../src/client/client.ts";
 import { findFormMisfit } from "../../src/client/form_answer.ts";

@@ -1,12 +1,11 @@
 /**
- * The command line as one graph of modules. `deno cache jsr:@x/mcp/cli` stores all of it, with the packages it needs,
- * so that it runs offline.
+ * The command line as one module graph. `deno cache jsr:@x/mcp/cli` caches all of it with its packages for offline use.
  *
  * @module
  */
 export { main } from "./main.ts";
 
-/** Loads every part of the command line, which otherwise are loaded only when a command needs them. */
+/** Loads every module that commands otherwise load when they need it. */
 export async function loadAll(): Promise<void> {
   await Promise.all([
     import("./call.ts"),
@@ -22,20 +21,19 @@ export async function loadAll(): Promise<void> {
     import("./demo.ts"),
     import("./doctor.ts"),
     import("./help.ts"),
-    import("./help_layout.ts"),
     import("./inspect.ts"),
     import("./inspector/inspector.ts"),
     import("./inspector/serve.ts"),
     import("./install.ts"),
-    import("./jsonc_edit.ts"),
+    import("./install/jsonc_edit.ts"),
     import("./new.ts"),
     import("./prompt.ts"),
     import("./read.ts"),
     import("./serve_http.ts"),
     import("./stdio_notice.ts"),
-    import("./toml_edit.ts"),
-    import("./entry_check.ts"),
+    import("./install/toml_edit.ts"),
+    import("./install/entry_check.ts"),
     import("./target_watcher.ts"),
-    import("./yaml_edit.ts"),
+    import("./install/yaml_edit.ts"),
   ]);
 }

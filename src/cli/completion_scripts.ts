@@ -1,33 +1,33 @@
 /**
- * Completions as scripts of each shell, made of what commands say of themselves.
+ * Generates completion scripts for bash, zsh and fish from the descriptions of the commands.
  *
  * @module
  */
-import type { Command, Offer } from "./command.ts";
+import type { Command, Completion, Option } from "./command.ts";
 
-/** A script for a word and what may follow it. */
+/** Generates a script that completes the arguments of `program`. */
 export type ToScript = (program: string, commands: readonly Command[]) => string;
 
-/** What every command takes. */
+/** The options of every command. */
 const COMMON = ["help", "version"];
 
-/** For bash, from 3.2 on, which is that of macOS. */
+/** A script for bash 3.2 (the version on macOS) and later. */
 export const toBash: ToScript = (program, commands) => {
   const names = commands.map(({ name }) => name);
   const values = commands.flatMap((command) =>
-    Object.entries(command.flags).flatMap(([flag, takes]) =>
-      takes ? [`    "${command.name} --${flag}") ${toBashOffer(command.offers?.flags?.[flag])} ;;`] : []
+    Object.entries(command.options).flatMap(([name, { value, completion }]) =>
+      value === undefined ? [] : [`    "${command.name} --${name}") ${toBashWords(completion)} ;;`]
     )
   );
-  const rests = commands.map(({ name, flags, offers }) => {
-    const words = [...Object.keys(flags), ...COMMON].map((flag) => `--${flag}`);
-    return `    ${name}) flags="${words.join(" ")}" ${toBashOffer(offers?.operands)} ;;`;
+  const operandCases = commands.map(({ name, options, operands }) => {
+    const words = [...Object.keys(options), ...COMMON].map((option) => `--${option}`);
+    return `    ${name}) flags="${words.join(" ")}" ${toBashWords(operands)} ;;`;
   });
   const name = toFunction(program);
   return `# Completions of ${program} for bash.
 ${name}() {
   local current="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" command=serve flags= words= files= word
-  # bash parts words at "=".
+  # bash splits words at "=".
   if [[ $current == "=" ]]; then current=; elif [[ $before == "=" ]]; then before="\${COMP_WORDS[COMP_CWORD-2]}"; fi
   if ((COMP_CWORD > 1)); then
     case "\${COMP_WORDS[1]}" in ${names.join("|")}) command="\${COMP_WORDS[1]}" ;; esac
@@ -36,7 +36,7 @@ ${name}() {
 ${values.join("\n")}
     *)
     case "$command" in
-${rests.join("\n")}
+${operandCases.join("\n")}
     esac
     if ((COMP_CWORD == 1)); then words="$words ${names.join(" ")}"; fi
     if [[ $current == -* ]]; then words="$flags" files=; fi ;;
@@ -54,25 +54,18 @@ ${rests.join("\n")}
 complete -F ${name} ${program}`;
 };
 
-function toBashOffer(offer: Offer | undefined): string {
-  return offer === undefined ? ":" : offer === "files" ? "files=1" : `words="${offer.join(" ")}"`;
+function toBashWords(completion: Completion | undefined): string {
+  return completion === undefined ? ":" : completion === "files" ? "files=1" : `words="${completion.join(" ")}"`;
 }
 
-/** For zsh, as a file in \`fpath\` or to be sourced. */
+/** A script for zsh, to source or to put into a folder of `fpath`. */
 export const toZsh: ToScript = (program, commands) => {
   const list = commands.map(({ name, summary }) => `    ${quote(`${name}:${summary.replaceAll(":", "\\:")}`)}`);
-  const cases = commands.map((command) => {
-    const { name, flags, offers } = command;
+  const cases = commands.map(({ name, options, operands }) => {
     const specs = [
-      ...Object.entries(flags).map(([flag, takes]) => {
-        const text = tellFlag(command, flag);
-        const told = text && `[${text.replace(/[[\]:\\]/g, "\\$&")}]`;
-        return `'*--${flag}${takes ? "=" : ""}'${quote(told)}${
-          takes ? quote(`:${flag}:${toZshOffer(offers?.flags?.[flag])}`) : ""
-        }`;
-      }),
-      ...COMMON.map((flag) => `--${flag}`),
-      quote(`*:word:${toZshOffer(offers?.operands)}`),
+      ...Object.entries(options).map(toZshOption),
+      ...COMMON.map((option) => `--${option}`),
+      quote(`*:word:${toZshAction(operands)}`),
     ];
     return `    ${name})\n      _arguments ${specs.join(" \\\n        ")} ;;`;
   });
@@ -99,11 +92,17 @@ ${cases.join("\n")}
 if [[ $funcstack[1] == ${name} ]]; then ${name} "$@"; else compdef ${name} ${program}; fi`;
 };
 
-function toZshOffer(offer: Offer | undefined): string {
-  return offer === undefined ? " " : offer === "files" ? "_files" : `(${offer.join(" ")})`;
+function toZshOption([name, option]: [name: string, option: Option]): string {
+  const text = toShortText(option).replace(/[[\]:\\]/g, "\\$&");
+  const value = option.value === undefined ? "" : quote(`:${name}:${toZshAction(option.completion)}`);
+  return `'*--${name}${option.value === undefined ? "" : "="}'${quote(text && `[${text}]`)}${value}`;
 }
 
-/** For fish, from 3.0 on. */
+function toZshAction(completion: Completion | undefined): string {
+  return completion === undefined ? " " : completion === "files" ? "_files" : `(${completion.join(" ")})`;
+}
+
+/** A script for fish 3.0 and later. */
 export const toFish: ToScript = (program, commands) => {
   const name = `_${toFunction(program)}_command`;
   const complete = `complete -c ${program}`;
@@ -111,12 +110,11 @@ export const toFish: ToScript = (program, commands) => {
     const when = `-n 'test (${name}) = ${command.name}'`;
     return [
       `${complete} -n 'test (count (commandline -opc)) -eq 1' -a ${command.name} -d ${quoteFish(command.summary)}`,
-      ...Object.entries(command.flags).map(([flag, takes]) => {
-        const text = tellFlag(command, flag);
-        const offer = takes ? toFishOffer(command.offers?.flags?.[flag]) : "";
-        return `${complete} ${when} -l ${flag}${offer}${text && ` -d ${quoteFish(text)}`}`;
+      ...Object.entries(command.options).map(([name, option]) => {
+        const value = option.value === undefined ? "" : toFishValue(option.completion);
+        return `${complete} ${when} -l ${name}${value} -d ${quoteFish(toShortText(option))}`;
       }),
-      ...toFishOperands(command.offers?.operands).map((offer) => `${complete} ${when} ${offer}`),
+      ...toFishOperands(command.operands).map((words) => `${complete} ${when} ${words}`),
     ];
   });
   return `# Completions of ${program} for fish.
@@ -133,32 +131,31 @@ ${COMMON.map((flag) => `${complete} -l ${flag}`).join("\n")}
 ${lines.join("\n")}`;
 };
 
-function toFishOffer(offer: Offer | undefined): string {
-  return offer === undefined ? " -x" : offer === "files" ? " -r -F" : ` -x -a ${quoteFish(offer.join(" "))}`;
+function toFishValue(completion: Completion | undefined): string {
+  if (completion === undefined) return " -x";
+  return completion === "files" ? " -r -F" : ` -x -a ${quoteFish(completion.join(" "))}`;
 }
 
-function toFishOperands(offer: Offer | undefined): readonly string[] {
-  return offer === undefined ? [] : offer === "files" ? ["-F"] : [`-a ${quoteFish(offer.join(" "))}`];
+function toFishOperands(completion: Completion | undefined): readonly string[] {
+  if (completion === undefined) return [];
+  return completion === "files" ? ["-F"] : [`-a ${quoteFish(completion.join(" "))}`];
 }
 
 function toFunction(program: string): string {
   return `_${program.replaceAll(/\W/g, "_")}`;
 }
 
-/** What the usage of a command says of a flag, up to the first pause. */
-function tellFlag({ usage }: Command, flag: string): string {
-  const line = usage.split("\n").find((line) => new RegExp(`^--${flag}(?![\\w-])`).test(line)) ?? "";
-  // Behind the flag may stand what its value is: a letter or name in capitals.
-  const [, text = ""] = /^--\S+(?: [A-Z]\S*)? +((?!.*--).+)$/.exec(line) ?? [];
-  return text.split(/[;:,] /)[0];
+/** The text of an option up to the first clause that gives details. */
+function toShortText({ text }: Option): string {
+  return text.split(/; | \(|: |, such as /)[0];
 }
 
-/** A text that zsh does not look into. */
+/** Quotes text so that zsh does not expand it. */
 function quote(text: string): string {
   return text && `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A text that fish does not look into: in its quotes a backslash has a meaning. */
+/** Quotes text so that fish does not expand it. In the quotes of fish, a backslash escapes. */
 function quoteFish(text: string): string {
   return `'${text.replace(/[\\']/g, "\\$&")}'`;
 }

@@ -1,15 +1,16 @@
 /**
- * The parts of the command line that are loaded only when a command needs them.
+ * Loads modules of the command line when a command needs them.
  *
- * Deno loads every module of a graph when the program starts, together with the packages they import, and adds these
- * packages to the lock file of the user's project. So the parts have computed specifiers, which no graph follows.
+ * Deno loads every module of a graph at startup, with the packages they import, and adds these packages to the lock file
+ * of the user's project. The specifiers here are computed, so that the modules are not part of the graph.
  *
  * @module
  */
 import { platform } from "./platform.ts";
 import { Problem } from "./problem.ts";
 
-interface Parts {
+/** The modules by path. `cli.ts` lists the same ones. */
+interface Modules {
   readonly "./call.ts": typeof import("./call.ts");
   readonly "./check.ts": typeof import("./check.ts");
   readonly "./completions.ts": typeof import("./completions.ts");
@@ -27,32 +28,33 @@ interface Parts {
   readonly "./inspector/inspector.ts": typeof import("./inspector/inspector.ts");
   readonly "./inspector/serve.ts": typeof import("./inspector/serve.ts");
   readonly "./install.ts": typeof import("./install.ts");
-  readonly "./jsonc_edit.ts": typeof import("./jsonc_edit.ts");
+  readonly "./install/jsonc_edit.ts": typeof import("./install/jsonc_edit.ts");
   readonly "./new.ts": typeof import("./new.ts");
   readonly "./prompt.ts": typeof import("./prompt.ts");
   readonly "./read.ts": typeof import("./read.ts");
   readonly "./serve_http.ts": typeof import("./serve_http.ts");
   readonly "./stdio_notice.ts": typeof import("./stdio_notice.ts");
-  readonly "./toml_edit.ts": typeof import("./toml_edit.ts");
-  readonly "./entry_check.ts": typeof import("./entry_check.ts");
+  readonly "./install/toml_edit.ts": typeof import("./install/toml_edit.ts");
+  readonly "./install/entry_check.ts": typeof import("./install/entry_check.ts");
   readonly "./target_watcher.ts": typeof import("./target_watcher.ts");
-  readonly "./help_layout.ts": typeof import("./help_layout.ts");
-  readonly "./yaml_edit.ts": typeof import("./yaml_edit.ts");
+  readonly "./install/yaml_edit.ts": typeof import("./install/yaml_edit.ts");
 }
 
 /**
- * Loads a part, and with it the packages it imports.
+ * Loads a module and the packages it imports.
  *
- * @throws {Problem} if one of them cannot be found.
+ * @throws {Problem} if a package cannot be loaded.
  */
-export async function importPart<Path extends keyof Parts>(path: Path): Promise<Parts[Path]> {
-  // In a package that was compiled to JavaScript, the files have another suffix.
+export async function importPart<Path extends keyof Modules>(path: Path): Promise<Modules[Path]> {
+  // In a package that was compiled to JavaScript, the file extension differs.
   const url = new URL(path.slice(0, -3) + import.meta.url.slice(-3), import.meta.url);
   try {
     return await import(url.href);
   } catch (error) {
     const state = error instanceof Error ? error.message : String(error);
-    const remedy = platform.runtime === "bun" ? "install its packages" : "connect to fetch its packages once";
+    const remedy = platform.runtime === "bun"
+      ? "install its packages"
+      : "connect to the network once to download its packages";
     throw new Problem(`Cannot load ${path} of the command line: ${state.trim()}; ${remedy}`);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * What clients and models stumble over in what a server lists.
+ * Checks the tools, resources and prompts of a server for what clients or models have trouble with.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import { compileJsonSchema } from "../schema/json_check.ts";
 import type { JsonSchema } from "../schema/json_schema.ts";
 
-/** Everything that a server lists. */
+/** The lists of a server. */
 export interface Listing {
   readonly tools: readonly ListedTool[];
   readonly resources: readonly ListedResource[];
@@ -17,66 +17,71 @@ export interface Listing {
   readonly prompts: readonly ListedPrompt[];
 }
 
-/** Something that was found: an error keeps somebody from using it, a warning makes it harder. */
+/** A result of the check. An error keeps some clients from using the item; a warning makes it harder to use. */
 export interface Finding {
   readonly level: "error" | "warning";
-  /** Such as `tool add`. */
+  /** The item, such as `tool add`. */
   readonly place: string;
-  /** What is wrong, and what would be right. */
+  /** The problem and the remedy. */
   readonly state: string;
 }
 
-type Tell = (level: Finding["level"], state: string) => void;
+type Report = (level: Finding["level"], state: string) => void;
 
-// What the models of large clients take as a name, and how many tools these offer at once.
+/** The names that the models of common clients accept. */
 const NAME = /^[\w-]{1,64}$/;
-const MOST_TOOLS = 40;
-const LONGEST = 1024;
+/** The number of tools that some clients offer to a model. */
+const MAX_TOOLS = 40;
+/** The length of a description at which some clients truncate it, in characters. */
+const MAX_DESCRIPTION = 1024;
 
-/** How a listing is looked at. */
-export interface MistakesOptions {
-  /** How many tokens the tools may cost. */
-  readonly most: number;
+/** The limits of the check. */
+export interface CheckOptions {
+  /** The number of tokens that the tools may take. */
+  readonly maxTokens: number;
   /**
-   * Whether the author of the schemas is the user. A pattern runs as its author wrote it: one of a stranger that
-   * backtracks would never end, so it is neither compiled nor run.
+   * Whether the user wrote the schemas. The patterns of other authors are neither compiled nor run, because a pattern
+   * that backtracks may run forever.
    */
   readonly isTrusted: boolean;
 }
 
-/** Looks at everything that is listed. */
-export function findMistakes(listing: Listing, { most, isTrusted }: MistakesOptions): readonly Finding[] {
+/** Checks the lists of a server. */
+export function checkListing(listing: Listing, { maxTokens, isTrusted }: CheckOptions): readonly Finding[] {
   const { tools, resources, templates, prompts } = listing;
   const findings: Finding[] = [];
-  const at = (place: string): Tell => (level, state) => findings.push({ level, place, state });
-  for (const tool of tools) checkTool(tool, at(`tool ${tool.name}`), isTrusted);
-  for (const prompt of prompts) checkPrompt(prompt, at(`prompt ${prompt.name}`));
-  for (const template of templates) checkDescription(template, at(`template ${template.uriTemplate}`));
+  const reportAt = (place: string): Report => (level, state) => findings.push({ level, place, state });
+  for (const tool of tools) checkTool(tool, reportAt(`tool ${tool.name}`), isTrusted);
+  for (const prompt of prompts) checkPrompt(prompt, reportAt(`prompt ${prompt.name}`));
+  for (const template of templates) checkDescription(template, reportAt(`template ${template.uriTemplate}`));
   const uris = new Set<string>();
   for (const { uri } of resources) {
-    if (uris.has(uri)) at(`resource ${uri}`)("warning", "it is listed twice; give one of the two another URI");
+    if (uris.has(uri)) reportAt(`resource ${uri}`)("warning", "it is listed twice; change the URI of one of them");
     uris.add(uri);
   }
   const tokens = tools.reduce((sum, tool) => sum + toTokens(tool), 0);
-  if (tokens > most) {
-    at("tools")("error", `they cost about ${tokens} tokens, more than ${most}; shorten descriptions, or offer fewer`);
+  if (tokens > maxTokens) {
+    reportAt("tools")(
+      "error",
+      `they take about ${tokens} tokens, more than ${maxTokens}; shorten descriptions, or offer fewer tools`,
+    );
   }
-  if (tools.length > MOST_TOOLS) {
-    at("tools")("warning", `there are ${tools.length}; some clients offer a model no more than ${MOST_TOOLS}`);
+  if (tools.length > MAX_TOOLS) {
+    reportAt("tools")("warning", `there are ${tools.length}; some clients offer a model no more than ${MAX_TOOLS}`);
   }
   return findings;
 }
 
-/** About how many tokens a model reads to know of a tool: four characters are about one. */
+/** Estimates the tokens of a tool in the context of a model, at four characters per token. */
 export function toTokens({ name, description, inputSchema }: ListedTool): number {
   try {
     return Math.ceil(JSON.stringify({ name, description, inputSchema }).length / 4);
   } catch {
-    return Infinity; // It is nested more deeply than can be written.
+    return Infinity; // The schema is nested too deeply to serialise.
   }
 }
 
-/** The parameters that clients repeat in headers; none if the schema says so in a wrong way. */
+/** The parameters that clients repeat in headers. Empty if the schema declares them incorrectly. */
 export function listHeaders(schema: JsonSchema): readonly HeaderParam[] {
   try {
     return findHeaderParams(schema);
@@ -87,72 +92,75 @@ export function listHeaders(schema: JsonSchema): readonly HeaderParam[] {
 
 function checkTool(
   { name, description, inputSchema, outputSchema, annotations }: ListedTool,
-  tell: Tell,
+  report: Report,
   isTrusted: boolean,
 ): void {
   if (!NAME.test(name)) {
-    tell("error", "clients refuse its name; use 1 to 64 letters, digits, _ and -");
+    report("error", "some clients reject its name; use 1 to 64 letters, digits, _ and -");
   }
   if (!description?.trim()) {
-    tell("error", "it has no description, so a model cannot know when to call it; say what it does");
-  } else if (description.length > LONGEST) {
-    tell("warning", `its description has ${description.length} characters; some clients cut it off at ${LONGEST}`);
+    report("error", "it has no description, so a model cannot know when to call it; describe what it does");
+  } else if (description.length > MAX_DESCRIPTION) {
+    report(
+      "warning",
+      `its description has ${description.length} characters; some clients truncate it at ${MAX_DESCRIPTION}`,
+    );
   }
-  checkInput(inputSchema, tell, isTrusted);
+  checkInput(inputSchema, report, isTrusted);
   try {
     if (outputSchema && (isTrusted || !hasPattern(outputSchema))) compileJsonSchema(outputSchema, "its output schema");
     findHeaderParams(inputSchema);
   } catch (error) {
-    tell("error", error instanceof Error ? error.message : String(error));
+    report("error", error instanceof Error ? error.message : String(error));
   }
   if (outputSchema && outputSchema.type !== "object") {
-    tell("warning", "its output is no object, which clients of older revisions expect");
+    report("warning", "its output is not an object, which clients of older revisions expect");
   }
   if (annotations?.readOnlyHint && annotations.destructiveHint) {
-    tell("error", "it says that it changes nothing, and that it may destroy something; take one of the hints away");
+    report("error", "it has both readOnlyHint and destructiveHint; remove one of them");
   }
 }
 
-function checkInput(schema: JsonSchema, tell: Tell, isTrusted: boolean): void {
+function checkInput(schema: JsonSchema, report: Report, isTrusted: boolean): void {
   const isChecked = isTrusted || !hasPattern(schema);
   const union = ["anyOf", "oneOf", "allOf"].find((key) => key in schema);
-  if (union) tell("warning", `its input has ${union} at the top, which some clients refuse; put it into a property`);
+  if (union) report("warning", `its input has ${union} at the top, which some clients reject; move it into a property`);
   const properties = isObject(schema.properties) ? schema.properties : {};
   const missing = (Array.isArray(schema.required) ? schema.required : []).filter((name) =>
     !(String(name) in properties)
   );
-  if (missing.length) tell("error", `its input requires ${missing.join(", ")}, which is no property of it`);
+  if (missing.length) report("error", `its input requires ${missing.join(", ")}, which is not one of its properties`);
   for (const [name, property] of Object.entries(properties)) {
     if (!isObject(property)) continue;
-    if (!property.description) tell("warning", `the argument ${name} has no description`);
+    if (!property.description) report("warning", `the argument ${name} has no description`);
     if (property.default === undefined || !isChecked) continue;
     const issues = compileJsonSchema({ ...property, $defs: schema.$defs ?? {} })(property.default);
-    if (issues.length) tell("error", `the default of ${name} does not fit its own schema: ${issues[0].message}`);
+    if (issues.length) report("error", `the default of ${name} does not match its schema: ${issues[0].message}`);
   }
 }
 
-/** Whether a pattern is anywhere in a schema, or something that looks like one. */
+/** Whether a schema contains a pattern, or something that looks like one. */
 function hasPattern(schema: unknown): boolean {
-  const waiting = [schema];
-  // Not recursive, because a stranger can nest deeper than the stack is.
-  while (waiting.length) {
-    const next = waiting.pop();
+  const queue = [schema];
+  // A loop instead of recursion, because a schema may be nested deeper than the stack allows.
+  while (queue.length) {
+    const next = queue.pop();
     if (typeof next !== "object" || next === null) continue;
     for (const [key, value] of Object.entries(next)) {
       if (key === "pattern" && typeof value === "string" || key === "patternProperties") return true;
-      waiting.push(value);
+      queue.push(value);
     }
   }
   return false;
 }
 
-function checkPrompt(prompt: ListedPrompt, tell: Tell): void {
-  checkDescription(prompt, tell);
+function checkPrompt(prompt: ListedPrompt, report: Report): void {
+  checkDescription(prompt, report);
   for (const { name, description } of prompt.arguments ?? []) {
-    if (!description) tell("warning", `the argument ${name} has no description`);
+    if (!description) report("warning", `the argument ${name} has no description`);
   }
 }
 
-function checkDescription({ description }: { readonly description?: string }, tell: Tell): void {
-  if (!description?.trim()) tell("warning", "it has no description");
+function checkDescription({ description }: { readonly description?: string }, report: Report): void {
+  if (!description?.trim()) report("warning", "it has no description");
 }

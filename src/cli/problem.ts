@@ -1,22 +1,22 @@
 /**
- * What the user can fix, and what a server does not do.
+ * Errors whose messages are for the user, with the exit code of each.
  *
  * @module
  */
 
-/** An error whose text tells the user what is wrong and what to do. No stack is shown. */
+/** An error whose message states the problem and the remedy. The command line prints it without a stack. */
 export class Problem extends Error {
   override readonly name: string = "Problem";
-  /** The exit code: 2 if there is something to fix in what was typed or in a file. */
+  /** The exit code. Defaults to 2, for a usage or configuration error. */
   readonly exitCode: number = 2;
 }
 
-/** A problem with the words that were typed; the text is followed by how to get help. */
+/** An error in the command line. A hint to `--help` follows the message. */
 export class UsageProblem extends Problem {
   override readonly name: string = "UsageProblem";
 }
 
-/** A server answers with an error, or not as it should. */
+/** An error of a server. */
 export class ServerProblem extends Problem {
   override readonly name: string = "ServerProblem";
   override readonly exitCode: number = 1;

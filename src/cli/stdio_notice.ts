@@ -1,13 +1,13 @@
 /**
- * What the terminal shows when a person starts a server over standard input and output.
+ * The notice for users who start a stdio server in a terminal.
  *
  * @module
  */
 import { toInstall, toProgram, toShell } from "./command.ts";
 import { toName, toTargetUrl } from "./load.ts";
 
-/** Explains that the server waits for a client, because otherwise the terminal would stay empty. */
-export function explainSilence(target: string | undefined): string {
+/** Explains that the server waits for a client. Without the notice, the terminal would stay empty. */
+export function toStdioNotice(target: string | undefined): string {
   const name = target === undefined ? "demo" : toName(toTargetUrl(target));
   const url = target === undefined ? undefined : toTargetUrl(target);
   const path = url?.startsWith("file:") ? decodeURIComponent(new URL(url).pathname) : url;
@@ -17,18 +17,16 @@ export function explainSilence(target: string | undefined): string {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
   };
-  return `This is ${
-    target ?? "a demonstration server"
-  }. It speaks MCP on standard input and output, and waits for a client.
+  return `Serving ${target ?? "the demonstration"} over standard input and output. The server waits for a client.
 
-To try it here, paste this line:
+To send it a request, paste this line:
   ${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta } })}
 
-To give it to a client, put this into the client's configuration:
+To use it in a client, add this to the client's configuration:
   ${JSON.stringify({ mcpServers: { [name]: { command, args } } })}
-${target === undefined ? "" : `or have it put there, with no more permissions than it needs:\n  ${toInstall(target)}\n`}
+${target === undefined ? "" : `Or let install add it, with the permissions it needs:\n  ${toInstall(target)}\n`}
 To serve it over HTTP:
   ${toShell([...toProgram(), ...operands, "--http"])}
 
-Ctrl-C ends it.`;
+Press Ctrl-C to stop.`;
 }

@@ -1,5 +1,5 @@
 /**
- * `--watch`: loads a target again when one of its files changes.
+ * `mcp serve --watch`: reloads the target when one of its files changes.
  *
  * @module
  */
@@ -9,30 +9,29 @@ import { Problem } from "./problem.ts";
 import { watchFile } from "./file_watcher.ts";
 
 /**
- * Loads a target again whenever one of its files changes. If it cannot be used, the error is printed and the last good
- * state stays.
+ * Reloads a target whenever one of its files changes. If that fails, prints the error and keeps the previous handlers.
  *
- * @throws {Problem} if the target has no file that could change.
+ * @throws {Problem} if the target has no file.
  */
 export function watchTarget(target: string | undefined, { reload, files }: Loaded): void {
-  if (!reload) throw new Problem(`Cannot watch ${target ?? "the demonstration"}: it has no file that could change`);
+  if (!reload) throw new Problem(`Cannot watch ${target ?? "the demonstration"}: it has no file; name one`);
   let stops: readonly (() => void)[] = [];
-  const follow = (paths: readonly string[]) => {
+  const watchAll = (paths: readonly string[]) => {
     stops.forEach((stop) => stop());
-    stops = paths.map((path) => watchFile(path, again));
+    stops = paths.map((path) => watchFile(path, reloadNext));
   };
-  // One after the other: what is loaded last is what was written last.
+  // Reloads run one after the other, so that the last one reads the last change.
   let last = Promise.resolve();
-  const again = () => {
+  const reloadNext = () => {
     last = last.then(async () => {
       try {
-        follow(await reload());
-        console.error(`Loaded ${target} again.`);
+        watchAll(await reload());
+        console.error(`Reloaded ${target}.`);
       } catch (error) {
         console.error(error instanceof Problem ? toPrintable(error.message) : describeError(error));
-        console.error("\nWhat was loaded before is still served.");
+        console.error("\nThe previous version is still served.");
       }
     });
   };
-  follow(files);
+  watchAll(files);
 }

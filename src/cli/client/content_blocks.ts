@@ -1,5 +1,5 @@
 /**
- * Content as text, and the bytes in it.
+ * Converts content blocks and resource contents to text for the terminal, and saves their binary data.
  *
  * @module
  */
@@ -8,56 +8,55 @@ import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { platform } from "../platform.ts";
 import { Problem } from "../problem.ts";
 import { toSize } from "./listing_text.ts";
+import { reportLine } from "./terminal_output.ts";
 import { toLine } from "./terminal_text.ts";
-import { tellLine } from "./terminal_output.ts";
 
-/** A piece of content. */
-export interface Piece {
-  /** What is shown of it. */
+/** Content as the terminal shows it. */
+export interface PrintableContent {
   readonly text: string;
-  /** What is in it, if that is not the text. */
+  /** The data of binary content. `text` then describes it. */
   readonly bytes?: Uint8Array;
 }
 
-/** What to show of a content block. */
-export function toPiece(block: unknown): Piece {
+/** Converts a content block of a tool result or a prompt message. */
+export function toPrintableBlock(block: unknown): PrintableContent {
   if (!isObject(block)) return { text: JSON.stringify(block) ?? "" };
   const { type, text, data, mimeType, resource, uri } = block;
   if (type === "text" && typeof text === "string") return { text };
   if ((type === "image" || type === "audio") && typeof data === "string") return toBinary(type, data, mimeType);
-  if (type === "resource" && isObject(resource)) return toContent(resource);
+  if (type === "resource" && isObject(resource)) return toPrintableResource(resource);
   if (type === "resource_link" && typeof uri === "string") {
-    const facts = [block.name, mimeType, block.description].filter((fact) => typeof fact === "string");
-    return { text: [`[link] ${toLine(uri, 2000)}`, ...facts.map((fact) => toLine(fact))].join("  ") };
+    const details = [block.name, mimeType, block.description].filter((each) => typeof each === "string");
+    return { text: [`[link] ${toLine(uri, 2000)}`, ...details.map((each) => toLine(each))].join("  ") };
   }
   return { text: JSON.stringify(block) };
 }
 
-/** What to show of what a resource holds. */
-export function toContent({ text, blob, mimeType, uri }: Params): Piece {
+/** Converts the contents of a resource. */
+export function toPrintableResource({ text, blob, mimeType, uri }: Params): PrintableContent {
   if (typeof text === "string") return { text };
   if (typeof blob === "string") return toBinary(toLine(uri ?? "resource", 200), blob, mimeType);
   return { text: "" };
 }
 
-function toBinary(kind: string, data: string, mimeType: unknown): Piece {
+function toBinary(name: string, data: string, mimeType: unknown): PrintableContent {
   const bytes = fromBase64(data);
-  const type = toLine(mimeType ?? "of no type", 100);
-  if (!bytes) return { text: `[${kind} ${type}, which is not base64]` };
-  return { text: `[${kind} ${type}, ${toSize(bytes.length)}]`, bytes };
+  const type = toLine(mimeType ?? "of unknown type", 100);
+  if (!bytes) return { text: `[${name} ${type}, invalid base64]` };
+  return { text: `[${name} ${type}, ${toSize(bytes.length)}]`, bytes };
 }
 
-/** Writes the bytes of all pieces that have some, each to a file, or else the text of all of them to one. */
-export async function savePieces(pieces: readonly Piece[], file: string): Promise<void> {
-  const contents = pieces.flatMap(({ bytes }) => bytes ?? []);
-  if (!contents.length) contents.push(new TextEncoder().encode(pieces.map(({ text }) => text).join("\n")));
-  for (const [i, content] of contents.entries()) {
+/** Saves binary contents, each to a file of its own. Saves the text to one file if no content is binary. */
+export async function saveContents(contents: readonly PrintableContent[], file: string): Promise<void> {
+  const binaries = contents.flatMap(({ bytes }) => bytes ?? []);
+  if (!binaries.length) binaries.push(new TextEncoder().encode(contents.map(({ text }) => text).join("\n")));
+  for (const [i, bytes] of binaries.entries()) {
     const path = i ? file.replace(/(\.[^./]*)?$/, `-${i + 1}$1`) : file;
     try {
-      await platform.files.write(platform.toPath(path), content);
+      await platform.files.write(platform.toPath(path), bytes);
     } catch (error) {
       throw new Problem(`Cannot write ${path}: ${error instanceof Error ? error.message : error}; choose another file`);
     }
-    tellLine(`Wrote ${path}: ${toSize(content.length)}`);
+    reportLine(`Wrote ${path}: ${toSize(bytes.length)}`);
   }
 }

@@ -1,173 +1,110 @@
 /**
- * Answers what a server asks the user: in the terminal, or with what was written on the command line.
+ * Answers the elicitation requests of a server: with the answers on the command line, or by asking in the terminal.
  *
  * @see specification/2026-07-28/client/elicitation
  * @module
  */
 import type { AnswerOptions, AskContext, ElicitRequest, ElicitResult } from "../../client/answers.ts";
-import type { Args } from "../args.ts";
-import { platform } from "../platform.ts";
-import { findSuggestion } from "../suggestions.ts";
-import { toBaseName } from "../path.ts";
 import { UsageProblem } from "../problem.ts";
-import { type Field, type FieldValue, toFields } from "./form_field.ts";
+import { type FieldValue, type FormField, toFields } from "./form_field.ts";
+import { promptLine } from "./line_input.ts";
+import { suggestName } from "./name_lookup.ts";
+import { fillFields, type PresetAnswers } from "./preset_answers.ts";
+import { canPrompt, createStyle, reportLine, type Style } from "./terminal_output.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
-import { canAsk, styleOf, tellLine } from "./terminal_output.ts";
-import { suggest } from "./name_lookup.ts";
-import { askLine } from "./line_input.ts";
 
-/** What the usage of a command says of questions. */
-export const QUESTIONS_USAGE =
-  `What the server asks is asked in the terminal. Where there is none it is not answered, but for:
-
---answer N=V  an answer by the name of its field; may be there more than once, also for each item of a list
---answer A    accept, which takes the defaults; decline; or cancel
---root DIR    a folder that the server is told it may work on; may be there more than once`;
-
-/** What was answered before anything was asked. */
-export interface Given {
-  readonly values: ReadonlyMap<string, readonly string[]>;
-  readonly action?: ElicitResult["action"];
-  readonly roots: readonly { readonly uri: string; readonly name: string }[];
+/** Answers elicitation requests. */
+export interface Elicitor {
+  /** The options of a client of the server that the user called `name`. */
+  toOptions(name: string): AnswerOptions;
+  /** @throws {UsageProblem} if there was a form, and an answer is for a field that no form had. */
+  checkUnusedAnswers(): void;
 }
 
-/** Reads `--answer` and `--root`. @throws {Problem} for an answer that is none. */
-export function readGiven({ all }: Args): Given {
-  const values = new Map<string, string[]>();
-  let action: Given["action"];
-  for (const text of all.answer ?? []) {
-    const at = text.indexOf("=");
-    const name = text.slice(0, Math.max(0, at));
-    if (at > 0) values.set(name, [...values.get(name) ?? [], text.slice(at + 1)]);
-    else if (text === "accept" || text === "decline" || text === "cancel") action = text;
-    else throw new UsageProblem(`Cannot answer ${text}: write name=value, accept, decline or cancel`);
-  }
-  const roots = (all.root ?? []).map((path) => ({
-    uri: platform.toFileUrl(path),
-    name: toBaseName(platform.toPath(path)),
-  }));
-  return { values, action, roots };
+/** Runs work that waits for the user. */
+export type Pause = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** Creates an elicitor. It asks one question at a time, because there is one terminal. */
+export function createElicitor(answers: PresetAnswers, pauseWhile: Pause): Elicitor {
+  return new TerminalElicitor(answers, pauseWhile);
 }
 
-/** How questions are answered. */
-export interface QuestionOptions {
-  readonly given: Given;
-  /** How the user named the server. */
-  readonly name: string;
-  /** Runs what a person takes the time for. */
-  readonly hold: <T>(work: () => Promise<T>) => Promise<T>;
-}
+const KEYS = ":decline refuses, :cancel dismisses the question";
 
-const KEYS = ":decline refuses, :cancel closes the question";
+class TerminalElicitor implements Elicitor {
+  readonly #answers: PresetAnswers;
+  readonly #pauseWhile: Pause;
+  readonly #style: Style = createStyle("errors");
+  readonly #fieldNames = new Set<string>();
+  #hasForm = false;
+  #queue: Promise<unknown> = Promise.resolve();
 
-/** The functions that answer, and what became of the answers. */
-export interface Answers {
-  readonly options: AnswerOptions;
-  /** @throws {UsageProblem} for an answer to a field that no form had, if there was a form. */
-  checkUsed(): void;
-}
-
-/** The functions that answer. One question is asked after the other: there is one terminal. */
-export function toAnswers({ given, name, hold }: QuestionOptions): Answers {
-  const asked = new Set<string>();
-  let hasForm = false;
-  const style = styleOf("errors");
-  let last: Promise<unknown> = Promise.resolve();
-
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = last.then(() => hold(work));
-    last = turn.catch(() => {});
-    return turn;
+  constructor(answers: PresetAnswers, pauseWhile: Pause) {
+    this.#answers = answers;
+    this.#pauseWhile = pauseWhile;
   }
 
-  function tellQuestion(message: string): void {
+  toOptions(name: string): AnswerOptions {
+    return {
+      onElicit: (request, context) => this.#enqueue(() => this.#fillForm(name, request, context)),
+      onElicitUrl: (request, context) => this.#enqueue(() => this.#openUrl(name, request, context)),
+      roots: this.#answers.roots,
+    };
+  }
+
+  checkUnusedAnswers(): void {
+    const unknown = [...this.#answers.values.keys()].find((name) => !this.#fieldNames.has(name));
+    if (unknown === undefined || !this.#hasForm) return;
+    const suggestion = suggestName(unknown, [...this.#fieldNames]);
+    throw new UsageProblem(`Cannot answer ${toLine(unknown)}: no form has such a field; ${suggestion}`);
+  }
+
+  #enqueue<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(() => this.#pauseWhile(work));
+    this.#queue = result.catch(() => {});
+    return result;
+  }
+
+  #printQuestion(name: string, message: string): void {
     const text = toPlain(message.slice(0, 10_000)).trim();
-    tellLine(`${style.bold(`${name} asks:`)} ${text}`);
+    reportLine(`${this.#style.bold(`${name} asks:`)} ${text}`);
   }
 
-  async function fill(request: ElicitRequest, { signal }: AskContext): Promise<ElicitResult> {
-    tellQuestion(request.message);
+  async #fillForm(name: string, request: ElicitRequest, { signal }: AskContext): Promise<ElicitResult> {
+    this.#printQuestion(name, request.message);
     const fields = toFields(request.requestedSchema);
-    hasForm = true;
-    for (const { name } of fields) asked.add(name);
-    const { action } = given;
+    this.#hasForm = true;
+    for (const field of fields) this.#fieldNames.add(field.name);
+    const { action } = this.#answers;
     if (action === "decline" || action === "cancel") return { action };
-    const { content, isSpoilt } = readValues(fields, given);
-    const open = fields.filter(({ name }) => !Object.hasOwn(content, name));
+    const { content, hasErrors } = fillFields(fields, this.#answers);
+    const open = fields.filter((field) => !Object.hasOwn(content, field.name));
     const missing = open.find(({ isRequired, hasDefault }) => isRequired && !hasDefault);
-    const isGiven = fields.length > open.length;
-    if (action === "accept" || isGiven && (!open.length || !canAsk())) {
-      if (!missing && !isSpoilt) return { action: "accept", content };
-    }
-    if (action === "accept" || !canAsk()) return refuse(missing && `--answer ${toLine(missing.name)}=…`);
-    tellLine(style.dim(`(Enter takes what stands in brackets; ${KEYS})`));
-    const filled = open.length ? await askFields(open, signal) : await askConsent(signal);
+    const isComplete = fields.length > open.length && (!open.length || !canPrompt());
+    if ((action === "accept" || isComplete) && !missing && !hasErrors) return { action: "accept", content };
+    if (action === "accept" || !canPrompt()) return cancel(missing && `--answer ${toLine(missing.name)}=…`);
+    reportLine(this.#style.dim(`(Enter takes the value in brackets; ${KEYS})`));
+    const filled = open.length ? await promptFields(open, signal) : await promptConsent(signal);
     return typeof filled === "string" ? { action: filled } : { action: "accept", content: { ...content, ...filled } };
   }
 
-  async function visit({ message, url }: { message: string; url: string }, { signal }: AskContext) {
-    tellQuestion(message);
-    tellLine(`Open this page of ${style.bold(toLine(new URL(url).host, 300))}, if you trust it:\n  ${toPlain(url)}`);
-    if (given.action) return { action: given.action };
-    if (!canAsk()) return refuse("--answer accept");
-    tellLine(style.dim(`(${KEYS})`));
-    const consent = await askConsent(signal);
+  async #openUrl(name: string, { message, url }: { message: string; url: string }, { signal }: AskContext) {
+    this.#printQuestion(name, message);
+    const host = this.#style.bold(toLine(new URL(url).host, 300));
+    reportLine(`Open this page of ${host}, if you trust it:\n  ${toPlain(url)}`);
+    const { action } = this.#answers;
+    if (action) return { action };
+    if (!canPrompt()) return cancel("--answer accept");
+    reportLine(this.#style.dim(`(${KEYS})`));
+    const consent = await promptConsent(signal);
     return { action: typeof consent === "string" ? consent : "accept" as const };
   }
-
-  function checkUsed(): void {
-    const unknown = [...given.values.keys()].find((name) => !asked.has(name));
-    if (unknown === undefined || !hasForm) return;
-    throw new UsageProblem(
-      `Cannot answer ${toLine(unknown)}: no form has such a field; ${suggest(unknown, [...asked])}`,
-    );
-  }
-
-  return {
-    checkUsed,
-    options: {
-      onElicit: (request, context) => inTurn(() => fill(request, context)),
-      onElicitUrl: (request, context) => inTurn(() => visit(request, context)),
-      roots: given.roots,
-    },
-  };
 }
 
-// Nobody has said no: the question is closed without a choice.
-function refuse(remedy = "--answer accept"): ElicitResult {
-  tellLine(`This is not answered: no person is at the terminal; answer with ${remedy}`);
+/** Cancels, because `decline` would be a decision of the user. */
+function cancel(remedy = "--answer accept"): ElicitResult {
+  reportLine(`Cannot ask in the terminal: there is none; answer with ${remedy}`);
   return { action: "cancel" };
-}
-
-interface Values {
-  readonly content: Readonly<Record<string, FieldValue>>;
-  /** Whether one of them cannot be taken. */
-  readonly isSpoilt: boolean;
-}
-
-function readValues(fields: readonly Field[], { values }: Given): Values {
-  const content: Record<string, FieldValue> = {};
-  let isSpoilt = false;
-  const open = fields.map(({ name }) => name).filter((name) => !values.has(name));
-  for (const unknown of values.keys()) {
-    // Another form may have it, unless it is a slip of the pen.
-    const near = fields.some(({ name }) => name === unknown) ? undefined : findSuggestion(unknown, open);
-    if (near === undefined) continue;
-    isSpoilt = true;
-    tellLine(`Cannot answer ${toLine(unknown)}: the form has no such field; did you mean ${toLine(near)}?`);
-  }
-  for (const { name, isList, read } of fields) {
-    const texts = values.get(name);
-    if (texts === undefined) continue;
-    const text = texts.join(",");
-    const outcome = isList || texts.length === 1 ? read(text) : { problem: "it is there twice; write it once" };
-    if ("value" in outcome) content[name] = outcome.value;
-    else {
-      isSpoilt = true;
-      tellLine(`Cannot answer ${toLine(name)}=${toLine(text)}: ${outcome.problem}`);
-    }
-  }
-  return { content, isSpoilt };
 }
 
 type Refusal = "decline" | "cancel";
@@ -177,29 +114,32 @@ function toRefusal(line: string | undefined): Refusal | undefined {
   return line === ":decline" ? "decline" : line === ":cancel" ? "cancel" : undefined;
 }
 
-async function askFields(fields: readonly Field[], signal: AbortSignal): Promise<Record<string, FieldValue> | Refusal> {
+async function promptFields(
+  fields: readonly FormField[],
+  signal: AbortSignal,
+): Promise<Record<string, FieldValue> | Refusal> {
   const content: Record<string, FieldValue> = {};
   for (const field of fields) {
     for (;;) {
-      const line = await askLine(field.question, signal);
+      const line = await promptLine(field.prompt, signal);
       const refusal = toRefusal(line);
       if (refusal) return refusal;
-      // What is left out gets its default.
+      // The client fills in the default of a field without a value.
       if (!line && (field.hasDefault || !field.isRequired)) break;
-      const outcome = line ? field.read(line) : { problem: "it is needed" };
-      if ("value" in outcome) {
-        content[field.name] = outcome.value;
+      const result = line ? field.read(line) : { error: "it is required" };
+      if ("value" in result) {
+        content[field.name] = result.value;
         break;
       }
-      tellLine(`  Not taken: ${outcome.problem}`);
+      reportLine(`  Invalid: ${result.error}`);
     }
   }
   return content;
 }
 
-async function askConsent(signal: AbortSignal): Promise<Record<string, never> | Refusal> {
+async function promptConsent(signal: AbortSignal): Promise<Record<string, never> | Refusal> {
   for (;;) {
-    const line = await askLine("Go on? (yes or no): ", signal);
+    const line = await promptLine("Continue? (yes or no): ", signal);
     const refusal = toRefusal(line);
     if (refusal) return refusal;
     if (/^(y|yes)$/i.test(line ?? "")) return {};

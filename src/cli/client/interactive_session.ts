@@ -1,95 +1,86 @@
 /**
- * A session in which the server may ask and tell something while it works on an answer.
+ * A session in which the server may report progress, log messages and ask questions while it works on a request.
  *
  * @module
  */
 import type { RequestOptions } from "../../client/peer.ts";
-import { LOG_LEVELS } from "../../protocol/types.ts";
-import type { Args, Flags } from "../args.ts";
-import type { Command } from "../command.ts";
-import { type CallTimeout, startCallTimeout } from "./silence_timeout.ts";
-import { createProgressLine, readLogLevel, tellLog } from "./progress_line.ts";
-import { type Answers, QUESTIONS_USAGE, readGiven, toAnswers } from "./elicitation.ts";
-import { SERVER_FLAGS, SERVER_OFFERS, SERVER_USAGE, type Session, withServer } from "./server_session.ts";
+import type { LogLevel } from "../../protocol/types.ts";
+import type { Args } from "../args.ts";
+import { createElicitor } from "./elicitation.ts";
+import { printLogMessage, readLogLevel } from "./log_messages.ts";
+import { readPresetAnswers } from "./preset_answers.ts";
+import { createProgressLine, type ProgressLine } from "./progress_line.ts";
+import { type ServerSession, withServerSession } from "./server_session.ts";
+import { type SilenceTimeout, startSilenceTimeout } from "./silence_timeout.ts";
 
-/** The flags of every command that has a server work on something. */
-export const ASKING_FLAGS: Flags = { ...SERVER_FLAGS, output: true, answer: true, root: true, log: true };
-
-/** What a shell offers for their words. */
-export const ASKING_OFFERS: Command["offers"] = {
-  operands: "files",
-  flags: {
-    ...SERVER_OFFERS.flags,
-    output: "files",
-    root: "files",
-    answer: ["accept", "decline", "cancel"],
-    log: [...LOG_LEVELS, "none"],
-  },
-};
-
-/** What the usage of these commands says of their flags. */
-export const ASKING_USAGE = `${SERVER_USAGE}
---output FILE write what comes to a file: images, sounds and other bytes, or else the text
---log LEVEL   the least severe log messages to show: debug, info (if nothing is said), … error, or none
-
-${QUESTIONS_USAGE}`;
-
-/** A session in which the server may ask. */
-export interface Conversation extends Session {
-  /** Sends one request, shows how far it is, and gives up when the server is silent for too long. */
-  ask<T>(send: (options: RequestOptions) => Promise<T>): Promise<T>;
+/** A session in which the server may ask questions. */
+export interface InteractiveSession extends ServerSession {
+  /** Sends one request and shows its progress. Throws if the server sends nothing for the time of `--timeout`. */
+  request<T>(send: (options: RequestOptions) => Promise<T>): Promise<T>;
 }
 
-/** Connects as `withServer` does, and answers what the server asks. */
-export async function withConversation(
+/** Connects as `withServerSession` does, and answers the server's questions. Returns the exit code. */
+export async function withInteractiveSession(
   args: Args,
   verb: string,
-  use: (conversation: Conversation) => Promise<number>,
+  use: (session: InteractiveSession) => Promise<number>,
 ): Promise<number> {
-  const given = readGiven(args);
   const logLevel = readLogLevel(args.flags.log ?? "info");
-  const line = createProgressLine();
-  let callTimeout: CallTimeout | undefined;
+  const answers = readPresetAnswers(args);
+  const monitor = new RequestMonitor(logLevel);
+  const elicitor = createElicitor(answers, (work) => monitor.pauseWhile(work));
+  const toOptions = (name: string) => ({
+    ...elicitor.toOptions(name),
+    logLevel,
+    onNotification: monitor.onNotification,
+  });
+  const code = await withServerSession(args, { verb, toOptions }, (session) => {
+    return use({ ...session, request: (send) => monitor.run(session, send) });
+  });
+  elicitor.checkUnusedAnswers();
+  return code;
+}
 
-  async function hold<T>(work: () => Promise<T>): Promise<T> {
-    line.pause();
+/** The progress line and the timeout of the request that is running. */
+class RequestMonitor {
+  readonly #line: ProgressLine = createProgressLine();
+  readonly #logLevel: LogLevel | undefined;
+  #timeout: SilenceTimeout | undefined;
+
+  constructor(logLevel: LogLevel | undefined) {
+    this.#logLevel = logLevel;
+  }
+
+  readonly onNotification = (notification: Parameters<typeof printLogMessage>[0]): void => {
+    this.#timeout?.restart();
+    printLogMessage(notification, this.#logLevel);
+  };
+
+  /** Hides the progress and stops the timeout while the user answers a question. */
+  async pauseWhile<T>(work: () => Promise<T>): Promise<T> {
+    this.#line.pause();
     try {
-      return await (callTimeout ? callTimeout.holdFor(work) : work());
+      return await (this.#timeout ? this.#timeout.pauseWhile(work) : work());
     } finally {
-      line.go();
+      this.#line.resume();
     }
   }
 
-  async function ask<T>(session: Session, send: (options: RequestOptions) => Promise<T>): Promise<T> {
-    const waiting = callTimeout = startCallTimeout(session.timeoutMs);
-    line.go();
+  async run<T>(session: ServerSession, send: (options: RequestOptions) => Promise<T>): Promise<T> {
+    const timeout = this.#timeout = startSilenceTimeout(session.timeoutMs);
+    this.#line.resume();
     try {
       return await send({
-        signal: AbortSignal.any([session.signal, waiting.signal]),
+        signal: AbortSignal.any([session.signal, timeout.signal]),
         timeoutMs: Infinity,
-        onProgress(progress) {
-          waiting.renew();
-          line.show(progress);
+        onProgress: (progress) => {
+          timeout.restart();
+          this.#line.show(progress);
         },
       });
     } finally {
-      waiting.stop();
-      line.pause();
+      timeout.stop();
+      this.#line.pause();
     }
   }
-
-  let answers: Answers | undefined;
-  const toOptions = (name: string) => ({
-    ...(answers = toAnswers({ given, name, hold })).options,
-    logLevel,
-    onNotification: (notification: Parameters<typeof tellLog>[0]) => {
-      callTimeout?.renew();
-      tellLog(notification, logLevel);
-    },
-  });
-  const code = await withServer(args, { verb, toOptions }, (session) => {
-    return use({ ...session, ask: (send) => ask(session, send) });
-  });
-  answers?.checkUsed();
-  return code;
 }

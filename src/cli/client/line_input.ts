@@ -1,41 +1,44 @@
 /**
- * Lines that a person types.
+ * Reads lines from standard input.
  *
  * @module
  */
 import { platform } from "../platform.ts";
+import { report } from "./terminal_output.ts";
 import { toPlain } from "./terminal_text.ts";
-import { tell } from "./terminal_output.ts";
 
-const LONGEST = 100_000;
+const MAX_LENGTH = 100_000;
 
 let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
-let reading: ReturnType<ReadableStreamDefaultReader<Uint8Array>["read"]> | undefined;
-let typed = "";
+let pendingRead: ReturnType<ReadableStreamDefaultReader<Uint8Array>["read"]> | undefined;
+let buffer = "";
 const decoder = new TextDecoder();
 
-/** Asks for a line; nothing if there will be none. Throws when `signal` is aborted: what is typed then goes to the next. */
-export async function askLine(prompt: string, signal: AbortSignal): Promise<string | undefined> {
-  tell(prompt);
+/**
+ * Prints a prompt and reads a line. Returns `undefined` at the end of the input. Throws when `signal` aborts; what the
+ * user types then goes to the next call.
+ */
+export async function promptLine(prompt: string, signal: AbortSignal): Promise<string | undefined> {
+  report(prompt);
   reader ??= platform.terminal.input().getReader();
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const stop = () => reject(signal.reason);
   signal.throwIfAborted();
   signal.addEventListener("abort", stop);
   try {
-    while (!typed.includes("\n") && typed.length < LONGEST) {
-      const { done, value } = await Promise.race([reading ??= reader.read(), aborted]);
-      reading = undefined;
+    while (!buffer.includes("\n") && buffer.length < MAX_LENGTH) {
+      const { done, value } = await Promise.race([pendingRead ??= reader.read(), aborted]);
+      pendingRead = undefined;
       if (done) {
-        tell("\n");
+        report("\n");
         return;
       }
-      typed += decoder.decode(value, { stream: true });
+      buffer += decoder.decode(value, { stream: true });
     }
   } finally {
     signal.removeEventListener("abort", stop);
   }
-  const [line] = typed.split("\n", 1);
-  typed = typed.slice(line.length + 1);
+  const [line] = buffer.split("\n", 1);
+  buffer = buffer.slice(line.length + 1);
   return toPlain(line).trim();
 }

@@ -1,36 +1,36 @@
 /**
- * What to write in place of a name that is not there.
+ * Looks up a name in a list of a server, and suggests names for one that is not there.
  *
  * @module
  */
-import { findSuggestion } from "../suggestions.ts";
 import { Problem } from "../problem.ts";
+import { findSuggestion } from "../suggestions.ts";
 import { toLine } from "./terminal_text.ts";
 
-const MOST_SHOWN = 10;
+const MAX_NAMES = 10;
 
-/** `did you mean …?`, or else what there is. The names are the server's. */
-export function suggest(name: string, names: readonly string[]): string {
-  const shown = names.map((each) => toLine(each, 100));
-  const near = findSuggestion(name, shown);
-  if (near !== undefined) return `did you mean ${near}?`;
-  const more = names.length - MOST_SHOWN;
-  const some = shown.slice(0, MOST_SHOWN).join(", ");
-  return names.length ? `there are ${some}${more > 0 ? ` and ${more} more` : ""}` : "there are none";
+/** `did you mean …?`, or else the names that exist. `names` may come from a server. */
+export function suggestName(name: string, names: readonly string[]): string {
+  const printable = names.map((each) => toLine(each, 100));
+  const suggestion = findSuggestion(name, printable);
+  if (suggestion !== undefined) return `did you mean ${suggestion}?`;
+  const more = names.length - MAX_NAMES;
+  const shown = printable.slice(0, MAX_NAMES).join(", ");
+  return names.length ? `there are ${shown}${more > 0 ? ` and ${more} more` : ""}` : "there are none";
 }
 
 /**
- * The one of a list that has a name.
+ * Finds an item of a list by its name.
  *
- * @throws {Problem} if there is none, with the name that was meant.
+ * @throws {Problem} with a suggestion if there is none.
  */
-export function findNamed<T extends { readonly name: string }>(
+export function findByName<T extends { readonly name: string }>(
   list: readonly T[],
   name: string,
   { verb, kind }: { readonly verb: string; readonly kind: string },
 ): T {
   const found = list.find((each) => each.name === name);
   if (found) return found;
-  const state = `the server has no such ${kind}; ${suggest(name, list.map((each) => each.name))}`;
-  throw new Problem(`Cannot ${verb} ${toLine(name)}: ${state}`);
+  const suggestion = suggestName(name, list.map((each) => each.name));
+  throw new Problem(`Cannot ${verb} ${toLine(name)}: the server has no such ${kind}; ${suggestion}`);
 }

@@ -1,45 +1,45 @@
 /**
- * How long a call may be silent.
+ * A timeout that restarts whenever the server sends something.
  *
  * @module
  */
 import { startTimer } from "../../client/pause.ts";
 
-/** Waits for a server, but not for ever. */
-export interface CallTimeout {
-  /** Aborted when the server has been silent for too long. */
+/** A running timeout. */
+export interface SilenceTimeout {
+  /** Aborts when the server has sent nothing for the whole time. */
   readonly signal: AbortSignal;
-  /** The server has said something. */
-  renew(): void;
-  /** Runs what the user takes the time for: the server is not waited for meanwhile. */
-  holdFor<T>(work: () => Promise<T>): Promise<T>;
-  /** The answer is there. */
+  /** Starts the time again, because the server has sent something. */
+  restart(): void;
+  /** Stops the time while `work` runs, such as while the user answers a question. */
+  pauseWhile<T>(work: () => Promise<T>): Promise<T>;
+  /** Ends the timeout. */
   stop(): void;
 }
 
-/** Begins to wait. */
-export function startCallTimeout(ms: number): CallTimeout {
-  const late = new AbortController();
-  const reason = new DOMException(`it has said nothing for ${ms / 1000} s`, "TimeoutError");
-  let held = 0;
+/** Starts a timeout of `ms` milliseconds. */
+export function startSilenceTimeout(ms: number): SilenceTimeout {
+  const controller = new AbortController();
+  const reason = new DOMException(`it has sent nothing for ${ms / 1000} s`, "TimeoutError");
+  let pauses = 0;
   let stopTimer = () => {};
 
-  function renew(): void {
+  function restart(): void {
     stopTimer();
-    if (!held) stopTimer = startTimer(ms, () => late.abort(reason));
+    if (!pauses) stopTimer = startTimer(ms, () => controller.abort(reason));
   }
 
-  async function holdFor<T>(work: () => Promise<T>): Promise<T> {
-    held++;
+  async function pauseWhile<T>(work: () => Promise<T>): Promise<T> {
+    pauses++;
     stopTimer();
     try {
       return await work();
     } finally {
-      held--;
-      renew();
+      pauses--;
+      restart();
     }
   }
 
-  renew();
-  return { signal: late.signal, renew, holdFor, stop: () => stopTimer() };
+  restart();
+  return { signal: controller.signal, restart, pauseWhile, stop: () => stopTimer() };
 }

@@ -7,7 +7,7 @@ import type { Client } from "../../client/calls.ts";
 import { connect } from "../../client/connect.ts";
 import { startTimer } from "../../client/pause.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
-import { findMistakes, type Listing, toTokens } from "../listing_check.ts";
+import { checkListing, type Listing, toTokens } from "../listing_check.ts";
 import { listAll, toCount } from "../listing.ts";
 import type { Dialect } from "./dialect.ts";
 import { exchange, type Place } from "./exchange.ts";
@@ -66,7 +66,7 @@ function tellOffer(listing: Listing, tell: Tell): void {
     toCount(prompts.length, "prompt"),
   ];
   tell.ok(`it lists ${counts.join(", ")}${cost}`);
-  for (const { level, place, state } of findMistakes(listing, { most: MOST_TOKENS, isTrusted: false })) {
+  for (const { level, place, state } of checkListing(listing, { maxTokens: MOST_TOKENS, isTrusted: false })) {
     // The last part of what is found says what would be right.
     const isBare = state.endsWith("has no description");
     const [what, remedy = isBare ? "say what it is for" : "mend it in the server's code"] = state.split("; ");

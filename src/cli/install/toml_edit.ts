@@ -1,35 +1,35 @@
 /**
- * Puts an entry into a TOML file, and leaves everything else as it is.
+ * Adds an entry to a TOML file without changing the rest of its text.
  *
  * @module
  */
 import { parse, stringify } from "smol-toml";
-import { isObject, type Params } from "../protocol/jsonrpc.ts";
+import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import type { EditOptions } from "./edit_options.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../problem.ts";
 
 /**
- * The text with the entry in it as a table of its own, in the place of one of the same name if there is one.
+ * Adds the entry as a table of its own, and removes a previous one of the same name.
  *
- * @throws {Problem} if the text is not TOML, or holds the entry in a way that cannot be replaced as text.
+ * @throws {Problem} if the text is not TOML, or the previous entry cannot be replaced as text.
  */
-export function setEntry(text: string, entry: unknown, { file, path: [holder, name] }: EditOptions): string {
-  const before = read(text, file);
-  const held = before[holder] ?? {};
-  if (!isObject(held)) throw refuse(file, `${holder} is not a table`);
-  const expected = { ...before, [holder]: { ...held, [name]: entry } };
-  if (Object.hasOwn(held, name) && isEqual(held[name], entry)) return text;
-  const kept = Object.hasOwn(held, name) ? removeTable(text, [holder, name]) : text;
+export function setEntry(text: string, entry: unknown, { file, path: [serversKey, name] }: EditOptions): string {
+  const before = parseToml(text, file);
+  const servers = before[serversKey] ?? {};
+  if (!isObject(servers)) throw createEditError(file, `${serversKey} is not a table`);
+  const expected = { ...before, [serversKey]: { ...servers, [name]: entry } };
+  if (Object.hasOwn(servers, name) && isEqual(servers[name], entry)) return text;
+  const kept = Object.hasOwn(servers, name) ? removeTable(text, [serversKey, name]) : text;
   const eol = text.includes("\r\n") ? "\r\n" : "\n";
-  const table = stringify({ [holder]: { [name]: entry } }).trim().replaceAll("\n", eol);
+  const table = stringify({ [serversKey]: { [name]: entry } }).trim().replaceAll("\n", eol);
   const head = kept.trimEnd();
   const after = `${head}${head && `${eol}${eol}`}${table}${eol}`;
-  // The text is edited by lines, which TOML also allows inside of values: what was made is read again.
-  if (isEqual(tryRead(after), expected)) return after;
-  throw refuse(file, `its ${holder}.${name} cannot be replaced as text`);
+  // The text is edited line by line, but lines that look like headers may be part of a string. So the result is parsed.
+  if (isEqual(tryParse(after), expected)) return after;
+  throw createEditError(file, `its ${serversKey}.${name} cannot be replaced as text`);
 }
 
-function read(text: string, file: string): Params {
+function parseToml(text: string, file: string): Params {
   try {
     return parse(text.replace(/^\uFEFF/, ""));
   } catch (error) {
@@ -38,7 +38,7 @@ function read(text: string, file: string): Params {
   }
 }
 
-function tryRead(text: string): Params | undefined {
+function tryParse(text: string): Params | undefined {
   try {
     return parse(text.replace(/^\uFEFF/, ""));
   } catch {
@@ -46,11 +46,11 @@ function tryRead(text: string): Params | undefined {
   }
 }
 
-function refuse(file: string, state: string): Problem {
+function createEditError(file: string, state: string): Problem {
   return new Problem(`Cannot change ${file}: ${state}; edit it by hand`);
 }
 
-/** The text without a table and the tables in it. Comments in front of the next table belong to that one. */
+/** Removes a table and its subtables. Comments before the next table belong to that table, and stay. */
 function removeTable(text: string, path: readonly string[]): string {
   const kept: string[] = [];
   let removed: string[] | undefined;
@@ -65,10 +65,10 @@ function removeTable(text: string, path: readonly string[]): string {
   return kept.join("");
 }
 
-// Strings and comments as wholes, a line's end, or any other character: what follows a line's end begins a line.
+// A whole string, a whole comment, a line break, or any other character. A line break in a string does not start a line.
 const TOKENS = /"""[^]*?(?<!\\)(?:\\\\)*"""+|\'\'\'[^]*?\'\'\'+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#[^\n]*|\n|[^]/g;
 
-/** The lines of a text, each with its end; a string of several lines is part of one. */
+/** The lines of a text with their line breaks. A multi-line string is part of one line. */
 function toLines(text: string): readonly string[] {
   const lines = [""];
   for (const [token] of text.matchAll(TOKENS)) {
@@ -78,12 +78,12 @@ function toLines(text: string): readonly string[] {
   return lines;
 }
 
-/** The keys in the header of a table; nothing if the line is none. */
+/** The keys in the header of a table. Returns `undefined` for other lines. */
 function readHeader(line: string): readonly string[] | undefined {
   const [, open, keys] = /^\s*(\[\[?)\s*((?:[^\]"'#]|"(?:[^"\\]|\\.)*"|'[^']*')+)\]/.exec(line) ?? [];
   if (keys === undefined) return;
   const found: string[] = [];
-  let table: unknown = tryRead(`${open}${keys}${open.replaceAll("[", "]")}`);
+  let table: unknown = tryParse(`${open}${keys}${open.replaceAll("[", "]")}`);
   while (isObject(table) && Object.keys(table).length) {
     const [key] = Object.keys(table);
     found.push(key);

@@ -1,37 +1,37 @@
 /**
- * Puts an entry into a JSON file with comments, and leaves everything else as it is.
+ * Adds an entry to a JSON file with comments without changing the rest of its text.
  *
  * @module
  */
 import type { Node } from "jsonc-parser";
-import { findProperty, type Jsonc, readJsonc, toPlace } from "./config/jsonc.ts";
+import { findProperty, type Jsonc, readJsonc, toPlace } from "../config/jsonc.ts";
 import type { EditOptions } from "./edit_options.ts";
-import { Problem } from "./problem.ts";
+import { Problem } from "../problem.ts";
 
 /**
- * The text with the entry in it, in the place of one of the same name if there is one.
+ * Adds the entry, or replaces one of the same name.
  *
- * @throws {Problem} with file, line and column if the text is not JSON with comments, or holds something else there.
+ * @throws {Problem} with file, line and column if the text is not JSON with comments, or the servers are not an object.
  */
-export function setEntry(text: string, entry: unknown, { file, path: [holder, name] }: EditOptions): string {
-  if (!text.trim()) return `${JSON.stringify({ [holder]: { [name]: entry } }, null, 2)}\n`;
+export function setEntry(text: string, entry: unknown, { file, path: [serversKey, name] }: EditOptions): string {
+  if (!text.trim()) return `${JSON.stringify({ [serversKey]: { [name]: entry } }, null, 2)}\n`;
   const jsonc = readJsonc(text, file);
   const bom = text.startsWith("\uFEFF") ? "\uFEFF" : "";
   const { root } = jsonc;
   checkObject(jsonc, root, file);
-  const holding = findProperty(root, holder)?.children?.[1];
-  if (!holding) return bom + insert(jsonc, root, holder, { [name]: entry });
-  checkObject(jsonc, holding, file);
-  const property = findProperty(holding, name);
+  const servers = findProperty(root, serversKey)?.children?.[1];
+  if (!servers) return bom + insert(jsonc, root, serversKey, { [name]: entry });
+  checkObject(jsonc, servers, file);
+  const property = findProperty(servers, name);
   const old = property?.children?.[1];
-  if (!old) return bom + insert(jsonc, holding, name, entry);
+  if (!old) return bom + insert(jsonc, servers, name, entry);
   return bom + jsonc.text.slice(0, old.offset) + write(jsonc, entry, property.offset) + jsonc.text.slice(toEnd(old));
 }
 
 function checkObject({ text }: Jsonc, { type, offset }: Node, file: string): void {
   if (type === "object") return;
   throw new Problem(
-    `Cannot change ${toPlace(file, text, offset)}: there is something else than an object; mend it by hand`,
+    `Cannot change ${toPlace(file, text, offset)}: there is no object here; edit it by hand`,
   );
 }
 
@@ -39,19 +39,19 @@ function toEnd({ offset, length }: Node): number {
   return offset + length;
 }
 
-// The parser's own insertion would put the entry between the last one and a comment that belongs to that one.
+// `jsonc-parser` would insert the entry between the last one and a comment that follows it.
 function insert(jsonc: Jsonc, object: Node, key: string, value: unknown): string {
   const { text } = jsonc;
   const closing = toEnd(object) - 1;
   const last = object.children?.at(-1);
-  // The comma goes behind the value, and the entry behind any comment that follows it.
+  // The comma goes right after the last value, and the entry after any comment that follows it.
   const rest = text.slice(last ? toEnd(last) : object.offset + 1, closing);
   const isFollowed = /^(?:\s|\/\/[^\r\n]*|\/\*[^]*?\*\/)*,/.test(rest);
   const head = last ? text.slice(0, toEnd(last)) + (isFollowed ? "" : ",") : text.slice(0, object.offset + 1);
   const outer = toIndent(text, (last ?? object).offset);
   const isOwnLine = last && toLineStart(text, last.offset) !== toLineStart(text, object.offset);
-  const inner = isOwnLine ? outer : outer + toUnit(jsonc);
-  const end = toIndent(text, closing === toFirst(text, closing) ? closing : object.offset);
+  const inner = isOwnLine ? outer : outer + toIndentUnit(jsonc);
+  const end = toIndent(text, closing === toFirstCharacter(text, closing) ? closing : object.offset);
   const eol = toEol(text);
   const member = `${inner}${JSON.stringify(key)}: ${write(jsonc, value, undefined, inner)}`;
   return `${head}${rest.trimEnd()}${eol}${member}${eol}${end}${text.slice(closing)}`;
@@ -59,15 +59,15 @@ function insert(jsonc: Jsonc, object: Node, key: string, value: unknown): string
 
 function write(jsonc: Jsonc, value: unknown, at: number | undefined, indent = ""): string {
   const before = at === undefined ? indent : toIndent(jsonc.text, at);
-  return JSON.stringify(value, null, toUnit(jsonc)).replaceAll("\n", toEol(jsonc.text) + before);
+  return JSON.stringify(value, null, toIndentUnit(jsonc)).replaceAll("\n", toEol(jsonc.text) + before);
 }
 
 function toEol(text: string): string {
   return text.includes("\r\n") ? "\r\n" : "\n";
 }
 
-/** By how much the members of the whole are set in. */
-function toUnit({ text, root }: Jsonc): string {
+/** The indentation of one level. */
+function toIndentUnit({ text, root }: Jsonc): string {
   const first = root.children?.[0];
   return (first && toIndent(text, first.offset)) || "  ";
 }
@@ -80,7 +80,7 @@ function toIndent(text: string, at: number): string {
   return /^[ \t]*/.exec(text.slice(toLineStart(text, at), at))?.[0] ?? "";
 }
 
-/** The first character of the line that is no space. */
-function toFirst(text: string, at: number): number {
+/** The first character of the line that is not a space. */
+function toFirstCharacter(text: string, at: number): number {
   return toLineStart(text, at) + toIndent(text, at).length;
 }

@@ -23,7 +23,7 @@ import type { Command } from "./command.ts";
 /** The command `call`. */
 export const call: Command = {
   name: "call",
-  summary: "Call a tool of a server, or list its tools",
+  summary: "Call a server's tool, or list its tools",
   usage: [
     "call [OPTIONS] SERVER [TOOL] [NAME=VALUE]...",
     "call [OPTIONS] SERVER TOOL '{\"NAME\": VALUE}'",

@@ -16,7 +16,7 @@ import { UsageProblem } from "./problem.ts";
 /** The command `check`. */
 export const check: Command = {
   name: "check",
-  summary: "Check the names, descriptions and schemas of a server, and its tokens",
+  summary: "Check a server's names, descriptions and schemas, and estimate its tokens",
   usage: ["check [OPTIONS] [TARGET]"],
   description: [
     "TARGET is a file that exports a server, a config file or a folder. Defaults to ./mcp.jsonc, else ./server.ts, " +

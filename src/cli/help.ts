@@ -15,7 +15,7 @@ export { VERSION };
 
 /** The options of every command. */
 const COMMON: Options = {
-  help: { text: "Print help, also as -h" },
+  help: { text: "Print help; also -h" },
   version: { text: "Print the version" },
 };
 
@@ -54,6 +54,7 @@ export function toHelp(
     ...toSection("Usage", toCommandLines(command.usage)),
     ...(command.description ?? []).map((text) => toLines(text, width)),
     ...toSection("Commands", toRows(commands.map(({ name, summary }) => [name, summary]))),
+    ...commands.length ? [toLines("Run mcp COMMAND --help for the options of a command.", width)] : [],
     ...toSection("Options", toRows(Object.entries({ ...command.options, ...COMMON }).map(toOptionRow))),
     ...toSection("Examples", toCommandLines(command.examples)),
     ...toSection("Exit codes", toRows(toExitRows(command))),

@@ -20,7 +20,7 @@ import { Problem } from "./problem.ts";
 /** The command `prompt`. */
 export const prompt: Command = {
   name: "prompt",
-  summary: "Print the messages of a prompt of a server, or list its prompts",
+  summary: "Print the messages of a server's prompt, or list its prompts",
   usage: [
     "prompt [OPTIONS] SERVER [PROMPT] [NAME=TEXT]...",
     'prompt [OPTIONS] SERVER PROMPT \'{"NAME": "TEXT"}\'',

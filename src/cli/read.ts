@@ -19,7 +19,7 @@ import { Problem, ServerProblem, UsageProblem } from "./problem.ts";
 /** The command `read`. */
 export const read: Command = {
   name: "read",
-  summary: "Print a resource of a server, or list its resources",
+  summary: "Print a server's resource, or list its resources",
   usage: ["read [OPTIONS] SERVER [URI]", "read [OPTIONS] [URI] -- COMMAND..."],
   description: [
     "Text and binary data are printed unchanged. Binary data is not printed to a terminal.",

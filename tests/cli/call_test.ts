@@ -1,10 +1,10 @@
 // `mcp call`, `mcp read` and `mcp prompt` as a user meets them, in pipes and in a terminal, with servers of both eras.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, media, prompt, resource, type Server, tool, ToolError } from "../../mod.ts";
-import { forgetModern, inTerminal, programs, serve } from "./servers.ts";
-import { type Finished, run, start } from "../support/processes.ts";
+import { isNotDeno, runtimes, testProcesses } from "../support/command_line.ts";
+import { forgetModern, inTerminal, serve } from "./servers.ts";
+import { type Finished, root, run, start } from "../support/processes.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const EVIL = "\x1b]0;owned\x07\x1b[2Jred\x9b5m\x07";
 // Styles are left out, and the rest is escaped.
@@ -100,8 +100,8 @@ function assertEnd({ code, stdout, stderr }: Finished, expected: readonly [numbe
   assertMatch(stderr, expected[2]);
 }
 
-for (const program of programs) {
-  const test = (name: string, fn: () => Promise<void>) => Deno.test({ name: `${program[0]}: ${name}`, ignore, fn });
+for (const { name, program } of runtimes) {
+  const test = (text: string, fn: () => Promise<void>) => testProcesses(`${name}: ${text}`, fn);
 
   test("call reads arguments as the schema of the tool wants them", async () => {
     const { fetch } = createDesk();
@@ -130,22 +130,22 @@ for (const program of programs) {
     const cases: readonly (readonly [words: readonly string[], end: readonly [number, string, RegExp]])[] = [
       [["tak", "text=a"], [2, "", /^Cannot call tak: the server has no such tool; did you mean take\?\n/]],
       [["take"], [2, "", /^Cannot call take: it needs text \(string\); add text=…\n/]],
-      [["take", "text=a", "count=two"], [2, "", /^Cannot take count=two: it is to be integer\n/]],
+      [["take", "text=a", "count=two"], [2, "", /^Cannot use count=two: the value must be integer\n/]],
       [["take", "txt=a"], [2, "", /^Cannot call take: it takes no argument txt; did you mean text\?\n/]],
-      [["take", "text=a", "text=b"], [2, "", /^Cannot call take: text is there twice; write it once\n/]],
+      [["take", "text=a", "text=b"], [2, "", /^Cannot call take: text is given twice; write it once\n/]],
       [["take", "{text}"], [2, "", /^Cannot read \{text\}: it is not a JSON object; check its quotes\n/]],
       [["fail"], [1, "It failed.\n", /^$/]],
       [["pay"], [
         0,
         "cancel\n",
-        /Open this page of pay\.test, if you trust it:\n {2}https:\/\/pay\.test\/1\nThis is not/,
+        /Open this page of pay\.test, if you trust it:\n {2}https:\/\/pay\.test\/1\nCannot ask in the terminal/,
       ]],
       [["pay", "--answer", "accept"], [0, "accept\n", /asks: Pay\n/]],
       [["roots"], [0, "[]\n", /^$/]],
       [["wait", "--timeout", "2"], [
         1,
         "",
-        /^warning clock: it takes time\S+\nCannot ask .* 2 s; allow more with --/,
+        /^warning clock: it takes time\S+\nCannot use .* 2 s; allow more time with --/,
       ]],
     ];
     await Promise.all(cases.map(async ([words, end]) => {
@@ -221,10 +221,10 @@ for (const program of programs) {
       accepted({ name: "Ada", age: 36, colour: "#0f0", likes: ["maps", "poems"], sure: true }),
     );
     assertStringIncludes(filled.stdout, `${server.url} asks: Who are you?${SHOWN}\r\n`);
-    assertMatch(filled.stdout, /Your name \(text\): {3}Not taken: it must have at least 2 characters\r\n/);
+    assertMatch(filled.stdout, /Your name \(text\): {3}Invalid: it must have at least 2 characters\r\n/);
     assertMatch(filled.stdout, /\n {2}1 {2}Red \(#f00\)\r\n {2}2 {2}Green \(#0f0\)\r\ncolour \(one of these\): /);
     assertEquals(toLast(again), accepted({ name: "Ada", age: 40, colour: "#f00", sure: false }));
-    assertMatch(again.stdout, /age \(integer from 0, optional\) \[36\]: {3}Not taken: it is to be integer/);
+    assertMatch(again.stdout, /age \(integer from 0, optional\) \[36\]: {3}Invalid: it must be integer/);
     assertEquals(toLast(declined), { action: "decline" });
     assertEquals(toLast(ended), { action: "cancel" });
     assertEquals(toLast(given), accepted({ name: "Ada", age: 36, colour: "#0f0", sure: false }));
@@ -237,7 +237,7 @@ for (const program of programs) {
     assertMatch(slip.stderr, /\nCannot answer color: the form has no such field; did you mean colour\?\n/);
     assertMatch(slip.stderr, /\nCannot answer color: no form has such a field; did you mean colour\?\n\nMore: /);
     assertEquals(toLast(twice), { action: "cancel" });
-    assertMatch(twice.stderr, /\nCannot answer name=Ada,Bob: it is there twice; write it once\n/);
+    assertMatch(twice.stderr, /\nCannot answer name=Ada,Bob: it is given twice; write it once\n/);
     assertEquals([none.code, JSON.parse(none.stdout).action], [2, "accept"]);
     assertMatch(
       none.stderr,
@@ -245,7 +245,7 @@ for (const program of programs) {
     );
     assertMatch(
       spoilt.stderr,
-      /\nCannot answer name=A: it must have at least 2 .*\nThis is not answered: .* --answer name=…\n$/,
+      /\nCannot answer name=A: it must have at least 2 .*\nCannot ask in the terminal: .* --answer name=…\n$/,
     );
   });
 
@@ -268,7 +268,7 @@ for (const program of programs) {
     ]);
     assertStringIncludes(
       stdout,
-      `\r\x1b[K[######${".".repeat(18)}] 25 %  waiting${SHOWN.slice(0, 18)}\r\x1b[KCannot ask `,
+      `\r\x1b[K[######${".".repeat(18)}] 25 %  waiting${SHOWN.slice(0, 18)}\r\x1b[KCannot use `,
     );
     assert(!stdout.includes("it takes time"));
   });
@@ -276,10 +276,10 @@ for (const program of programs) {
 
 Deno.test({
   name: "Deno: to ask a server over HTTP takes the network and nothing else",
-  ignore,
+  ignore: isNotDeno,
   async fn() {
     await using server = serve(createDesk().fetch);
-    const [, , , entry] = programs[0];
+    const entry = `${root}mod.ts`;
     const own = `--allow-read=${entry.replace(/mod\.ts$/, "src")}`; // from a registry, the command line needs no permission
     const words = ["deno", "run", "--no-prompt", own, "--allow-net=127.0.0.1", entry];
     const called = await run([...words, "call", server.url, "take", "text=a"]);

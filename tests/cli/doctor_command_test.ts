@@ -1,17 +1,7 @@
 // `doctor` as a user meets it: real processes and real connections.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { runtimes, testProcesses } from "../support/command_line.ts";
 import { root, run, start } from "../support/processes.ts";
-
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
-
-const runtimes = [
-  { name: "deno", program: ["deno", "run", "-A", `${root}mod.ts`] },
-  { name: "bun", program: ["bun", `${root}mod.ts`] },
-] as const;
-
-function test(name: string, fn: () => Promise<void>): void {
-  Deno.test({ name, ignore, fn });
-}
 
 /** A port that answers HTTP, or says something else, or nothing at all. */
 function listen(say?: string): Disposable & { readonly host: string; readonly reached: Promise<void> } {
@@ -37,7 +27,7 @@ function listen(say?: string): Disposable & { readonly host: string; readonly re
 }
 
 for (const { name, program } of runtimes) {
-  test(`${name}: doctor finds no problem with the demonstration, on the other runtime`, async () => {
+  testProcesses(`${name}: doctor finds no problem with the demonstration, on the other runtime`, async () => {
     for (const { program: server } of runtimes.filter((each) => each.name !== name)) {
       await using served = await start([...server, "--http", "--port", "0"]);
       const [, url] = await served.waitFor(/at (http:\S+)\n/);
@@ -55,7 +45,7 @@ for (const { name, program } of runtimes) {
     }
   });
 
-  test(`${name}: doctor tells why there is no connection`, async () => {
+  testProcesses(`${name}: doctor tells why there is no connection`, async () => {
     using mute = listen();
     using rude = listen("220 ready\r\n");
     const gone = listen();
@@ -75,27 +65,30 @@ for (const { name, program } of runtimes) {
     }));
   });
 
-  test(`${name}: doctor is stopped by Ctrl-C, and says so`, async () => {
+  testProcesses(`${name}: doctor is stopped by Ctrl-C, and says so`, async () => {
     using mute = listen();
     await using process = await start([...program, "doctor", `http://${mute.host}/mcp`, "--timeout", "60"]);
     await mute.reached;
     process.kill("SIGINT");
     const { code, stderr } = await process.finished;
     assertEquals(code, 130);
-    assertMatch(stderr, /^Stopping; what was begun is ended/);
+    assertMatch(stderr, /^Stopping after the current test/);
   });
 }
 
-test("doctor refuses what it cannot read, and never shows a token", async () => {
+testProcesses("doctor refuses what it cannot read, and never shows a token", async () => {
   const program = ["bun", `${root}mod.ts`, "doctor"];
   const expected = [
-    [[], "Cannot examine a server: give its URL, such as http:"],
-    [["mcp.jsonc"], "Cannot examine mcp.jsonc: give its URL, such as http:"],
-    [["http://a", "http://b"], "Cannot examine http://b beside http://a: name one URL"],
-    [["http://a", "--header", "secret"], "Cannot send a header: write --header name=value"],
+    [[], "Cannot examine a server: no URL is named; write its URL, such as http:"],
+    [["mcp.jsonc"], "Cannot examine mcp.jsonc: it is not an HTTP URL; write its URL, such as http:"],
+    [["http://a", "http://b"], "Cannot examine http://a and http://b: name one URL"],
+    [["http://a", "--header", "secret"], "Cannot send a header: it has no name and value; write --header name=value"],
     [["http://a", "--header", "x(y=secret"], "Cannot send the header x(y: its name or value has characters"],
-    [["http://a", "--timeout", "soon"], "Cannot wait for soon: write --timeout with seconds, up to 600"],
-    [["http://a", "--origin", "a.example"], "Cannot let a.example in: an origin is a scheme and a host"],
+    [
+      ["http://a", "--timeout", "soon"],
+      "Cannot wait soon: it is not a number of seconds up to 600; write --timeout with",
+    ],
+    [["http://a", "--origin", "a.example"], "Cannot use the origin a.example: it is not a scheme and a host"],
   ] as const;
   await Promise.all(expected.map(async ([words, told]) => {
     const { code, stdout, stderr } = await run([...program, ...words]);

@@ -3,8 +3,8 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
 import { Problem } from "../../src/cli/problem.ts";
-import { setEntry as setToml } from "../../src/cli/toml_edit.ts";
-import { setEntry as setYaml } from "../../src/cli/yaml_edit.ts";
+import { setEntry as setToml } from "../../src/cli/install/toml_edit.ts";
+import { setEntry as setYaml } from "../../src/cli/install/yaml_edit.ts";
 
 const entry = { command: "deno", args: ["run", 'a "b"', "c\\d"], env: { KEY: "[mcp_servers.x]" } };
 const toml = (text: string, name = "s", value: unknown = entry) =>

@@ -1,22 +1,10 @@
 // Config files and arguments that mean harm, or are broken: real processes, which say so and end.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { root, run } from "../support/processes.ts";
-
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
-
-const runtimes = [
-  { name: "deno", program: ["deno", "run", "-A", `${root}mod.ts`] },
-  { name: "bun", program: ["bun", `${root}mod.ts`] },
-] as const;
-
-const _meta = {
-  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-  "io.modelcontextprotocol/clientCapabilities": {},
-};
+import { _meta, isNotDeno, listNames, runtimes, toRequestLine } from "../support/command_line.ts";
+import { run } from "../support/processes.ts";
 
 function toCall(id: number, name: string, args: Record<string, unknown>): string {
-  const params = { name, arguments: args, _meta };
-  return JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params }) + "\n";
+  return toRequestLine("tools/call", { name, arguments: args, _meta }, id);
 }
 
 /** A folder beside a secret; its path has no links. */
@@ -66,7 +54,7 @@ const beside = {
 for (const { name, program } of runtimes) {
   Deno.test({
     name: `${name}: what cannot be served is told with its place, and nothing of it is run or shown`,
-    ignore,
+    ignore: isNotDeno,
     fn: () =>
       withFolder(async (cwd) => {
         await Deno.symlink("../secret.md", `${cwd}/link`);
@@ -90,14 +78,17 @@ for (const { name, program } of runtimes) {
         // Deno tells by itself where it waits.
         const { code, stdout, stderr } = await run([...program, "wait.ts"], { cwd });
         assertEquals({ code, stdout }, { code: name === "deno" ? 1 : 2, stdout: "" });
-        assertMatch(stderr, name === "deno" ? /never resolved/ : /^Cannot go on: what is loaded waits for itself/);
+        assertMatch(
+          stderr,
+          name === "deno" ? /never resolved/ : /^Cannot continue: the loaded modules wait for each other/,
+        );
         await Deno.stat(`${cwd}/owned`).then(() => assert(false, "it was run"), () => {});
       }),
   });
 
   Deno.test({
     name: `${name}: what a call or a path says is never run, and leads nowhere else`,
-    ignore,
+    ignore: isNotDeno,
     fn: () =>
       withFolder(async (cwd) => {
         const input = { properties: { a: { type: "string" } }, required: ["a"] };
@@ -134,7 +125,7 @@ for (const { name, program } of runtimes) {
         const [, shown] = /start the server with\n\n {2}(.+)\n/.exec(installed.stderr) ?? [];
         const pasted = await run(["sh", "-c", `printf '%s\\n' ${shown}`], { cwd });
         assertStringIncludes(pasted.stdout, `${cwd}/${file}\n`);
-        assertEquals([...Deno.readDirSync(cwd)].map(({ name }) => name).sort(), [file, "link.md"].sort());
+        assertEquals(listNames(cwd), [file, "link.md"].sort());
       }),
   });
 }

@@ -1,4 +1,4 @@
-// The parts of the command line that are loaded by computed specifiers.
+// The modules of the command line that are loaded by computed specifiers.
 import { assert, assertEquals } from "@std/assert";
 import { loadAll } from "../../src/cli/cli.ts";
 import { platform } from "../../src/cli/platform.ts";
@@ -10,15 +10,17 @@ async function readText(path: string): Promise<string> {
   return new TextDecoder().decode(await platform.files.read(`${root}src/cli/${path}`, 1_000_000));
 }
 
-Deno.test("the graph of ./cli holds every part, so that a cache can hold all of the command line", async () => {
+Deno.test("the graph of ./cli contains every lazy module, so that a cache contains the whole command line", async () => {
   await loadAll();
-  const listed = [...(await readText("lazy_modules.ts")).matchAll(/readonly "(\.\/\S+)": typeof/g)].map(([, path]) => path);
+  const listed = [...(await readText("lazy_modules.ts")).matchAll(/readonly "(\.\/\S+)": typeof/g)].map(([, path]) =>
+    path
+  );
   const named = [...(await readText("cli.ts")).matchAll(/import\("(\.\/\S+)"\)/g)].map(([, path]) => path);
   assert(listed.length > 20, listed.join(", "));
   assertEquals(named.sort(), listed.sort());
 });
 
-Deno.test("a part is loaded by its path", async () => {
+Deno.test("a lazy module is loaded by its path", async () => {
   assertEquals(typeof (await importPart("./demo.ts")).demo, "function");
 });
 
@@ -38,20 +40,26 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the command line names no package outside of what reads config files",
+  name: "only the reader of config files and the editors of install import packages",
   ignore: typeof Deno === "undefined",
   async fn() {
     const users: string[] = [];
-    for (const name of Deno.readDirSync(`${root}src/cli`)) {
-      if (name.isFile && /from "(zod|yaml|jsonc-parser|smol-toml|@std\/)/.test(await readText(name.name))) {
-        users.push(name.name);
+    const search = async (folder: string) => {
+      for (const { name, isFile, isDirectory } of Deno.readDirSync(`${root}src/cli/${folder}`)) {
+        if (isDirectory && name !== "config") await search(`${folder}${name}/`);
+        if (!isFile || !name.endsWith(".ts")) continue;
+        const source = await readText(`${folder}${name}`);
+        if (/from "(zod|yaml|jsonc-parser|smol-toml|@std\/)/.test(source)) {
+          users.push(folder + name);
+        }
       }
-    }
-    assertEquals(users.sort(), ["jsonc_edit.ts", "toml_edit.ts", "yaml_edit.ts"]);
+    };
+    await search("");
+    assertEquals(users.sort(), ["install/jsonc_edit.ts", "install/toml_edit.ts", "install/yaml_edit.ts"]);
   },
 });
 
-Deno.test("every package has one exact version", async () => {
+Deno.test("every package has an exact version", async () => {
   const bytes = await platform.files.read(`${root}deno.json`, 1_000_000);
   const { imports }: { imports: Record<string, string> } = JSON.parse(new TextDecoder().decode(bytes));
   const packages = Object.values(imports).filter((target) => !target.startsWith("./"));

@@ -8,9 +8,8 @@ import { Client as V1Client } from "@modelcontextprotocol/sdk/client";
 import { StdioClientTransport as V1Stdio } from "@modelcontextprotocol/sdk/client/stdio.js";
 // @ts-types="@modelcontextprotocol/sdk/client/streamableHttp"
 import { StreamableHTTPClientTransport as V1Http } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { isNotDeno } from "../support/command_line.ts";
 import { root, start } from "../support/processes.ts";
-
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
 
 const programs = [
   { runtime: "deno", command: "deno", args: ["run", "--quiet", "--no-prompt", "-A", `${root}mod.ts`] },
@@ -91,7 +90,7 @@ for (const { runtime, command, args } of programs) {
   for (const { target, use } of targets) {
     Deno.test({
       name: `${runtime}: ${target} serves the official clients of both generations`,
-      ignore,
+      ignore: isNotDeno,
       async fn() {
         await using server = await start([command, ...args, target, "--http", "--port", "0"]);
         const [, url] = await server.waitFor(/ at (http:\S+)\n/);

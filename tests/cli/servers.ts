@@ -17,12 +17,6 @@ export function forgetModern(fetch: (request: Request) => Response | Promise<Res
     (request.headers.get("mcp-protocol-version") ?? "") < "2026" ? fetch(request) : new Response(null, { status: 400 });
 }
 
-/** The command line on each runtime. */
-export const programs: readonly (readonly string[])[] = [
-  ["deno", "run", "-A", new URL("../../mod.ts", import.meta.url).pathname],
-  ["bun", new URL("../../mod.ts", import.meta.url).pathname],
-];
-
 /** The words that run a program in a terminal; `script` of util-linux gives it one. */
 export function inTerminal(words: readonly string[]): readonly string[] {
   const line = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");

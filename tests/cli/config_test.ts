@@ -164,7 +164,7 @@ for (const { name, program } of runtimes) {
           await using changes = await client.subscribe({ toolsListChanged: true });
           const next = changes[Symbol.asyncIterator]().next();
           await Deno.writeTextFile(`${cwd}/${target}`, kind === "config" ? "{" : "export default {};");
-          await server.waitFor(new RegExp(`(?:What was loaded before is still served\\.[^]*){${times}}`));
+          await server.waitFor(new RegExp(`(?:The previous version is still served\\.[^]*){${times}}`));
           assertEquals((await client.listTools()).map(({ name }) => name), ["first"]);
           await Deno.writeTextFile(`${cwd}/${target}`, toText("second"));
           assertEquals((await next).value?.method, "notifications/tools/list_changed");
@@ -196,14 +196,14 @@ for (const { name, program } of runtimes) {
         );
         for (
           const line of [
-            "error: tool bad.name: clients refuse its name; use 1 to 64 letters, digits, _ and -",
-            "error: tool bad.name: it has no description, so a model cannot know when to call it; say what it does",
-            "error: tool bad.name: its input requires b, which is no property of it",
+            "error: tool bad.name: some clients reject its name; use 1 to 64 letters, digits, _ and -",
+            "error: tool bad.name: it has no description, so a model cannot know when to call it; describe what it does",
+            "error: tool bad.name: its input requires b, which is not one of its properties",
             "warning: tool bad.name: the argument a has no description",
-            "error: tool bad.name: the default of a does not fit its own schema: expected string, got number",
-            "warning: tool top: its input has anyOf at the top, which some clients refuse; put it into a property",
-            "warning: tool odd: its output is no object, which clients of older revisions expect",
-            "error: tool odd: it says that it changes nothing, and that it may destroy something; take one of the hints away",
+            "error: tool bad.name: the default of a does not match its schema: expected string, got number",
+            "warning: tool top: its input has anyOf at the top, which some clients reject; move it into a property",
+            "warning: tool odd: its output is not an object, which clients of older revisions expect",
+            "error: tool odd: it has both readOnlyHint and destructiveHint; remove one of them",
             "warning: prompt ask: it has no description",
             "warning: prompt ask: the argument q has no description",
           ]
@@ -218,7 +218,7 @@ for (const { name, program } of runtimes) {
         assertEquals(tools, [{ name: "greet", tokens, headers: [] }]);
         assertMatch(
           findings[0].state,
-          /^they cost about \d+ tokens, more than 5; shorten descriptions, or offer fewer$/,
+          /^they take about \d+ tokens, more than 5; shorten descriptions, or offer fewer tools$/,
         );
         const mirrored = `import { tool } from ${
           JSON.stringify(`${root}mod.ts`)
@@ -259,7 +259,7 @@ for (const { name, program } of runtimes) {
       await Deno.remove(`${cwd}/weather.ts`);
       const again = await run([...program, "new", "weather"], { cwd });
       assertEquals(again.code, 2);
-      assertStringIncludes(again.stderr, "Cannot write weather_test.ts: it is there already; choose another name");
+      assertStringIncludes(again.stderr, "Cannot write weather_test.ts: it already exists; choose another name");
       await Deno.remove(`${cwd}/weather_test.ts`);
       for (const bad of ["../x", "a/b", "-", "1a", "a b", "a.ts"]) {
         assertEquals((await run([...program, "new", bad], { cwd })).code, 2);
@@ -467,19 +467,19 @@ for (
       says: "a list",
       before: "[]",
       words: code,
-      told: "Cannot change /client.json:1:1: there is something else than an object",
+      told: "Cannot change /client.json:1:1: there is no object here; edit it by hand",
     },
     {
       says: "a list of servers",
       before: '{ "mcpServers": [] }',
       words: code,
-      told: "Cannot change /client.json:1:17: there is something else",
+      told: "Cannot change /client.json:1:17: there is no object here",
     },
     {
       says: "a variable that is not set",
       before: "{}",
       words: ["--client", "cursor", "--env", "MCP_NOT_SET", "--file", "/nowhere/client.json"],
-      told: "Cannot write MCP_NOT_SET down: the environment has none",
+      told: "Cannot pass MCP_NOT_SET: the environment has no such variable",
     },
   ]
 ) {
@@ -501,7 +501,7 @@ testProcesses("install asks for the permissions of code by name, and hands them 
       assertEquals(code, 2);
       assertStringIncludes(
         stderr,
-        `Cannot install ${target}: it is code, and what code needs cannot be seen from outside; name it with`,
+        `Cannot install ${target}: it is code, so its permissions are unknown; allow them with`,
       );
     }
     const flags = async (...words: string[]) => {
@@ -570,7 +570,7 @@ testProcesses("install on Bun writes no flags, and says that there are none", as
       command: "bun",
       args: [`${root}mod.ts`, `${cwd}/s.ts`],
     });
-    assertStringIncludes(stderr, "Bun has no permissions: the server may do whatever you may.");
+    assertStringIncludes(stderr, "Bun has no permissions: the server can do whatever you can do.");
   });
 });
 

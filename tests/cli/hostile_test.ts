@@ -40,7 +40,7 @@ const broken: readonly (readonly [name: string, content: unknown, told: RegExp])
   ["cycle.jsonc", { modules: ["c.ts"] }, /Cannot load c\.ts: it threw an error while loading:\nReferenceError: Cannot/],
   ["/dev/zero", undefined, /Cannot serve \/dev\/zero: there is no file \/dev\/zero; check the path/],
   ["$(touch owned).ts", undefined, /Cannot serve \$\(touch owned\)\.ts: there is no file/],
-  ["", undefined, /Cannot use "": the target is empty; name a file or folder/],
+  ["", undefined, /Cannot use "": the target is empty; name a file or a folder/],
 ];
 
 const beside = {

@@ -248,7 +248,7 @@ for (const { name, program } of runtimes) {
     await withFiles({}, async (cwd) => {
       const { code, stderr } = await run([...program, "new", "weather"], { cwd });
       assertEquals(code, 0, stderr);
-      const [, tests] = /tests it:\n\n {2}(.+)\n/.exec(stderr) ?? [];
+      const [, tests] = /Run the test:\n\n {2}(.+)\n/.exec(stderr) ?? [];
       const tested = await run(tests.split(" "), { cwd });
       assertEquals(tested.code, 0, tested.stdout + tested.stderr);
       assertMatch(tested.stdout + tested.stderr, /1 pass/);

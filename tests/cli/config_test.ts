@@ -1,4 +1,4 @@
-// Config files, folders and what is said of them on the command line: real processes, in an empty home.
+// Config files and folders on the command line, and `mcp check`, `mcp new` and `mcp install`, as processes.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import {
@@ -17,7 +17,7 @@ function toRequest(method: string, params: Record<string, unknown>): string {
   return toRequestLine(method, { ...params, _meta }, method);
 }
 
-/** The results on standard output by method, of a process that ended well. */
+/** The results on standard output of a successful process, by method. */
 // deno-lint-ignore no-explicit-any
 function toResults({ code, stdout, stderr }: Finished): Record<string, any> {
   assertEquals(code, 0, stderr);
@@ -28,7 +28,7 @@ function toResults({ code, stdout, stderr }: Finished): Record<string, any> {
 const hi = `import { tool } from "@x/mcp";\nexport default [tool({ name: "hi", run: () => "Hi!" })];`;
 const config = { name: "here", tools: { greet: { description: "Greets", run: ["printf", "Good day!"] } } };
 
-/** What each example is permitted to do, and a request that it answers with no more than that. */
+/** The permissions of each example, and requests that it answers with these permissions. */
 const examples = [
   {
     target: "examples/project/mcp.jsonc",
@@ -72,7 +72,7 @@ const examples = [
 ] as const;
 
 for (const { target, flags, asks, ...more } of examples) {
-  testProcesses(`${target} is installed with the least permissions, and works with them`, async () => {
+  testProcesses(`${target} is installed with minimal permissions, and works with them`, async () => {
     const expected = flags.map((flag) => flag.replaceAll("ROOT", root));
     const words = ["install", target, "--client", "claude-code", "--dry-run", ..."words" in more ? more.words : []];
     const { code, stdout, stderr } = await run(["deno", "run", "-A", "mod.ts", ...words]);
@@ -91,7 +91,7 @@ for (const { target, flags, asks, ...more } of examples) {
   });
 }
 
-testProcesses("every example is run with its permissions, and what needs no install needs none", async () => {
+testProcesses("every example is tested, and examples without an installation need no permissions", async () => {
   const own = ["stdio.ts", "tsconfig.json"];
   const named = [...own, ...examples.map(({ target }) => target.split("/")[1])];
   assertEquals([...new Set(named)].sort(), listNames(`${root}examples`));
@@ -106,7 +106,7 @@ testProcesses("every example is run with its permissions, and what needs no inst
 });
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: ./mcp.jsonc, ./server.ts or the demonstration is served when nothing is named`, async () => {
+  testProcesses(`${name}: the default target is ./mcp.jsonc, ./server.ts or the demonstration`, async () => {
     const list = toRequest("tools/list", {});
     const names = async (files: Record<string, unknown>) => {
       let found: string[] = [];
@@ -122,7 +122,7 @@ for (const { name, program } of runtimes) {
   });
 
   testProcesses(
-    `${name}: a config file and a folder are served over HTTP, seen from the working directory`,
+    `${name}: config files and folders relative to the working directory are served over HTTP`,
     async () => {
       await withFiles({ "sub/my.json": config, "sub/a.md": "# A" }, async (cwd) => {
         for (
@@ -138,7 +138,7 @@ for (const { name, program } of runtimes) {
     },
   );
 
-  testProcesses(`${name}: a config file that cannot be used ends the program with its place`, async () => {
+  testProcesses(`${name}: an invalid config file is reported with its position`, async () => {
     await withFiles({ "mcp.jsonc": '{\n  "tols": {}\n}' }, async (cwd) => {
       const { code, stdout, stderr } = await run(program, { cwd });
       assertEquals({ code, stdout }, { code: 2, stdout: "" });
@@ -147,7 +147,7 @@ for (const { name, program } of runtimes) {
   });
 
   for (const kind of ["config", "module"] as const) {
-    testProcesses(`${name}: --watch takes over a changed ${kind}, and no client is dropped`, async () => {
+    testProcesses(`${name}: --watch reloads a changed ${kind} without disconnecting clients`, async () => {
       const toConfig = (tool: string) => JSON.stringify({ tools: { [tool]: { description: "x", run: ["true"] } } });
       const toModule = (tool: string) =>
         `import { createServer, tool } from ${JSON.stringify(`${root}mod.ts`)};
@@ -175,7 +175,7 @@ for (const { name, program } of runtimes) {
   }
 
   testProcesses(
-    `${name}: check tells what a server costs and what is wrong with it, and fails for errors`,
+    `${name}: check reports tokens and problems, and fails for errors`,
     async () => {
       const source = `import { prompt, resource, tool } from "@x/mcp";
       const input = { type: "object", properties: { a: { type: "string", default: 1 } }, required: ["a", "b"] };
@@ -244,7 +244,7 @@ for (const { name, program } of runtimes) {
     },
   );
 
-  testProcesses(`${name}: new writes a server and a test that passes, and overwrites nothing`, async () => {
+  testProcesses(`${name}: new creates a server and a passing test, and overwrites nothing`, async () => {
     await withFiles({}, async (cwd) => {
       const { code, stderr } = await run([...program, "new", "weather"], { cwd });
       assertEquals(code, 0, stderr);
@@ -269,7 +269,7 @@ for (const { name, program } of runtimes) {
   });
 }
 
-// Root may read everything, so it becomes nobody; that nobody can read this project is not said.
+// Root can read everything, so the test runs as nobody if that user can read this project.
 const asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 const isRoot = !isNotDeno && Deno.uid() === 0;
 const canBecomeNobody = isRoot &&
@@ -277,7 +277,7 @@ const canBecomeNobody = isRoot &&
     .output().then(({ success }) => success, () => false);
 
 Deno.test({
-  name: "a folder of which a part may not be read is served all the same",
+  name: "a folder with unreadable parts is served",
   ignore: isNotDeno || isRoot && !canBecomeNobody,
   fn: () =>
     withFiles(
@@ -296,8 +296,8 @@ Deno.test({
     ),
 });
 
-/** Installs into a file with a text, and gives what the file is then, and what lies beside it. */
-/** Where the checkout and the folder of a test lie, and so their order, is different everywhere. */
+/** Installs into a file with this content. Returns its new content, and all files of the folder. */
+/** The paths of the checkout and of the temporary folder, and so their order, depend on the machine. */
 function sortReads(text: string): string {
   return text.replace(/(?<=--allow-read=)[^"\s]+/g, (list) => list.split(",").sort().join());
 }
@@ -368,12 +368,12 @@ for (
 `,
     },
     {
-      says: "no servers, and a comma at the end",
+      says: "no servers, and a trailing comma",
       before: `{\n  "a": [1, 2], // one\n}\n`,
       after: `{\n  "a": [1, 2], // one\n  "mcpServers": {\n    "s": ${entry("    ")}\n  }\n}\n`,
     },
     {
-      says: "the server already",
+      says: "an entry of the same name",
       before: `{ "mcpServers": {\n  "s": { "command": "old" }, /* x */ "t": {} } }`,
       after: `{ "mcpServers": {\n  "s": ${entry("  ")}, /* x */ "t": {} } }`,
     },
@@ -389,7 +389,7 @@ for (
     },
   ]
 ) {
-  testProcesses(`install keeps what is in a file with ${says}`, async () => {
+  testProcesses(`install keeps the rest of a file with ${says}`, async () => {
     const { finished, after: found, files } = await installInto(before, code);
     assertEquals(finished.code, 0, finished.stderr);
     assertEquals(found, after);
@@ -398,7 +398,7 @@ for (
   });
 }
 
-testProcesses("install writes in the file's own manner: tabs, and line ends of Windows", async () => {
+testProcesses("install keeps the style of a file: tabs and Windows line breaks", async () => {
   const { after } = await installInto('{\r\n\t"mcpServers": {\r\n\t\t"a": {}\r\n\t}\r\n}\r\n', code);
   const lines = entry("\t\t").replaceAll(/(?<=\n\t\t)( {2})+/g, (spaces) => "\t".repeat(spaces.length / 2));
   assertEquals(
@@ -407,7 +407,7 @@ testProcesses("install writes in the file's own manner: tabs, and line ends of W
   );
 });
 
-testProcesses("install makes a file that is not there, says what it did, and does nothing twice", async () => {
+testProcesses("install creates a missing file, reports it, and changes nothing the second time", async () => {
   await withFiles({ "s/mcp.jsonc": config }, async (cwd) => {
     const words = ["deno", "run", "-A", `${root}mod.ts`, "install", "s/mcp.jsonc", ...code];
     const first = await run(words, { cwd });
@@ -483,7 +483,7 @@ for (
     },
   ]
 ) {
-  testProcesses(`install refuses ${says}, and changes nothing`, async () => {
+  testProcesses(`install rejects ${says}, and changes nothing`, async () => {
     const { finished, files } = await installInto(before, words);
     assertEquals(finished.code, 2);
     assertStringIncludes(finished.stderr.replaceAll(/\/\S*\/client\.json/g, "/client.json"), told);
@@ -491,7 +491,7 @@ for (
   });
 }
 
-testProcesses("install asks for the permissions of code by name, and hands them on", async () => {
+testProcesses("install requires named permissions for code, and grants them", async () => {
   const withModule = { "mcp.jsonc": { modules: ["lib/m.ts"] }, "lib/m.ts": hi, "s.ts": hi };
   await withFiles(withModule, async (cwd) => {
     const install = (...words: string[]) =>
@@ -530,7 +530,7 @@ testProcesses("install asks for the permissions of code by name, and hands them 
   });
 });
 
-testProcesses("Deno: what a config file may not do is told with the flag that permits it", async () => {
+testProcesses("Deno: an error about a missing permission of a config file names the flag", async () => {
   const tools = {
     web: { description: "x", fetch: { url: "https://api.example.com/" } },
     here: { description: "x", run: ["printf", "x"] },
@@ -553,7 +553,7 @@ testProcesses("Deno: what a config file may not do is told with the flag that pe
   });
 });
 
-testProcesses("install on Bun writes no flags, and says that there are none", async () => {
+testProcesses("install on Bun writes no flags, and says that Bun has no permissions", async () => {
   await withFiles({ "s.ts": hi }, async (cwd) => {
     const { code, stdout, stderr } = await run([
       "bun",
@@ -574,7 +574,7 @@ testProcesses("install on Bun writes no flags, and says that there are none", as
   });
 });
 
-testProcesses("install cannot permit what a flag cannot hold", async () => {
+testProcesses("install rejects a path with a comma, which separates the values of a flag", async () => {
   await withFiles({ "a,b/mcp.jsonc": config, "a,b/c.md": "" }, async (cwd) => {
     const { code, stderr } = await run([
       "deno",
@@ -592,7 +592,7 @@ testProcesses("install cannot permit what a flag cannot hold", async () => {
   });
 });
 
-testProcesses("install knows the file and the form of each client", async () => {
+testProcesses("install knows the file and the format of each client", async () => {
   for (
     const [client, file, holder] of [
       ["claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers"],
@@ -618,7 +618,7 @@ testProcesses("install knows the file and the form of each client", async () => 
         `${root}mod.ts`,
         `${cwd}/docs`,
       ]);
-      // Who is not started by a shell may not find the program by its name.
+      // A desktop client may not find the program by its name.
       assertEquals(command.includes("/"), !["vscode", "claude-code"].includes(client));
     });
   }

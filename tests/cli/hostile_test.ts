@@ -1,4 +1,4 @@
-// Config files and arguments that mean harm, or are broken: real processes, which say so and end.
+// Broken and malicious config files and arguments, as processes.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { _meta, isNotDeno, listNames, runtimes, toRequestLine } from "../support/command_line.ts";
 import { run } from "../support/processes.ts";
@@ -7,7 +7,7 @@ function toCall(id: number, name: string, args: Record<string, unknown>): string
   return toRequestLine("tools/call", { name, arguments: args, _meta }, id);
 }
 
-/** A folder beside a secret; its path has no links. */
+/** Runs `use` in a folder beside a secret file. The folder's path has no links. */
 async function withFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const outside = await Deno.realPath(await Deno.makeTempDir({ prefix: "mcp-hostile-" }));
   try {
@@ -21,7 +21,7 @@ async function withFolder(use: (folder: string) => Promise<void>): Promise<void>
 
 const tool = (run: readonly string[]) => ({ tools: { it: { description: "x", run } } });
 
-/** What stands in a file, or what else it is; and what is said when it is served. */
+/** A file, its content, and the error when it is served. */
 const broken: readonly (readonly [name: string, content: unknown, told: RegExp])[] = [
   ["unknown.jsonc", { tols: {} }, /unknown\.jsonc:1:2: tols: there is no such key; did you mean tools\?/],
   ["proto.jsonc", '{"__proto__":{"name":"x"}}', /proto\.jsonc:1:2: __proto__ is the name of something else here/],
@@ -53,7 +53,7 @@ const beside = {
 
 for (const { name, program } of runtimes) {
   Deno.test({
-    name: `${name}: what cannot be served is told with its place, and nothing of it is run or shown`,
+    name: `${name}: a broken target is reported with its position, and is neither run nor printed`,
     ignore: isNotDeno,
     fn: () =>
       withFolder(async (cwd) => {
@@ -65,7 +65,7 @@ for (const { name, program } of runtimes) {
             await Deno.writeTextFile(`${cwd}/${file}`, text);
           }
         }
-        // What reads files is one for both; what loads code is not, and starts slowly on Deno.
+        // Both runtimes read files with the same code. Only loading of code differs, and Deno starts slowly.
         const tried = name === "bun"
           ? broken
           : broken.filter(([file]) => ["linked.jsonc", "cycle.jsonc"].includes(file));
@@ -75,7 +75,7 @@ for (const { name, program } of runtimes) {
           assertMatch(stderr, told);
           assert(!/Secret|node_modules|src\/cli/.test(stderr), stderr);
         }));
-        // Deno tells by itself where it waits.
+        // Deno itself reports the module that waits.
         const { code, stdout, stderr } = await run([...program, "wait.ts"], { cwd });
         assertEquals({ code, stdout }, { code: name === "deno" ? 1 : 2, stdout: "" });
         assertMatch(
@@ -87,7 +87,7 @@ for (const { name, program } of runtimes) {
   });
 
   Deno.test({
-    name: `${name}: what a call or a path says is never run, and leads nowhere else`,
+    name: `${name}: arguments of calls are never run by a shell, and paths do not leave the folder`,
     ignore: isNotDeno,
     fn: () =>
       withFolder(async (cwd) => {
@@ -119,7 +119,7 @@ for (const { name, program } of runtimes) {
             );}
         }
         assert(!served.stdout.includes("Secret"));
-        // What is printed to be pasted into a shell is one word there.
+        // The printed command quotes the path for a shell.
         const installed = await run([...program, "install", file, "--client", "cursor", "--dry-run"], { cwd });
         assertEquals(installed.code, 0, installed.stderr);
         const [, shown] = /start the server with\n\n {2}(.+)\n/.exec(installed.stderr) ?? [];

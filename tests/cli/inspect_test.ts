@@ -1,4 +1,4 @@
-// `mcp inspect` as a user meets it, on servers of both eras and on ones that mean harm.
+// `mcp inspect` as a process, against servers of both eras and malicious ones.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { createLibrary } from "../client/server.ts";
@@ -10,7 +10,7 @@ for (const { name, program } of runtimes) {
   const inspect = (...words: readonly string[]) => run([...program, "inspect", ...words], { cwd: root });
 
   Deno.test({
-    name: `${name}: inspect shows what a server has, of both eras, wherever it is`,
+    name: `${name}: inspect shows servers of both eras, at a URL or behind a command`,
     ignore: isNotDeno,
     async fn() {
       await using server = serve(createLibrary().fetch);
@@ -35,7 +35,7 @@ for (const { name, program } of runtimes) {
   });
 
   Deno.test({
-    name: `${name}: inspect --json prints one document, and headers are sent`,
+    name: `${name}: inspect --json prints one document, and --header sends headers`,
     ignore: isNotDeno,
     async fn() {
       const library = createLibrary();
@@ -53,7 +53,7 @@ for (const { name, program } of runtimes) {
   });
 
   Deno.test({
-    name: `${name}: what a server says cannot steer the terminal, and is broken to its width`,
+    name: `${name}: text of a server has no control characters, and fits the width of the terminal`,
     ignore: isNotDeno,
     async fn() {
       const long = "A line that goes on and on. ".repeat(20);
@@ -106,7 +106,7 @@ for (const { name, program } of runtimes) {
   });
 
   Deno.test({
-    name: `${name}: a server that is none, ends, floods or never answers is told of`,
+    name: `${name}: a missing, exiting, flooding or silent server is reported`,
     ignore: isNotDeno,
     async fn() {
       const cases: readonly (readonly [words: readonly string[], told: RegExp])[] = [
@@ -121,7 +121,7 @@ for (const { name, program } of runtimes) {
       ];
       await Promise.all(cases.map(async ([words, told]) => {
         const { code, stdout, stderr } = await inspect(...words);
-        // What was typed is wrong, or the server is.
+        // 2 for a usage error, 1 for an error of the server.
         assertEquals([code, stdout], [/^Cannot (start|inspect)/.test(stderr) ? 2 : 1, ""]);
         assertMatch(stderr, told);
       }));

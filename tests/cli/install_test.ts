@@ -1,4 +1,4 @@
-// `install` as a user meets it: real processes, in an empty home, on both runtimes.
+// `mcp install` as a process in an empty home folder, on both runtimes.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
@@ -16,7 +16,7 @@ for (const { name, program } of runtimes) {
     run([...program, "install", ...words, "--no-check"], { cwd });
 
   testProcesses(
-    `${name}: install keeps the mode of a file for it and its backup, and makes files for their owner only`,
+    `${name}: install keeps the mode for the file and its backup, and new files are private`,
     async () => {
       await withFiles({ "s/mcp.jsonc": config, "client.json": '{"mcpServers":{}}' }, async (cwd) => {
         for (const mode of ["600", "644", "640"]) {
@@ -35,7 +35,7 @@ for (const { name, program } of runtimes) {
   );
 
   testProcesses(
-    `${name}: install writes through a link, and refuses one that leads nowhere and a read-only file`,
+    `${name}: install follows a link, and rejects a dangling link and a read-only file`,
     async () => {
       await withFiles({ "s/mcp.jsonc": config, "dotfiles/c.json": "{}", "fixed.json": "{}" }, async (cwd) => {
         await Deno.symlink("dotfiles/c.json", `${cwd}/client.json`);
@@ -65,7 +65,7 @@ export default createServer({ name: "My Server!", version: "1.0.0", handlers: [
   tool({ name: "key", run: () => (globalThis.Deno ? Deno.env.get("MY_KEY") : Bun.env.MY_KEY) ?? "none" }),
 ] });`;
 
-/** Where each client has its file, below a home or a project, and what an entry looks like there. */
+/** The path of each client's file in a home or project folder, and the form of its entries. */
 const forms = [
   {
     client: "claude-desktop",
@@ -155,7 +155,7 @@ const forms = [
 
 const SHARED = ["claude-code", "vscode", "mcp-json"];
 
-/** Runs the command line in a home of its own, with a variable that is a secret. */
+/** Runs the command line in a home folder, with a secret in the environment. */
 async function runAt(home: string, words: readonly string[]): Promise<Finished> {
   const [command, ...args] = words;
   const env = { HOME: home, MY_KEY: "value", NO_COLOR: "1", XDG_CONFIG_HOME: "", CODEX_HOME: "" };
@@ -179,7 +179,7 @@ for (const { name: runtime, program } of runtimes) {
 
   for (const { client, file, key, start: toExpected, env, ...more } of forms) {
     testProcesses(
-      `${runtime}: install gives ${client} a program and a URL in its own form, tried, and named after the server`,
+      `${runtime}: install checks a command and a URL, and writes both in the format of ${client}`,
       async () => {
         await withFiles({ "my server.ts": code }, async (home) => {
           const allow = runtime === "deno" ? ["--allow-env", "MY_KEY"] : [];
@@ -233,7 +233,7 @@ for (const { name: runtime, program } of runtimes) {
     );
   }
 
-  testProcesses(`${runtime}: install writes nothing if the server does not start, unless it need not`, async () => {
+  testProcesses(`${runtime}: install writes nothing if the server does not start, except with --no-check`, async () => {
     const broken = 'throw new Error("no luck\\x1b[2J");';
     await withFiles({ "s.ts": broken }, async (cwd) => {
       const words = ["s.ts", "--client", "cursor", "--file", "c.json", "--allow-none"];
@@ -253,12 +253,12 @@ for (const { name: runtime, program } of runtimes) {
     });
   });
 
-  testProcesses(`${runtime}: no secret comes into a file that others read`, async () => {
+  testProcesses(`${runtime}: no secret is written to a shared file`, async () => {
     await withFiles({ "s.ts": code }, async (cwd) => {
       const url = "https://mcp.example.com/mcp";
       const allow = runtime === "deno" ? ["--allow-none"] : [];
       for (
-        const [told, ...words] of [
+        const [message, ...words] of [
           [
             "others may read it there; write it with a variable",
             url,
@@ -301,7 +301,7 @@ for (const { name: runtime, program } of runtimes) {
       ) {
         const { code, stderr } = await install(cwd, ...words);
         assertEquals(code, 2, words.join(" "));
-        assertStringIncludes(stderr, told);
+        assertStringIncludes(stderr, message);
         assertEquals(stderr.includes("s3cret"), false);
       }
       assertEquals(listNames(cwd), ["s.ts"]);
@@ -314,7 +314,7 @@ for (const { name: runtime, program } of runtimes) {
   });
 }
 
-testProcesses("deno: a package is installed at an exact version, and an address with its port", async () => {
+testProcesses("deno: install requires the exact version of a package, and grants hosts with their ports", async () => {
   const tools = {
     plain: { description: "x", fetch: { url: "http://api.example.com/" } },
     safe: {

@@ -25,7 +25,7 @@ Deno.test("a lazy module is loaded by its path", async () => {
 });
 
 Deno.test({
-  name: "no graph of modules leads from the library to the command line",
+  name: "the module graph of the library does not contain the command line",
   ignore: typeof Deno === "undefined", // the graph comes from Deno
   async fn() {
     const list = async (entry: string) => {

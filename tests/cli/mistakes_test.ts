@@ -1,4 +1,4 @@
-// What people type wrong: each command answers with what is wrong and what to do, and with the right exit code.
+// Usage mistakes: each command reports the cause and the remedy, with the right exit code.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { call } from "../../src/cli/call.ts";
@@ -20,7 +20,7 @@ import { type Finished, run, start } from "../support/processes.ts";
 const LONG = "x".repeat(5000);
 const EVIL = "\x1b[2J\u202e\u{e0041}";
 
-// URL stands for a server that runs. Where no code is named, it is 2.
+// URL stands for a running server. The exit code defaults to 2.
 const inputs: Readonly<Record<string, readonly (readonly [words: readonly string[], code?: number])[]>> = {
   install: [
     [[]],
@@ -426,7 +426,7 @@ Deno.test("help is no wider than the terminal, and its words are the same at eve
   }
 });
 
-Deno.test("the largest integers there are, are no bounds", () => {
+Deno.test("the safe integers are not printed as bounds", () => {
   const { MIN_SAFE_INTEGER: minimum, MAX_SAFE_INTEGER: maximum } = Number;
   assertEquals(describeType({ type: "integer", minimum, maximum }, {}), "integer");
   assertEquals(describeType({ type: "integer", minimum: 0, maximum }, {}), "integer from 0");

@@ -1,4 +1,4 @@
-// Files that are replaced: in one step, for the same readers, through links, on the runtime that runs the test.
+// Atomic replacement of files: content, mode and links, on the runtime that runs the test.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { platform } from "../../src/cli/platform.ts";
 import { system, withFolder } from "../support/folder.ts";
@@ -13,7 +13,7 @@ async function readText(path: string): Promise<string> {
 }
 
 for (const mode of ["600", "640", "644", "660", "666", "755"]) {
-  Deno.test(`a file of mode ${mode} that is replaced keeps its mode`, async () => {
+  Deno.test(`a replaced file keeps its mode ${mode}`, async () => {
     await withFolder({ "a.json": "before" }, async (folder) => {
       await system("chmod", mode, `${folder}/a.json`);
       await platform.files.replace(`${folder}/a.json`, "after");
@@ -23,7 +23,7 @@ for (const mode of ["600", "640", "644", "660", "666", "755"]) {
   });
 }
 
-Deno.test("a file that is new is for its owner only, unless a mode is named", async () => {
+Deno.test("a new file is private, unless a mode is given", async () => {
   await withFolder({}, async (folder) => {
     await platform.files.replace(`${folder}/a`, "a");
     await platform.files.create(`${folder}/b`, "b");
@@ -34,7 +34,7 @@ Deno.test("a file that is new is for its owner only, unless a mode is named", as
   });
 });
 
-Deno.test("a link stays, and the file at the end of all links is replaced", async () => {
+Deno.test("a link stays, and its target is replaced", async () => {
   await withFolder({ "real/a.json": "before", "links/x": "" }, async (folder) => {
     await system("ln", "-s", "../real/a.json", `${folder}/links/one`);
     await system("ln", "-s", "one", `${folder}/links/two`);
@@ -49,7 +49,7 @@ Deno.test("a link stays, and the file at the end of all links is replaced", asyn
   });
 });
 
-Deno.test("readers see the old content or the new, never a part of it", async () => {
+Deno.test("readers see the old content or the new, never a mixture", async () => {
   const texts = ["a", "b"].map((letter) => letter.repeat(300_000));
   await withFolder({ "a.json": texts[0] }, async (folder) => {
     let isOver = false;
@@ -64,7 +64,7 @@ Deno.test("readers see the old content or the new, never a part of it", async ()
   });
 });
 
-Deno.test("a replacement that fails leaves the file and its folder as they were", async () => {
+Deno.test("a failed replacement changes neither the file nor its folder", async () => {
   await withFolder({ "a/b/c": "before" }, async (folder) => {
     await assertRejects(() => platform.files.replace(`${folder}/a/b`, "after"));
     assertEquals((await platform.files.list(`${folder}/a`)).map(({ name }) => name), ["b"]);

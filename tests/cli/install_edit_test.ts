@@ -1,4 +1,4 @@
-// Entries that are put into files of TOML and YAML: everything else in them stays.
+// Adding entries to TOML and YAML files keeps the rest of the text.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
@@ -12,7 +12,7 @@ const toml = (text: string, name = "s", value: unknown = entry) =>
 const yaml = (text: string, name = "s", value: unknown = entry) =>
   setYaml(text, value, { file: "f.yaml", path: ["extensions", name] });
 
-// Pieces that are whole by themselves, in any order.
+// Tables that may stand in any order.
 const tables = [
   "# a comment\n[other]\nx = 1 # here\n",
   "[mcp_servers.old]\ncommand = \"x\"\n\n[mcp_servers.old.env]\nA = '[mcp_servers.s]'\n",
@@ -28,7 +28,7 @@ const own = [
   '[mcp_servers."s"]\ncommand = "before"\n',
 ];
 
-Deno.test("an entry is put into any TOML file, and the rest of it stays", () => {
+Deno.test("an entry is added to any TOML file, and the rest stays", () => {
   let state = 7;
   const random = (most: number) => (state = (state * 48271) % 2147483647) % most;
   for (let i = 0; i < 500; i++) {
@@ -45,7 +45,7 @@ Deno.test("an entry is put into any TOML file, and the rest of it stays", () => 
   }
 });
 
-Deno.test("line ends of Windows and comments after an entry stay in TOML", () => {
+Deno.test("Windows line breaks and comments after an entry stay in TOML", () => {
   const before = '[mcp_servers.s]\r\ncommand = "x"\r\n\r\n# about b\r\n[b]\r\n';
   const after = toml(before, "s", { command: "y" });
   assertEquals(after, '\r\n# about b\r\n[b]\r\n\r\n[mcp_servers.s]\r\ncommand = "y"\r\n');
@@ -60,7 +60,7 @@ for (
     ["mcp_servers.s.command = 'x'", "Cannot change f.toml: its mcp_servers.s cannot be replaced as text"],
   ]
 ) {
-  Deno.test(`TOML that cannot be edited is refused: ${text}`, () => {
+  Deno.test(`TOML that cannot be edited is rejected: ${text}`, () => {
     const error = assertThrows(() => toml(text), Problem);
     assert(error.message.startsWith(told), error.message);
   });
@@ -77,7 +77,7 @@ for (
     "---\na: 1\n",
   ]
 ) {
-  Deno.test(`an entry is put into YAML: ${JSON.stringify(before.slice(0, 40))}`, () => {
+  Deno.test(`an entry is added to YAML: ${JSON.stringify(before.slice(0, 40))}`, () => {
     const after = yaml(before);
     const value = Object(parseYaml(before));
     assertEquals(parseYaml(after), { ...value, extensions: { ...Object(value.extensions), s: entry } });
@@ -87,7 +87,7 @@ for (
 }
 
 for (const text of ["a: [", "- a", "extensions: 1", "extensions: [a]", "a: 1\na: 2"]) {
-  Deno.test(`YAML that cannot be edited is refused: ${JSON.stringify(text)}`, () => {
+  Deno.test(`YAML that cannot be edited is rejected: ${JSON.stringify(text)}`, () => {
     const error = assertThrows(() => yaml(text), Problem);
     assert(/^Cannot (read|change) f\.yaml: .*; (edit|fix) it by hand$/.test(error.message), error.message);
   });

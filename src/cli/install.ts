@@ -220,8 +220,8 @@ async function listNeeds(target: string, path: string, kind: "folder" | "config"
   }
   // The file alone: what else it reads, the files it imports among it, is for the user to name.
   if (kind === "module") return { permissions: isAbsolute(path) ? { read: [path] } : {}, isComplete: false };
-  const { listConfigNeeds } = await importPart("./config/needs.ts");
-  const { permissions, modules } = await listConfigNeeds(target, path);
+  const { findRequiredPermissions } = await importPart("./config/required_permissions.ts");
+  const { permissions, modules } = await findRequiredPermissions(target, path);
   return { permissions, isComplete: !modules.length };
 }
 

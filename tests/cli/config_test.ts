@@ -160,7 +160,7 @@ for (const { name, program } of runtimes) {
     await withFiles({ "mcp.jsonc": '{\n  "tols": {}\n}' }, async (cwd) => {
       const { code, stdout, stderr } = await run(program, { cwd });
       assertEquals({ code, stdout }, { code: 2, stdout: "" });
-      assertStringIncludes(stderr, "Cannot use ./mcp.jsonc:2:3: tols: there is no such key; did you mean tools?");
+      assertStringIncludes(stderr, "Cannot use ./mcp.jsonc:2:3: tols: unknown key; did you mean tools?");
     });
   });
 

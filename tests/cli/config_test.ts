@@ -470,7 +470,7 @@ for (
       says: "a broken file",
       before: '{\n  "mcpServers": {',
       words: code,
-      told: "/client.json:2:18: the text ends too early",
+      told: "/client.json:2:18: the file ends unexpectedly",
     },
     {
       says: "a list",
@@ -557,7 +557,7 @@ test("Deno: what a config file may not do is told with the flag that permits it"
     const { stderr } = await withFlags("--allow-read");
     assertMatch(stderr, /^Cannot use \S+\/mcp\.jsonc:1:\d+: tools\.here: Requires env access to "PATH".*--allow-env/m);
     const { web, here } = toResults(await withFlags("--allow-read", "--allow-env", "--deny-net"));
-    assertStringIncludes(web.content[0].text, "permit that with --allow-net=api.example.com");
+    assertStringIncludes(web.content[0].text, "run with --allow-net=api.example.com");
     assertMatch(here.content[0].text, /^Cannot run printf: Requires run access to "printf".*--allow-run/);
   });
 });

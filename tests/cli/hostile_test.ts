@@ -44,7 +44,11 @@ const broken: readonly (readonly [name: string, content: unknown, told: RegExp])
   ],
   ["ring.jsonc", { include: ["ring2.jsonc"] }, /ring2\.jsonc:1:13: include\[0\]: ring\.jsonc includes this file/],
   ["up.jsonc", { resources: [{ file: "../secret.md" }] }, /up\.jsonc:1:16: resources\[0\]\.file: it leads out of/],
-  ["linked.jsonc", { resources: [{ file: "link" }] }, /linked\.jsonc:1:16: .*link is a symbolic link that leads out of/],
+  [
+    "linked.jsonc",
+    { resources: [{ file: "link" }] },
+    /linked\.jsonc:1:16: .*link is a symbolic link that leads out of/,
+  ],
   ["device.jsonc", { include: ["/dev/null"] }, /device\.jsonc:1:13: include\[0\]: \/dev\/null is not a regular file/],
   ["big.jsonc", " ".repeat(1024 * 1024 + 1), /big\.jsonc: it has more than 1048576 bytes/],
   ["deep.jsonc", "[".repeat(100_000), /deep\.jsonc: it is nested too deeply/],

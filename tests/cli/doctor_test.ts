@@ -236,7 +236,7 @@ const broken: readonly Broken[] = [
     },
     found: [
       /^problem: session unknown: an unknown session gets 400/,
-      /^problem: session end: DELETE is answered with 204, but a request of the session then with 400/,
+      /^problem: session end: DELETE gets 204, but a later request of the session gets 400/,
     ],
   },
   {

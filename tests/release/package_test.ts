@@ -2,7 +2,7 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { root, run } from "../support/processes.ts";
-import { compilePackage } from "./compile.ts";
+import { packPackage } from "./tarball.ts";
 
 const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun
 
@@ -20,14 +20,11 @@ const program = ["bun", `node_modules/${config.name}/mod.js`];
 async function withPackage(use: (project: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "mcp-npm-" });
   try {
-    await compilePackage(root, { sources: `${folder}/sources`, folder: `${folder}/compiled` });
-    const packed = await run(["bun", "pm", "pack", "--quiet", "--destination", folder], { cwd: `${folder}/compiled` });
-    assertEquals(packed.code, 0, packed.stderr);
-    const [tarball] = [...Deno.readDirSync(folder)].filter(({ name }) => name.endsWith(".tgz"));
+    const tarball = await packPackage(root, folder);
     const project = `${folder}/project`;
     await Deno.mkdir(project);
     await Deno.writeTextFile(`${project}/package.json`, "{}");
-    const added = await run(["bun", "add", "--offline", `../${tarball.name}`], { cwd: project });
+    const added = await run(["bun", "add", "--offline", tarball], { cwd: project });
     assertEquals(added.code, 0, added.stderr);
     await use(project);
   } finally {

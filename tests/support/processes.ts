@@ -45,12 +45,14 @@ export async function start(words: readonly string[], { cwd = root, input }: Run
   const stdout = new Response(child.stdout).text();
   let stderr = "";
   let heard = Promise.withResolvers<void>();
+  let hasEnded = false;
   const listened = (async () => {
     for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
       stderr += text;
       heard.resolve();
       heard = Promise.withResolvers<void>();
     }
+    hasEnded = true;
     heard.resolve();
   })();
   let isOver = false;
@@ -75,7 +77,7 @@ export async function start(words: readonly string[], { cwd = root, input }: Run
       while (true) {
         const found = pattern.exec(stderr);
         if (found) return found;
-        if (isOver) throw new Error(`"${words.join(" ")}" ended without ${pattern}:\n${stderr}`);
+        if (hasEnded) throw new Error(`"${words.join(" ")}" ended without ${pattern}:\n${stderr}`);
         await heard.promise;
       }
     },

@@ -1,0 +1,137 @@
+// The commands that the documentation shows, run as it shows them: the files of a page in a folder, `mcp` as this
+// project's own command line, on both runtimes.
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { root, type Running, start } from "../support/processes.ts";
+import { type Page, readPages, writeFiles } from "./pages.ts";
+
+const ignore = typeof Deno === "undefined"; // Deno starts the processes, of both runtimes
+
+const runtimes = {
+  deno: `deno run -A ${root}mod.ts`,
+  bun: `bun ${root}mod.ts`,
+} as const;
+
+interface Shown {
+  readonly command: string;
+  readonly output: string;
+}
+
+/** The commands of a block behind `$`, each with what it prints. */
+function readShown(text: string): readonly Shown[] {
+  return text.split(/^\$ /m).slice(1).map((part) => {
+    const [command, ...lines] = part.split("\n");
+    return { command, output: lines.join("\n").trimEnd() };
+  });
+}
+
+/** Runs the commands of one page. Ports that it shows stand for free ones. */
+class Shell implements AsyncDisposable {
+  readonly #cwd: string;
+  readonly #program: string;
+  /** Addresses that the page shows, and those that are served. */
+  readonly #addresses = new Map<string, string>();
+  readonly #background: Running[] = [];
+
+  constructor(cwd: string, program: string) {
+    this.#cwd = cwd;
+    this.#program = program;
+  }
+
+  /** What a command prints, as the page would show it. */
+  async run({ command, output }: Shown): Promise<string> {
+    const isServer = /^mcp\b.* --http\b/.test(command);
+    const printed = isServer ? await this.#serve(command) : await this.#finish(command);
+    return this.#normalize(printed, output);
+  }
+
+  /** Starts a server. It ends when it has said where it serves, or, behind `&`, with the block. */
+  async #serve(command: string): Promise<string> {
+    const line = command.replace(/--port \d+/, "--port 0").replace(/ &$/, "").replace(/^mcp/, `exec ${this.#program}`);
+    const server = await start(["sh", "-c", line], { cwd: this.#cwd });
+    this.#background.push(server);
+    const [printed, address] = await server.waitFor(/Serving .* at http:\/\/([\d.:]+).*\n/);
+    const [, port = "3000"] = /--port (\d+)/.exec(command) ?? [];
+    this.#addresses.set(`127.0.0.1:${port}`, address);
+    if (!command.endsWith(" &")) await this.stop();
+    return command.endsWith(" &") ? "" : printed;
+  }
+
+  async #finish(command: string): Promise<string> {
+    let line = command;
+    for (const [shown, address] of this.#addresses) line = line.replaceAll(shown, address);
+    const script = `mcp() { ${this.#program} "$@"; }\n${line}`;
+    await using process = await start(["sh", "-c", script], { cwd: this.#cwd, input: "" });
+    const { code, stdout, stderr } = await process.finished;
+    // A package that is downloaded for the first time is no part of what a command says.
+    return code === 0 ? stdout : stdout + stderr.replace(/^Download .*\n/gm, "");
+  }
+
+  /** Puts what the page shows in place of what differs from one machine to the next. */
+  #normalize(printed: string, output: string): string {
+    let text = printed.trimEnd();
+    for (const [shown, address] of this.#addresses) text = text.replaceAll(address, shown);
+    const times = output.match(/\d+ ms/g) ?? [];
+    // From a registry, the command line needs no permission to read its own files.
+    return text.replace(/\d+ ms/g, (ms) => times.shift() ?? ms)
+      .replaceAll(this.#cwd, "/home/me/project").replaceAll(`,${root}src`, "").replaceAll(`${root}src,`, "")
+      .replaceAll(`${root}mod.ts`, "jsr:@x/mcp");
+  }
+
+  /** Ends the servers that run in the background. */
+  async stop(): Promise<void> {
+    for (const server of this.#background.splice(0)) {
+      server.kill("SIGTERM");
+      await server.finished;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+}
+
+async function runPage(t: Deno.TestContext, page: Page, runtime: keyof typeof runtimes): Promise<void> {
+  const home = await Deno.realPath(await Deno.makeTempDir({ prefix: "mcp-commands-" }));
+  const folder = `${home}/project`;
+  try {
+    await writeFiles(page, folder);
+    for (const { language, text } of page.blocks) {
+      if (language !== "console") continue;
+      await using shell = new Shell(folder, runtimes[runtime]);
+      for (const shown of readShown(text)) {
+        // What is written for one runtime names it.
+        if (runtime === "bun" && /\bdeno\b/i.test(shown.command + shown.output)) continue;
+        await t.step(shown.command, async () => assertEquals(await shell.run(shown), shown.output));
+      }
+    }
+  } finally {
+    await Deno.remove(home, { recursive: true });
+  }
+}
+
+for (const runtime of ["deno", "bun"] as const) {
+  Deno.test({
+    name: `${runtime}: the commands in the documentation print what it shows`,
+    ignore,
+    async fn(t) {
+      for (const page of await readPages()) {
+        if (page.blocks.some(({ language }) => language === "console")) {
+          await t.step(page.path, (t) => runPage(t, page, runtime));
+        }
+      }
+    },
+  });
+}
+
+Deno.test({
+  name: "the documentation shows every command",
+  ignore,
+  async fn() {
+    const blocks = (await readPages()).flatMap(({ blocks }) => blocks.filter(({ language }) => language === "console"));
+    const shown = blocks.flatMap(({ text }) => readShown(text)).map(({ command }) => command);
+    const named = new Set(shown.map((command) => /^mcp (\w+)/.exec(command)?.[1] ?? "serve"));
+    for (
+      const name of ["call", "check", "completions", "doctor", "install", "inspect", "new", "prompt", "read", "serve"]
+    ) assertStringIncludes([...named].join(), name);
+  },
+});

@@ -1,0 +1,56 @@
+// The pages of the documentation, and their code blocks.
+
+const root = new URL("../../", import.meta.url);
+
+/** A code block of a page. */
+export interface Block {
+  /** The file that the line before the block names. */
+  readonly file?: string;
+  readonly language: string;
+  /** Words behind the language, such as `ignore`. */
+  readonly flags: readonly string[];
+  readonly text: string;
+  /** The line on which the code begins, counted from 1. */
+  readonly line: number;
+}
+
+/** A page of the documentation. */
+export interface Page {
+  /** Path from the root of the project, such as `docs/limits.md`. */
+  readonly path: string;
+  readonly markdown: string;
+  readonly blocks: readonly Block[];
+}
+
+function readBlocks(markdown: string): readonly Block[] {
+  const blocks = markdown.matchAll(/(?:`([\w./-]+)`:\n\n)?^( *)```(\w+)([^\n]*)\n([^]*?)^\2```$/gm);
+  return [...blocks].map(({ index, 0: whole, 1: file, 3: language, 4: flags, 5: text }) => {
+    const head = whole.slice(0, whole.indexOf("```"));
+    const line = (markdown.slice(0, index) + head).split("\n").length + 1;
+    return { file, language, flags: flags.trim().split(/\s+/), text, line };
+  });
+}
+
+/** Every page that users and contributors read. */
+export async function readPages(): Promise<readonly Page[]> {
+  const paths = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"];
+  for await (const { name } of Deno.readDir(new URL("docs/", root))) {
+    if (name.endsWith(".md")) paths.push(`docs/${name}`);
+  }
+  const pages: Page[] = [];
+  for (const path of paths.sort()) {
+    const markdown = await Deno.readTextFile(new URL(path, root)).catch(() => "");
+    if (markdown) pages.push({ path, markdown, blocks: readBlocks(markdown) });
+  }
+  return pages;
+}
+
+/** Writes the files that a page names into a folder. */
+export async function writeFiles({ blocks }: Page, folder: string): Promise<void> {
+  await Deno.mkdir(folder, { recursive: true });
+  for (const { file, text } of blocks) {
+    if (file === undefined) continue;
+    await Deno.mkdir(`${folder}/${file}`.replace(/\/[^/]*$/, ""), { recursive: true });
+    await Deno.writeTextFile(`${folder}/${file}`, text);
+  }
+}

@@ -1,0 +1,203 @@
+// The programs of the documentation, run as a user runs them: from the package as a registry has it, on both runtimes.
+// A program exits by itself. A server is started, called and stopped by a signal. A test is run by the runtime's runner.
+import { assert, assertEquals } from "@std/assert";
+import config from "../../deno.json" with { type: "json" };
+import { connect } from "../../src/client/client.ts";
+import { type Block, type Page, readPages, writeFiles } from "./pages.ts";
+import { serveRegistry } from "./registry.ts";
+import { packPackage } from "./tarball.ts";
+
+const root = new URL("../../", import.meta.url).pathname;
+const ignore = typeof Deno === "undefined"; // Deno starts the processes, of both runtimes
+
+/** Milliseconds that a program may take, its downloads and compilation included. */
+const PROGRAM_MS = 30_000;
+
+/** Packages that programs of the documentation import beside this one. */
+const PACKAGES = ["zod", "valibot", "@valibot/to-json-schema", "arktype", "hono"] as const;
+
+interface Program {
+  /** The file in the page's folder. */
+  readonly file: string;
+  readonly text: string;
+  /** The path of the endpoint, if the program is a server. */
+  readonly path?: string;
+}
+
+/** A folder of a user, and the words that run one of its files. */
+interface Place {
+  readonly runtime: "deno" | "bun";
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly run: readonly string[];
+  readonly serve: readonly string[];
+  readonly test: readonly string[];
+}
+
+/** A folder to which `deno add jsr:@x/mcp npm:zod` has added the packages. */
+async function prepareDeno(cwd: string, JSR_URL: string): Promise<Place> {
+  const packages = Object.fromEntries(PACKAGES.map((name) => [name, config.imports[name]]));
+  const imports = { [config.name]: `jsr:${config.name}@^${config.version}`, ...packages };
+  await Deno.writeTextFile(`${cwd}/deno.json`, JSON.stringify({ imports }));
+  const env = { JSR_URL, DENO_DIR: `${cwd}/cache`, NO_COLOR: "1" };
+  const serve = ["deno", "serve", "-A", "--host", "127.0.0.1", "--port", "0"];
+  return { runtime: "deno", cwd, env, run: ["deno", "run", "-A"], serve, test: ["deno", "test", "-A"] };
+}
+
+/** A folder with the packages in node_modules. */
+async function prepareBun(cwd: string): Promise<Place> {
+  await Deno.mkdir(`${cwd}/package`);
+  const tarball = await packPackage(root, `${cwd}/package`);
+  const packages = PACKAGES.map((name) => [name, config.imports[name].replace(`npm:${name}@`, "")]);
+  const dependencies = { [config.name]: `file:${tarball}`, ...Object.fromEntries(packages) };
+  await Deno.writeTextFile(`${cwd}/package.json`, JSON.stringify({ type: "module", dependencies }));
+  const { success, stderr } = await new Deno.Command("bun", { args: ["install"], cwd }).output();
+  assert(success, new TextDecoder().decode(stderr));
+  const env = { BUN_PORT: "0", NO_COLOR: "1" };
+  return { runtime: "bun", cwd, env, run: ["bun"], serve: ["bun"], test: ["bun", "test"] };
+}
+
+/** Whether a block can run: blocks in JavaScript are for Bun, those that name Deno for Deno, all others for both. */
+function runsOn({ language, flags, text, file }: Block, runtime: "deno" | "bun"): boolean {
+  if (flags.includes("ignore") || (file && !/\.[jt]s$/.test(file))) return false;
+  if (language === "js") return runtime === "bun";
+  return language === "ts" && (runtime === "deno" || !/\bDeno\./.test(text));
+}
+
+async function writePrograms(page: Page, { cwd, runtime }: Place): Promise<readonly Program[]> {
+  const folder = page.path.replace(/\.md$/, "");
+  await writeFiles(page, `${cwd}/${folder}`);
+  const programs: Program[] = [];
+  for (const block of page.blocks) {
+    if (!runsOn(block, runtime)) continue;
+    const file = `${folder}/${block.file ?? `line_${block.line}.${block.language}`}`;
+    await Deno.writeTextFile(`${cwd}/${file}`, block.text);
+    const [, path = "/mcp"] = /\bpath: "([^"]+)"/.exec(block.text) ?? [];
+    const isServer = /^export default\b/m.test(block.text) && /createServer|app/.test(block.text);
+    programs.push({ file, text: block.text, path: isServer ? path : undefined });
+  }
+  return programs;
+}
+
+interface Running {
+  readonly child: Deno.ChildProcess;
+  /** Waits for text on standard output or standard error. */
+  waitFor(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Everything printed, once both streams have ended. */
+  readonly printed: Promise<string>;
+}
+
+function start([command, ...args]: readonly string[], { cwd, env }: Place): Running {
+  const child = new Deno.Command(command, { args, cwd, env: { ...env }, stdout: "piped", stderr: "piped" }).spawn();
+  let text = "";
+  let grown = Promise.withResolvers<void>();
+  const read = async (stream: ReadableStream<Uint8Array<ArrayBuffer>>) => {
+    for await (const piece of stream.pipeThrough(new TextDecoderStream())) {
+      text += piece;
+      grown.resolve();
+      grown = Promise.withResolvers();
+    }
+  };
+  let hasEnded = false;
+  const printed = Promise.all([read(child.stdout), read(child.stderr)]).then(() => {
+    hasEnded = true;
+    grown.resolve();
+    return text;
+  });
+  const waitFor = async (pattern: RegExp) => {
+    for (;;) {
+      const found = pattern.exec(text);
+      if (found) return found;
+      if (hasEnded) throw new Error(`${command} ended without ${pattern}:\n${text}`);
+      await grown.promise;
+    }
+  };
+  return { child, waitFor, printed };
+}
+
+/** Runs a program, or the tests of a file, to the end. */
+async function runProgram({ file }: Program, place: Place): Promise<void> {
+  const words = file.endsWith("_test.ts") ? [...place.test, `./${file}`] : [...place.run, file];
+  const { child, printed } = start(words, place);
+  const late = setTimeout(() => child.kill("SIGKILL"), PROGRAM_MS);
+  const { code, signal } = await child.status;
+  clearTimeout(late);
+  assertEquals({ code, signal }, { code: 0, signal: null }, `${file} printed:\n${await printed}`);
+}
+
+async function serveProgram({ file, path = "" }: Program, place: Place): Promise<void> {
+  const { child, waitFor, printed } = start([...place.serve, file], place);
+  const late = setTimeout(() => child.kill("SIGKILL"), PROGRAM_MS);
+  try {
+    const [, port] = await waitFor(/(?:Listening on|server:) http:\/\/\S+?:(\d+)/);
+    for (const versions of [["2026-07-28"], ["2025-11-25"]]) {
+      await using client = await connect(`http://127.0.0.1:${port}${path}`, { versions });
+      assertEquals(client.server.version, versions[0]);
+      const tools = client.server.capabilities.tools ? await client.listTools() : [];
+      if (tools.some((tool) => tool.name === "add")) {
+        assertEquals((await client.callTool("add", { a: 1, b: 2 })).content, [{ type: "text", text: "3" }]);
+      }
+    }
+  } finally {
+    child.kill("SIGTERM");
+    const { signal } = await child.status;
+    clearTimeout(late);
+    await printed;
+    assert(signal !== "SIGKILL", `${file} did not end after SIGTERM`);
+  }
+}
+
+async function runAll(t: Deno.TestContext, place: Place): Promise<void> {
+  const pages = await readPages();
+  for (const page of pages) {
+    const programs = await writePrograms(page, place);
+    if (page.path === "README.md") {
+      assert(programs.some(({ path }) => path) && programs.some(({ path }) => !path), "README.md has no programs");
+    }
+    if (programs.length) await t.step(page.path, (t) => runPage(t, programs, place));
+  }
+}
+
+async function runPage(t: Deno.TestContext, programs: readonly Program[], place: Place): Promise<void> {
+  if (place.runtime === "deno") {
+    await t.step("types", async () => {
+      const files = programs.map(({ file }) => file);
+      const { child, printed } = start(["deno", "check", "--quiet", ...files], place);
+      assertEquals((await child.status).code, 0, await printed);
+    });
+  }
+  for (const program of programs) {
+    const [first] = program.text.split("\n");
+    await t.step(`${program.file}: ${first}`, async () => {
+      await (program.path ? serveProgram : runProgram)(program, place);
+    });
+  }
+}
+
+Deno.test({
+  name: "the programs of the documentation run on Deno from the published package",
+  ignore,
+  async fn(t) {
+    const cwd = await Deno.makeTempDir({ prefix: "mcp-pages-deno-" });
+    await using registry = await serveRegistry(root.slice(0, -1));
+    try {
+      await runAll(t, await prepareDeno(cwd, registry.url));
+      assertEquals(registry.missing, []);
+    } finally {
+      await Deno.remove(cwd, { recursive: true });
+    }
+  },
+});
+
+Deno.test({
+  name: "the programs of the documentation run on Bun from the packed package",
+  ignore,
+  async fn(t) {
+    const cwd = await Deno.makeTempDir({ prefix: "mcp-pages-bun-" });
+    try {
+      await runAll(t, await prepareBun(cwd));
+    } finally {
+      await Deno.remove(cwd, { recursive: true });
+    }
+  },
+});

@@ -64,7 +64,7 @@ async function diagnose({ operands: [url, extra], flags, all }: Args): Promise<n
   }
   const headers = readHeaders(all.header);
   const [timeoutMs, heartbeatMs] = [readMs("timeout", flags.timeout), readMs("heartbeat", flags.heartbeat)];
-  const { examine } = await import("./doctor/examine.ts");
+  const { examine } = await import("./doctor/examination.ts");
   const stop = new AbortController();
   let stopped = 0;
   platform.onSignal((code) => {
@@ -99,9 +99,9 @@ function readMs(name: string, text: string | undefined): number | undefined {
 function toReport(findings: readonly Finding[]): string {
   const width = Math.max(0, ...findings.map(({ check }) => check.length));
   const indent = " ".repeat(width + 11);
-  const lines = findings.flatMap(({ level, check, what, mend }) => [
-    `${level.padEnd(7)}  ${check.padEnd(width)}  ${what}`,
-    ...mend === undefined ? [] : [`${indent}-> ${mend}`],
+  const lines = findings.flatMap(({ level, check, message, fix }) => [
+    `${level.padEnd(7)}  ${check.padEnd(width)}  ${message}`,
+    ...fix === undefined ? [] : [`${indent}-> ${fix}`],
   ]);
   const [problems, notes] = [count(findings, "problem"), count(findings, "note")];
   const summary = problems ? toCount(problems, "problem") : "No problems";

@@ -14,12 +14,12 @@ interface Modules {
   readonly "./call.ts": typeof import("./call.ts");
   readonly "./check.ts": typeof import("./check.ts");
   readonly "./completions.ts": typeof import("./completions.ts");
-  readonly "./config/build.ts": typeof import("./config/build.ts");
   readonly "./config/file_resources.ts": typeof import("./config/file_resources.ts");
   readonly "./config/folder.ts": typeof import("./config/folder.ts");
-  readonly "./config/needs.ts": typeof import("./config/needs.ts");
   readonly "./config/prompts.ts": typeof import("./config/prompts.ts");
+  readonly "./config/required_permissions.ts": typeof import("./config/required_permissions.ts");
   readonly "./config/server.ts": typeof import("./config/server.ts");
+  readonly "./config/server_definition.ts": typeof import("./config/server_definition.ts");
   readonly "./config/source.ts": typeof import("./config/source.ts");
   readonly "./demo.ts": typeof import("./demo.ts");
   readonly "./doctor.ts": typeof import("./doctor.ts");

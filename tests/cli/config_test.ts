@@ -142,7 +142,7 @@ for (const { name, program } of runtimes) {
     await withFiles({ "mcp.jsonc": '{\n  "tols": {}\n}' }, async (cwd) => {
       const { code, stdout, stderr } = await run(program, { cwd });
       assertEquals({ code, stdout }, { code: 2, stdout: "" });
-      assertStringIncludes(stderr, "Cannot use ./mcp.jsonc:2:3: tols: there is no such key; did you mean tools?");
+      assertStringIncludes(stderr, "Cannot use ./mcp.jsonc:2:3: tols: unknown key; did you mean tools?");
     });
   });
 
@@ -461,7 +461,7 @@ for (
       says: "a broken file",
       before: '{\n  "mcpServers": {',
       words: code,
-      told: "/client.json:2:18: the text ends too early",
+      told: "/client.json:2:18: the file ends unexpectedly",
     },
     {
       says: "a list",
@@ -548,7 +548,7 @@ testProcesses("Deno: an error about a missing permission of a config file names 
     const { stderr } = await withFlags("--allow-read");
     assertMatch(stderr, /^Cannot use \S+\/mcp\.jsonc:1:\d+: tools\.here: Requires env access to "PATH".*--allow-env/m);
     const { web, here } = toResults(await withFlags("--allow-read", "--allow-env", "--deny-net"));
-    assertStringIncludes(web.content[0].text, "permit that with --allow-net=api.example.com");
+    assertStringIncludes(web.content[0].text, "run with --allow-net=api.example.com");
     assertMatch(here.content[0].text, /^Cannot run printf: Requires run access to "printf".*--allow-run/);
   });
 });

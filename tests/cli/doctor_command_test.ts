@@ -1,9 +1,9 @@
-// `doctor` as a user meets it: real processes and real connections.
+// The command `doctor` in real processes with real connections.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { runtimes, testProcesses } from "../support/command_line.ts";
 import { root, run, start } from "../support/processes.ts";
 
-/** A port that answers HTTP, or says something else, or nothing at all. */
+/** A port that sends a text and closes the connection, or never sends anything. */
 function listen(say?: string): Disposable & { readonly host: string; readonly reached: Promise<void> } {
   const { promise: reached, resolve } = Promise.withResolvers<void>();
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -40,7 +40,7 @@ for (const { name, program } of runtimes) {
       assertEquals(host, {
         level: "ok",
         check: "foreign host",
-        what: "a request for the host stranger.invalid is refused with 403",
+        message: "a request for the host stranger.invalid is rejected with 403",
       });
     }
   });
@@ -54,13 +54,13 @@ for (const { name, program } of runtimes) {
       [`http://${gone.host}/mcp`, `nothing listens at ${gone.host}\n`],
       ["http://nobody.invalid/mcp", "the name nobody.invalid has no address\n"],
       [`https://${rude.host}/mcp`, `${rude.host} does not speak TLS\n`],
-      [`http://${rude.host}/mcp`, `${rude.host} closed the connection or answered with something that is not HTTP\n`],
-      [`http://${mute.host}/mcp`, "no answer came in 0.3 s\n", "0.3"],
+      [`http://${rude.host}/mcp`, `${rude.host} closed the connection or sent something other than HTTP\n`],
+      [`http://${mute.host}/mcp`, "the server did not respond within 0.3 s\n", "0.3"],
     ];
     await Promise.all(expected.map(async ([url, told, seconds = "60"]) => {
       const { code, stdout } = await run([...program, "doctor", url, "--timeout", seconds]);
       assertEquals(code, 1);
-      assert(stdout.startsWith(`problem  reach  ${told}                -> `), stdout);
+      assert(stdout.startsWith(`problem  connection  ${told}                     -> `), stdout);
       assertMatch(stdout, /\n\n1 problem\.\n$/);
     }));
   });

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Node } from "jsonc-parser";
-import { findProperty, type Jsonc, readJsonc, toPlace } from "../config/jsonc.ts";
+import { findProperty, formatPosition, type Jsonc, readJsonc } from "../config/jsonc.ts";
 import type { EditOptions } from "./edit_options.ts";
 import { Problem } from "../problem.ts";
 
@@ -31,7 +31,7 @@ export function setEntry(text: string, entry: unknown, { file, path: [serversKey
 function checkObject({ text }: Jsonc, { type, offset }: Node, file: string): void {
   if (type === "object") return;
   throw new Problem(
-    `Cannot change ${toPlace(file, text, offset)}: there is no object here; edit it by hand`,
+    `Cannot change ${formatPosition(file, text, offset)}: there is no object here; edit it by hand`,
   );
 }
 

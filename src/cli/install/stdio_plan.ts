@@ -68,8 +68,8 @@ async function findRequirements(
   }
   // Only the file itself: the user must allow other files, such as those that it imports.
   if (kind === "module") return { permissions: isAbsolute(path) ? { read: [path] } : {}, isComplete: false };
-  const { listConfigNeeds } = await importPart("./config/needs.ts");
-  const { permissions, modules } = await listConfigNeeds(target, path);
+  const { findRequiredPermissions } = await importPart("./config/required_permissions.ts");
+  const { permissions, modules } = await findRequiredPermissions(target, path);
   return { permissions, isComplete: !modules.length };
 }
 

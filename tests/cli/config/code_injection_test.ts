@@ -1,21 +1,23 @@
-// Arguments that a program would read as code: found wherever they stand, behind whatever runs the program.
+// Arguments that a program would read as code are found in any word and behind any wrapper program.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { ARGUMENT, type CodeRisk, findCode } from "../../../src/cli/config/code_guard.ts";
+import { findCodeRisks } from "../../../src/cli/config/code_injection.ts";
+import { ARGUMENT, type CodeRisk } from "../../../src/cli/config/command_word.ts";
 import { check } from "../../../src/cli/check.ts";
 import { readArgs } from "../../../src/cli/args.ts";
+import { toFlags } from "../../../src/cli/command.ts";
 import { load } from "../../../src/cli/load.ts";
 import { withFolder } from "../../support/folder.ts";
 
-/** Reads a command as it is typed: words between spaces, or in quotes; `X` is an argument, and `?` before a word makes it optional. */
-function judge(command: string, stdin = ""): CodeRisk["level"] | "fine" {
+/** Checks a command line with quoted words; `X` is an argument, and `?` before a word makes the word optional. */
+function findLevel(command: string, stdin = ""): CodeRisk["level"] | "fine" {
   const words = [...command.matchAll(/\?("[^"]*"|\S+)|"[^"]*"|\S+/g)].map(([word, optional]) => ({
     text: (optional ?? word).replace(/^"|"$/g, "").replaceAll("X", ARGUMENT),
     isOptional: optional !== undefined,
   }));
-  return findCode(words, stdin.replaceAll("X", ARGUMENT))[0]?.level ?? "fine";
+  return findCodeRisks(words, stdin.replaceAll("X", ARGUMENT))[0]?.level ?? "fine";
 }
 
-// A program with code behind it, and the same with an argument where it is read as code.
+// Command lines with an argument where the program reads code.
 const errors = [
   // shells
   "sh -c X",
@@ -131,7 +133,7 @@ const errors = [
   "make --eval=X",
   "make -f X",
   "bc X",
-  // data bases
+  // databases
   "sqlite3 db X",
   'sqlite3 db "select X"',
   'sqlite3 -json db "select X"',
@@ -153,7 +155,7 @@ const errors = [
   "redis-cli eval X 0",
   'clickhouse-client --query "select X"',
   "clickhouse-client -q X",
-  // others that run what they are given
+  // programs that run their arguments
   "ssh host X",
   "ssh -p 22 host ls X",
   'ssh host -- "ls X"',
@@ -172,7 +174,7 @@ const errors = [
   "vim -c X f",
   "vim +X f",
   "gdb -ex X f",
-  // behind programs that run programs
+  // behind wrapper programs
   "env sh -c X",
   "env A=1 B=2 bash -c X",
   "env -i -u HOME python3 -c X",
@@ -218,7 +220,7 @@ const errors = [
   "kubectl exec pod -- sh -ce X",
   "some-runner --now python3 -c X",
   "some-runner deno eval X",
-  // words that may be left out
+  // optional words
   "sh ?X -c ls",
   "sh -c ?ls X",
   "sh ?f.sh X",
@@ -228,7 +230,7 @@ const errors = [
 ] as const;
 
 for (const command of errors) {
-  Deno.test(`code: ${command}`, () => assertEquals(judge(command), "error"));
+  Deno.test(`code: ${command}`, () => assertEquals(findLevel(command), "error"));
 }
 
 for (
@@ -256,7 +258,7 @@ for (
     ["sh ?f.sh", "X"],
   ] as const
 ) {
-  Deno.test(`code from standard input: ${command}`, () => assertEquals(judge(command, stdin), "error"));
+  Deno.test(`code from standard input: ${command}`, () => assertEquals(findLevel(command, stdin), "error"));
 }
 
 for (
@@ -317,7 +319,7 @@ for (
     ["docker run image X"],
   ] as const
 ) {
-  Deno.test(`no code: ${command}${stdin && " <"}`, () => assertEquals(judge(command, stdin), "fine"));
+  Deno.test(`not code: ${command}${stdin && " <"}`, () => assertEquals(findLevel(command, stdin), "fine"));
 }
 
 for (
@@ -329,11 +331,10 @@ for (
     "timeout Xs ls",
   ]
 ) {
-  Deno.test(`perhaps code: ${command}`, () => assertEquals(judge(command), "warning"));
+  Deno.test(`possible code: ${command}`, () => assertEquals(findLevel(command), "warning"));
 }
 
-// Whatever runs a program, what is wrong with it stays wrong.
-Deno.test("no wrapper and no chain of wrappers hides code", () => {
+Deno.test("code is found behind any chain of wrapper programs", () => {
   const wrappers = [
     "env",
     "env A=1",
@@ -352,20 +353,20 @@ Deno.test("no wrapper and no chain of wrappers hides code", () => {
     "find . -exec",
   ];
   let state = 3;
-  const random = (most: number) => (state = (state * 48271) % 2147483647) % most;
+  const random = (limit: number) => (state = (state * 48271) % 2147483647) % limit;
   for (const command of errors) {
     if (command.includes("?")) continue;
     for (let i = 0; i < 8; i++) {
       const chain = Array.from({ length: 1 + random(4) }, () => wrappers[random(wrappers.length)]);
       const whole = [...chain, command].join(" ");
-      assertEquals(judge(whole), "error", whole);
+      assertEquals(findLevel(whole), "error", whole);
     }
   }
 });
 
-Deno.test("any words are judged, and no argument is never code", () => {
+Deno.test("any words can be checked, and a command without arguments never has a risk", () => {
   let state = 11;
-  const random = (most: number) => (state = (state * 48271) % 2147483647) % most;
+  const random = (limit: number) => (state = (state * 48271) % 2147483647) % limit;
   const pieces = [
     "sh",
     "-c",
@@ -397,12 +398,12 @@ Deno.test("any words are judged, and no argument is never code", () => {
   ];
   for (let i = 0; i < 20_000; i++) {
     const words = Array.from({ length: 1 + random(7) }, () => pieces[random(pieces.length)]);
-    judge(words.join(" "), random(2) ? "X" : "");
-    assertEquals(judge(words.join(" ").replaceAll("X", "y")), "fine", words.join(" "));
+    findLevel(words.join(" "), random(2) ? "X" : "");
+    assertEquals(findLevel(words.join(" ").replaceAll("X", "y")), "fine", words.join(" "));
   }
 });
 
-Deno.test("a config file with code in an argument is refused with its place, and check warns of what might be code", async () => {
+Deno.test("a config file with an argument read as code is rejected with its position, and check warns of possible code", async () => {
   const input = { properties: { a: { type: "string", description: "A" } }, required: ["a"] };
   const toConfig = (run: unknown, more: object = {}) => ({
     tools: { it: { description: "Does it", run, input, ...more } },
@@ -425,13 +426,13 @@ Deno.test("a config file with code in an argument is refused with its place, and
       let printed = "";
       console.log = (text: unknown) => void (printed += text);
       try {
-        return { code: await check.run(readArgs([`${folder}/${file}`, ...flags], check.flags)), printed };
+        return { code: await check.run(readArgs([`${folder}/${file}`, ...flags], toFlags(check.options))), printed };
       } finally {
         console.log = log;
       }
     };
     const maybe = await checkFile("maybe.jsonc");
-    assertStringIncludes(maybe.printed, "warning: tool it: run[1]: an argument is only a part of this word; make sure");
+    assertStringIncludes(maybe.printed, "warning: tool it: run[1]: an argument is only part of this word; make sure");
     assertEquals([maybe.code, (await checkFile("maybe.jsonc", "--strict")).code], [0, 1]);
     assertStringIncludes((await checkFile("fine.jsonc", "--strict")).printed, "No problems.");
   });

@@ -4,7 +4,7 @@
  * @module
  */
 import { createServer, type Handler, type Server } from "../library.ts";
-import { PIPE } from "../transports/channel.ts";
+import { INTERNALS } from "../core/internals.ts";
 import { platform } from "./platform.ts";
 import { importPart } from "./lazy_modules.ts";
 import { Problem } from "./problem.ts";
@@ -170,7 +170,7 @@ function isPosition(
 
 // Tests properties instead of a class, because the file may use its own copy of this library.
 function isServer(value: unknown): value is Server {
-  return typeof value === "object" && value !== null && PIPE in value && "fetch" in value;
+  return typeof value === "object" && value !== null && INTERNALS in value && "fetch" in value;
 }
 
 /** The name of a server whose file exports handlers only. */

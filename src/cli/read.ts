@@ -41,7 +41,9 @@ async function readResource(session: InteractiveSession, { flags }: Args): Promi
   const { client, operands: [uri, extra], request } = session;
   if (extra !== undefined) throw new UsageProblem(`Cannot read ${extra} and ${uri}: name one resource`);
   if (uri === undefined) return await printResources(session, "json" in flags);
-  const result = await request((options) => client.read(uri, options)).catch((error) => explain(error, uri, session));
+  const result = await request((options) => client.readResource(uri, options)).catch((error) =>
+    explain(error, uri, session)
+  );
   const contents = result.contents.map((each) => toPrintableResource({ ...each }));
   if ("json" in flags) await writeJson(result);
   if ("output" in flags) await saveContents(contents, flags.output);
@@ -51,7 +53,7 @@ async function readResource(session: InteractiveSession, { flags }: Args): Promi
 
 async function printResources({ client, request }: InteractiveSession, isJson: boolean): Promise<number> {
   const resources = await request((options) => client.listResources(options));
-  const templates = await request((options) => client.listTemplates(options));
+  const templates = await request((options) => client.listResourceTemplates(options));
   const items = [...resources, ...templates].map(({ name, title = name, description = title, uri, uriTemplate }) => ({
     name: toLine(uri ?? uriTemplate, 2000),
     description,

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { INTERNALS } from "../core/internals.ts";
 import { guardConsole } from "../transports/stdio/stdout_guard.ts";
 import { serveStdio } from "../transports/stdio/stdio.ts";
 import type { Args } from "./args.ts";
@@ -66,6 +67,8 @@ async function serveTarget(args: Args): Promise<void> {
   const target = named ?? await findTarget();
   const loaded: Loaded = target === undefined ? await loadDemo() : await load(target);
   const { server } = loaded;
+  // Warnings for development, because both options are for authors of servers.
+  if ("watch" in flags || "inspect" in flags) await server[INTERNALS].develop();
   if ("watch" in flags) (await importPart("./target_watcher.ts")).watchTarget(target, loaded);
   loaded.watch?.();
   // A client that stops a stdio server needs no notice.

@@ -3,9 +3,9 @@
  *
  * @module
  */
+import { INTERNALS } from "../core/internals.ts";
 import type { Server } from "../library.ts";
 import { isLoopbackHost } from "../transports/http/access.ts";
-import { HTTP } from "../transports/http/upgrades.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
 import { platform, type Served, type ServeOptions } from "./platform.ts";
@@ -56,7 +56,7 @@ function readPort(text: string): number {
  */
 export async function serveHttp(server: Server, target: string | undefined, place: Place): Promise<Served> {
   const { hostname, port, path, isInspected } = place;
-  const own = server[HTTP].path;
+  const own = server[INTERNALS].http.path;
   const inspector = isInspected ? await loadInspector(path || own) : undefined;
   const name = target ?? "the demonstration";
   const fetch = inspector ? withInspector(inspector, toFetch(server, path)) : toFetch(server, path);
@@ -77,7 +77,7 @@ type Fetch = ServeOptions["fetch"];
 
 /** The server's handler of requests, for an endpoint at `path`. */
 function toFetch(server: Server, path: string): Fetch {
-  const own = server[HTTP].path;
+  const own = server[INTERNALS].http.path;
   return async (request, info) => await server.fetch(path ? rewritePath(request, path, own) : request, info);
 }
 

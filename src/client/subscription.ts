@@ -34,7 +34,7 @@ export interface Subscription extends Watch, AsyncIterable<Notification>, AsyncD
 
 /** Keeps the notifications of a subscription until they are taken. */
 export async function toSubscription(
-  open: (tell: (notification: Notification) => void) => Promise<Watch>,
+  open: (onChange: (notification: Notification) => void) => Promise<Watch>,
 ): Promise<Subscription> {
   const waiting: Notification[] = [];
   let news = Promise.withResolvers<void>();

@@ -3,10 +3,10 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool, ToolError } from "../../mod.ts";
 import {
-  type AnswerServer,
   connect as connectTo,
   type ConnectOptions,
   fakeClock,
+  type RequestHandler,
   RpcError,
 } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
@@ -60,7 +60,7 @@ behaviour("a handler asks the model, for roots, and for a visit to a page", asyn
       return { said: said.content, roots, action };
     },
   });
-  const answer: AnswerServer = ({ method, params }) => {
+  const answer: RequestHandler = ({ method, params }) => {
     if (method === "roots/list") return { roots: [{ uri: "file:///home", name: "home" }] };
     if (method === "elicitation/create") {
       assertEquals([params.mode, params.url], ["url", "https://example.com/pay"]);

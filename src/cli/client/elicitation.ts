@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/client/elicitation
  * @module
  */
-import type { AnswerOptions, AskContext, ElicitRequest, ElicitResult } from "../../client/answers.ts";
+import type { AnswerContext, AnswerOptions, ElicitRequest, ElicitResult } from "../../client/server_requests.ts";
 import { UsageProblem } from "../problem.ts";
 import { type FieldValue, type FormField, toFields } from "./form_field.ts";
 import { promptLine } from "./line_input.ts";
@@ -70,7 +70,7 @@ class TerminalElicitor implements Elicitor {
     reportLine(`${this.#style.bold(`${name} asks:`)} ${text}`);
   }
 
-  async #fillForm(name: string, request: ElicitRequest, { signal }: AskContext): Promise<ElicitResult> {
+  async #fillForm(name: string, request: ElicitRequest, { signal }: AnswerContext): Promise<ElicitResult> {
     this.#printQuestion(name, request.message);
     const fields = toFields(request.requestedSchema);
     this.#hasForm = true;
@@ -88,7 +88,7 @@ class TerminalElicitor implements Elicitor {
     return typeof filled === "string" ? { action: filled } : { action: "accept", content: { ...content, ...filled } };
   }
 
-  async #openUrl(name: string, { message, url }: { message: string; url: string }, { signal }: AskContext) {
+  async #openUrl(name: string, { message, url }: { message: string; url: string }, { signal }: AnswerContext) {
     this.#printQuestion(name, message);
     const host = this.#style.bold(toLine(new URL(url).host, 300));
     reportLine(`Open this page of ${host}, if you trust it:\n  ${toPlain(url)}`);

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { RequestOptions } from "../../client/peer.ts";
+import type { RequestOptions } from "../../client/rpc.ts";
 import type { LogLevel } from "../../protocol/types.ts";
 import type { Args } from "../args.ts";
 import { createElicitor } from "./elicitation.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { VERSIONS } from "../../client/detect.ts";
+import { VERSIONS } from "../../client/detect_era.ts";
 import { LOG_LEVELS } from "../../protocol/types.ts";
 import type { Options } from "../command.ts";
 

@@ -5,7 +5,7 @@
  */
 import type { Client } from "../../client/calls.ts";
 import { connect, type ConnectOptions } from "../../client/connect.ts";
-import { VERSIONS } from "../../client/detect.ts";
+import { VERSIONS } from "../../client/detect_era.ts";
 import type { Args } from "../args.ts";
 import { readHeaders } from "../header_flags.ts";
 import { platform } from "../platform.ts";

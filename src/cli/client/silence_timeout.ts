@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { startTimer } from "../../client/pause.ts";
+import { startTimer } from "../../client/delay.ts";
 
 /** A running timeout. */
 export interface SilenceTimeout {

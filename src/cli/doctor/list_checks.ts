@@ -5,7 +5,7 @@
  */
 import type { Client } from "../../client/calls.ts";
 import { connect } from "../../client/connect.ts";
-import { startTimer } from "../../client/pause.ts";
+import { startTimer } from "../../client/delay.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { checkListing, type Listing, toTokens } from "../listing_check.ts";
 import { listAll, toCount } from "../listing.ts";

@@ -28,7 +28,7 @@ const broken: readonly (readonly [name: string, content: unknown, told: RegExp])
   [
     "env.jsonc",
     tool(["echo", "${NOT_SET_HERE}"]),
-    /env\.jsonc:1:\d+: tools\.it\.run\[1\]: the environment has no NOT_S/,
+    /env\.jsonc:1:\d+: tools\.it\.run\[1\]: the environment variable NOT_SET_HERE is not set/,
   ],
   ["ring.jsonc", { include: ["ring2.jsonc"] }, /ring2\.jsonc:1:13: include\[0\]: ring\.jsonc includes this file/],
   ["up.jsonc", { resources: [{ file: "../secret.md" }] }, /up\.jsonc:1:16: resources\[0\]\.file: it leads out of/],

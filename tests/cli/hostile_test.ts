@@ -24,7 +24,7 @@ const tool = (run: readonly string[]) => ({ tools: { it: { description: "x", run
 /** A file, its content, and the error when it is served. */
 const broken: readonly (readonly [name: string, content: unknown, told: RegExp])[] = [
   ["unknown.jsonc", { tols: {} }, /unknown\.jsonc:1:2: tols: unknown key; did you mean tools\?/],
-  ["proto.jsonc", '{"__proto__":{"name":"x"}}', /proto\.jsonc:1:2: __proto__ is the name of something else here/],
+  ["proto.jsonc", '{"__proto__":{"name":"x"}}', /proto\.jsonc:1:2: __proto__ is a reserved name/],
   [
     "env.jsonc",
     tool(["echo", "${NOT_SET_HERE}"]),

@@ -376,7 +376,10 @@ export function readLimits(changes: LimitOptions = {}): Limits {
     for (const [name, value] of Object.entries(values)) {
       if (!Object.hasOwn(known, name)) throw refuse(`${group}.${name}`, `the limits of this group are ${names}`);
       if (typeof value === "number" && value > 0) continue;
-      throw refuse(`${group}.${name} to ${value}`, "it must be a number above 0, or Infinity to switch the limit off");
+      throw refuse(
+        `${group}.${name} to ${typeof value === "string" ? JSON.stringify(value) : value}`,
+        "it must be a number above 0, or Infinity to switch the limit off",
+      );
     }
   }
   return {

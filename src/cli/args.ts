@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { UsageProblem } from "./problem.ts";
+import { UsageError } from "./cli_error.ts";
 import { findSuggestion } from "./suggestions.ts";
 
 /** The options of a command by name: `true` if the option takes a value. */
@@ -25,7 +25,7 @@ export interface Args {
  * Parses `--name`, `--name value` and `--name=value`, in any order with operands. Arguments after `--` are not parsed:
  * they belong to the served file or to the command that starts a server.
  *
- * @throws {UsageProblem} for an unknown option, a missing value, or a value of an option that takes none.
+ * @throws {UsageError} for an unknown option, a missing value, or a value of an option that takes none.
  */
 export function readArgs(words: readonly string[], known: Flags): Args {
   const operands: string[] = [];
@@ -41,11 +41,11 @@ export function readArgs(words: readonly string[], known: Flags): Args {
     const [flag, ...rest] = word.split("=");
     const name = checkName(flag, known);
     if (!known[name] && rest.length) {
-      throw new UsageProblem(`Cannot read ${word}: ${flag} takes no value; remove the value`);
+      throw new UsageError(`Cannot read ${word}: ${flag} takes no value; remove the value`);
     }
     const value = !known[name] ? "" : rest.length ? rest.join("=") : words[++i];
     if (value === undefined || (known[name] && !rest.length && value.startsWith("--"))) {
-      throw new UsageProblem(`Cannot read ${flag}: it needs a value; write ${flag} VALUE`);
+      throw new UsageError(`Cannot read ${flag}: it needs a value; write ${flag} VALUE`);
     }
     flags[name] = value;
     (all[name] ??= []).push(value);
@@ -60,5 +60,5 @@ function checkName(flag: string, known: Flags): string {
   const suggestion = findSuggestion(name, Object.keys(known));
   const names = Object.keys(known).map((each) => `--${each}`).join(", ");
   const remedy = suggestion === undefined ? `the options are ${names}` : `did you mean --${suggestion}?`;
-  throw new UsageProblem(`Cannot read ${flag}: there is no such option; ${remedy}`);
+  throw new UsageError(`Cannot read ${flag}: there is no such option; ${remedy}`);
 }

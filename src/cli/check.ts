@@ -11,7 +11,7 @@ import { demo } from "./demo.ts";
 import { listAll, toCount } from "./listing.ts";
 import { checkListing, type Finding, listHeaders, type Listing, toTokens } from "./listing_check.ts";
 import { findTarget, load } from "./load.ts";
-import { UsageProblem } from "./problem.ts";
+import { UsageError } from "./cli_error.ts";
 
 /** The command `check`. */
 export const check: Command = {
@@ -35,10 +35,10 @@ export const check: Command = {
 
 async function checkTarget({ operands, flags }: Args): Promise<number> {
   const [named, extra] = operands;
-  if (extra !== undefined) throw new UsageProblem(`Cannot check ${named} and ${extra}: name one target`);
+  if (extra !== undefined) throw new UsageError(`Cannot check ${named} and ${extra}: name one target`);
   const maxTokens = flags["max-tokens"] ?? "20000";
   if (!/^\d+$/.test(maxTokens)) {
-    throw new UsageProblem(`Cannot allow ${maxTokens} tokens: it is not a number; write --max-tokens with a number`);
+    throw new UsageError(`Cannot allow ${maxTokens} tokens: it is not a number; write --max-tokens with a number`);
   }
   const target = named ?? await findTarget();
   const { server, warnings = [] } = target === undefined ? { server: demo() } : await load(target);

@@ -6,7 +6,7 @@
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { toBash, toFish, toZsh } from "./completion_scripts.ts";
-import { UsageProblem } from "./problem.ts";
+import { UsageError } from "./cli_error.ts";
 
 const shells = { bash: toBash, zsh: toZsh, fish: toFish };
 
@@ -33,17 +33,17 @@ export function createCompletions(loadCommands: () => Promise<readonly Command[]
 
 function printScript({ operands: [shell, extra], flags: { name = "mcp" } }: Args, commands: readonly Command[]): void {
   const names = Object.keys(shells).join(", ");
-  if (shell === undefined) throw new UsageProblem(`Cannot print completions: no shell is named; write one of ${names}`);
+  if (shell === undefined) throw new UsageError(`Cannot print completions: no shell is named; write one of ${names}`);
   if (extra !== undefined) {
-    throw new UsageProblem(`Cannot print completions for ${shell} and ${extra}: name one shell`);
+    throw new UsageError(`Cannot print completions for ${shell} and ${extra}: name one shell`);
   }
   const toScript = Object.entries(shells).find(([each]) => each === shell)?.[1];
   if (!toScript) {
-    throw new UsageProblem(`Cannot print completions for ${shell}: it is not supported; write one of ${names}`);
+    throw new UsageError(`Cannot print completions for ${shell}: it is not supported; write one of ${names}`);
   }
   // The script contains the name without quotes.
   if (!/^[\w.-]+$/.test(name)) {
-    throw new UsageProblem(`Cannot complete ${name}: a name may contain letters, digits, _, - and .; write another`);
+    throw new UsageError(`Cannot complete ${name}: a name may contain letters, digits, _, - and .; write another`);
   }
   console.log(toScript(name, commands));
 }

@@ -10,7 +10,7 @@ import type { Finding } from "./doctor/report.ts";
 import { readHeaders } from "./header_flags.ts";
 import { platform } from "./platform.ts";
 import { toCount } from "./listing.ts";
-import { UsageProblem } from "./problem.ts";
+import { UsageError } from "./cli_error.ts";
 
 /** The command `doctor`. */
 export const doctor: Command = {
@@ -51,14 +51,14 @@ export const doctor: Command = {
 async function diagnose({ operands: [url, extra], flags, all }: Args): Promise<number> {
   if (url === undefined || !/^https?:/i.test(url) || !URL.canParse(url)) {
     const state = url === undefined ? "no URL is named" : "it is not an HTTP URL";
-    throw new UsageProblem(
+    throw new UsageError(
       `Cannot examine ${url ?? "a server"}: ${state}; write its URL, such as http://127.0.0.1:3000/mcp`,
     );
   }
-  if (extra !== undefined) throw new UsageProblem(`Cannot examine ${url} and ${extra}: name one URL`);
+  if (extra !== undefined) throw new UsageError(`Cannot examine ${url} and ${extra}: name one URL`);
   const { origin } = flags;
   if (origin !== undefined && !(URL.canParse(origin) && new URL(origin).origin === origin)) {
-    throw new UsageProblem(
+    throw new UsageError(
       `Cannot use the origin ${origin}: it is not a scheme and a host; write it as http://localhost:6274`,
     );
   }
@@ -91,7 +91,7 @@ function readMs(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return;
   const ms = Number(text) * 1000;
   if (/^[\d.]+$/.test(text) && ms > 0 && ms <= 600_000) return ms;
-  throw new UsageProblem(
+  throw new UsageError(
     `Cannot wait ${text}: it is not a number of seconds up to 600; write --${name} with such a number`,
   );
 }

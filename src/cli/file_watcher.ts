@@ -14,7 +14,7 @@ const POLL_MS = 500;
  * Polls the file, because the watchers of the system lose a file that an editor replaces.
  */
 export function watchFile(path: string, onChange: () => void): () => void {
-  const readVersion = () => platform.files.look(path).then((facts) => facts?.version, () => undefined);
+  const readVersion = () => platform.files.stat(path).then((facts) => facts?.version, () => undefined);
   let before = readVersion();
   let isBusy = false;
   const timer = setInterval(async () => {

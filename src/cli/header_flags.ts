@@ -3,12 +3,12 @@
  *
  * @module
  */
-import { UsageProblem } from "./problem.ts";
+import { UsageError } from "./cli_error.ts";
 
 /**
  * Reads `name=value` or `name: value`.
  *
- * @throws {UsageProblem} for another form, or characters that HTTP forbids.
+ * @throws {UsageError} for another form, or characters that HTTP forbids.
  */
 export function readHeaders(words: readonly string[] = []): Readonly<Record<string, string>> {
   const headers = new Headers();
@@ -16,12 +16,12 @@ export function readHeaders(words: readonly string[] = []): Readonly<Record<stri
     const [, name, value] = /^([^=:\s]+)(?:=|:\s*)(.*)$/s.exec(word) ?? [];
     // The message must not contain the value, which may be a secret.
     if (name === undefined) {
-      throw new UsageProblem("Cannot send a header: it has no name and value; write --header name=value");
+      throw new UsageError("Cannot send a header: it has no name and value; write --header name=value");
     }
     try {
       headers.append(name, value);
     } catch {
-      throw new UsageProblem(
+      throw new UsageError(
         `Cannot send the header ${name}: its name or value has characters that HTTP forbids; remove them`,
       );
     }

@@ -7,7 +7,7 @@ import { toTable } from "./client/table.ts";
 import { toLines } from "./client/terminal_text.ts";
 import { type Command, type Options, toProgram, toShell } from "./command.ts";
 import { platform } from "./platform.ts";
-import { UsageProblem } from "./problem.ts";
+import { UsageError } from "./cli_error.ts";
 import { findSuggestion } from "./suggestions.ts";
 import { VERSION } from "./version.ts";
 
@@ -31,12 +31,12 @@ export function toHelpHint(command: string | undefined): string {
 /**
  * Checks a first argument that is not a command. It is a target, unless it resembles a command and no such file exists.
  *
- * @throws {UsageProblem} if it resembles a command.
+ * @throws {UsageError} if it resembles a command.
  */
 export async function rejectMisspelling(word: string, commands: readonly string[]): Promise<void> {
   const suggestion = findSuggestion(word, commands);
-  if (suggestion === undefined || await platform.files.look(platform.toPath(word)).catch(() => true)) return;
-  throw new UsageProblem(`Cannot run ${word}: there is no such command, and no such file; did you mean ${suggestion}?`);
+  if (suggestion === undefined || await platform.files.stat(platform.toPath(word)).catch(() => true)) return;
+  throw new UsageError(`Cannot run ${word}: there is no such command, and no such file; did you mean ${suggestion}?`);
 }
 
 /** The help of a command, no wider than `columns`. `commands` are the commands to list, if any. */

@@ -13,9 +13,9 @@ import { toTable } from "./client/table.ts";
 import { createStyle, reportLine, terminalWidth, writeJson, writeLine } from "./client/terminal_output.ts";
 import { toLine, toLines, toPlain } from "./client/terminal_text.ts";
 import type { Command } from "./command.ts";
-import { importPart } from "./lazy_modules.ts";
+import { importModule } from "./lazy_modules.ts";
 import { listAll } from "./listing.ts";
-import { UsageProblem } from "./problem.ts";
+import { UsageError } from "./cli_error.ts";
 
 /** The command `inspect`. */
 export const inspect: Command = {
@@ -38,13 +38,13 @@ export const inspect: Command = {
   exitCodes: { 1: "A list failed, or the server responded with an error", 130: "Stopped with Ctrl-C" },
   run: async (args) =>
     "page" in args.flags
-      ? await (await importPart("./inspector/serve.ts")).servePage(args)
+      ? await (await importModule("./inspector/serve.ts")).servePage(args)
       : await withServerSession(args, { verb: "inspect", isOptional: true }, (session) => showServer(session, args)),
 };
 
 async function showServer({ client, operands, signal }: ServerSession, { flags }: Args): Promise<number> {
   if (operands.length) {
-    throw new UsageProblem(`Cannot inspect ${operands[0]} too: name one server, or a command after --`);
+    throw new UsageError(`Cannot inspect ${operands[0]} too: name one server, or a command after --`);
   }
   const { listing, failures } = await listAll(client, { signal });
   const { server } = client;

@@ -10,10 +10,10 @@ import { prepareChange, writeChange } from "./install/config_file.ts";
 import { planHttp } from "./install/http_plan.ts";
 import type { Destination, InstallPlan } from "./install/plan.ts";
 import { planStdio } from "./install/stdio_plan.ts";
-import { importPart } from "./lazy_modules.ts";
-import { toInner } from "./path.ts";
+import { importModule } from "./lazy_modules.ts";
+import { toRelativePath } from "./path.ts";
 import { platform } from "./platform.ts";
-import { UsageProblem } from "./problem.ts";
+import { UsageError } from "./cli_error.ts";
 import { findSuggestion } from "./suggestions.ts";
 
 const clientNames = clients.map(({ name }) => name);
@@ -71,17 +71,17 @@ export const install: Command = {
 async function installTarget(args: Args): Promise<void> {
   const { operands: [target, extra], flags } = args;
   if (target === undefined) {
-    throw new UsageProblem("Cannot install a server: none is named; write its file, config file, folder or URL");
+    throw new UsageError("Cannot install a server: none is named; write its file, config file, folder or URL");
   }
-  if (extra !== undefined) throw new UsageProblem(`Cannot install ${target} and ${extra}: name one target`);
+  if (extra !== undefined) throw new UsageError(`Cannot install ${target} and ${extra}: name one target`);
   const destination = findDestination(target, flags);
   const isUrl = /^https?:/i.test(target);
   const plan = isUrl ? planHttp(target, destination, args) : await planStdio(target, destination, args);
   const check = "no-check" in flags
     ? undefined
-    : await (await importPart("./install/entry_check.ts")).checkEntry(target, plan.target);
+    : await (await importModule("./install/entry_check.ts")).checkEntry(target, plan.target);
   const name = flags.name ?? toEntryName(check?.name) ?? plan.defaultName;
-  if (!name.trim()) throw new UsageProblem(`Cannot install ${target}: the name is empty; write another with --name`);
+  if (!name.trim()) throw new UsageError(`Cannot install ${target}: the name is empty; write another with --name`);
   await writeEntry(destination, name, plan, "dry-run" in flags);
   if (check) console.error(check.report);
   plan.notes.forEach((note) => console.error(note));
@@ -91,7 +91,7 @@ function findDestination(target: string, { client: named, file }: Args["flags"])
   const client = findClient(target, named);
   const path = file === undefined ? client.toPath() : platform.toPath(file);
   // A file in the working directory, such as `.cursor/mcp.json`, belongs to the project.
-  const isInProject = file !== undefined && toInner(platform.toPath("."), path) !== undefined;
+  const isInProject = file !== undefined && toRelativePath(platform.toPath("."), path) !== undefined;
   return { client, file: path, isShared: client.isShared || isInProject };
 }
 
@@ -103,7 +103,7 @@ function findClient(target: string, named: string | undefined): InstallClient {
   const remedy = suggestion === undefined
     ? `add --client with ${clientNames.join(", ")}`
     : `did you mean ${suggestion}?`;
-  throw new UsageProblem(`Cannot install ${target}: ${state}; ${remedy}`);
+  throw new UsageError(`Cannot install ${target}: ${state}; ${remedy}`);
 }
 
 /** A server's name as the key of an entry. Clients make tool names of it, so it has no other characters. */

@@ -7,7 +7,7 @@
  * @module
  */
 import { platform } from "./platform.ts";
-import { Problem } from "./problem.ts";
+import { CliError } from "./cli_error.ts";
 
 /** The modules by path. `cli.ts` lists the same ones. */
 interface Modules {
@@ -43,9 +43,9 @@ interface Modules {
 /**
  * Loads a module and the packages it imports.
  *
- * @throws {Problem} if a package cannot be loaded.
+ * @throws {CliError} if a package cannot be loaded.
  */
-export async function importPart<Path extends keyof Modules>(path: Path): Promise<Modules[Path]> {
+export async function importModule<Path extends keyof Modules>(path: Path): Promise<Modules[Path]> {
   // In a package that was compiled to JavaScript, the file extension differs.
   const url = new URL(path.slice(0, -3) + import.meta.url.slice(-3), import.meta.url);
   try {
@@ -55,6 +55,6 @@ export async function importPart<Path extends keyof Modules>(path: Path): Promis
     const remedy = platform.runtime === "bun"
       ? "install its packages"
       : "connect to the network once to download its packages";
-    throw new Problem(`Cannot load ${path} of the command line: ${state.trim()}; ${remedy}`);
+    throw new CliError(`Cannot load ${path} of the command line: ${state.trim()}; ${remedy}`);
   }
 }

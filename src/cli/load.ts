@@ -6,8 +6,8 @@
 import { createServer, type Handler, type Server } from "../library.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { platform } from "./platform.ts";
-import { importPart } from "./lazy_modules.ts";
-import { Problem } from "./problem.ts";
+import { importModule } from "./lazy_modules.ts";
+import { CliError } from "./cli_error.ts";
 
 /** The remedy for a file without a server. */
 const REMEDY = "end the file with `export default createServer({ name, version, handlers })`, or with " +
@@ -38,7 +38,7 @@ export interface Loaded {
   /**
    * Reads the files again and replaces the server's handlers. Clients stay connected. Returns the files to watch.
    *
-   * @throws {Problem} if the files cannot be used. The handlers then stay the same.
+   * @throws {CliError} if the files cannot be used. The handlers then stay the same.
    */
   reload?(): Promise<readonly string[]>;
 }
@@ -48,7 +48,7 @@ export async function findTarget(): Promise<string | undefined> {
   for (const name of ["mcp.jsonc", "server.ts"]) {
     try {
       const path = platform.toPath(name);
-      if (platform.mayRead(path) && (await platform.files.look(path))?.kind === "file") return `./${name}`;
+      if (platform.mayRead(path) && (await platform.files.stat(path))?.kind === "file") return `./${name}`;
     } catch {
       // The working directory was deleted, or may not be read.
     }
@@ -58,7 +58,7 @@ export async function findTarget(): Promise<string | undefined> {
 /**
  * Loads a target: a folder, a config file, or a file that exports a server or handlers.
  *
- * @throws {Problem} if it cannot be loaded.
+ * @throws {CliError} if it cannot be loaded.
  */
 export async function load(target: string): Promise<Loaded> {
   const kind = await toKind(target);
@@ -66,9 +66,9 @@ export async function load(target: string): Promise<Loaded> {
   const path = platform.toPath(target);
   // Checked first, because loading the reader of config files may download packages.
   if (kind === "config" && !(await platform.hasFile(platform.toFileUrl(target)))) {
-    throw new Problem(`Cannot use ${target}: there is no file ${path}; check the path`);
+    throw new CliError(`Cannot use ${target}: there is no file ${path}; check the path`);
   }
-  const { loadConfig, loadFolder } = await importPart("./config/server.ts");
+  const { loadConfig, loadFolder } = await importModule("./config/server.ts");
   return await (kind === "folder" ? loadFolder : loadConfig)(target, path);
 }
 
@@ -76,12 +76,12 @@ export async function load(target: string): Promise<Loaded> {
 export async function toKind(target: string): Promise<"folder" | "config" | "module"> {
   // The empty path is the working directory. A shell variable that is not set must not serve it.
   if (!target) {
-    throw new Problem(
+    throw new CliError(
       'Cannot use "": the target is empty; name a file or a folder, such as . for the working directory',
     );
   }
   if (!toTargetUrl(target).startsWith("file:") || /^file:/i.test(target)) return "module";
-  const facts = await platform.files.look(platform.toPath(target)).catch(() => undefined);
+  const facts = await platform.files.stat(platform.toPath(target)).catch(() => undefined);
   if (facts?.kind === "folder") return "folder";
   return /\.jsonc?$/i.test(target) ? "config" : "module";
 }
@@ -91,7 +91,7 @@ async function loadModule(target: string): Promise<Loaded> {
   const url = toTargetUrl(target);
   const isFile = url.startsWith("file:");
   if (isFile && !(await platform.hasFile(url))) {
-    throw new Problem(`Cannot serve ${target}: there is no file ${decodeURI(new URL(url).pathname)}; check the path`);
+    throw new CliError(`Cannot serve ${target}: there is no file ${decodeURI(new URL(url).pathname)}; check the path`);
   }
   const server = toServer(target, await importDefault(target, url));
   const files = isFile ? [decodeURIComponent(new URL(url).pathname)] : [];
@@ -112,14 +112,14 @@ function toServer(target: string, found: unknown): Server {
   if (isServer(found)) return found;
   if (!Array.isArray(found)) {
     const state = found === undefined ? "it has no default export" : "its default export is not a server";
-    throw new Problem(`Cannot serve ${target}: ${state}; ${REMEDY}`);
+    throw new CliError(`Cannot serve ${target}: ${state}; ${REMEDY}`);
   }
   try {
     // `createServer` rejects anything that is not a handler.
     return createServer({ name: toName(toTargetUrl(target)), version: "0.0.0", handlers: found as Handler[] });
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    throw new Problem(`Cannot serve ${target}: ${error.message}`);
+    throw new CliError(`Cannot serve ${target}: ${error.message}`);
   }
 }
 
@@ -131,20 +131,20 @@ export function swapHandlers(server: Server, handlers: readonly Handler[]): void
     server.handlers.add(...handlers);
   } catch (error) {
     server.handlers.add(...before);
-    throw error instanceof TypeError ? new Problem(error.message) : error;
+    throw error instanceof TypeError ? new CliError(error.message) : error;
   }
 }
 
 /**
  * Imports the default export of a file. A new `version` loads the file again.
  *
- * @throws {Problem} if the file cannot be loaded.
+ * @throws {CliError} if the file cannot be loaded.
  */
 export async function importDefault(target: string, url: string, version = 0): Promise<unknown> {
   try {
     return (await import(version ? platform.toImport(url, version) : url)).default;
   } catch (error) {
-    throw new Problem(`Cannot load ${target}: ${explainLoadError(error)}`);
+    throw new CliError(`Cannot load ${target}: ${explainLoadError(error)}`);
   }
 }
 

@@ -6,23 +6,23 @@
 import { toPrintable } from "../protocol/printable.ts";
 import { readArgs } from "./args.ts";
 import { type Command, toFlags } from "./command.ts";
-import { importPart } from "./lazy_modules.ts";
+import { importModule } from "./lazy_modules.ts";
 import { platform } from "./platform.ts";
-import { Problem, UsageProblem } from "./problem.ts";
+import { CliError, UsageError } from "./cli_error.ts";
 import { serve } from "./serve.ts";
 
 // Clients wait for `serve` to start, so it is imported statically. Every other command is loaded when it runs.
 const commands: ReadonlyMap<string, () => Promise<Command>> = new Map(Object.entries({
   serve: () => Promise.resolve(serve),
-  inspect: async () => (await importPart("./inspect.ts")).inspect,
-  call: async () => (await importPart("./call.ts")).call,
-  read: async () => (await importPart("./read.ts")).read,
-  prompt: async () => (await importPart("./prompt.ts")).prompt,
-  check: async () => (await importPart("./check.ts")).check,
-  doctor: async () => (await importPart("./doctor.ts")).doctor,
-  install: async () => (await importPart("./install.ts")).install,
-  new: async () => (await importPart("./new.ts")).create,
-  completions: async () => (await importPart("./completions.ts")).createCompletions(loadCommands),
+  inspect: async () => (await importModule("./inspect.ts")).inspect,
+  call: async () => (await importModule("./call.ts")).call,
+  read: async () => (await importModule("./read.ts")).read,
+  prompt: async () => (await importModule("./prompt.ts")).prompt,
+  check: async () => (await importModule("./check.ts")).check,
+  doctor: async () => (await importModule("./doctor.ts")).doctor,
+  install: async () => (await importModule("./install.ts")).install,
+  new: async () => (await importModule("./new.ts")).create,
+  completions: async () => (await importModule("./completions.ts")).createCompletions(loadCommands),
 }));
 
 function loadCommands(): Promise<readonly Command[]> {
@@ -40,9 +40,9 @@ export async function main(): Promise<void> {
   try {
     platform.exit(await run(platform.args) ?? 0);
   } catch (error) {
-    if (!(error instanceof Problem)) throw error;
+    if (!(error instanceof CliError)) throw error;
     // The message may contain names and text from a server, or from a file by another author.
-    console.error(toPrintable(error.message) + (error instanceof UsageProblem ? await toHelpHint() : ""));
+    console.error(toPrintable(error.message) + (error instanceof UsageError ? await toHelpHint() : ""));
     platform.exit(error.exitCode);
   }
 }
@@ -51,12 +51,12 @@ export async function main(): Promise<void> {
 async function run(words: readonly string[]): Promise<number | void> {
   const load = commands.get(words[0]);
   if (!load && /^[a-z]+$/.test(words[0] ?? "")) {
-    await (await importPart("./help.ts")).rejectMisspelling(words[0], [...commands.keys()]);
+    await (await importModule("./help.ts")).rejectMisspelling(words[0], [...commands.keys()]);
   }
   const command = load ? await load() : serve;
   const args = readArgs(load ? words.slice(1) : words, { help: false, version: false, ...toFlags(command.options) });
   if ("help" in args.flags || "version" in args.flags) {
-    const { toHelp, VERSION } = await importPart("./help.ts");
+    const { toHelp, VERSION } = await importModule("./help.ts");
     if ("version" in args.flags && !("help" in args.flags)) return console.log(VERSION);
     return console.log(toHelp(command, load ? [] : await loadCommands()));
   }
@@ -65,5 +65,5 @@ async function run(words: readonly string[]): Promise<number | void> {
 
 async function toHelpHint(): Promise<string> {
   const [word] = platform.args;
-  return `\n\n${(await importPart("./help.ts")).toHelpHint(commands.has(word) ? word : undefined)}`;
+  return `\n\n${(await importModule("./help.ts")).toHelpHint(commands.has(word) ? word : undefined)}`;
 }

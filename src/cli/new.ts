@@ -6,8 +6,8 @@
 import type { Args } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
 import { platform } from "./platform.ts";
-import { isCoded } from "./platform_files.ts";
-import { Problem, UsageProblem } from "./problem.ts";
+import { hasErrorCode } from "./platform_files.ts";
+import { CliError, UsageError } from "./cli_error.ts";
 
 /** The command `new`. */
 export const create: Command = {
@@ -22,11 +22,11 @@ export const create: Command = {
 
 async function createFiles({ operands: [name, extra] }: Args): Promise<void> {
   if (name === undefined) {
-    throw new UsageProblem("Cannot create a server: no name is given; write one, such as weather");
+    throw new UsageError("Cannot create a server: no name is given; write one, such as weather");
   }
-  if (extra !== undefined) throw new UsageProblem(`Cannot create ${name} and ${extra}: name one server`);
+  if (extra !== undefined) throw new UsageError(`Cannot create ${name} and ${extra}: name one server`);
   if (!/^[a-z][\w-]{0,63}$/i.test(name)) {
-    throw new UsageProblem(
+    throw new UsageError(
       `Cannot create ${name}: it is not a name; start with a letter, and use up to 64 letters, digits, _ and -`,
     );
   }
@@ -37,7 +37,7 @@ async function createFiles({ operands: [name, extra] }: Args): Promise<void> {
     ? library.replace(/mod\.ts$/, "src/testing/testing.ts")
     : `${library}/testing`;
   const existing = await findExisting([server, test]);
-  if (existing !== undefined) throw new Problem(`Cannot write ${existing}: it already exists; choose another name`);
+  if (existing !== undefined) throw new CliError(`Cannot write ${existing}: it already exists; choose another name`);
   await platform.files.write(platform.toPath(server), toServerSource(name, library), { isNew: true });
   await platform.files.write(platform.toPath(test), toTestSource(server, testing), { isNew: true });
   const command = platform.runtime === "deno" ? "deno test" : `bun test ./${test}`;
@@ -53,9 +53,11 @@ Serve it, and try it in a browser:
 async function findExisting(names: readonly string[]): Promise<string | undefined> {
   for (const name of names) {
     try {
-      if (await platform.files.look(platform.toPath(name))) return name;
+      if (await platform.files.stat(platform.toPath(name))) return name;
     } catch (error) {
-      throw new Problem(`Cannot write ${name}: ${isCoded(error) ? error.message : String(error)}; check the folder`);
+      throw new CliError(
+        `Cannot write ${name}: ${hasErrorCode(error) ? error.message : String(error)}; check the folder`,
+      );
     }
   }
 }

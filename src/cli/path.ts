@@ -15,12 +15,12 @@ export function toBaseName(path: string): string {
 }
 
 /** Joins a folder and a relative path. */
-export function toBelow(folder: string, path: string): string {
+export function joinPath(folder: string, path: string): string {
   return folder === "/" ? `/${path}` : path ? `${folder}/${path}` : folder;
 }
 
 /** The path relative to a folder; empty for the folder itself. Returns `undefined` if the path is outside. */
-export function toInner(folder: string, path: string): string | undefined {
+export function toRelativePath(folder: string, path: string): string | undefined {
   if (path === folder) return "";
   const start = folder === "/" ? "/" : `${folder}/`;
   return path.startsWith(start) ? path.slice(start.length) : undefined;

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Problem } from "./problem.ts";
+import { CliError } from "./cli_error.ts";
 
 /** The kinds of permission that options and config files can grant. */
 export const KINDS = ["read", "write", "net", "env", "run", "sys"] as const;
@@ -19,14 +19,14 @@ export function joinPermissions(a: Permissions, b: Permissions): Permissions {
 /**
  * Permissions as flags of Deno. Without network permissions, `--deny-net` states it for readers of the configuration.
  *
- * @throws {Problem} if a value contains a comma, which separates the values of a flag.
+ * @throws {CliError} if a value contains a comma, which separates the values of a flag.
  */
 export function toDenoFlags(permissions: Permissions): readonly string[] {
   const flags = KINDS.flatMap((kind) => {
     const values = [...new Set(permissions[kind])].sort();
     const comma = values.find((value) => value.includes(","));
     if (comma !== undefined) {
-      throw new Problem(`Cannot permit ${comma}: Deno separates values at commas; rename it`);
+      throw new CliError(`Cannot permit ${comma}: Deno separates values at commas; rename it`);
     }
     return values.length ? `--allow-${kind}=${values}` : [];
   });

@@ -13,7 +13,7 @@ import {
   type FsModule,
   type ProcessGlobal,
 } from "../runtime.ts";
-import { createFiles, type Files, isCoded } from "./platform_files.ts";
+import { createFiles, type Files, hasErrorCode } from "./platform_files.ts";
 import { createBunFileSystem } from "./platform_files_bun.ts";
 import { createDenoFileSystem } from "./platform_files_deno.ts";
 import { bunSpawn, denoSpawn, type Spawn } from "./platform_process.ts";
@@ -121,7 +121,7 @@ function denoPlatform(deno: DenoGlobal): Platform {
       } catch (error) {
         // A permission for one port does not allow lookups, but a connection has the address.
         const connection = await deno.connect({ hostname, port }).catch((reason) => {
-          throw isCoded(reason) ? reason : error;
+          throw hasErrorCode(reason) ? reason : error;
         });
         connection.close();
         return [connection.remoteAddr.hostname];
@@ -205,7 +205,7 @@ function isNpxCache(program: string): boolean {
 
 async function hasFile(files: Files, url: string): Promise<boolean> {
   try {
-    return (await files.look(decodeURIComponent(new URL(url).pathname)))?.kind === "file";
+    return (await files.stat(decodeURIComponent(new URL(url).pathname)))?.kind === "file";
   } catch {
     return true;
   }

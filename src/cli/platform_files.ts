@@ -49,13 +49,13 @@ export interface Files {
   /** The resolution of change times, in milliseconds. Two changes within this time may have the same change time. */
   readonly changeTickMs: number;
   /** Examines a path and follows links. Returns `undefined` if there is nothing. */
-  look(path: string): Promise<FileFacts | undefined>;
+  stat(path: string): Promise<FileFacts | undefined>;
   /** Resolves the links in a path. Returns `undefined` if it leads nowhere. */
   resolve(path: string): Promise<string | undefined>;
   /** Lists a folder, in no particular order. */
   list(path: string): Promise<readonly FolderEntry[]>;
   /** Examines a path without following links. Returns `undefined` if there is nothing. */
-  lookAt(path: string): Promise<NodeFacts | undefined>;
+  lstat(path: string): Promise<NodeFacts | undefined>;
   /** Opens a file for reading. Follows links. */
   open(path: string): Promise<OpenFile>;
   /** Reads at most `maxBytes` of a file. */
@@ -118,7 +118,7 @@ export interface FileSystem extends Pick<Files, "changeTickMs" | "list" | "makeF
 }
 
 /** Whether an error has a code such as `ENOENT`. */
-export function isCoded(error: unknown): error is Error & { readonly code: string } {
+export function hasErrorCode(error: unknown): error is Error & { readonly code: string } {
   return error instanceof Error && "code" in error && typeof error.code === "string";
 }
 
@@ -142,8 +142,8 @@ export function createFiles(system: FileSystem): Files {
   const open = (path: string) => openFile(system, path);
   return {
     changeTickMs: system.changeTickMs,
-    look: (path) => system.stat(path).then(toFileFacts, ignoreNotFound),
-    lookAt: (path) => system.lstat(path).then(toNodeFacts, ignoreNotFound),
+    stat: (path) => system.stat(path).then(toFileFacts, ignoreNotFound),
+    lstat: (path) => system.lstat(path).then(toNodeFacts, ignoreNotFound),
     resolve: (path) => system.realPath(path).catch(ignoreNotFound),
     list: (path) => system.list(path),
     open,
@@ -161,7 +161,7 @@ export function createFiles(system: FileSystem): Files {
 }
 
 function ignoreNotFound(error: unknown): undefined {
-  if (isCoded(error) && NOT_FOUND_CODES.includes(error.code)) return;
+  if (hasErrorCode(error) && NOT_FOUND_CODES.includes(error.code)) return;
   throw error;
 }
 

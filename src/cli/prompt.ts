@@ -15,7 +15,7 @@ import { ELICITATION_DESCRIPTION, INTERACTIVE_OPTIONS, SERVER_DESCRIPTION } from
 import { createStyle, writeJson, writeLine, writeText } from "./client/terminal_output.ts";
 import { toLine } from "./client/terminal_text.ts";
 import type { Command } from "./command.ts";
-import { Problem } from "./problem.ts";
+import { CliError } from "./cli_error.ts";
 
 /** The command `prompt`. */
 export const prompt: Command = {
@@ -83,6 +83,6 @@ function toSchema({ arguments: listed }: ListedPrompt): Params {
 
 function toTexts(args: Params): Record<string, string> {
   const other = Object.entries(args).find(([, value]) => typeof value !== "string");
-  if (other) throw new Problem(`Cannot send ${other[0]}: the arguments of prompts are text; put the value in quotes`);
+  if (other) throw new CliError(`Cannot send ${other[0]}: the arguments of prompts are text; put the value in quotes`);
   return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, String(value)]));
 }

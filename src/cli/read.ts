@@ -14,7 +14,7 @@ import { writeBytes, writeJson, writeText } from "./client/terminal_output.ts";
 import { toLine } from "./client/terminal_text.ts";
 import type { Command } from "./command.ts";
 import { platform } from "./platform.ts";
-import { Problem, ServerProblem, UsageProblem } from "./problem.ts";
+import { CliError, ServerError, UsageError } from "./cli_error.ts";
 
 /** The command `read`. */
 export const read: Command = {
@@ -39,7 +39,7 @@ export const read: Command = {
 
 async function readResource(session: InteractiveSession, { flags }: Args): Promise<number> {
   const { client, operands: [uri, extra], request } = session;
-  if (extra !== undefined) throw new UsageProblem(`Cannot read ${extra} and ${uri}: name one resource`);
+  if (extra !== undefined) throw new UsageError(`Cannot read ${extra} and ${uri}: name one resource`);
   if (uri === undefined) return await printResources(session, "json" in flags);
   const result = await request((options) => client.readResource(uri, options)).catch((error) =>
     explain(error, uri, session)
@@ -69,12 +69,12 @@ async function explain(error: unknown, uri: string, { client, request }: Interac
   const uris = resources.map((each) => each.uri);
   if (uris.includes(uri) || !uris.length) throw error;
   const state = `${toLine(error.message)} (${error.code})`;
-  throw new ServerProblem(`Cannot read ${toLine(uri)}: ${state}; ${suggestName(uri, uris)}`);
+  throw new ServerError(`Cannot read ${toLine(uri)}: ${state}; ${suggestName(uri, uris)}`);
 }
 
 async function print({ text, bytes }: PrintableContent): Promise<void> {
   const isTerminal = platform.terminal.isAt("output");
   if (!bytes) await (isTerminal ? writeText(text) : writeBytes(new TextEncoder().encode(text)));
   else if (!isTerminal) await writeBytes(bytes);
-  else throw new Problem(`Cannot print ${text}: it is not text; write it to a file with --output FILE`);
+  else throw new CliError(`Cannot print ${text}: it is not text; write it to a file with --output FILE`);
 }

@@ -10,8 +10,8 @@ import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { platform } from "./platform.ts";
 import { findTarget, load, type Loaded } from "./load.ts";
-import { importPart } from "./lazy_modules.ts";
-import { UsageProblem } from "./problem.ts";
+import { importModule } from "./lazy_modules.ts";
+import { UsageError } from "./cli_error.ts";
 
 /** The command `serve`, which is the default. */
 export const serve: Command = {
@@ -53,15 +53,15 @@ export const serve: Command = {
 async function serveTarget(args: Args): Promise<void> {
   const { operands: [named, extra], flags, rest } = args;
   if ("inspect" in flags && named === undefined && rest) {
-    return await (await importPart("./inspector/serve.ts")).servePage(args);
+    return await (await importModule("./inspector/serve.ts")).servePage(args);
   }
-  if (extra !== undefined) throw new UsageProblem(`Cannot serve ${named} and ${extra}: name one file`);
+  if (extra !== undefined) throw new UsageError(`Cannot serve ${named} and ${extra}: name one file`);
   const isTerminal = await platform.isTerminal();
   const isHttp = !("stdio" in flags) && ("http" in flags || isTerminal);
   checkHttpOptions(flags, isHttp);
   // Clients wait for a stdio server to start, so load only what it needs.
-  const http = isHttp ? await importPart("./serve_http.ts") : undefined;
-  const address = http?.readPlace(flags);
+  const http = isHttp ? await importModule("./serve_http.ts") : undefined;
+  const address = http?.readHttpAddress(flags);
   // Output of the file while it loads must not mix with messages.
   if (!isHttp) guardConsole();
   const target = named ?? await findTarget();
@@ -69,7 +69,7 @@ async function serveTarget(args: Args): Promise<void> {
   const { server } = loaded;
   // Warnings for development, because both options are for authors of servers.
   if ("watch" in flags || "inspect" in flags) await server[INTERNALS].develop();
-  if ("watch" in flags) (await importPart("./target_watcher.ts")).watchTarget(target, loaded);
+  if ("watch" in flags) (await importModule("./target_watcher.ts")).watchTarget(target, loaded);
   loaded.watch?.();
   // A client that stops a stdio server needs no notice.
   const closed = closeOnSignal(server, isHttp || isTerminal);
@@ -79,7 +79,7 @@ async function serveTarget(args: Args): Promise<void> {
     // The last responses are written but perhaps not sent. Do not wait for clients that do not read them.
     return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, STOP_MS))]);
   }
-  if (isTerminal) console.error((await importPart("./stdio_notice.ts")).toStdioNotice(target));
+  if (isTerminal) console.error((await importModule("./stdio_notice.ts")).toStdioNotice(target));
   await serveStdio(server, { signal: closed });
   await server.close();
 }
@@ -91,7 +91,7 @@ function checkHttpOptions(flags: Args["flags"], isHttp: boolean): void {
   const option = ["port", "host", "path", "inspect", "http"].find((name) => name in flags && !isHttp);
   if (!option) return;
   const remedy = "stdio" in flags ? "remove --stdio" : "add --http";
-  throw new UsageProblem(`Cannot use --${option}: it needs HTTP; ${remedy}`);
+  throw new UsageError(`Cannot use --${option}: it needs HTTP; ${remedy}`);
 }
 
 /** Closes the server at the first Ctrl-C or SIGTERM, and exits at the second. The signal aborts when it is closed. */
@@ -108,6 +108,6 @@ function closeOnSignal(server: Loaded["server"], hasNotice: boolean): AbortSigna
 }
 
 async function loadDemo(): Promise<Loaded> {
-  const { demo } = await importPart("./demo.ts");
+  const { demo } = await importModule("./demo.ts");
   return { server: demo(), files: [] };
 }

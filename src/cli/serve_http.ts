@@ -9,13 +9,13 @@ import { isLoopbackHost } from "../transports/http/access.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
 import { platform, type Served, type ServeOptions } from "./platform.ts";
-import { isCoded } from "./platform_files.ts";
+import { hasErrorCode } from "./platform_files.ts";
 import type { Inspector } from "./inspector/inspector.ts";
-import { importPart } from "./lazy_modules.ts";
-import { Problem, UsageProblem } from "./problem.ts";
+import { importModule } from "./lazy_modules.ts";
+import { CliError, UsageError } from "./cli_error.ts";
 
 /** The address to serve at. */
-export interface Place {
+export interface HttpAddress {
   readonly hostname: string;
   readonly port: number;
   /** The path of the endpoint. Empty for the server's own. */
@@ -27,18 +27,18 @@ export interface Place {
 /**
  * Reads the options for HTTP.
  *
- * @throws {UsageProblem} if one cannot be used.
+ * @throws {UsageError} if one cannot be used.
  */
-export function readPlace(flags: Args["flags"]): Place {
+export function readHttpAddress(flags: Args["flags"]): HttpAddress {
   const port = readPort(flags.port ?? "3000");
   const path = flags.path ?? "";
   if (path && !path.startsWith("/")) {
-    throw new UsageProblem(`Cannot serve at ${path}: a path starts with /; write /${path}`);
+    throw new UsageError(`Cannot serve at ${path}: a path starts with /; write /${path}`);
   }
   const hostname = flags.host ?? "127.0.0.1";
   const isInspected = "inspect" in flags;
   if (isInspected && !isLoopbackHost(toAuthority(hostname))) {
-    throw new UsageProblem(`Cannot inspect on ${hostname}: the page is for this machine only; remove --host`);
+    throw new UsageError(`Cannot inspect on ${hostname}: the page is for this machine only; remove --host`);
   }
   return { hostname, port, path, isInspected };
 }
@@ -46,16 +46,16 @@ export function readPlace(flags: Args["flags"]): Place {
 function readPort(text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
-  throw new UsageProblem(`Cannot listen on port ${text}: a port is a number from 0 (any that is free) to 65535`);
+  throw new UsageError(`Cannot listen on port ${text}: a port is a number from 0 (any that is free) to 65535`);
 }
 
 /**
  * Serves a server over HTTP, and prints its URL. `target` is how the user named the server.
  *
- * @throws {Problem} if the address cannot be used, or the inspector has the same path as the endpoint.
+ * @throws {CliError} if the address cannot be used, or the inspector has the same path as the endpoint.
  */
-export async function serveHttp(server: Server, target: string | undefined, place: Place): Promise<Served> {
-  const { hostname, port, path, isInspected } = place;
+export async function serveHttp(server: Server, target: string | undefined, address: HttpAddress): Promise<Served> {
+  const { hostname, port, path, isInspected } = address;
   const own = server[INTERNALS].http.path;
   const inspector = isInspected ? await loadInspector(path || own) : undefined;
   const name = target ?? "the demonstration";
@@ -89,7 +89,7 @@ function listen(name: string, options: ServeOptions): Served {
   try {
     return platform.serve(options);
   } catch (error) {
-    throw new Problem(`Cannot serve ${name}: ${explainListenError(error, options)}`);
+    throw new CliError(`Cannot serve ${name}: ${explainListenError(error, options)}`);
   }
 }
 
@@ -110,9 +110,9 @@ function toNotice(target: string | undefined, url: string, page: string | undefi
 }
 
 async function loadInspector(endpoint: string): Promise<Inspector> {
-  const { createInspector, PAGE_PATH } = await importPart("./inspector/inspector.ts");
+  const { createInspector, PAGE_PATH } = await importModule("./inspector/inspector.ts");
   if (endpoint !== PAGE_PATH) return await createInspector({ endpoint });
-  throw new Problem(
+  throw new CliError(
     `Cannot inspect a server at ${endpoint}: the inspector uses this path; move the server with --path /mcp`,
   );
 }
@@ -132,7 +132,7 @@ function rewritePath(request: Request, from: string, to: string): Request {
 
 function explainListenError(error: unknown, { hostname, port }: ServeOptions): string {
   const { message } = error instanceof Error ? error : { message: String(error) };
-  const code = isCoded(error) ? error.code : "";
+  const code = hasErrorCode(error) ? error.code : "";
   if (code === "EADDRINUSE") {
     return `port ${port} of ${hostname} is in use; choose another with --port, or any with --port 0`;
   }

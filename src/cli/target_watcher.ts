@@ -5,16 +5,16 @@
  */
 import { describeError, toPrintable } from "../protocol/printable.ts";
 import type { Loaded } from "./load.ts";
-import { Problem } from "./problem.ts";
+import { CliError } from "./cli_error.ts";
 import { watchFile } from "./file_watcher.ts";
 
 /**
  * Reloads a target whenever one of its files changes. If that fails, prints the error and keeps the previous handlers.
  *
- * @throws {Problem} if the target has no file.
+ * @throws {CliError} if the target has no file.
  */
 export function watchTarget(target: string | undefined, { reload, files }: Loaded): void {
-  if (!reload) throw new Problem(`Cannot watch ${target ?? "the demonstration"}: it has no file; name one`);
+  if (!reload) throw new CliError(`Cannot watch ${target ?? "the demonstration"}: it has no file; name one`);
   let stops: readonly (() => void)[] = [];
   const watchAll = (paths: readonly string[]) => {
     stops.forEach((stop) => stop());
@@ -28,7 +28,7 @@ export function watchTarget(target: string | undefined, { reload, files }: Loade
         watchAll(await reload());
         console.error(`Reloaded ${target}.`);
       } catch (error) {
-        console.error(error instanceof Problem ? toPrintable(error.message) : describeError(error));
+        console.error(error instanceof CliError ? toPrintable(error.message) : describeError(error));
         console.error("\nThe previous version is still served.");
       }
     });

@@ -4,7 +4,7 @@ import { platform } from "../../src/cli/platform.ts";
 import { system, withFolder } from "../support/folder.ts";
 
 async function modeOf(path: string): Promise<string> {
-  const { mode } = await platform.files.look(path) ?? {};
+  const { mode } = await platform.files.stat(path) ?? {};
   return (mode ?? 0).toString(8);
 }
 
@@ -43,7 +43,7 @@ Deno.test("a link stays, and its target is replaced", async () => {
     assertEquals(await readText(`${folder}/real/a.json`), "after");
     assertEquals(await modeOf(`${folder}/real/a.json`), "640");
     for (const name of ["one", "two"]) {
-      assertEquals((await platform.files.lookAt(`${folder}/links/${name}`))?.kind, "link");
+      assertEquals((await platform.files.lstat(`${folder}/links/${name}`))?.kind, "link");
     }
     assertEquals((await platform.files.list(`${folder}/real`)).length, 1);
   });

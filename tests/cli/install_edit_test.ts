@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
-import { Problem } from "../../src/cli/problem.ts";
+import { CliError } from "../../src/cli/cli_error.ts";
 import { setEntry as setToml } from "../../src/cli/install/toml_edit.ts";
 import { setEntry as setYaml } from "../../src/cli/install/yaml_edit.ts";
 
@@ -61,7 +61,7 @@ for (
   ]
 ) {
   Deno.test(`TOML that cannot be edited is rejected: ${text}`, () => {
-    const error = assertThrows(() => toml(text), Problem);
+    const error = assertThrows(() => toml(text), CliError);
     assert(error.message.startsWith(told), error.message);
   });
 }
@@ -88,7 +88,7 @@ for (
 
 for (const text of ["a: [", "- a", "extensions: 1", "extensions: [a]", "a: 1\na: 2"]) {
   Deno.test(`YAML that cannot be edited is rejected: ${JSON.stringify(text)}`, () => {
-    const error = assertThrows(() => yaml(text), Problem);
+    const error = assertThrows(() => yaml(text), CliError);
     assert(/^Cannot (read|change) f\.yaml: .*; (edit|fix) it by hand$/.test(error.message), error.message);
   });
 }

@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { loadAll } from "../../src/cli/cli.ts";
 import { platform } from "../../src/cli/platform.ts";
-import { importPart } from "../../src/cli/lazy_modules.ts";
+import { importModule } from "../../src/cli/lazy_modules.ts";
 
 const root = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 
@@ -21,7 +21,7 @@ Deno.test("the graph of ./cli contains every lazy module, so that a cache contai
 });
 
 Deno.test("a lazy module is loaded by its path", async () => {
-  assertEquals(typeof (await importPart("./demo.ts")).demo, "function");
+  assertEquals(typeof (await importModule("./demo.ts")).demo, "function");
 });
 
 Deno.test({

@@ -5,7 +5,7 @@
  */
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { platform } from "../platform.ts";
-import { Problem } from "../problem.ts";
+import { CliError } from "../cli_error.ts";
 import { suggestName } from "./name_lookup.ts";
 import { type Argument, describeType, listArguments, resolveReference } from "./schema_text.ts";
 import { toLine } from "./terminal_text.ts";
@@ -21,7 +21,7 @@ export interface ArgumentsTarget {
 /**
  * Reads `name=value …`, or one JSON object.
  *
- * @throws {Problem} if an argument cannot be read, is unknown, or is missing.
+ * @throws {CliError} if an argument cannot be read, is unknown, or is missing.
  */
 export async function readArguments(words: readonly string[], target: ArgumentsTarget): Promise<Params> {
   if (words.length === 1 && words[0].startsWith("{")) return readObject(words[0]);
@@ -32,25 +32,25 @@ export async function readArguments(words: readonly string[], target: ArgumentsT
     const { name, value } = await readArgument(word, known, target);
     const before = values.get(name);
     if (before !== undefined && !(Array.isArray(before) && Array.isArray(value))) {
-      throw new Problem(`Cannot ${action}: ${name} is given twice; write it once`);
+      throw new CliError(`Cannot ${action}: ${name} is given twice; write it once`);
     }
     values.set(name, Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value);
   }
   const missing = known.find(({ name, isRequired }) => isRequired && !values.has(name));
   if (!missing) return Object.fromEntries(values);
   const name = toLine(missing.name);
-  throw new Problem(
+  throw new CliError(
     `Cannot ${action}: it needs ${name} (${toLine(describeType(missing.schema, schema))}); add ${name}=…`,
   );
 }
 
 async function readArgument(word: string, known: readonly Argument[], { action, schema }: ArgumentsTarget) {
   const [, name, isFile, text] = /^([^=]+?)(@?)=(.*)$/s.exec(word) ?? [];
-  if (name === undefined) throw new Problem(`Cannot read ${word}: it is not an argument; write name=value`);
+  if (name === undefined) throw new CliError(`Cannot read ${word}: it is not an argument; write name=value`);
   const argument = known.find((each) => each.name === name);
   if (!argument && schema.additionalProperties === false) {
     const names = known.map((each) => each.name);
-    throw new Problem(`Cannot ${action}: it takes no argument ${name}; ${suggestName(name, names)}`);
+    throw new CliError(`Cannot ${action}: it takes no argument ${name}; ${suggestName(name, names)}`);
   }
   const property = { name, schema: argument?.schema ?? true, root: schema };
   return { name, value: readValue(isFile ? await readFile(text) : text, property) };
@@ -59,7 +59,7 @@ async function readArgument(word: string, known: readonly Argument[], { action, 
 function readObject(text: string): Params {
   const value = parseJson(text);
   if (isObject(value)) return value;
-  throw new Problem(`Cannot read ${text}: it is not a JSON object; check its quotes`);
+  throw new CliError(`Cannot read ${text}: it is not a JSON object; check its quotes`);
 }
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
@@ -68,7 +68,7 @@ async function readFile(path: string): Promise<string> {
   try {
     return new TextDecoder().decode(await platform.files.read(platform.toPath(path), MAX_FILE_BYTES));
   } catch (error) {
-    throw new Problem(`Cannot read ${path}: ${error instanceof Error ? error.message : error}; check the path`);
+    throw new CliError(`Cannot read ${path}: ${error instanceof Error ? error.message : error}; check the path`);
   }
 }
 
@@ -92,7 +92,7 @@ function readValue(text: string, { name, schema, root }: Property): unknown {
   if (types.has("array") && isObject(resolved)) {
     return [readValue(text, { name, schema: resolved.items ?? true, root })];
   }
-  throw new Problem(
+  throw new CliError(
     `Cannot use ${name}=${toLine(text, 100)}: the value must be ${toLine(describeType(resolved, root))}`,
   );
 }

@@ -6,7 +6,7 @@
 import { fromBase64 } from "../../protocol/base64.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { platform } from "../platform.ts";
-import { Problem } from "../problem.ts";
+import { CliError } from "../cli_error.ts";
 import { toSize } from "./listing_text.ts";
 import { reportLine } from "./terminal_output.ts";
 import { toLine } from "./terminal_text.ts";
@@ -55,7 +55,9 @@ export async function saveContents(contents: readonly PrintableContent[], file: 
     try {
       await platform.files.write(platform.toPath(path), bytes);
     } catch (error) {
-      throw new Problem(`Cannot write ${path}: ${error instanceof Error ? error.message : error}; choose another file`);
+      throw new CliError(
+        `Cannot write ${path}: ${error instanceof Error ? error.message : error}; choose another file`,
+      );
     }
     reportLine(`Wrote ${path}: ${toSize(bytes.length)}`);
   }

@@ -5,7 +5,7 @@
  * @module
  */
 import type { AnswerContext, AnswerOptions, ElicitRequest, ElicitResult } from "../../client/server_requests.ts";
-import { UsageProblem } from "../problem.ts";
+import { UsageError } from "../cli_error.ts";
 import { type FieldValue, type FormField, toFields } from "./form_field.ts";
 import { promptLine } from "./line_input.ts";
 import { suggestName } from "./name_lookup.ts";
@@ -17,7 +17,7 @@ import { toLine, toPlain } from "./terminal_text.ts";
 export interface Elicitor {
   /** The options of a client of the server that the user called `name`. */
   toOptions(name: string): AnswerOptions;
-  /** @throws {UsageProblem} if there was a form, and an answer is for a field that no form had. */
+  /** @throws {UsageError} if there was a form, and an answer is for a field that no form had. */
   checkUnusedAnswers(): void;
 }
 
@@ -56,7 +56,7 @@ class TerminalElicitor implements Elicitor {
     const unknown = [...this.#answers.values.keys()].find((name) => !this.#fieldNames.has(name));
     if (unknown === undefined || !this.#hasForm) return;
     const suggestion = suggestName(unknown, [...this.#fieldNames]);
-    throw new UsageProblem(`Cannot answer ${toLine(unknown)}: no form has such a field; ${suggestion}`);
+    throw new UsageError(`Cannot answer ${toLine(unknown)}: no form has such a field; ${suggestion}`);
   }
 
   #enqueue<T>(work: () => Promise<T>): Promise<T> {

@@ -5,19 +5,19 @@
  */
 import type { Notification } from "../../client/message.ts";
 import { LOG_LEVELS, type LogLevel } from "../../protocol/types.ts";
-import { UsageProblem } from "../problem.ts";
+import { UsageError } from "../cli_error.ts";
 import { createStyle, reportLine } from "./terminal_output.ts";
 import { toLine, toPlain, truncate } from "./terminal_text.ts";
 
 /**
  * Reads `--log`. Returns `undefined` for `none`.
  *
- * @throws {UsageProblem} if there is no such level.
+ * @throws {UsageError} if there is no such level.
  */
 export function readLogLevel(text: string): LogLevel | undefined {
   const level = LOG_LEVELS.find((each) => each === text);
   if (level !== undefined || text === "none") return level;
-  throw new UsageProblem(
+  throw new UsageError(
     `Cannot use the log level ${text}: there is no such level; use ${LOG_LEVELS.join(", ")} or none`,
   );
 }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Problem } from "../problem.ts";
+import { CliError } from "../cli_error.ts";
 import { findSuggestion } from "../suggestions.ts";
 import { toLine } from "./terminal_text.ts";
 
@@ -22,7 +22,7 @@ export function suggestName(name: string, names: readonly string[]): string {
 /**
  * Finds an item of a list by its name.
  *
- * @throws {Problem} with a suggestion if there is none.
+ * @throws {CliError} with a suggestion if there is none.
  */
 export function findByName<T extends { readonly name: string }>(
   list: readonly T[],
@@ -32,5 +32,5 @@ export function findByName<T extends { readonly name: string }>(
   const found = list.find((each) => each.name === name);
   if (found) return found;
   const suggestion = suggestName(name, list.map((each) => each.name));
-  throw new Problem(`Cannot ${verb} ${toLine(name)}: the server has no such ${kind}; ${suggestion}`);
+  throw new CliError(`Cannot ${verb} ${toLine(name)}: the server has no such ${kind}; ${suggestion}`);
 }

@@ -7,7 +7,7 @@ import type { ElicitResult } from "../../client/server_requests.ts";
 import type { Args } from "../args.ts";
 import { toBaseName } from "../path.ts";
 import { platform } from "../platform.ts";
-import { UsageProblem } from "../problem.ts";
+import { UsageError } from "../cli_error.ts";
 import { findSuggestion } from "../suggestions.ts";
 import type { FieldValue, FormField } from "./form_field.ts";
 import { reportLine } from "./terminal_output.ts";
@@ -32,7 +32,7 @@ export interface PresetContent {
 /**
  * Reads `--answer` and `--root`.
  *
- * @throws {UsageProblem} for an `--answer` in another form.
+ * @throws {UsageError} for an `--answer` in another form.
  */
 export function readPresetAnswers({ all }: Args): PresetAnswers {
   const values = new Map<string, string[]>();
@@ -42,7 +42,7 @@ export function readPresetAnswers({ all }: Args): PresetAnswers {
     const name = text.slice(0, Math.max(0, equals));
     if (equals > 0) values.set(name, [...values.get(name) ?? [], text.slice(equals + 1)]);
     else if (text === "accept" || text === "decline" || text === "cancel") action = text;
-    else throw new UsageProblem(`Cannot answer ${text}: write name=value, accept, decline or cancel`);
+    else throw new UsageError(`Cannot answer ${text}: write name=value, accept, decline or cancel`);
   }
   const roots = (all.root ?? []).map((path) => ({
     uri: platform.toFileUrl(path),

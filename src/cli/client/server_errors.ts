@@ -5,23 +5,23 @@
  */
 import { RpcError } from "../../client/rpc_error.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
-import { Problem, ServerProblem } from "../problem.ts";
+import { CliError, ServerError } from "../cli_error.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
 
 /** Converts an error to a message about the server `name`. Returns other values unchanged. */
-export function toServerProblem(error: unknown, name: string): unknown {
-  if (error instanceof Problem || !(error instanceof Error)) return error;
+export function toServerError(error: unknown, name: string): unknown {
+  if (error instanceof CliError || !(error instanceof Error)) return error;
   const message = toPlain(error.message).slice(0, 2000);
   if (error instanceof RpcError) {
     const code = error.code ? ` (${error.code})` : "";
-    return new ServerProblem(`Cannot use ${name}: ${message}${code}${toRemedy(error)}${toErrorIdHint(error)}`);
+    return new ServerError(`Cannot use ${name}: ${message}${code}${toRemedy(error)}${toErrorIdHint(error)}`);
   }
-  if (message.startsWith("Cannot reach")) return new Problem(`${message}; is the server running?`);
-  if (message.startsWith("Cannot start")) return new Problem(`${message}; check the command`);
+  if (message.startsWith("Cannot reach")) return new CliError(`${message}; is the server running?`);
+  if (message.startsWith("Cannot start")) return new CliError(`${message}; check the command`);
   if (error.name === "TimeoutError") {
-    return new ServerProblem(`Cannot use ${name}: ${message}; allow more time with --timeout`);
+    return new ServerError(`Cannot use ${name}: ${message}; allow more time with --timeout`);
   }
-  return new ServerProblem(`Cannot use ${name}: ${message}`);
+  return new ServerError(`Cannot use ${name}: ${message}`);
 }
 
 /** The operator of a server finds an unexpected error by this id. */

@@ -9,8 +9,8 @@ import { VERSIONS } from "../../client/detect_era.ts";
 import type { Args } from "../args.ts";
 import { readHeaders } from "../header_flags.ts";
 import { platform } from "../platform.ts";
-import { Problem, ServerProblem, UsageProblem } from "../problem.ts";
-import { toServerProblem } from "./server_errors.ts";
+import { CliError, ServerError, UsageError } from "../cli_error.ts";
+import { toServerError } from "./server_errors.ts";
 import { findServer, type ServerTarget } from "./server_target.ts";
 import { reportLine } from "./terminal_output.ts";
 import { toLine } from "./terminal_text.ts";
@@ -54,7 +54,7 @@ const PROBE_MS = 5000;
 /**
  * Connects to the server that `args` names, and runs `use`. Returns its exit code, or 130 after Ctrl-C.
  *
- * @throws {Problem} if there is no such server, or it fails.
+ * @throws {CliError} if there is no such server, or it fails.
  */
 export async function withServerSession(
   args: Args,
@@ -76,9 +76,9 @@ export async function withServerSession(
     clearTimeout(notice);
     return await use({ client, operands: server.operands, name: server.name, signal, timeoutMs });
   } catch (error) {
-    if (signal.reason instanceof Problem) throw signal.reason;
+    if (signal.reason instanceof CliError) throw signal.reason;
     if (signal.aborted) return interrupt.exitCode;
-    throw toServerProblem(error, server.name);
+    throw toServerError(error, server.name);
   } finally {
     clearTimeout(notice);
     await Promise.race([close(client, server), new Promise((resolve) => setTimeout(resolve, CLOSE_MS))]);
@@ -92,7 +92,7 @@ function toConnectOptions(
 ): ConnectOptions {
   const headers = readHeaders(args.all.header);
   if (Object.keys(headers).length && typeof target !== "string") {
-    throw new UsageProblem(`Cannot send headers to ${name}: it is not a URL; remove --header`);
+    throw new UsageError(`Cannot send headers to ${name}: it is not a URL; remove --header`);
   }
   const versions = readRevisions(args.flags.revision);
   return { ...toOptions?.(name), headers, timeoutMs, probeMs: Math.min(PROBE_MS, timeoutMs), versions };
@@ -115,7 +115,7 @@ function createWarningPrinter(name: string, controller: AbortController): (text:
   return (text) => {
     if (count < MAX_PRINTED_WARNINGS) reportLine(toLine(text));
     if (++count === MAX_PRINTED_WARNINGS) reportLine("Further warnings about the server are not printed.");
-    if (count === MAX_WARNINGS) controller.abort(new ServerProblem(`Cannot use ${name}: its output is not MCP`));
+    if (count === MAX_WARNINGS) controller.abort(new ServerError(`Cannot use ${name}: its output is not MCP`));
   };
 }
 
@@ -127,7 +127,7 @@ async function close(client: Client | undefined, server: ServerTarget): Promise<
 function readTimeout(text: string): number {
   const seconds = Number(text);
   if (!/^\d+(\.\d+)?$/.test(text)) {
-    throw new UsageProblem(`Cannot wait ${text}: it is not a number of seconds; write --timeout with a number`);
+    throw new UsageError(`Cannot wait ${text}: it is not a number of seconds; write --timeout with a number`);
   }
   return seconds ? seconds * 1000 : Infinity;
 }
@@ -135,5 +135,5 @@ function readTimeout(text: string): number {
 function readRevisions(revision: string | undefined): readonly string[] {
   if (revision === undefined) return VERSIONS;
   if (VERSIONS.includes(revision)) return [revision];
-  throw new UsageProblem(`Cannot use revision ${revision}: there is no such revision; use ${VERSIONS.join(", ")}`);
+  throw new UsageError(`Cannot use revision ${revision}: there is no such revision; use ${VERSIONS.join(", ")}`);
 }

@@ -10,7 +10,7 @@ import { toShell } from "../command.ts";
 import { demo } from "../demo.ts";
 import { findTarget, load } from "../load.ts";
 import { platform } from "../platform.ts";
-import { Problem, UsageProblem } from "../problem.ts";
+import { CliError, UsageError } from "../cli_error.ts";
 
 /** A server to connect to. */
 export interface ServerTarget {
@@ -29,25 +29,25 @@ const EXIT_MS = 500;
 /**
  * Finds the server. With `isOptional`, the target in the working directory or the demo is the default.
  *
- * @throws {Problem} if no server is named, or it cannot be loaded.
+ * @throws {CliError} if no server is named, or it cannot be loaded.
  */
 export async function findServer(args: Args, verb: string, isOptional: boolean): Promise<ServerTarget> {
   const { operands: [named, ...operands], rest, all } = args;
   if (rest) return findCommand(args, rest, verb);
   if (all.env) {
-    throw new UsageProblem(`Cannot use --env: it is for a command that starts a server; write the command after --`);
+    throw new UsageError(`Cannot use --env: it is for a command that starts a server; write the command after --`);
   }
   if (named === undefined && !isOptional) {
-    throw new UsageProblem(
+    throw new UsageError(
       `Cannot ${verb} a server: none is named; write its URL, such as http://127.0.0.1:3000/mcp, its file, or its command after --`,
     );
   }
   if (named !== undefined && /^https?:/i.test(named)) {
-    if (!URL.canParse(named)) throw new UsageProblem(`Cannot ${verb} ${named}: it is not a URL; check its spelling`);
+    if (!URL.canParse(named)) throw new UsageError(`Cannot ${verb} ${named}: it is not a URL; check its spelling`);
     return { target: named, name: named, operands };
   }
   if (named !== undefined && /^[\w.-]+:\d+(\/|$)/.test(named)) {
-    throw new UsageProblem(`Cannot ${verb} ${named}: it has no scheme; write http:// before it`);
+    throw new UsageError(`Cannot ${verb} ${named}: it has no scheme; write http:// before it`);
   }
   return await loadServer(named, operands);
 }
@@ -55,7 +55,7 @@ export async function findServer(args: Args, verb: string, isOptional: boolean):
 function findCommand({ operands, all }: Args, words: readonly string[], verb: string): ServerTarget {
   const [command, ...args] = words;
   if (command === undefined) {
-    throw new UsageProblem(`Cannot ${verb} a server: no command follows --; write the command that starts it`);
+    throw new UsageError(`Cannot ${verb} a server: no command follows --; write the command that starts it`);
   }
   return { target: { command, args, env: readVariables(all.env), exitMs: EXIT_MS }, name: toShell(words), operands };
 }
@@ -76,7 +76,7 @@ function readVariables(words: readonly string[] = []): Readonly<Record<string, s
     return word.split(",").filter(Boolean).map((name) => {
       const value = /^[A-Za-z_]\w*$/.test(name) ? platform.env(name) : undefined;
       if (value !== undefined) return [name, value];
-      throw new Problem(
+      throw new CliError(
         `Cannot pass ${name}: the environment has no such variable; set it, or write --env ${name}=VALUE`,
       );
     });

@@ -11,7 +11,7 @@
  */
 import { platform } from "../platform.ts";
 import type { NodeFacts } from "../platform_files.ts";
-import { toBelow, toInner } from "../path.ts";
+import { joinPath, toRelativePath } from "../path.ts";
 import type { Unavailable } from "./folder.ts";
 
 /**
@@ -26,8 +26,8 @@ const MISSING: Unavailable = { state: "there is no such file", isMissing: true }
 
 /** Reads up to `maxBytes` bytes of the file at `real`, a path below `root` without symbolic links. */
 export async function readConfined(root: string, real: string, maxBytes: number): Promise<Uint8Array | Unavailable> {
-  const names = toInner(root, real)?.split("/") ?? [];
-  const folders = [root, ...names.slice(0, -1).map((_, i) => toBelow(root, names.slice(0, i + 1).join("/")))];
+  const names = toRelativePath(root, real)?.split("/") ?? [];
+  const folders = [root, ...names.slice(0, -1).map((_, i) => joinPath(root, names.slice(0, i + 1).join("/")))];
   const settleMs = CHANGE_TIME_RESOLUTION_MS + platform.files.changeTickMs;
   const begin = Date.now();
   for (let start = begin; start - begin < TIMEOUT_MS; start = Date.now()) {
@@ -42,7 +42,7 @@ export async function readConfined(root: string, real: string, maxBytes: number)
       continue;
     }
     await using file = await platform.files.open(real);
-    const facts = await platform.files.lookAt(real);
+    const facts = await platform.files.lstat(real);
     // Innermost folder first: each folder is compared while the folders around it are still to be compared.
     const after = await statFolders([...folders].reverse());
     const isUnchanged = after?.reverse().every((facts, i) => isSameNode(facts, before[i]));
@@ -57,7 +57,7 @@ export async function readConfined(root: string, real: string, maxBytes: number)
 async function statFolders(paths: readonly string[]): Promise<NodeFacts[] | undefined> {
   const all: NodeFacts[] = [];
   for (const path of paths) {
-    const facts = await platform.files.lookAt(path);
+    const facts = await platform.files.lstat(path);
     if (facts?.kind !== "folder") return;
     all.push(facts);
   }

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { toBelow, toInner } from "../path.ts";
+import { joinPath, toRelativePath } from "../path.ts";
 import { platform } from "../platform.ts";
-import { isCoded } from "../platform_files.ts";
+import { hasErrorCode } from "../platform_files.ts";
 import { readConfined } from "./confined_read.ts";
 import { toMatcher } from "./glob.ts";
 
@@ -105,14 +105,14 @@ class ConfinedFolder implements Folder {
     if (isOutside) return OUTSIDE;
     const path = names.join("/");
     if (!this.includes(path)) return MISSING;
-    const real = await orUnavailable(platform.files.resolve(toBelow(this.root, path)));
+    const real = await orUnavailable(platform.files.resolve(joinPath(this.root, path)));
     if (real === undefined) return MISSING;
     if (typeof real === "object") return real;
-    const inner = toInner(this.root, real);
+    const inner = toRelativePath(this.root, real);
     if (inner === undefined) return OUTSIDE;
     // A symbolic link must not make a file readable that is left out.
     if (!this.includes(inner)) return MISSING;
-    const facts = await orUnavailable(platform.files.look(real));
+    const facts = await orUnavailable(platform.files.stat(real));
     if (!facts) return MISSING;
     if (isUnavailable(facts)) return facts;
     if (facts.kind === "other") return { state: "it is not a regular file" };
@@ -147,7 +147,7 @@ class ConfinedFolder implements Folder {
     const files: FolderItem[] = [];
     const folders = [{ path: "", depth: 0 }];
     for (const { path, depth } of folders) {
-      const entries = await platform.files.list(toBelow(this.root, path)).catch(() => []);
+      const entries = await platform.files.list(joinPath(this.root, path)).catch(() => []);
       for (const { name, kind } of [...entries].sort((a, b) => a.name < b.name ? -1 : 1)) {
         const below = path ? `${path}/${name}` : name;
         if (kind === "other" || !this.includes(below)) continue;
@@ -165,8 +165,8 @@ class ConfinedFolder implements Folder {
 
   /** Finds a file at a path without symbolic links. */
   async #statFile(path: string): Promise<FolderItem | undefined> {
-    const real = toBelow(this.root, path);
-    const facts = await platform.files.lookAt(real).catch(() => undefined);
+    const real = joinPath(this.root, path);
+    const facts = await platform.files.lstat(real).catch(() => undefined);
     return facts?.kind === "file" ? { path, real, kind: "file", size: facts.size } : undefined;
   }
 }
@@ -177,8 +177,8 @@ async function orUnavailable<T>(result: Promise<T>): Promise<T | Unavailable> {
     return await result;
   } catch (error) {
     // The file was removed in the meantime.
-    if (isCoded(error) && ["ENOENT", "ENOTDIR", "ELOOP"].includes(error.code)) return MISSING;
-    if (isCoded(error)) return { state: "it may not be read", isPrivate: true };
+    if (hasErrorCode(error) && ["ENOENT", "ENOTDIR", "ELOOP"].includes(error.code)) return MISSING;
+    if (hasErrorCode(error)) return { state: "it may not be read", isPrivate: true };
     throw error;
   }
 }

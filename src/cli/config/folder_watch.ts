@@ -4,7 +4,7 @@
  * @module
  */
 import { describeError, toPrintableLine } from "../../protocol/printable.ts";
-import { toInner } from "../path.ts";
+import { toRelativePath } from "../path.ts";
 import { platform } from "../platform.ts";
 import { type Folder, MAX_LISTED_FILES } from "./folder.ts";
 import { toMessage } from "./source.ts";
@@ -62,7 +62,7 @@ class FolderWatcher {
   }
 
   #onEvent(path: string): void {
-    const inner = toInner(this.#folder.root, path);
+    const inner = toRelativePath(this.#folder.root, path);
     if (!inner || !this.#folder.includes(inner)) return;
     this.#touched.add(inner);
     clearTimeout(this.#timer);

@@ -5,7 +5,7 @@
  */
 import { ToolError } from "../../library.ts";
 import { platform } from "../platform.ts";
-import { isCoded } from "../platform_files.ts";
+import { hasErrorCode } from "../platform_files.ts";
 import { isIpAddress, isPrivateAddress } from "./private_addresses.ts";
 
 /** A request. */
@@ -131,7 +131,7 @@ async function lookUpAddresses(url: URL): Promise<readonly string[]> {
   try {
     return await platform.lookUp(url.hostname, port);
   } catch (error) {
-    if (!isCoded(error) || error.code !== "EPERM") throw error;
+    if (!hasErrorCode(error) || error.code !== "EPERM") throw error;
     throw new ToolError(
       `Cannot reach ${url.hostname}: looking up its address is not permitted; run with ` +
         `--allow-net=${url.hostname}:${port}`,

@@ -36,7 +36,7 @@ interface TemplateOptions extends HttpOptions {
 /**
  * Parses a template of a request.
  *
- * @throws {Problem} if it is malformed or an argument that it needs may be missing.
+ * @throws {CliError} if it is malformed or an argument that it needs may be missing.
  */
 export function parseHttpTemplate(
   text: string,
@@ -51,7 +51,7 @@ export function parseHttpTemplate(
 /**
  * Reads the origin of a URL with arguments.
  *
- * @throws {Problem} if an argument comes before the end of the host, or the URL cannot be used.
+ * @throws {CliError} if an argument comes before the end of the host, or the URL cannot be used.
  */
 export function readOrigin(
   text: string,

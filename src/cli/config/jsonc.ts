@@ -5,7 +5,7 @@
  */
 import { parse } from "@std/jsonc";
 import { type Node, parseTree } from "jsonc-parser";
-import { Problem } from "../problem.ts";
+import { CliError } from "../cli_error.ts";
 
 /** The keys and indexes that lead to a value. */
 export type KeyPath = readonly (string | number)[];
@@ -22,7 +22,7 @@ const parseValue: (text: string) => unknown = parse;
 /**
  * Parses JSON with comments and trailing commas.
  *
- * @throws {Problem} with file, line and column if the text cannot be parsed or an object repeats a key.
+ * @throws {CliError} with file, line and column if the text cannot be parsed or an object repeats a key.
  */
 export function readJsonc(content: string, file: string): Jsonc {
   // Some editors write a byte order mark, which is not part of the text.
@@ -33,17 +33,17 @@ export function readJsonc(content: string, file: string): Jsonc {
     value = parseValue(text);
     root = parseTree(text, undefined, { allowTrailingComma: true });
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw new Problem(`Cannot read ${file}: it is nested too deeply; flatten it`);
+    if (!(error instanceof SyntaxError)) throw new CliError(`Cannot read ${file}: it is nested too deeply; flatten it`);
     const [, token, at] = /token "(.*)" in JSONC at position (\d+)$/s.exec(error.message) ?? [];
     const state = token
       ? `unexpected ${token}; look for a missing comma, colon or quotation mark before it`
       : "the file ends unexpectedly; look for an unclosed bracket or quotation mark";
-    throw new Problem(`Cannot read ${formatPosition(file, text, Number(at ?? text.length))}: ${state}`);
+    throw new CliError(`Cannot read ${formatPosition(file, text, Number(at ?? text.length))}: ${state}`);
   }
-  if (!root) throw new Problem(`Cannot read ${file}: it is empty; write at least {}`);
+  if (!root) throw new CliError(`Cannot read ${file}: it is empty; write at least {}`);
   const repeated = findRepeatedKey(root);
   if (repeated) {
-    throw new Problem(
+    throw new CliError(
       `Cannot read ${formatPosition(file, text, repeated.offset)}: this key is repeated; remove one of the two`,
     );
   }

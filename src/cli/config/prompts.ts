@@ -4,7 +4,7 @@
  * @module
  */
 import { type Prompt, prompt } from "../../library.ts";
-import { Problem } from "../problem.ts";
+import { CliError } from "../cli_error.ts";
 import { toBaseName } from "../path.ts";
 import { type Document, FrontMatterError, parseMarkdown, type Value } from "./front_matter.ts";
 import { parseTemplate, type Template } from "./template.ts";
@@ -20,12 +20,12 @@ interface Argument {
  * Makes a prompt from a Markdown file whose front matter may declare its name and arguments. Without declared arguments,
  * each `{{name}}` in the text is one.
  *
- * @throws {Problem} with file and line if the file cannot be used.
+ * @throws {CliError} with file and line if the file cannot be used.
  */
 export function readPrompt(text: string, file: string): Prompt {
   const document = parseFile(text, file);
   const { frontMatter, bodyLine } = document;
-  const toProblem = (line: number, state: string) => new Problem(`Cannot use ${file}:${line}: ${state}`);
+  const toProblem = (line: number, state: string) => new CliError(`Cannot use ${file}:${line}: ${state}`);
   for (const [key, { line }] of frontMatter) {
     if (!KEYS.includes(key)) throw toProblem(line, `unknown key ${key}; the known keys are ${KEYS.join(", ")}`);
   }
@@ -64,14 +64,14 @@ export function readPrompt(text: string, file: string): Prompt {
 const KEYS = ["name", "title", "description", "arguments"];
 const ARGUMENT_KEYS = ["description", "required", "values"];
 
-type ToProblem = (line: number, state: string) => Problem;
+type ToProblem = (line: number, state: string) => CliError;
 
 function parseFile(text: string, file: string): Document {
   try {
     return parseMarkdown(text);
   } catch (error) {
     if (!(error instanceof FrontMatterError)) throw error;
-    throw new Problem(`Cannot use ${file}:${error.line}: ${error.message}`);
+    throw new CliError(`Cannot use ${file}:${error.line}: ${error.message}`);
   }
 }
 

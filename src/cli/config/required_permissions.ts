@@ -23,7 +23,7 @@ export interface RequiredPermissions {
 /**
  * Finds the permissions that the server of a config file requires.
  *
- * @throws {Problem} if the file cannot be used.
+ * @throws {CliError} if the file cannot be used.
  */
 export async function findRequiredPermissions(file: string, path: string): Promise<RequiredPermissions> {
   const collector = new PermissionCollector();

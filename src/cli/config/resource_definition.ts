@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { toBaseName, toFolder, toInner } from "../path.ts";
+import { toBaseName, toFolder, toRelativePath } from "../path.ts";
 import { readEnv } from "./command_words.ts";
 import { fileResource, folderResource, patternResources, toUriPath } from "./file_resources.ts";
 import { openFolder } from "./folder.ts";
@@ -29,7 +29,7 @@ interface Declaration {
 /**
  * Builds a resource that a config file declares.
  *
- * @throws {Problem} if its file or folder cannot be used.
+ * @throws {CliError} if its file or folder cannot be used.
  */
 export async function buildResource(config: ResourceConfig, declaration: Declaration): Promise<ServerPart> {
   const { title, description, mimeType, annotations } = config;
@@ -84,7 +84,7 @@ async function buildPattern(config: GlobResource, metadata: Metadata, { source, 
 
 /** The URI of a path: relative to the folder of the main config file, or else only its name. */
 function toFileUri(main: Source, path: string): string {
-  return `file:///${toUriPath(toInner(main.folder, path) ?? toBaseName(path))}`;
+  return `file:///${toUriPath(toRelativePath(main.folder, path) ?? toBaseName(path))}`;
 }
 
 function toBaseUri(main: Source, root: string): string {

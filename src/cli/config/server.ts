@@ -7,21 +7,21 @@ import { INTERNALS } from "../../core/internals.ts";
 import { createServer, type Handler, type Server } from "../../library.ts";
 import { platform } from "../platform.ts";
 import { type Loaded, swapHandlers } from "../load.ts";
-import { importPart } from "../lazy_modules.ts";
+import { importModule } from "../lazy_modules.ts";
 import { toBaseName } from "../path.ts";
-import { Problem } from "../problem.ts";
+import { CliError } from "../cli_error.ts";
 import type { ServerPart } from "./server_part.ts";
 
 /**
  * Makes a server from a config file. `file` is the name that the user gave.
  *
- * @throws {Problem} with file, line, column and key if something cannot be used.
+ * @throws {CliError} with file, line, column and key if something cannot be used.
  */
 export async function loadConfig(file: string, path: string): Promise<Loaded> {
   // Loaded on demand, because these modules import packages.
   const [{ readSources }, { defineServer }] = await Promise.all([
-    importPart("./config/source.ts"),
-    importPart("./config/server_definition.ts"),
+    importModule("./config/source.ts"),
+    importModule("./config/server_definition.ts"),
   ]);
   let version = 0;
   const readDefinition = async () => await defineServer(await readSources(file, path), version++);
@@ -55,11 +55,11 @@ export async function loadConfig(file: string, path: string): Promise<Loaded> {
 /** Makes a server that serves the files of a folder. */
 export async function loadFolder(target: string, path: string): Promise<Loaded> {
   const [{ folderResource, toUriPath }, { openFolder }] = await Promise.all([
-    importPart("./config/file_resources.ts"),
-    importPart("./config/folder.ts"),
+    importModule("./config/file_resources.ts"),
+    importModule("./config/folder.ts"),
   ]);
   const root = await platform.files.resolve(path);
-  if (root === undefined) throw new Problem(`Cannot serve ${target}: there is no folder ${path}; check the path`);
+  if (root === undefined) throw new CliError(`Cannot serve ${target}: there is no folder ${path}; check the path`);
   const name = toBaseName(root) || "files";
   const part = folderResource({
     folder: openFolder({ root, maxBytes: 1024 * 1024 }),
@@ -83,7 +83,7 @@ function createOrThrow(target: string, options: Parameters<typeof createServer>[
     return createServer(options);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    throw new Problem(`Cannot use ${target}: ${error.message}`);
+    throw new CliError(`Cannot use ${target}: ${error.message}`);
   }
 }
 

@@ -7,9 +7,9 @@ import { INTERNALS } from "../../core/internals.ts";
 import type { Handler, ServerOptions } from "../../library.ts";
 import { importDefault, type LoadWarning } from "../load.ts";
 import { platform } from "../platform.ts";
-import { importPart } from "../lazy_modules.ts";
-import { isAbsolute, toInner } from "../path.ts";
-import { Problem } from "../problem.ts";
+import { importModule } from "../lazy_modules.ts";
+import { isAbsolute, toRelativePath } from "../path.ts";
+import { CliError } from "../cli_error.ts";
 import { commandTool } from "./command_tool.ts";
 import { readEnv, toProgram } from "./command_words.ts";
 import { openFolder } from "./folder.ts";
@@ -40,7 +40,7 @@ type ToolConfig = NonNullable<ConfigFile["tools"]>[string];
 /**
  * Builds a server from config files. A new `version` loads their modules anew.
  *
- * @throws {Problem} with file, line, column and key if something cannot be used.
+ * @throws {CliError} with file, line, column and key if something cannot be used.
  */
 export async function defineServer(
   sources: readonly [Source, ...Source[]],
@@ -120,7 +120,7 @@ async function withKey<T>(source: Source, key: KeyPath, run: () => T | Promise<T
   try {
     return await run();
   } catch (error) {
-    throw error instanceof Problem ? error : source.toProblem(key, toMessage(error));
+    throw error instanceof CliError ? error : source.toProblem(key, toMessage(error));
   }
 }
 
@@ -171,8 +171,8 @@ function isHandler(value: unknown): value is Handler {
 
 async function buildPrompt(main: Source, path: string): Promise<Handler> {
   const text = decode(await platform.files.read(path, MAX_FILE_BYTES));
-  const { readPrompt } = await importPart("./config/prompts.ts");
-  return readPrompt(text, toInner(main.folder, path) ?? path);
+  const { readPrompt } = await importModule("./config/prompts.ts");
+  return readPrompt(text, toRelativePath(main.folder, path) ?? path);
 }
 
 interface PromptFiles {

@@ -4,8 +4,8 @@
  * @module
  */
 import { platform } from "../platform.ts";
-import { Problem } from "../problem.ts";
-import { isAbsolute, toBaseName, toBelow, toFolder, toInner } from "../path.ts";
+import { CliError } from "../cli_error.ts";
+import { isAbsolute, joinPath, toBaseName, toFolder, toRelativePath } from "../path.ts";
 import {
   findAnyProperty,
   findOffset,
@@ -29,11 +29,11 @@ export interface Source {
   readonly folder: string;
   readonly config: ConfigFile;
   /** Makes an error about a value in the file. */
-  toProblem(key: KeyPath, state: string): Problem;
+  toProblem(key: KeyPath, state: string): CliError;
   /**
    * Resolves a path that the file names to an absolute path.
    *
-   * @throws {Problem} if a relative path leads out of the file's folder.
+   * @throws {CliError} if a relative path leads out of the file's folder.
    */
   resolvePath(key: KeyPath, path: string): string;
 }
@@ -47,7 +47,7 @@ const MAX_FILES = 100;
 /**
  * Reads a config file and the files it includes. The config file itself comes first.
  *
- * @throws {Problem} with file, line, column and key if a file cannot be used.
+ * @throws {CliError} with file, line, column and key if a file cannot be used.
  */
 export async function readSources(file: string, path: string): Promise<readonly [Source, ...Source[]]> {
   const main = await readSource(file, path, configSchema);
@@ -77,18 +77,18 @@ async function readIncluded(source: Source, chain: readonly Source[], all: Sourc
 /**
  * Finds a file or folder that a config file names. Returns its path without symbolic links.
  *
- * @throws {Problem} if it does not exist, or is a symbolic link that leads out of the folder.
+ * @throws {CliError} if it does not exist, or is a symbolic link that leads out of the folder.
  */
 export async function findFile(source: Source, key: KeyPath, path: string, kind = "file"): Promise<string> {
   const real = await platform.files.resolve(path).catch((error) => {
     throw source.toProblem(key, toMessage(error));
   });
-  const facts = real === undefined ? undefined : await platform.files.look(real);
+  const facts = real === undefined ? undefined : await platform.files.stat(real);
   if (real === undefined || !facts) throw source.toProblem(key, `there is no ${kind} ${path}; check the path`);
   if (facts.kind !== kind) {
     throw source.toProblem(key, `${path} is not a ${kind === "file" ? "regular file" : kind}; check the path`);
   }
-  if (toInner(source.folder, path) !== undefined && toInner(source.folder, real) === undefined) {
+  if (toRelativePath(source.folder, path) !== undefined && toRelativePath(source.folder, real) === undefined) {
     throw source.toProblem(
       key,
       `${path} is a symbolic link that leads out of ${source.folder}; write the absolute path of its target`,
@@ -104,14 +104,14 @@ async function readSource(
 ): Promise<Source> {
   const { real, bytes } = await readBytes(file, path);
   if (bytes.length > MAX_BYTES) {
-    throw new Problem(`Cannot use ${file}: it has more than ${MAX_BYTES} bytes; split it with include`);
+    throw new CliError(`Cannot use ${file}: it has more than ${MAX_BYTES} bytes; split it with include`);
   }
   const jsonc = readJsonc(decode(file, bytes), file);
   // Objects cannot have this key of their own.
   const unusable = findAnyProperty(jsonc.root, (property) => toPropertyName(property) === "__proto__");
   if (unusable) {
     const position = formatPosition(file, jsonc.text, unusable.offset);
-    throw new Problem(`Cannot use ${position}: __proto__ is a reserved name; choose another`);
+    throw new CliError(`Cannot use ${position}: __proto__ is a reserved name; choose another`);
   }
   const checked = schema.safeParse(jsonc.value);
   if (!checked.success) {
@@ -120,7 +120,7 @@ async function readSource(
   const folder = toFolder(real);
   const toProblem = (key: KeyPath, state: string) => {
     const position = formatPosition(file, jsonc.text, findOffset(jsonc.root, key));
-    return new Problem(`Cannot use ${position}: ${formatKeyPath(key)}: ${state}`);
+    return new CliError(`Cannot use ${position}: ${formatKeyPath(key)}: ${state}`);
   };
   return { file, path: real, folder, config: checked.data, toProblem, resolvePath: resolveIn(folder, toProblem) };
 }
@@ -128,13 +128,13 @@ async function readSource(
 async function readBytes(file: string, path: string): Promise<{ real: string; bytes: Uint8Array }> {
   try {
     const real = await platform.files.resolve(path);
-    const facts = real === undefined ? undefined : await platform.files.look(real);
+    const facts = real === undefined ? undefined : await platform.files.stat(real);
     if (real !== undefined && facts?.kind === "file") {
       return { real, bytes: await platform.files.read(real, MAX_BYTES + 1) };
     }
-    throw new Problem(`Cannot use ${file}: there is no file ${path}; check the path`);
+    throw new CliError(`Cannot use ${file}: there is no file ${path}; check the path`);
   } catch (error) {
-    throw error instanceof Problem ? error : new Problem(`Cannot use ${file}: ${toMessage(error)}`);
+    throw error instanceof CliError ? error : new CliError(`Cannot use ${file}: ${toMessage(error)}`);
   }
 }
 
@@ -142,7 +142,7 @@ function decode(file: string, bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw new Problem(`Cannot use ${file}: it is not UTF-8 text; save it as UTF-8`);
+    throw new CliError(`Cannot use ${file}: it is not UTF-8 text; save it as UTF-8`);
   }
 }
 
@@ -151,19 +151,19 @@ function resolveIn(folder: string, toProblem: Source["toProblem"]): Source["reso
     if (path.includes("\0")) throw toProblem(key, "it contains a NUL character; remove it");
     if (isAbsolute(path)) return platform.toPath(path);
     if (path.startsWith("~")) throw toProblem(key, "~ is not expanded; write the absolute path");
-    const absolute = platform.toPath(toBelow(folder, path));
-    if (toInner(folder, absolute) !== undefined) return absolute;
+    const absolute = platform.toPath(joinPath(folder, path));
+    if (toRelativePath(folder, absolute) !== undefined) return absolute;
     throw toProblem(key, `it leads out of ${folder}; if that is intended, write the absolute path: ${absolute}`);
   };
 }
 
-function combineErrors(file: string, { text, root }: Jsonc, errors: readonly ValidationError[]): Problem {
+function combineErrors(file: string, { text, root }: Jsonc, errors: readonly ValidationError[]): CliError {
   const located = errors.map((error) => ({ ...error, offset: findOffset(root, error.path) }));
   const lines = located.sort((a, b) => a.offset - b.offset).map(({ path, state, offset }) =>
     [formatPosition(file, text, offset), ...path.length ? [formatKeyPath(path)] : [], state].join(": ")
   );
   const [first] = lines;
-  return new Problem(lines.length === 1 ? `Cannot use ${first}` : `Cannot use ${file}:\n  ${lines.join("\n  ")}`);
+  return new CliError(lines.length === 1 ? `Cannot use ${first}` : `Cannot use ${file}:\n  ${lines.join("\n  ")}`);
 }
 
 /** The message of an error. */

@@ -7,8 +7,8 @@ import type { Args } from "../args.ts";
 import { toShell } from "../command.ts";
 import { readHeaders } from "../header_flags.ts";
 import { platform } from "../platform.ts";
-import { Problem } from "../problem.ts";
-import { readPlace } from "../serve_http.ts";
+import { CliError as Problem } from "../cli_error.ts";
+import { readHttpAddress as readPlace } from "../serve_http.ts";
 import { createInspector, PAGE_PATH } from "./inspector.ts";
 import type { GivenServer } from "./relay.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 import { platform } from "../platform.ts";
-import { Problem } from "../problem.ts";
+import { CliError } from "../cli_error.ts";
 
 /** The user's home folder. */
 export function toHome(): string {
@@ -30,7 +30,7 @@ export function toConfigHome(): string {
 function readFolder(variable: string): string {
   const folder = platform.env(variable);
   if (folder) return platform.toPath(folder);
-  throw new Problem(
+  throw new CliError(
     `Cannot find the file of the client: the environment has no ${variable}; name the file with --file`,
   );
 }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Problem } from "../problem.ts";
+import { CliError } from "../cli_error.ts";
 import type { HttpServer, StdioServer } from "./clients.ts";
 
 const REFERENCE = /^\$\{(\w+)\}$/;
@@ -33,7 +33,7 @@ export function toCodexHttpEntry({ url, headers = {} }: HttpServer): object {
   const literal = others.filter(([, value]) => findVariable(value) === undefined);
   const mixed = literal.find(([, value]) => /\$\{\w+\}/.test(value));
   if (mixed) {
-    throw new Problem(
+    throw new CliError(
       `Cannot install ${url}: in Codex a variable is the whole value of a header, or follows "Bearer "; ` +
         `write the header ${mixed[0]} that way`,
     );

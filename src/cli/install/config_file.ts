@@ -3,11 +3,11 @@
  *
  * @module
  */
-import { importPart } from "../lazy_modules.ts";
+import { importModule } from "../lazy_modules.ts";
 import { toFolder } from "../path.ts";
 import { platform } from "../platform.ts";
-import { type FileFacts, isCoded } from "../platform_files.ts";
-import { Problem } from "../problem.ts";
+import { type FileFacts, hasErrorCode } from "../platform_files.ts";
+import { CliError } from "../cli_error.ts";
 import type { InstallClient } from "./clients.ts";
 import type { Destination } from "./plan.ts";
 
@@ -25,13 +25,13 @@ export interface ConfigChange {
 /**
  * Reads the configuration file and adds an entry to its text. Writes nothing.
  *
- * @throws {Problem} if the file cannot be read or edited.
+ * @throws {CliError} if the file cannot be read or edited.
  */
 export async function prepareChange({ client, file }: Destination, name: string, entry: object): Promise<ConfigChange> {
   const { setEntry } = await importEditor(client.format);
-  const facts = await platform.files.look(file);
+  const facts = await platform.files.stat(file);
   if (facts && facts.kind !== "file") {
-    throw new Problem(`Cannot change ${file}: it is not a regular file; name one with --file`);
+    throw new CliError(`Cannot change ${file}: it is not a regular file; name one with --file`);
   }
   const before = facts ? decode(file, await platform.files.read(file, MAX_BYTES + 1)) : "";
   return { file, before, after: setEntry(before, entry, { file, path: [client.serversKey, name] }), facts };
@@ -40,21 +40,21 @@ export async function prepareChange({ client, file }: Destination, name: string,
 /**
  * Writes the file after a backup of it. Returns the path of the backup, or `undefined` if there was no file.
  *
- * @throws {Problem} if the file cannot be written, or has changed since it was read.
+ * @throws {CliError} if the file cannot be written, or has changed since it was read.
  */
 export async function writeChange(change: ConfigChange): Promise<string | undefined> {
   const { file, after, facts } = change;
   try {
     return await (facts ? replaceFile(change, facts) : createFile(file, after));
   } catch (error) {
-    if (error instanceof Problem || !isCoded(error)) throw error;
-    throw new Problem(`Cannot write ${file}: ${error.message}; check its permissions, or name another --file`);
+    if (error instanceof CliError || !hasErrorCode(error)) throw error;
+    throw new CliError(`Cannot write ${file}: ${error.message}; check its permissions, or name another --file`);
   }
 }
 
 async function createFile(file: string, text: string): Promise<undefined> {
-  if ((await platform.files.lookAt(file))?.kind === "link") {
-    throw new Problem(`Cannot change ${file}: it is a link that leads nowhere; remove it, or name another --file`);
+  if ((await platform.files.lstat(file))?.kind === "link") {
+    throw new CliError(`Cannot change ${file}: it is a link that leads nowhere; remove it, or name another --file`);
   }
   await platform.files.makeFolder(toFolder(file));
   await platform.files.replace(file, text);
@@ -63,11 +63,11 @@ async function createFile(file: string, text: string): Promise<undefined> {
 async function replaceFile({ file, before, after }: ConfigChange, facts: FileFacts): Promise<string> {
   // The replacement is a rename, which a read-only file does not prevent.
   if (facts.mode !== undefined && !(facts.mode & 0o200)) {
-    throw new Problem(`Cannot change ${file}: it is read-only; allow its owner to write it`);
+    throw new CliError(`Cannot change ${file}: it is read-only; allow its owner to write it`);
   }
   const backup = await writeBackup(file, before, facts.mode);
-  if ((await platform.files.look(file))?.version !== facts.version) {
-    throw new Problem(`Cannot change ${file}: another program has just written it; run the command again`);
+  if ((await platform.files.stat(file))?.version !== facts.version) {
+    throw new CliError(`Cannot change ${file}: another program has just written it; run the command again`);
   }
   await platform.files.replace(file, after);
   return backup;
@@ -81,23 +81,23 @@ async function writeBackup(file: string, text: string, mode: number | undefined)
       await platform.files.create(path, text, mode);
       return path;
     } catch (error) {
-      if (!isCoded(error) || error.code !== "EEXIST") throw error;
+      if (!hasErrorCode(error) || error.code !== "EEXIST") throw error;
     }
   }
 }
 
 function importEditor(format: InstallClient["format"]) {
-  if (format === "toml") return importPart("./install/toml_edit.ts");
-  return format === "yaml" ? importPart("./install/yaml_edit.ts") : importPart("./install/jsonc_edit.ts");
+  if (format === "toml") return importModule("./install/toml_edit.ts");
+  return format === "yaml" ? importModule("./install/yaml_edit.ts") : importModule("./install/jsonc_edit.ts");
 }
 
 function decode(file: string, bytes: Uint8Array): string {
   if (bytes.length > MAX_BYTES) {
-    throw new Problem(`Cannot change ${file}: it has more than ${MAX_BYTES} bytes; name another --file`);
+    throw new CliError(`Cannot change ${file}: it has more than ${MAX_BYTES} bytes; name another --file`);
   }
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw new Problem(`Cannot change ${file}: it is not UTF-8 text; fix it by hand`);
+    throw new CliError(`Cannot change ${file}: it is not UTF-8 text; fix it by hand`);
   }
 }

@@ -6,7 +6,7 @@
 import { connect } from "../../client/connect.ts";
 import { RpcError } from "../../client/rpc_error.ts";
 import { toPrintableLine } from "../../protocol/printable.ts";
-import { Problem } from "../problem.ts";
+import { CliError } from "../cli_error.ts";
 
 /** The server of an entry: a command with its environment, or a URL with its headers. */
 export type EntryTarget =
@@ -35,7 +35,7 @@ const MAX_STDERR = 2000;
 /**
  * Connects and lists the tools. A server that requires authentication passes, because clients authenticate later.
  *
- * @throws {Problem} if the server does not start or respond.
+ * @throws {CliError} if the server does not start or respond.
  */
 export async function checkEntry(name: string, target: EntryTarget): Promise<EntryCheck> {
   let stderr = "";
@@ -61,7 +61,7 @@ export async function checkEntry(name: string, target: EntryTarget): Promise<Ent
     const state = `it does not ${action}: ${toPrintableLine(error.message)}`;
     const output = stderr.trim();
     const remedy = output ? `; its output:\n\n${output}\n\nFix the server` : "; fix the server";
-    throw new Problem(`Cannot install ${name}: ${state}${remedy}, or add --no-check`);
+    throw new CliError(`Cannot install ${name}: ${state}${remedy}, or add --no-check`);
   }
 }
 

@@ -7,7 +7,7 @@ import type { Args } from "../args.ts";
 import { readHeaders } from "../header_flags.ts";
 import { KINDS } from "../permissions.ts";
 import { platform } from "../platform.ts";
-import { Problem, UsageProblem } from "../problem.ts";
+import { CliError, UsageError } from "../cli_error.ts";
 import type { Destination, InstallPlan } from "./plan.ts";
 
 const VARIABLE = /\$\{([A-Za-z_]\w*)\}/g;
@@ -16,7 +16,7 @@ const SECRET_HEADER = /auth|cookie|key|secret|token|password/i;
 /**
  * Plans an entry with a URL.
  *
- * @throws {Problem} if an option cannot be used with a URL, or the client takes no URL from its file.
+ * @throws {CliError} if an option cannot be used with a URL, or the client takes no URL from its file.
  */
 export function planHttp(target: string, destination: Destination, { flags, all }: Args): InstallPlan {
   const { client } = destination;
@@ -25,10 +25,10 @@ export function planHttp(target: string, destination: Destination, { flags, all 
   const stdioOptions = ["env", "allow-all", "allow-none", ...KINDS.map((kind) => `allow-${kind}`)];
   const unusable = stdioOptions.find((name) => name in flags);
   if (unusable) {
-    throw new UsageProblem(`Cannot use --${unusable}: it is for a server that the client starts; remove the option`);
+    throw new UsageError(`Cannot use --${unusable}: it is for a server that the client starts; remove the option`);
   }
   if (!toHttpEntry) {
-    throw new Problem(
+    throw new CliError(
       `Cannot install ${target}: ${client.title} takes no URL from its file; ${client.httpInstructions}`,
     );
   }
@@ -45,10 +45,10 @@ export function planHttp(target: string, destination: Destination, { flags, all 
 }
 
 function readUrl(target: string): URL {
-  if (!URL.canParse(target)) throw new UsageProblem(`Cannot install ${target}: it is not a URL; check its spelling`);
+  if (!URL.canParse(target)) throw new UsageError(`Cannot install ${target}: it is not a URL; check its spelling`);
   const url = new URL(target);
   if (!url.username && !url.password) return url;
-  throw new UsageProblem("Cannot install a URL with a name or password: write them as --header authorization=…");
+  throw new UsageError("Cannot install a URL with a name or password: write them as --header authorization=…");
 }
 
 /** The value of a header in the file: with references to variables if the client expands them. */
@@ -60,7 +60,7 @@ function toHeaderValue(name: string, text: string, { client, isShared, file }: D
     const remedy = toReference
       ? `write it with a variable, such as --header '${name}=\${TOKEN}'`
       : "name a file outside of the project";
-    throw new Problem(`Cannot write the header ${name} to ${file}: others may read it there; ${remedy}`);
+    throw new CliError(`Cannot write the header ${name} to ${file}: others may read it there; ${remedy}`);
   }
   return expandVariables(text);
 }
@@ -69,6 +69,6 @@ function expandVariables(text: string): string {
   return text.replace(VARIABLE, (_, variable) => {
     const value = platform.env(variable);
     if (value !== undefined) return value;
-    throw new Problem(`Cannot send \${${variable}}: the environment has no such variable; set it first`);
+    throw new CliError(`Cannot send \${${variable}}: the environment has no such variable; set it first`);
   });
 }

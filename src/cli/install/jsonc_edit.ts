@@ -6,12 +6,12 @@
 import type { Node } from "jsonc-parser";
 import { findProperty, formatPosition, type Jsonc, readJsonc } from "../config/jsonc.ts";
 import type { EditOptions } from "./edit_options.ts";
-import { Problem } from "../problem.ts";
+import { CliError } from "../cli_error.ts";
 
 /**
  * Adds the entry, or replaces one of the same name.
  *
- * @throws {Problem} with file, line and column if the text is not JSON with comments, or the servers are not an object.
+ * @throws {CliError} with file, line and column if the text is not JSON with comments, or the servers are not an object.
  */
 export function setEntry(text: string, entry: unknown, { file, path: [serversKey, name] }: EditOptions): string {
   if (!text.trim()) return `${JSON.stringify({ [serversKey]: { [name]: entry } }, null, 2)}\n`;
@@ -30,7 +30,7 @@ export function setEntry(text: string, entry: unknown, { file, path: [serversKey
 
 function checkObject({ text }: Jsonc, { type, offset }: Node, file: string): void {
   if (type === "object") return;
-  throw new Problem(
+  throw new CliError(
     `Cannot change ${formatPosition(file, text, offset)}: there is no object here; edit it by hand`,
   );
 }

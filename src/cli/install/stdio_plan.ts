@@ -5,22 +5,22 @@
  */
 import type { Args } from "../args.ts";
 import { toEntry, toOwnReads, toShell } from "../command.ts";
-import { importPart } from "../lazy_modules.ts";
+import { importModule } from "../lazy_modules.ts";
 import { toKind, toName, toTargetUrl } from "../load.ts";
 import { isAbsolute, toBaseName, toFolder } from "../path.ts";
 import { joinPermissions, KINDS, type Permissions, toDenoFlags } from "../permissions.ts";
 import { platform } from "../platform.ts";
-import { Problem, UsageProblem } from "../problem.ts";
+import { CliError, UsageError } from "../cli_error.ts";
 import type { Destination, InstallPlan } from "./plan.ts";
 
 /**
  * Plans an entry with a command.
  *
- * @throws {Problem} if the target does not exist, or a permission or a variable is missing.
+ * @throws {CliError} if the target does not exist, or a permission or a variable is missing.
  */
 export async function planStdio(target: string, destination: Destination, { flags, all }: Args): Promise<InstallPlan> {
   if (all.header) {
-    throw new UsageProblem(`Cannot send headers to ${target}: it is not a URL; remove --header`);
+    throw new UsageError(`Cannot send headers to ${target}: it is not a URL; remove --header`);
   }
   const kind = await toKind(target);
   const path = toTargetUrl(target).startsWith("file:") ? platform.toPath(target) : target;
@@ -40,11 +40,11 @@ export async function planStdio(target: string, destination: Destination, { flag
 }
 
 async function checkTarget(target: string, path: string): Promise<void> {
-  if (isAbsolute(path) && !(await platform.files.look(path))) {
-    throw new Problem(`Cannot install ${target}: there is no file ${path}; check the path`);
+  if (isAbsolute(path) && !(await platform.files.stat(path))) {
+    throw new CliError(`Cannot install ${target}: there is no file ${path}; check the path`);
   }
   if (/^(jsr|npm):/i.test(path) && !/@\d+\.\d+\.\d+[\w.+-]*(\/|$)/.test(path)) {
-    throw new Problem(
+    throw new CliError(
       `Cannot install ${target}: it has no exact version, so the client would run any later release; ` +
         `write ${target}@1.2.3`,
     );
@@ -68,7 +68,7 @@ async function findRequirements(
   }
   // Only the file itself: the user must allow other files, such as those that it imports.
   if (kind === "module") return { permissions: isAbsolute(path) ? { read: [path] } : {}, isComplete: false };
-  const { findRequiredPermissions } = await importPart("./config/required_permissions.ts");
+  const { findRequiredPermissions } = await importModule("./config/required_permissions.ts");
   const { permissions, modules } = await findRequiredPermissions(target, path);
   return { permissions, isComplete: !modules.length };
 }
@@ -82,7 +82,7 @@ function toPermissionFlags(
   if ("allow-all" in flags) return ["-A"];
   const kinds = KINDS.filter((kind) => `allow-${kind}` in flags);
   if (!isComplete && !kinds.length && !("allow-none" in flags)) {
-    throw new UsageProblem(
+    throw new UsageError(
       `Cannot install ${target}: it is code, so its permissions are unknown; allow them with ` +
         "--allow-net HOSTS, --allow-env NAMES, --allow-read PATHS and so on, or write --allow-none",
     );
@@ -105,12 +105,12 @@ function toCommand({ isShared }: Destination, permissions: readonly string[], pa
 function readVariables(names: readonly string[], { client, isShared }: Destination): Readonly<Record<string, string>> {
   return Object.fromEntries(names.flatMap((name) => {
     if (!/^[A-Za-z_]\w*$/.test(name)) {
-      throw new UsageProblem(`Cannot pass ${name}: it is not a variable; write --env with names of variables`);
+      throw new UsageError(`Cannot pass ${name}: it is not a variable; write --env with names of variables`);
     }
     const value = platform.env(name);
     if (value !== undefined) return [[name, value]];
     if (isShared && client.toReference) return [];
-    throw new Problem(`Cannot pass ${name}: the environment has no such variable; set it first`);
+    throw new CliError(`Cannot pass ${name}: the environment has no such variable; set it first`);
   }));
 }
 
@@ -124,7 +124,7 @@ function toEnv(
   if (!isShared) return values;
   const { toReference } = client;
   if (toReference) return Object.fromEntries(names.map((name) => [name, toReference(name)]));
-  throw new Problem(
+  throw new CliError(
     `Cannot write ${names.join(", ")} to ${file}: others may read it there, and ${client.title} has no references ` +
       "to variables; remove --file",
   );

@@ -6,12 +6,12 @@
 import { parse, stringify } from "smol-toml";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import type { EditOptions } from "./edit_options.ts";
-import { Problem } from "../problem.ts";
+import { CliError } from "../cli_error.ts";
 
 /**
  * Adds the entry as a table of its own, and removes a previous one of the same name.
  *
- * @throws {Problem} if the text is not TOML, or the previous entry cannot be replaced as text.
+ * @throws {CliError} if the text is not TOML, or the previous entry cannot be replaced as text.
  */
 export function setEntry(text: string, entry: unknown, { file, path: [serversKey, name] }: EditOptions): string {
   const before = parseToml(text, file);
@@ -34,7 +34,7 @@ function parseToml(text: string, file: string): Params {
     return parse(text.replace(/^\uFEFF/, ""));
   } catch (error) {
     const [state] = (error instanceof Error ? error.message : String(error)).split("\n");
-    throw new Problem(`Cannot read ${file}: ${state}; fix it by hand`);
+    throw new CliError(`Cannot read ${file}: ${state}; fix it by hand`);
   }
 }
 
@@ -46,8 +46,8 @@ function tryParse(text: string): Params | undefined {
   }
 }
 
-function createEditError(file: string, state: string): Problem {
-  return new Problem(`Cannot change ${file}: ${state}; edit it by hand`);
+function createEditError(file: string, state: string): CliError {
+  return new CliError(`Cannot change ${file}: ${state}; edit it by hand`);
 }
 
 /** Removes a table and its subtables. Comments before the next table belong to that table, and stay. */

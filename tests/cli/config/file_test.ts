@@ -13,7 +13,7 @@ async function findError(files: Files, prepare?: (folder: string) => Promise<unk
   await withFolder(files, async (folder) => {
     await prepare?.(folder);
     const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
-    assertEquals(error.name, "Problem", error.stack);
+    assertEquals(error.name, "CliError", error.stack);
     message = error.message.replaceAll(folder, "");
   });
   return message;
@@ -438,7 +438,7 @@ Deno.test("a reload applies all changes of the files, or none if one is invalid"
     ) {
       await writeFiles(folder, { "mcp.jsonc": broken });
       const error = await assertRejects(() => reload(), Error);
-      assertEquals(error.name, "Problem");
+      assertEquals(error.name, "CliError");
       assertEquals((await client.listTools()).map(({ name }) => name), ["b"]);
     }
     await server.close();

@@ -40,7 +40,7 @@ const broken: readonly (readonly [name: string, content: unknown, told: RegExp])
   ["device.jsonc", { include: ["/dev/null"] }, /device\.jsonc:1:13: include\[0\]: \/dev\/null is not a regular file/],
   ["big.jsonc", " ".repeat(1024 * 1024 + 1), /big\.jsonc: it has more than 1048576 bytes/],
   ["deep.jsonc", "[".repeat(100_000), /deep\.jsonc: it is nested too deeply/],
-  ["binary.jsonc", Uint8Array.of(123, 34, 255, 254, 0), /binary\.jsonc: it is not a text in UTF-8/],
+  ["binary.jsonc", Uint8Array.of(123, 34, 255, 254, 0), /binary\.jsonc: it is not UTF-8 text/],
   ["cycle.jsonc", { modules: ["c.ts"] }, /Cannot load c\.ts: it threw an error while loading:\nReferenceError: Cannot/],
   ["/dev/zero", undefined, /Cannot serve \/dev\/zero: there is no file \/dev\/zero; check the path/],
   ["$(touch owned).ts", undefined, /Cannot serve \$\(touch owned\)\.ts: there is no file/],

@@ -502,7 +502,7 @@ const broken: readonly Broken[] = [
   {
     title: "cannot list its tools",
     fetch: onMethod("tools/list", () => ({ result: undefined, error: { code: -32603, message: "Internal error" } })),
-    found: [/^problem: lists: tools: they cannot be listed: Internal error$/],
+    found: [/^problem: lists: tools: the list failed: Internal error$/],
   },
 ];
 

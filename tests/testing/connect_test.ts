@@ -117,7 +117,7 @@ Deno.test("headers go along with every request over HTTP, and timeoutMs bounds e
   await using client = await connect(server, { headers: { "x-tag": "1" }, timeoutMs: 50 });
   await client.callTool("see");
   assertEquals(seen, ["1"]);
-  await assertRejects(() => client.callTool("wait"), DOMException, "no answer in 50 ms");
+  await assertRejects(() => client.callTool("wait"), DOMException, "no response in 50 ms");
   await server.close();
 });
 

@@ -54,7 +54,7 @@ async function readEvents(response: Response | undefined): Promise<readonly Reco
 }
 
 Deno.test("the relay is for the page only: its key, its origin and a loopback host", async () => {
-  const inspector = await createInspector({ endpoint: "/mcp", given });
+  const inspector = await createInspector({ endpoint: "/mcp", server: given });
   assertMatch(inspector.key, /^[\da-f]{64}$/);
   const ask = async (asked: Asked, info: object = local) => {
     const response = await inspector.respond(toRequest(inspector.key, asked), info);
@@ -232,7 +232,7 @@ test("the page connects to a URL, with a token that stays in the tab", async (op
 
   await open();
   assertEquals(await dialog.getByLabel("Token", { exact: true }).inputValue(), "own-secret-token");
-  await dialog.getByLabel("Another one, by its URL").check();
+  await dialog.getByLabel("Another server").check();
   assertEquals(await dialog.getByLabel("Token", { exact: true }).inputValue(), "");
   await dialog.getByRole("button", { name: "Connect", exact: true }).click();
   await dialog.getByText("Enter a URL that begins with").waitFor();
@@ -262,7 +262,7 @@ test("the page connects to a URL, with a token that stays in the tab", async (op
   assertStringIncludes(text, "authorization: ••••••");
   assertStringIncludes(text, "Bearer ••••••");
   assertNotMatch(text, /secret-token|extra-value/);
-  await log.getByLabel("Filter frames").fill("secret-token");
+  await log.getByLabel("Filter messages").fill("secret-token");
   assertEquals(await log.locator("li").filter({ visible: true }).count(), 0);
   assertNotMatch(page.url(), /secret|127\.0\.0\.1.*127\.0\.0\.1/);
   assertEquals(await page.evaluate("[localStorage.length, document.cookie]"), [0, ""]);
@@ -350,7 +350,7 @@ for (const [runtime, program] of Object.entries(programs)) {
     await opened.answer("Accept");
     assertStringIncludes(await readResult("Done"), `{"name":"Ada"}`);
     await page.getByRole("button", { name: "Connection", exact: true }).first().click();
-    await page.getByText("A command takes no token and no headers.").waitFor();
+    await page.getByText("A command takes no token or headers.").waitFor();
     await page.keyboard.press("Escape");
     // Without the key there is no way to the command.
     const fresh = await page.context().newPage();
@@ -420,7 +420,7 @@ test("a hostile server elsewhere can neither hang the page nor run a pattern in 
   }
   await press("Call");
   await opened.readResult("Done");
-  await panel.getByText("Whole result as JSON").click();
+  await panel.getByText("Full result as JSON").click();
   await page.goto("about:blank");
   await other.shutdown();
 }, { file: "tests/cli/inspector/remote.ts" });

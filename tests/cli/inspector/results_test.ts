@@ -184,7 +184,7 @@ test("what is empty says so, and what cannot be seen is shown", async (opened) =
   assertNotMatch(text, /[\u0000-\u0008\u001b\u202e\u2066\u200f\u2028\u3164\ufeff]/);
   await turn("Prompts");
   await choose("talkative");
-  await panel.getByText("Only the first 300 of 2000 have a field.").waitFor();
+  await panel.getByText("Only the first 300 of 2000 arguments are shown.").waitFor();
   assertEquals(await panel.locator(".field").count(), 300);
   await choose("silent");
   await press("Get");

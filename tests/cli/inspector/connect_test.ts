@@ -106,9 +106,9 @@ Deno.test("the relay starts no command that is named in a request, and takes onl
   const connect = (body: unknown) => inspector.respond(toRequest(inspector.key, { body: JSON.stringify(body) }), local);
   for (
     const [body, problem] of [
-      [{}, "no server was named"],
-      [{ command: "touch", args: ["/tmp/never"] }, "no server was named"],
-      [{ target: { command: "touch" } }, "no server was named"],
+      [{}, "the command line names no server"],
+      [{ command: "touch", args: ["/tmp/never"] }, "the command line names no server"],
+      [{ target: { command: "touch" } }, "the command line names no server"],
       [{ url: { command: "touch", args: [] } }, "not a URL"],
       [{ url: "touch" }, "not a URL"],
       [{ url: "file:///etc/passwd" }, "must begin with http"],
@@ -116,8 +116,8 @@ Deno.test("the relay starts no command that is named in a request, and takes onl
       [{ url: "http://user:pass@127.0.0.1/" }, "use a header"],
       [{ url: "http://127.0.0.1:1/", headers: { host: "other" } }, "cannot be set"],
       [{ url: "http://127.0.0.1:1/", headers: { "Mcp-Session-Id": "1" } }, "cannot be set"],
-      [{ url: "http://127.0.0.1:1/", headers: { a: "b\r\nc: d" } }, "HTTP forbids"],
-      [{ url: "http://127.0.0.1:1/", headers: { "a\n": "b" } }, "HTTP forbids"],
+      [{ url: "http://127.0.0.1:1/", headers: { a: "b\r\nc: d" } }, "are not allowed in a header"],
+      [{ url: "http://127.0.0.1:1/", headers: { "a\n": "b" } }, "are not allowed in a header"],
     ] as const
   ) {
     const response = await connect(body);
@@ -289,7 +289,7 @@ test("the page connects to a URL, with a token that stays in the tab", async (op
 
   // Back to the page's own server, and forget.
   await open();
-  await dialog.getByLabel("The one that serves this page").check();
+  await dialog.getByLabel("This server").check();
   assertEquals(await dialog.getByLabel("Token", { exact: true }).inputValue(), "own-secret-token");
   await dialog.getByRole("button", { name: "Forget" }).click();
   assertEquals(await page.evaluate("sessionStorage.inspector.includes('secret')"), false);
@@ -329,9 +329,8 @@ test("the page connects to a server of an earlier revision, which asks by itself
   await opened.panel.getByText("2025-11-25").first().waitFor();
   // The connection ends with the page: nothing is open at the server any more.
   await page.goto("about:blank");
-  const start = performance.now();
+  // `shutdown` waits for open connections, so it would never resolve with one.
   await old.shutdown();
-  assert(performance.now() - start < 8000);
 });
 
 for (const [runtime, program] of Object.entries(programs)) {
@@ -379,6 +378,16 @@ function createFake(results: Readonly<Record<string, string>>): (request: Reques
   };
 }
 
+// Counts the elements that the page makes.
+const COUNT_ELEMENTS = `
+  globalThis.madeElements = 0;
+  globalThis.originalCreateElement ??= document.createElement;
+  document.createElement = function (...args) {
+    globalThis.madeElements++;
+    return globalThis.originalCreateElement.apply(document, args);
+  };
+`;
+
 test("a hostile server elsewhere can neither hang the page nor run a pattern in it", async (opened) => {
   const { page, panel, choose, press } = opened;
   const depth = 3000;
@@ -408,13 +417,14 @@ test("a hostile server elsewhere can neither hang the page nor run a pattern in 
   // A schema that nests too deeply is left out, and the log says so.
   await page.getByRole("region", { name: "Log" }).getByText(/^warning .*deep/).waitFor();
   for (const name of ["wide", "long"]) {
-    const start = performance.now();
+    await page.evaluate(COUNT_ELEMENTS);
     await choose(name);
     await panel.getByRole("heading", { name }).waitFor();
     await panel.getByText("Definition").click();
     await press("JSON");
     await press("Form");
-    assert(performance.now() - start < 4000, `${name}: ${performance.now() - start} ms`);
+    const made = Number(await page.evaluate("globalThis.madeElements"));
+    assert(made < 20_000, `${name}: ${made} elements`);
     assert(await panel.locator("input, textarea, select").count() < 300, name);
     assertEquals(await panel.locator("[pattern]").count(), 0);
   }

@@ -184,7 +184,7 @@ export function createConnectionDialog(
       const eye = h("button.quiet.small", {
         type: "button",
         "aria-pressed": "false",
-        "aria-label": `ContentView: ${label}`,
+        "aria-label": `Show: ${label}`,
         click: turn,
       }, "Show");
       function turn(): void {

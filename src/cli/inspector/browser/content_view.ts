@@ -75,7 +75,7 @@ export function createContentView({ dom, json: tools, markdown, makeTextViewer, 
     if (code.length > most) {
       element.append(escapeInvisible(code.slice(0, most)));
       const more = h("button.small", { type: "button", click: () => element.replaceChildren(escapeInvisible(code)) });
-      more.append(`ContentView all ${code.length} characters`);
+      more.append(`Show all ${code.length} characters`);
       element.append("\n… ", more);
       return element;
     }

@@ -135,7 +135,7 @@ export function createForms({ dom, json, schemas, makeControl }: FormParts): For
         list.append(field.element);
       }
       const left = ordered.length - parts.length;
-      more.textContent = `ContentView ${Math.min(left, maxFieldsAtOnce)} more of ${left} fields`;
+      more.textContent = `Show ${Math.min(left, maxFieldsAtOnce)} more of ${left} fields`;
       unshown.textContent = "";
       moreRow.hidden = !left;
     }

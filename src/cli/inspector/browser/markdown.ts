@@ -149,7 +149,7 @@ export function createMarkdown({ h, escapeInvisible }: Dom): Markdown {
   /** Code, links and emphasis of one paragraph. */
   function toInline(text: string, depth: number): (Element | string)[] {
     const parts: (Element | string)[] = [];
-    const missing = new Set<string>(); // marks that are never closed
+    const searches = new Map<string, { readonly from: number; readonly found: number }>();
     let plain = "";
     let at = 0;
 
@@ -160,11 +160,12 @@ export function createMarkdown({ h, escapeInvisible }: Dom): Markdown {
       at = end;
     }
 
-    /** The next position of a mark. A mark that is missing is searched for only once. */
+    /** The next position of a mark, or -1. Remembers the last search for each mark, so that time stays proportional. */
     function find(mark: string, from: number): number {
-      if (missing.has(mark)) return -1;
+      const last = searches.get(mark);
+      if (last && from >= last.from && (last.found < 0 || last.found >= from)) return last.found;
       const found = text.indexOf(mark, from);
-      if (found < 0) missing.add(mark);
+      searches.set(mark, { from, found });
       return found;
     }
 

@@ -179,7 +179,7 @@ export function createTextViewer({ dom, json: { size } }: ViewerParts): MakeText
     const element = h("pre", { tabindex: 0 }, escapeInvisible(text.slice(0, most)));
     if (text.length <= most) return element;
     const more = h("button.small", { type: "button", click: () => element.replaceChildren(escapeInvisible(text)) });
-    more.append(`ContentView all ${text.length} characters`);
+    more.append(`Show all ${text.length} characters`);
     element.append("\n… ", more);
     return element;
   }

@@ -125,7 +125,7 @@ const talkers: readonly Handler[] = [
     description: "Logs what it does",
     run: async (_, ctx) => {
       for (const text of ["Tool execution started", "Tool processing data", "Tool execution completed"]) {
-        await ctx.log("info", text);
+        await ctx.log.info(text);
         await pause(50);
       }
       return "Done.";
@@ -135,7 +135,7 @@ const talkers: readonly Handler[] = [
     name: "test_logging_tool",
     description: "Logs, if the client wants that",
     run: async (_, ctx) => {
-      await ctx.log("info", "A message for clients that asked for messages");
+      await ctx.log.info("A message for clients that asked for messages");
       return "Done.";
     },
   }),

@@ -1,5 +1,5 @@
 // Notes that a model can write, search and read: tools, resources, a prompt, completion, progress and a question.
-import { createServer, link, prompt, resource, tool, ToolError } from "@x/mcp";
+import { createServer, prompt, resource, resourceLink, tool, ToolError } from "@x/mcp";
 import { z } from "zod";
 
 const notes = new Map<string, string>([
@@ -36,8 +36,8 @@ const write = tool({
       if (answer.action !== "accept" || !answer.content.overwrite) throw new ToolError("The user keeps the old note.");
     }
     notes.set(title, text); // after the last question, because a question may run this function again
-    server.updated(`note://${title}`);
-    return link(`note://${title}`);
+    server.resourceUpdated(`note://${title}`);
+    return resourceLink(`note://${title}`);
   },
 });
 

@@ -20,34 +20,47 @@ export function createServer(options: ServerOptions): Server {
 }
 
 export { type Tool, tool, type ToolOptions, type ToolReturn } from "./handlers/tool.ts";
-export { link, media, type MediaOptions } from "./handlers/content.ts";
+export { media, type MediaOptions, resourceLink } from "./handlers/content.ts";
 export {
+  type FixedResource,
   type Resource,
   resource,
   type ResourceCommonOptions,
   type ResourceFixedOptions,
-  type ResourceInput,
+  type ResourceOf,
   type ResourceOptions,
+  resourceProvider,
   type ResourceProviderOptions,
+  type ResourceTemplate,
   type ResourceTemplateOptions,
   type TemplateText,
 } from "./handlers/resource.ts";
 export type { ResourceEntry, ResourcePage } from "./handlers/resource_methods.ts";
 export type { ResourceReturn } from "./handlers/resource_contents.ts";
-export { type ArgumentNames, type Prompt, prompt, type PromptOptions, type PromptReturn } from "./handlers/prompt.ts";
+export {
+  type ArgumentNames,
+  type Prompt,
+  prompt,
+  type PromptMessageReturn,
+  type PromptOptions,
+  type PromptReturn,
+} from "./handlers/prompt.ts";
 export type { Completer, Completers, Completion } from "./handlers/completion.ts";
 export { McpError, ToolError } from "./protocol/errors.ts";
 export type { Server, ServerOptions } from "./server.ts";
 export type { Clock } from "./core/timers.ts";
 export type {
+  ChangeNotifier,
   ClientFacts,
   Context,
   Elicited,
   ElicitOptions,
   ElicitUrlOptions,
+  ListName,
   Principal,
   ProgressOptions,
 } from "./core/context.ts";
+export type { Log, LogMethod, LogOptions } from "./core/log.ts";
 export type { Fault } from "./core/core.ts";
 export type { Middleware } from "./core/middleware.ts";
 export type { Allow, Handler } from "./core/feature.ts";

@@ -7,21 +7,23 @@ import { INTERNAL_ERROR, McpError, type ToolError } from "./protocol/errors.ts";
 import type { Icon } from "./protocol/types.ts";
 import { Accounts } from "./core/account.ts";
 import { Changes } from "./core/changes.ts";
-import type { Context } from "./core/context.ts";
+import type { CallHost } from "./core/call.ts";
+import type { ChangeNotifier, Context } from "./core/context.ts";
 import type { Core, Fault } from "./core/core.ts";
 import type { CreateEra, Engine } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
+import { INTERNALS } from "./core/internals.ts";
 import { type LimitOptions, readLimits } from "./core/limits.ts";
 import type { Middleware } from "./core/middleware.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
-import { type OpenPipe, PIPE, pipeOpener } from "./transports/channel.ts";
+import { type OpenPipe, pipeOpener } from "./transports/channel.ts";
 import { readHosts, readOrigins, readProxies } from "./transports/http/access.ts";
 import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
 import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
-import { HTTP, type HttpParts } from "./transports/http/upgrades.ts";
+import type { HttpParts } from "./transports/http/upgrades.ts";
 
 /** What a server is made of. Only `name` and `version` must be said. */
 export interface ServerOptions {
@@ -80,16 +82,22 @@ export interface ServerOptions {
   /** Told the truth about unexpected errors; clients are told only `fault.id`. Without it, they go to `console.error`. */
   readonly onError?: (error: unknown, fault: Fault) => void;
   /**
-   * Words for the model about an unexpected error of a tool, instead of "Internal error"; nothing for those it should
-   * not know of. `onError` is told in any case.
+   * Describes an unexpected error of a tool to the model that called it. Returns `undefined` for errors that the model
+   * should not know of: it then reads "Internal error" and an id. `onError` is called in any case.
    */
-  readonly onToolError?: (error: unknown, call: Context) => string | ToolError | undefined;
+  readonly describeError?: (error: unknown, ctx: Context) => string | ToolError | undefined;
+  /**
+   * Whether to warn, with `console.warn`, of mistakes that only show with some clients: work that a handler does before
+   * a question and does again when the answer comes. Defaults to `false`, but `mcp --watch`, `mcp --inspect`
+   * and `connect` of `@x/mcp/testing` turn it on.
+   */
+  readonly development?: boolean;
   /** Time, for tests. */
   readonly clock?: Clock;
 }
 
 /** A server: the default export of a server file. */
-export interface Server {
+export interface Server extends ChangeNotifier {
   /** Answers web-standard requests; `deno serve`, Bun, Deno Deploy, Workers and routers call it. */
   readonly fetch: Fetch;
   /** The handlers, which may change while the server runs. */
@@ -101,25 +109,31 @@ export interface Server {
     /** Those that are there, in the order in which they came. */
     list(): readonly Handler[];
   };
-  /** Tells clients that watch it that a resource has changed. */
-  updated(uri: string): void;
   /**
    * Takes no new calls, lets running ones finish for a while (`calls.closeMs` of the limits), ends streams, and settles
    * when all is over.
    */
   close(): Promise<void>;
   /**
-   * Opens a pipe; for transports.
+   * What transports, the command line and the test kit need.
    *
-   * @internal
+   * @ignore
    */
-  readonly [PIPE]: OpenPipe;
-  /**
-   * What other transports over HTTP need.
-   *
-   * @internal
-   */
-  readonly [HTTP]: HttpParts;
+  readonly [INTERNALS]: ServerInternals;
+}
+
+/**
+ * What transports, the command line and the test kit need of a server.
+ *
+ * @internal
+ */
+export interface ServerInternals {
+  /** Opens a channel to the server. */
+  readonly openPipe: OpenPipe;
+  /** What other transports over HTTP share with the endpoint. */
+  readonly http: HttpParts;
+  /** Turns `development` on, unless the server's options say otherwise. Settles when it is on. */
+  develop(): Promise<void>;
 }
 
 /** Builds a server of the era that `createEra` makes. */
@@ -138,7 +152,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     cacheScope: options.cacheScope ?? (options.use?.length ? "private" : "anonymous"),
     hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
-    toToolError: options.onToolError,
+    describeError: options.describeError,
     sealer: new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) }),
     report,
   };
@@ -147,11 +161,21 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const accounts = new Accounts(limits);
   const scheduler = new Scheduler(core, accounts, options.use);
   registry.add(options.handlers ?? []);
-  const engine: Engine = { core, registry, scheduler, changes, accounts };
+  let closed: Promise<void> | undefined;
+  const host: CallHost = {
+    server: {
+      resourceUpdated(uri) {
+        if (!closed) changes.emit({ kind: "resource", uri });
+      },
+      listChanged(list) {
+        if (!closed && registry.hasList(list)) changes.emit({ kind: "list", feature: list });
+      },
+    },
+  };
+  const engine: Engine = { core, registry, scheduler, changes, accounts, host };
   const era = createEra(engine);
   const allows = corsRule(options.cors, report);
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  let closed: Promise<void> | undefined;
   const endpoint = new Endpoint(engine, era, {
     path,
     hosts: readHosts(options.hosts),
@@ -160,6 +184,14 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     allows,
   });
   const { fetch, parts } = endpoint;
+
+  // Loaded for those who develop alone.
+  async function develop(): Promise<void> {
+    if (options.development === false) return;
+    const { RerunWatch, toWarning } = await import("./core/rerun_watch.ts");
+    host.reruns ??= new RerunWatch(ticker.clock, (repeated) => console.warn(toWarning(repeated)));
+  }
+  if (options.development) develop();
 
   async function close(): Promise<void> {
     endpoint.close();
@@ -183,10 +215,9 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
       remove: (...handlers) => registry.remove(handlers),
       list: () => registry.handlers,
     },
-    updated: (uri) => closed || changes.emit({ kind: "resource", uri }),
+    ...host.server,
     close: () => closed ??= close(),
-    [PIPE]: pipeOpener(engine, era),
-    [HTTP]: { ...parts, ended },
+    [INTERNALS]: { openPipe: pipeOpener(engine, era), http: { ...parts, ended }, develop },
   };
 }
 

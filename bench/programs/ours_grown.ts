@@ -23,7 +23,7 @@ const server = createServer({
 });
 
 function touch(): string {
-  server.updated("bench://0");
+  server.resourceUpdated("bench://0");
   return "touched";
 }
 

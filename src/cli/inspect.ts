@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { ServerFacts } from "../client/speaker.ts";
+import type { ServerFacts } from "../client/protocol.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Args } from "./args.ts";
 import { showListing, type ShowOptions } from "./client/listing_text.ts";

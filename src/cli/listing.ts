@@ -4,7 +4,7 @@
  * @module
  */
 import type { Client } from "../client/calls.ts";
-import type { RequestOptions } from "../client/peer.ts";
+import type { RequestOptions } from "../client/rpc.ts";
 import type { Finding, Listing } from "./findings.ts";
 
 /** What is listed, and what could not be. */
@@ -31,7 +31,7 @@ export async function listAll(client: Client, options: Pick<RequestOptions, "sig
   const listing = {
     tools: await list("tools", () => client.listTools(options)),
     resources: await list("resources", () => client.listResources(options)),
-    templates: await list("resources", () => client.listTemplates(options)),
+    templates: await list("resources", () => client.listResourceTemplates(options)),
     prompts: await list("prompts", () => client.listPrompts(options)),
   };
   return { listing, failures };

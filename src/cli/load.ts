@@ -4,7 +4,7 @@
  * @module
  */
 import { createServer, type Handler, type Server } from "../library.ts";
-import { PIPE } from "../transports/channel.ts";
+import { INTERNALS } from "../core/internals.ts";
 import { platform } from "./platform.ts";
 import { importPart } from "./parts.ts";
 import { Problem } from "./problem.ts";
@@ -166,7 +166,7 @@ function isPosition(
 
 // By name: the file may have a copy of this library of its own.
 function isServer(value: unknown): value is Server {
-  return typeof value === "object" && value !== null && PIPE in value && "fetch" in value;
+  return typeof value === "object" && value !== null && INTERNALS in value && "fetch" in value;
 }
 
 /** The name that a file without a server gives to the one that is made of it. */

@@ -47,7 +47,7 @@ async function readResource({ client, operands, ask }: Conversation, { flags }: 
   if (extra !== undefined) throw new UsageProblem(`Cannot read ${extra} beside ${uri}: name one resource`);
   const list = async () => {
     const resources = await ask((options) => client.listResources(options));
-    const templates = await ask((options) => client.listTemplates(options));
+    const templates = await ask((options) => client.listResourceTemplates(options));
     return { resources, templates };
   };
   if (uri === undefined) {
@@ -59,7 +59,7 @@ async function readResource({ client, operands, ask }: Conversation, { flags }: 
     await ("json" in flags ? writeJson({ resources, templates }) : showNames(items));
     return 0;
   }
-  const result = await ask((options) => client.read(uri, options)).catch(async (error) => {
+  const result = await ask((options) => client.readResource(uri, options)).catch(async (error) => {
     if (!(error instanceof RpcError) || error.status === 401) throw error;
     const { resources } = await list().catch(() => ({ resources: [] }));
     const names = resources.map((each) => each.uri);

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { INTERNALS } from "../core/internals.ts";
 import { guardConsole } from "../transports/stdio/stdout_guard.ts";
 import { serveStdio } from "../transports/stdio/stdio.ts";
 import type { Args } from "./args.ts";
@@ -63,6 +64,8 @@ async function serveTarget(args: Args): Promise<void> {
   const target = named ?? await findTarget();
   const loaded: Loaded = target === undefined ? await loadDemo() : await load(target);
   const { server } = loaded;
+  // Both flags are for people who write a server.
+  if ("watch" in flags || "inspect" in flags) await server[INTERNALS].develop();
   if ("watch" in flags) (await importPart("./watch_target.ts")).watchTarget(target, loaded);
   loaded.watch?.();
   const ended = new AbortController();

@@ -3,9 +3,9 @@
  *
  * @module
  */
+import { INTERNALS } from "../core/internals.ts";
 import type { Server } from "../library.ts";
 import { isLoopbackHost } from "../transports/http/access.ts";
-import { HTTP } from "../transports/http/upgrades.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
 import { platform, type Served } from "./platform.ts";
@@ -55,7 +55,7 @@ function readPort(text: string): number {
  */
 export async function serveHttp(server: Server, target: string | undefined, place: Place): Promise<Served> {
   const { hostname, port, path, isInspected } = place;
-  const own = server[HTTP].path;
+  const own = server[INTERNALS].http.path;
   const inspector = isInspected ? await loadInspector(path || own) : undefined;
   const ask = (request: Request, info: object) => server.fetch(path ? move(request, path, own) : request, info);
   const fetch = inspector

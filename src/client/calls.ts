@@ -9,9 +9,9 @@ import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./listed.ts";
 import { MOST_ITEMS, readPages } from "./pagination.ts";
-import type { Peer, RequestOptions } from "./peer.ts";
+import type { RequestOptions, Rpc } from "./rpc.ts";
 import { RpcError } from "./rpc_error.ts";
-import type { ServerFacts, Speaker } from "./speaker.ts";
+import type { Protocol, ServerFacts } from "./protocol.ts";
 import { type Filter, type Subscription, toSubscription } from "./subscription.ts";
 
 /** What a completion is for: a prompt, or a resource template. */
@@ -39,38 +39,38 @@ export interface Completion {
  * A client that is connected to a server. Its methods throw an {@linkcode RpcError} if the server answers with an error
  * or with no answer at all, and what `signal` was aborted with, or a `TimeoutError`, if that comes first.
  */
-export interface Client extends AsyncDisposable {
+export interface Client<Options extends RequestOptions = RequestOptions> extends AsyncDisposable {
   /** Who the server is, and what is spoken with it. */
   readonly server: ServerFacts;
   /**
    * The tools of all pages; none if the server has no tools. This and the other lists throw beyond 1000 pages, a million
    * items, 64 Mi characters, or ten times the timeout of one request.
    */
-  listTools(options?: RequestOptions): Promise<readonly ListedTool[]>;
+  listTools(options?: Options): Promise<readonly ListedTool[]>;
   /** The resources of all pages; none if the server has no resources. */
-  listResources(options?: RequestOptions): Promise<readonly ListedResource[]>;
+  listResources(options?: Options): Promise<readonly ListedResource[]>;
   /** The resource templates of all pages; none if the server has none. */
-  listTemplates(options?: RequestOptions): Promise<readonly ListedTemplate[]>;
+  listResourceTemplates(options?: Options): Promise<readonly ListedTemplate[]>;
   /** The prompts of all pages; none if the server has no prompts. */
-  listPrompts(options?: RequestOptions): Promise<readonly ListedPrompt[]>;
+  listPrompts(options?: Options): Promise<readonly ListedPrompt[]>;
   /** Calls a tool. That the tool failed is no error but a result with `isError`. */
-  callTool(name: string, args?: Params, options?: RequestOptions): Promise<ToolResult & Result>;
+  callTool(name: string, args?: Params, options?: Options): Promise<ToolResult & Result>;
   /** Reads a resource. */
-  read(uri: string, options?: RequestOptions): Promise<{ readonly contents: readonly ResourceContents[] } & Result>;
+  readResource(uri: string, options?: Options): Promise<{ readonly contents: readonly ResourceContents[] } & Result>;
   /** Has a prompt filled in. */
   getPrompt(
     name: string,
     args?: Readonly<Record<string, string>>,
-    options?: RequestOptions,
+    options?: Options,
   ): Promise<{ readonly description?: string; readonly messages: readonly PromptMessage[] } & Result>;
   /** Completes an argument of a prompt, or a variable of a resource template. */
   complete(
     ref: CompletionRef,
     argument: { readonly name: string; readonly value: string },
-    options?: CompleteOptions,
+    options?: Options & CompleteOptions,
   ): Promise<Completion>;
   /** Sends any request. Questions of the server are answered before there is a result. */
-  request(method: string, params?: Params, options?: RequestOptions): Promise<Result>;
+  request(method: string, params?: Params, options?: Options): Promise<Result>;
   /** Sends a notification. */
   notify(method: string, params?: Params): Promise<void>;
   /** Hears of changes from now on. */
@@ -81,20 +81,20 @@ export interface Client extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** A client over a speaker. */
-export function toClient(peer: Peer, speaker: Speaker): Client {
+/** A client over a protocol. */
+export function toClient(rpc: Rpc, protocol: Protocol): Client {
   let closing: Promise<void> | undefined;
 
   async function request(method: string, params: Params = {}, options?: RequestOptions): Promise<Result> {
     if (closing) throw new DOMException(`Cannot request ${method}: the client was closed`, "InvalidStateError");
-    return (await speaker.request(method, params, options)).result;
+    return (await protocol.request(method, params, options)).result;
   }
 
   async function list(method: string, key: string, options?: RequestOptions): Promise<readonly Params[]> {
     const items: Params[] = [];
     const pages = readPages({
       what: key,
-      timeoutMs: options?.timeoutMs ?? peer.timeoutMs,
+      timeoutMs: options?.timeoutMs ?? rpc.timeoutMs,
       request: (params, timeoutMs) => ask(method, params, { ...options, timeoutMs }),
     });
     for await (const page of pages) {
@@ -112,7 +112,7 @@ export function toClient(peer: Peer, speaker: Speaker): Client {
     } catch (error) {
       const [feature] = method.split("/");
       const isMissing = error instanceof RpcError && error.code === METHOD_NOT_FOUND;
-      if (!isMissing || (feature in speaker.server.capabilities && method !== "resources/templates/list")) throw error;
+      if (!isMissing || (feature in protocol.server.capabilities && method !== "resources/templates/list")) throw error;
     }
   }
 
@@ -134,22 +134,22 @@ export function toClient(peer: Peer, speaker: Speaker): Client {
 
   async function end(): Promise<void> {
     // A message that is still on its way when the program ends does not arrive.
-    await peer.settle();
-    await speaker.close();
-    peer.abort();
-    await peer.channel.close();
+    await rpc.settle();
+    await protocol.close();
+    rpc.abort();
+    await rpc.channel.close();
   }
 
   const close = () => closing ??= end();
   return {
     get server() {
-      return speaker.server;
+      return protocol.server;
     },
     // Of what follows only that it is there is checked: the rest is the server's word.
     listTools: (options) => list("tools/list", "tools", options) as ReturnType<Client["listTools"]>, // As above.
     listResources: (options) => list("resources/list", "resources", options) as ReturnType<Client["listResources"]>, // As above.
-    listTemplates: (options) =>
-      list("resources/templates/list", "resourceTemplates", options) as ReturnType<Client["listTemplates"]>, // As above.
+    listResourceTemplates: (options) =>
+      list("resources/templates/list", "resourceTemplates", options) as ReturnType<Client["listResourceTemplates"]>, // As above.
     listPrompts: (options) => list("prompts/list", "prompts", options) as ReturnType<Client["listPrompts"]>, // As above.
     async callTool(name, args = {}, options) {
       const result = await request("tools/call", { name, arguments: args }, options);
@@ -157,10 +157,10 @@ export function toClient(peer: Peer, speaker: Speaker): Client {
       if (result.resultType === undefined || result.resultType === "complete") readObjects(result, "content");
       return result as Awaited<ReturnType<Client["callTool"]>>; // As above.
     },
-    async read(uri, options) {
+    async readResource(uri, options) {
       const result = await request("resources/read", { uri }, options);
       readObjects(result, "contents");
-      return result as Awaited<ReturnType<Client["read"]>>; // As above.
+      return result as Awaited<ReturnType<Client["readResource"]>>; // As above.
     },
     async getPrompt(name, args = {}, options) {
       const result = await request("prompts/get", { name, arguments: args }, options);
@@ -169,9 +169,9 @@ export function toClient(peer: Peer, speaker: Speaker): Client {
     },
     complete,
     request,
-    notify: peer.notify,
-    subscribe: (filter) => toSubscription((tell) => speaker.watch(filter, tell)),
-    setLogLevel: (level) => speaker.setLogLevel(level),
+    notify: rpc.notify,
+    subscribe: (filter) => toSubscription((onChange) => protocol.watch(filter, onChange)),
+    setLogLevel: (level) => protocol.setLogLevel(level),
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -14,7 +14,7 @@ export interface SendOptions {
   /** Whether a stream that ended too early is to be read on; yes, unless said otherwise. */
   readonly resumes?: () => boolean;
   /** Told of every message that comes before the answer, on a channel where that can be known. */
-  readonly hear?: (message: Message) => void;
+  readonly onMessage?: (message: Message) => void;
 }
 
 /** What a message came to. */
@@ -28,7 +28,7 @@ export interface Answer {
 }
 
 /** A stream that no request asked for. */
-export interface Visit {
+export interface ServerStream {
   readonly status: number;
   /** Settles when the stream has ended for good, with the status of the last answer. */
   readonly ended: Promise<number>;
@@ -39,9 +39,9 @@ export interface Channel {
   /** Sends a message. What comes back for a request is its answer. */
   send(message: Message, options?: SendOptions): Promise<Answer>;
   /** Opens a stream that no request asked for; only where every request has a stream of its own. */
-  visit?(options: SendOptions): Promise<Visit>;
+  openStream?(options: SendOptions): Promise<ServerStream>;
   /** Ends what `visit` and the handshake began, and tells the status. */
-  leave?(options: SendOptions): Promise<number>;
+  endSession?(options: SendOptions): Promise<number>;
   /** Settles when the other side has closed the channel; only where all messages share one. */
   readonly ended?: Promise<void>;
   /** Settles when nothing is open any more. */
@@ -57,7 +57,7 @@ export interface Trace {
   /** A message that is sent. */
   sent(message: Message): void;
   /** A message that came. */
-  heard(message: Message): void;
+  received(message: Message): void;
   /** A body that is no message. */
   other(text: string): void;
 }

@@ -16,18 +16,18 @@
  *
  * @module
  */
-export type { AnswerOptions, AskContext, ElicitRequest, ElicitResult, ElicitUrlRequest } from "./answers.ts";
+export type { AnswerContext, AnswerOptions, ElicitRequest, ElicitResult, ElicitUrlRequest } from "./server_requests.ts";
 export type { Client, CompleteOptions, Completion, CompletionRef } from "./calls.ts";
 export type { Trace } from "./channel.ts";
-export type { CommandTarget } from "./child.ts";
+export type { CommandTarget } from "./child_process.ts";
 export { connect, type ConnectOptions } from "./connect.ts";
 export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./listed.ts";
 export type { Message, Notification } from "./message.ts";
-export type { Progress, RequestOptions } from "./peer.ts";
+export type { Progress, RequestOptions } from "./rpc.ts";
 export { RpcError } from "./rpc_error.ts";
-export type { ServerFacts } from "./speaker.ts";
+export type { ServerFacts } from "./protocol.ts";
 export type { Filter, Subscription, Watch } from "./subscription.ts";
-export type { ServerTarget, Target, TargetOptions } from "./target.ts";
+export type { Target, TargetOptions } from "./target.ts";
 // The types that the signatures above mention.
 export type { Id, Params, Result } from "../protocol/jsonrpc.ts";
 export type {
@@ -44,4 +44,4 @@ export type {
   ToolAnnotations,
   ToolResult,
 } from "../protocol/types.ts";
-export type { OpenPipe, PIPE, Pipe, Write } from "../transports/channel.ts";
+export type { PipeServer } from "../transports/channel.ts";

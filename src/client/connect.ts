@@ -5,13 +5,13 @@
  */
 import { toPrintable } from "../protocol/printable.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
-import { type AnswerOptions, answerWith, toCapabilities } from "./answers.ts";
+import { type AnswerOptions, createRequestHandler, toCapabilities } from "./server_requests.ts";
 import { type Client, toClient } from "./calls.ts";
-import { detectEra, isModern, VERSIONS } from "./detect.ts";
-import { LegacySpeech } from "./legacy.ts";
+import { detectEra, isModern, VERSIONS } from "./detect_era.ts";
+import { LegacyCodec } from "./legacy.ts";
 import type { Notification } from "./message.ts";
-import { checkTimeout } from "./pause.ts";
-import { createPeer } from "./peer.ts";
+import { checkTimeout } from "./delay.ts";
+import { createRpc } from "./rpc.ts";
 import { findOther, type Open, openTarget, type Target, type TargetOptions, USUAL_MS } from "./target.ts";
 
 /** Who connects, and how. Everything may be left out. */
@@ -123,22 +123,22 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
   checkTimeout(timeoutMs, "timeoutMs");
   checkTimeout(probeMs, "probeMs");
   signal?.throwIfAborted();
-  const answer = answerWith(options);
+  const answer = createRequestHandler(options);
   const onError = (error: unknown) => onWarning(error instanceof Error ? error.message : String(error));
-  const peer = createPeer({
+  const rpc = createRpc({
     // Until it is known what is spoken.
-    speech: new LegacySpeech(),
+    codec: new LegacyCodec(),
     answer,
     timeoutMs,
     onError,
-    open: (hear) => open({ hear, onBroken: onError }),
+    open: (onMessage) => open({ onMessage, onBroken: onError }),
   });
-  if (onNotification) peer.listeners.add(onNotification);
-  const giveUp = () => peer.abort(signal?.reason);
+  if (onNotification) rpc.listeners.add(onNotification);
+  const giveUp = () => rpc.abort(signal?.reason);
   signal?.addEventListener("abort", giveUp);
   const asked = toCapabilities(options);
   try {
-    const speaker = await detectEra(peer, {
+    const protocol = await detectEra(rpc, {
       info,
       capabilities: { ...asked, ...capabilities },
       logLevel,
@@ -149,10 +149,10 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
       probeMs,
       listens: onNotification !== undefined || Object.keys(asked).length > 0,
     });
-    return toClient(peer, speaker);
+    return toClient(rpc, protocol);
   } catch (error) {
-    peer.abort();
-    await peer.channel.close();
+    rpc.abort();
+    await rpc.channel.close();
     throw error;
   } finally {
     signal?.removeEventListener("abort", giveUp);

@@ -6,12 +6,12 @@
  * @module
  */
 import { startBackgroundTimer } from "../runtime.ts";
-import { readText } from "./body.ts";
-import type { Answer, Channel, SendOptions, Trace, Visit } from "./channel.ts";
-import { readEvents, type StreamEvent } from "./events.ts";
+import { readText } from "./response_text.ts";
+import type { Answer, Channel, SendOptions, ServerStream, Trace } from "./channel.ts";
+import { readEvents, type StreamEvent } from "./event_stream.ts";
 import { type Message, readMessages } from "./message.ts";
-import { pause } from "./pause.ts";
-import { reach, RedirectError } from "./redirects.ts";
+import { delay } from "./delay.ts";
+import { fetchSameOrigin, RedirectError } from "./redirects.ts";
 import { RpcError } from "./rpc_error.ts";
 
 /** Where requests go, and how. */
@@ -30,18 +30,18 @@ export interface HttpChannelOptions {
 const BOTH = "application/json, text/event-stream";
 /** Milliseconds before a stream is taken up again, if the server names none. */
 const RETRY_MS = 1000;
-/** A server that says `retry: 0` and ends each stream at once would keep the client busy without a pause. */
+/** A server that says `retry: 0` and ends each stream at once would keep the client busy without a delay. */
 const LEAST_RETRY_MS = 100;
 const MOST_RETRY_MS = 30_000;
 /** How often in a row a stream that owes an answer may fail to be taken up again. */
 const MOST_FAILURES = 5;
 /** Milliseconds that a stream gets to end after its answer; a connection that is closed earlier cannot be used again. */
-const LINGER_MS = 1000;
+const DRAIN_MS = 1000;
 
 /** A channel over `fetch`, be it the runtime's or a server's own. */
 export function httpChannel(options: HttpChannelOptions): Channel {
   const { url, trace, isStrict = false } = options;
-  const lingering = new Map<AbortController, Promise<void>>();
+  const draining = new Map<AbortController, Promise<void>>();
 
   async function open(method: string, { headers = {}, signal }: SendOptions, message?: Message): Promise<Response> {
     const all = new Headers({ accept: BOTH, ...options.headers });
@@ -53,7 +53,7 @@ export function httpChannel(options: HttpChannelOptions): Channel {
     trace?.request(method, all);
     if (message) trace?.sent(message);
     const sending = { url, method, headers: all, body: message && JSON.stringify(message), signal };
-    const response = await orAborted(reach(options.fetch, sending), signal);
+    const response = await raceAbort(fetchSameOrigin(options.fetch, sending), signal);
     trace?.response(response);
     return response;
   }
@@ -61,36 +61,36 @@ export function httpChannel(options: HttpChannelOptions): Channel {
   async function send(message: Message, options: SendOptions = {}): Promise<Answer> {
     const response = await open("POST", options, message);
     const { status, headers } = response;
-    if (isStream(response)) return { status, headers, message: await follow(response, message, options) };
+    if (isStream(response)) return { status, headers, message: await readResponse(response, message, options) };
     const text = await readText(response);
     const answer = readBody(response, text);
-    if (answer) trace?.heard(answer);
+    if (answer) trace?.received(answer);
     else trace?.other(text);
     return answer ? { status, headers, message: answer } : { status, headers, text };
   }
 
   // A stream that ends before its answer can be read on, if its events have ids.
-  async function follow(first: Response, { id }: Message, options: SendOptions): Promise<Message> {
-    const place: Place = { retryMs: RETRY_MS, failures: 0 };
-    const isAnswer = (message: Message) => message.method === undefined && message.id === id;
+  async function readResponse(first: Response, { id }: Message, options: SendOptions): Promise<Message> {
+    const position: Position = { retryMs: RETRY_MS, failures: 0 };
+    const isResponse = (message: Message) => message.method === undefined && message.id === id;
     for (let response: Response | undefined = first;;) {
-      const answer = response && await seek(response, isAnswer, place, options);
+      const answer = response && await readStream(response, isResponse, position, options);
       if (answer) return answer;
-      if (!place.id || options.resumes?.() === false || place.failures > MOST_FAILURES) throw new Error(ENDED);
-      response = await reopen(place, options);
+      if (!position.id || options.resumes?.() === false || position.failures > MOST_FAILURES) throw new Error(ENDED);
+      response = await reopen(position, options);
       if (response && !isStream(response)) throw await toError(response);
     }
   }
 
   // The answer in a stream; nothing if the stream ends or breaks before it.
-  async function seek(
+  async function readStream(
     response: Response,
-    isAnswer: (message: Message) => boolean,
-    place: Place,
+    isResponse: (message: Message) => boolean,
+    position: Position,
     options: SendOptions,
   ): Promise<Message | undefined> {
-    const linger = new AbortController();
-    const signal = options.signal ? AbortSignal.any([options.signal, linger.signal]) : linger.signal;
+    const stop = new AbortController();
+    const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal;
     const events = readEvents(response, signal);
     const next = () =>
       events.next().catch((error) => {
@@ -99,22 +99,22 @@ export function httpChannel(options: HttpChannelOptions): Channel {
         return { done: true } as const;
       });
     for (let event = await next(); !event.done; event = await next()) {
-      for (const message of readEvent(event.value, place)) {
-        if (!isAnswer(message)) options.hear?.(message);
+      for (const message of readEvent(event.value, position)) {
+        if (!isResponse(message)) options.onMessage?.(message);
         else if (isStrict) return await expectEnd(events, message);
         else {
-          lingering.set(linger, letEnd(events, linger));
+          draining.set(stop, drain(events, stop));
           return message;
         }
       }
     }
   }
 
-  function readEvent(event: StreamEvent, place: Place): readonly Message[] {
-    place.id = event.id ?? place.id;
-    place.retryMs = event.retry ?? place.retryMs;
+  function readEvent(event: StreamEvent, position: Position): readonly Message[] {
+    position.id = event.id ?? position.id;
+    position.retryMs = event.retry ?? position.retryMs;
     const messages = event.data === undefined ? [] : readMessages(event.data);
-    for (const message of messages) trace?.heard(message);
+    for (const message of messages) trace?.received(message);
     return messages;
   }
 
@@ -125,78 +125,78 @@ export function httpChannel(options: HttpChannelOptions): Channel {
     return answer;
   }
 
-  async function letEnd(events: AsyncGenerator<StreamEvent>, linger: AbortController): Promise<void> {
+  async function drain(events: AsyncGenerator<StreamEvent>, stop: AbortController): Promise<void> {
     // The answer is there: nobody waits for the rest.
-    const stopTimer = startBackgroundTimer(() => linger.abort(), LINGER_MS);
+    const stopTimer = startBackgroundTimer(() => stop.abort(), DRAIN_MS);
     try {
       while (!(await events.next()).done);
     } catch {
       // It was not waited for any longer, or broke: the answer is there.
     }
     stopTimer();
-    lingering.delete(linger);
+    draining.delete(stop);
   }
 
   // Waits as long as the server wishes, and longer after each failure; nothing if the server could not be reached.
-  async function reopen(place: Place, options: SendOptions): Promise<Response | undefined> {
-    const retryMs = Math.max(place.retryMs, LEAST_RETRY_MS);
-    const waitMs = Math.min(retryMs * 2 ** place.failures, MOST_RETRY_MS);
-    await pause(Math.max(waitMs, retryMs), options.signal);
-    const headers = place.id ? { ...options.headers, "last-event-id": place.id } : options.headers;
+  async function reopen(position: Position, options: SendOptions): Promise<Response | undefined> {
+    const retryMs = Math.max(position.retryMs, LEAST_RETRY_MS);
+    const waitMs = Math.min(retryMs * 2 ** position.failures, MOST_RETRY_MS);
+    await delay(Math.max(waitMs, retryMs), options.signal);
+    const headers = position.id ? { ...options.headers, "last-event-id": position.id } : options.headers;
     try {
       const response = await open("GET", { ...options, headers });
-      place.failures = 0;
+      position.failures = 0;
       return response;
     } catch (error) {
       if (options.signal?.aborted || error instanceof RedirectError) throw error;
-      place.failures++;
+      position.failures++;
     }
   }
 
-  async function visit(options: SendOptions): Promise<Visit> {
+  async function openStream(options: SendOptions): Promise<ServerStream> {
     const response = await open("GET", options);
     if (!isStream(response)) throw await toError(response);
     return { status: response.status, ended: listen(response, options) };
   }
 
   async function listen(first: Response, options: SendOptions): Promise<number> {
-    const place: Place = { retryMs: RETRY_MS, failures: 0 };
+    const position: Position = { retryMs: RETRY_MS, failures: 0 };
     let { status } = first;
     try {
       for (let response: Response | undefined = first;;) {
-        if (response && isStream(response)) await seek(response, () => false, place, options);
+        if (response && isStream(response)) await readStream(response, () => false, position, options);
         else if (response) {
           status = response.status;
           await response.body?.cancel();
           // What followed the place may be gone, but not the stream.
-          if (!place.id || status === 404) return status;
-          place.id = undefined;
+          if (!position.id || status === 404) return status;
+          position.id = undefined;
         }
         if (options.resumes?.() === false) return status;
-        response = await reopen(place, options);
+        response = await reopen(position, options);
       }
     } catch {
       return status;
     }
   }
 
-  async function leave(options: SendOptions): Promise<number> {
+  async function endSession(options: SendOptions): Promise<number> {
     const response = await open("DELETE", options);
     trace?.other(await readText(response));
     return response.status;
   }
 
   async function close(): Promise<void> {
-    for (const linger of lingering.keys()) linger.abort();
-    await Promise.all(lingering.values());
+    for (const stop of draining.keys()) stop.abort();
+    await Promise.all(draining.values());
     await options.stop?.();
   }
 
-  return { send, visit, leave, close };
+  return { send, openStream, endSession, close };
 }
 
 /** How far a stream was read. */
-interface Place {
+interface Position {
   id?: string;
   /** Milliseconds before it is to be read on. */
   retryMs: number;
@@ -230,7 +230,7 @@ function readBody({ ok, headers }: Response, text: string): Message | undefined 
 }
 
 // A server in the same process does not hear of an aborted request: it hears that its answer is not wanted.
-function orAborted<T>(coming: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+function raceAbort<T>(coming: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return coming;
   const { promise, resolve, reject } = Promise.withResolvers<T>();
   const onAbort = () => {

@@ -7,16 +7,16 @@
  */
 import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import type { Visit } from "./channel.ts";
+import type { ServerStream } from "./channel.ts";
 import type { Notification } from "./message.ts";
-import type { Outcome, Peer, Speech, WireOptions } from "./peer.ts";
-import { pause, startTimer } from "./pause.ts";
+import type { Codec, Outcome, Rpc, TestRequestOptions } from "./rpc.ts";
+import { delay, startTimer } from "./delay.ts";
 import { RpcError } from "./rpc_error.ts";
-import { type ServerFacts, type Speaker, type SpeakerOptions, toImplementation } from "./speaker.ts";
+import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
 import type { Filter, Watch } from "./subscription.ts";
 
 /** What a legacy client adds to messages: over HTTP, which session they belong to. */
-export class LegacySpeech implements Speech {
+export class LegacyCodec implements Codec {
   readonly hasSession = true;
   /** What was agreed; nothing before the handshake. */
   version?: string;
@@ -36,7 +36,7 @@ export class LegacySpeech implements Speech {
 }
 
 /** How a legacy client begins. */
-export interface LegacyOptions extends SpeakerOptions {
+export interface LegacyOptions extends ProtocolOptions {
   /** The revisions that the client speaks, the best first; that one is proposed. */
   readonly versions: readonly string[];
   /** Whether the stream for what belongs to no request is opened at once: the server may ask or tell something on it. */
@@ -46,9 +46,9 @@ export interface LegacyOptions extends SpeakerOptions {
 /** A handshake belongs to no session, even if there was one before. */
 const NO_SESSION = { "mcp-session-id": null, "mcp-protocol-version": null };
 /** Milliseconds for a stream to be answered; some servers say nothing on it before there is something to say. */
-const VISIT_MS = 1000;
+const OPEN_STREAM_MS = 1000;
 /** Milliseconds for a session to be ended. */
-const LEAVE_MS = 2000;
+const END_SESSION_MS = 2000;
 
 /**
  * Shakes hands; a legacy client at the end of a connection.
@@ -56,13 +56,13 @@ const LEAVE_MS = 2000;
  * @throws {RpcError} if the server refuses.
  * @throws {Error} if the server answers with a revision that the client does not speak.
  */
-export async function legacySpeaker(peer: Peer, speech: LegacySpeech, options: LegacyOptions): Promise<Speaker> {
-  const { channel } = peer;
+export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: LegacyOptions): Promise<Protocol> {
+  const { channel } = rpc;
   const { recovers, versions } = options;
   const stop = new AbortController();
   const watched = new Map<string, number>();
   let { logLevel } = options;
-  let visit: Promise<Visit | undefined> | undefined;
+  let stream: Promise<ServerStream | undefined> | undefined;
   let renewing: Promise<void> | undefined;
   let handshake = await shakeHands();
   // What is told or asked before the stream is open is lost.
@@ -71,65 +71,65 @@ export async function legacySpeaker(peer: Peer, speech: LegacySpeech, options: L
   async function shakeHands(): Promise<Result> {
     const { capabilities, info: clientInfo } = options;
     const offer = { protocolVersion: versions[0], capabilities, clientInfo };
-    const { result, headers } = await peer.request("initialize", offer, { headers: NO_SESSION });
+    const { result, headers } = await rpc.request("initialize", offer, { headers: NO_SESSION });
     const { protocolVersion: version } = result;
     if (typeof version !== "string" || (recovers && !versions.includes(version))) {
       throw new Error(`Cannot connect: the server speaks ${version}, this client ${versions.join(", ")}`);
     }
-    speech.version = version;
-    speech.sessionId = headers?.get("mcp-session-id") ?? undefined;
-    await peer.notify("notifications/initialized");
+    codec.version = version;
+    codec.sessionId = headers?.get("mcp-session-id") ?? undefined;
+    await rpc.notify("notifications/initialized");
     const canLog = isObject(result.capabilities) && "logging" in result.capabilities;
-    if (logLevel && (canLog || !recovers)) await peer.request("logging/setLevel", { level: logLevel });
+    if (logLevel && (canLog || !recovers)) await rpc.request("logging/setLevel", { level: logLevel });
     return result;
   }
 
-  async function request(method: string, params: Params, given?: WireOptions): Promise<Outcome> {
-    const { sessionId } = speech;
+  async function request(method: string, params: Params, given?: TestRequestOptions): Promise<Outcome> {
+    const { sessionId } = codec;
     try {
-      return await peer.request(method, params, given);
+      return await rpc.request(method, params, given);
     } catch (error) {
       if (!recovers || sessionId === undefined || !isSessionLost(error) || stop.signal.aborted) throw error;
       // A server that does not know the session has not looked at the request.
       await renew(sessionId);
-      return await peer.request(method, params, given);
+      return await rpc.request(method, params, given);
     }
   }
 
   // Begins a new session in place of one that has ended, whoever notices it first.
   async function renew(sessionId: string): Promise<void> {
-    if (speech.sessionId === sessionId) renewing ??= begin().finally(() => renewing = undefined);
+    if (codec.sessionId === sessionId) renewing ??= begin().finally(() => renewing = undefined);
     await renewing;
   }
 
   async function begin(): Promise<void> {
     handshake = await shakeHands();
-    if (visit) {
-      visit = undefined;
+    if (stream) {
+      stream = undefined;
       await listen();
     }
-    for (const uri of watched.keys()) await peer.request("resources/subscribe", { uri });
+    for (const uri of watched.keys()) await rpc.request("resources/subscribe", { uri });
   }
 
   // One stream serves all subscriptions: a server tells each thing on only one. Whether there is such a stream.
   async function listen(): Promise<boolean> {
-    visit ??= open().catch((error) => {
-      visit = undefined;
+    stream ??= open().catch((error) => {
+      stream = undefined;
       throw error;
     });
     const late = new AbortController();
-    const waited = pause(VISIT_MS, late.signal).then(() => true, () => true);
-    return await Promise.race([visit.then((opened) => opened !== undefined), waited]).finally(() => late.abort());
+    const waited = delay(OPEN_STREAM_MS, late.signal).then(() => true, () => true);
+    return await Promise.race([stream.then((opened) => opened !== undefined), waited]).finally(() => late.abort());
   }
 
-  async function open(): Promise<Visit | undefined> {
-    const { sessionId } = speech;
+  async function open(): Promise<ServerStream | undefined> {
+    const { sessionId } = codec;
     try {
-      const opened = await channel.visit?.({
-        headers: speech.toHeaders(),
+      const opened = await channel.openStream?.({
+        headers: codec.toHeaders(),
         signal: stop.signal,
-        hear: peer.hear,
-        resumes: () => recovers && speech.sessionId === sessionId,
+        onMessage: rpc.receive,
+        resumes: () => recovers && codec.sessionId === sessionId,
       });
       opened?.ended.then((status) => {
         if (recovers && status === 404 && sessionId !== undefined && !stop.signal.aborted) return renew(sessionId);
@@ -141,25 +141,25 @@ export async function legacySpeaker(peer: Peer, speech: LegacySpeech, options: L
     }
   }
 
-  async function watch(filter: Filter, tell: (notification: Notification) => void): Promise<Watch> {
+  async function watch(filter: Filter, onChange: (notification: Notification) => void): Promise<Watch> {
     const { promise: ended, resolve: end } = Promise.withResolvers<undefined>();
     const granted = recovers ? toGranted(filter, handshake.capabilities) : filter;
     const uris = granted.resourceSubscriptions ?? [];
     const listener = (notification: Notification) => {
-      if (isWanted(notification, filter)) tell(notification);
+      if (isWanted(notification, filter)) onChange(notification);
     };
     const finish = () => {
-      peer.listeners.delete(listener);
+      rpc.listeners.delete(listener);
       end(undefined);
     };
-    peer.listeners.add(listener);
+    rpc.listeners.add(listener);
     stop.signal.addEventListener("abort", finish);
     channel.ended?.then(finish);
     try {
-      if (!await listen() && channel.visit) {
+      if (!await listen() && channel.openStream) {
         options.onWarning("Cannot hear of changes outside of calls: the server has no stream for them");
       }
-      if (!recovers) (await visit)?.ended.then(finish);
+      if (!recovers) (await stream)?.ended.then(finish);
       for (const uri of uris) {
         watched.set(uri, (watched.get(uri) ?? 0) + 1);
         await request("resources/subscribe", { uri });
@@ -185,14 +185,14 @@ export async function legacySpeaker(peer: Peer, speech: LegacySpeech, options: L
 
   async function close(): Promise<void> {
     stop.abort(new DOMException("The connection was closed", "AbortError"));
-    await (await visit?.catch(() => undefined))?.ended;
-    if (speech.sessionId === undefined || !channel.leave) return;
+    await (await stream?.catch(() => undefined))?.ended;
+    if (codec.sessionId === undefined || !channel.endSession) return;
     const late = new AbortController();
-    const stopTimer = startTimer(LEAVE_MS, () => late.abort());
-    const left = channel.leave({ headers: speech.toHeaders(), signal: late.signal }).finally(stopTimer);
+    const stopTimer = startTimer(END_SESSION_MS, () => late.abort());
+    const ending = channel.endSession({ headers: codec.toHeaders(), signal: late.signal }).finally(stopTimer);
     // A server that does not let its sessions be ended lets them expire.
-    if (recovers) await left.catch(() => {});
-    else await left;
+    if (recovers) await ending.catch(() => {});
+    else await ending;
   }
 
   return {
@@ -203,7 +203,7 @@ export async function legacySpeaker(peer: Peer, speech: LegacySpeech, options: L
       return handshake;
     },
     get sessionId() {
-      return speech.sessionId;
+      return codec.sessionId;
     },
     request,
     watch,

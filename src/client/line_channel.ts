@@ -8,20 +8,20 @@ import type { Answer, Channel, SendOptions, Trace } from "./channel.ts";
 import { type Message, readMessages } from "./message.ts";
 
 /** The client's end of a channel. */
-export interface Lines {
+export interface LineTransport {
   /** Sends one text; settles when there is room for the next. */
   write(text: string): Promise<void> | undefined;
   close(): Promise<void>;
 }
 
 /** Opens a channel; `receive` is called with every text that comes, `end` when no more will come, with the reason. */
-export type OpenLines = (receive: (text: string) => void, end: (state: string) => void) => Lines;
+export type OpenLineTransport = (receive: (text: string) => void, end: (state: string) => void) => LineTransport;
 
 /** What a channel over lines is made of. */
 export interface LineChannelOptions {
-  readonly open: OpenLines;
+  readonly open: OpenLineTransport;
   /** Told of every message that answers no request of ours. */
-  readonly hear: (message: Message) => void;
+  readonly onMessage: (message: Message) => void;
   /** Told of every text that is no message. */
   readonly onBroken: (error: unknown) => void;
   readonly trace?: Trace;
@@ -34,7 +34,7 @@ interface Waiter {
 }
 
 /** A channel over lines. When the other side has closed it, what waits fails with a `NetworkError`. */
-export function lineChannel({ open, hear, onBroken, trace }: LineChannelOptions): Channel {
+export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOptions): Channel {
   // A list, not a map: a test may have the same id in flight twice.
   const waiters: Waiter[] = [];
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
@@ -53,9 +53,9 @@ export function lineChannel({ open, hear, onBroken, trace }: LineChannelOptions)
       return onBroken(error);
     }
     for (const message of messages) {
-      trace?.heard(message);
+      trace?.received(message);
       const at = message.method === undefined ? waiters.findIndex(({ id }) => id === message.id) : -1;
-      if (at < 0) hear(message);
+      if (at < 0) onMessage(message);
       else waiters.splice(at, 1)[0].resolve({ message });
     }
   }

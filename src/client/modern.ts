@@ -11,10 +11,17 @@ import type { ClientCapabilities, LogLevel } from "../protocol/types.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import type { Message, Notification } from "./message.ts";
 import { readPages } from "./pagination.ts";
-import { type Outcome, type Peer, type RequestOptions, type Speech, SUBSCRIPTION, type WireOptions } from "./peer.ts";
-import { pause, startTimer } from "./pause.ts";
+import {
+  type Codec,
+  type Outcome,
+  type RequestOptions,
+  type Rpc,
+  SUBSCRIPTION,
+  type TestRequestOptions,
+} from "./rpc.ts";
+import { delay, startTimer } from "./delay.ts";
 import { RpcError } from "./rpc_error.ts";
-import type { ClientIdentity, ServerFacts, Speaker, SpeakerOptions } from "./speaker.ts";
+import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./protocol.ts";
 import type { Filter, Watch } from "./subscription.ts";
 
 const META = "io.modelcontextprotocol/";
@@ -32,7 +39,7 @@ const RETRY_MS = 1000;
 const MOST_RETRY_MS = 30_000;
 
 /** What a modern client adds to messages; it learns from tool lists which arguments must be repeated in headers. */
-export class ModernSpeech implements Speech {
+export class ModernCodec implements Codec {
   readonly hasSession = false;
   /** The revision that requests say they are of. */
   version: string;
@@ -41,7 +48,7 @@ export class ModernSpeech implements Speech {
   readonly #identity: ClientIdentity;
   readonly #mirrored = new Map<unknown, readonly HeaderParam[]>();
 
-  /** The speech of a client. */
+  /** The codec of a client. */
   constructor(version: string, identity: ClientIdentity) {
     this.version = version;
     this.logLevel = identity.logLevel;
@@ -81,25 +88,25 @@ export class ModernSpeech implements Speech {
 }
 
 /** What a modern client knows of its server. */
-export interface ModernOptions extends SpeakerOptions {
+export interface ModernOptions extends ProtocolOptions {
   readonly server: ServerFacts;
   /** The revisions that the client speaks, the best first. */
   readonly versions: readonly string[];
 }
 
 /** A modern client at the end of a connection. */
-export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernOptions): Speaker {
+export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOptions): Protocol {
   const { answer, onWarning, recovers, versions } = options;
-  const hasHeaders = peer.channel.visit !== undefined;
+  const hasHeaders = rpc.channel.openStream !== undefined;
   const watches = new Set<() => Promise<void>>();
 
-  async function request(method: string, params: Params, given: WireOptions = {}): Promise<Outcome> {
+  async function request(method: string, params: Params, given: TestRequestOptions = {}): Promise<Outcome> {
     let outcome = await send(method, params, given);
     for (let round = 0; outcome.result.resultType === "input_required" && given.rounds !== false; round++) {
       if (round >= MOST_ROUNDS) throw new Error(`Cannot finish ${method}: the server asked ${MOST_ROUNDS} times`);
       const { inputRequests, requestState } = outcome.result;
       // A server that asks nothing wants to be asked later.
-      if (!isObject(inputRequests)) await pause(Math.min(100 * 2 ** round, 5000), given.signal);
+      if (!isObject(inputRequests)) await delay(Math.min(100 * 2 ** round, 5000), given.signal);
       const next = {
         ...params,
         ...isObject(inputRequests) && { inputResponses: await toResponses(inputRequests, given.signal) },
@@ -135,27 +142,27 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
     }
   }
 
-  async function send(method: string, params: Params, options: WireOptions): Promise<Outcome> {
+  async function send(method: string, params: Params, options: TestRequestOptions): Promise<Outcome> {
     try {
-      return await peer.request(method, params, options);
+      return await rpc.request(method, params, options);
     } catch (error) {
-      if (!recovers || !(error instanceof RpcError) || !await mend(method, error)) throw error;
-      return await peer.request(method, params, options);
+      if (!recovers || !(error instanceof RpcError) || !await recover(method, error)) throw error;
+      return await rpc.request(method, params, options);
     }
   }
 
   // Whether a request that was refused may be sent again.
-  async function mend(method: string, error: RpcError): Promise<boolean> {
+  async function recover(method: string, error: RpcError): Promise<boolean> {
     if (error.code === UNSUPPORTED_VERSION) {
       const version = versions.find((each) => readSupported(error).includes(each));
-      if (version) speech.version = version;
+      if (version) codec.version = version;
       return version !== undefined;
     }
     if (error.code !== HEADER_MISMATCH || method !== "tools/call" || !hasHeaders) return false;
     // The tool may have changed, or was never listed: its schema says which headers it wants.
     const pages = readPages({
       what: "tools",
-      timeoutMs: peer.timeoutMs,
+      timeoutMs: rpc.timeoutMs,
       request: async (params, timeoutMs) => (await request("tools/list", { ...params }, { timeoutMs })).result,
     });
     // The requests themselves learn from each page.
@@ -168,7 +175,7 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
     if (!Array.isArray(result.tools)) return result;
     const tools = result.tools.filter((tool) => {
       try {
-        if (isObject(tool)) speech.learn(tool);
+        if (isObject(tool)) codec.learn(tool);
         return true;
       } catch (error) {
         if (!recovers) throw error;
@@ -179,18 +186,18 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
     return { ...result, tools };
   }
 
-  async function watch(filter: Filter, tell: (notification: Notification) => void): Promise<Watch> {
+  async function watch(filter: Filter, onChange: (notification: Notification) => void): Promise<Watch> {
     const stop = new AbortController();
     const { promise: acknowledged, resolve, reject } = Promise.withResolvers<Filter>();
-    const late = new DOMException(`Cannot subscribe: no answer in ${peer.timeoutMs} ms`, "TimeoutError");
-    const stopTimer = startTimer(peer.timeoutMs, () => stop.abort(late));
+    const late = new DOMException(`Cannot subscribe: no answer in ${rpc.timeoutMs} ms`, "TimeoutError");
+    const stopTimer = startTimer(rpc.timeoutMs, () => stop.abort(late));
     const ended = keepListening();
 
     async function keepListening(): Promise<Result | undefined> {
       for (let retryMs = RETRY_MS;; retryMs = Math.min(retryMs * 2, MOST_RETRY_MS)) {
-        let isHeard = false;
+        let isOpen = false;
         try {
-          const { result } = await listen(() => isHeard = true);
+          const { result } = await listen(() => isOpen = true);
           reject(new Error("Cannot subscribe: the server ended the subscription at once"));
           return result;
         } catch (error) {
@@ -198,8 +205,8 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
           const isLost = hasHeaders && recovers && !(error instanceof RpcError && error.code);
           if (!isLost || stop.signal.aborted || await isRefused()) return;
         }
-        if (isHeard) retryMs = RETRY_MS;
-        await pause(retryMs, stop.signal).catch(() => {});
+        if (isOpen) retryMs = RETRY_MS;
+        await delay(retryMs, stop.signal).catch(() => {});
       }
     }
 
@@ -208,14 +215,14 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
       return acknowledged.then(() => false, () => true);
     }
 
-    async function listen(onHeard: () => void): Promise<Outcome> {
+    async function listen(onOpen: () => void): Promise<Outcome> {
       const options: RequestOptions = {
         signal: stop.signal,
         timeoutMs: Infinity,
         onNotification({ method, params }) {
           if (!isObject(params._meta) || !(SUBSCRIPTION in params._meta)) return;
-          if (method !== "notifications/subscriptions/acknowledged") return tell({ method, params });
-          onHeard();
+          if (method !== "notifications/subscriptions/acknowledged") return onChange({ method, params });
+          onOpen();
           resolve(isObject(params.notifications) ? params.notifications : {});
         },
       };
@@ -238,12 +245,12 @@ export function modernSpeaker(peer: Peer, speech: ModernSpeech, options: ModernO
 
   return {
     get server() {
-      return { ...options.server, version: speech.version };
+      return { ...options.server, version: codec.version };
     },
     request,
     watch,
     async setLogLevel(level) {
-      speech.logLevel = level;
+      codec.logLevel = level;
       await undefined;
     },
     async close() {

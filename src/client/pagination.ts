@@ -5,7 +5,7 @@
  * @module
  */
 import type { Result } from "../protocol/jsonrpc.ts";
-import { checkTimeout } from "./pause.ts";
+import { checkTimeout } from "./delay.ts";
 
 const MOST_PAGES = 1000;
 /** How many items all pages together may have. */

@@ -6,7 +6,7 @@
  */
 
 /** One request. It is not a `Request`, because the body of a `Request` can be sent only once. */
-export interface Sending {
+export interface HttpMessage {
   readonly url: string | URL;
   /** Defaults to `GET`. */
   readonly method?: string;
@@ -31,7 +31,10 @@ const MOST_CHARACTERS = 200;
  * @throws {RedirectError} if a redirect leads to another origin, would change the method, or is one too many.
  * @throws {Error} if the server cannot be reached; the message names the URL.
  */
-export async function reach(fetch: (request: Request) => Promise<Response>, sending: Sending): Promise<Response> {
+export async function fetchSameOrigin(
+  fetch: (request: Request) => Promise<Response>,
+  sending: HttpMessage,
+): Promise<Response> {
   const { method = "GET", headers, body, signal } = sending;
   let url = new URL(sending.url);
   for (let count = 0; count <= MOST_REDIRECTS; count++) {
@@ -42,7 +45,7 @@ export async function reach(fetch: (request: Request) => Promise<Response>, send
     await response.body?.cancel();
     url = target;
   }
-  throw new RedirectError(`Cannot reach ${sending.url}: it redirects more than ${MOST_REDIRECTS} times`);
+  throw new RedirectError(`Cannot fetchSameOrigin ${sending.url}: it redirects more than ${MOST_REDIRECTS} times`);
 }
 
 async function send(fetch: (request: Request) => Promise<Response>, request: Request): Promise<Response> {
@@ -50,7 +53,9 @@ async function send(fetch: (request: Request) => Promise<Response>, request: Req
     return await fetch(request);
   } catch (cause) {
     if (request.signal.aborted) throw cause;
-    throw new Error(`Cannot reach ${request.url}: ${cause instanceof Error ? cause.message : cause}`, { cause });
+    throw new Error(`Cannot fetchSameOrigin ${request.url}: ${cause instanceof Error ? cause.message : cause}`, {
+      cause,
+    });
   }
 }
 

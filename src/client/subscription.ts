@@ -34,7 +34,7 @@ export interface Subscription extends Watch, AsyncIterable<Notification>, AsyncD
 
 /** Keeps the notifications of a subscription until they are taken. */
 export async function toSubscription(
-  open: (tell: (notification: Notification) => void) => Promise<Watch>,
+  open: (onChange: (notification: Notification) => void) => Promise<Watch>,
 ): Promise<Subscription> {
   const waiting: Notification[] = [];
   let news = Promise.withResolvers<void>();
@@ -50,8 +50,8 @@ export async function toSubscription(
 
   async function* iterate(): AsyncGenerator<Notification> {
     while (true) {
-      yield* waiting.splice(0);
-      if (waiting.length) continue;
+      // One at a time: a loop that ends early leaves the rest to the next one.
+      for (let next = waiting.shift(); next; next = waiting.shift()) yield next;
       if (isOver) return;
       await news.promise;
       news = Promise.withResolvers<void>();

@@ -3,33 +3,24 @@
  *
  * @module
  */
-import { type OpenPipe, PIPE } from "../transports/channel.ts";
+import { INTERNALS } from "../core/internals.ts";
+import type { PipeServer } from "../transports/channel.ts";
 import type { Channel, Trace } from "./channel.ts";
-import { type CommandTarget, startChild } from "./child.ts";
-import { isModernRefusal } from "./detect.ts";
+import { type CommandTarget, startChild } from "./child_process.ts";
+import { isModernRefusal } from "./detect_era.ts";
 import { httpChannel, type HttpChannelOptions } from "./http_channel.ts";
-import { lineChannel, type OpenLines } from "./line_channel.ts";
-import { childLines, memoryLines } from "./lines.ts";
+import { lineChannel, type OpenLineTransport } from "./line_channel.ts";
+import { childTransport, memoryTransport } from "./line_transports.ts";
 import type { Message } from "./message.ts";
-import { startTimer } from "./pause.ts";
+import { startTimer } from "./delay.ts";
 import { RpcError } from "./rpc_error.ts";
-import { sseLines } from "./sse_lines.ts";
-
-/** A server in this process, as `createServer` makes it. */
-export interface ServerTarget {
-  /**
-   * Opens a channel to the server.
-   *
-   * @internal
-   */
-  readonly [PIPE]: OpenPipe;
-}
+import { sseTransport } from "./sse_transport.ts";
 
 /**
  * Where the server is: an http or https URL, a command that starts it and speaks over its standard streams, or a
- * server in this process.
+ * server in this process, as `createServer` makes it.
  */
-export type Target = string | URL | CommandTarget | ServerTarget;
+export type Target = string | URL | CommandTarget | PipeServer;
 
 /** How to get to the server. */
 export interface TargetOptions {
@@ -49,7 +40,7 @@ export interface TargetOptions {
 
 /** Opens a channel to a server. */
 export type Open = (hooks: {
-  readonly hear: (message: Message) => void;
+  readonly onMessage: (message: Message) => void;
   readonly onBroken: (error: unknown) => void;
 }) => Channel;
 
@@ -63,7 +54,7 @@ export function openTarget(target: Target, options: TargetOptions): Open {
     const channel = toHttp(target, options);
     return () => httpChannel(channel);
   }
-  if (PIPE in target) return openLines(memoryLines(target), trace);
+  if (INTERNALS in target) return openLines(memoryTransport(target), trace);
   if (typeof target.command !== "string") {
     throw new TypeError("Cannot connect: give a URL, { command, args }, or a server made by createServer");
   }
@@ -100,14 +91,17 @@ async function findStream(
   const state = "Cannot get the address for messages: the stream names none";
   const stopTimer = startTimer(timeoutMs ?? USUAL_MS, () => late.abort(new DOMException(state, "TimeoutError")));
   try {
-    const open = await sseLines({ ...channel, signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal });
+    const open = await sseTransport({
+      ...channel,
+      signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
+    });
     return open && openLines(open, trace);
   } finally {
     stopTimer();
   }
 }
 
-function openLines(open: OpenLines, trace: Trace | undefined): Open {
+function openLines(open: OpenLineTransport, trace: Trace | undefined): Open {
   return (hooks) => lineChannel({ open, trace, ...hooks });
 }
 
@@ -115,15 +109,15 @@ function openCommand(
   target: CommandTarget,
   { onStderr }: TargetOptions,
   onBroken: (error: unknown) => void,
-): OpenLines {
+): OpenLineTransport {
   const child = startChild(target, { readsErrors: onStderr !== undefined });
   if (child.errors && onStderr) readErrors(child.errors, onStderr).catch(onBroken);
-  return childLines(child, { onBroken, exitMs: target.exitMs ?? 2000 });
+  return childTransport(child, { onBroken, exitMs: target.exitMs ?? 2000 });
 }
 
-async function readErrors(errors: ReadableStream<Uint8Array>, tell: (text: string) => void): Promise<void> {
+async function readErrors(errors: ReadableStream<Uint8Array>, onText: (text: string) => void): Promise<void> {
   const decoder = new TextDecoder();
-  for await (const bytes of errors) tell(decoder.decode(bytes, { stream: true }));
+  for await (const bytes of errors) onText(decoder.decode(bytes, { stream: true }));
 }
 
 function toHttp(target: string | URL, options: TargetOptions): HttpChannelOptions {

@@ -5,10 +5,13 @@
  */
 import { INVALID_PARAMS, McpError, MISSING_CAPABILITY } from "../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
-import { LOG_LEVELS, type LogLevel, type Meta } from "../protocol/types.ts";
-import type { ClientFacts, Context, Principal } from "./context.ts";
+import { countIndexes, toWeight } from "../protocol/weight.ts";
+import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
+import type { Account } from "./account.ts";
+import type { ChangeNotifier, ClientFacts, Context, Principal } from "./context.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
+import { createLog, type Log } from "./log.ts";
 import {
   type Asking,
   elicitation,
@@ -18,9 +21,18 @@ import {
   sampling,
   urlElicitation,
 } from "./question.ts";
+import type { RerunWatch } from "./rerun_watch.ts";
+
+/** What all calls of one server share. */
+export interface CallHost {
+  readonly server: ChangeNotifier;
+  /** Set in development. */
+  reruns?: RerunWatch;
+}
 
 /** How an era carries what a call sends before its result. */
 export interface Carrier {
+  readonly host: CallHost;
   notify(call: Call, method: string, params: Params): Promise<void> | undefined;
   ask(call: Call, key: string, question: Question): Promise<unknown>;
   once(call: Call, key: string, make: () => unknown): Promise<unknown>;
@@ -36,8 +48,10 @@ export class Call implements Context, Cancellable {
   readonly link: Link;
   /** The calls among which this one is found by its id. */
   readonly inFlight: InFlight;
-  /** Bytes that its parameters take. */
-  readonly weight: number;
+  /** Bytes that its parameters take at most. */
+  weight: number;
+  /** The client that is charged with the call; nobody yet, while little is held. */
+  account?: Account;
   /** Why the call was cancelled, if it was. */
   reason?: unknown;
   /** The answer to the call that was cancelled, if it has one. */
@@ -48,8 +62,11 @@ export class Call implements Context, Cancellable {
   ended = false;
   /** Whether this is a subscription, which holds no slot. */
   isSubscription = false;
+  /** Called once if the call is cancelled. */
+  onCancel?: () => void;
   readonly #carrier: Carrier;
-  #onCancel?: () => void;
+  /** The text of the request, until it is weighed. */
+  #text?: string;
   #controller?: AbortController;
   #progress = -Infinity;
   #waiting?: Promise<void>;
@@ -70,8 +87,10 @@ export class Call implements Context, Cancellable {
     this.id = request.id;
     this.method = request.method;
     this.weight = request.weight;
+    this.#text = request.text;
     this.client = client;
     this.params = request.params ?? {};
+    carrier.host.reruns?.begin(this);
   }
 
   get principal(): Principal | undefined {
@@ -80,6 +99,10 @@ export class Call implements Context, Cancellable {
 
   get http(): Request | undefined {
     return this.link.http;
+  }
+
+  get server(): ChangeNotifier {
+    return this.#carrier.host.server;
   }
 
   get meta(): Meta {
@@ -111,15 +134,15 @@ export class Call implements Context, Cancellable {
     };
   }
 
-  get log(): Context["log"] {
-    return (level: LogLevel, data: unknown, logger?: string) => {
+  get log(): Log {
+    return createLog((level, data, logger) => {
       const wanted = this.client.logLevel;
       const rank = LOG_LEVELS.indexOf(level);
       if (!wanted || rank < LOG_LEVELS.indexOf(wanted)) return done;
       // A handler that does not wait gets only so far ahead of its client: further messages are dropped.
       if (this.#waiting && this.#ahead++ >= MOST_AHEAD) return this.#waiting;
       return this.#send("notifications/message", { level, logger, data: toLoggable(data) });
-    };
+    });
   }
 
   get elicit(): Context["elicit"] {
@@ -140,7 +163,11 @@ export class Call implements Context, Cancellable {
 
   get once(): Context["once"] {
     // What comes back is what `make` returned, after a journey as JSON.
-    return <T>(key: string, make: () => T | Promise<T>) => quiet(this.#carrier.once(this, key, make) as Promise<T>);
+    return <T>(key: string, make: () => T | Promise<T>) => {
+      const { host: { reruns } } = this.#carrier;
+      const run = () => this.#carrier.once(this, key, make) as Promise<T>; // As above.
+      return quiet(reruns ? reruns.once(this, run) : run());
+    };
   }
 
   get closeStream(): Context["closeStream"] {
@@ -155,14 +182,21 @@ export class Call implements Context, Cancellable {
     this.params = {};
   }
 
-  /** Calls `listener` once if the call is cancelled; it replaces the one before. */
-  onCancelled(listener: (() => void) | undefined): void {
-    this.#onCancel = listener;
+  /** Finds out how many bytes its parameters take. */
+  weigh(): number {
+    if (this.#text !== undefined) {
+      this.weight = toWeight(this.#text, { most: 0, indexes: countIndexes(this.#text) });
+      this.#text = undefined;
+    }
+    return this.weight;
   }
 
-  /** Ends the call: nothing more is sent for it. */
-  end(): void {
-    this.ended = true;
+  /** Charges the client with a running call, if nobody is charged with it yet. */
+  charge(): void {
+    if (this.account || this.isSubscription) return;
+    this.account = this.link.account;
+    this.account.start();
+    this.account.charge(this.weigh());
   }
 
   /** Stops the call: without an error there is no answer, with one that is the answer. */
@@ -172,7 +206,7 @@ export class Call implements Context, Cancellable {
     this.reason = reason ?? new DOMException("Cannot go on: the call was cancelled", "AbortError");
     this.error = error;
     this.#controller?.abort(this.reason);
-    this.#onCancel?.();
+    this.onCancel?.();
   }
 
   #ask<T>(asking: Asking): Promise<T> {
@@ -190,11 +224,15 @@ export class Call implements Context, Cancellable {
       );
     }
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call is over");
-    return await this.#carrier.ask(this, key, make());
+    const { host: { reruns } } = this.#carrier;
+    const question = make();
+    const ask = () => this.#carrier.ask(this, key, question);
+    return await (reruns ? reruns.ask(this, key, ask) : ask());
   }
 
   #send(method: string, params: Params): Promise<void> {
     if (this.ended) return done;
+    this.#carrier.host.reruns?.note(this, SENT[method]);
     let room;
     try {
       room = this.#carrier.notify(this, method, params);
@@ -214,6 +252,12 @@ export class Call implements Context, Cancellable {
 }
 
 const done = Promise.resolve();
+
+/** What a handler does when it sends a notification. */
+const SENT: Readonly<Record<string, string>> = {
+  "notifications/progress": "reports progress",
+  "notifications/message": "logs a message",
+};
 
 /** Log messages that may follow one for which there was no room. */
 const MOST_AHEAD = 256;

@@ -69,25 +69,3 @@ function merge(before: Change | undefined, change: Change): Change {
   if (before?.kind !== "list" || change.kind !== "list" || !change.handlers) return change;
   return { ...change, handlers: before.handlers && [...before.handlers, ...change.handlers] };
 }
-
-/**
- * Makes a function that sends notifications of changes. While the client has no room, the same text is kept once,
- * however often it comes, so what waits is bounded by what there is to change.
- */
-export function createNotifier(send: (text: string) => Promise<void> | undefined): (text: string) => void {
-  const late = new Set<string>();
-  let isFull = false;
-
-  return function notify(text) {
-    if (isFull) return void late.add(text);
-    const room = send(text);
-    if (!room) return;
-    isFull = true;
-    room.then(() => {
-      isFull = false;
-      const texts = [...late];
-      late.clear();
-      texts.forEach(notify);
-    });
-  };
-}

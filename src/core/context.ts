@@ -6,6 +6,7 @@
 import type { ClientCapabilities, Implementation, LogLevel, Meta, Root } from "../protocol/types.ts";
 import type { SamplingRequest, SamplingResult } from "../protocol/types.ts";
 import type { Infer, Schema } from "../schema/schema.ts";
+import type { Log } from "./log.ts";
 
 /** Who is asking, as far as something in front of the library found out. */
 export interface Principal {
@@ -50,6 +51,23 @@ export type Elicited<T> =
   | { readonly action: "accept"; readonly content: T }
   | { readonly action: "decline" | "cancel"; readonly content?: undefined };
 
+/** The lists that a server has: the kinds of handlers. */
+export type ListName = "tools" | "resources" | "prompts";
+
+/** Notifies clients of changes. Changes that follow each other within 10 milliseconds are announced once. */
+export interface ChangeNotifier {
+  /** Notifies the clients that have subscribed to this resource, and may see it, that it has changed. */
+  resourceUpdated(uri: string): void;
+  /**
+   * Notifies clients that a list has changed, for example because `allow` decides differently from now on. Adding and
+   * removing handlers does this by itself. Does nothing if the server has never had handlers of this kind, because its
+   * clients know of no such list.
+   *
+   * @throws {TypeError} if there is no list of this name.
+   */
+  listChanged(list: ListName): void;
+}
+
 /** How far a call has come. */
 export interface ProgressOptions {
   /** The value that means done, if it is known. */
@@ -68,6 +86,8 @@ export interface Context {
   readonly client: ClientFacts;
   /** Who is asking, if the server is told (see `fetch`). */
   readonly principal?: Principal;
+  /** Notifies clients of changes, as the methods of the same names of the server do. */
+  readonly server: ChangeNotifier;
   /** The method that is being answered, such as `tools/call`. */
   readonly method: string;
   /** The parameters as the client sent them. */
@@ -86,12 +106,13 @@ export interface Context {
    */
   progress(progress: number, options?: ProgressOptions): Promise<void>;
   /**
-   * Sends a log message, if the client wants messages of this level. Settles when there is room for more; a handler
-   * that does not wait for that, and gets far ahead of its client, loses messages.
+   * Sends log messages: `ctx.log.info(data, { logger: "db" })`. Messages of a level that the client does not want are
+   * dropped. Each method returns a promise that settles when there is room for more. A handler that does not await it,
+   * and gets far ahead of its client, loses messages.
    *
    * @see specification/2026-07-28/server/utilities/logging
    */
-  log(level: LogLevel, data: unknown, logger?: string): Promise<void>;
+  readonly log: Log;
   /**
    * Asks the user to fill in a form. `key` names the question within this call; the same key and form is the same
    * question. The handler may be run again from the top when the answer comes, so irreversible work goes after the

@@ -35,8 +35,8 @@ export interface Core {
   readonly hasMiddleware: boolean;
   /** Whether requests of revisions with sessions need a session id. */
   readonly requiresSession: boolean;
-  /** Words for the model about an unexpected error of a tool. */
-  readonly toToolError?: (error: unknown, call: Call) => string | ToolError | undefined;
+  /** Describes an unexpected error of a tool to the model. */
+  readonly describeError?: (error: unknown, call: Call) => string | ToolError | undefined;
   /** Passes an unexpected error to `onError`, and returns what the client may know of it. */
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
 }

@@ -6,6 +6,7 @@
 import type { Incoming } from "../protocol/jsonrpc.ts";
 import type { Accounts } from "./account.ts";
 import type { Changes } from "./changes.ts";
+import type { CallHost } from "./call.ts";
 import type { Core } from "./core.ts";
 import type { Link, Reply } from "./link.ts";
 import type { Registry } from "./registry.ts";
@@ -18,6 +19,7 @@ export interface Engine {
   readonly scheduler: Scheduler;
   readonly changes: Changes;
   readonly accounts: Accounts;
+  readonly host: CallHost;
 }
 
 /** A generation of the protocol: turns a message into a call, and the outcome of the call into a reply. */

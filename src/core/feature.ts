@@ -8,28 +8,45 @@ import type { HeaderParam } from "../schema/header_params.ts";
 import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
+import { INTERNALS } from "./internals.ts";
 
 /** Whether a caller may see and use something. */
 export type Allow = (call: Context) => boolean | Promise<boolean>;
 
 /** A tool, a resource or a prompt: an object made by one of the factories. */
 export interface Handler {
+  /** Its name. */
+  readonly name: string;
+  /** Decides whether a caller may see and use it. Without it, everybody may. */
+  readonly allow?: Allow;
   /**
-   * What it is part of.
+   * What the registry needs.
    *
-   * @internal
+   * @ignore
    */
+  readonly [INTERNALS]: HandlerInternals;
+}
+
+/**
+ * What the registry needs of a handler.
+ *
+ * @internal
+ */
+export interface HandlerInternals<Definition = unknown> {
+  /** What the handler is part of. */
   readonly feature: Feature;
   /** Unique within its feature. */
   readonly key: string;
-  /** Whether a caller may see and use it; without it everybody may. */
-  readonly allow?: Allow;
-  /**
-   * Handlers of other features that come and go with this one.
-   *
-   * @internal
-   */
+  /** Handlers of other features that come and go with this one. */
   readonly also?: readonly Handler[];
+  /** What the feature needs to serve it. */
+  readonly definition: Definition;
+}
+
+/** What the handlers of one feature are made of. Their types are what that feature's factory has put in. */
+export function toDefinitions<Definition>(handlers: readonly Handler[]): readonly Definition[] {
+  // The registry hands every feature its own handlers back.
+  return handlers.map((handler) => handler[INTERNALS].definition as Definition);
 }
 
 /** A capability of a server and the methods that come with it. */

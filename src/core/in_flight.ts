@@ -12,6 +12,8 @@ export interface Cancellable {
   /** Whether this is a subscription, which ends when nothing else runs. */
   readonly isSubscription: boolean;
   cancel(reason?: unknown, error?: McpError): void;
+  /** Charges the client with a running call, if nobody is charged with it yet. */
+  charge(): void;
 }
 
 /** The calls of one connection or exchange. */
@@ -44,6 +46,11 @@ export class InFlight {
   notify({ method, params }: Notification): void {
     if (method !== "notifications/cancelled") return;
     this.#calls?.findLast(({ id }) => id === params?.requestId)?.cancel(params?.reason);
+  }
+
+  /** Charges clients with the calls that nobody is charged with yet. */
+  charge(): void {
+    for (const call of this.#calls ?? []) call.charge();
   }
 
   /** Cancels every call. The error, if there is one, is their answer. */

@@ -1,6 +1,6 @@
 /**
- * Every limit of the library: what it counts, its default, and what happens when it is exceeded. `docs/limits.md` is
- * made from the comments here (`deno task docs:limits`).
+ * Every limit of the library: what it counts, its default, and what happens when it is exceeded. The table in
+ * `docs/limits.md` is made from the comments here (`deno task docs:limits`).
  *
  * @module
  */
@@ -9,50 +9,50 @@ import { isObject } from "../protocol/jsonrpc.ts";
 /**
  * The limits of a server, in groups. Times are in milliseconds. `Infinity` switches a limit off.
  *
- * A client is a principal, else a peer address, else a connection.
+ * A client is identified by its principal. Without one it is identified by its address, and otherwise by its connection.
  */
 export interface Limits {
-  /** One message, and the body or line that carries it. */
+  /** A message, and the body or line that carries it. */
   readonly request: {
     /**
      * Bytes of one request body.
      *
-     * Together: bodies over 64 KiB share `request.allBodiesBytes`.
+     * Together: all bodies over 64 KiB share `request.allBodiesBytes`.
      *
      * Exceeded: HTTP 413, code -32600.
      */
     readonly bodyBytes: number;
     /**
-     * Bytes of all bodies over 64 KiB that are still arriving. One body alone may be larger.
+     * Bytes of all bodies over 64 KiB that are still arriving. A single body may be larger than this.
      *
      * Together: this is the total. Each body also counts towards `memory`.
      *
-     * Exceeded: the oldest of these bodies gets HTTP 503 with `Retry-After`, code -32600.
+     * Exceeded: the client with most of these bytes loses its oldest body: HTTP 503 with `Retry-After`, code -32600.
      */
     readonly allBodiesBytes: number;
     /**
-     * Time for one body to arrive. Neither runtime closes a connection that stops in the middle of a body.
+     * Time in which one body must arrive. The server needs this limit because Deno keeps a stalled connection open.
      *
      * Exceeded: HTTP 408, code -32600.
      */
     readonly bodyMs: number;
     /**
-     * Levels of nested objects and arrays in one message or batch. Walking a deeper value could exhaust the stack.
+     * Levels of nested objects and arrays in one message or batch. Deeper values could overflow the stack.
      *
-     * Exceeded: HTTP 400, code -32600. The error has no id, because the message is not parsed.
+     * Exceeded: HTTP 400, code -32600. The error has no id, because the message was not parsed.
      */
     readonly depth: number;
     /**
-     * Values in one message or batch, nested ones included.
+     * JSON values in one message or batch, including nested ones.
      *
-     * Together: each is charged with 140 bytes, so the default weighs up to 27 MiB. Parameters of running and waiting
-     * calls count towards `memory`.
+     * Together: each value counts as 140 bytes, so a message at the default limit counts as 27 MiB. The parameters of
+     * running and waiting calls count towards `memory`.
      *
-     * Exceeded: HTTP 400, code -32600. The error has no id, because the message is not parsed.
+     * Exceeded: HTTP 400, code -32600. The error has no id, because the message was not parsed.
      */
     readonly values: number;
     /**
-     * Characters of a request id or progress token. Both are copied into what the server sends.
+     * Characters of a request id or progress token. The server repeats both in what it sends.
      *
      * Exceeded: HTTP 400, code -32600 for an id and -32602 for a token.
      */
@@ -64,9 +64,9 @@ export interface Limits {
      */
     readonly methodCharacters: number;
     /**
-     * Messages in one batch, in the one revision that has batches.
+     * Messages in one batch. Only one protocol revision has batches.
      *
-     * Together: one batch is one body, so `request.bodyBytes` and `request.values` hold for all of it.
+     * Together: a batch is one body, so `request.bodyBytes` and `request.values` apply to all of it.
      *
      * Exceeded: HTTP 400, code -32600.
      */
@@ -74,52 +74,53 @@ export interface Limits {
     /**
      * Bytes of one line on stdio, or of one WebSocket message.
      *
-     * Together: one line is buffered per connection.
+     * Together: the server buffers one line per connection.
      *
-     * Exceeded: the line is skipped up to its end and answered with code -32600, without an id.
+     * Exceeded: the server skips the line and sends code -32600 without an id.
      */
     readonly lineBytes: number;
   };
-  /** Calls from their start to their result. */
+  /** Calls, from their start to their result. */
   readonly calls: {
     /**
-     * Calls that run at once in the process.
+     * Calls that run at the same time in the process.
      *
      * Together: their parameters count towards `memory`.
      *
-     * Exceeded: the call waits, see `calls.waiting`.
+     * Exceeded: the call waits in a queue, see `calls.waiting`.
      */
     readonly running: number;
     /**
-     * Calls of one client that run at once.
+     * Calls of one client that run at the same time.
      *
      * Together: their parameters count towards `memory`.
      *
-     * Exceeded: the call waits, see `calls.waiting`. When as many wait, the server stops reading from a byte stream.
+     * Exceeded: the call waits in a queue, see `calls.waiting`. On stdio and WebSocket, the server stops reading once
+     * this number of calls waits.
      */
     readonly runningPerClient: number;
     /**
-     * Calls that wait for others to end, in the process.
+     * Calls that wait in the queue of the process. One client may fill a quarter of it.
      *
      * Together: their parameters count towards `memory`.
      *
-     * Exceeded: HTTP 503, or 429 in revisions with sessions, with `Retry-After`, code -31503.
+     * Exceeded: HTTP 503 (429 in revisions with sessions) with `Retry-After`, code -31503.
      */
     readonly waiting: number;
     /**
-     * Time that one handler may run. 120,000 suits most servers.
+     * Time that one handler may run. By default there is no limit; 120,000 suits most servers.
      *
-     * Exceeded: the call's signal is aborted, and the client gets code -32603.
+     * Exceeded: `ctx.signal` aborts, and the client gets code -32603.
      */
     readonly timeoutMs: number;
     /**
-     * Time that the client has to answer a question, such as an elicitation, in revisions with sessions.
+     * Time that the client has for an elicitation, a sampling request or a list of roots, in revisions with sessions.
      *
-     * Exceeded: the question is cancelled, and `ctx.elicit` rejects with code -32602.
+     * Exceeded: the server cancels the request, and `ctx.elicit` rejects with code -32602.
      */
     readonly answerMs: number;
     /**
-     * Times that one call may ask the client, in revisions without sessions.
+     * Rounds of questions to the client in one call, in revisions without sessions.
      *
      * Exceeded: HTTP 400, code -32602.
      */
@@ -127,13 +128,13 @@ export interface Limits {
     /**
      * Bytes of the sealed `requestState` that the client carries from one round to the next.
      *
-     * Together: the client keeps it; the server holds nothing.
+     * Together: the server holds nothing, because the client stores it.
      *
      * Exceeded: code -32603 "Internal error", and `onError` gets the reason.
      */
     readonly stateBytes: number;
     /**
-     * Time for which a `requestState` can be used.
+     * Time for which a `requestState` is valid.
      *
      * Exceeded: HTTP 400, code -32602.
      */
@@ -141,7 +142,7 @@ export interface Limits {
     /**
      * Bytes of one result as JSON in UTF-8.
      *
-     * Together: what one client leaves unread counts towards `memory`.
+     * Together: results that a client has not read yet count towards `memory`.
      *
      * Exceeded: code -32603 "Internal error", and `onError` gets the reason.
      */
@@ -149,28 +150,29 @@ export interface Limits {
     /**
      * Items on one page of a list.
      *
-     * Exceeded: the result has a `nextCursor`.
+     * Exceeded: the page ends, and the result has a `nextCursor`.
      */
     readonly pageItems: number;
     /**
-     * Time that running calls have to end after `server.close()`.
+     * Time that running calls have to finish after `server.close()`.
      *
-     * Exceeded: their signals are aborted, and the clients get code -32603.
+     * Exceeded: `ctx.signal` aborts, and the client gets code -32603.
      */
     readonly closeMs: number;
   };
   /** Responses and sockets that stay open. */
   readonly streams: {
     /**
-     * Event streams, sockets and subscriptions that are open in the process. The stream of a call is none of them.
+     * Event streams, sockets and subscriptions that are open in the process. Streams that carry the response of a call
+     * do not count.
      *
-     * Together: what waits on them counts towards `memory` once it is over 32 KiB for a stream.
+     * Together: unread data counts towards `memory` once one stream has more than 32 KiB of it.
      *
-     * Exceeded: HTTP 503 with `Retry-After`, code -31503. WebSocket and HTTP+SSE get HTTP 503 with a plain text.
+     * Exceeded: HTTP 503 with `Retry-After`, code -31503. WebSocket and HTTP+SSE get HTTP 503 with plain text.
      */
     readonly open: number;
     /**
-     * Event streams, sockets and subscriptions of one client that are open.
+     * Event streams, sockets and subscriptions that one client has open.
      *
      * Together: as for `streams.open`.
      *
@@ -178,66 +180,66 @@ export interface Limits {
      */
     readonly openPerClient: number;
     /**
-     * Time after which the answer to a running call becomes an event stream. It may take twice as long. Only on a
-     * stream does the server notice that a client has disconnected.
+     * Time after which the response of a running call becomes an event stream. It can take twice as long. Without a
+     * stream, the server does not notice that a client has disconnected.
      *
-     * Exceeded: the response starts with status 200 and an event stream. A client that accepts only JSON gets white
-     * space before it.
+     * Exceeded: the response starts with status 200 as an event stream. A client that accepts only JSON gets white
+     * space, and then the JSON.
      */
     readonly openAfterMs: number;
     /**
-     * Time between two comments on a silent stream. Bun closes a stream after 10 silent seconds.
+     * Time without data after which a stream gets a comment. Bun closes a stream after 10 seconds without data.
      *
-     * Exceeded: the stream gets a comment.
+     * Exceeded: the server writes a comment.
      */
     readonly heartbeatMs: number;
     /**
-     * Events that may wait on one stream over HTTP.
+     * Events that may be unread on one HTTP stream.
      *
      * Together: see `streams.waitingCharacters`.
      *
-     * Exceeded: `ctx.progress` and `ctx.log` return a promise that settles when there is room.
+     * Exceeded: `await ctx.progress(…)` and log methods wait until the client has read some.
      */
     readonly waitingTexts: number;
     /**
-     * Characters that may wait on one stream over HTTP, and of one piece that is handed to the runtime.
+     * Characters that may be unread on one HTTP stream, and characters that the runtime gets at once.
      *
-     * Together: a handler that does not wait, and a large result, can exceed it. All that waits on one stream counts
-     * towards `memory`, at two bytes a character, once it is over 16,384 characters.
+     * Together: a large result, or a handler that does not wait, can exceed it. All unread data of one stream counts
+     * towards `memory` once it has more than 16,384 characters, at two bytes per character.
      *
      * Exceeded: as for `streams.waitingTexts`.
      */
     readonly waitingCharacters: number;
     /**
-     * Time for which a stream over HTTP may stand still because the client does not read.
+     * Time for which a client may leave an HTTP stream unread.
      *
-     * Exceeded: the stream is closed, and its call is cancelled.
+     * Exceeded: the server closes the stream and cancels its call.
      */
     readonly writeMs: number;
     /**
-     * Resources that one subscription or one session watches. Their URIs may have 256 characters on average.
+     * Resources that one subscription or one session can watch. Their URIs may have 256 characters on average.
      *
-     * Together: each counts towards `memory` with 100 bytes and two for each character.
+     * Together: each counts towards `memory` with 100 bytes, and two bytes per character of its URI.
      *
-     * Exceeded: code -32602. `subscriptions/listen` gets it with HTTP 400.
+     * Exceeded: code -32602, with HTTP 400 for `subscriptions/listen`.
      */
     readonly watchedUris: number;
   };
   /** Sessions over HTTP, in revisions that have them. */
   readonly sessions: {
     /**
-     * Sessions whose state the process keeps. It also remembers a hundred times as many ended ones.
+     * Sessions whose state is in memory. The server also remembers a hundred times as many ended sessions.
      *
-     * Together: each counts towards `memory` with 4 KiB and its id, which has at most 16,384 characters, at eight bytes
-     * a character. An ended one counts with 150 bytes.
+     * Together: each session counts towards `memory` with 4 KiB and eight bytes per character of its id, which has at
+     * most 16,384 characters. An ended session counts with 150 bytes.
      *
-     * Exceeded: the session that was idle for longest makes room, and its id stays good. If none is idle, or too many
-     * have ended, HTTP 503 with `Retry-After`, code -31503.
+     * Exceeded: the server drops the state of the session that was idle for longest; its id stays valid. If no session
+     * is idle, or too many have ended: HTTP 503 with `Retry-After`, code -31503.
      */
     readonly open: number;
     /**
-     * Sessions of one client whose state the process keeps. Clients that have neither a principal nor a known address
-     * share `sessions.open`.
+     * Sessions of one client whose state is in memory. A client with neither a principal nor a known address has no limit
+     * of its own.
      *
      * Together: as for `sessions.open`.
      *
@@ -247,29 +249,28 @@ export interface Limits {
     /**
      * Time without a request, a running call or an open stream after which a session ends.
      *
-     * Exceeded: HTTP 404, code -32600; the client initializes again.
+     * Exceeded: HTTP 404, code -32600. The client initializes again.
      */
     readonly idleMs: number;
     /**
-     * Longest life of a session.
+     * Time after which a session ends in any case.
      *
-     * Exceeded: HTTP 404, code -32600; the client initializes again.
+     * Exceeded: HTTP 404, code -32600. The client initializes again.
      */
     readonly lifeMs: number;
   };
-  /** Events that a session keeps, so that a client can read a broken stream on with `Last-Event-ID`. */
+  /** Events that a session keeps, so that a client can resume a stream with `Last-Event-ID`. */
   readonly replay: {
     /**
      * Events that one session keeps.
      *
      * Together: all sessions share `replay.bytes`.
      *
-     * Exceeded: the oldest events of the session are dropped. Resuming before them gets HTTP 400, code -32600.
+     * Exceeded: the session drops its oldest events. Resuming before them gets HTTP 400, code -32600.
      */
     readonly events: number;
     /**
-     * Bytes of the events that all sessions of the process keep, at two bytes a character. One session may keep as much
-     * as is free.
+     * Bytes of the events that all sessions keep, at two bytes per character. One session may use all that is free.
      *
      * Together: this is the total. It does not count towards `memory`.
      *
@@ -279,27 +280,27 @@ export interface Limits {
     /**
      * Time for which an event is kept.
      *
-     * Exceeded: the event is dropped. Resuming before it gets HTTP 400, code -32600.
+     * Exceeded: the session drops the event. Resuming before it gets HTTP 400, code -32600.
      */
     readonly ms: number;
   };
-  /** All that clients make the server hold. */
+  /** Everything that clients make the server hold. */
   readonly memory: {
     /**
-     * Bytes that the server holds for one client: parameters of running and waiting calls, arriving bodies over 64 KiB,
-     * unread answers and events, sessions, and watched URIs.
+     * Bytes that the server holds for one client: parameters of running and waiting calls, slow or large bodies,
+     * unread responses and events, sessions, and watched URIs.
      *
      * Together: all clients share `memory.bytes`.
      *
-     * Exceeded: a call gets code -31503 with HTTP 503, or 429 in revisions with sessions; a body or a session HTTP 503;
-     * a large result HTTP 503, code -32603. A stream, a socket or stdio that the client does not read is closed, and
-     * its calls are cancelled.
+     * Exceeded: a new call gets HTTP 503 (429 in revisions with sessions), code -31503. A body or a session gets HTTP
+     * 503. A large result gets HTTP 503, code -32603. If the client does not read a stream, a socket or stdio, the
+     * server closes it and cancels its calls.
      */
     readonly bytesPerClient: number;
     /**
      * Bytes that the server holds for all clients.
      *
-     * Together: this is the total. `replay.bytes`, and what the runtime and the kernel buffer, come on top.
+     * Together: this is the total. `replay.bytes` and the buffers of the runtime and the kernel are not part of it.
      *
      * Exceeded: as for `memory.bytesPerClient`.
      */
@@ -375,7 +376,10 @@ export function readLimits(changes: LimitOptions = {}): Limits {
     for (const [name, value] of Object.entries(values)) {
       if (!Object.hasOwn(known, name)) throw refuse(`${group}.${name}`, `the limits of this group are ${names}`);
       if (typeof value === "number" && value > 0) continue;
-      throw refuse(`${group}.${name} to ${value}`, "it must be a number above 0, or Infinity to switch the limit off");
+      throw refuse(
+        `${group}.${name} to ${typeof value === "string" ? JSON.stringify(value) : value}`,
+        "it must be a number above 0, or Infinity to switch the limit off",
+      );
     }
   }
   return {

@@ -7,6 +7,7 @@ import { McpError, METHOD_NOT_FOUND, quote } from "../protocol/errors.ts";
 import type { Changes } from "./changes.ts";
 import type { Core } from "./core.ts";
 import type { Compiled, Feature, Handler, Method } from "./feature.ts";
+import { INTERNALS } from "./internals.ts";
 
 /** The handlers of a server. They are compiled when they change, never while a call runs. */
 export class Registry {
@@ -30,13 +31,21 @@ export class Registry {
 
   /** What was added; what came along with it is not told. */
   get handlers(): readonly Handler[] {
-    const also = new Set(this.#handlers.flatMap(({ also = [] }) => also));
+    const also = new Set(this.#handlers.flatMap((handler) => handler[INTERNALS].also ?? []));
     return this.#handlers.filter((handler) => !also.has(handler));
   }
 
   /** What a feature compiled to, by its name. */
   compiled(feature: string): Compiled | undefined {
     return this.#compiled.get(feature);
+  }
+
+  /** Whether clients know of a list. @throws {TypeError} if there is no list of this name. */
+  hasList(name: string): boolean {
+    if (!LISTS.includes(name)) {
+      throw new TypeError(`Cannot announce that ${quote(name)} have changed: the lists are ${LISTS.join(", ")}`);
+    }
+    return this.#compiled.has(name);
   }
 
   /** Adds handlers; throws, and changes nothing, if one of them cannot stand beside the others. */
@@ -63,21 +72,23 @@ export class Registry {
   // By name, not by identity: a handler from a package may come with its own copy of this library.
   // A feature whose last handler left keeps its methods: its list is empty, and clients know the capability.
   #swap(handlers: readonly Handler[], changed: readonly Handler[]): void {
-    const features = new Map<string, Feature>(changed.map(({ feature }) => [feature.name, feature]));
+    const features = new Map<string, Feature>(changed.map(({ [INTERNALS]: { feature } }) => [feature.name, feature]));
     const compiled = new Map(this.#compiled);
     for (const [name, feature] of features) {
-      compiled.set(name, feature.compile(handlers.filter((handler) => handler.feature.name === name), this.#core));
+      compiled.set(name, feature.compile(handlers.filter((handler) => isOf(handler, name)), this.#core));
     }
     this.#handlers = handlers;
     this.#compiled = compiled;
     this.methods = new Map([...compiled.values()].flatMap(({ methods }) => Object.entries(methods)));
     for (const [name, { capabilities }] of compiled) {
       if (!features.has(name) || !capabilities[name]?.listChanged) continue;
-      const handlers = changed.filter(({ feature }) => feature.name === name);
+      const handlers = changed.filter((handler) => isOf(handler, name));
       this.#changes.emit({ kind: "list", feature: name, handlers });
     }
   }
 }
+
+const LISTS: readonly string[] = ["tools", "resources", "prompts"];
 
 /** The error for a method that nobody answers. */
 export function toUnknownMethod(name: string): McpError {
@@ -85,10 +96,16 @@ export function toUnknownMethod(name: string): McpError {
 }
 
 function withAlso(handler: Handler): readonly Handler[] {
-  if (!handler?.feature) throw new TypeError("Cannot add a handler: it was not made by tool(), resource() or prompt()");
-  return [handler, ...handler.also ?? []];
+  const internals = handler?.[INTERNALS];
+  if (!internals) throw new TypeError("Cannot add a handler: it was not made by tool(), resource() or prompt()");
+  return [handler, ...internals.also ?? []];
+}
+
+function isOf(handler: Handler, feature: string): boolean {
+  return handler[INTERNALS].feature.name === feature;
 }
 
 function toName(handler: Handler): string {
-  return `${handler.feature.name.replace(/s$/, "")} ${JSON.stringify(handler.key)}`;
+  const { feature, key } = handler[INTERNALS];
+  return `${feature.name.replace(/s$/, "")} ${JSON.stringify(key)}`;
 }

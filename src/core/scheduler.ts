@@ -19,12 +19,6 @@ export type Outcome =
   | { readonly error: McpError; readonly result?: undefined }
   | undefined;
 
-/** A call that runs, and whom it is charged to. */
-interface Running {
-  readonly call: Call;
-  account?: Account;
-}
-
 /**
  * Runs every call of a server. What a call does before its first `await` cannot be overtaken, so a call that ends there
  * takes no slot, no room and no deadline: it costs what its handler costs.
@@ -38,16 +32,19 @@ export class Scheduler {
   waiting = 0;
   readonly #core: Core;
   readonly #accounts: Accounts;
+  /** How many calls may run, and how many bytes may be held, before any client can be over its limits. */
+  readonly #quietCalls: number;
+  readonly #quietBytes: number;
   /** Runs a call through the middleware, if there is any. */
   readonly #invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
-  /** Calls that run and are not charged yet: see {@linkcode Scheduler.run}. */
-  readonly #uncharged = new Set<Running>();
   /** Calls that have a slot of their client and wait for one of the process, the oldest first. */
   readonly #queue = new Set<Start>();
   /** Where calls run or wait. */
   readonly #busy = new Set<InFlight>();
   readonly #idlers: (() => void)[] = [];
   #running = 0;
+  /** Calls that run and are not charged yet, and the most bytes that they may take: see {@linkcode Scheduler.run}. */
+  #uncharged = 0;
   #unchargedBytes = 0;
   #isStarting = false;
 
@@ -55,6 +52,9 @@ export class Scheduler {
   constructor(core: Core, accounts: Accounts, middleware: readonly Middleware[] = []) {
     this.#core = core;
     this.#accounts = accounts;
+    const { calls, memory } = core.limits;
+    this.#quietCalls = Math.min(calls.runningPerClient, calls.running);
+    this.#quietBytes = Math.min(memory.bytesPerClient, memory.bytes);
     if (middleware.length) this.#invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
   }
 
@@ -68,9 +68,8 @@ export class Scheduler {
   run(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     if (call.ended) return;
     if (!this.isOpen) return { error: new McpError(BUSY, "Cannot run the call: the server is closing") };
-    const { calls, memory } = this.#core.limits;
-    const isQuiet = this.#running < calls.runningPerClient && this.#running < calls.running &&
-      this.#accounts.bytes + this.#unchargedBytes + call.weight <= Math.min(memory.bytesPerClient, memory.bytes);
+    const isQuiet = this.#running < this.#quietCalls &&
+      this.#accounts.bytes + this.#unchargedBytes + call.weight <= this.#quietBytes;
     return isQuiet ? this.#start(call, runner) : this.#admit(call, runner);
   }
 
@@ -125,7 +124,7 @@ export class Scheduler {
   #takeSlot(call: Call): Account {
     const { account } = call.link;
     const hasSlot = !account.isFull && this.#running < this.#core.limits.calls.running;
-    if (!hasSlot || !account.hold(call.weight)) {
+    if (!hasSlot || !account.hold(call.weigh())) {
       throw new McpError(BUSY, "Cannot run the call: too much runs (calls.runningPerClient, calls.running, memory)");
     }
     account.start();
@@ -147,27 +146,30 @@ export class Scheduler {
     const { account } = call.link;
     const { isFull } = account;
     if (!isFull && this.#running < calls.running) {
-      if (!account.hold(call.weight)) return tooHeavy();
-      return this.#start(call, runner, account);
+      if (!account.hold(call.weigh())) return tooHeavy();
+      call.account = account;
+      return this.#start(call, runner);
     }
     // No client takes the whole queue.
     if (this.waiting >= calls.waiting || account.waiting.size >= Math.ceil(calls.waiting / 4)) {
       const name = isFull ? "calls.runningPerClient" : "calls.running";
       return { error: new McpError(BUSY, `Cannot run the call: too many run and wait (${name}, calls.waiting)`) };
     }
-    if (!account.hold(call.weight)) return tooHeavy();
-    return this.#wait(call, account, () => this.#start(call, runner, account));
+    if (!account.hold(call.weigh())) return tooHeavy();
+    call.account = account;
+    return this.#wait(call, account, () => this.#start(call, runner));
   }
 
   // A call that waits can be cancelled like one that runs, or it would run for a client that has gone.
   #wait(call: Call, account: Account, start: () => Outcome | Promise<Outcome>): Promise<Outcome> {
     const { isFull } = account;
     this.waiting++;
-    this.#enter(call);
+    call.inFlight.add(call);
+    this.#busy.add(call.inFlight);
     if (!isFull) account.start();
     return new Promise((resolve) => {
       const begin = () => {
-        call.onCancelled(undefined);
+        call.onCancel = undefined;
         const outcome = start();
         account.finish();
         this.#leave(call);
@@ -176,7 +178,7 @@ export class Scheduler {
         resolve(outcome);
       };
       (isFull ? account.waiting : this.#queue).add(begin);
-      call.onCancelled(() => {
+      const onCancel = () => {
         if (!account.waiting.delete(begin)) {
           this.#queue.delete(begin);
           account.finish();
@@ -186,23 +188,25 @@ export class Scheduler {
         this.#leave(call);
         this.#next(account);
         resolve(toCancelled(call));
-      });
+      };
+      call.onCancel = onCancel;
     });
   }
 
-  #start(call: Call, runner: Runner, account?: Account): Outcome | Promise<Outcome> {
+  #start(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     let result;
     try {
       result = this.#invoke ? this.#invoke(call, runner) : runner.run(call);
     } catch (error) {
-      return this.#endAtOnce(call, { error: this.#toError(error, call) }, account);
+      return this.#endAtOnce(call, { error: this.#toError(error, call) });
     }
-    return result instanceof Promise ? this.#attend(call, result, account) : this.#endAtOnce(call, { result }, account);
+    return result instanceof Promise ? this.#attend(call, result) : this.#endAtOnce(call, { result });
   }
 
-  #endAtOnce(call: Call, outcome: Outcome, account: Account | undefined): Outcome {
+  #endAtOnce(call: Call, outcome: Outcome): Outcome {
+    const { account } = call;
     const ended = call.ended ? toCancelled(call) : outcome;
-    call.end();
+    call.ended = true;
     if (account) {
       account.free(call.weight);
       this.#next(account);
@@ -210,54 +214,51 @@ export class Scheduler {
     return ended;
   }
 
-  #attend(call: Call, result: Promise<Result>, account: Account | undefined): Promise<Outcome> {
-    const running: Running = { call, account };
-    if (account) account.start();
+  #attend(call: Call, result: Promise<Result>): Promise<Outcome> {
+    if (call.account) call.account.start();
     else {
-      this.#uncharged.add(running);
-      this.#unchargedBytes += call.weight;
+      this.#unchargedBytes += this.#uncharged++ < UNWEIGHED ? call.weight : call.weigh();
     }
     this.#running++;
-    this.#enter(call);
+    call.inFlight.add(call);
+    this.#busy.add(call.inFlight);
     const alarm = this.#core.limits.calls.timeoutMs === Infinity ? undefined : this.#setAlarm(call);
-    return new Promise((resolve) => {
-      let isOpen = true;
-      const settle = (outcome?: Outcome) => {
-        if (!isOpen) return;
-        isOpen = false;
-        if (alarm) this.#core.ticker.drop(alarm);
-        const ended = call.ended ? toCancelled(call) : outcome;
-        call.end();
-        this.#running--;
-        this.#leave(call);
-        if (this.#uncharged.delete(running)) this.#unchargedBytes -= call.weight;
-        else this.#release(running);
-        resolve(ended);
-      };
-      // Not written where it is passed: V8 takes a function that is for one that lives long, puts it where only a full
-      // collection looks, and with it keeps all that belongs to the request.
-      const onCancel = () => settle();
-      call.onCancelled(onCancel);
-      result.then((result) => settle({ result }), (error) => settle({ error: this.#toError(error, call) }));
-      if (call.ended) settle();
-    });
+    const { promise, resolve } = Promise.withResolvers<Outcome>();
+    let isOpen = true;
+    const settle = (outcome?: Outcome) => {
+      if (!isOpen) return;
+      isOpen = false;
+      if (alarm) this.#core.ticker.drop(alarm);
+      const ended = call.ended ? toCancelled(call) : outcome;
+      call.ended = true;
+      this.#running--;
+      this.#leave(call);
+      if (call.account) this.#release(call, call.account);
+      else {
+        this.#uncharged--;
+        this.#unchargedBytes -= call.weight;
+      }
+      resolve(ended);
+    };
+    // Not written where it is assigned: V8 takes a function that is for one that lives long, puts it where only a full
+    // collection looks, and with it keeps all that belongs to the request.
+    const onCancel = () => settle();
+    call.onCancel = onCancel;
+    result.then((result) => settle({ result }), (error) => settle({ error: this.#toError(error, call) }));
+    if (call.ended) settle();
+    return promise;
   }
 
   #chargeAll(): void {
-    for (const running of this.#uncharged) {
-      const { account } = running.call.link;
-      running.account = account;
-      account.start();
-      account.charge(running.call.weight);
-    }
-    this.#uncharged.clear();
-    this.#unchargedBytes = 0;
+    if (!this.#uncharged) return;
+    for (const inFlight of this.#busy) inFlight.charge();
+    this.#uncharged = this.#unchargedBytes = 0;
   }
 
-  #release({ call, account }: Running): void {
-    account?.free(call.weight);
-    account?.finish();
-    if (account && this.waiting) this.#next(account);
+  #release(call: Call, account: Account): void {
+    account.free(call.weight);
+    account.finish();
+    this.#next(account);
   }
 
   #setAlarm(call: Call): Alarm {
@@ -266,11 +267,6 @@ export class Scheduler {
       const text = `Cannot finish the call: it took longer than ${timeoutMs} ms (calls.timeoutMs)`;
       call.cancel(new DOMException(text, "TimeoutError"), new McpError(INTERNAL_ERROR, text));
     });
-  }
-
-  #enter(call: Call): void {
-    call.inFlight.add(call);
-    this.#busy.add(call.inFlight);
   }
 
   #leave(call: Call): void {
@@ -312,6 +308,12 @@ export class Scheduler {
     return this.#core.report(error, call);
   }
 }
+
+/**
+ * Calls that may run without having been weighed. An engine may keep all that was read together for the text of one of
+ * them, and the rest would not be counted.
+ */
+const UNWEIGHED = 16;
 
 function toCancelled({ error }: Call): Outcome {
   return error && { error };

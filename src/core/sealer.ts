@@ -29,10 +29,10 @@ export class Sealer {
     this.#realm = realm;
     this.#secrets = typeof secret === "string" ? [secret] : secret;
     this.isShared = this.#secrets.length > 0;
-    if (this.#secrets.some((text) => text.length < 32)) {
-      throw new TypeError(
-        "Cannot use the secret: it has fewer than 32 characters; `openssl rand -hex 32` makes a good one",
-      );
+    const short = this.#secrets.find((text) => text.length < 32);
+    if (short !== undefined) {
+      const state = short ? "it has fewer than 32 characters" : "it is empty";
+      throw new TypeError(`Cannot use the secret: ${state}; \`openssl rand -hex 32\` makes a good one`);
     }
   }
 

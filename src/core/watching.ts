@@ -23,3 +23,25 @@ export function mayHear({ core, registry }: Engine, change: Change, call: Call):
   const seen = handlers.map(({ allow }) => isAllowed(allow, call, core));
   return seen.includes(true) || Promise.all(seen).then((seen) => seen.includes(true));
 }
+
+/**
+ * Makes a function that sends notifications of changes. While the client has no room, the same text is kept once,
+ * however often it comes, so what waits is bounded by what there is to change.
+ */
+export function createNotifier(send: (text: string) => Promise<void> | undefined): (text: string) => void {
+  const late = new Set<string>();
+  let isFull = false;
+
+  return function notify(text) {
+    if (isFull) return void late.add(text);
+    const room = send(text);
+    if (!room) return;
+    isFull = true;
+    room.then(() => {
+      isFull = false;
+      const texts = [...late];
+      late.clear();
+      texts.forEach(notify);
+    });
+  };
+}

@@ -9,7 +9,16 @@ import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
-import { type Allow, type Compiled, type Feature, type Handler, revealTo, type Runner } from "../core/feature.ts";
+import {
+  type Allow,
+  type Compiled,
+  type Feature,
+  type Handler,
+  revealTo,
+  type Runner,
+  toDefinitions,
+} from "../core/feature.ts";
+import { INTERNALS } from "../core/internals.ts";
 import { attempt } from "./attempt.ts";
 
 /** Suggestions, the best first: all there are, or some of them with their number. Clients are sent 100 at most. */
@@ -50,10 +59,6 @@ interface Definition {
   readonly match?: (uri: string) => unknown;
 }
 
-interface Completed extends Handler {
-  readonly definition: Definition;
-}
-
 // More are forbidden on the wire.
 const MAX_VALUES = 100;
 
@@ -77,8 +82,7 @@ export function completion(definition: Definition): Handler {
     }
   }
   const { allow } = definition;
-  const completed: Completed = { feature: completions, key: `${type} ${name}`, allow, definition };
-  return completed;
+  return { name, allow, [INTERNALS]: { feature: completions, key: `${type} ${name}`, definition } };
 }
 
 /** Arguments as clients give them: strings by name. Throws the first that is something else. */
@@ -94,8 +98,7 @@ export function readArguments(given: unknown, place: string): Readonly<Record<st
 const completions: Feature = {
   name: "completions",
   compile(handlers, core): Compiled {
-    // The registry hands every feature its own handlers back.
-    const byKey = new Map((handlers as readonly Completed[]).map(({ key, definition }) => [key, definition]));
+    const byKey = new Map(toDefinitions<Definition>(handlers).map((each) => [`${each.type} ${each.name}`, each]));
     const some = [...byKey.values()].some(({ complete = {} }) => Object.values(complete).some(Boolean));
     if (!some) return { capabilities: {}, methods: {} };
     return {

@@ -51,12 +51,12 @@ export function media(
  * A pointer to a resource that the client may read; it is named by the end of its path unless a name is given.
  *
  * ```ts
- * import { link } from "@x/mcp";
+ * import { resourceLink } from "@x/mcp";
  *
- * const log = link("file:///var/log/app.log", { mimeType: "text/plain" });
+ * const log = resourceLink("file:///var/log/app.log", { mimeType: "text/plain" });
  * ```
  */
-export function link(uri: string, options: Partial<Omit<ResourceLink, "type" | "uri">> = {}): ResourceLink {
+export function resourceLink(uri: string, options: Partial<Omit<ResourceLink, "type" | "uri">> = {}): ResourceLink {
   let end = uri.length;
   while ("/?#".includes(uri.charAt(end - 1)) && end) end--;
   return { type: "resource_link", uri, name: uri.slice(0, end).split("/").at(-1) || uri, ...options };

@@ -12,15 +12,34 @@ import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
-import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/feature.ts";
+import {
+  type Allow,
+  type Feature,
+  type Handler,
+  revealTo,
+  type Runner,
+  toDefinitions,
+  toMethod,
+} from "../core/feature.ts";
+import { INTERNALS } from "../core/internals.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import { attempt } from "./attempt.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
 import { encode, isContent } from "./content.ts";
 
+/** One message of a prompt. Text may be given as a string. */
+export interface PromptMessageReturn {
+  /** Whose message it is. */
+  readonly role: "user" | "assistant";
+  /** A text, or a content block. */
+  readonly content: string | Content;
+  /** Of content blocks alone. */
+  readonly type?: undefined;
+}
+
 /**
  * What a prompt may return. A string or a content block is one message of the user, and so are bytes, a `Blob` or a
- * `File`; several blocks are as many messages; messages and full results stay what they are.
+ * `File`. Several blocks are as many messages. Messages and full results are sent as they are.
  */
 export type PromptReturn =
   | string
@@ -28,10 +47,9 @@ export type PromptReturn =
   | ArrayBufferView
   | Blob
   | Content
-  | readonly Content[]
-  | PromptMessage
-  | readonly PromptMessage[]
-  | { readonly description?: string; readonly messages: readonly PromptMessage[] };
+  | PromptMessageReturn
+  | readonly (Content | PromptMessageReturn)[]
+  | { readonly description?: string; readonly messages: readonly PromptMessageReturn[] };
 
 /** Names of what a schema takes; of a raw JSON Schema any names. */
 export type ArgumentNames<I extends Schema> = Extract<
@@ -69,8 +87,6 @@ export interface Prompt<Input = never> extends Handler {
   readonly name: string;
   /** The function as it was given: nothing is checked. */
   readonly run: (input: Input, ctx: Context) => unknown;
-  /** @internal What the registry needs. */
-  readonly definition: Definition;
 }
 
 /**
@@ -98,7 +114,7 @@ export function prompt<I extends Schema = Schema>(options: PromptOptions<I>): Pr
   const definition = define(options, place);
   const names = definition.inputs.map((argument) => argument.name);
   const also = [completion({ type: "ref/prompt", name, place, names, complete, allow })];
-  return { feature: prompts, key: name, allow, name, run, definition, also };
+  return { name, run, allow, [INTERNALS]: { feature: prompts, key: name, definition, also } };
 }
 
 /** One argument, as clients see it. */
@@ -119,7 +135,7 @@ interface Definition extends Entry {
 function define<I extends Schema>(options: PromptOptions<I>, place: string): Definition {
   const { name, title, description, icons, _meta, allow, use = [], run } = options;
   const input = options.input && compileSchema(options.input, { use: "input", place });
-  const inputs = input ? toArguments(input.json(), place) : [];
+  const inputs = input ? toArguments(input, place) : [];
   return {
     key: name,
     allow,
@@ -137,8 +153,7 @@ function define<I extends Schema>(options: PromptOptions<I>, place: string): Def
 const prompts: Feature = {
   name: "prompts",
   compile(handlers, core) {
-    // The registry hands every feature its own handlers back.
-    const definitions = (handlers as readonly Prompt[]).map(({ definition }) => definition);
+    const definitions = toDefinitions<Definition>(handlers);
     // Asked for whatever a client gives as a name.
     const byName = new Map<unknown, Found>(
       definitions.map((definition) => {
@@ -177,33 +192,63 @@ async function getPrompt({ key, input, invoke }: Definition, call: Call, core: C
   });
 }
 
-// On the wire every argument is a string, so one that its schema wants to be anything else could never be given.
-function toArguments(schema: Params, place: string): Argument[] {
+// On the wire every argument is a string, so one whose schema takes no string could never be given.
+function toArguments(input: CompiledSchema, place: string): Argument[] {
+  const schema = input.json();
   const required = Array.isArray(schema.required) ? schema.required : [];
   return Object.entries(isObject(schema.properties) ? schema.properties : {}).map(([name, property]) => {
     const { type, title, description }: Params = isObject(property) ? property : {};
-    if (type !== undefined && !(Array.isArray(type) ? type : [type]).includes("string")) {
+    const types: readonly unknown[] = Array.isArray(type) ? type : [type];
+    if (type !== undefined && !types.includes("string") && !types.some((type) => isCoerced(input, name, type))) {
       throw new TypeError(
         `Cannot make ${place}: argument ${quote(name)} is of type ${type}, but arguments arrive as strings; ` +
-          "take a string and convert it, as z.string().transform(Number).pipe(z.number()) does",
+          "take a string, and convert it as z.coerce.number() does",
       );
     }
     return { name, title, description, required: required.includes(name) || undefined };
   });
 }
 
+/** Values of each type, as they are and as strings. */
+const SAMPLES: Readonly<Record<string, unknown>> = { number: 1, integer: 1, boolean: true };
+
+// A schema such as z.coerce.number() is shown like z.number(). What tells them apart is that it finds the same wrong with
+// a number as with the number's text. No other argument is given: what is wrong with those is the same both times.
+function isCoerced(input: CompiledSchema, name: string, type: unknown): boolean {
+  const sample = SAMPLES[String(type)];
+  if (sample === undefined) return false;
+  try {
+    const [given, asText] = [sample, String(sample)].map((value) => input.validate({ [name]: value }));
+    // A schema that takes time cannot be tried here.
+    if (given instanceof Promise || asText instanceof Promise) {
+      Promise.allSettled([given, asText]);
+      return false;
+    }
+    return given.problem === asText.problem;
+  } catch {
+    return false;
+  }
+}
+
 async function toPromptResult(value: unknown, place: string): Promise<Result> {
   const isFull = isObject(value) && Array.isArray(value.messages);
   const given: unknown = isFull ? value.messages : value;
-  const messages = typeof given === "string"
-    ? [{ role: "user", content: { type: "text", text: given } }]
-    : (Array.isArray(given) ? given : [given]).map((one) => isContent(one) ? { role: "user", content: one } : one);
+  const messages = typeof given === "string" ? [toTextMessage("user", given)] : [given].flat().map(toMessage);
   if (!messages.every(isMessage)) {
     const { block } = await encode(given, place);
     if (block) return { messages: [{ role: "user", content: block }] };
     throw new Error(`Cannot send ${place}: run did not return text, content or messages`);
   }
   return isFull ? { ...value, messages } : { messages };
+}
+
+function toMessage(one: unknown): unknown {
+  if (isContent(one)) return { role: "user", content: one };
+  return isObject(one) && typeof one.content === "string" ? toTextMessage(one.role, one.content) : one;
+}
+
+function toTextMessage(role: unknown, text: string): unknown {
+  return { role, content: { type: "text", text } };
 }
 
 function isMessage(value: unknown): value is PromptMessage {

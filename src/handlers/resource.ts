@@ -4,16 +4,17 @@
  * @see specification/2026-07-28/server/resources
  * @module
  */
-import { quote } from "../protocol/errors.ts";
-import { parseTemplate, type TemplateVariables } from "../protocol/uri_template.ts";
+import { McpError, quote } from "../protocol/errors.ts";
+import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
 import type { Context } from "../core/context.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import type { Allow, Handler } from "../core/feature.ts";
+import { INTERNALS } from "../core/internals.ts";
 import { type Completers, completion } from "./completion.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
-import { type Definition, type ResourceEntry, type ResourcePage, resources, toNotFound } from "./resource_methods.ts";
+import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 
-/** What resources of all forms may say. */
+/** The options that all forms of resources have. */
 export interface ResourceCommonOptions {
   /** For people and models. */
   readonly name: string;
@@ -29,21 +30,17 @@ export interface ResourceCommonOptions {
   readonly cacheScope?: "public" | "private";
 }
 
-/** One resource. Only `uri`, `name` and `read` must be said. */
-export interface ResourceFixedOptions extends ResourceEntry, ResourceCommonOptions {
-  /** For a provider only. */
-  readonly scheme?: undefined;
-  /** Reads it. What it throws as a `ToolError` the client is told; of other errors only an id. */
+/** One resource. Only `uri`, `name` and `read` are required. */
+export interface ResourceFixedOptions extends ResourceCommonOptions, ResourceEntry {
+  /** Reads it. Clients see the text of a `ToolError` that it throws, and of other errors only an id. */
   readonly read: (uri: string, ctx: Context) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-/** Resources whose URIs have one form. Only `uri`, `name` and `read` must be said. */
+/** Resources whose URIs have one form. Only `uri`, `name` and `read` are required. */
 export interface ResourceTemplateOptions<U extends string>
-  extends Omit<ResourceEntry, "uri" | "size">, ResourceCommonOptions {
+  extends ResourceCommonOptions, Omit<ResourceEntry, "uri" | "size"> {
   /** A URI template, such as `repo://{owner}/{name}{?ref}`. */
   readonly uri: U;
-  /** For a provider only. */
-  readonly scheme?: undefined;
   /** Suggests values for variables. */
   readonly complete?: Completers<Extract<keyof TemplateVariables<U>, string>>;
   /** Lists resources of this form beside the fixed ones. Without it, clients know the template only. */
@@ -52,46 +49,55 @@ export interface ResourceTemplateOptions<U extends string>
   readonly read: (variables: TemplateVariables<U>, ctx: Context) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-/** All resources of one URI scheme. Only `scheme`, `name` and `read` must be said. */
+/** All resources of one URI scheme. Only `scheme`, `name` and `read` are required. */
 export interface ResourceProviderOptions extends ResourceCommonOptions {
-  /** For other resources only. */
-  readonly uri?: undefined;
-  /** The scheme without a colon, such as `repo`. Fixed resources and templates of the same scheme go first. */
+  /** The scheme without a colon, such as `repo`. Fixed resources and templates of the same scheme take precedence. */
   readonly scheme: string;
   /**
-   * Lists resources page by page. `cursor` is the `nextCursor` of the page before, and nothing for the first page. It
-   * comes back by way of the client: treat it as input.
+   * Lists resources page by page. `cursor` is the `nextCursor` of the page before, and `undefined` for the first page.
+   * It passes through the client: treat it as input.
    */
   readonly list?: (cursor: string | undefined, ctx: Context) => ResourcePage | Promise<ResourcePage>;
   /** Reads any URI of the scheme but those with NUL or a `..` segment, however encoded: they lead out of a folder. */
   readonly read: (uri: string, ctx: Context) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-/** What a resource is made of: a fixed `uri`, a `uri` with variables, or a `scheme`. */
-export type ResourceOptions<U extends string> =
-  | ({ readonly uri: U } & (U extends TemplateText ? ResourceTemplateOptions<U> : ResourceFixedOptions))
-  | ResourceProviderOptions;
+/** What a resource is made of: a fixed `uri`, or a `uri` with variables. */
+export type ResourceOptions<U extends string> = U extends TemplateText ? ResourceTemplateOptions<U>
+  : ResourceFixedOptions;
 
-/** What `read` is given: the variables of a template, else the URI. */
-export type ResourceInput<U extends string> = [U] extends [never] ? string
-  : U extends TemplateText ? TemplateVariables<U>
-  : string;
+/** What {@linkcode resource} returns: a template if the URI has variables. */
+export type ResourceOf<U extends string> = U extends TemplateText ? ResourceTemplate<TemplateVariables<U>>
+  : FixedResource;
 
 /** A text with a variable. A template that is not a literal needs this type, or it is taken for a fixed URI. */
 export type TemplateText = `${string}{${string}}${string}`;
 
 /** A resource, a template or a provider, ready to be registered, or to be read by a test. */
 export interface Resource<Input = never> extends Handler {
-  /** As it was given. */
-  readonly name: string;
-  /** The function as it was given: nothing is checked. */
+  /** Reads: the function as it was given, without any checks. */
   readonly read: (input: Input, ctx: Context) => unknown;
-  /** @internal What the registry needs. */
-  readonly definition: Definition;
+}
+
+/** A resource with a fixed URI. */
+export interface FixedResource extends Resource<string> {
+  /** Returns its URI. */
+  readonly uri: () => string;
+}
+
+/** All resources whose URIs have one form. */
+export interface ResourceTemplate<Variables> extends Resource<Variables> {
+  /**
+   * Builds the URI of one of these resources. Values are percent-encoded as the template says. The URI reads back to the
+   * same values.
+   *
+   * @throws {TypeError} if a variable is missing or unknown, or its value is no string or cannot be read back.
+   */
+  readonly uri: (variables: Variables) => string;
 }
 
 /**
- * Makes a resource: one with a fixed URI, all those of a URI template, or all those of a scheme.
+ * Makes a resource: one with a fixed URI, or all those of a URI template.
  *
  * ```ts
  * import { resource } from "@x/mcp";
@@ -106,7 +112,32 @@ export interface Resource<Input = never> extends Handler {
  *   read: ({ owner, name }) => `# ${owner}/${name}`,
  * });
  *
- * const notes = resource({
+ * if (readme.uri({ owner: "ada", name: "my notes" }) !== "repo://ada/my%20notes/readme") throw new Error("not encoded");
+ * ```
+ *
+ * @throws {TypeError} if the URI or the template cannot be used, or a completer is for no variable of it.
+ */
+export function resource<const U extends string>(options: { readonly uri: U } & ResourceOptions<U>): ResourceOf<U> {
+  // Every form is one of these; which of them is seen where it matters.
+  const form = options as unknown as Form<never>;
+  const { definition, template } = define(form);
+  const { key, match, variables: names } = definition;
+  // The template of the URI has the variables of the type.
+  if (!template) return { ...toResource(form, definition), uri: () => key } as unknown as ResourceOf<U>;
+  const { name, complete, allow } = form;
+  const place = `resource ${quote(key)}`;
+  const also = [completion({ type: "ref/resource", name: key, place, names, complete, allow, match })];
+  const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
+  return { ...toResource(form, definition, also), uri } as unknown as ResourceOf<U>; // As above.
+}
+
+/**
+ * Makes a provider of all resources of a URI scheme.
+ *
+ * ```ts
+ * import { resourceProvider } from "@x/mcp";
+ *
+ * const notes = resourceProvider({
  *   scheme: "note",
  *   name: "notes",
  *   list: () => ({ resources: [{ uri: "note://1", name: "First" }] }),
@@ -114,19 +145,18 @@ export interface Resource<Input = never> extends Handler {
  * });
  * ```
  *
- * @throws {TypeError} if the URI, the template or the scheme cannot be used, or a completer is for no variable of it.
+ * @throws {TypeError} if the scheme cannot be used.
  */
-export function resource<const U extends string = never>(options: ResourceOptions<U>): Resource<ResourceInput<U>> {
-  // Every form is one of these; which of them is seen where it matters.
-  const form = options as Form<ResourceInput<U>>;
-  const { name, read, complete, allow } = form;
-  const definition = define(form);
-  const { key, kind, match, variables: names } = definition;
-  const place = `resource ${quote(key)}`;
-  const also = kind === "template"
-    ? [completion({ type: "ref/resource", name: key, place, names, complete, allow, match })]
-    : [];
-  return { feature: resources, key, allow, name, read, definition, also };
+export function resourceProvider(options: ResourceProviderOptions): Resource<string> {
+  return toResource(options, define<string>(options).definition);
+}
+
+function toResource<Input>(
+  { name, read, allow }: Form<Input>,
+  definition: Definition,
+  also: readonly Handler[] = [],
+): Resource<Input> {
+  return { name, read, allow, [INTERNALS]: { feature: resources, key: definition.key, definition, also } };
 }
 
 /** Any of the forms, once their types have done their work. */
@@ -140,7 +170,13 @@ interface Form<Input> extends Omit<ResourceEntry, "uri">, ResourceCommonOptions 
 
 type Listed = readonly ResourceEntry[] | ResourcePage;
 
-function define<Input>(form: Form<Input>): Definition {
+interface Defined {
+  readonly definition: Definition;
+  /** The URI template, if there is one. */
+  readonly template?: UriTemplate;
+}
+
+function define<Input>(form: Form<Input>): Defined {
   const { scheme, uri: key = `${scheme}:`, name, title, description, mimeType, size, icons, annotations, _meta } = form;
   const { allow, use = [], ttlMs, cacheScope = "private", list, read } = form;
   const refuse = (state: string) => new TypeError(`Cannot make resource ${quote(key)}: ${state}`);
@@ -154,10 +190,10 @@ function define<Input>(form: Form<Input>): Definition {
   if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
     throw refuse("ttlMs is not a whole number of milliseconds");
   }
-  const matcher = toMatcher(key, scheme);
-  const isTemplate = matcher.kind === "template";
-  return {
-    ...matcher,
+  const isTemplate = scheme === undefined && /[{}]/.test(key);
+  const template = isTemplate || scheme !== undefined ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
+  const definition: Definition = {
+    ...toMatcher(template, isTemplate),
     key,
     allow,
     ttlMs,
@@ -182,17 +218,20 @@ function define<Input>(form: Form<Input>): Definition {
     invoke: compose(use, async (call, uri: string, matched: unknown) => {
       // `matched` comes from the matcher of this form, which is what Input stands for.
       const contents = await toContents(await read(matched as Input, call), { uri, mimeType });
-      if (!contents) throw toNotFound(uri);
+      if (!contents) throw McpError.resourceNotFound(uri);
       return { contents };
     }),
   };
+  return isTemplate ? { definition, template } : { definition };
 }
 
-function toMatcher(key: string, scheme: string | undefined): Pick<Definition, "kind" | "match" | "variables"> {
-  const isFixed = scheme === undefined && !/[{}]/.test(key);
-  if (isFixed) return { kind: "fixed", match: (uri) => uri, variables: [] };
-  const { match, variables } = parseTemplate(scheme === undefined ? key : `${key}{+rest}`);
-  if (scheme === undefined) return { kind: "template", match, variables };
+function toMatcher(
+  template: UriTemplate | undefined,
+  isTemplate: boolean,
+): Pick<Definition, "kind" | "match" | "variables"> {
+  if (!template) return { kind: "fixed", match: (uri) => uri, variables: [] };
+  const { match, variables } = template;
+  if (isTemplate) return { kind: "template", match, variables };
   return { kind: "provider", match: (uri) => match(uri) && uri, variables: [] };
 }
 

@@ -12,11 +12,11 @@ import type { Core } from "../core/core.ts";
 import {
   type Allow,
   type Feature,
-  type Handler,
   isAllowed,
   type Method,
   revealTo,
   type Runner,
+  toDefinitions,
   toMethod,
 } from "../core/feature.ts";
 import { createList, type Entry, openCursors } from "../core/pagination.ts";
@@ -53,8 +53,7 @@ export interface Definition extends Entry {
 export const resources: Feature = {
   name: "resources",
   compile(handlers, core) {
-    // The registry hands every feature its own handlers back.
-    const all = (handlers as readonly (Handler & { definition: Definition })[]).map(({ definition }) => definition);
+    const all = toDefinitions<Definition>(handlers);
     const pick = (wanted: Definition["kind"]) => all.filter(({ kind }) => kind === wanted);
     const fixed = pick("fixed");
     const templates = pick("template");
@@ -77,7 +76,7 @@ export const resources: Feature = {
         const { ttlMs = core.ttlMs, scope } = found.definition;
         return { run: (call) => read(found, uri, call), cache: { ttlMs, scope } };
       };
-      const revealed = revealTo(call, locate(uri), { core, refusal: () => toNotFound(uri) });
+      const revealed = revealTo(call, locate(uri), { core, refusal: () => McpError.resourceNotFound(uri) });
       return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
     }
 
@@ -105,11 +104,6 @@ interface Found {
   readonly allow?: Allow;
   /** What `invoke` is given for the URI. */
   readonly matched: unknown;
-}
-
-/** The error for a resource that does not exist, or not for this caller. */
-export function toNotFound(uri: string): McpError {
-  return new McpError(INVALID_PARAMS, "Resource not found", { uri });
 }
 
 // What templates and providers list follows the fixed resources, on the same page while there is room. The place it

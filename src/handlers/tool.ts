@@ -13,7 +13,7 @@ import {
   quote,
   ResultError,
 } from "../protocol/errors.ts";
-import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
 import {
   type Checked,
@@ -28,7 +28,16 @@ import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
-import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/feature.ts";
+import {
+  type Allow,
+  type Feature,
+  type Handler,
+  revealTo,
+  type Runner,
+  toDefinitions,
+  toMethod,
+} from "../core/feature.ts";
+import { INTERNALS } from "../core/internals.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import { encode, isContent, toJson } from "./content.ts";
 import type { Encoded } from "./encoders.ts";
@@ -99,12 +108,6 @@ export interface Tool<Input = never> extends Handler {
   readonly name: string;
   /** The function as it was given: nothing is checked. */
   readonly run: (input: Input, ctx: Context) => unknown;
-  /**
-   * What the registry needs; not for use outside.
-   *
-   * @internal
-   */
-  readonly definition: Definition;
 }
 
 /**
@@ -130,7 +133,7 @@ export function tool<I extends Schema = Schema, O extends Schema = Schema>(optio
     throw new TypeError(`Cannot make tool ${quote(name)}: a name is 1 to 128 letters, digits, "_", "-" and "."`);
   }
   if (typeof run !== "function") throw new TypeError(`Cannot make tool ${quote(name)}: run is not a function`);
-  return { feature: tools, key: name, allow: options.allow, name, run, definition: define(options) };
+  return { name, run, allow: options.allow, [INTERNALS]: { feature: tools, key: name, definition: define(options) } };
 }
 
 /** A tool as the registry sees it: its types are forgotten, its schemas do the checking. */
@@ -181,8 +184,7 @@ function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {
 const tools: Feature = {
   name: "tools",
   compile(handlers, core) {
-    // The registry hands every feature its own handlers back.
-    const definitions = (handlers as readonly Tool[]).map(({ definition }) => definition);
+    const definitions = toDefinitions<Definition>(handlers);
     // Asked for whatever a client gives as a name.
     const byName = new Map<unknown, ToolRunner>(
       definitions.map((definition) => [definition.key, new ToolRunner(definition, core)]),
@@ -216,29 +218,29 @@ class ToolRunner implements Runner {
     this.#core = core;
   }
 
+  // A tool that answers at once makes no promise.
   run(call: Call): Result | Promise<Result> {
+    const definition = this.#definition;
     const { arguments: given = {} } = call.params;
-    if (isObject(given)) return runTool(this.#definition, call, given, this.#core);
-    const { key } = this.#definition;
-    throw new McpError(INVALID_PARAMS, `Cannot call ${quote(key)}: arguments is not an object`);
+    if (!isObject(given)) {
+      throw new McpError(INVALID_PARAMS, `Cannot call ${quote(definition.key)}: arguments is not an object`);
+    }
+    try {
+      const reading = definition.input ? definition.input.validate(given) : { value: given };
+      const result = reading instanceof Promise
+        ? reading.then((checked) => invoke(definition, call, checked))
+        : invoke(definition, call, reading);
+      return result instanceof Promise
+        ? result.catch((error) => toFailed(definition, call, error, this.#core))
+        : result;
+    } catch (error) {
+      return toFailed(definition, call, error, this.#core);
+    }
   }
 }
 
 function toUnknown(name: unknown): McpError {
   return new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
-}
-
-// A tool that answers at once makes no promise.
-function runTool(definition: Definition, call: Call, given: Params, core: Core): Result | Promise<Result> {
-  try {
-    const reading = definition.input ? definition.input.validate(given) : { value: given };
-    const result = reading instanceof Promise
-      ? reading.then((checked) => invoke(definition, call, checked))
-      : invoke(definition, call, reading);
-    return result instanceof Promise ? result.catch((error) => toFailed(definition, call, error, core)) : result;
-  } catch (error) {
-    return toFailed(definition, call, error, core);
-  }
 }
 
 function invoke({ key, invoke }: Definition, call: Call, checked: Checked): Result | Promise<Result> {
@@ -254,7 +256,7 @@ function toFailed({ key }: Definition, call: Call, error: unknown, core: Core): 
   if (isToolError(error)) return toToolError(error.content);
   const told = core.report(error, { method: call.method, subject: key });
   if (isResultError(error)) throw told;
-  const words = core.toToolError?.(error, call) ?? `${told.message} (${Object.values(told.data ?? {})})`;
+  const words = core.describeError?.(error, call) ?? `${told.message} (${Object.values(told.data ?? {})})`;
   return toToolError(isToolError(words) ? words.content : words);
 }
 
@@ -274,7 +276,7 @@ function toCheckedResult(value: unknown, place: string, output: CompiledSchema):
 }
 
 function toPlainResult(value: unknown, place: string): Result | Promise<Result> {
-  if (typeof value === "string") return { content: [toText(value)] };
+  if (typeof value === "string") return { content: [{ type: "text", text: value }] };
   if (value === undefined) return { content: [] };
   if (isToolResult(value)) return toFullResult(value, place);
   if (isContent(value)) return { content: [value] };

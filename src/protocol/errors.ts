@@ -27,12 +27,13 @@ export const UNSUPPORTED_VERSION = -32022;
 const KIND: unique symbol = Symbol.for("mcp.error");
 
 /**
- * An error of the protocol: the client receives `code`, `message` and `data` as they stand, so put nothing secret in.
+ * An error of the protocol. The client receives `code`, `message` and `data` as they are, so put nothing secret in.
  *
  * ```ts
  * import { McpError } from "@x/mcp";
  *
- * const error = new McpError(-32602, "Cannot read the page: no such page", { page: 9 });
+ * const known = McpError.invalidParams("Cannot read the page: no such page", { page: 9 });
+ * const own = new McpError(-31001, "Cannot read the page: the archive is closed", { page: 9 });
  * ```
  */
 export class McpError extends Error {
@@ -50,7 +51,32 @@ export class McpError extends Error {
     this.data = data;
   }
 
-  /** @internal */
+  /** The parameters are wrong, or name something unknown: code -32602. */
+  static invalidParams(message: string, data?: unknown): McpError {
+    return new McpError(INVALID_PARAMS, message, data);
+  }
+
+  /** The message is no request, or comes at the wrong time: code -32600. */
+  static invalidRequest(message: string, data?: unknown): McpError {
+    return new McpError(INVALID_REQUEST, message, data);
+  }
+
+  /** The server has no such method: code -32601. */
+  static methodNotFound(message: string, data?: unknown): McpError {
+    return new McpError(METHOD_NOT_FOUND, message, data);
+  }
+
+  /** The server failed: code -32603. */
+  static internalError(message: string, data?: unknown): McpError {
+    return new McpError(INTERNAL_ERROR, message, data);
+  }
+
+  /** There is no such resource, or not for this caller: the code that the protocol revision of the client has for it. */
+  static resourceNotFound(uri: string): McpError {
+    return new McpError(INVALID_PARAMS, "Resource not found", { uri });
+  }
+
+  /** @ignore */
   get [KIND](): string {
     return "mcp";
   }
@@ -80,7 +106,7 @@ export class ToolError extends Error {
     this.content = isText ? [{ type: "text", text: content }] : content;
   }
 
-  /** @internal */
+  /** @ignore */
   get [KIND](): string {
     return "tool";
   }

@@ -5,7 +5,7 @@
  * @module
  */
 import { INVALID_PARAMS, INVALID_REQUEST, type McpError, PARSE_ERROR } from "./errors.ts";
-import { countIndexes, INDEX, SHORT, SHORT_BYTES, toWeight } from "./weight.ts";
+import { countIndexes, KEY_LENGTH, MOST_BYTES, SHORT, toWeight } from "./weight.ts";
 
 /** A request's id: a string or an integer. */
 export type Id = string | number;
@@ -22,8 +22,10 @@ export interface Request {
   readonly id: Id;
   readonly method: string;
   readonly params?: Params;
-  /** Bytes that the parameters take in memory. */
+  /** Bytes that the parameters take in memory; the most that they may take if there is a `text`. */
   readonly weight: number;
+  /** The text of a short message, which is weighed when it matters: that takes a tenth of a small call. */
+  readonly text?: string;
 }
 
 /** A message that has no answer. */
@@ -76,7 +78,8 @@ export interface MessageLimits {
 export function parseMessage(text: string, limits: MessageLimits): Incoming {
   const excess = findExcess(text, limits);
   if (excess) return broken(INVALID_REQUEST, excess);
-  const indexes = INDEX.test(text) ? countIndexes(text) : 0;
+  const isShort = text.length <= SHORT && text.length / KEY_LENGTH <= limits.values / 50;
+  const indexes = isShort ? 0 : countIndexes(text);
   if (indexes > limits.values / 50) {
     return broken(INVALID_REQUEST, `more than ${limits.values / 50} keys are small numbers (request.values)`);
   }
@@ -86,13 +89,20 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
   } catch {
     return broken(PARSE_ERROR, "it is not valid JSON");
   }
-  const isShort = text.length <= SHORT && !indexes;
-  const weight = isShort ? text.length * SHORT_BYTES : toWeight(text, { most: limits.values, indexes });
-  return Array.isArray(value) ? { kind: "batch", items: value, weight } : toMessage(value, limits, weight);
+  if (Array.isArray(value)) {
+    const weight = toWeight(text, { most: limits.values, indexes: countIndexes(text) });
+    return { kind: "batch", items: value, weight };
+  }
+  const weight = isShort ? text.length * MOST_BYTES : toWeight(text, { most: limits.values, indexes });
+  return toMessage(value, limits, { weight, text: isShort ? text : undefined });
 }
 
-/** Checks one JSON value that takes `weight` bytes in memory. */
-export function toMessage(value: unknown, limits: MessageLimits, weight: number): Exclude<Incoming, Batch> {
+/** Checks one JSON value. Without a weight, what it takes in memory is counted elsewhere. */
+export function toMessage(
+  value: unknown,
+  limits: MessageLimits,
+  { weight, text }: Pick<Request, "weight" | "text"> = { weight: 0 },
+): Exclude<Incoming, Batch> {
   if (!isObject(value)) return broken(INVALID_REQUEST, "it is not a JSON object");
   const { id, method, params, result, error } = value;
   const known = isId(id) && (typeof id === "number" || id.length <= limits.idCharacters) ? id : undefined;
@@ -124,7 +134,7 @@ export function toMessage(value: unknown, limits: MessageLimits, weight: number)
   }
   return known === undefined
     ? { kind: "notification", method, params }
-    : { kind: "request", id: known, method, params, weight };
+    : { kind: "request", id: known, method, params, weight, text };
 }
 
 /** The text of a successful answer; `result` is JSON text already. */

@@ -25,6 +25,13 @@ export interface UriTemplate {
   match(uri: string): Record<string, string> | undefined;
   /** Writes the URI for these values as RFC 6570 says; a variable without a value is left out. */
   expand(values: Readonly<Record<string, string | undefined>>): string;
+  /**
+   * Writes the URI for these values, from which {@linkcode match} reads the same values.
+   *
+   * @throws {TypeError} if a variable of the path is missing, one is unknown, or a value is no string or would not be
+   * read back as it is. `name` names the resource in the message.
+   */
+  build(values: Readonly<Record<string, string | undefined>>, name: string): string;
 }
 
 /** The names in a list: `NameList<"a,b">` is `"a" | "b"`. */
@@ -153,7 +160,33 @@ export function parseTemplate(template: string): UriTemplate {
     return start < end && put(path[middle], uri.slice(start, end), wide ? WIDE : PLAIN) ? values : undefined;
   }
 
-  return { template, variables, match, expand: (values) => writers.map((write) => write(values)).join("") };
+  const expand = (values: Values) => writers.map((write) => write(values)).join("");
+
+  function build(values: Values, name: string): string {
+    const refuse = (state: string) => new TypeError(`Cannot build a URI of ${JSON.stringify(name)}: ${state}`);
+    const given = Object.entries(values).filter(([, value]) => value !== undefined);
+    const missing = path.find((name) => !given.some(([key]) => key === name));
+    if (missing !== undefined) throw refuse(`${missing} is missing; ${template} needs it`);
+    for (const [key, value] of given) {
+      if (!variables.includes(key)) throw refuse(`${template} has no variable ${key}; give ${variables.join(", ")}`);
+      if (typeof value !== "string") throw refuse(`${key} is of type ${typeof value}; give a string`);
+      // Encoding would throw.
+      if (!value.isWellFormed()) throw refuse(`${key} has half of a surrogate pair; give a well-formed string`);
+      if (value === "" && path.includes(key)) throw refuse(`${key} is empty; give at least one character`);
+    }
+    const uri = expand(values);
+    const read = match(uri);
+    const wrong = given.find(([key, value]) => read?.[key] !== value);
+    if (!wrong) return uri;
+    const [key, value] = wrong;
+    throw refuse(
+      `${key} is ${JSON.stringify(value)}, which would not be read back from ${
+        JSON.stringify(uri)
+      }; give another value`,
+    );
+  }
+
+  return { template, variables, match, expand, build };
 }
 
 /** What a kind of variable refuses: in the raw text, and in the decoded one. */

@@ -33,9 +33,9 @@ export function countIndexes(text: string): number {
   return text.match(INDEXES)?.length ?? 0;
 }
 
-/** A key that is a small number. */
-export const INDEX: RegExp = /"\d{1,4}"\s*:/;
 const INDEXES = /"\d{1,4}"\s*:/g;
+/** Characters that a key takes at least, with its value and what parts it from the next. */
+export const KEY_LENGTH = 6;
 /** Bytes of an object with one key such as "999": measured at 8,300 on Bun. */
 const INDEX_BYTES = 8300;
 
@@ -44,7 +44,9 @@ export const SHORT = 1024;
 /** Bytes of a value with its place in an object or array: measured at 56 to 130, on both runtimes. */
 const VALUE_BYTES = 140;
 /** Bytes a character of a text such as `{},{},{},`. */
-export const SHORT_BYTES = Math.ceil(VALUE_BYTES / 3) + 2;
+const SHORT_BYTES = Math.ceil(VALUE_BYTES / 3) + 2;
+/** Bytes a character of the worst short message, whose keys are all small numbers. */
+export const MOST_BYTES = SHORT_BYTES + Math.ceil(INDEX_BYTES / KEY_LENGTH);
 
 function count(text: string, character: string): number {
   let found = 0;

@@ -4,93 +4,97 @@
  * @module
  */
 import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
-import type { Params, Result } from "../protocol/jsonrpc.ts";
-import type { ClientCapabilities, Implementation, LogLevel, PromptMessage } from "../protocol/types.ts";
-import type { ResourceContents, ToolResult } from "../protocol/types.ts";
+import type { Result } from "../protocol/jsonrpc.ts";
 import type { Principal } from "../core/context.ts";
-import { legacySpeaker, LegacySpeech } from "../client/legacy.ts";
-import type { ListedTool } from "../client/listed.ts";
+import { INTERNALS } from "../core/internals.ts";
+import { type Client, toClient } from "../client/calls.ts";
+import type { ConnectOptions as ClientOptions } from "../client/connect.ts";
+import { LegacyCodec, legacyProtocol } from "../client/legacy.ts";
 import type { Notification } from "../client/message.ts";
-import { modernSpeaker, ModernSpeech } from "../client/modern.ts";
-import { type AnswerServer, createPeer, type Peer, type WireOptions as RequestOptions } from "../client/peer.ts";
+import { ModernCodec, modernProtocol } from "../client/modern.ts";
+import type { Protocol, ProtocolOptions } from "../client/protocol.ts";
+import { createRpc, type RequestHandler, type Rpc, type TestRequestOptions } from "../client/rpc.ts";
 import { RpcError } from "../client/rpc_error.ts";
-import type { Speaker, SpeakerOptions } from "../client/speaker.ts";
+import { createRequestHandler, toCapabilities } from "../client/server_requests.ts";
 import type { Filter } from "../client/subscription.ts";
-import { openRoute, type Route, type RouteFacts, type TestServer, type Transport } from "./route.ts";
-import { createFeed, type Subscription } from "./subscription.ts";
+import { createSubscription, type Subscription } from "./subscription.ts";
 import { Transcript } from "./transcript.ts";
+import {
+  type OpenTransport,
+  openTransport,
+  type TestServer,
+  type Transport,
+  type TransportFacts,
+} from "./transports.ts";
 
-/** Who connects, and how. Everything may be left out: a modern client, in memory, that can do nothing. */
-export interface ConnectOptions {
-  /** `modern` says in every request who it is; `legacy` shakes hands first. */
+/**
+ * The options of `connect` of `@x/mcp/client`, and those of a test. All are optional: without any, the client is a modern
+ * one, in memory, without capabilities.
+ */
+export interface ConnectOptions extends
+  Pick<
+    ClientOptions,
+    | "capabilities"
+    | "headers"
+    | "info"
+    | "logLevel"
+    | "onElicit"
+    | "onElicitUrl"
+    | "onNotification"
+    | "onSample"
+    | "onWarning"
+    | "roots"
+    | "sampling"
+    | "timeoutMs"
+  > {
+  /** The era of the client: a `modern` one describes itself in every request, a `legacy` one shakes hands first. */
   readonly era?: "modern" | "legacy";
-  /** The revision to speak; 2026-07-28 or, in the legacy era, 2025-11-25 if nothing is said. */
-  readonly version?: string;
-  /** `memory` if nothing is said. */
+  /** The protocol revisions; the first is used. Defaults to 2026-07-28, and to 2025-11-25 in the legacy era. */
+  readonly versions?: readonly string[];
+  /** Defaults to `memory`. */
   readonly transport?: Transport;
-  /** What the client says it can do; with `answer` everything, else nothing. */
-  readonly capabilities?: ClientCapabilities;
-  /** The client's name and version; `test` 1.0.0 if nothing is said. */
-  readonly clientInfo?: Implementation;
-  /** Answers elicitation, sampling and roots with the client's result. */
-  readonly answer?: AnswerServer;
-  /** Least severe log message the client wants. */
-  readonly logLevel?: LogLevel;
-  /** Who the client is, as if code in front of the server had found that out. Not for `stdio`. */
+  /** The caller, as if code in front of the server had authenticated it. Not for `stdio`. */
   readonly principal?: Principal;
-  /** The path of the HTTP endpoint; `/mcp` if nothing is said. */
+  /** The path of the HTTP endpoint. Defaults to `/mcp`. */
   readonly path?: string;
+  /**
+   * Answers every elicitation, sampling and roots request with a result that is sent as it is, for tests of wrong answers.
+   * The client then declares all capabilities, unless `capabilities` says otherwise.
+   */
+  readonly answer?: RequestHandler;
 }
 
-/** A client that is connected to a server. */
-export interface Connection extends AsyncDisposable, RouteFacts {
-  /** As it was asked for. */
+/** A client of `@x/mcp/client` that is connected to a server, and what a test wants to know about the connection. */
+export interface Connection extends Client<TestRequestOptions>, TransportFacts {
+  /** The era of the client. */
   readonly era: "modern" | "legacy";
-  /** The revision that is spoken. */
-  readonly version: string;
+  /** How messages travel. */
+  readonly transport: Transport;
+  /** The path of the HTTP endpoint. */
+  readonly path: string;
+  /** The caller, if there is one. */
+  readonly principal?: Principal;
   /** The result of `initialize`, in the legacy era. */
   readonly handshake?: Result;
-  /** The session, in the legacy era over HTTP. */
+  /** The session id, in the legacy era over HTTP. */
   readonly sessionId?: string;
   /** All notifications so far. */
   readonly received: readonly Notification[];
   /**
-   * The wire so far: `→` is what was sent, `←` what came; over HTTP the head of a message comes before it. Session ids,
-   * states of questions and the like have names such as `<session 1>`, so that the lines are the same on every run.
+   * The messages so far: `→` marks a sent one, `←` a received one. Over HTTP, the head of the request or the response
+   * comes before it. Session ids, request states and the like are replaced by names such as `<session 1>`, so that the
+   * lines are the same on every run.
    */
   readonly transcript: readonly string[];
-  /**
-   * Sends a request and waits for its result. In the modern era, questions that come in place of a result are answered
-   * by `answer` and the request is sent again.
-   *
-   * @throws {RpcError} if the answer is an error, or no answer at all.
-   */
-  request(method: string, params?: Params, options?: RequestOptions): Promise<Result>;
-  /** Sends a notification. @throws {RpcError} if it is not accepted. */
-  notify(method: string, params?: Params): Promise<void>;
-  /** The tools of all pages. */
-  listTools(): Promise<readonly ListedTool[]>;
-  /** `tools/call`; throws like `request`. */
-  callTool(name: string, args?: Params, options?: RequestOptions): Promise<ToolResult & Result>;
-  /** `resources/read`; throws like `request`. */
-  readResource(
-    uri: string,
-    options?: RequestOptions,
-  ): Promise<{ readonly contents: readonly ResourceContents[] } & Result>;
-  /** `prompts/get`; throws like `request`. */
-  getPrompt(
-    name: string,
-    args?: Readonly<Record<string, string>>,
-    options?: RequestOptions,
-  ): Promise<{ readonly messages: readonly PromptMessage[] } & Result>;
-  /** Hears of changes from now on: by `subscriptions/listen`, or by a stream and `resources/subscribe`. */
+  /** Subscribes to changes. */
   subscribe(filter: Filter): Promise<Subscription>;
-  /** Ends subscriptions, the session, the socket, the process. The server object stays as it is. */
-  close(): Promise<void>;
 }
 
 /**
- * Connects to a server; to a file that serves over standard streams, for `stdio`.
+ * Connects to a server; to a file that serves over stdio, for `stdio`. The server's `development` option is turned on.
+ *
+ * The client does not recover from anything, so that a test sees every failure: it never detects the era, resumes a
+ * stream, renews a session or sends a request again. What goes wrong outside of a request fails the test that runs.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -109,33 +113,48 @@ export interface Connection extends AsyncDisposable, RouteFacts {
  * @throws {RpcError} if the handshake fails.
  */
 export async function connect(server: TestServer | string | URL, options: ConnectOptions = {}): Promise<Connection> {
-  const { era = "modern", version = era === "legacy" ? "2025-11-25" : "2026-07-28" } = options;
-  const facts = toSpeakerOptions(options);
+  const { era = "modern", transport = "memory", path = "/mcp", principal, timeoutMs = 10_000 } = options;
+  const version = options.versions?.[0] ?? (era === "legacy" ? "2025-11-25" : "2026-07-28");
+  const protocolOptions = toProtocolOptions(options);
+  if (typeof server === "object" && INTERNALS in server) await server[INTERNALS].develop?.();
   const transcript = new Transcript();
   const received: Notification[] = [];
-  const opened: { route?: Route } = {};
-  const modern = new ModernSpeech(version, facts);
-  const legacy = new LegacySpeech();
-  const peer = createPeer({
-    speech: era === "modern" ? modern : legacy,
-    answer: facts.answer,
-    timeoutMs: 10_000,
+  const opened: { transport?: OpenTransport } = {};
+  const modern = new ModernCodec(version, protocolOptions);
+  const legacy = new LegacyCodec();
+  const rpc = createRpc({
+    codec: era === "modern" ? modern : legacy,
+    answer: protocolOptions.answer,
+    timeoutMs,
     onError: fail,
-    open(hear) {
-      opened.route = openRoute(server, { ...options, transcript, hear });
-      return opened.route.channel;
+    open(onMessage) {
+      opened.transport = openTransport(server, { ...options, transcript, onMessage });
+      return opened.transport.channel;
     },
   });
-  peer.listeners.add((notification) => void received.push(notification));
+  rpc.listeners.add((notification) => void received.push(notification));
+  if (options.onNotification) rpc.listeners.add(options.onNotification);
   try {
-    const speaker = era === "modern"
-      ? modernSpeaker(peer, modern, { ...facts, server: { era, version, capabilities: {} }, versions: [version] })
-      : await legacySpeaker(peer, legacy, { ...facts, versions: [version], listens: false });
-    const spoken = { era, version: speaker.server.version };
-    return toConnection(speaker, peer, { ...spoken, received, transcript: transcript.lines, ...opened.route?.facts });
+    const protocol = era === "modern"
+      ? modernProtocol(rpc, modern, {
+        ...protocolOptions,
+        server: { era, version, capabilities: {} },
+        versions: [version],
+      })
+      : await legacyProtocol(rpc, legacy, { ...protocolOptions, versions: [version], listens: false });
+    const facts = {
+      era,
+      transport,
+      path,
+      principal,
+      received,
+      transcript: transcript.lines,
+      ...opened.transport?.facts,
+    };
+    return toConnection(rpc, protocol, facts);
   } catch (error) {
-    peer.abort();
-    await peer.channel.close();
+    rpc.abort();
+    await rpc.channel.close();
     throw error;
   }
 }
@@ -145,76 +164,43 @@ function fail(error: unknown): never {
   throw error;
 }
 
-function toConnection(
-  speaker: Speaker,
-  peer: Peer,
-  facts: Pick<Connection, "era" | "version" | "received" | "transcript"> & RouteFacts,
-): Connection {
-  let closed: Promise<void> | undefined;
+type Facts =
+  & Pick<Connection, "era" | "transport" | "path" | "principal" | "received" | "transcript">
+  & TransportFacts;
 
-  async function request(method: string, params: Params = {}, options?: RequestOptions): Promise<Result> {
-    return (await speaker.request(method, params, options)).result;
-  }
-
-  async function listTools(): Promise<readonly ListedTool[]> {
-    const tools: ListedTool[] = [];
-    let cursor: unknown;
-    do {
-      const page = await request("tools/list", cursor === undefined ? {} : { cursor });
-      // Shapes are not checked here: that is for tests to do.
-      for (const tool of page.tools as readonly ListedTool[]) tools.push(tool); // As above.
-      cursor = page.nextCursor;
-    } while (cursor !== undefined);
-    return tools;
-  }
-
-  async function subscribe(filter: Filter): Promise<Subscription> {
-    const feed = createFeed();
-    const watch = await speaker.watch(filter, feed.push);
-    watch.ended.then(feed.end);
-    return feed.toSubscription(watch);
-  }
-
-  async function end(): Promise<void> {
-    // Streams that wait for news are closed; what runs in a session is left to the end of the session.
-    if (facts.era === "modern") peer.abort();
-    await speaker.close();
-    peer.abort();
-    await peer.channel.close();
-  }
-
-  const close = () => closed ??= end();
-  return {
+function toConnection(rpc: Rpc, protocol: Protocol, facts: Facts): Connection {
+  // Assigned to the client, not copied with it: its `server` is a getter.
+  return Object.assign(toClient(rpc, protocol), {
     ...facts,
-    handshake: speaker.handshake,
-    sessionId: speaker.sessionId,
-    request,
-    notify: peer.notify,
-    listTools,
-    // The shapes of the next three are not checked here: that is for tests to do.
-    callTool: (name, args = {}, options) =>
-      request("tools/call", { name, arguments: args }, options) as ReturnType<Connection["callTool"]>, // As above.
-    readResource: (uri, options) =>
-      request("resources/read", { uri }, options) as ReturnType<Connection["readResource"]>, // As above.
-    getPrompt: (name, args = {}, options) =>
-      request("prompts/get", { name, arguments: args }, options) as ReturnType<Connection["getPrompt"]>, // As above.
-    subscribe,
-    close,
-    [Symbol.asyncDispose]: close,
-  };
+    handshake: protocol.handshake,
+    sessionId: protocol.sessionId,
+    subscribe: (filter: Filter) => createSubscription((onChange) => protocol.watch(filter, onChange)),
+  });
 }
 
-function toSpeakerOptions({ capabilities, clientInfo, answer, logLevel }: ConnectOptions): SpeakerOptions {
-  const everything = { elicitation: { form: {}, url: {} }, sampling: { context: {}, tools: {} }, roots: {} };
+const ALL_CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: { context: {}, tools: {} }, roots: {} };
+
+function toProtocolOptions(options: ConnectOptions): ProtocolOptions {
+  const { answer, info = { name: "test", version: "1.0.0" }, logLevel, onWarning } = options;
+  const capabilities = answer
+    ? options.capabilities ?? ALL_CAPABILITIES
+    : { ...toCapabilities(options), ...options.capabilities };
+  const handle = createRequestHandler(options);
   return {
-    info: clientInfo ?? { name: "test", version: "1.0.0" },
-    capabilities: capabilities ?? (answer ? everything : {}),
+    info,
+    capabilities,
     logLevel,
-    answer: answer ?? (({ method }) => {
-      throw new RpcError(METHOD_NOT_FOUND, `Cannot answer ${method}: connect was given no \`answer\``);
+    answer: answer ?? (async (request, signal) => {
+      try {
+        return await handle(request, signal);
+      } catch (error) {
+        // A test that gives no answer is told which option is missing.
+        if (!(error instanceof RpcError) || error.code !== METHOD_NOT_FOUND) throw error;
+        throw new RpcError(METHOD_NOT_FOUND, `${error.message}; give connect onElicit, onElicitUrl, onSample or roots`);
+      }
     }),
-    onWarning: (text) => fail(new Error(text)),
-    // What is lost is to be seen.
+    onWarning: onWarning ?? ((text) => fail(new Error(text))),
+    // A test wants to see what is lost.
     recovers: false,
   };
 }

@@ -11,7 +11,8 @@ import { InFlight } from "../core/in_flight.ts";
 import { LIMITS } from "../core/limits.ts";
 import type { Link } from "../core/link.ts";
 import type { Question } from "../core/question.ts";
-import type { ClientFacts, Context, Principal } from "../core/context.ts";
+import type { RerunWatch } from "../core/rerun_watch.ts";
+import type { ClientFacts, Context, ListName, Principal } from "../core/context.ts";
 
 /** What a handler under test is to find. Everything may be left out. */
 export interface FakeContextOptions {
@@ -40,6 +41,11 @@ export interface FakeContext extends Context {
   readonly progressed: readonly { readonly progress: number; readonly total?: number; readonly message?: string }[];
   /** What was told by `log`. */
   readonly logged: readonly { readonly level: LogLevel; readonly data: unknown; readonly logger?: string }[];
+  /** The changes that were announced with `ctx.server`. */
+  readonly announced: readonly (
+    | { readonly kind: "resource"; readonly uri: string }
+    | { readonly kind: "list"; readonly list: ListName }
+  )[];
   /** What was asked, in order. */
   readonly asked: readonly { readonly key: string; readonly method: string; readonly params: Meta }[];
   /** Cancels the call. */
@@ -69,21 +75,49 @@ export interface FakeContext extends Context {
  * ```
  */
 export function fakeContext(options: FakeContextOptions = {}): FakeContext {
+  return makeContext(options, new Rounds());
+}
+
+/** The runs of a handler that is asked questions: here a single one, in which every question is answered at once. */
+export class Rounds {
+  /** Watches for repeated work. */
+  readonly reruns?: RerunWatch;
+
+  /** The value that was made under this key in an earlier run, or now. */
+  async once(_key: string, make: () => unknown): Promise<string> {
+    return JSON.stringify(await make()) ?? "null";
+  }
+
+  /** Throws to end this run if the question is answered in the next one. */
+  ask(_key: string, _question: Question): void {}
+}
+
+/** Makes a context for one run of several. */
+export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeContext {
   const { answers = {}, client, principal, method = "tools/call", params = {}, http, signal } = options;
   const progressed: FakeContext["progressed"][number][] = [];
   const logged: FakeContext["logged"][number][] = [];
+  const announced: FakeContext["announced"][number][] = [];
   const asked: FakeContext["asked"][number][] = [];
 
   const carrier: Carrier = {
+    host: {
+      server: {
+        resourceUpdated: (uri) => announce({ kind: "resource", uri }),
+        listChanged: (list) => announce({ kind: "list", list }),
+      },
+      reruns: rounds.reruns,
+    },
     notify(_call, name, { progressToken: _token, ...rest }) {
-      const told = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
+      const sent = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
       // Made by Call, so it has the shape that the method stands for.
-      if (name === "notifications/progress") progressed.push(told as FakeContext["progressed"][number]);
-      else logged.push(told as FakeContext["logged"][number]); // As above.
+      if (name === "notifications/progress") progressed.push(sent as FakeContext["progressed"][number]);
+      else logged.push(sent as FakeContext["logged"][number]); // As above.
       return undefined;
     },
     async ask(_call, key, question: Question) {
       asked.push({ key, method: question.method, params: question.params });
+      rounds.ask(key, question);
       if (!Object.hasOwn(answers, key)) {
         throw new TypeError(`Cannot answer ${JSON.stringify(key)}: there is no such answer; add it to answers`);
       }
@@ -91,10 +125,12 @@ export function fakeContext(options: FakeContextOptions = {}): FakeContext {
       if (checked.problem === undefined) return checked.value;
       throw new TypeError(`Cannot answer ${JSON.stringify(key)}: ${checked.problem}; correct it in answers`);
     },
-    async once(_call, _key, make) {
-      return JSON.parse(JSON.stringify(await make()) ?? "null");
-    },
+    once: async (_call, key, make) => JSON.parse(await rounds.once(key, make)),
   };
+  function announce(change: FakeContext["announced"][number]): void {
+    announced.push(change);
+    rounds.reruns?.note(call, "announces a change");
+  }
 
   const link: Link = {
     inFlight: new InFlight(),
@@ -114,7 +150,7 @@ export function fakeContext(options: FakeContextOptions = {}): FakeContext {
   else signal?.addEventListener("abort", () => call.cancel(signal.reason), { once: true });
   // Taken out of the context by a test, it still cancels this call.
   const cancel = (reason?: unknown) => Call.prototype.cancel.call(call, reason);
-  return Object.assign(call, { progressed, logged, asked, cancel });
+  return Object.assign(call, { progressed, logged, announced, asked, cancel });
 }
 
 const EAGER: ClientFacts = {

@@ -6,7 +6,7 @@
 import type { ConnectionInfo } from "../transports/http/access.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
 import { bun, deno } from "../runtime.ts";
-import { type Child, startChild as startChildOf } from "../client/child.ts";
+import { type Child, startChild as startChildOf } from "../client/child_process.ts";
 
 export type { Child };
 

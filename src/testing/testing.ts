@@ -18,13 +18,14 @@
  */
 export type { ListedTool } from "../client/listed.ts";
 export type { Notification } from "../client/message.ts";
-export type { AnswerServer, ServerRequest, WireOptions as RequestOptions } from "../client/peer.ts";
+export type { Progress, RequestHandler, RequestOptions, ServerRequest, TestRequestOptions } from "../client/rpc.ts";
 export { RpcError } from "../client/rpc_error.ts";
 export type { Filter } from "../client/subscription.ts";
 export { connect, type Connection, type ConnectOptions } from "./connect.ts";
 export { type FakeClock, fakeClock } from "./fake_clock.ts";
 export { type FakeContext, fakeContext, type FakeContextOptions } from "./fake_context.ts";
-export type { RouteFacts, TestServer, Transport } from "./route.ts";
+export { replay, type Replayable, type Replayed } from "./replay.ts";
+export type { TestServer, Transport, TransportFacts } from "./transports.ts";
 export type { Subscription } from "./subscription.ts";
 // What the signatures above mention beside the names of the main entry.
 export type { Id, Params } from "../protocol/jsonrpc.ts";

@@ -49,7 +49,7 @@ export class Transcript {
   }
 
   /** Notes a message that was received. */
-  heard(message: Message): void {
+  received(message: Message): void {
     this.lines.push(`← ${this.toText(message)}`);
   }
 

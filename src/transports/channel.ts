@@ -10,6 +10,7 @@ import type { Account } from "../core/account.ts";
 import type { Principal } from "../core/context.ts";
 import type { Engine, Era } from "../core/era.ts";
 import { InFlight } from "../core/in_flight.ts";
+import type { INTERNALS } from "../core/internals.ts";
 import type { Link, LinkEvents } from "../core/link.ts";
 
 /** Writes one text; a promise if the writer should wait for room. */
@@ -44,20 +45,14 @@ export interface Pipe {
  */
 export type OpenPipe = (write: Write, principal?: Principal, account?: Account) => Pipe;
 
-/**
- * Where a server keeps its `OpenPipe`. It is found by name, so that a command line and a server file that use
- * different copies of this library still fit.
- */
-export const PIPE: unique symbol = Symbol.for("mcp.pipe");
-
 /** What can be served over a channel: a server made by `createServer`. */
 export interface PipeServer {
   /**
    * Opens a channel to the server.
    *
-   * @internal
+   * @ignore
    */
-  readonly [PIPE]: OpenPipe;
+  readonly [INTERNALS]: { readonly openPipe: OpenPipe };
 }
 
 /** Makes the function that opens pipes. */
@@ -77,6 +72,7 @@ class Channel implements Pipe, Link {
   readonly #own: Account;
   readonly #idlers: (() => void)[] = [];
   readonly #losers: (() => void)[] = [];
+  isBusy = false;
   #isOpen = true;
   #busy = 0;
   #room?: Promise<void>;
@@ -96,10 +92,6 @@ class Channel implements Pipe, Link {
 
   get lineBytes(): number {
     return this.#engine.core.limits.request.lineBytes;
-  }
-
-  get isBusy(): boolean {
-    return this.#busy > 0;
   }
 
   receive(text: string): Promise<void> | undefined {
@@ -144,11 +136,19 @@ class Channel implements Pipe, Link {
     const reply = this.#era.accept(message, this);
     if (!(reply instanceof Promise)) return this.#answer(reply.text);
     this.#busy++;
-    const fail = (error: unknown) =>
-      this.#answer(toFailure(message.kind === "request" ? message.id : undefined, this.#engine.core.report(error)));
-    reply.then((reply) => this.#answer(reply.text), fail).finally(() => {
-      if (!--this.#busy) this.#idlers.splice(0).forEach((idle) => idle());
-    });
+    this.isBusy = true;
+    const id = message.kind === "request" ? message.id : undefined;
+    reply.then(
+      (reply) => this.#end(reply.text),
+      (error) => this.#end(toFailure(id, this.#engine.core.report(error))),
+    );
+  }
+
+  #end(text: string | undefined): void {
+    this.#answer(text);
+    if (--this.#busy) return;
+    this.isBusy = false;
+    this.#idlers.splice(0).forEach((idle) => idle());
   }
 
   #answer(text: string | undefined): void {

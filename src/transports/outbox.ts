@@ -20,7 +20,13 @@ export class Outbox {
   /** Characters that wait. */
   length = 0;
   readonly #options: OutboxOptions;
+  /** Characters up to which texts are joined. */
+  readonly #joined: number;
   #texts: string[] = [];
+  /** The newest texts, joined: an engine joins as it adds, in a fraction of the time that a list of texts takes. */
+  #tail = "";
+  /** How many texts wait, or some more while a part of them was taken. */
+  #count = 0;
   /** Characters of the first text that have been taken. */
   #taken = 0;
   /** Bytes that the client is charged with, and the characters that they cover. */
@@ -32,21 +38,27 @@ export class Outbox {
   /** Nothing waits yet. */
   constructor(options: OutboxOptions) {
     this.#options = options;
+    this.#joined = Math.min(options.characters, FREE);
   }
 
   /** Whether the producer should wait. */
   get isFull(): boolean {
     const { texts, characters } = this.#options;
-    return this.length >= characters || this.#texts.length >= texts;
+    return this.length >= characters || this.#count >= texts;
   }
 
-  /** Adds a text, unless the client holds too much already. */
-  push(text: string): boolean {
+  /** Adds a text, or several that are joined, unless the client holds too much already. */
+  push(text: string, texts = 1): boolean {
     // A text of which a part was taken is in memory as a whole.
     const held = this.length + this.#taken + text.length;
     if (held > this.#covered && !this.#hold(held)) return false;
-    this.#texts.push(text);
+    if (this.#tail.length + text.length <= this.#joined) this.#tail += text;
+    else {
+      this.#endTail();
+      this.#texts.push(text);
+    }
     this.length += text.length;
+    this.#count += texts;
     return true;
   }
 
@@ -57,16 +69,21 @@ export class Outbox {
 
   /** Takes whole texts that are ready, or the next piece of a long one: about `most` characters. */
   take(most: number): string {
-    const piece = !this.#taken && this.length <= most ? this.#takeAll() : this.#takeSome(most);
+    let piece = this.#tail;
+    if (this.#texts.length || piece.length > most) piece = this.#takeSome(most);
+    else this.#tail = "";
     this.length -= piece.length;
+    if (!this.length) this.#count = 0;
     if (this.#held || this.#room) this.#settle();
     return piece;
   }
 
-  /** Takes the next whole text. */
+  /** Takes the next whole text; nothing was joined if one character makes the producer wait. */
   next(): string | undefined {
+    this.#endTail();
     const [text] = this.#texts.splice(0, 1);
     this.length -= text?.length ?? 0;
+    this.#count = this.#texts.length;
     if (this.#held || this.#room) this.#settle();
     return text;
   }
@@ -74,7 +91,8 @@ export class Outbox {
   /** Drops what waits. */
   clear(): void {
     this.#texts = [];
-    this.length = this.#taken = 0;
+    this.#tail = "";
+    this.length = this.#taken = this.#count = 0;
     this.#settle();
     this.close();
   }
@@ -85,11 +103,13 @@ export class Outbox {
     this.#room = undefined;
   }
 
-  #takeAll(): string {
-    return this.#texts.splice(0).join("");
+  #endTail(): void {
+    if (this.#tail) this.#texts.push(this.#tail);
+    this.#tail = "";
   }
 
   #takeSome(most: number): string {
+    this.#endTail();
     let piece = "";
     let count = 0;
     while (count < this.#texts.length && piece.length < most) {

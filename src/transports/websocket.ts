@@ -15,13 +15,14 @@
 import { isObject } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
+import { INTERNALS } from "../core/internals.ts";
 import { LATER } from "../core/link.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import { type ConnectionInfo, readPrincipal } from "./http/access.ts";
-import { HTTP, type HttpParts } from "./http/upgrades.ts";
+import type { HttpParts } from "./http/upgrades.ts";
 import { Outbox } from "./outbox.ts";
-import { PIPE, type Pipe, type PipeServer } from "./channel.ts";
+import type { OpenPipe, Pipe, PipeServer } from "./channel.ts";
 
 export type { PipeServer };
 
@@ -32,9 +33,9 @@ export interface SocketServer extends PipeServer {
   /**
    * Checks callers.
    *
-   * @internal
+   * @ignore
    */
-  readonly [HTTP]: HttpParts;
+  readonly [INTERNALS]: { readonly openPipe: OpenPipe; readonly http: HttpParts };
 }
 
 /** How sockets are opened. */
@@ -76,7 +77,7 @@ export interface WebSocketService {
  */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   const { path = "/ws" } = options;
-  const { ended } = server[HTTP];
+  const { ended } = server[INTERNALS].http;
   const lines = new Map<Socket, SocketLine>();
   const owners = new Map<Socket, Owner>();
   ended.then(() => lines.forEach((_, socket) => socket.close(GOING_AWAY, "the server is closing")));
@@ -84,11 +85,11 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
     if (!isUpgrade) return await server.fetch(request, info);
-    const refusal = server[HTTP].check(request, info, { isUpgrade: true });
+    const refusal = server[INTERNALS].http.check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
     if (new URL(request.url).pathname !== path) return new Response("Cannot open a socket here", { status: 404 });
     const principal = readPrincipal(info);
-    const account = server[HTTP].account(request, info, principal);
+    const account = server[INTERNALS].http.account(request, info, principal);
     if (!account.openStream()) {
       const reason = "Cannot open the socket: too many are open (streams.open, streams.openPerClient)";
       return new Response(reason, { status: 503, headers: LATER });
@@ -186,7 +187,7 @@ class SocketLine {
 
   constructor(server: PipeServer, socket: Socket, principal?: Principal, account?: Account) {
     this.#socket = socket;
-    this.#pipe = server[PIPE]((text) => this.#write(text), principal, account);
+    this.#pipe = server[INTERNALS].openPipe((text) => this.#write(text), principal, account);
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
   }
 

@@ -135,7 +135,7 @@ behaviour("what a handler says after its result is dropped", async (connect) => 
   const late = tool({
     name: "late",
     run(_input, ctx) {
-      said.push(pass.then(() => Promise.all([ctx.progress(1), ctx.log("error", "late"), ctx.closeStream()])));
+      said.push(pass.then(() => Promise.all([ctx.progress(1), ctx.log.error("late"), ctx.closeStream()])));
       return "done";
     },
   });
@@ -152,7 +152,7 @@ const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "aler
 const logging = tool({
   name: "logging",
   async run(_input, ctx) {
-    for (const level of LEVELS) await ctx.log(level, { text: level }, "test");
+    for (const level of LEVELS) await ctx.log[level]({ text: level }, { logger: "test" });
     return "";
   },
 });
@@ -190,7 +190,7 @@ behaviour("what cannot be logged does not end the call", async (connect) => {
   const odd = tool({
     name: "odd",
     async run(_input, ctx) {
-      for (const data of [1n, cycle, undefined, () => {}, null, "fine"]) await ctx.log("error", data);
+      for (const data of [1n, cycle, undefined, () => {}, null, "fine"]) await ctx.log.error(data);
       return "done";
     },
   });
@@ -291,7 +291,7 @@ behaviour("a lost connection cancels a call only where nothing else can", async 
   const stop = new AbortController();
   const body = { jsonrpc: "2.0", id: 9, method: "tools/call", params: { name: "wait", arguments: { n: 2 } } };
   const meta = {
-    "io.modelcontextprotocol/protocolVersion": client.version,
+    "io.modelcontextprotocol/protocolVersion": client.server.version,
     "io.modelcontextprotocol/clientCapabilities": {},
   };
   const response = await server.fetch(
@@ -300,7 +300,7 @@ behaviour("a lost connection cancels a call only where nothing else can", async 
       headers: {
         accept: "application/json, text/event-stream",
         "content-type": "application/json",
-        "mcp-protocol-version": client.version,
+        "mcp-protocol-version": client.server.version,
         ...era === "modern"
           ? { "mcp-method": "tools/call", "mcp-name": "wait" }
           : { "mcp-session-id": client.sessionId ?? "" },

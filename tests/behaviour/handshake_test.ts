@@ -30,7 +30,7 @@ behaviour("the server says what it is and can", async (connect, { era }) => {
 
 behaviour("the handshake agrees on the revision that the client asked for", async (connect, { version }) => {
   const { client } = await connect({ handlers: [noop] });
-  assertEquals(client.version, version);
+  assertEquals(client.server.version, version);
   assertEquals(client.handshake?.protocolVersion, version);
   assertEquals(await client.request("ping"), {});
   assertEquals((await client.listTools()).map(({ name }) => name), ["noop"]);
@@ -39,8 +39,8 @@ behaviour("the handshake agrees on the revision that the client asked for", asyn
 
 for (const asked of ["2099-01-01", "2026-07-28", "1.0", ""]) {
   behaviour(`a handshake for revision "${asked}" is answered with the newest that has one`, async (connect) => {
-    const { client } = await connect({}, { version: asked });
-    assertEquals(client.version, "2025-11-25");
+    const { client } = await connect({}, { versions: [asked] });
+    assertEquals(client.server.version, "2025-11-25");
   }, { eras: ["legacy"] });
 }
 
@@ -62,7 +62,7 @@ behaviour("handlers see the same facts about the client", async (connect, { era,
     },
   });
   const { client } = await connect({ handlers: [look] }, {
-    clientInfo: { name: "looker", version: "9", title: "Looker" },
+    info: { name: "looker", version: "9", title: "Looker" },
     capabilities: { roots: {}, sampling: { tools: {} } },
     principal: { id: "ada", scopes: ["read"] },
     logLevel: "error",
@@ -107,7 +107,7 @@ behaviour("a method that nobody answers is -32601", async (connect, { era, trans
 });
 
 behaviour("a revision that the server does not speak is named with those it does", async (connect, { transport }) => {
-  const { client } = await connect({}, { version: "2099-01-01" });
+  const { client } = await connect({}, { versions: ["2099-01-01"] });
   const error = await assertRejects(() => client.request("server/discover"), RpcError);
   assertEquals(error.code, -32022);
   assertEquals(error.data, { supported: ["2026-07-28"], requested: "2099-01-01" });

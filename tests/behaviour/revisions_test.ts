@@ -1,12 +1,12 @@
 // What clients of older revisions get in place of what they do not know, and what all clients get alike.
 import { assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
-import { link, media, prompt, resource, tool } from "../../mod.ts";
+import { media, prompt, resource, resourceLink, tool } from "../../mod.ts";
 import { RpcError } from "../../src/testing/testing.ts";
 import { behaviour, LEGACY_VERSIONS, until } from "../support/behaviour.ts";
 
 const sound = media(new Uint8Array([1]), "audio/wav");
-const file = link("file:///a.txt", { title: "A file" });
+const file = resourceLink("file:///a.txt", { title: "A file" });
 const handlers = [
   tool({ name: "object", output: z.object({ n: z.number() }), run: () => ({ n: 1 }) }),
   tool({ name: "list", output: z.array(z.number()), run: () => [1] }),
@@ -58,20 +58,20 @@ behaviour("clients that watch a resource hear when it changes, and no others", a
   const other = await join();
   const watching = await client.subscribe({ resourceSubscriptions: ["note://1", "note://gone"] });
   const elsewhere = await other.subscribe({ resourceSubscriptions: ["note://3"], toolsListChanged: true });
-  server.updated("note://1");
-  server.updated("note://2");
-  server.updated("note://1");
+  server.resourceUpdated("note://1");
+  server.resourceUpdated("note://2");
+  server.resourceUpdated("note://1");
   const [news] = await watching.take(1);
   assertEquals([news.method, news.params.uri], ["notifications/resources/updated", "note://1"]);
-  server.updated("note://3");
+  server.resourceUpdated("note://3");
   await elsewhere.take(1);
-  server.updated("note://1");
+  server.resourceUpdated("note://1");
   await watching.take(2);
   assertEquals(watching.received.map(({ params }) => params.uri), ["note://1", "note://1"]);
   assertEquals(elsewhere.received.map(({ params }) => params.uri), ["note://3"]);
   await watching.close();
-  server.updated("note://1");
-  server.updated("note://3");
+  server.resourceUpdated("note://1");
+  server.resourceUpdated("note://3");
   await elsewhere.take(2);
   assertEquals(watching.received.length, 2);
 });

@@ -1,7 +1,7 @@
 // Tools: what is listed, what may go in, what may come out.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
-import { link, McpError, media, tool, ToolError } from "../../mod.ts";
+import { McpError, media, resourceLink, tool, ToolError } from "../../mod.ts";
 import { RpcError } from "../../src/testing/testing.ts";
 import { behaviour, type Connect, textOf } from "../support/behaviour.ts";
 
@@ -79,7 +79,7 @@ const returns: readonly {
   },
   {
     what: "several blocks",
-    value: [{ type: "text", text: "x" }, link("file:///a/b.txt", { mimeType: "text/plain" })],
+    value: [{ type: "text", text: "x" }, resourceLink("file:///a/b.txt", { mimeType: "text/plain" })],
     content: [
       { type: "text", text: "x" },
       { type: "resource_link", uri: "file:///a/b.txt", name: "b.txt", mimeType: "text/plain" },
@@ -278,7 +278,7 @@ function failing(): Parameters<Connect>[0] {
       tool({
         name: "blocks",
         run() {
-          throw new ToolError([{ type: "text", text: "first" }, link("file:///log")]);
+          throw new ToolError([{ type: "text", text: "first" }, resourceLink("file:///log")]);
         },
       }),
       tool({

@@ -49,7 +49,7 @@ function createDesk(heard: (event: string) => unknown = () => {}): Server {
     name: "wait",
     async run(_input, ctx) {
       await ctx.progress(1, { total: 4, message: `waiting${EVIL}` });
-      await ctx.log("warning", `it takes time${EVIL}`, "clock");
+      await ctx.log.warning(`it takes time${EVIL}`, { logger: "clock" });
       heard("begun");
       await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
       heard("cancelled");

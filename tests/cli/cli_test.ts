@@ -119,7 +119,7 @@ for (const { name, program, file } of runtimes) {
   test(`${name}: serveStdio holds the process no longer than its calls`, async () => {
     const source = `import { createServer } from "@x/mcp";
       import { serveStdio } from "${root}src/transports/stdio/stdio.ts";
-      await serveStdio(createServer({ name: "quick", version: "1.0.0" }), { graceMs: 86_400_000 });`;
+      await serveStdio(createServer({ name: "quick", version: "1.0.0" }), { drainMs: 86_400_000 });`;
     await withFiles({ "server.ts": source }, async (cwd) => {
       assertEquals(toAnswer(await run([...file, "server.ts"], { cwd, input: handshake })).id, 1);
     });

@@ -45,7 +45,7 @@ everyWay("lists come whole, whatever the pages", async (join) => {
   const names = (items: readonly { readonly name: string }[]) => items.map(({ name }) => name);
   assertEquals(names(await client.listTools()), ["echo", "count", "wait", "ended", "join", "pay", "lend"]);
   assertEquals(names(await client.listResources()), ["book 1", "book 2", "book 3"]);
-  assertEquals(names(await client.listTemplates()), ["shelf"]);
+  assertEquals(names(await client.listResourceTemplates()), ["shelf"]);
   const [{ name, arguments: args }] = await client.listPrompts();
   assertEquals([name, args], ["review", [{ name: "book", required: true }]]);
 });
@@ -53,7 +53,7 @@ everyWay("lists come whole, whatever the pages", async (join) => {
 everyWay("tools are called, resources read, prompts filled in, arguments completed", async (join) => {
   const client = await join();
   assertEquals(textOf(await client.callTool("echo", { text: "hi", times: 2 })), "hihi");
-  const { contents } = await client.read("book://2");
+  const { contents } = await client.readResource("book://2");
   assertEquals(contents[0].text, "Text of book 2");
   const { messages } = await client.getPrompt("review", { book: "Emma" });
   assertEquals(textOf({ content: [messages[0].content] }), "Review Emma");

@@ -1,7 +1,7 @@
 // Servers that behave as one test needs it, over web requests and over a pipe.
 import { Accounts } from "../../src/core/account.ts";
 import { LIMITS } from "../../src/core/limits.ts";
-import { PIPE } from "../../src/transports/channel.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 
 /** A message as a test looks at it. */
 export interface Message {
@@ -91,7 +91,7 @@ export function stream(events: readonly unknown[], end: "end" | "open" | "break"
 /** A server at the other end of a pipe. `say` writes to the client. */
 export function fakePipe(
   receive: (message: Message, say: (message: object) => void) => void,
-): { readonly [PIPE]: typeof open; readonly heard: readonly Message[] } {
+): { readonly [INTERNALS]: { readonly openPipe: typeof open }; readonly heard: readonly Message[] } {
   const heard: Message[] = [];
   function open(write: (text: string) => unknown) {
     return {
@@ -109,5 +109,5 @@ export function fakePipe(
       close() {},
     };
   }
-  return { [PIPE]: open, heard };
+  return { [INTERNALS]: { openPipe: open }, heard };
 }

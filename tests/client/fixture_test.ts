@@ -46,9 +46,9 @@ for (const era of ["modern", "legacy"] as const) {
       await client.callTool("test_input_required_result_multi_round");
       assertEquals(asked.length, 3);
       const resources = await client.listResources();
-      const { contents: [first] } = await client.read(resources[0].uri);
+      const { contents: [first] } = await client.readResource(resources[0].uri);
       assert(first.text ?? first.blob);
-      const { contents: [filled] } = await client.read("test://template/123/data");
+      const { contents: [filled] } = await client.readResource("test://template/123/data");
       assertEquals(JSON.parse(filled.text ?? "").id, "123");
       const prompt = await client.getPrompt("test_prompt_with_arguments", { arg1: "one", arg2: "two" });
       assert(textOf({ content: [prompt.messages[0].content] }).includes("arg1='one'"));

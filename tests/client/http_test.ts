@@ -278,7 +278,7 @@ Deno.test("a feature that the server does not have is empty, unless it was promi
   const server = modern((heard) => fault(heard, -32601, 404));
   await using client = await connect(url, { fetch: server.fetch });
   assertEquals(await client.listPrompts(), []);
-  assertEquals(await client.listTemplates(), []);
+  assertEquals(await client.listResourceTemplates(), []);
   assertEquals((await assertRejects(() => client.listTools(), RpcError)).status, 404);
 });
 
@@ -773,7 +773,7 @@ function toTrace(given: Partial<Trace>): Trace & { readonly methods: readonly (s
     methods,
     request() {},
     response() {},
-    heard() {},
+    received() {},
     other() {},
     sent: ({ method }: WireMessage) => void methods.push(method),
     ...given,

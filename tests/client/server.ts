@@ -26,7 +26,7 @@ export function createLibrary(): Server {
     name: "count",
     async run(_input, ctx) {
       for (let i = 1; i <= 3; i++) await ctx.progress(i, { total: 3, message: `${i} of 3` });
-      await ctx.log("warning", { counted: 3 }, "counter");
+      await ctx.log.warning({ counted: 3 }, { logger: "counter" });
       return "3";
     },
   });
@@ -76,7 +76,7 @@ export function createLibrary(): Server {
     input: { type: "object", properties: { member: { type: "string", "x-mcp-header": "Member" } } },
     run() {
       lent++;
-      server.updated("book://1");
+      server.resourceUpdated("book://1");
       if (lent === 2) server.handlers.add(tool({ name: "renew", run: () => "" }));
       return String(lent);
     },

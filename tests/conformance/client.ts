@@ -32,7 +32,7 @@ const acts: Readonly<Record<string, (client: Client) => Promise<unknown>>> = {
   },
   async "http-standard-headers"(client) {
     for (const { name } of await client.listTools()) await client.callTool(name);
-    for (const { uri } of await client.listResources()) await client.read(uri);
+    for (const { uri } of await client.listResources()) await client.readResource(uri);
     for (const { name } of await client.listPrompts()) await client.getPrompt(name);
   },
   async "http-custom-headers"(client) {

@@ -78,7 +78,7 @@ for (const [name, open] of [["subscriptions", listen], ["streams of sessions", o
     for (let i = 0; i < LISTENERS; i++) listeners.push(await open(server));
     let texts: string[] = [];
     const count = await countWrites(async () => {
-      server.updated(URI);
+      server.resourceUpdated(URI);
       await clock.advance(20);
       texts = await Promise.all(listeners.map((read) => read()));
     });

@@ -95,7 +95,7 @@ for (const [order, names] of Object.entries(orders)) {
   }
 }
 
-Deno.test("copies: middleware and onToolError may speak with errors of the other copy", async () => {
+Deno.test("copies: middleware and describeError may speak with errors of the other copy", async () => {
   for (const [mine, other] of [[ours, theirs], [theirs, ours]]) {
     const server = mine.createServer({
       name: "t",
@@ -107,13 +107,41 @@ Deno.test("copies: middleware and onToolError may speak with errors of the other
         },
       })],
       use: [(call, next) => call.params.refuse ? Promise.reject(new other.McpError(-32005, "refused")) : next()],
-      onToolError: () => new other.ToolError("try later"),
+      describeError: () => new other.ToolError("try later"),
       onError: () => {},
     });
     await using client = await connect(server, { era: "modern", transport: "memory" });
     assertEquals((await client.request("tools/call", { name: "x" })).content, [{ type: "text", text: "try later" }]);
     const error = await client.request("tools/call", { name: "x", refuse: true }).then(() => undefined, (e) => e);
     assertEquals([error?.code, error?.message], [-32005, "refused"]);
+    await server.close();
+  }
+});
+
+Deno.test("copies: handlers, errors with a code, and transports of one copy work with a server of the other", async () => {
+  for (const [mine, other] of [[ours, theirs], [theirs, ours]]) {
+    const note = other.resource({ uri: "note://{id}", name: "note", read: ({ id }) => id });
+    const server = mine.createServer({
+      name: "t",
+      version: "1",
+      handlers: [
+        note,
+        other.resourceProvider({ scheme: "p", name: "p", read: () => "p" }),
+        other.tool({
+          name: "x",
+          run: (): string => {
+            throw other.McpError.invalidParams("no", { at: 1 });
+          },
+        }),
+      ],
+    });
+    for (const transport of ["memory", "pipe"] as const) {
+      await using client = await connect(server, { transport });
+      const error = await client.callTool("x").then(() => undefined, (error) => error);
+      assertEquals([error?.code, error?.message, error?.data], [-32602, "no", { at: 1 }]);
+      assertEquals((await client.readResource(note.uri({ id: "a b" }))).contents[0].uri, "note://a%20b");
+    }
+    assertEquals(server.handlers.list().map(({ name }) => name), ["note", "p", "x"]);
     await server.close();
   }
 });

@@ -35,7 +35,7 @@ function createStill(options: Partial<ServerOptions> = {}) {
   const logs = tool({
     name: "logs",
     async run(_input, ctx) {
-      for (const level of ["info", "error"] as const) await ctx.log(level, level);
+      for (const level of ["info", "error"] as const) await ctx.log[level](level);
       return "";
     },
   });

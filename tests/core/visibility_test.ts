@@ -1,10 +1,11 @@
 // What a caller may not see does not exist for it: everything it can observe is the same with and without the hidden
 // handlers.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, type Handler, prompt, resource, type Server, tool } from "../../mod.ts";
+import { createServer, type Handler, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
 import { connect, type Connection } from "../../src/testing/testing.ts";
 import { type Random, random as createRandom } from "../support/random.ts";
 import { toRequest } from "../support/requests.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 
 const bob = { id: "bob" };
 const ada = { id: "ada" };
@@ -39,7 +40,7 @@ function make(random: Random, at: number, isHidden: boolean): Handler {
         read: ({ text }) => text,
       });
     default:
-      return resource({
+      return resourceProvider({
         scheme: `all${name}`,
         name,
         allow,
@@ -93,7 +94,7 @@ async function observe(
   for (const method of ["tools/list", "prompts/list", "resources/list", "resources/templates/list"]) {
     seen.push(await list(client, method));
   }
-  const names = made.map(({ handler }) => handler.key);
+  const names = made.map(({ handler }) => handler[INTERNALS].key);
   const uris = names.flatMap((key) => [key, key.replace("{text}", "x"), `${key}//1`]);
   for (const name of names) {
     seen.push(await outcomeOf(client.request("tools/call", { name, arguments: { region: "north" } })));
@@ -115,8 +116,8 @@ async function observe(
   for (const each of made.filter(isHere)) {
     server.handlers.remove(each.handler);
     server.handlers.add(each.handler);
-    const isResource = each.handler.feature.name === "resources";
-    if (isResource) server.updated(each.handler.key.replace("{text}", "x").replace(/:$/, "://1"));
+    const isResource = each.handler[INTERNALS].feature.name === "resources";
+    if (isResource) server.resourceUpdated(each.handler[INTERNALS].key.replace("{text}", "x").replace(/:$/, "://1"));
     // Changes are gathered for some milliseconds.
     await new Promise((resolve) => setTimeout(resolve, 15));
   }
@@ -152,8 +153,8 @@ for (const era of ["modern", "legacy"] as const) {
             // The property would hold for a server that shows nothing to anybody.
             const other = await connect(server, { era, transport, principal: ada });
             const all = await list(other, "tools/list");
-            const tools = made.filter(({ handler }) => handler.feature.name === "tools");
-            for (const { handler } of tools) assert(all.join().includes(`"${handler.key}"`));
+            const tools = made.filter(({ handler }) => handler[INTERNALS].feature.name === "tools");
+            for (const { handler } of tools) assert(all.join().includes(`"${handler[INTERNALS].key}"`));
             await other.close();
           }
           observed.push(

@@ -326,3 +326,25 @@ Deno.test("an id that is too long is not even opened, and none is handed out", a
   assertEquals(await isGood(held, id), true);
   await held.server.close();
 });
+
+Deno.test({
+  name: "a session keeps a copy of a long client name, not the message it came in",
+  ignore: typeof Deno === "undefined", // the heap is measured with a flag of V8
+  async fn() {
+    const program = `
+      import { readOffer } from ${JSON.stringify(new URL("../../src/eras/legacy/handshake.ts", import.meta.url).href)};
+      const kept = [];
+      for (let i = 0; i < 20; i++) {
+        const clientInfo = { name: String(i % 10).repeat(2_000_000), version: "1".repeat(1_000_000), title: "t".repeat(500_000) };
+        kept.push(readOffer({ protocolVersion: "2025-11-25", clientInfo }));
+      }
+      gc();
+      console.log(Deno.memoryUsage().heapUsed, kept.length, kept[3].info.name === "3".repeat(200));`;
+    const { stdout } = await new Deno.Command("deno", {
+      args: ["eval", "--no-check", "--v8-flags=--expose-gc", program],
+    }).output();
+    const [bytes, count, isCut] = new TextDecoder().decode(stdout).trim().split(" ");
+    assertEquals([count, isCut], ["20", "true"]);
+    assert(Number(bytes) < 25e6, `${bytes} bytes are held`);
+  },
+});

@@ -412,7 +412,7 @@ async function checkLines(
   });
   const written: Uint8Array[] = [];
   const output = (bytes: Uint8Array) => Promise.resolve(written.push(bytes));
-  await serveStdio(server, { input, output, graceMs: 2500 });
+  await serveStdio(server, { input, output, drainMs: 2500 });
   const got = new Map<string, number>();
   const tally = new Map<string, number>();
   const reasons: string[] = [];

@@ -1,5 +1,5 @@
 // The server that is fuzzed: one of each kind of handler, and tight limits so that they are met.
-import { createServer, prompt, resource, type Server, tool } from "../../mod.ts";
+import { createServer, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
 
 /** A server, and the errors that nobody expected of it. */
 export interface Target {
@@ -50,7 +50,7 @@ const handlers = [
     name: "steps",
     async run(_input, ctx) {
       await ctx.progress(1, { total: 2 });
-      await ctx.log("info", { step: 1 });
+      await ctx.log.info({ step: 1 });
       await ctx.progress(2, { total: 2 });
       return "done";
     },
@@ -85,7 +85,7 @@ const handlers = [
     list: () => [{ uri: "repo://ada/a", name: "a" }],
     read: (variables) => JSON.stringify(variables),
   }),
-  resource({ scheme: "dir", name: "dir", read: (uri) => uri }),
+  resourceProvider({ scheme: "dir", name: "dir", read: (uri) => uri }),
   prompt({
     name: "greet",
     input: { type: "object", properties: { who: { type: "string" }, how: { type: "string" } }, required: ["who"] },

@@ -1,6 +1,7 @@
-import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, McpError, type Middleware, prompt, type ServerOptions, ToolError } from "../../mod.ts";
+import { connect, RpcError } from "../../src/testing/testing.ts";
 import { ask, call, fail } from "../support/requests.ts";
 
 function serve(...handlers: NonNullable<ServerOptions["handlers"]>) {
@@ -81,6 +82,48 @@ Deno.test("arguments pass through the schema: options, defaults and conversions 
   assertStringIncludes(error.message, 'Cannot get "convert": n');
 });
 
+Deno.test("z.coerce makes numbers and booleans of arguments, and every name is listed", async () => {
+  const coerced = prompt({
+    name: "coerced",
+    input: z.object({
+      count: z.coerce.number().int().min(10),
+      ratio: z.coerce.number().optional(),
+      step: z.coerce.number().default(2),
+      loud: z.coerce.boolean().describe("Whether to shout"),
+      text: z.coerce.string(),
+    }),
+    run({ count, ratio, step, loud, text }) {
+      // The types are those of the values.
+      const sum: number = count + (ratio ?? 0) + step;
+      const isLoud: boolean = loud;
+      return `${sum} ${isLoud} ${text.length}`;
+    },
+  });
+  const server = createServer({ name: "t", version: "1.0.0", handlers: [coerced] });
+  await using client = await connect(server);
+  assertEquals((await client.request("prompts/list")).prompts, [{
+    name: "coerced",
+    arguments: [
+      { name: "count", required: true },
+      { name: "ratio" },
+      { name: "step" },
+      { name: "loud", description: "Whether to shout", required: true },
+      { name: "text", required: true },
+    ],
+  }]);
+  const { messages } = await client.getPrompt("coerced", { count: "10", ratio: "0.5", loud: "yes", text: "abc" });
+  assertEquals(messages, [{ role: "user", content: { type: "text", text: "12.5 true 3" } }]);
+  const error = await assertRejects(
+    () => client.getPrompt("coerced", { count: "9", loud: "", text: "" }),
+    RpcError,
+  );
+  assertEquals([error.code, error.message], [
+    -32602,
+    'Cannot get "coerced": count: Too small: expected number to be >=10',
+  ]);
+  await assertRejects(() => client.getPrompt("coerced", { count: "ten", loud: "", text: "" }), RpcError, "NaN");
+});
+
 Deno.test("arguments that are missing, misspelled or no strings are refused with their name", async () => {
   const server = serve(review, prompt({ name: "bare", run: () => "bare" }));
   const wrong: readonly [unknown, string][] = [
@@ -118,6 +161,21 @@ const returns = [
   { what: "a string", value: "hi", result: { messages: [user(text("hi"))] } },
   { what: "a content block", value: image, result: { messages: [user(image)] } },
   { what: "content blocks", value: [image, text("hi")], result: { messages: [user(image), user(text("hi"))] } },
+  {
+    what: "a message whose content is a string",
+    value: assistant("hi"),
+    result: { messages: [assistant(text("hi"))] },
+  },
+  {
+    what: "messages whose contents are strings, among others",
+    value: [user("hi"), image, assistant(image)],
+    result: { messages: [user(text("hi")), user(image), assistant(image)] },
+  },
+  {
+    what: "a full result whose messages have strings",
+    value: { description: "d", messages: [assistant("hi")] },
+    result: { description: "d", messages: [assistant(text("hi"))] },
+  },
   { what: "a message", value: assistant(text("hi")), result: { messages: [assistant(text("hi"))] } },
   {
     what: "messages",

@@ -4,6 +4,7 @@ import {
   McpError,
   type Middleware,
   resource,
+  resourceProvider,
   type ServerOptions,
   type TemplateText,
   ToolError,
@@ -170,7 +171,7 @@ Deno.test("a template's variables reach read decoded, and its entry is on the li
 
 Deno.test("a fixed URI goes before a template, the earlier template before the later, and all before a provider", async () => {
   const server = serve(
-    resource({ scheme: "a", name: "provider", read: () => "provider" }),
+    resourceProvider({ scheme: "a", name: "provider", read: () => "provider" }),
     resource({ uri: "a://x/{y}", name: "first", read: () => "first" }),
     resource({ uri: "a://{x}/{y}", name: "second", read: () => "second" }),
     resource({ uri: "a://x/fixed", name: "fixed", read: () => "fixed" }),
@@ -187,7 +188,7 @@ Deno.test("a fixed URI goes before a template, the earlier template before the l
 
 Deno.test("the first that fits a URI decides, even if it has nothing there", async () => {
   const server = serve(
-    resource({ scheme: "a", name: "provider", read: () => "provider" }),
+    resourceProvider({ scheme: "a", name: "provider", read: () => "provider" }),
     resource({ uri: "a://x", name: "hidden", allow: () => false, read: () => "fixed" }),
     resource({ uri: "a://y/{z}", name: "empty", read: () => undefined }),
   );
@@ -197,7 +198,7 @@ Deno.test("the first that fits a URI decides, even if it has nothing there", asy
 });
 
 Deno.test("a provider reads its whole scheme, but nothing that leads out of a folder", async () => {
-  const server = serve(resource({ scheme: "note+v1.0-x", name: "notes", read: (uri) => uri }));
+  const server = serve(resourceProvider({ scheme: "note+v1.0-x", name: "notes", read: (uri) => uri }));
   for (const uri of ["note+v1.0-x:a", "note+v1.0-x://a/b?c=d#e", "note+v1.0-x://a/%20..b"]) {
     assertEquals((await read(server, uri)).contents[0].text, uri);
   }
@@ -252,7 +253,7 @@ Deno.test("pages hold fixed resources first, then each source by its own cursor,
       ...entries("f:", 4).map((entry) => resource({ ...entry, read: () => "" })),
       resource({ uri: "t://{id}", name: "t", list: () => entries("t://", 5), read: () => "" }),
       resource({ uri: "empty://{id}", name: "empty", list: () => [], read: () => "" }),
-      resource({
+      resourceProvider({
         scheme: "p",
         name: "p",
         list: (cursor) => {
@@ -263,7 +264,7 @@ Deno.test("pages hold fixed resources first, then each source by its own cursor,
         },
         read: () => "",
       }),
-      resource({ scheme: "q", name: "q", list: () => ({ resources: entries("q:", 1) }), read: () => "" }),
+      resourceProvider({ scheme: "q", name: "q", list: () => ({ resources: entries("q:", 1) }), read: () => "" }),
     ],
   });
   assertEquals(await listPages(server), [
@@ -285,7 +286,7 @@ Deno.test("every page of a list that a source is on is private", async () => {
     limits: { calls: { pageItems: 1 } },
     handlers: [
       ...entries("f:", 2).map((entry) => resource({ ...entry, read: () => "" })),
-      resource({ scheme: "p", name: "p", list: () => ({ resources: entries("p:", 1) }), read: () => "" }),
+      resourceProvider({ scheme: "p", name: "p", list: () => ({ resources: entries("p:", 1) }), read: () => "" }),
     ],
   });
   let cursor: string | undefined;
@@ -304,7 +305,7 @@ Deno.test("a cursor is good for its own list only", async () => {
     handlers: [
       resource({ uri: "a://{x}", name: "a", read: () => "" }),
       resource({ uri: "b://{x}", name: "b", read: () => "" }),
-      resource({
+      resourceProvider({
         scheme: "p",
         name: "p",
         list: () => ({ resources: entries("p:", 1), nextCursor: "2" }),
@@ -339,7 +340,13 @@ Deno.test("what a caller is not allowed to see is on no list and cannot be read"
       resource({ uri: "f:open", name: "open", cacheScope: "public", read: () => "open" }),
       resource({ uri: "f:shut", name: "shut", cacheScope: "public", allow, read: () => "shut" }),
       resource({ uri: "t://{id}", name: "t", allow, list: () => entries("t://", 1), read: () => "t" }),
-      resource({ scheme: "p", name: "p", allow, list: () => ({ resources: entries("p:", 1) }), read: () => "p" }),
+      resourceProvider({
+        scheme: "p",
+        name: "p",
+        allow,
+        list: () => ({ resources: entries("p:", 1) }),
+        read: () => "p",
+      }),
     ],
   });
   const _meta = { "example.com/who": "ada" };
@@ -400,7 +407,7 @@ Deno.test("errors: McpError as it stands, ToolError by its text, anything else b
           throw errors[kind];
         },
       }),
-      resource({
+      resourceProvider({
         scheme: "list",
         name: "list",
         list: () => {
@@ -467,9 +474,9 @@ Deno.test("a resource that cannot work is refused when it is made, by its name",
     [() => resource({ uri: "a://{b*}", name: "a", read }), '"a://{b*}"'],
     [() => resource({ uri: "a://b}", name: "a", read }), '"a://b}"'],
     [() => resource({ uri: "{+all}", name: "a", read }), 'resource "{+all}"'],
-    [() => resource({ scheme: "Repo", name: "a", read }), 'resource "Repo:"'],
-    [() => resource({ scheme: "repo://", name: "a", read }), 'resource "repo://:"'],
-    [() => resource({ scheme: "", name: "a", read }), 'resource ":"'],
+    [() => resourceProvider({ scheme: "Repo", name: "a", read }), 'resource "Repo:"'],
+    [() => resourceProvider({ scheme: "repo://", name: "a", read }), 'resource "repo://:"'],
+    [() => resourceProvider({ scheme: "", name: "a", read }), 'resource ":"'],
     [() => resource({ uri: "a:b", name: "", read }), "it has no name"],
     [() => resource({ uri: "a:b", name: "a", ttlMs: Infinity, read }), "ttlMs"],
     [() => resource({ uri: "a:b", name: "a", ttlMs: -1, read }), "ttlMs"],
@@ -497,7 +504,7 @@ Deno.test("a resource can be read by a test without a server, with the input tha
   assertEquals(readme.read({ owner: "ada" }, ctx), "ada undefined");
   const fixed = resource({ uri: "a:b", name: "a", read: (uri) => uri.toUpperCase() });
   assertEquals(fixed.read("a:b", ctx), "A:B");
-  const provider = resource({ scheme: "a", name: "a", read: (uri) => uri.toUpperCase() });
+  const provider = resourceProvider({ scheme: "a", name: "a", read: (uri) => uri.toUpperCase() });
   assertEquals(provider.read("a:b", ctx), "A:B");
   const host: string = "b";
   const computed = resource({ uri: `a://${host}/{id}` as TemplateText, name: "a", read: ({ id }) => id.toUpperCase() });

@@ -9,15 +9,15 @@ const fail = tool({
   },
 });
 
-async function callFailing(onToolError?: (error: unknown) => string | ToolError | undefined): Promise<unknown> {
-  const server = createServer({ name: "t", version: "1", handlers: [fail], onError: () => {}, onToolError });
+async function callFailing(describeError?: (error: unknown) => string | ToolError | undefined): Promise<unknown> {
+  const server = createServer({ name: "t", version: "1", handlers: [fail], onError: () => {}, describeError });
   await using client = await connect(server, { era: "modern", transport: "memory" });
   const { content, isError } = await client.callTool("fail");
   await server.close();
   return { content, isError };
 }
 
-Deno.test("onToolError puts an unexpected error of a tool into words for the model", async () => {
+Deno.test("describeError puts an unexpected error of a tool into words for the model", async () => {
   assertEquals(await callFailing((error) => error instanceof RangeError ? "Storage is full; try later." : undefined), {
     content: [{ type: "text", text: "Storage is full; try later." }],
     isError: true,
@@ -26,21 +26,21 @@ Deno.test("onToolError puts an unexpected error of a tool into words for the mod
   assertEquals(await callFailing(() => new ToolError(blocks)), { content: blocks, isError: true });
 });
 
-Deno.test("what onToolError has no words for stays here", async () => {
-  for (const onToolError of [undefined, () => undefined]) {
-    const told = JSON.stringify(await callFailing(onToolError));
+Deno.test("what describeError has no words for stays here", async () => {
+  for (const describeError of [undefined, () => undefined]) {
+    const told = JSON.stringify(await callFailing(describeError));
     assertMatch(told, /^\{"content":\[\{"type":"text","text":"Internal error \([0-9a-f]{8}\)"\}\],"isError":true\}$/);
   }
 });
 
-Deno.test("onToolError that throws is told to nobody but onError", async () => {
+Deno.test("describeError that throws is told to nobody but onError", async () => {
   const heard: unknown[] = [];
   const server = createServer({
     name: "t",
     version: "1",
     handlers: [fail],
     onError: (error) => heard.push(error),
-    onToolError: () => {
+    describeError: () => {
       throw new Error("the mapping is wrong");
     },
   });

@@ -1,7 +1,7 @@
 // What a client makes the server hold is charged to it, and given back once.
 import { assert, assertEquals } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
-import { PIPE } from "../../src/transports/channel.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { any, as, pause, soon, start, toCall, toInitialize, toLegacy, toListen, toSlowCall } from "./attack.ts";
 
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
@@ -118,7 +118,7 @@ Deno.test("what a client on a channel declares is bounded or charged", async () 
     limits: { memory: { bytesPerClient: 100_000 } },
   });
   const texts: string[] = [];
-  const pipe = server[PIPE]((text) => void texts.push(text));
+  const pipe = server[INTERNALS].openPipe((text) => void texts.push(text));
   const text = JSON.stringify(toInitialize({ experimental: { large: "x".repeat(1_000_000) } }));
   pipe.receive(text);
   await pause();

@@ -1,7 +1,7 @@
 // Calls that wait, and clients that make others wait.
 import { assert, assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
-import { PIPE } from "../../src/transports/channel.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { as, pause, soon, start, toCall, toLegacy, toListen } from "./attack.ts";
 
 Deno.test("calls that wait behind one that ends at once are started too", async () => {
@@ -53,7 +53,7 @@ Deno.test("one client cannot fill the queue in which others wait", async () => {
 Deno.test("a subscription that comes over a channel after the server has closed is refused", async () => {
   const server = start({ handlers: [tool({ name: "quick", run: () => "" })] });
   const texts: string[] = [];
-  const pipe = server[PIPE]((text) => void texts.push(text));
+  const pipe = server[INTERNALS].openPipe((text) => void texts.push(text));
   await server.close();
   pipe.receive(await toListen().text());
   await pause(100);

@@ -26,8 +26,8 @@ Deno.test("a connection that reads old events slowly ends when these are gone", 
   const say = tool({
     name: "say",
     input: any,
-    async run({ n }: { readonly n?: unknown }, { log }) {
-      for (let i = 0; i < Number(n); i++) await log("info", "x".repeat(200));
+    async run({ n }: { readonly n?: unknown }, { log: { info } }) {
+      for (let i = 0; i < Number(n); i++) await info("x".repeat(200));
       return "";
     },
   });

@@ -31,7 +31,7 @@ Deno.test("an `allow` that answers neither true nor false does not end the proce
       }
     }, ms)) as typeof setTimeout;
   try {
-    server.updated("test://odd");
+    server.resourceUpdated("test://odd");
     await new Promise((resolve) => real(resolve, 100));
   } finally {
     globalThis.setTimeout = real;

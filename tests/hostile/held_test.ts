@@ -3,6 +3,7 @@ import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/ass
 import { createServer, tool } from "../../mod.ts";
 import { LIMITS } from "../../src/core/limits.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
+import { countIndexes, toWeight } from "../../src/protocol/weight.ts";
 import { Accounts } from "../../src/core/account.ts";
 import { Outbox } from "../../src/transports/outbox.ts";
 
@@ -19,6 +20,17 @@ Deno.test("keys that are small numbers are charged for the room that an engine m
   const sparse = Array.from({ length: 100 }, () => ({ 999: 0 }));
   assertLess(800_000, weigh(toCall({ sparse })));
   assertLess(weigh(toCall({ plain: Array.from({ length: 100 }, () => ({ abc: 0 })) })), 200_000);
+});
+
+Deno.test("a short message never weighs more than is assumed before it is weighed", () => {
+  let nested: unknown = 0;
+  for (let depth = 0; depth < 100; depth++) nested = { 0: nested };
+  const args = [nested, Array(90).fill({ 9: 0 }), Object.fromEntries(Array(100).entries()), Array(300).fill({}), "x"];
+  for (const text of args.map(toCall)) {
+    const message = parseMessage(text, LIMITS.request);
+    assert(message.kind === "request" && message.text === text, text);
+    assertLess(toWeight(text, { most: 0, indexes: countIndexes(text) }), message.weight);
+  }
 });
 
 Deno.test("a message with very many keys that are small numbers is refused before it is parsed", () => {

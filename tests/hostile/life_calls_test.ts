@@ -6,6 +6,7 @@ import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts
 import { random } from "../support/random.ts";
 import { ask, toRequest } from "../support/requests.ts";
 import { readData } from "./unread.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 
 const any = { type: "object" } as const;
 
@@ -147,7 +148,7 @@ behaviour(
         async run(_input, ctx) {
           await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
           await ctx.progress(1);
-          await ctx.log("error", "late");
+          await ctx.log.error("late");
           await ctx.elicit("late", { message: "?", schema: { type: "object", properties: {} } }).catch(() => {});
           ctx.closeStream(1);
           over.open();
@@ -175,12 +176,12 @@ behaviour(
           ctx.progress(1);
           // What types forbid comes from code without types.
           ctx.progress(2, { total: 1n as unknown as number }); // as above
-          ctx.log("error", {
+          ctx.log.error({
             get a() {
               throw new Error("a getter");
             },
           });
-          ctx.log("error", 1n);
+          ctx.log.error(1n);
           ctx.elicit("a", { message: "?", schema });
           ctx.elicitUrl("b", { message: "?", url: "https://example.com" });
           ctx.sample("c", { messages: [], maxTokens: 1 });
@@ -335,10 +336,7 @@ Deno.test("a cancellation that races with the end, 10,000 times", () =>
     await using client = await connect(server, { era: "legacy", transport: "pipe" });
     const answers = new Map<number, number>();
     const outcomes = { answered: 0, silent: 0 };
-    const pipe = server[Symbol.for("mcp.pipe") as keyof typeof server] as unknown as (
-      write: (text: string) => void,
-    ) => { receive(text: string): Promise<void> | undefined; idle(): Promise<void>; close(): void }; // the transports' own door
-    const end = pipe((text) => {
+    const end = server[INTERNALS].openPipe((text) => {
       const { id } = JSON.parse(text);
       answers.set(id, (answers.get(id) ?? 0) + 1);
     });

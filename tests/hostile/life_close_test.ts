@@ -185,11 +185,11 @@ clean("what is told to nobody any more is dropped without a word", async () => {
   server.handlers.add(late);
   const closing = server.close();
   server.handlers.remove(late);
-  server.updated("test://one");
+  server.resourceUpdated("test://one");
   await closing;
   server.handlers.add(late);
   server.handlers.remove(late);
-  server.updated("test://one");
+  server.resourceUpdated("test://one");
   await client.close();
 });
 
@@ -203,7 +203,7 @@ clean("a handler whose client has left may say what it likes", async () => {
       await gone;
       for (let i = 2; i < 500; i++) {
         ctx.progress(i, { message: "x".repeat(1000) });
-        await ctx.log("error", i);
+        await ctx.log.error(i);
         said++;
       }
       return "chatted";

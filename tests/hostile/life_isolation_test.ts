@@ -115,8 +115,8 @@ behaviour("a cancellation ends only what is in the same place", async (connect) 
   const { client, join } = await connect({ handlers: [hold] });
   const others = [
     await join(),
-    await join({ era: "legacy", version: LEGACY }),
-    await join({ era: "modern", version: MODERN }),
+    await join({ era: "legacy", versions: [LEGACY] }),
+    await join({ era: "modern", versions: [MODERN] }),
   ];
   const calls = others.map((other, i) => started(other.callTool("hold", { who: `other ${i}` }, { id: 1 })));
   await until(() => log.length === 3, "the others run");
@@ -149,7 +149,7 @@ Deno.test("a handler always sees the caller's own facts", async () => {
       era,
       principal,
       logLevel,
-      clientInfo: { name: `client ${i}`, version: "1" },
+      info: { name: `client ${i}`, version: "1" },
     });
     return { client, expected: [principal?.id ?? null, `client ${i}`, logLevel] };
   }));

@@ -1,7 +1,7 @@
 // What a server holds for those that come and go, in a moment of what `deno task soak` does for longer.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { HTTP } from "../../src/transports/http/upgrades.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { until } from "../support/behaviour.ts";
 import { startSession, toCall } from "./unread.ts";
 
@@ -57,7 +57,7 @@ Deno.test("after good calls, garbage, failures, sessions and clients that left n
     );
     await visit.body?.cancel();
   }));
-  const { streams } = server[HTTP];
+  const { streams } = server[INTERNALS].http;
   await until(() => counts.ended === 50 && streams.size === 0, "all streams are gone");
   assertEquals([counts.started, statuses.get(400)], [50, 50]);
   // The sweep of sessions stays; what watched bodies and streams is gone within a moment.

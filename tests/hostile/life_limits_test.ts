@@ -36,7 +36,7 @@ function start(limits: LimitOptions, more: Partial<ServerOptions> = {}) {
       input: any,
       async run({ n, size }: { readonly n?: unknown; readonly size?: unknown }, ctx) {
         for (let i = 0; i < Number(n); i++) {
-          await ctx.log("info", "x".repeat(Number(size)));
+          await ctx.log.info("x".repeat(Number(size)));
           counts.said++;
         }
         return "said";
@@ -188,7 +188,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   },
   async "request.batchMessages"() {
     await using held = start({ request: { batchMessages: 2 } });
-    const client = await connect(held.server, { era: "legacy", version: "2025-03-26" });
+    const client = await connect(held.server, { era: "legacy", versions: ["2025-03-26"] });
     const one = { jsonrpc: "2.0", method: "notifications/x" };
     const { headers } = toCall("", { session: client.sessionId });
     for (const [count, status] of [[2, 202], [3, 400]]) {
@@ -255,8 +255,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     await using held = start({ calls: { answerMs: 10_000 } });
     const client = await connect(held.server, {
       era: "legacy",
-      capabilities: { elicitation: {} },
-      answer: () => new Promise(() => {}),
+      onElicit: () => new Promise(() => {}),
     });
     const coming = started(client.callTool("ask").catch((error) => error.message));
     await until(() => client.transcript.some((line) => line.includes("elicitation/create")), "the client is asked");
@@ -539,8 +538,8 @@ Deno.test("the 1,025th subscription is refused, and the others live", async () =
   );
   await refuse(held, "streams.open", 503, "subscriptions/listen", listen);
   const reading = open.map((each) => each.text());
-  held.server.updated("test://a");
-  held.server.updated("test://b");
+  held.server.resourceUpdated("test://a");
+  held.server.resourceUpdated("test://b");
   await held.clock.advance(100);
   const closing = held.server.close();
   await held.clock.advance(10_000);

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import { prompt, resource, tool } from "../../mod.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 
 const any = { type: "object" } as const;
 
@@ -92,17 +93,17 @@ behaviour("log messages that cannot be sent, or not in one line, harm nothing", 
   const speaks = tool({
     name: "speaks",
     async run(_input, ctx) {
-      await ctx.log("info", odd);
-      await ctx.log("info", circle);
-      await ctx.log("info", { big: 1n });
-      await ctx.log("info", {
+      await ctx.log.info(odd);
+      await ctx.log.info(circle);
+      await ctx.log.info({ big: 1n });
+      await ctx.log.info({
         toJSON: () => {
           throw new Error("never");
         },
       });
-      await ctx.log("info", undefined);
-      await ctx.log("info", () => {});
-      await ctx.log("info", { password: "kept as it is" }, "logger\nname");
+      await ctx.log.info(undefined);
+      await ctx.log.info(() => {});
+      await ctx.log.info({ password: "kept as it is" }, { logger: "logger\nname" });
       return "spoken";
     },
   });
@@ -126,7 +127,7 @@ behaviour("levels that are none are refused, and ten thousand changes leave noth
 }, { eras: ["legacy"], transports: ["pipe"] });
 
 behaviour("nothing is logged to a client that did not ask", async (connect) => {
-  const speaks = tool({ name: "speaks", run: async (_input, ctx) => (await ctx.log("emergency", "help"), "spoken") });
+  const speaks = tool({ name: "speaks", run: async (_input, ctx) => (await ctx.log.emergency("help"), "spoken") });
   const { client } = await connect({ handlers: [speaks] });
   assertEquals(textOf(await client.callTool("speaks")), "spoken");
   assertEquals(client.received, []);
@@ -156,7 +157,7 @@ behaviour("what a client watches is bounded in number and in length, and its own
   const other = await join();
   await other.request("resources/unsubscribe", { uri: "a://mine" });
   if (way.transport !== "pipe") return;
-  server.updated("a://mine");
+  server.resourceUpdated("a://mine");
   await until(() => client.received.length > 0, "the client hears of it");
   assertEquals(other.received, []);
 }, { eras: ["legacy"] });
@@ -180,8 +181,12 @@ behaviour("1,000 tools with large schemas come in pages, which are made once", a
   let made = 0;
   const handlers = Array.from({ length: 1000 }, (_, i) => {
     const made1 = tool({ name: `tool${i}`, input: { type: "object", properties }, run: () => "" });
-    const { wire } = made1.definition;
-    return { ...made1, definition: { ...made1.definition, wire: () => (made++, wire()) } };
+    const internals = made1[INTERNALS];
+    const definition = Object(internals.definition);
+    return {
+      ...made1,
+      [INTERNALS]: { ...internals, definition: { ...definition, wire: () => (made++, definition.wire()) } },
+    };
   });
   const { client, join } = await connect({ handlers });
   const clients = [client, ...await Promise.all(Array.from({ length: 3 }, () => join()))];

@@ -28,7 +28,7 @@ function startHolding() {
       );
       await Promise.race([open.promise, gone]);
       await ctx.progress(2);
-      await ctx.log("error", "late");
+      await ctx.log.error("late");
       said.push(n);
       return `held ${n}`;
     },

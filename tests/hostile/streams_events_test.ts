@@ -27,7 +27,7 @@ Deno.test("texts that look like events come back as they were, each on one line"
     async run({ n }: { readonly n?: unknown }, ctx) {
       const text = odd[Number(n)];
       await ctx.progress(1, { message: text });
-      await ctx.log("info", { [text.slice(0, 50)]: text });
+      await ctx.log.info({ [text.slice(0, 50)]: text });
       return text;
     },
   });

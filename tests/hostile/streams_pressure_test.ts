@@ -24,7 +24,7 @@ function flooding() {
       ctx.signal.addEventListener("abort", () => aborted.add(n));
       for (let i = 1; i <= Number(messages) && !ctx.signal.aborted; i++) {
         if (by === "progress") await ctx.progress(i, { message: text });
-        else await ctx.log("info", { i, text });
+        else await ctx.log.info({ i, text });
         taken.set(n, i);
       }
       ended.add(n);
@@ -194,7 +194,7 @@ for (const era of eras) {
       response = await server.fetch(new Request(url, { headers }));
     }
     for (let round = 0; round < 100; round++) {
-      for (const uri of uris) server.updated(uri);
+      for (const uri of uris) server.resourceUpdated(uri);
       await clock.advance(10);
     }
     const reading = response.text();
@@ -210,7 +210,7 @@ behaviour("who logs without waiting loses nothing that a client would read in ti
   const chat = tool({
     name: "chat",
     run(_input, ctx) {
-      for (let i = 1; i <= 200; i++) ctx.log("info", { i, text: "x".repeat(1000) });
+      for (let i = 1; i <= 200; i++) ctx.log.info({ i, text: "x".repeat(1000) });
       return "chatted";
     },
   });
@@ -227,7 +227,7 @@ Deno.test("who logs without waiting fills no memory for a client that does not r
     name: "chat",
     async run(_input, ctx) {
       for (let i = 1; i <= 20_000; i++) {
-        ctx.log("info", i);
+        ctx.log.info(i);
         if (i % 100 === 0) await new Promise((resolve) => setTimeout(resolve, 0));
       }
       return "chatted";
@@ -249,7 +249,7 @@ Deno.test("what is kept to be read again is bounded for all sessions together, a
     name: "say",
     input: any,
     async run({ messages }: { readonly messages?: unknown }, ctx) {
-      for (let i = 1; i <= Number(messages); i++) await ctx.log("info", { i, text: "x".repeat(1000) });
+      for (let i = 1; i <= Number(messages); i++) await ctx.log.info({ i, text: "x".repeat(1000) });
       await hold.promise;
       return "said";
     },
@@ -304,7 +304,7 @@ Deno.test("a session keeps so many events, and none for longer than it should", 
   const say = tool({
     name: "say",
     async run(_input, ctx) {
-      for (let i = 1; i <= 50; i++) await ctx.log("info", i);
+      for (let i = 1; i <= 50; i++) await ctx.log.info(i);
       return "said";
     },
   });

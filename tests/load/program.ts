@@ -2,7 +2,7 @@
 // The first argument is options as JSON.
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import type { LimitOptions } from "../../src/core/limits.ts";
-import { HTTP } from "../../src/transports/http/upgrades.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 
 interface Globals {
   readonly Deno?: typeof Deno;
@@ -101,7 +101,7 @@ const handlers = [
       counted(input, ctx.signal, async () => {
         const text = "x".repeat(Number(input.kb) * 1024);
         for (let i = 0; i < Number(input.count) && !ctx.signal.aborted; i++) {
-          await ctx.log("info", text);
+          await ctx.log.info(text);
           counts.taken += text.length;
         }
         return "flooded";
@@ -169,7 +169,7 @@ function toStats(): Stats {
     bun?.gc(true);
   }
   const { rss, heapUsed, external } = globals.process.memoryUsage();
-  const { streams } = server[HTTP];
+  const { streams } = server[INTERNALS].http;
   const sizes = [...maps].map(([place, { size }]) => [place, size] as const);
   return {
     rss,
@@ -193,7 +193,7 @@ async function answer(path: string): Promise<Response> {
     case "aborted":
       return Response.json(abortedAt);
     case "news":
-      server.updated("load://one");
+      server.resourceUpdated("load://one");
       return Response.json({});
     case "close": {
       const start = performance.now();

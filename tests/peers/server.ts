@@ -3,10 +3,10 @@ import {
   type Context,
   createServer,
   type Handler,
-  link,
   media,
   prompt,
   resource,
+  resourceLink,
   type Server,
   tool,
   ToolError,
@@ -23,7 +23,7 @@ const gifts: Readonly<Record<string, () => string | number | boolean | null | ob
   object: () => ({ a: [1, 2], b: "two" }),
   image: () => media(PIXEL, "image/png"),
   sound: () => media(PIXEL, "audio/wav"),
-  link: () => link("note://1", { name: "first" }),
+  link: () => resourceLink("note://1", { name: "first" }),
   embedded: () => ({ type: "resource", resource: { uri: "note://1", mimeType: "text/plain", text: "Buy milk" } }),
   many: () => [{ type: "text", text: "one" }, { type: "text", text: "two" }],
   refusal: () => {
@@ -102,9 +102,9 @@ export function createPeerServer(): Server {
       name: "talk",
       description: "Logs",
       run: async (_, ctx) => {
-        await ctx.log("debug", "quiet", "talker");
-        await ctx.log("warning", { loud: true }, "talker");
-        await ctx.log("error", "loudest", "talker");
+        await ctx.log.debug("quiet", { logger: "talker" });
+        await ctx.log.warning({ loud: true }, { logger: "talker" });
+        await ctx.log.error("loudest", { logger: "talker" });
         return "said";
       },
     }),
@@ -236,7 +236,7 @@ export function createPeerServer(): Server {
       description: "Says that a resource has changed",
       input: z.object({ uri: z.string() }),
       run: ({ uri }) => {
-        server.updated(uri);
+        server.resourceUpdated(uri);
         return "touched";
       },
     }),

@@ -196,21 +196,21 @@ for (const fault of ["cut", "vanish"] as const) {
     const result = peer.callTool("story");
     result.catch(() => {}); // it is awaited at the end; until then something else may fail first
     const ctx = await begun;
-    await ctx.log("info", "heard");
+    await ctx.log.info("heard");
     await until(() => wordsOf(peer).length === 1, "the first word");
     wire.lose("POST");
-    await ctx.log("info", "lost on the way");
+    await ctx.log.info("lost on the way");
     await pause(50);
     wire[fault]("POST");
-    await ctx.log("info", "said at once after it");
+    await ctx.log.info("said at once after it");
     await pause(50);
-    await ctx.log("info", "said to nobody");
+    await ctx.log.info("said to nobody");
     const answer = ctx.elicit("who", { message: "Who?", schema: z.object({ name: z.string() }) });
     await until(() => wire.streams("GET") === 2, "the client takes the stream up again");
-    await ctx.log("info", `said to ${(await answer).content?.name}`);
+    await ctx.log.info(`said to ${(await answer).content?.name}`);
     await until(() => wordsOf(peer).length === 5, "the fifth word");
     wire[fault]("GET");
-    await ctx.log("info", "said after the second fault");
+    await ctx.log.info("said after the second fault");
     end("The end");
     assertObjectMatch(await result, { content: [{ type: "text", text: "The end" }] });
     assertEquals(wordsOf(peer), [
@@ -229,19 +229,19 @@ for (const fault of ["cut", "vanish"] as const) {
     const { peer, wire, server } = await connectHttp(stack);
     for (let i = 1; i <= 6; i++) await peer.watch(`note://${i}`);
     const heard = () => peer.heard.map(({ params }) => params?.uri);
-    server.updated("note://1");
+    server.resourceUpdated("note://1");
     await until(() => heard().length === 1, "the first news");
     wire.lose("GET");
-    server.updated("note://2");
+    server.resourceUpdated("note://2");
     await pause(50);
     wire[fault]("GET");
-    server.updated("note://3");
+    server.resourceUpdated("note://3");
     await pause(50);
-    server.updated("note://4");
+    server.resourceUpdated("note://4");
     await until(() => wire.streams("GET") === 1, "the client takes the stream up again");
-    server.updated("note://5");
+    server.resourceUpdated("note://5");
     await until(() => heard().length >= 5, "the fifth news");
-    server.updated("note://6");
+    server.resourceUpdated("note://6");
     await until(() => heard().length >= 6, "the sixth news");
     assertEquals(heard(), [1, 2, 3, 4, 5, 6].map((i) => `note://${i}`));
   });
@@ -254,13 +254,13 @@ Deno.test("client 1.32.2 finds its place again when two connections in a row are
   const result = peer.callTool("story");
   result.catch(() => {}); // it is awaited at the end; until then something else may fail first
   const ctx = await begun;
-  await ctx.log("info", "heard");
+  await ctx.log.info("heard");
   await until(() => wordsOf(peer).length === 1, "the first word");
   wire.cut("POST");
   await until(() => wire.streams("GET") === 2, "the client takes the stream up again");
   wire.cut("GET");
   await until(() => wire.streams("GET") === 0, "both streams are lost");
-  await ctx.log("info", "said to nobody");
+  await ctx.log.info("said to nobody");
   end("The end");
   assertObjectMatch(await result, { content: [{ type: "text", text: "The end" }] });
   assertEquals(wordsOf(peer), ["heard", "said to nobody"]);
@@ -273,9 +273,9 @@ Deno.test("client 1.32.2 comes back for the rest when a handler closes the strea
   const result = peer.callTool("story");
   result.catch(() => {}); // it is awaited at the end; until then something else may fail first
   const ctx = await begun;
-  await ctx.log("info", "before");
+  await ctx.log.info("before");
   ctx.closeStream(20);
-  await ctx.log("info", "while nobody listened");
+  await ctx.log.info("while nobody listened");
   await pause(10);
   end("The end");
   assertObjectMatch(await result, { content: [{ type: "text", text: "The end" }] });

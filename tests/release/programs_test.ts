@@ -88,7 +88,15 @@ interface Running {
 }
 
 function start([command, ...args]: readonly string[], { cwd, env }: Place): Running {
-  const child = new Deno.Command(command, { args, cwd, env: { ...env }, stdout: "piped", stderr: "piped" }).spawn();
+  const child = new Deno.Command(command, {
+    args,
+    cwd,
+    env: { ...env },
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  })
+    .spawn();
   let text = "";
   let grown = Promise.withResolvers<void>();
   const read = async (stream: ReadableStream<Uint8Array<ArrayBuffer>>) => {

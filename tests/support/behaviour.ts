@@ -61,6 +61,7 @@ export function behaviour(
   options: BehaviourOptions = {},
 ): void {
   for (const way of listWays(options)) {
+    const { era, version, transport } = way;
     // Whatever the behaviour, no timer and no socket is left behind.
     const strict = { sanitizeOps: true, sanitizeResources: true };
     Deno.test({ name: `${name} (${way.version} over ${way.transport})`, ...strict }, async () => {
@@ -70,7 +71,8 @@ export function behaviour(
         const onError = (error: unknown, fault: Omit<Told, "error">) => void faults.push({ ...fault, error });
         const server = createServer({ name: "fixture", version: "1.0.0", ...options, onError });
         stack.defer(() => server.close());
-        const join = async (options?: ConnectOptions) => stack.use(await connect(server, { ...way, ...options }));
+        const join = async (options?: ConnectOptions) =>
+          stack.use(await connect(server, { era, transport, versions: [version], ...options }));
         return { client: await join(client), server, takeFaults: () => faults.splice(0), join };
       }, way);
       assertEquals(faults, [], "errors that the test did not expect");

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { createServer, tool, ToolError } from "../../mod.ts";
 import { connect, fakeClock, fakeContext, RpcError, type TestServer } from "../../src/testing/testing.ts";
 import { Transcript } from "../../src/testing/transcript.ts";
-import { PIPE } from "../../src/transports/channel.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 
 Deno.test("a fake clock runs jobs in order, each at its own time", async () => {
@@ -38,7 +38,7 @@ const shop = tool({
   async run({ item }, ctx) {
     await ctx.progress(1, { total: 2 });
     await ctx.progress(1);
-    await ctx.log("info", { item }, "shop");
+    await ctx.log.info({ item }, { logger: "shop" });
     const answer = await ctx.elicit("sure", { message: `Buy ${item}?`, schema: z.object({ ok: z.boolean() }) });
     if (answer.action !== "accept") throw new ToolError(answer.action);
     return `${ctx.principal?.id} ${answer.content.ok}`;
@@ -90,8 +90,10 @@ function answering(
 ): TestServer {
   return {
     fetch: async (request) => await answer(request, request.method === "POST" ? await request.json() : { id: 0 }),
-    [PIPE]: () => {
-      throw new Error("no pipe");
+    [INTERNALS]: {
+      openPipe: () => {
+        throw new Error("no pipe");
+      },
     },
   };
 }
@@ -152,7 +154,7 @@ Deno.test("headers may be laid over those of a request, or taken away", async ()
     seen.push(["mcp-method", "mcp-name", "x-extra", "accept"].map((name) => headers.get(name)));
     return json(ok(id));
   }));
-  await client.callTool("ä ");
+  await client.request("tools/call", { name: "ä " });
   await client.request("tools/list", {}, { headers: { "mcp-method": "other", "x-extra": "1", accept: null } });
   assertEquals(seen, [
     ["tools/call", "=?base64?w6Qg?=", null, "application/json, text/event-stream"],

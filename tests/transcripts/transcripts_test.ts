@@ -7,10 +7,10 @@
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, type Server, tool } from "../../mod.ts";
-import { readEvents } from "../../src/client/events.ts";
+import { readEvents } from "../../src/client/event_stream.ts";
 import { connect, type Connection, type ConnectOptions } from "../../src/testing/testing.ts";
 import { Transcript } from "../../src/testing/transcript.ts";
-import { PIPE } from "../../src/transports/channel.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { started, until } from "../support/behaviour.ts";
 
 const folder = new URL("./", import.meta.url);
@@ -20,7 +20,7 @@ const later = tool({ name: "later", run: () => "" });
 /** What can happen at the server, by the word after `!`. */
 const events: Readonly<Record<string, (server: Server) => void>> = {
   "a tool is added": (server) => server.handlers.add(later),
-  "note://1 changes": (server) => server.updated("note://1"),
+  "note://1 changes": (server) => server.resourceUpdated("note://1"),
   "the server closes": (server) => void server.close(),
 };
 
@@ -46,7 +46,7 @@ function createShop(): Server {
         name: "pack",
         async run(_input, ctx) {
           await ctx.progress(1, { total: 2, message: "Wrapping" });
-          await ctx.log("warning", { paper: "low" }, "packing");
+          await ctx.log.warning({ paper: "low" }, { logger: "packing" });
           await ctx.progress(2, { total: 2 });
           return "packed";
         },
@@ -205,7 +205,7 @@ async function replay(lines: readonly string[], { transport }: ConnectOptions): 
     for await (const { data } of readEvents(response, end.signal)) if (data) take(data);
   }
 
-  const channel = transport === "pipe" ? server[PIPE]((text) => void take(text)) : undefined;
+  const channel = transport === "pipe" ? server[INTERNALS].openPipe((text) => void take(text)) : undefined;
   // What does not come is seen when the transcripts are compared.
   const waitFor = (count: number) => until(() => heard.length >= count, "an answer").catch(() => {});
   let head = "";

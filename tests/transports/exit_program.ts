@@ -116,7 +116,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
   async grace() {
     const line = JSON.stringify(await toRequest("tools/call", { name: "hang" }).json());
     const input = new Blob([`${line}\n`]).stream();
-    await serveStdio(makeServer(), { input, output: () => Promise.resolve(), graceMs: 300 });
+    await serveStdio(makeServer(), { input, output: () => Promise.resolve(), drainMs: 300 });
     console.log("served");
   },
   // A socket that never takes anything.

@@ -1,6 +1,6 @@
 // A program that is done exits by itself, and one that awaits what only a timer brings about does not exit before.
 import { assert, assertEquals } from "@std/assert";
-import { startChild } from "../../src/client/child.ts";
+import { startChild } from "../../src/client/child_process.ts";
 import { bun, deno } from "../../src/runtime.ts";
 
 const program = decodeURIComponent(new URL("exit_program.ts", import.meta.url).pathname);

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { startTimer } from "../../client/pause.ts";
+import { startTimer } from "../../client/delay.ts";
 
 /** Waits for a server, but not for ever. */
 export interface CallTimeout {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { RequestOptions } from "../../client/peer.ts";
+import type { RequestOptions } from "../../client/rpc.ts";
 import { LOG_LEVELS } from "../../protocol/types.ts";
 import type { Args, Flags } from "../args.ts";
 import type { Command } from "../command.ts";

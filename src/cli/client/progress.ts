@@ -4,7 +4,7 @@
  * @module
  */
 import type { Notification } from "../../client/message.ts";
-import type { Progress } from "../../client/peer.ts";
+import type { Progress } from "../../client/rpc.ts";
 import { LOG_LEVELS, type LogLevel } from "../../protocol/types.ts";
 import { UsageProblem } from "../problem.ts";
 import { cut, toLine, toPlain } from "./terminal_text.ts";

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/client/elicitation
  * @module
  */
-import type { AnswerOptions, AskContext, ElicitRequest, ElicitResult } from "../../client/answers.ts";
+import type { AnswerContext, AnswerOptions, ElicitRequest, ElicitResult } from "../../client/server_requests.ts";
 import type { Args } from "../args.ts";
 import { platform } from "../platform.ts";
 import { findSuggestion } from "../suggestions.ts";
@@ -85,7 +85,7 @@ export function toAnswers({ given, name, hold }: QuestionOptions): Answers {
     tellLine(`${style.bold(`${name} asks:`)} ${text}`);
   }
 
-  async function fill(request: ElicitRequest, { signal }: AskContext): Promise<ElicitResult> {
+  async function fill(request: ElicitRequest, { signal }: AnswerContext): Promise<ElicitResult> {
     tellQuestion(request.message);
     const fields = toFields(request.requestedSchema);
     hasForm = true;
@@ -105,7 +105,7 @@ export function toAnswers({ given, name, hold }: QuestionOptions): Answers {
     return typeof filled === "string" ? { action: filled } : { action: "accept", content: { ...content, ...filled } };
   }
 
-  async function visit({ message, url }: { message: string; url: string }, { signal }: AskContext) {
+  async function visit({ message, url }: { message: string; url: string }, { signal }: AnswerContext) {
     tellQuestion(message);
     tellLine(`Open this page of ${style.bold(toLine(new URL(url).host, 300))}, if you trust it:\n  ${toPlain(url)}`);
     if (given.action) return { action: given.action };

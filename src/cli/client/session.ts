@@ -6,7 +6,7 @@
 import type { Client } from "../../client/calls.ts";
 import type { ConnectOptions } from "../../client/connect.ts";
 import { connect } from "../../client/connect.ts";
-import { VERSIONS } from "../../client/detect.ts";
+import { VERSIONS } from "../../client/detect_era.ts";
 import { RpcError } from "../../client/rpc_error.ts";
 import type { Target } from "../../client/target.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";

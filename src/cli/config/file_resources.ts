@@ -54,7 +54,7 @@ export function fileResource(
   const read = () => readFile(folder, path, { uri, mimeType });
   return {
     handlers: [resource({ ...metadata, mimeType, uri, name, read })],
-    watch: (server) => watchFile(`${folder.root}/${path}`, () => server.updated(uri)),
+    watch: (server) => watchFile(`${folder.root}/${path}`, () => server.resourceUpdated(uri)),
   };
 }
 
@@ -89,7 +89,7 @@ export async function patternResources(
     handlers,
     watch: (server) =>
       watchFolder(folder, {
-        onWritten: (path) => current.has(path) ? server.updated(toUri(path)) : undefined,
+        onWritten: (path) => current.has(path) ? server.resourceUpdated(toUri(path)) : undefined,
         onListChanged: () => refresh(server),
       }),
   };
@@ -127,7 +127,7 @@ export function folderResource(options: FolderResourceOptions): ServerPart {
     handlers: [handler, ...toolHandlers],
     watch: (server) =>
       watchFolder(folder, {
-        onWritten: (path) => server.updated(toUri(path)),
+        onWritten: (path) => server.resourceUpdated(toUri(path)),
         // Removing and adding the handler notifies clients that the list has changed.
         onListChanged: () => {
           server.handlers.remove(handler);

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { INTERNALS } from "../../core/internals.ts";
 import { createServer, type Handler, type Server } from "../../library.ts";
 import { platform } from "../platform.ts";
 import { type Loaded, swapHandlers } from "../load.ts";
@@ -89,7 +90,7 @@ function createOrThrow(target: string, options: Parameters<typeof createServer>[
 /** The handlers of all parts. Of two templates that match a URI the first one is used, so longer templates come first. */
 function toHandlers(parts: readonly ServerPart[]): readonly Handler[] {
   const handlers = parts.flatMap(({ handlers }) => handlers);
-  const toTemplateLength = ({ key }: Handler) => key.endsWith("{+path}") ? key.length : Infinity;
+  const toTemplateLength = ({ [INTERNALS]: { key } }: Handler) => key.endsWith("{+path}") ? key.length : Infinity;
   return handlers.sort((a, b) => Math.sign(toTemplateLength(b) - toTemplateLength(a)) || 0);
 }
 

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { INTERNALS } from "../../core/internals.ts";
 import type { Handler, ServerOptions } from "../../library.ts";
 import { importDefault, type LoadWarning } from "../load.ts";
 import { platform } from "../platform.ts";
@@ -165,7 +166,7 @@ async function importHandlers(name: string, path: string, version: number): Prom
 }
 
 function isHandler(value: unknown): value is Handler {
-  return typeof value === "object" && value !== null && "feature" in value && "key" in value;
+  return typeof value === "object" && value !== null && INTERNALS in value && "name" in value;
 }
 
 async function buildPrompt(main: Source, path: string): Promise<Handler> {

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { readEvents } from "../../client/events.ts";
+import { readEvents } from "../../client/event_stream.ts";
 import { type Message, readMessages } from "../../client/message.ts";
-import { startTimer } from "../../client/pause.ts";
+import { startTimer } from "../../client/delay.ts";
 
 /** The server under examination. */
 export interface Endpoint {

@@ -5,7 +5,7 @@
  */
 import type { Client } from "../../client/calls.ts";
 import { connect } from "../../client/connect.ts";
-import { startTimer } from "../../client/pause.ts";
+import { startTimer } from "../../client/delay.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { findMistakes, type Listing, toTokens } from "../findings.ts";
 import { listAll, toCount } from "../listing.ts";

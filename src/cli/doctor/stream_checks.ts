@@ -6,7 +6,7 @@
  * @module
  */
 import { METHOD_NOT_FOUND } from "../../protocol/errors.ts";
-import { startTimer } from "../../client/pause.ts";
+import { startTimer } from "../../client/delay.ts";
 import type { RequestWriter } from "./request_writer.ts";
 import { type Endpoint, exchange, open, type OpenResponse, type ServerResponse } from "./exchange.ts";
 import { describeResponse, formatMs } from "./revision_checks.ts";

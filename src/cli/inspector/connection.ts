@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { AnswerOptions, AskContext, ElicitResult } from "../../client/answers.ts";
+import type { AnswerContext, AnswerOptions, ElicitResult } from "../../client/server_requests.ts";
 import type { Client } from "../../client/calls.ts";
 import { connect } from "../../client/connect.ts";
 import type { Notification } from "../../client/message.ts";
@@ -132,7 +132,7 @@ export class Connection {
   #toAnswers(): AnswerOptions {
     const { elicitation, sampling, roots } = this.#options.capabilities;
     const { form, url } = isObject(elicitation) ? elicitation : {};
-    const elicit = (request: Params, context: AskContext) => this.#question("elicitation/create", request, context);
+    const elicit = (request: Params, context: AnswerContext) => this.#question("elicitation/create", request, context);
     return {
       ...isObject(form) && { onElicit: async (request, context) => toElicited(await elicit(request, context)) },
       ...isObject(url) && { onElicitUrl: async (request, context) => toElicited(await elicit(request, context)) },
@@ -146,7 +146,7 @@ export class Connection {
     };
   }
 
-  async #question(method: string, params: Params, { signal }: AskContext): Promise<unknown> {
+  async #question(method: string, params: Params, { signal }: AnswerContext): Promise<unknown> {
     if (this.#questions.size >= MAX_QUESTIONS) {
       throw new RpcError(INTERNAL_ERROR, "Too many requests are waiting for the user");
     }

@@ -27,13 +27,18 @@ export function readOffer(params: Params = {}): SessionFacts {
     version: isVersion(protocolVersion) ? protocolVersion : VERSIONS[0],
     info: typeof name === "string" && typeof version === "string"
       ? {
-        name: name.slice(0, 200),
-        version: version.slice(0, 100),
-        ...typeof title === "string" ? { title: title.slice(0, 200) } : {},
+        name: copyStart(name, 200),
+        version: copyStart(version, 100),
+        ...typeof title === "string" ? { title: copyStart(title, 200) } : {},
       }
       : undefined,
     capabilities: capabilities ?? {},
   };
+}
+
+// An engine keeps the whole text alive for a slice of it, and a session lives longer than its first message.
+function copyStart(text: string, length: number): string {
+  return text.length <= length ? text : JSON.parse(JSON.stringify(text.slice(0, length)));
 }
 
 /** What the server answers. */

@@ -21,14 +21,14 @@ import {
 import { isWithin } from "../../protocol/weight.ts";
 import type { Meta } from "../../protocol/types.ts";
 import { Call, type Carrier } from "../../core/call.ts";
-import { type Change, createNotifier } from "../../core/changes.ts";
+import type { Change } from "../../core/changes.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import { LATER, type Link, type Reply } from "../../core/link.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
-import { mayHear } from "../../core/watching.ts";
+import { createNotifier, mayHear } from "../../core/watching.ts";
 import { downgradeError, downgradeResult } from "./downgrade.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import { ReplayLink } from "./replay.ts";
@@ -55,17 +55,19 @@ class LegacyEra implements Era {
   /** Texts of results that stay the same object. */
   readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
   readonly #hear = (change: Change): void => this.#announce(change);
-  readonly #carrier: Carrier = {
-    notify: ({ link }, method, params) => link.send(toNotification(method, params)),
-    ask: async (call, _key, question) => await this.#sessionOf.get(call.inFlight)?.requests.ask(call, question),
-    once: (call, key, make) => this.#once(call, key, make),
-    release: ({ link }, retryMs) => {
-      if (link instanceof ReplayLink) link.release(retryMs === undefined ? undefined : { retry: retryMs });
-    },
-  };
+  readonly #carrier: Carrier;
 
   constructor(engine: Engine) {
     this.#engine = engine;
+    this.#carrier = {
+      host: engine.host,
+      notify: ({ link }, method, params) => link.send(toNotification(method, params)),
+      ask: async (call, _key, question) => await this.#sessionOf.get(call.inFlight)?.requests.ask(call, question),
+      once: (call, key, make) => this.#once(call, key, make),
+      release: ({ link }, retryMs) => {
+        if (link instanceof ReplayLink) link.release(retryMs === undefined ? undefined : { retry: retryMs });
+      },
+    };
     this.#sessions = new Sessions(engine.core);
   }
 
@@ -286,7 +288,7 @@ class LegacyEra implements Era {
       ? `the batch has more than ${request.batchMessages} messages (request.batchMessages)`
       : undefined;
     if (problem) return refuse(batch, 400, problem);
-    const messages = items.map((item) => toMessage(item, request, 0));
+    const messages = items.map((item) => toMessage(item, request));
     const conflict = findConflict(messages);
     if (conflict) return refuse(batch, 400, conflict);
     // All items are in memory until the last one is answered.

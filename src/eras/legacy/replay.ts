@@ -7,11 +7,11 @@
 import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account } from "../../core/account.ts";
-import { createNotifier } from "../../core/changes.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import type { EventFields, Link, LinkEvents, Reply } from "../../core/link.ts";
+import { createNotifier } from "../../core/watching.ts";
 
 /** When a client whose stream ended should reconnect, in milliseconds. */
 const RETRY_MS = 1000;
@@ -161,12 +161,11 @@ export class Streams {
     stream.events.push({ text, at: ticker.clock.now() });
     this.#events++;
     this.#count(toBytes(text));
+    const isTooMuch = () => this.#events > replay.events || this.#bytes > replay.bytes - this.#all.bytes;
+    if (!isTooMuch()) return;
     for (const each of this.#streams.values()) {
-      while (
-        each.events.length && (this.#events > replay.events || this.#bytes > replay.bytes - this.#all.bytes)
-      ) {
-        this.#drop(each);
-      }
+      while (each.events.length && isTooMuch()) this.#drop(each);
+      if (!isTooMuch()) return;
     }
   }
 
@@ -237,7 +236,7 @@ export class Streams {
 }
 
 /** The link of an answer that can be read again over another connection, if it becomes a stream. */
-export class ReplayLink implements Link {
+export class ReplayLink implements Link, LinkEvents {
   readonly inFlight: InFlight;
   readonly http?: Request;
   readonly headers?: Headers;
@@ -248,6 +247,7 @@ export class ReplayLink implements Link {
   readonly #session: Account;
   readonly #link: Link;
   #stream?: Stream;
+  #events?: LinkEvents;
   #isWaiting?: boolean;
   /** Whether the connection ends by itself, so that it need not be ended when another one reads on. */
   #isEnding?: boolean;
@@ -279,14 +279,18 @@ export class ReplayLink implements Link {
   wait(events?: LinkEvents): void {
     if (this.#isWaiting) return;
     this.#isWaiting = true;
-    this.#link.wait({
-      // A stream that is opened only to carry the reply cannot be read again.
-      opened: () => this.#isEnding && !this.#stream ? undefined : this.#open().toOpening(0),
-      lost: () => {
-        if (this.#stream?.reader === this.#link) this.#stream.leave();
-        events?.lost?.();
-      },
-    });
+    this.#events = events;
+    this.#link.wait(this);
+  }
+
+  // A stream that is opened only to carry the reply cannot be read again.
+  opened(): EventFields | undefined {
+    return this.#isEnding && !this.#stream ? undefined : this.#open().toOpening(0);
+  }
+
+  lost(): void {
+    if (this.#stream?.reader === this.#link) this.#stream.leave();
+    this.#events?.lost?.();
   }
 
   open(): void {

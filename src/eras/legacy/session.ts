@@ -89,6 +89,8 @@ export class Sessions {
   /** How many ids of each client have ended. */
   readonly #endedOf = new Map<string, number>();
   readonly #sweep = (now: number): number | undefined => this.#tidy(now);
+  /** The session that was used last, which is at the end of the maps already. */
+  #newest?: Session;
   #isForeignKnown = false;
 
   /** No sessions yet. */
@@ -130,7 +132,7 @@ export class Sessions {
       session.caller = principal;
       session.watcher = undefined;
     }
-    this.#keep(id, session);
+    if (session !== this.#newest) this.#keep(id, session);
     return session;
   }
 
@@ -198,6 +200,7 @@ export class Sessions {
 
   // The maps are in the order of last use, so that the first of them can make room.
   #keep(id: string, session: Session): void {
+    this.#newest = session;
     this.#known.delete(id);
     this.#known.set(id, session);
     const { key } = session.account;
@@ -210,6 +213,7 @@ export class Sessions {
 
   #forget(session: Session): void {
     const { id = "", account: { key = "" } } = session;
+    if (session === this.#newest) this.#newest = undefined;
     if (this.#known.delete(id)) session.account.free(session.held);
     session.held = 0;
     const owned = this.#owned.get(key);
@@ -228,6 +232,7 @@ export class Sessions {
   // The state of the session that was idle for longest; its id stays good.
   #makeRoom(sessions: Map<string, Session>, limit: string): void {
     let left = sessions.size;
+    this.#newest = undefined;
     for (const [id, session] of sessions) {
       if (!isBusy(session)) return this.#forget(session);
       if (!left--) break;

@@ -8,9 +8,9 @@ import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call.ts";
-import { type Change, createNotifier } from "../../core/changes.ts";
+import type { Change } from "../../core/changes.ts";
 import type { Engine } from "../../core/era.ts";
-import { isWatchable, mayHear } from "../../core/watching.ts";
+import { createNotifier, isWatchable, mayHear } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import { META_SUBSCRIPTION } from "./meta_keys.ts";
@@ -28,7 +28,7 @@ export function listen(engine: Engine, call: Call): Promise<Reply> {
   if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
   const { account } = link;
   // What the client states about itself is kept with the call: with all that came with it, it is charged for as long.
-  const bytes = [...filter.uris].reduce((bytes, uri) => bytes + toBytes(uri) + URI_BYTES, call.weight);
+  const bytes = [...filter.uris].reduce((bytes, uri) => bytes + toBytes(uri) + URI_BYTES, call.weigh());
   if (!engine.scheduler.isOpen) throw new McpError(BUSY, "Cannot open the subscription: the server is closing");
   if (!account.openStream()) {
     throw new McpError(BUSY, "Cannot open the subscription: too many are open (streams.open, streams.openPerClient)");
@@ -77,7 +77,7 @@ class Subscription {
   open(granted: Params, ended: (reply: Reply) => void): void {
     const { id, inFlight, link } = this.#call;
     this.#ended = ended;
-    this.#call.onCancelled(() => this.#end({}));
+    this.#call.onCancel = () => this.#end({});
     inFlight.add(this.#call);
     this.#engine.changes.listeners.add(this.#hear);
     link.send(toNotification("notifications/subscriptions/acknowledged", {
@@ -111,7 +111,7 @@ class Subscription {
   #end(reply: Reply): void {
     this.#engine.changes.listeners.delete(this.#hear);
     this.#call.inFlight.remove(this.#call);
-    this.#call.end();
+    this.#call.ended = true;
     this.#ended?.(reply);
     this.#ended = undefined;
   }

@@ -48,14 +48,16 @@ class ModernEra implements SelectiveEra {
   readonly #texts = new WeakMap<Result, string>();
   /** How every result begins: with what is the same in all of them. */
   readonly #head: string;
-  readonly #carrier: Carrier = {
-    notify: ({ link }, method, params) => link.send(toNotification(method, params)),
-    ask: (call, key, question) => this.#inputsOf(call).ask(key, question),
-    once: (call, key, make) => this.#inputsOf(call).once(key, make),
-  };
+  readonly #carrier: Carrier;
 
   constructor(engine: Engine) {
     this.#engine = engine;
+    this.#carrier = {
+      host: engine.host,
+      notify: ({ link }, method, params) => link.send(toNotification(method, params)),
+      ask: (call, key, question) => this.#inputsOf(call).ask(key, question),
+      once: (call, key, make) => this.#inputsOf(call).once(key, make),
+    };
     this.#own = new Map([["server/discover", discover(engine)]]);
     this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.identity })}`;
   }
@@ -163,7 +165,7 @@ class ModernEra implements SelectiveEra {
     const { result, error } = outcome;
     if (error) throw error;
     // Middleware may change what it is given, and what is known of the caller changes who may keep the result.
-    const isShared = method.stable && !this.#engine.core.hasMiddleware && !call.principal;
+    const isShared = method.stable && !this.#engine.core.hasMiddleware && !call.link.principal;
     let text = isShared ? this.#texts.get(result) : undefined;
     if (!text) {
       text = this.#stamp(found, result);
@@ -173,7 +175,7 @@ class ModernEra implements SelectiveEra {
   }
 
   // What every result carries is spliced into its text: written once, not copied for every call.
-  #stamp({ call: { params, principal }, runner: { cache } }: Found, result: Result): string {
+  #stamp({ call: { params, link: { principal } }, runner: { cache } }: Found, result: Result): string {
     const { identity, limits: { calls: { resultBytes } } } = this.#engine.core;
     let text = JSON.stringify(result);
     if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {

@@ -88,11 +88,11 @@ export function checkCaller(
   if (options.origins.includes(toOrigin(origin))) return;
   const grant = options.allows(origin);
   if (grant && (grant.credentials || !isUpgrade)) return;
+  // An upgrade has no preflight, and cookies go with it, so that CORS alone lets no page in.
+  const remedy = isUpgrade ? `origins: [${quoted(origin)}]` : `cors: { origins: [${quoted(origin)}] }`;
   return {
     status: 403,
-    reason: `origin ${quoted(origin)} is not allowed${grant ? " with cookies" : ""}; to allow it, set origins: [${
-      quoted(origin)
-    }]`,
+    reason: `origin ${quoted(origin)} is not allowed${grant ? " with cookies" : ""}; to allow it, set ${remedy}`,
   };
 }
 

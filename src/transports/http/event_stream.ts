@@ -106,11 +106,11 @@ export class EventStream {
     this.push(this.#options.comment ?? COMMENT);
   }
 
-  /** Writes a text as it is. A client that leaves more unread than it may is let go. */
-  push(text: string): Promise<void> | undefined {
+  /** Writes a text, or several that are joined, as it is. A client that leaves more unread than it may is let go. */
+  push(text: string, texts?: number): Promise<void> | undefined {
     if (this.#isEnded) return;
     if (!this.#outbox.length) this.#moved = true;
-    if (!this.#outbox.push(text)) return this.#giveUp();
+    if (!this.#outbox.push(text, texts)) return this.#giveUp();
     this.#flush();
     return this.#outbox.isFull ? this.#outbox.untilRoom() : undefined;
   }

@@ -60,20 +60,20 @@ export class Exchange implements Link {
   readonly #parts: ExchangeParts;
   #events?: LinkEvents;
   /** What was sent before the response had to be given: often the whole answer, which then is no stream. */
-  #early?: string[];
+  #early?: string;
+  /** How many texts that is, with the one that opens the stream. */
+  #texts: number;
   #stream?: EventStream;
   /** The response that carries the stream, and what waits for it. */
   #response?: Response;
   #opened?: PromiseWithResolvers<Response>;
-  /** Characters of what was sent early. */
-  #length: number;
   #isGiven: boolean;
 
   /** An exchange that has just begun. */
   constructor(head: Head, parts: ExchangeParts) {
     this.#head = head;
     this.#parts = parts;
-    this.#length = 0;
+    this.#texts = 1;
     this.#isGiven = false;
     this.inFlight = new InFlight();
     this.http = head.request;
@@ -91,19 +91,19 @@ export class Exchange implements Link {
   /** The response: the reply, or a stream that ends with it if one is opened before. */
   respond(reply: Reply | Promise<Reply>): Response | Promise<Response> {
     if (!(reply instanceof Promise)) return this.#finish(reply);
-    const finished = reply.then((reply) => this.#finish(reply));
-    if (this.#response) return this.#response;
-    return Promise.race([finished, (this.#opened ??= Promise.withResolvers()).promise]);
+    const opened = this.#opened = Promise.withResolvers<Response>();
+    if (this.#response) opened.resolve(this.#response);
+    reply.then((reply) => opened.resolve(this.#finish(reply))).catch(opened.reject);
+    return opened.promise;
   }
 
   send(text: string, event?: EventFields): Promise<void> | undefined {
     if (!this.streams) return;
     if (this.#stream) return this.#stream.write(text, event);
-    const early = this.#early ?? this.#begin();
-    early.push(toEvent(text, event));
-    this.#length += text.length;
+    const early = (this.#early ?? this.#begin()) + toEvent(text, event);
+    this.#early = early;
     const { waitingCharacters, waitingTexts } = this.#parts.streams.limits;
-    if (this.#length >= waitingCharacters || early.length >= waitingTexts) this.open();
+    if (++this.#texts >= waitingTexts || early.length >= waitingCharacters) this.open();
   }
 
   wait(events?: LinkEvents): void {
@@ -115,7 +115,7 @@ export class Exchange implements Link {
   open(): void {
     if (this.#stream || this.#isGiven) return;
     this.#parts.waiting.delete(this);
-    const early = this.#early ?? [this.#toOpening()];
+    const early = this.#early ?? this.#toOpening();
     const stream = this.#stream = this.#parts.streams.create({
       account: () => this.account,
       onLost: () => {
@@ -124,7 +124,7 @@ export class Exchange implements Link {
       },
       comment: this.streams ? undefined : SPACE,
     });
-    for (const text of early) stream.push(text);
+    stream.push(early, this.#texts);
     this.#isGiven = true;
     const headers = this.streams ? STREAM_HEADERS : JSON_HEADERS;
     this.#response = new Response(stream.toBody(), { headers });
@@ -138,10 +138,10 @@ export class Exchange implements Link {
   }
 
   /** Keeps what is sent for some turns of the microtasks, in which the answer may be complete. */
-  #begin(): string[] {
+  #begin(): string {
     this.#parts.waiting.delete(this);
     this.#openLater();
-    return this.#early = [this.#toOpening()];
+    return this.#toOpening();
   }
 
   async #openLater(): Promise<void> {
@@ -162,7 +162,7 @@ export class Exchange implements Link {
     this.#isGiven = true;
     const isEvent = text !== undefined && !status && !this.#head.accepts.json;
     if (this.#early || isEvent) {
-      const early = this.#early?.join("") ?? this.#toOpening();
+      const early = this.#early ?? this.#toOpening();
       const body = text === undefined ? early : early + toEvent(text, event);
       return this.#toResponse(body, { headers: STREAM_HEADERS });
     }

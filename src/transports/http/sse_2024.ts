@@ -12,13 +12,14 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
+import { INTERNALS } from "../../core/internals.ts";
 import { LATER } from "../../core/link.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import { isJsonType } from "./accept.ts";
 import { type ConnectionInfo, readPrincipal } from "./access.ts";
-import { HTTP, type HttpParts } from "./upgrades.ts";
-import { PIPE, type Pipe, type PipeServer } from "../channel.ts";
+import type { HttpParts } from "./upgrades.ts";
+import type { OpenPipe, Pipe, PipeServer } from "../channel.ts";
 
 export type { PipeServer };
 
@@ -31,9 +32,9 @@ export interface SseServer extends PipeServer {
   /**
    * Checks callers and makes streams.
    *
-   * @internal
+   * @ignore
    */
-  readonly [HTTP]: HttpParts;
+  readonly [INTERNALS]: { readonly openPipe: OpenPipe; readonly http: HttpParts };
 }
 
 /** The two addresses. */
@@ -54,12 +55,12 @@ export function httpSse(
   const pipes = new Map<string, { readonly pipe: Pipe; readonly owner?: string }>();
 
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
-    const refusal = server[HTTP].check(request, info);
+    const refusal = server[INTERNALS].http.check(request, info);
     if (refusal) return await refusal;
     const { pathname, searchParams } = new URL(request.url);
     if (request.method === "GET" && pathname === path) {
       const principal = readPrincipal(info);
-      return open(principal, server[HTTP].account(request, info, principal));
+      return open(principal, server[INTERNALS].http.account(request, info, principal));
     }
     if (request.method === "POST" && pathname === messages) {
       return await take(request, searchParams.get("sessionId") ?? "", readPrincipal(info));
@@ -68,7 +69,7 @@ export function httpSse(
   }
 
   function open(principal: Principal | undefined, account: Account): Response {
-    const { streams } = server[HTTP];
+    const { streams } = server[INTERNALS].http;
     if (!account.openStream()) {
       const reason = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
       return new Response(reason, { status: 503, headers: LATER });
@@ -81,7 +82,10 @@ export function httpSse(
     };
     const stream = streams.create({ account: () => account, onLost });
     stream.write(`${messages}?sessionId=${id}`, { event: "endpoint" });
-    pipes.set(id, { pipe: server[PIPE]((text) => stream.write(text), principal, account), owner: principal?.id });
+    pipes.set(id, {
+      pipe: server[INTERNALS].openPipe((text) => stream.write(text), principal, account),
+      owner: principal?.id,
+    });
     return new Response(stream.toBody(), {
       headers: {
         "content-type": "text/event-stream",
@@ -101,7 +105,7 @@ export function httpSse(
     }
     let text;
     try {
-      const body = await server[HTTP].bodies.read(request, () => open.pipe.account);
+      const body = await server[INTERNALS].http.bodies.read(request, () => open.pipe.account);
       if ("status" in body) return new Response(body.message, body);
       text = utf8.decode(body);
     } catch {

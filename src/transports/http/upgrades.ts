@@ -23,6 +23,3 @@ export interface HttpParts {
   /** Settles when the server has ended. */
   readonly ended: Promise<void>;
 }
-
-/** Where a server keeps its {@linkcode HttpParts}. */
-export const HTTP: unique symbol = Symbol.for("mcp.http");

@@ -15,7 +15,8 @@ import { bun, deno } from "../../runtime.ts";
 import { guardConsole } from "./stdout_guard.ts";
 import { LineSplitter } from "./line_splitter.ts";
 import type { Account } from "../../core/account.ts";
-import { PIPE, type Pipe, type PipeServer, type Write } from "../channel.ts";
+import { INTERNALS } from "../../core/internals.ts";
+import type { Pipe, PipeServer, Write } from "../channel.ts";
 import { Outbox } from "../outbox.ts";
 
 export type { PipeServer };
@@ -27,7 +28,7 @@ export interface StdioOptions {
   /** Writes all bytes, and settles when there is room for more. */
   readonly output?: (bytes: Uint8Array) => Promise<unknown>;
   /** Milliseconds that running calls get after the input has ended; 1500 if nothing is said. */
-  readonly graceMs?: number;
+  readonly drainMs?: number;
   /** Ends serving as the end of input does. */
   readonly signal?: AbortSignal;
 }
@@ -38,11 +39,11 @@ export interface StdioOptions {
  * output belongs to the protocol; what a child process that inherits it prints does not.
  */
 export async function serveStdio(server: PipeServer, options: StdioOptions = {}): Promise<void> {
-  const { graceMs = 1500, signal } = options;
+  const { drainMs = 1500, signal } = options;
   const input = options.input ?? standardInput();
   const writer = new LineWriter(options.output ?? standardOutput(), () => pipe.account);
   const restore = options.output ? () => {} : guardConsole();
-  const pipe: Pipe = server[PIPE](writer.write);
+  const pipe: Pipe = server[INTERNALS].openPipe(writer.write);
   const lines = new LineSplitter(pipe.lineBytes);
   const reader = input.getReader();
   const stop = () => void reader.cancel().catch(() => {});
@@ -61,7 +62,7 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
       if (done) break;
     }
     const { promise: grace, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, graceMs);
+    const timer = setTimeout(resolve, drainMs);
     await Promise.race([pipe.idle(), writer.lost, grace]);
     // Not a background timer: at this point the input has ended, and a call may wait for something that does not keep
     // the process alive. Without the timer the process could exit before the call is cancelled and its error is written.

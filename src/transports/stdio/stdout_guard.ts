@@ -17,22 +17,33 @@ const HARMLESS: ReadonlySet<string> = new Set([
  * there can forge a message.
  */
 export function guardConsole(): () => void {
-  const before = Object.getOwnPropertyDescriptors(console);
-  // By the console's own list, so that a function that a later runtime adds is led away too.
-  const names = Object.keys(before).filter((name) => typeof before[name].value === "function" && !HARMLESS.has(name));
+  const before = listPrinting();
   const { error } = console;
   // Without an argument, Bun's own prints an empty line to standard output.
   const print: Print = (...data) => error(...data.length ? data : [""]);
   const redirected = redirectConsole(print);
-  for (const name of names) {
+  for (const [name] of before) {
     const value = redirected[name] ?? print;
     Object.defineProperty(console, name, { value, configurable: true, writable: true, enumerable: true });
   }
   const restore = deno ? guardDeno(deno) : bun ? guardBun(bun, findProcess()) : () => {};
   return () => {
-    for (const name of names) Object.defineProperty(console, name, before[name]);
+    for (const [name, property] of before) Object.defineProperty(console, name, property);
     restore();
   };
+}
+
+/**
+ * The functions of `console` that may print. By the console's own list, so that a function that a later runtime adds is
+ * led away too.
+ */
+function listPrinting(): readonly (readonly [name: string, property: PropertyDescriptor])[] {
+  // Neither the harmless ones nor what is not enumerable, such as `_stdout`, is looked at: for them Bun loads its modules
+  // for the streams of Node.js, which takes a quarter of a start.
+  return Object.keys(console).filter((name) => !HARMLESS.has(name)).flatMap((name) => {
+    const property = Object.getOwnPropertyDescriptor(console, name);
+    return typeof property?.value === "function" ? [[name, property] as const] : [];
+  });
 }
 
 type Print = (...data: readonly unknown[]) => unknown;

@@ -532,6 +532,9 @@ test("the page of a server on Bun is the same; a list in pages is loaded page by
 }, { runtime: "bun", file: "tests/cli/inspector/pages.ts" });
 
 const readme = isDeno ? await Deno.readTextFile(`${root}README.md`) : "";
+/** The command of README.md, with this project's own command line and a file of the examples. */
+const command = /^deno run .*--inspect$/m.exec(readme)?.[0].replace("jsr:@x/mcp", "mod.ts")
+  .replace("server.ts", "examples/notes.ts").split(" ");
 
 test("the command in README.md shows the notes", async ({ page, panel, choose, press, turn, answer, readResult }) => {
   assertEquals(await page.title(), "notes · Inspector");
@@ -549,4 +552,4 @@ test("the command in README.md shows the notes", async ({ page, panel, choose, p
   await panel.getByLabel("title").first().fill("shopping");
   await press("Get");
   assertStringIncludes(await readResult("Done"), "Cheese");
-}, { command: /^deno run .*--inspect$/m.exec(readme)?.[0].split(" ") });
+}, { command });

@@ -17,7 +17,7 @@ const server = createServer({
       name: "steps",
       run: async (_, ctx) => {
         await ctx.progress(1, { total: 2, message: "half" });
-        await ctx.log("info", "on the way");
+        await ctx.log.info("on the way");
         return "All done.";
       },
     }),

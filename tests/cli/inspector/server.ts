@@ -1,5 +1,5 @@
 // A server that shows all that the inspector page can do, and tries to break out of it.
-import { createServer, type Handler, link, media, prompt, resource, tool, ToolError } from "@x/mcp";
+import { createServer, type Handler, media, prompt, resource, resourceLink, tool, ToolError } from "@x/mcp";
 
 /** What must stay text wherever it is shown. */
 const markup = `<img src=x onerror="document.title='broken'"><script>document.title='broken'</script>`;
@@ -59,7 +59,7 @@ const runs: readonly Handler[] = [
     run: async (_, ctx) => {
       for (let step = 1; step <= 5; step++) {
         await ctx.progress(step, { total: 5, message: `step ${step}` });
-        await ctx.log(step === 4 ? "error" : "info", `Log of step ${step}`);
+        await ctx.log[step === 4 ? "error" : "info"](`Log of step ${step}`);
         await pause(60);
       }
       return "All steps taken.";
@@ -105,7 +105,7 @@ const runs: readonly Handler[] = [
     description: "Changes a resource",
     run: () => {
       ticks++;
-      server.updated("test://ticks");
+      server.resourceUpdated("test://ticks");
       return ticks;
     },
   }),
@@ -187,7 +187,7 @@ const hostile: readonly Handler[] = [
     description: "Gives an image, a link and bytes",
     run: () => [
       media(Uint8Array.fromBase64(pixel), "image/png"),
-      link("test://ticks", { name: "ticks" }),
+      resourceLink("test://ticks", { name: "ticks" }),
       { type: "resource", resource: { uri: "test://bytes", mimeType: "application/zip", blob: "AAECAw==" } },
     ],
   }),

@@ -4,13 +4,13 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
-import { readEvents } from "./events.ts";
+import { readEvents } from "./event_stream.ts";
 import { type HttpChannelOptions, isStream, toError } from "./http_channel.ts";
-import type { OpenLines } from "./line_channel.ts";
-import { reach } from "./redirects.ts";
+import type { OpenLineTransport } from "./line_channel.ts";
+import { fetchSameOrigin } from "./redirects.ts";
 
 /** Where the stream is, and what gives up opening it. */
-export interface SseLinesOptions extends Pick<HttpChannelOptions, "url" | "fetch" | "headers"> {
+export interface SseTransportOptions extends Pick<HttpChannelOptions, "url" | "fetch" | "headers"> {
   readonly signal: AbortSignal;
 }
 
@@ -19,12 +19,14 @@ export interface SseLinesOptions extends Pick<HttpChannelOptions, "url" | "fetch
  *
  * @throws {Error} if the stream names no address, or one of another origin.
  */
-export async function sseLines({ url, fetch, headers, signal }: SseLinesOptions): Promise<OpenLines | undefined> {
+export async function sseTransport(
+  { url, fetch, headers, signal }: SseTransportOptions,
+): Promise<OpenLineTransport | undefined> {
   const stop = new AbortController();
   const isGivenUp = () => stop.abort(signal.reason);
   signal.addEventListener("abort", isGivenUp);
   const accept = { accept: "text/event-stream", ...headers };
-  const response = await reach(fetch, { url, headers: accept, signal: stop.signal });
+  const response = await fetchSameOrigin(fetch, { url, headers: accept, signal: stop.signal });
   if (!isStream(response)) return void await response.body?.cancel();
   const events = readEvents(response, stop.signal);
   const address = await readAddress();
@@ -60,7 +62,13 @@ export async function sseLines({ url, fetch, headers, signal }: SseLinesOptions)
 
     async function write(body: string): Promise<void> {
       const post = { ...headers, "content-type": "application/json" };
-      const response = await reach(fetch, { url: address, method: "POST", headers: post, body, signal: stop.signal });
+      const response = await fetchSameOrigin(fetch, {
+        url: address,
+        method: "POST",
+        headers: post,
+        body,
+        signal: stop.signal,
+      });
       if (!response.ok) throw await toError(response);
       await response.body?.cancel();
     }

@@ -6,16 +6,17 @@
  */
 import type { Principal } from "../core/context.ts";
 import { LineSplitter } from "../transports/stdio/line_splitter.ts";
-import { type OpenPipe, PIPE } from "../transports/channel.ts";
-import type { Child } from "./child.ts";
-import type { OpenLines } from "./line_channel.ts";
-import { pause } from "./pause.ts";
+import type { PipeServer } from "../transports/channel.ts";
+import { INTERNALS } from "../core/internals.ts";
+import type { Child } from "./child_process.ts";
+import type { OpenLineTransport } from "./line_channel.ts";
+import { delay } from "./delay.ts";
 
-/** Lines to a server in this process. */
-export function memoryLines(server: { readonly [PIPE]: OpenPipe }, principal?: Principal): OpenLines {
+/** LineTransport to a server in this process. */
+export function memoryTransport(server: PipeServer, principal?: Principal): OpenLineTransport {
   return (receive, end) => {
     // A turn later, as it is between two processes: what is written during a call never arrives before the call returns.
-    const pipe = server[PIPE]((text) => void queueMicrotask(() => receive(text)), principal);
+    const pipe = server[INTERNALS].openPipe((text) => void queueMicrotask(() => receive(text)), principal);
     return {
       write: (text) => pipe.receive(text),
       async close() {
@@ -28,7 +29,7 @@ export function memoryLines(server: { readonly [PIPE]: OpenPipe }, principal?: P
 }
 
 /** How a child process is watched. */
-export interface ChildLinesOptions {
+export interface ChildTransportOptions {
   /** Told of every line that cannot be read. */
   readonly onBroken: (error: unknown) => void;
   /** Milliseconds that the process gets to exit when its input has ended, and again when it was asked to. */
@@ -38,8 +39,8 @@ export interface ChildLinesOptions {
 /** Bytes of one line: a server that never ends a line must not fill the memory. */
 const MOST_BYTES = 64 * 1024 * 1024;
 
-/** Lines to a child process. Closing ends its input, and ends it by force if that is not enough. */
-export function childLines(child: Child, { onBroken, exitMs }: ChildLinesOptions): OpenLines {
+/** LineTransport to a child process. Closing ends its input, and ends it by force if that is not enough. */
+export function childTransport(child: Child, { onBroken, exitMs }: ChildTransportOptions): OpenLineTransport {
   return (receive, end) => {
     const reader = child.output.getReader();
     const encoder = new TextEncoder();
@@ -85,7 +86,7 @@ async function endChild(child: Child, exitMs: number): Promise<number> {
   await child.closeInput().catch(() => {});
   for (const signal of ["SIGTERM", undefined] as const) {
     const late = new AbortController();
-    const code = await Promise.race([child.exited, pause(exitMs, late.signal).catch(() => {})]);
+    const code = await Promise.race([child.exited, delay(exitMs, late.signal).catch(() => {})]);
     late.abort();
     if (code !== undefined) return code;
     child.kill(signal);

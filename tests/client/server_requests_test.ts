@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { findMistakes } from "../../src/cli/findings.ts";
 import { toFields } from "../../src/cli/client/field.ts";
-import { answerWith, toCapabilities } from "../../src/client/answers.ts";
+import { createRequestHandler, toCapabilities } from "../../src/client/server_requests.ts";
 import { connect, type ConnectOptions, RpcError } from "../../src/client/client.ts";
 import { findFormMisfit } from "../../src/client/form_answer.ts";
 import { createServer, tool } from "../../mod.ts";
@@ -62,7 +62,7 @@ for (
     const schema = { type: "object", properties: { f: field } };
     assertEquals(findFormMisfit(schema, { f: value }), misfit && `f: ${misfit}`);
     // And through a client.
-    const answer = answerWith({
+    const answer = createRequestHandler({
       onElicit: () => ({ action: "accept", content: { f: Object(value) && value } as never }),
     });
     const ask = async () =>
@@ -92,7 +92,7 @@ Deno.test("a form's required and unknown fields are looked at, defaults count, a
   assertEquals(findFormMisfit({ properties: {}, required: ["toString"] }, {}), "toString: it is required");
   const params = { message: "?", requestedSchema: schema };
   const ask = async (result: unknown) =>
-    await answerWith({ onElicit: () => result as never })(
+    await createRequestHandler({ onElicit: () => result as never })(
       { method: "elicitation/create", params },
       new AbortController().signal,
     );
@@ -137,8 +137,8 @@ Deno.test("sampling is declared with what it can do, and refused beyond that", a
     sampling: { tools: {}, context: {} },
   });
   assertEquals(toCapabilities({ sampling: { tools: true } }), {});
-  const ask = async (options: Parameters<typeof answerWith>[0], params: object) =>
-    await answerWith(options)(
+  const ask = async (options: Parameters<typeof createRequestHandler>[0], params: object) =>
+    await createRequestHandler(options)(
       { method: "sampling/createMessage", params: { messages: [], ...params } },
       new AbortController().signal,
     );
@@ -154,15 +154,21 @@ Deno.test("sampling is declared with what it can do, and refused beyond that", a
 Deno.test("a root is a file:// URI", async () => {
   const roots = ["https://example.com/", "/home/me", "file:/home/me", ""].map((uri) => [{ uri }]);
   for (const wrong of roots) {
-    assertThrows(() => answerWith({ roots: wrong }), TypeError, "it is not a file:// URI");
+    assertThrows(() => createRequestHandler({ roots: wrong }), TypeError, "it is not a file:// URI");
     const ask = async () =>
-      await answerWith({ roots: () => wrong })({ method: "roots/list", params: {} }, new AbortController().signal);
+      await createRequestHandler({ roots: () => wrong })(
+        { method: "roots/list", params: {} },
+        new AbortController().signal,
+      );
     await assertRejects(ask, TypeError, "it is not a file:// URI");
   }
   const fine = [{ uri: "file:///home/me", name: "me" }, { uri: "FILE:///C:/x" }];
-  assertEquals(await answerWith({ roots: fine })({ method: "roots/list", params: {} }, new AbortController().signal), {
-    roots: fine,
-  });
+  assertEquals(
+    await createRequestHandler({ roots: fine })({ method: "roots/list", params: {} }, new AbortController().signal),
+    {
+      roots: fine,
+    },
+  );
   await assertRejects(
     () => connect("http://x.example/", { roots: [{ uri: "x" }] }),
     TypeError,

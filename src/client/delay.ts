@@ -17,14 +17,14 @@ export function checkTimeout(ms: number, name: string): void {
 /**
  * Calls `ring` once after `ms` milliseconds, or never for `Infinity`; returns a function that cancels it.
  */
-export function startTimer(ms: number, ring: () => void): () => void {
+export function startTimer(ms: number, onTime: () => void): () => void {
   if (ms === Infinity) return () => {};
-  const timer = setTimeout(ring, Math.min(ms, MOST_MS));
+  const timer = setTimeout(onTime, Math.min(ms, MOST_MS));
   return () => clearTimeout(timer);
 }
 
 /** Settles after `ms`; throws the reason of `signal` when that is aborted before. */
-export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+export function delay(ms: number, signal?: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   if (signal?.aborted) {
     reject(signal.reason);

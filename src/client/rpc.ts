@@ -7,7 +7,7 @@ import { INTERNAL_ERROR } from "../protocol/errors.ts";
 import { type Id, isId, isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Channel } from "./channel.ts";
 import type { Message, Notification } from "./message.ts";
-import { checkTimeout, startTimer } from "./pause.ts";
+import { checkTimeout, startTimer } from "./delay.ts";
 import { RpcError } from "./rpc_error.ts";
 
 /** How far a request has come. */
@@ -37,7 +37,7 @@ export interface RequestOptions {
 }
 
 /** What only a test says of a request. */
-export interface WireOptions extends RequestOptions {
+export interface TestRequestOptions extends RequestOptions {
   /** The request's id; the next number if nothing is said. */
   readonly id?: Id;
   /** Whether questions are answered and the request is sent again; if `false`, the first result is the result. */
@@ -53,10 +53,10 @@ export interface ServerRequest {
 }
 
 /** Answers the server's questions with a result, or throws an `RpcError`. Aborted when no answer is wanted any more. */
-export type AnswerServer = (request: ServerRequest, signal: AbortSignal) => unknown;
+export type RequestHandler = (request: ServerRequest, signal: AbortSignal) => unknown;
 
 /** What a revision adds to messages. */
-export interface Speech {
+export interface Codec {
   toParams(params: Params): Params;
   toHeaders(message: Message): Readonly<Record<string, string>>;
   /**
@@ -74,30 +74,30 @@ export interface Outcome {
 }
 
 /** The client's end of a connection. */
-export interface Peer {
+export interface Rpc {
   readonly channel: Channel;
   /** How long a request may take if it does not say. */
   readonly timeoutMs: number;
   /** What is spoken; set when that is known. */
-  speech: Speech;
+  codec: Codec;
   /** Told of every notification. */
   readonly listeners: Set<(notification: Notification) => void>;
-  request(method: string, params: Params, options?: WireOptions): Promise<Outcome>;
+  request(method: string, params: Params, options?: TestRequestOptions): Promise<Outcome>;
   notify(method: string, params?: Params): Promise<void>;
   /** Takes up a message that answers nothing. */
-  hear(message: Message): void;
+  receive(message: Message): void;
   /** Gives up everything in flight. */
   abort(reason?: unknown): void;
   /** Settles when the server knows what was cancelled; it is not waited for long. */
   settle(): Promise<void>;
 }
 
-/** What a peer is made of. */
-export interface PeerOptions {
-  readonly speech: Speech;
-  readonly answer: AnswerServer;
+/** What a rpc is made of. */
+export interface RpcOptions {
+  readonly codec: Codec;
+  readonly answer: RequestHandler;
   readonly timeoutMs: number;
-  open(hear: (message: Message) => void): Channel;
+  open(onMessage: (message: Message) => void): Channel;
   /** Told of what goes wrong where nobody waits for it. */
   readonly onError: (error: unknown) => void;
 }
@@ -105,7 +105,7 @@ export interface PeerOptions {
 interface Running {
   readonly id: Id;
   readonly token: unknown;
-  readonly tell: (notification: Notification) => void;
+  readonly deliver: (notification: Notification) => void;
   readonly stop: AbortController;
   /** Set while the result of a request that the server has cancelled is waited for. */
   stopTimer?: () => void;
@@ -121,26 +121,26 @@ const SETTLE_MS = 1000;
 const RESULT_MS = 200;
 
 /** A connection's end over a channel. */
-export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }: PeerOptions): Peer {
+export function createRpc({ codec, answer, timeoutMs: usualMs, open, onError }: RpcOptions): Rpc {
   const running = new Set<Running>();
   const listeners = new Set<(notification: Notification) => void>();
   const questions = new Map<Id, AbortController>();
   const cancelling = new Set<Promise<void>>();
-  const channel = open(hear);
-  const peer: Peer = { channel, timeoutMs: usualMs, speech, listeners, request, notify, hear, abort, settle };
+  const channel = open(receive);
+  const rpc: Rpc = { channel, timeoutMs: usualMs, codec, listeners, request, notify, receive, abort, settle };
   let lastId = 0;
 
-  function hear(message: Message, from?: Running): void {
+  function receive(message: Message, from?: Running): void {
     const { id, method, params = {} } = message;
     // An answer that nobody waits for is late: its request was cancelled.
     if (method === undefined) return;
     if (isId(id)) return void respond(id, { method, params }).catch(onError);
     const notification = { method, params };
-    if (method === "notifications/cancelled") hearCancelled(params.requestId);
+    if (method === "notifications/cancelled") receiveCancelled(params.requestId);
     const belongs = from ? [from] : [...running].filter((each) => mayBelong(notification, each));
-    for (const tell of [...listeners, ...belongs.map(({ tell }) => tell)]) {
+    for (const deliver of [...listeners, ...belongs.map(({ deliver }) => deliver)]) {
       try {
-        tell(notification);
+        deliver(notification);
       } catch (error) {
         onError(error);
       }
@@ -148,8 +148,8 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
   }
 
   // In a session the server takes back a question; without one it ends a subscription, the result of which may follow.
-  function hearCancelled(id: unknown): void {
-    if (peer.speech.hasSession) return isId(id) ? questions.get(id)?.abort() : undefined;
+  function receiveCancelled(id: unknown): void {
+    if (rpc.codec.hasSession) return isId(id) ? questions.get(id)?.abort() : undefined;
     for (const exchange of running) {
       if (exchange.id !== id) continue;
       exchange.stopTimer = startTimer(RESULT_MS, () => exchange.stop.abort(new DOMException(ENDED, "AbortError")));
@@ -157,7 +157,7 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
   }
 
   async function respond(id: Id, request: ServerRequest): Promise<void> {
-    if (!peer.speech.hasSession) {
+    if (!rpc.codec.hasSession) {
       throw new Error(`Cannot answer ${request.method}: this revision has no requests from the server`);
     }
     const stop = new AbortController();
@@ -166,7 +166,7 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
     questions.delete(id);
     if (stop.signal.aborted) return;
     // The server may be gone, or may not wait any longer; whoever made the request then hears of that.
-    await channel.send(message, { headers: peer.speech.toHeaders(message) }).catch(() => {});
+    await channel.send(message, { headers: rpc.codec.toHeaders(message) }).catch(() => {});
   }
 
   async function toAnswer(request: ServerRequest, signal: AbortSignal): Promise<Pick<Message, "result" | "error">> {
@@ -179,12 +179,12 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
     }
   }
 
-  async function request(method: string, given: Params, options: WireOptions = {}): Promise<Outcome> {
+  async function request(method: string, given: Params, options: TestRequestOptions = {}): Promise<Outcome> {
     const { id = ++lastId, signal, timeoutMs = usualMs, headers, onProgress } = options;
     const own = isObject(given._meta) ? given._meta : undefined;
     const meta = onProgress ? { progressToken: id, ...options.meta } : options.meta;
-    const { speech } = peer;
-    const params = speech.toParams(own || meta ? { ...given, _meta: { ...own, ...meta } } : given);
+    const { codec } = rpc;
+    const params = codec.toParams(own || meta ? { ...given, _meta: { ...own, ...meta } } : given);
     const message = { jsonrpc: "2.0" as const, id, method, params };
     const token = isObject(params._meta) ? params._meta.progressToken : undefined;
     const stop = new AbortController();
@@ -195,16 +195,18 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
       isGivenUp = true;
       reject(reason);
       // A handshake must not be cancelled, and where a request has a stream of its own, closing that says it all.
-      if (method === "initialize" || (channel.visit && !speech.hasSession)) return stop.abort(reason);
+      if (method === "initialize" || (channel.openStream && !codec.hasSession)) return stop.abort(reason);
       const why = reason instanceof Error ? reason.message : String(reason);
-      const telling = notify("notifications/cancelled", { requestId: id, reason: why }).catch(() => {}).finally(() => {
-        cancelling.delete(telling);
-        stop.abort(reason);
-      });
-      cancelling.add(telling);
+      const notifying = notify("notifications/cancelled", { requestId: id, reason: why }).catch(() => {}).finally(
+        () => {
+          cancelling.delete(notifying);
+          stop.abort(reason);
+        },
+      );
+      cancelling.add(notifying);
     }
 
-    function tell(notification: Notification): void {
+    function deliver(notification: Notification): void {
       options.onNotification?.(notification);
       const { method, params } = notification;
       if (method === "notifications/progress" && params.progressToken === token && isProgress(params)) {
@@ -219,13 +221,13 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
     const late = () =>
       giveUp(new DOMException(`Cannot finish ${method}: no answer in ${timeoutMs} ms`, "TimeoutError"));
     const stopTimer = startTimer(timeoutMs, late);
-    const exchange: Running = { id, token, tell, stop };
+    const exchange: Running = { id, token, deliver, stop };
     running.add(exchange);
     const sending = channel.send(message, {
-      headers: { ...speech.toHeaders(message), ...headers },
+      headers: { ...codec.toHeaders(message), ...headers },
       signal: stop.signal,
-      hear: (message) => hear(message, exchange),
-      resumes: () => speech.hasSession && !isGivenUp,
+      onMessage: (message) => receive(message, exchange),
+      resumes: () => codec.hasSession && !isGivenUp,
     });
     sending.catch(() => {}).finally(() => {
       exchange.stopTimer?.();
@@ -241,7 +243,7 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
 
   async function notify(method: string, params?: Params): Promise<void> {
     const message = { jsonrpc: "2.0" as const, method, params };
-    const answer = await channel.send(message, { headers: peer.speech.toHeaders(message) });
+    const answer = await channel.send(message, { headers: rpc.codec.toHeaders(message) });
     const { status, text, message: { error } = {} } = answer;
     if (status === undefined || (status >= 200 && status < 300 && !error)) return;
     throw new RpcError(error?.code ?? 0, error?.message ?? `Cannot notify: got ${status} ${text}`, error?.data, status);
@@ -259,7 +261,7 @@ export function createPeer({ speech, answer, timeoutMs: usualMs, open, onError }
     stopTimer();
   }
 
-  return peer;
+  return rpc;
 }
 
 function toOutcome(id: Id, { message, status, headers, text }: Awaited<ReturnType<Channel["send"]>>): Outcome {

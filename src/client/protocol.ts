@@ -6,7 +6,7 @@
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
 import type { Notification } from "./message.ts";
-import type { AnswerServer, Outcome, WireOptions } from "./peer.ts";
+import type { Outcome, RequestHandler, TestRequestOptions } from "./rpc.ts";
 import type { Filter, Watch } from "./subscription.ts";
 
 /** Who the server is, and what is spoken with it. */
@@ -24,15 +24,15 @@ export interface ServerFacts {
 }
 
 /** A client of one era. */
-export interface Speaker {
+export interface Protocol {
   readonly server: ServerFacts;
   /** The session, if there is one with a name. */
   readonly sessionId?: string;
   /** What the handshake gave, if there was one. */
   readonly handshake?: Result;
-  request(method: string, params: Params, options?: WireOptions): Promise<Outcome>;
+  request(method: string, params: Params, options?: TestRequestOptions): Promise<Outcome>;
   /** Has `tell` called for every change that the filter lets through. */
-  watch(filter: Filter, tell: (notification: Notification) => void): Promise<Watch>;
+  watch(filter: Filter, onChange: (notification: Notification) => void): Promise<Watch>;
   setLogLevel(level: LogLevel): Promise<void>;
   /** Ends what the server holds for this client. */
   close(): Promise<void>;
@@ -47,8 +47,8 @@ export interface ClientIdentity {
 }
 
 /** Who the client is, and how it speaks. */
-export interface SpeakerOptions extends ClientIdentity {
-  readonly answer: AnswerServer;
+export interface ProtocolOptions extends ClientIdentity {
+  readonly answer: RequestHandler;
   /** Told of what goes wrong and is gone around. */
   readonly onWarning: (text: string) => void;
   /** Whether what was lost is taken up again: a stream, a session, a revision; a test wants to see it lost. */

@@ -7,12 +7,12 @@
  */
 import { HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
-import { legacySpeaker, LegacySpeech } from "./legacy.ts";
-import { modernSpeaker, ModernSpeech, readSupported } from "./modern.ts";
-import { pause } from "./pause.ts";
-import type { Peer } from "./peer.ts";
+import { LegacyCodec, legacyProtocol } from "./legacy.ts";
+import { ModernCodec, modernProtocol, readSupported } from "./modern.ts";
+import { delay } from "./delay.ts";
+import type { Rpc } from "./rpc.ts";
 import { RpcError } from "./rpc_error.ts";
-import { type ServerFacts, type Speaker, type SpeakerOptions, toImplementation } from "./speaker.ts";
+import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
 
 /** The revisions that a client speaks if nothing is said, the best first. */
 export const VERSIONS: readonly string[] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -29,7 +29,7 @@ export function isModern(version: string): boolean {
 }
 
 /** What a client may speak. */
-export interface DetectOptions extends SpeakerOptions {
+export interface DetectOptions extends ProtocolOptions {
   /** The revisions, the best first. */
   readonly versions: readonly string[];
   /** Milliseconds for an answer to the first question, on a channel where an old server may say nothing at all. */
@@ -44,25 +44,25 @@ export interface DetectOptions extends SpeakerOptions {
  * @throws {RpcError} if the server refuses the client.
  * @throws {Error} if the two have no revision in common.
  */
-export async function detectEra(peer: Peer, options: DetectOptions): Promise<Speaker> {
+export async function detectEra(rpc: Rpc, options: DetectOptions): Promise<Protocol> {
   const modern = options.versions.filter(isModern);
   const legacy = options.versions.filter((version) => !isModern(version));
   const shakeHands = () => {
-    const speech = new LegacySpeech();
-    peer.speech = speech;
-    return legacySpeaker(peer, speech, { ...options, versions: legacy });
+    const codec = new LegacyCodec();
+    rpc.codec = codec;
+    return legacyProtocol(rpc, codec, { ...options, versions: legacy });
   };
   if (!modern.length) return await shakeHands();
-  const speech = new ModernSpeech(modern[0], options);
-  peer.speech = speech;
-  const toSpeaker = (server: ServerFacts) => {
-    peer.speech = speech;
-    return modernSpeaker(peer, speech, { ...options, server, versions: modern });
+  const codec = new ModernCodec(modern[0], options);
+  rpc.codec = codec;
+  const toProtocol = (server: ServerFacts) => {
+    rpc.codec = codec;
+    return modernProtocol(rpc, codec, { ...options, server, versions: modern });
   };
-  const probing = probe(peer, speech, modern, legacy);
+  const probing = probe(rpc, codec, modern, legacy);
   // Over HTTP there is always an answer.
-  const found = legacy.length && !peer.channel.visit ? await within(probing, options.probeMs) : await probing;
-  if (found && found !== LATE) return toSpeaker(found);
+  const found = legacy.length && !rpc.channel.openStream ? await within(probing, options.probeMs) : await probing;
+  if (found && found !== LATE) return toProtocol(found);
   if (!legacy.length) throw new Error(`Cannot connect: the server does not speak ${modern.join(", ")}`);
   try {
     return await shakeHands();
@@ -70,7 +70,7 @@ export async function detectEra(peer: Peer, options: DetectOptions): Promise<Spe
     // It was slow to start, and is no legacy server.
     const late = found === LATE ? await probing.catch(() => undefined) : undefined;
     if (!late) throw error;
-    return toSpeaker(late);
+    return toProtocol(late);
   }
 }
 
@@ -78,32 +78,32 @@ const LATE: unique symbol = Symbol("late");
 
 async function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof LATE> {
   const late = new AbortController();
-  const waited = pause(ms, late.signal).catch(() => {}).then((): typeof LATE => LATE);
+  const waited = delay(ms, late.signal).catch(() => {}).then((): typeof LATE => LATE);
   promise.catch(() => {});
   return await Promise.race([promise, waited]).finally(() => late.abort());
 }
 
 /** What a modern server says of itself; nothing if the server is a legacy one. */
 async function probe(
-  peer: Peer,
-  speech: ModernSpeech,
+  rpc: Rpc,
+  codec: ModernCodec,
   modern: readonly string[],
   legacy: readonly string[],
 ): Promise<ServerFacts | undefined> {
   for (let refusals = 0;; refusals++) {
     try {
-      const { result } = await peer.request("server/discover", {});
+      const { result } = await rpc.request("server/discover", {});
       if (!Array.isArray(result.supportedVersions)) return;
       const version = choose(result.supportedVersions, modern, legacy);
       if (version === undefined) return;
-      speech.version = version;
+      codec.version = version;
       return toFacts(result, version);
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
       if (error.code === UNSUPPORTED_VERSION && refusals < MOST_REFUSALS) {
         const version = choose(readSupported(error), modern, legacy);
         if (version === undefined) return;
-        speech.version = version;
+        codec.version = version;
       } else if (isModernRefusal(error)) throw error;
       else return;
     }

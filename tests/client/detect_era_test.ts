@@ -170,7 +170,7 @@ Deno.test("a subscription that a server on a pipe cancels is over, with or witho
 
 Deno.test("a server that cannot be reached is named", async () => {
   const fetch = () => Promise.reject(new TypeError("connection refused"));
-  await assertRejects(() => connect(url, { fetch }), Error, `Cannot reach ${url}: connection refused`);
+  await assertRejects(() => connect(url, { fetch }), Error, `Cannot fetchSameOrigin ${url}: connection refused`);
 });
 
 Deno.test("connecting can be given up", async () => {

@@ -5,22 +5,27 @@
  */
 import type { Principal } from "../core/context.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
-import type { OpenPipe, PIPE } from "../transports/channel.ts";
+import type { INTERNALS } from "../core/internals.ts";
+import type { PipeServer } from "../transports/channel.ts";
 import type { Channel } from "../client/channel.ts";
-import type { Child } from "../client/child.ts";
+import type { Child } from "../client/child_process.ts";
 import { httpChannel } from "../client/http_channel.ts";
 import { lineChannel } from "../client/line_channel.ts";
-import { childLines, memoryLines } from "../client/lines.ts";
+import { childTransport, memoryTransport } from "../client/line_transports.ts";
 import type { Message } from "../client/message.ts";
 import { startChild, startHttpServer, toCommand, withPrincipal } from "./http_server.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** A server as `createServer` makes it. */
-export interface TestServer {
+export interface TestServer extends PipeServer {
   /** Answers web-standard requests. */
   readonly fetch: Fetch;
-  /** @internal Opens a pipe. */
-  readonly [PIPE]: OpenPipe;
+  /**
+   * What the test kit needs.
+   *
+   * @ignore
+   */
+  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & { develop?(): Promise<void> };
 }
 
 /**
@@ -30,7 +35,7 @@ export interface TestServer {
 export type Transport = "memory" | "http" | "pipe" | "stdio";
 
 /** What a test may want to know of the way to the server. */
-export interface RouteFacts {
+export interface TransportFacts {
   /** The endpoint, over `http` and `memory`. */
   readonly url?: string;
   /** The child process, over `stdio`. */
@@ -42,36 +47,38 @@ export interface RouteFacts {
 }
 
 /** What a way needs to know. */
-export interface RouteOptions {
+export interface TransportOptions {
   readonly transport?: Transport;
   readonly principal?: Principal;
   readonly path?: string;
+  /** Headers of every HTTP request. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly transcript: Transcript;
-  readonly hear: (message: Message) => void;
+  readonly onMessage: (message: Message) => void;
 }
 
 /** An open way. */
-export interface Route {
+export interface OpenTransport {
   readonly channel: Channel;
-  readonly facts: RouteFacts;
+  readonly facts: TransportFacts;
 }
 
 /** Opens the way to a server. */
-export function openRoute(server: TestServer | string | URL, options: RouteOptions): Route {
-  const { transport = "memory", principal, path = "/mcp", transcript, hear } = options;
+export function openTransport(server: TestServer | string | URL, options: TransportOptions): OpenTransport {
+  const { transport = "memory", principal, path = "/mcp", headers, transcript, onMessage } = options;
   const isFile = typeof server === "string" || server instanceof URL;
   if (isFile !== (transport === "stdio")) {
     throw new TypeError(
       `Cannot connect by ${transport}: it takes ${isFile ? "a server" : "the path of a file that serves"}`,
     );
   }
-  if (isFile) return openChild(startChild(toCommand(server)), { transcript, hear });
+  if (isFile) return openChild(startChild(toCommand(server)), { transcript, onMessage });
   if (transport === "pipe") {
-    const open = memoryLines(server, principal);
-    return { channel: lineChannel({ open, hear, onBroken, trace: transcript }), facts: {} };
+    const open = memoryTransport(server, principal);
+    return { channel: lineChannel({ open, onMessage, onBroken, trace: transcript }), facts: {} };
   }
   const answer = principal ? withPrincipal(server.fetch, principal) : server.fetch;
-  const strict = { trace: transcript, isStrict: true };
+  const strict = { headers, trace: transcript, isStrict: true };
   if (transport === "memory") {
     const url = `http://localhost${path}`;
     return { channel: httpChannel({ url, fetch: (request) => answer(request), ...strict }), facts: { url } };
@@ -81,11 +88,14 @@ export function openRoute(server: TestServer | string | URL, options: RouteOptio
   return { channel: httpChannel({ url, fetch, stop: host.stop, ...strict }), facts: { url } };
 }
 
-function openChild(child: Child, { transcript, hear }: Pick<RouteOptions, "transcript" | "hear">): Route {
+function openChild(
+  child: Child,
+  { transcript, onMessage }: Pick<TransportOptions, "transcript" | "onMessage">,
+): OpenTransport {
   const stderr = new Response(child.errors).text();
-  const open = childLines(child, { onBroken, exitMs: EXIT_MS });
+  const open = childTransport(child, { onBroken, exitMs: EXIT_MS });
   return {
-    channel: lineChannel({ open, hear, onBroken, trace: transcript }),
+    channel: lineChannel({ open, onMessage, onBroken, trace: transcript }),
     facts: { child: { stderr, exitCode: child.exited } },
   };
 }

@@ -1,7 +1,7 @@
 // Streams of events as they may come: cut anywhere, with any line break, and without an end.
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { readText } from "../../src/client/body.ts";
-import { readEvents, type StreamEvent } from "../../src/client/events.ts";
+import { readText } from "../../src/client/response_text.ts";
+import { readEvents, type StreamEvent } from "../../src/client/event_stream.ts";
 import { type Message, readMessages } from "../../src/client/message.ts";
 
 const encoder = new TextEncoder();

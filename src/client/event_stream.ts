@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Receiving Messages)
  * @module
  */
-import { MOST_CHARACTERS } from "./body.ts";
+import { MOST_CHARACTERS } from "./response_text.ts";
 
 /** One event; without `data` it only says where the stream is. */
 export interface StreamEvent {

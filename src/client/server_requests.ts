@@ -10,7 +10,7 @@ import { INVALID_PARAMS, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../protocol/types.ts";
 import { findFormMisfit } from "./form_answer.ts";
-import type { AnswerServer } from "./peer.ts";
+import type { RequestHandler } from "./rpc.ts";
 import { RpcError } from "./rpc_error.ts";
 
 /** A form that the server wants the user to fill in. */
@@ -42,7 +42,7 @@ export interface ElicitResult {
 }
 
 /** What a question comes with. */
-export interface AskContext {
+export interface AnswerContext {
   /** Aborted when the answer is not wanted any more. */
   readonly signal: AbortSignal;
 }
@@ -50,11 +50,11 @@ export interface AskContext {
 /** Who answers what the server asks. A client says that it can be asked what it has a function for. */
 export interface AnswerOptions {
   /** Has the user fill in a form. */
-  readonly onElicit?: (request: ElicitRequest, context: AskContext) => ElicitResult | Promise<ElicitResult>;
+  readonly onElicit?: (request: ElicitRequest, context: AnswerContext) => ElicitResult | Promise<ElicitResult>;
   /** Has the user visit a page. */
   readonly onElicitUrl?: (
     request: ElicitUrlRequest,
-    context: AskContext,
+    context: AnswerContext,
   ) => Pick<ElicitResult, "action"> | Promise<Pick<ElicitResult, "action">>;
   /** What `onSample` can do beside continuing a conversation. */
   readonly sampling?: {
@@ -64,7 +64,7 @@ export interface AnswerOptions {
     readonly context?: boolean;
   };
   /** Has a model continue a conversation. */
-  readonly onSample?: (request: SamplingRequest, context: AskContext) => SamplingResult | Promise<SamplingResult>;
+  readonly onSample?: (request: SamplingRequest, context: AnswerContext) => SamplingResult | Promise<SamplingResult>;
   /** The directories and files that the server may work on, as `file://` URIs, or a function that lists them. */
   readonly roots?: readonly Root[] | (() => readonly Root[] | Promise<readonly Root[]>);
 }
@@ -82,7 +82,7 @@ export function toCapabilities(
 }
 
 /** Functions that answer, and what was declared of them. */
-export interface AnswerWithOptions extends AnswerOptions {
+export interface RequestHandlerOptions extends AnswerOptions {
   /** What the client says that it can do, whoever answers. */
   readonly capabilities?: ClientCapabilities;
 }
@@ -92,7 +92,7 @@ export interface AnswerWithOptions extends AnswerOptions {
  *
  * @throws {TypeError} if a root is not a `file://` URI.
  */
-export function answerWith(options: AnswerWithOptions): AnswerServer {
+export function createRequestHandler(options: RequestHandlerOptions): RequestHandler {
   const { onElicit, onElicitUrl, onSample, roots } = options;
   const { sampling } = { ...toCapabilities(options), ...options.capabilities };
   if (Array.isArray(roots)) checkRoots(roots);

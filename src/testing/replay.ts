@@ -1,0 +1,118 @@
+/**
+ * Runs a handler again after each question, as a server does for clients without a session.
+ *
+ * @see specification/2026-07-28/basic/patterns/mrtr
+ * @module
+ */
+import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
+import type { Context } from "../core/context.ts";
+import type { Question } from "../core/question.ts";
+import { RerunWatch } from "../core/rerun_watch.ts";
+import { type FakeContext, type FakeContextOptions, makeContext, Rounds } from "./fake_context.ts";
+
+/** A handler that can be run again: a tool, a prompt or a resource. */
+export type Replayable<Input> =
+  | { readonly run: (input: Input, ctx: Context) => unknown }
+  | { readonly read: (input: Input, ctx: Context) => unknown };
+
+/** What a handler that was run again came to. */
+export interface Replayed {
+  /** What the last run returned. */
+  readonly value: unknown;
+  /** The context of each run. */
+  readonly runs: readonly FakeContext[];
+}
+
+/** More runs than any handler needs. */
+const MOST_RUNS = 64;
+
+/** The runs of one handler: a question is answered in the run after the one that asked it. */
+class ReplayRounds extends Rounds {
+  readonly repeated: string[] = [];
+  override readonly reruns: RerunWatch = new RerunWatch(STILL, ({ key, work }) => {
+    this.repeated.push(`before the question ${JSON.stringify(key)} it ${work.join(", ")}`);
+  });
+  readonly #asked = new Map<string, string>();
+  readonly #open = new Map<string, string>();
+  readonly #made = new Map<string, string>();
+
+  override async once(key: string, make: () => unknown): Promise<string> {
+    const json = this.#made.get(key) ?? await super.once(key, make);
+    this.#made.set(key, json);
+    return json;
+  }
+
+  override ask(key: string, { method, params }: Question): void {
+    const question = JSON.stringify([method, params]);
+    const before = this.#asked.get(key);
+    if (before === question) return;
+    if (before !== undefined) this.repeated.push(`it asks ${JSON.stringify(key)} again, with another question`);
+    this.#open.set(key, question);
+    throw new McpError(INTERNAL_ERROR, "The client is being asked; this handler runs again when it has answered");
+  }
+
+  /** Answers what the last run has asked. Returns whether the handler is to be run again. */
+  next(): boolean {
+    const isOpen = this.#open.size > 0;
+    for (const [key, question] of this.#open) this.#asked.set(key, question);
+    this.#open.clear();
+    return isOpen;
+  }
+}
+
+// How long a test takes says nothing about the handler.
+const STILL = { now: () => 0 };
+
+/**
+ * Runs a handler as clients without a session have it run: up to its first question, then again from the top with each
+ * answer. Throws if it repeats work that clients see: messages, progress, announcements, and a question that changes.
+ * Whether it repeats work of its own, a test sees in what it has faked.
+ *
+ * ```ts
+ * import { tool } from "@x/mcp";
+ * import { replay } from "@x/mcp/testing";
+ * import { z } from "zod";
+ *
+ * const removed: string[] = [];
+ * const remove = tool({
+ *   name: "remove",
+ *   input: z.object({ path: z.string() }),
+ *   run: async ({ path }, ctx) => {
+ *     const sure = await ctx.elicit("sure", { message: `Remove ${path}?`, schema: z.object({ yes: z.boolean() }) });
+ *     if (sure.content?.yes) removed.push(path);
+ *   },
+ * });
+ *
+ * const { runs } = await replay(remove, { path: "a.txt" }, {
+ *   answers: { sure: { action: "accept", content: { yes: true } } },
+ * });
+ * if (runs.length !== 2 || removed.length !== 1) throw new Error("removed twice");
+ * ```
+ *
+ * @throws {Error} if the handler repeats work, or never stops asking.
+ */
+export async function replay<Input>(
+  handler: Replayable<Input>,
+  input: Input,
+  options: FakeContextOptions = {},
+): Promise<Replayed> {
+  const run = "run" in handler ? handler.run : handler.read;
+  const rounds = new ReplayRounds();
+  const runs: FakeContext[] = [];
+  while (runs.length < MOST_RUNS) {
+    const ctx = makeContext(options, rounds);
+    runs.push(ctx);
+    const [outcome] = await Promise.allSettled([(async () => await run(input, ctx))()]);
+    if (rounds.next()) continue;
+    if (rounds.repeated.length) throw new Error(toReport(rounds.repeated));
+    if (outcome.status === "rejected") throw outcome.reason;
+    return { value: outcome.value, runs };
+  }
+  throw new Error(`Cannot replay the handler: it has asked ${MOST_RUNS} times; ask each question under one key`);
+}
+
+function toReport(repeated: readonly string[]): string {
+  const lines = repeated.map((each) => `\n- ${each}`).join("");
+  return `Cannot replay the handler: it repeats work when an answer comes${lines}\n` +
+    "Do this after the last question, or keep its value with ctx.once(key, make).";
+}

@@ -1,0 +1,127 @@
+// What handlers and servers announce: changes of resources and of lists, to clients of every revision.
+import { assertEquals, assertThrows } from "@std/assert";
+import { type Context, createServer, type ListName, prompt, resource, tool } from "../../mod.ts";
+import { fakeContext } from "../../src/testing/testing.ts";
+import { behaviour } from "../support/behaviour.ts";
+
+const LISTS = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
+const FILTER = { ...LISTS, resourceSubscriptions: ["note://1"] };
+
+const settle = () => new Promise((resolve) => setTimeout(resolve, 30));
+
+function announce({ server: { resourceUpdated, listChanged } }: Context): void {
+  resourceUpdated("note://1");
+  listChanged("tools");
+}
+
+const everywhere = [
+  tool({ name: "work", run: (_input, ctx) => announce(ctx) }),
+  tool({ name: "idle", run: () => {} }),
+  resource({ uri: "note://1", name: "note", read: (_uri, ctx) => (announce(ctx), "text") }),
+  prompt({
+    name: "ask",
+    input: { type: "object", properties: { a: { type: "string" } } },
+    complete: { a: (_value, _others, ctx) => (announce(ctx), ["one"]) },
+    run: (_input, ctx) => (announce(ctx), "text"),
+  }),
+];
+
+behaviour("every kind of handler can announce changes through its context", async (connect) => {
+  const { client } = await connect({
+    handlers: everywhere,
+    use: [(ctx, next) => {
+      if (ctx.params.name === "idle") announce(ctx);
+      return next();
+    }],
+  });
+  const subscription = await client.subscribe(FILTER);
+  const calls = [
+    () => client.callTool("work"),
+    () => client.callTool("idle"),
+    () => client.readResource("note://1"),
+    () => client.getPrompt("ask"),
+    () =>
+      client.request("completion/complete", {
+        ref: { type: "ref/prompt", name: "ask" },
+        argument: { name: "a", value: "" },
+      }),
+  ];
+  for (const [done, call] of calls.entries()) {
+    await call();
+    await subscription.take(2 * (done + 1));
+    const news = subscription.received.slice(2 * done).map(({ method, params }) => [method, params.uri]);
+    assertEquals(news, [
+      ["notifications/resources/updated", "note://1"],
+      ["notifications/tools/list_changed", undefined],
+    ]);
+  }
+  await subscription.close();
+});
+
+behaviour("a burst of announcements, and of changes of handlers, is announced once", async (connect) => {
+  const { client, server } = await connect({ handlers: everywhere });
+  const subscription = await client.subscribe(FILTER);
+  const { listChanged } = server;
+  for (let i = 0; i < 5; i++) {
+    listChanged("tools");
+    listChanged("prompts");
+    listChanged("resources");
+    server.handlers.add(tool({ name: `extra${i}`, run: () => {} }));
+    server.resourceUpdated("note://1");
+    server.resourceUpdated("note://2");
+  }
+  await subscription.take(4);
+  await settle();
+  assertEquals(subscription.received.map(({ method }) => method).sort(), [
+    "notifications/prompts/list_changed",
+    "notifications/resources/list_changed",
+    "notifications/resources/updated",
+    "notifications/tools/list_changed",
+  ]);
+  await subscription.close();
+});
+
+behaviour("a list that the server never had is not announced, one that became empty is", async (connect) => {
+  const [work] = everywhere;
+  const { client, server } = await connect({ handlers: [work] });
+  const subscription = await client.subscribe(LISTS);
+  server.listChanged("prompts");
+  server.listChanged("resources");
+  await settle();
+  assertEquals(subscription.received, []);
+  server.handlers.remove(work);
+  await subscription.take(1);
+  server.listChanged("tools");
+  assertEquals((await subscription.take(2)).map(({ method }) => method), [
+    "notifications/tools/list_changed",
+    "notifications/tools/list_changed",
+  ]);
+  await subscription.close();
+});
+
+behaviour("listChanged reaches clients whatever `allow` says of the handlers", async (connect) => {
+  const hidden = tool({ name: "hidden", allow: () => false, run: () => {} });
+  const { client, server } = await connect({ handlers: [everywhere[0], hidden] });
+  const subscription = await client.subscribe(LISTS);
+  server.handlers.remove(hidden);
+  await settle();
+  assertEquals(subscription.received.length, 0);
+  server.handlers.add(hidden);
+  server.listChanged("tools");
+  await subscription.take(1);
+  await subscription.close();
+});
+
+Deno.test("listChanged refuses the name of no list, and does nothing after close", async () => {
+  const server = createServer({ name: "s", version: "1.0.0", handlers: everywhere });
+  assertThrows(() => server.listChanged("tool" as ListName), TypeError, '"tool"');
+  await server.close();
+  server.listChanged("tools");
+  server.resourceUpdated("note://1");
+});
+
+Deno.test("a fake context records what was announced", () => {
+  const ctx = fakeContext();
+  announce(ctx);
+  assertEquals(ctx.announced, [{ kind: "resource", uri: "note://1" }, { kind: "list", list: "tools" }]);
+});

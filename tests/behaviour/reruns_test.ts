@@ -1,0 +1,115 @@
+// Work before a question: in development the server warns of it, because clients without a session have it done again.
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { z } from "zod";
+import { type Context, createServer, prompt, resource, tool } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { behaviour } from "../support/behaviour.ts";
+
+const schema = z.object({ ok: z.boolean() });
+const ask = (ctx: Context, key: string) => ctx.elicit(key, { message: "?", schema });
+const client = { onElicit: () => ({ action: "accept", content: { ok: true } }) as const, logLevel: "debug" } as const;
+
+/** Runs something and returns what it warned of. */
+async function collect(run: () => Promise<unknown>): Promise<string[]> {
+  const warnings: string[] = [];
+  const { warn } = console;
+  console.warn = (text: string) => void warnings.push(text);
+  try {
+    await run();
+  } finally {
+    console.warn = warn;
+  }
+  return warnings;
+}
+
+const noisy = tool({
+  name: "noisy",
+  async run(_input, ctx) {
+    await ctx.log.info("begin");
+    await ctx.progress(1);
+    await ask(ctx, "first");
+    await ctx.log.info("middle");
+    await ask(ctx, "second");
+    await ctx.log.info("end");
+    return "done";
+  },
+});
+
+behaviour("work before a question is named once, for each question and in every revision", async (join) => {
+  const { client: connected } = await join({ handlers: [noisy] }, client);
+  const call = () => connected.callTool("noisy", {}, { meta: { progressToken: 1 } });
+  const warnings = await collect(async () => void [await call(), await call()]);
+  assertEquals(warnings, [
+    'Cannot run tools/call "noisy" without repeating work: before the question "first" it logs a message, reports ' +
+    "progress, and again when the answer comes; do this after the last question, or keep its value with " +
+    "ctx.once(key, make)",
+    'Cannot run tools/call "noisy" without repeating work: before the question "second" it logs a message, and again ' +
+    "when the answer comes; do this after the last question, or keep its value with ctx.once(key, make)",
+  ]);
+});
+
+behaviour("a slow await before a question is named, and work in ctx.once is not", async (join) => {
+  const clock = fakeClock();
+  const slow = tool({
+    name: "slow",
+    async run(_input, ctx) {
+      await clock.advance(150);
+      await ask(ctx, "sure");
+      return "done";
+    },
+  });
+  const kept = tool({
+    name: "kept",
+    async run(_input, ctx) {
+      await clock.advance(99);
+      await ctx.once("work", async () => {
+        await ctx.log.info("once");
+        await clock.advance(500);
+        return 1;
+      });
+      await Promise.all([ask(ctx, "a"), ask(ctx, "b")]);
+      return "done";
+    },
+  });
+  const { client: connected } = await join({ handlers: [slow, kept], clock }, client);
+  const warnings = await collect(async () => void [await connected.callTool("slow"), await connected.callTool("kept")]);
+  assertEquals(warnings.length, 1, warnings.join("\n"));
+  assertStringIncludes(warnings[0], 'Cannot run tools/call "slow" without repeating work: before the question "sure"');
+  assertStringIncludes(warnings[0], "it takes 150 ms, and again");
+});
+
+behaviour("prompts and resources are named like tools", async (join) => {
+  const work = async (ctx: Context) => {
+    await ctx.log.warning("begin");
+    await ask(ctx, "sure");
+    return "done";
+  };
+  const { client: connected } = await join({
+    handlers: [
+      prompt({ name: "words", run: (_input, ctx) => work(ctx) }),
+      resource({ uri: "note://1", name: "note", read: (_uri, ctx) => work(ctx) }),
+    ],
+  }, client);
+  const warnings = await collect(async () => {
+    await connected.getPrompt("words");
+    await connected.readResource("note://1");
+  });
+  assertEquals(warnings.map((text) => text.slice(0, 40)), [
+    'Cannot run prompts/get "words" without r',
+    'Cannot run resources/read "note://1" wit',
+  ]);
+});
+
+Deno.test("development: true warns without a test kit, false silences the test kit", async () => {
+  const warnOf = async (development: boolean) => {
+    const server = createServer({ name: "s", version: "1.0.0", handlers: [noisy], development });
+    if (development) await server[INTERNALS].develop();
+    return await collect(async () => {
+      await using connected = await connect(server, client);
+      await connected.callTool("noisy");
+    });
+  };
+  assertEquals((await warnOf(true)).length, 2);
+  assertEquals(await warnOf(false), []);
+});

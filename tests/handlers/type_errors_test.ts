@@ -1,0 +1,72 @@
+// What the compiler says of the mistakes that are made most often: one line names what is missing or wrong.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+
+const isDeno = navigator.userAgent.startsWith("Deno");
+const library = new URL("../../mod.ts", import.meta.url).href;
+const config = new URL("../../deno.json", import.meta.url).pathname;
+
+/** A program with a mistake, and a line of what the compiler says of it. */
+const mistakes = [
+  {
+    name: "a resource without a name",
+    code: `resource({ uri: "config://app", read: () => "x" });`,
+    line: `Property 'name' is missing in type '{ uri: "config://app"; read: () => string; }' but required in type ` +
+      `'ResourceFixedOptions'.`,
+    most: 2,
+  },
+  {
+    name: "an entry of a list without a name",
+    code: `resourceProvider({
+      scheme: "note",
+      name: "notes",
+      list: async () => ({ resources: [{ uri: "note://1" }] }),
+      read: () => "x",
+    });`,
+    line: "Property 'name' is missing in type '{ uri: string; }' but required in type 'ResourceEntry'.",
+    most: 7,
+  },
+  ...[
+    `({ role: "system", content: "x" })`,
+    `[{ role: "system", content: "x" }]`,
+    `({ messages: [{ role: "system", content: { type: "text", text: "x" } }] })`,
+  ].map((value) => ({
+    name: `a message of the wrong role: ${value}`,
+    code: `prompt({ name: "ask", run: () => ${value} });`,
+    line: `Type '"system"' is not assignable to type '"user" | "assistant"'.`,
+    most: 1,
+  })),
+];
+
+async function check(code: string): Promise<{ readonly success: boolean; readonly text: string }> {
+  const folder = await Deno.makeTempDir();
+  try {
+    const file = `${folder}/mistake.ts`;
+    await Deno.writeTextFile(
+      file,
+      `import { prompt, resource, resourceProvider } from "${library}";\nexport const x = ${code}`,
+    );
+    const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["check", "--quiet", "--config", config, file],
+      env: { NO_COLOR: "1" },
+    }).output();
+    return { success, text: new TextDecoder().decode(stderr) };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+for (const { name, code, line, most } of mistakes) {
+  Deno.test({
+    name: `the compiler names ${name}`,
+    // The compiler is that of Deno.
+    ignore: !isDeno,
+    async fn() {
+      const { success, text } = await check(code);
+      assertEquals(success, false);
+      assertStringIncludes(text, line);
+      // The lines of the message end with a full stop, and what follows them is the code.
+      const lines = text.slice(text.indexOf("[ERROR]")).split("\n");
+      assert(!lines[most].endsWith("."), `the message has more than ${most} lines:\n${text}`);
+    },
+  });
+}

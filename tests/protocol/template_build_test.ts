@@ -1,0 +1,107 @@
+// URIs that are built from a template: they read back to the same values, or the values are refused.
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { resource } from "../../mod.ts";
+import { parseTemplate } from "../../src/protocol/uri_template.ts";
+import { random } from "../support/random.ts";
+
+const TEMPLATES = [
+  "x:{a}",
+  "x://{a}/{b}",
+  "x:{a}{.b}",
+  "x:{a,b}",
+  "x:{/a,b}",
+  "x:{a}-{b}",
+  "x{;a,b}",
+  "x{?a,b}",
+  "x:{a}{?b}",
+  "x:{a}?z{&b}",
+  "x:{+a}/{b}",
+  "x:{+a}",
+  "x:{a}{#b}",
+  "x:{+a}{?b}",
+  "x:{a}{;b}{?c}",
+];
+
+/** Whether a template can carry any value of a variable: those of the query that are percent-encoded can. */
+const carriesAll = (template: string, name: string) => new RegExp(`\\{[?&][^}]*${name}`).test(template);
+
+Deno.test("every URI that is built reads back to the same values, and every refusal names a variable", () => {
+  const source = random(11);
+  const alphabet = [..."ab09 -_.~!*'()=&?#%;:@/\\,+[]{}|é世", "\0", "😀", "%41", "%", "..", "./", "\ud800"];
+  let built = 0;
+  for (let i = 0; i < 20_000; i++) {
+    const text = source.pick(TEMPLATES);
+    const template = parseTemplate(text);
+    const values = Object.fromEntries(
+      template.variables.flatMap((name) => source.below(6) === 0 ? [] : [[name, source.text(alphabet, 6)]]),
+    );
+    let uri: string;
+    try {
+      uri = template.build(values, "x");
+    } catch (error) {
+      assert(error instanceof TypeError && /^Cannot build a URI of "x": [abc] /.test(error.message), String(error));
+      // The expansion would not have read back, or there is none.
+      const isWhole = Object.values(values).every((value) => value.isWellFormed());
+      if (isWhole) {
+        const read = template.match(template.expand(values));
+        assert(JSON.stringify({ ...read }) !== JSON.stringify(values) || !read, `${text} ${JSON.stringify(values)}`);
+      }
+      continue;
+    }
+    built++;
+    assertEquals({ ...template.match(uri) }, values, `${text} ${uri}`);
+    assertEquals(uri, template.expand(values));
+  }
+  assert(built > 3000, `only ${built} URIs were built`);
+});
+
+Deno.test("a plain variable carries every text without a slash, and one of the query carries every text", () => {
+  const source = random(12);
+  for (let i = 0; i < 5000; i++) {
+    const value = source.text([..."ab%?#&=+;,. é世", "😀", "%41", "{", "}", '"', "<", "\n", "!", "*", "'", "("], 8);
+    const query = value + source.pick(["", "/", "\\", "\0", "..", "/../"]);
+    const template = parseTemplate("x://{a}{?q}");
+    assert(carriesAll("x://{a}{?q}", "q"));
+    const values = { a: `v${value}`, q: query };
+    assertEquals<unknown>({ ...template.match(template.build(values, "x")) }, values);
+  }
+});
+
+Deno.test("what a template cannot carry is refused with the variable and the reason", () => {
+  const wrong: readonly (readonly [template: string, values: Record<string, unknown>, state: string])[] = [
+    ["x://{a}/{b}", { a: "1" }, "b is missing; x://{a}/{b} needs it"],
+    ["x://{a}", { a: undefined }, "a is missing; x://{a} needs it"],
+    ["x://{a}{?q}", { a: "1", p: "2" }, "x://{a}{?q} has no variable p; give a, q"],
+    ["x://{a}", { a: 1 }, "a is of type number; give a string"],
+    ["x://{a}", { a: null }, "a is of type object; give a string"],
+    ["x://{a}", { a: "" }, "a is empty; give at least one character"],
+    ["x://{a}", { a: "\udc00" }, "a has half of a surrogate pair; give a well-formed string"],
+    ["x://{a}", { a: "b/c" }, 'a is "b/c", which would not be read back from "x://b%2Fc"; give another value'],
+    ["x://{a}", { a: ".." }, 'a is "..", which would not be read back from "x://.."; give another value'],
+    ["x:{+a}", { a: "a%20b" }, 'a is "a%20b", which would not be read back from "x:a%20b"; give another value'],
+    ["x:{+a}", { a: "../b" }, 'a is "../b", which would not be read back from "x:../b"; give another value'],
+    ["x:{a}-{b}", { a: "1-2", b: "3" }, 'a is "1-2", which would not be read back from "x:1-2-3"; give another value'],
+  ];
+  for (const [template, values, state] of wrong) {
+    const error = assertThrows(
+      () => parseTemplate(template).build(values as Record<string, string>, "notes"),
+      TypeError,
+    );
+    assertEquals(error.message, `Cannot build a URI of "notes": ${state}`);
+  }
+});
+
+Deno.test("a resource builds its URIs, with the types of its variables", () => {
+  const note = resource({ uri: "note://{title}{?rev}", name: "note", read: ({ title }) => title });
+  const { uri } = note;
+  assertEquals(uri({ title: "a b" }), "note://a%20b");
+  assertEquals(uri({ title: "ü", rev: "1&2" }), "note://%C3%BC?rev=1%262");
+  assertEquals(uri({ title: "x", rev: undefined }), "note://x");
+  assertEquals(resource({ uri: "config://app", name: "config", read: () => "" }).uri(), "config://app");
+  // @ts-expect-error: title is missing
+  assertThrows(() => uri({ rev: "1" }), TypeError, "title is missing");
+  // @ts-expect-error: there is no such variable
+  assertThrows(() => uri({ title: "x", page: "1" }), TypeError, "no variable page");
+  // @ts-expect-error: a number
+  assertThrows(() => uri({ title: 1 }), TypeError, "of type number");
+});

@@ -1,0 +1,89 @@
+// Running a handler again after each question.
+import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { z } from "zod";
+import { type Context, prompt, resource, tool, ToolError } from "../../mod.ts";
+import { replay } from "../../src/testing/testing.ts";
+
+const yes = { action: "accept", content: { ok: true } };
+const ask = (ctx: Context, key: string, message = "?") =>
+  ctx.elicit(key, { message, schema: z.object({ ok: z.boolean() }) });
+
+Deno.test("a handler runs once more after each round of questions, and its work is done once", async () => {
+  const done: string[] = [];
+  const order = tool({
+    name: "order",
+    input: z.object({ item: z.string() }),
+    async run({ item }, ctx) {
+      const id = await ctx.once("id", () => done.push("id"));
+      await Promise.all([ask(ctx, "a"), ask(ctx, "b")]);
+      const roots = await ctx.roots();
+      done.push(item);
+      await ctx.log.info("ordered");
+      return `${id} ${roots.length}`;
+    },
+  });
+  const answers = { a: yes, b: yes, roots: { roots: [{ uri: "file:///a" }] } };
+  const { value, runs } = await replay(order, { item: "tea" }, { answers });
+  assertEquals([value, done], ["1 1", ["id", "tea"]]);
+  assertEquals(runs.map(({ asked }) => asked.map(({ key }) => key)), [["a", "b"], ["a", "b", "roots"], [
+    "a",
+    "b",
+    "roots",
+  ]]);
+  assertEquals(runs.map(({ logged }) => logged.length), [0, 0, 1]);
+});
+
+Deno.test("repeated work is reported with its question", async () => {
+  const noisy = tool({
+    name: "noisy",
+    async run(_input, ctx) {
+      await ctx.log.info("begin");
+      await ctx.progress(1);
+      ctx.server.resourceUpdated("note://1");
+      await ask(ctx, "first");
+      ctx.server.listChanged("tools");
+      await ask(ctx, "second");
+      return "done";
+    },
+  });
+  const { message } = await assertRejects(() => replay(noisy, {}, { answers: { first: yes, second: yes } }), Error);
+  assertEquals(
+    message,
+    `Cannot replay the handler: it repeats work when an answer comes
+- before the question "first" it logs a message, reports progress, announces a change
+- before the question "second" it announces a change
+Do this after the last question, or keep its value with ctx.once(key, make).`,
+  );
+});
+
+Deno.test("a question that changes from run to run is reported", async () => {
+  let at = 0;
+  const odd = tool({
+    name: "odd",
+    run: async (_input, ctx) => ((await ask(ctx, "sure", `${Math.min(at++, 3)}`)).action),
+  });
+  const { message } = await assertRejects(() => replay(odd, {}, { answers: { sure: yes } }), Error);
+  assertStringIncludes(message, 'it asks "sure" again, with another question');
+  const endless = tool({ name: "endless", run: async (_input, ctx) => ((await ask(ctx, "sure", `${at++}`)).action) });
+  await assertRejects(() => replay(endless, {}, { answers: { sure: yes } }), Error, "it has asked 64 times");
+});
+
+Deno.test("a handler that asks nothing, fails, or catches is replayed too", async () => {
+  const plain = prompt({ name: "plain", run: () => "text" });
+  assertEquals((await replay(plain, {})).runs.length, 1);
+  const failing = resource({
+    uri: "a://{b}",
+    name: "a",
+    async read({ b }, ctx) {
+      await ask(ctx, b);
+      throw new ToolError("gone");
+    },
+  });
+  await assertRejects(() => replay(failing, { b: "x" }, { answers: { x: yes } }), ToolError, "gone");
+  const stubborn = tool({
+    name: "stubborn",
+    run: async (_input, ctx) => (await ask(ctx, "sure").catch(() => undefined))?.action ?? "caught",
+  });
+  assertEquals((await replay(stubborn, {}, { answers: { sure: yes } })).value, "accept");
+  await assertRejects(() => replay(failing, { b: "x" }, { answers: {} }), TypeError, 'Cannot answer "x"');
+});

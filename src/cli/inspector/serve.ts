@@ -1,5 +1,5 @@
 /**
- * Serves the page for a server that runs elsewhere, or that a command starts.
+ * Serves the inspector for another server or for a command that starts one.
  *
  * @module
  */
@@ -10,21 +10,21 @@ import { platform } from "../platform.ts";
 import { CliError as Problem } from "../cli_error.ts";
 import { readHttpAddress as readPlace } from "../serve_http.ts";
 import { createInspector, PAGE_PATH } from "./inspector.ts";
-import type { GivenServer } from "./relay.ts";
+import type { NamedServer } from "./relay.ts";
 
 /**
- * Serves the page until the user ends it.
+ * Serves the inspector until the user stops it.
  *
- * @throws {Problem} if no server is named, or the port cannot be listened on.
+ * @throws {Problem} if no server is named or the port cannot be used.
  */
 export async function servePage({ operands, flags, all, rest }: Args): Promise<void> {
   const extra = ["stdio", "watch", "path", "json", "timeout", "revision"].find((name) => name in flags);
   if (extra) throw new Problem(`Cannot use --${extra} with the page of another server: leave it out`);
-  const given = readServer(operands, rest, readHeaders(all.header));
+  const server = readServer(operands, rest, readHeaders(all.header));
   const { hostname, port } = readPlace({ ...flags, port: flags.port ?? "0", inspect: "" });
-  const inspector = await createInspector({ given });
+  const inspector = await createInspector({ server });
   const fetch = async (request: Request, info: object) =>
-    await inspector.respond(request, info) ?? new Response("There is nothing here.\n", { status: 404 });
+    await inspector.respond(request, info) ?? new Response("Not found\n", { status: 404 });
   let served;
   try {
     served = platform.serve({ hostname, port, fetch });
@@ -32,7 +32,7 @@ export async function servePage({ operands, flags, all, rest }: Args): Promise<v
     const state = error instanceof Error ? error.message : String(error);
     throw new Problem(`Cannot serve the inspector on port ${port}: ${state}; choose another one with --port`);
   }
-  console.error(`Inspecting ${given.name}. See it and try it in a browser:
+  console.error(`Inspecting ${server.name}. See it and try it in a browser:
   http://127.0.0.1:${served.port}${PAGE_PATH}#key=${inspector.key}
 
 The key in the address is for you only: with it, the page connects to servers from this machine.
@@ -53,7 +53,7 @@ function readServer(
   [named, extra]: readonly string[],
   rest: readonly string[] | undefined,
   headers: Readonly<Record<string, string>>,
-): GivenServer {
+): NamedServer {
   if (rest) {
     const [command, ...args] = rest;
     if (command === undefined) throw new Problem("Cannot inspect: write the command that starts a server after --");

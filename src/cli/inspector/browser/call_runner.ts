@@ -1,52 +1,52 @@
 /**
- * Runs calls: rounds of questions, progress, log messages, the result.
+ * Runs calls, and shows their input requests, progress, log messages and results.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
  */
 import type { Dom, Element } from "./dom.ts";
-import type { Json, JsonTools } from "./json.ts";
-import type { AnswerQuestion } from "./questions.ts";
-import type { Show } from "./show.ts";
-import type { Outcome, SendOptions, Wire } from "./wire.ts";
+import type { Json, JsonTools } from "./json_tools.ts";
+import type { AskUser } from "./question_dialogs.ts";
+import type { ContentView } from "./content_view.ts";
+import type { Outcome, RpcClient, SendOptions } from "./rpc_client.ts";
 
-/** Runs one call at a time, and shows it. */
+/** Runs one call at a time and shows it. */
 export interface Runner {
   /** The buttons. */
   readonly actions: Element;
-  /** What comes back. */
+  /** The result. */
   readonly output: Element;
-  /** Sends a request and shows its result with `present`. Does nothing while another one runs. */
+  /** Sends a request and shows its result with `present`. Does nothing while a call is running. */
   run(request: CallRequest): Promise<void>;
 }
 
-/** What to send, and how to show the result. */
+/** A request, and how to show its result. */
 export interface CallRequest {
   readonly method: string;
   readonly params: Json;
-  readonly repeated?: SendOptions["repeated"];
+  readonly paramHeaders?: SendOptions["paramHeaders"];
   readonly present: (result: Json) => readonly Element[];
 }
 
-/** What runners are built with. */
+/** Dependencies. */
 export interface CallParts {
   readonly dom: Dom;
   readonly json: JsonTools;
-  readonly show: Show;
-  readonly wire: Wire;
-  readonly answer: AnswerQuestion;
-  /** Says something to who cannot see the page. */
+  readonly show: ContentView;
+  readonly wire: RpcClient;
+  readonly answer: AskUser;
+  /** Announces text to screen readers. */
   readonly announce: (text: string) => void;
 }
 
-/** Makes runners; `verb` is on the button. */
+/** Makes a runner. `verb` is the label of its button. */
 export type MakeRunner = (verb: string) => Runner;
 
-/** Makes the maker of runners. */
-export function createCalls({ dom, json, show, wire, answer, announce }: CallParts): MakeRunner {
-  const { h, say, visible } = dom;
+/** Creates the factory. */
+export function createCallRunners({ dom, json, show, wire, answer, announce }: CallParts): MakeRunner {
+  const { h, serverText, escapeInvisible } = dom;
   const { isObject, text, time, size } = json;
-  const mostRounds = 64;
+  const maxRounds = 64;
   let tokens = 0;
 
   return (verb) => {
@@ -57,14 +57,14 @@ export function createCalls({ dom, json, show, wire, answer, announce }: CallPar
     let stopping: AbortController | undefined;
     stop.hidden = true;
 
-    async function run({ method, params, repeated, present }: CallRequest): Promise<void> {
+    async function run({ method, params, paramHeaders, present }: CallRequest): Promise<void> {
       if (stopping) return;
       const { signal } = stopping = new AbortController();
       const began = performance.now();
       const news = h("div.news");
       const clock = h("span.muted");
       const title = h("span.state.running", {}, "Running");
-      const heard = hear(news);
+      const updates = showUpdates(news);
       output.replaceChildren(h("div.head", {}, title, clock), news);
       stop.hidden = false;
       start.setAttribute("aria-disabled", "true");
@@ -72,8 +72,8 @@ export function createCalls({ dom, json, show, wire, answer, announce }: CallPar
       const outcome = await finish(
         method,
         params,
-        { signal, repeated, onNotification: heard.onNotification },
-        heard.token,
+        { signal, paramHeaders, onNotification: updates.onNotification },
+        updates.token,
       );
       clearInterval(timer);
       stopping = undefined;
@@ -88,10 +88,10 @@ export function createCalls({ dom, json, show, wire, answer, announce }: CallPar
     return { actions, output, run };
   };
 
-  /** Sends the request again with the answers of the user until there is a result. */
+  /** Sends the request, and repeats it with the answers of the user until there is a result. */
   async function finish(method: string, params: Json, options: SendOptions, token: string): Promise<Outcome> {
     let rest: Json = {};
-    for (let round = 0; round < mostRounds; round++) {
+    for (let round = 0; round < maxRounds; round++) {
       const outcome = await wire.send(method, { ...params, ...rest, _meta: { progressToken: token } }, options);
       if (outcome.kind !== "result" || outcome.result.resultType !== "input_required") return outcome;
       const { inputRequests, requestState } = outcome.result;
@@ -107,11 +107,11 @@ export function createCalls({ dom, json, show, wire, answer, announce }: CallPar
         ...requestState === undefined ? {} : { requestState },
       };
     }
-    return { kind: "error", message: `The server has asked ${mostRounds} times; the page asks no more`, ms: 0 };
+    return { kind: "error", message: `The server requested input ${maxRounds} times, which is the limit`, ms: 0 };
   }
 
-  /** Shows what is said on the way. */
-  function hear(news: Element): { token: string; onNotification: SendOptions["onNotification"] } {
+  /** Shows progress and log messages. */
+  function showUpdates(news: Element): { token: string; onNotification: SendOptions["onNotification"] } {
     const token = `p${++tokens}`;
     const bar = h("progress", { "aria-label": "Progress" });
     const words = h("span");
@@ -124,10 +124,12 @@ export function createCalls({ dom, json, show, wire, answer, announce }: CallPar
         if (!messages.childElementCount) news.append(messages);
         const { level, logger, data } = params;
         const from = text(logger);
-        const what = typeof data === "string" ? say(data) : h("code", {}, visible(JSON.stringify(data)));
-        const mark = h("span.level", {}, visible(level));
+        const what = typeof data === "string" ? serverText(data) : h("code", {}, escapeInvisible(JSON.stringify(data)));
+        const mark = h("span.level", {}, escapeInvisible(level));
         if (/^(error|critical|alert|emergency)$/.test(String(level))) mark.classList.toggle("bad", true);
-        messages.append(h("li", {}, mark, from === undefined ? undefined : h("span.muted", {}, say(from)), what));
+        messages.append(
+          h("li", {}, mark, from === undefined ? undefined : h("span.muted", {}, serverText(from)), what),
+        );
       }
     }
 
@@ -141,7 +143,7 @@ export function createCalls({ dom, json, show, wire, answer, announce }: CallPar
       const note = text(message);
       words.replaceChildren(
         `${progress}${isKnown ? ` of ${total}` : ""}`,
-        ...note === undefined ? [] : [" · ", say(note)],
+        ...note === undefined ? [] : [" · ", serverText(note)],
       );
     }
 
@@ -155,7 +157,7 @@ export function createCalls({ dom, json, show, wire, answer, announce }: CallPar
     const isError = result.isError === true;
     const facts = `${time(ms)} · ${size(outcome.size)} characters`;
     const head = toHead(isError ? "Tool error" : "Done", isError ? "bad" : "good", facts);
-    return [head, ...present(result), show.fold("Whole result as JSON", () => show.json(result))];
+    return [head, ...present(result), show.fold("Full result as JSON", () => show.json(result))];
   }
 
   function toHead(state: string, kind: string, facts: string): Element {

@@ -1,58 +1,58 @@
 /**
- * Which server the page talks to, and what it shows there: a token and headers. All of it is kept for the tab only,
- * and never stands in an address or in the log.
+ * The chosen server, and the token and headers for it. They are stored for the tab only, and never appear in a URL or in
+ * the log.
  *
  * @module
  */
 import type { Browser } from "./dom.ts";
-import type { Json, JsonTools } from "./json.ts";
+import type { Json, JsonTools } from "./json_tools.ts";
 
-/** A server to talk to. */
+/** A choice of server. */
 export type Place =
-  /** The one that serves the page. */
+  /** The server that serves the page. */
   | { readonly kind: "own" }
-  /** The one that the command line names. */
-  | { readonly kind: "given" }
+  /** The server named on the command line. */
+  | { readonly kind: "named" }
   | { readonly kind: "url"; readonly url: string };
 
-/** What is shown to one server, and to no other. */
+/** The token and headers for one server. */
 export interface Secrets {
   readonly token: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
 }
 
-/** Which server, and what is shown to it. */
-export interface Access {
-  /** Lets the page connect to other servers; `undefined` if it was opened without. */
+/** The chosen server and its credentials. */
+export interface Credentials {
+  /** The key for connections to other servers; `undefined` if the page was opened without it. */
   readonly key: string | undefined;
   readonly place: Place;
-  /** What was entered for a server. */
-  secretsOf(place: Place): Secrets;
+  /** The token and headers entered for a server. */
+  getSecrets(place: Place): Secrets;
   /** The headers of requests to the server. */
   readonly headers: Readonly<Record<string, string>>;
-  /** A text without what is secret in it. */
+  /** Masks the secrets in text. */
   mask(text: string): string;
-  /** Keeps a choice for the tab, until the page is loaded anew. */
+  /** Stores a choice, which applies after the page is reloaded. */
   save(place: Place, secrets: Secrets): void;
   /** Removes every token and header from the tab. */
   forget(): void;
 }
 
 /** What is known of the page. */
-export interface AccessParts {
+export interface CredentialsParts {
   readonly browser: Browser;
   readonly json: JsonTools;
   /** The server that is talked to if nothing was chosen. */
   readonly usual: Place;
 }
 
-/** Reads what was kept, and takes the key out of the address. */
-export function createAccess({ browser, json, usual }: AccessParts): Access {
+/** Reads the stored choice, and removes the key from the URL. */
+export function createCredentials({ browser, json, usual }: CredentialsParts): Credentials {
   const { location, history, sessionStorage } = browser;
   const { isObject, parse, text } = json;
   const name = "inspector";
   const mask = "••••••";
-  const shortest = 4; // characters of a secret: shorter ones stand in too many words
+  const shortest = 4; // characters of a secret, because shorter ones are part of many words
 
   const kept = read();
   const parts = location.hash.slice(1).split("&");
@@ -63,12 +63,12 @@ export function createAccess({ browser, json, usual }: AccessParts): Access {
     history.replaceState(null, "", `#${parts.filter((part) => !part.startsWith("key=")).join("&")}`);
   }
   const place = toPlace(kept.place) ?? usual;
-  const { token, headers: entries } = secretsOf(place);
+  const { token, headers: entries } = getSecrets(place);
   const headers = Object.fromEntries([
     ...token ? [["authorization", /\s/.test(token) ? token : `Bearer ${token}`] as const] : [],
     ...entries.filter(([header]) => header).map(([header, value]) => [header.toLowerCase(), value] as const),
   ]);
-  // A secret in JSON may be written with escapes.
+  // Secrets in JSON may be escaped.
   const secrets = [token, ...entries.map(([, value]) => value)]
     .flatMap((secret) => [secret, ...secret.split(/\s+/)])
     .filter(({ length }) => length >= shortest)
@@ -80,7 +80,7 @@ export function createAccess({ browser, json, usual }: AccessParts): Access {
       const parsed = parse(sessionStorage.getItem(name) ?? "{}");
       return "value" in parsed && isObject(parsed.value) ? parsed.value : {};
     } catch {
-      return {}; // The browser keeps nothing for this page.
+      return {}; // The browser denies storage.
     }
   }
 
@@ -88,7 +88,7 @@ export function createAccess({ browser, json, usual }: AccessParts): Access {
     try {
       sessionStorage.setItem(name, JSON.stringify(value));
     } catch {
-      // As above: then a choice lasts no longer than the page.
+      // Without storage, a choice is lost on reload.
     }
   }
 
@@ -98,12 +98,12 @@ export function createAccess({ browser, json, usual }: AccessParts): Access {
     return kind === usual.kind ? usual : undefined;
   }
 
-  // A token is for one server: it must not go to another one that a person connects to later.
+  // A token must not be sent to another server that the user connects to later.
   function toKey(place: Place): string {
     return place.kind === "url" ? `url ${place.url}` : place.kind;
   }
 
-  function secretsOf(place: Place): Secrets {
+  function getSecrets(place: Place): Secrets {
     const { secrets } = read();
     const found = isObject(secrets) && Object.hasOwn(secrets, toKey(place)) ? secrets[toKey(place)] : undefined;
     const { token, headers } = isObject(found) ? found : {};
@@ -129,7 +129,7 @@ export function createAccess({ browser, json, usual }: AccessParts): Access {
   return {
     key,
     place,
-    secretsOf,
+    getSecrets,
     headers,
     mask: (words) => secrets.reduce((masked, secret) => masked.replaceAll(secret, mask), words),
     save,

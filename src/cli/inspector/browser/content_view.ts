@@ -1,53 +1,53 @@
 /**
- * Shows what a server sends: always as text, whatever stands in it.
+ * Shows what a server sends, always as text.
  *
  * @module
  */
 import type { Dom, Element } from "./dom.ts";
-import type { Json, JsonTools } from "./json.ts";
+import type { Json, JsonTools } from "./json_tools.ts";
 import type { Markdown } from "./markdown.ts";
-import type { MakeViewer } from "./viewer.ts";
-import type { Outcome } from "./wire.ts";
+import type { MakeTextViewer } from "./text_viewer.ts";
+import type { Outcome } from "./rpc_client.ts";
 
-/** Shows things. */
-export interface Show {
-  /** A JSON value, coloured, with tools to find something in it and to copy it. */
+/** Functions that show content. */
+export interface ContentView {
+  /** A coloured JSON value, with tools to search and copy it. */
   json(value: unknown): Element;
-  /** A JSON value, coloured. */
+  /** A coloured JSON value. */
   plainJson(value: unknown): Element;
-  /** A text, with tools. */
+  /** Text, with tools. */
   long(text: string): Element;
-  /** Says that there is nothing, such as `The result has no content.` */
+  /** A note that there is no content. */
   nothing(words: string): Element;
-  /** Blocks of content. */
+  /** Content blocks. */
   contents(blocks: unknown): readonly Element[];
-  /** What a resource holds. */
+  /** The contents of a resource. */
   resource(contents: Json): Element;
-  /** Why there is no result. */
+  /** An error. */
   error(outcome: Outcome & { readonly kind: "error" }): Element;
-  /** Small words such as `read-only`. */
+  /** Labels such as `read-only`. */
   marks(words: readonly string[]): Element;
-  /** A part that one can open. */
+  /** A collapsed section. */
   fold(title: string, make: () => Element): Element;
 }
 
-/** What things are shown with. */
-export interface ShowParts {
+/** Dependencies. */
+export interface ContentViewParts {
   readonly dom: Dom;
   readonly json: JsonTools;
   readonly markdown: Markdown;
-  readonly makeViewer: MakeViewer;
-  /** Goes to a resource. */
+  readonly makeTextViewer: MakeTextViewer;
+  /** Opens a resource. */
   readonly open: (uri: string) => void;
 }
 
 /** Makes what shows things. */
-export function createShow({ dom, json: tools, markdown, makeViewer, open }: ShowParts): Show {
-  const { h, say, visible } = dom;
+export function createContentView({ dom, json: tools, markdown, makeTextViewer, open }: ContentViewParts): ContentView {
+  const { h, serverText, escapeInvisible } = dom;
   const { isObject, text, pretty } = tools;
-  const most = 50_000; // characters that are coloured: a browser is slow with more
-  const largest = 20_000_000; // characters of Base64 that are shown as what they are
-  // A data URL of these runs nothing, not even as SVG. Others may be handed to programs that were never meant for them.
+  const most = 50_000; // characters to colour, because more make the page slow
+  const largest = 20_000_000; // characters of Base64 to render
+  // Images and audio of these types never run code, not even SVG. Browsers may pass other types to external programs.
   const images = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/svg+xml"];
   const sounds = [
     "audio/wav",
@@ -62,19 +62,19 @@ export function createShow({ dom, json: tools, markdown, makeViewer, open }: Sho
   ];
 
   function json(value: unknown): Element {
-    return makeViewer(pretty(value), { label: "JSON", raw: toCode });
+    return makeTextViewer(pretty(value), { label: "JSON", raw: toCode });
   }
 
   function plainJson(value: unknown): Element {
     const code = pretty(value);
-    return code.length > most ? makeViewer(code, { label: "JSON" }) : toCode(code);
+    return code.length > most ? makeTextViewer(code, { label: "JSON" }) : toCode(code);
   }
 
   function toCode(code: string): Element {
     const element = h("pre.code", { tabindex: 0 });
     if (code.length > most) {
-      element.append(visible(code.slice(0, most)));
-      const more = h("button.small", { type: "button", click: () => element.replaceChildren(visible(code)) });
+      element.append(escapeInvisible(code.slice(0, most)));
+      const more = h("button.small", { type: "button", click: () => element.replaceChildren(escapeInvisible(code)) });
       more.append(`Show all ${code.length} characters`);
       element.append("\n… ", more);
       return element;
@@ -84,13 +84,17 @@ export function createShow({ dom, json: tools, markdown, makeViewer, open }: Sho
     for (const match of code.matchAll(token)) {
       const [whole, string, colon, word] = match;
       const body = string ?? whole;
-      element.append(visible(code.slice(at, match.index)));
+      element.append(escapeInvisible(code.slice(at, match.index)));
       element.append(
-        h(string ? (colon ? "span.key" : "span.string") : word ? "span.word" : "span.number", {}, visible(body)),
+        h(
+          string ? (colon ? "span.key" : "span.string") : word ? "span.word" : "span.number",
+          {},
+          escapeInvisible(body),
+        ),
       );
       at = match.index + body.length;
     }
-    element.append(visible(code.slice(at)));
+    element.append(escapeInvisible(code.slice(at)));
     return element;
   }
 
@@ -134,8 +138,8 @@ export function createShow({ dom, json: tools, markdown, makeViewer, open }: Sho
       "div.link",
       {},
       h("button.small", { type: "button", click: () => open(uri) }, "Read"),
-      h("span.grow", {}, h("strong", {}, say(name)), " ", h("code", {}, say(uri))),
-      h("span.muted", {}, visible(text(block.mimeType) ?? "")),
+      h("span.grow", {}, h("strong", {}, serverText(name)), " ", h("code", {}, serverText(uri))),
+      h("span.muted", {}, escapeInvisible(text(block.mimeType) ?? "")),
     );
   }
 
@@ -144,8 +148,8 @@ export function createShow({ dom, json: tools, markdown, makeViewer, open }: Sho
     const head = h(
       "div.head",
       {},
-      h("code.grow", {}, say(uri)),
-      blob === undefined && h("span.muted", {}, visible(text(mimeType) ?? "")),
+      h("code.grow", {}, serverText(uri)),
+      blob === undefined && h("span.muted", {}, escapeInvisible(text(mimeType) ?? "")),
     );
     const body = typeof contents.text === "string"
       ? toText(contents.text, text(mimeType) ?? "")
@@ -158,19 +162,19 @@ export function createShow({ dom, json: tools, markdown, makeViewer, open }: Sho
   function toText(body: string, mimeType: string): Element {
     if (!body) return nothing("The text is empty.");
     const type = mimeType.toLowerCase();
-    if (/[/+]json\b/.test(type)) return makeViewer(body, { label: "JSON", raw: toCode });
+    if (/[/+]json\b/.test(type)) return makeTextViewer(body, { label: "JSON", raw: toCode });
     if (type.startsWith("image/svg+xml")) {
       const look = {
         name: "Rendered",
         isFirst: false,
         make: () => toImage(`data:image/svg+xml,${encodeURIComponent(body.toWellFormed())}`),
       };
-      return makeViewer(body, { label: "Text", look });
+      return makeTextViewer(body, { label: "Text", look });
     }
     const isMarkdown = type.startsWith("text/markdown");
     const mayBe = isMarkdown || (/^(text\/plain\b.*)?$/.test(type) && markdown.isLikely(body));
     const look = { name: "Rendered", isFirst: isMarkdown, make: () => markdown.render(body) };
-    return makeViewer(body, { label: "Text", look: mayBe ? look : undefined });
+    return makeTextViewer(body, { label: "Text", look: mayBe ? look : undefined });
   }
 
   function toImage(source: string): Element {
@@ -184,7 +188,7 @@ export function createShow({ dom, json: tools, markdown, makeViewer, open }: Sho
     const bytes = Math.floor(data.replace(/=+$/, "").length * 3 / 4);
     const isBase64 = /^[A-Za-z\d+/]*={0,2}$/.test(data);
     const amount = isBase64 ? `${bytes} bytes` : "not valid Base64";
-    const facts = `${visible(mimeType.slice(0, 100) || "unknown type")}, ${amount}`;
+    const facts = `${escapeInvisible(mimeType.slice(0, 100) || "unknown type")}, ${amount}`;
     const source = `data:${type};base64,${data}`;
     const isSafe = isBase64 && data.length <= largest;
     const make = !isSafe
@@ -196,14 +200,14 @@ export function createShow({ dom, json: tools, markdown, makeViewer, open }: Sho
       : undefined;
     if (make) {
       const look = { name: "Rendered", isFirst: true, make };
-      return h("div.media", {}, makeViewer(data, { label: "Media", facts, look }));
+      return h("div.media", {}, makeTextViewer(data, { label: "Media", facts, look }));
     }
-    return h("div.media", {}, makeViewer(data, { label: "Bytes in Base64", facts, raw: toBytes }));
+    return h("div.media", {}, makeTextViewer(data, { label: "Bytes in Base64", facts, raw: toBytes }));
   }
 
-  // Nobody reads Base64: its beginning shows what it is.
+  // The beginning of Base64 is enough to recognize it.
   function toBytes(data: string): Element {
-    return h("pre.code", { tabindex: 0 }, visible(data.slice(0, 200)), data.length > 200 && "…");
+    return h("pre.code", { tabindex: 0 }, escapeInvisible(data.slice(0, 200)), data.length > 200 && "…");
   }
 
   function error({ code, message, data, status }: Outcome & { readonly kind: "error" }): Element {
@@ -217,15 +221,21 @@ export function createShow({ dom, json: tools, markdown, makeViewer, open }: Sho
       [-32021]: "Missing client capability",
       [-32022]: "Unsupported protocol version",
     };
-    const title = code === undefined ? "No answer" : `${names[code] ?? "Error"} (${code})`;
+    const title = code === undefined ? "No response" : `${names[code] ?? "Error"} (${code})`;
     const http = status !== undefined && status !== 200 ? `HTTP ${status}` : "";
-    const element = h("div.error", {}, h("strong", {}, title), h("span.muted", {}, http), h("p", {}, say(message)));
+    const element = h(
+      "div.error",
+      {},
+      h("strong", {}, title),
+      h("span.muted", {}, http),
+      h("p", {}, serverText(message)),
+    );
     if (data !== undefined) element.append(json(data));
     return element;
   }
 
   function marks(words: readonly string[]): Element {
-    return h("span.marks", {}, ...words.map((word) => h("span.mark", {}, visible(word))));
+    return h("span.marks", {}, ...words.map((word) => h("span.mark", {}, escapeInvisible(word))));
   }
 
   function fold(title: string, make: () => Element): Element {

@@ -1,44 +1,43 @@
 /**
- * Gets messages to the server: to the one that serves the page directly, to every other one through the program that
- * serves the page.
+ * Sends messages to the server: directly to the server of the page, and through the relay to other servers.
  *
  * @module
  */
-import type { Access } from "./access.ts";
-import type { Json, JsonTools } from "./json.ts";
+import type { Credentials } from "./credentials.ts";
+import type { Json, JsonTools } from "./json_tools.ts";
 
-/** A question that came on no request. */
-export type HearQuestion = (method: string, params: Json, signal: AbortSignal) => Promise<Json | undefined>;
+/** Called for a request of the server that belongs to no call. */
+export type OnQuestion = (method: string, params: Json, signal: AbortSignal) => Promise<Json | undefined>;
 
-/** How messages get to the server. */
-export interface Line {
-  /** Sends a request. Throws if there is no way to the server. */
+/** The transport. */
+export interface Transport {
+  /** Sends a request. Throws if the server cannot be reached. */
   post(body: string, options: PostOptions): Promise<Response>;
-  /** The data of the events of a response. */
+  /** Reads the data of the events in a response. */
   events(response: Response): AsyncGenerator<string>;
 }
 
-/** What goes along with a request. */
+/** Options of a request. */
 export interface PostOptions {
-  /** The protocol's headers. */
+  /** The protocol headers. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
 
-/** What the line is made of. */
-export interface LineParts {
-  readonly access: Access;
+/** Dependencies. */
+export interface TransportParts {
+  readonly access: Credentials;
   readonly json: JsonTools;
-  /** Path of the endpoint of the server that serves the page. */
+  /** The endpoint path of the server that serves the page. */
   readonly endpoint: string | undefined;
-  /** What the page says that it can do. */
+  /** The capabilities of the page. */
   readonly capabilities: () => Json;
-  readonly onQuestion: HearQuestion;
+  readonly onQuestion: OnQuestion;
   readonly onWarning: (text: string) => void;
 }
 
 /** Makes the line. */
-export function createLine(parts: LineParts): Line {
+export function createTransport(parts: TransportParts): Transport {
   const { access, json: { isObject, parse }, endpoint, capabilities, onQuestion, onWarning } = parts;
   const relay = "/-/inspector/";
   const gone = "The connection has ended";
@@ -46,7 +45,7 @@ export function createLine(parts: LineParts): Line {
 
   async function post(body: string, { headers, signal }: PostOptions): Promise<Response> {
     if (access.place.kind === "own" && endpoint !== undefined) {
-      // Not followed: the browser would show the headers to whatever the redirect names.
+      // Following a redirect would send the headers to its target.
       const redirect = "error";
       return await fetch(endpoint, {
         method: "POST",
@@ -70,7 +69,9 @@ export function createLine(parts: LineParts): Line {
     { signal, connection }: { readonly signal?: AbortSignal; readonly connection?: string },
   ): Promise<Response> {
     if (access.key === undefined) {
-      throw new Error("The page has no key; open the link that the terminal shows, with all that follows #");
+      throw new Error(
+        "The page has no key; open the complete link that the terminal shows, including the part after #",
+      );
     }
     const headers = {
       "content-type": "application/json",
@@ -88,7 +89,7 @@ export function createLine(parts: LineParts): Line {
     });
   }
 
-  /** The connection's id. There is one connection at a time, and a new one after it has ended. */
+  /** Returns the ID of the connection. Opens a connection if there is none. */
   function connect(): Promise<string> {
     if (opening) return opening;
     const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -99,7 +100,7 @@ export function createLine(parts: LineParts): Line {
     return promise;
   }
 
-  /** Reads what comes on the connection until it ends. */
+  /** Reads the events of the connection until it ends. */
   async function follow(opened: (id: string) => void): Promise<void> {
     const { place, headers } = access;
     const url = place.kind === "url" ? { url: place.url } : {};

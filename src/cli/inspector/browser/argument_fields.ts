@@ -5,10 +5,10 @@
  * @module
  */
 import type { Dom, Element, UiEvent } from "./dom.ts";
-import type { JsonTools } from "./json.ts";
-import type { Wire } from "./wire.ts";
+import type { JsonTools } from "./json_tools.ts";
+import type { RpcClient } from "./rpc_client.ts";
 
-/** One argument, always a text. */
+/** An argument, which is always text. */
 export interface Argument {
   readonly name: string;
   readonly title?: string;
@@ -16,41 +16,41 @@ export interface Argument {
   readonly isRequired: boolean;
 }
 
-/** What the suggestions are for: a prompt or a template. `undefined` if the server has none. */
+/** The prompt or template to complete; `undefined` if the server has no completions. */
 export type Reference = Readonly<Record<string, string>> | undefined;
 
 /** Fields for arguments. */
 export interface ArgumentFields {
   readonly element: Element;
-  /** What is filled in, without what is empty and may be. */
+  /** The values, without empty optional ones. */
   read(): Readonly<Record<string, string>>;
 }
 
-/** What the fields are for. */
+/** Options of the fields. */
 export interface ArgumentOptions {
   readonly reference: Reference;
-  /** Called when something is typed or chosen. */
+  /** Called when a value changes. */
   readonly changed?: () => void;
 }
 
 /** Makes fields. */
 export type MakeArguments = (list: readonly Argument[], options: ArgumentOptions) => ArgumentFields;
 
-/** What the fields are built with. */
+/** Dependencies. */
 export interface ArgumentParts {
   readonly dom: Dom;
   readonly json: JsonTools;
-  readonly wire: Wire;
+  readonly wire: RpcClient;
 }
 
-/** Makes the maker of fields. */
-export function createArguments({ dom, json: { isObject }, wire }: ArgumentParts): MakeArguments {
-  const { h, say, visible, newId } = dom;
-  const pauseMs = 120; // between two keys of a person who types
-  const most = 300; // fields: a browser is slow with more
+/** Creates the factory. */
+export function createArgumentFields({ dom, json: { isObject }, wire }: ArgumentParts): MakeArguments {
+  const { h, serverText, escapeInvisible, newId } = dom;
+  const delayMs = 120; // without a key press before suggestions are requested
+  const maxArguments = 300; // fields, because more make the page slow
 
   return (all, { reference, changed }) => {
-    const list = all.slice(0, most);
+    const list = all.slice(0, maxArguments);
     const inputs = list.map((argument) => [argument, toInput(argument)] as const);
 
     function read(): Readonly<Record<string, string>> {
@@ -59,10 +59,10 @@ export function createArguments({ dom, json: { isObject }, wire }: ArgumentParts
     }
 
     function toField({ name, title, description, isRequired }: Argument, input: Element): Element {
-      const hint = h("p.hint", { id: newId() }, say(description ?? ""));
+      const hint = h("p.hint", { id: newId() }, serverText(description ?? ""));
       if (description) input.setAttribute("aria-describedby", hint.id);
-      const label = h("label", { for: input.id }, h("span.name", {}, say(name)));
-      if (title && title !== name) label.append(" ", h("span.title", {}, say(title)));
+      const label = h("label", { for: input.id }, h("span.name", {}, serverText(name)));
+      if (title && title !== name) label.append(" ", h("span.title", {}, serverText(title)));
       const labels = h("div.labels", {}, label, isRequired && h("span.required", {}, "required"));
       return h("div.field", {}, labels, reference ? suggest(input, name) : input, description ? hint : undefined);
     }
@@ -74,12 +74,12 @@ export function createArguments({ dom, json: { isObject }, wire }: ArgumentParts
       return input;
     }
 
-    /** An input under which suggestions open. */
+    /** An input with a list of suggestions. */
     function suggest(input: Element, name: string): Element {
       const options = h("ul.options", {
         id: newId(),
         role: "listbox",
-        "aria-label": visible(`Suggestions for ${name}`),
+        "aria-label": escapeInvisible(`Suggestions for ${name}`),
       });
       let values: readonly string[] = [];
       let active = -1;
@@ -87,7 +87,7 @@ export function createArguments({ dom, json: { isObject }, wire }: ArgumentParts
       let asking = new AbortController();
 
       async function ask(): Promise<void> {
-        // A second list would come under the hand of a person who is choosing from the first.
+        // A second list must not replace the one that the user is choosing from.
         clearTimeout(timer);
         asking.abort();
         const { signal } = asking = new AbortController();
@@ -106,8 +106,8 @@ export function createArguments({ dom, json: { isObject }, wire }: ArgumentParts
       function show(found: readonly string[], hasMore: boolean): void {
         values = found;
         const rows = values.map((value, at) => {
-          const row = h("li", { role: "option", id: newId(), "aria-selected": "false" }, say(value));
-          // Before the click, which would come after the input has lost the focus and the list is gone.
+          const row = h("li", { role: "option", id: newId(), "aria-selected": "false" }, serverText(value));
+          // `mousedown` comes before the input loses the focus and closes the list.
           row.addEventListener("mousedown", (event) => {
             event.preventDefault();
             pick(at);
@@ -159,7 +159,7 @@ export function createArguments({ dom, json: { isObject }, wire }: ArgumentParts
 
       const later = () => {
         clearTimeout(timer);
-        timer = setTimeout(ask, pauseMs);
+        timer = setTimeout(ask, delayMs);
       };
       for (const [attribute, value] of Object.entries({ role: "combobox", "aria-autocomplete": "list" })) {
         input.setAttribute(attribute, value);
@@ -174,7 +174,9 @@ export function createArguments({ dom, json: { isObject }, wire }: ArgumentParts
     }
 
     const element = h("div.fields", {}, ...inputs.map(([argument, input]) => toField(argument, input)));
-    if (all.length > most) element.append(h("p.muted", {}, `Only the first ${most} of ${all.length} have a field.`));
+    if (all.length > maxArguments) {
+      element.append(h("p.muted", {}, `Only the first ${maxArguments} of ${all.length} arguments are shown.`));
+    }
     return { element, read };
   };
 }

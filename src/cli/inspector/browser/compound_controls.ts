@@ -1,15 +1,15 @@
 /**
- * Controls that hold others: objects, lists, and values of one of several forms.
+ * Controls for objects, lists and unions.
  *
  * @module
  */
-import type { Field, MakeCompound, MakeControl, Place, Reading } from "./controls.ts";
+import type { Field, MakeCompound, MakeControl, Place, Reading } from "./value_controls.ts";
 import type { Dom, Element } from "./dom.ts";
 import type { MakeFields } from "./forms.ts";
-import type { JsonTools } from "./json.ts";
-import type { SchemaReader, Shape } from "./schema.ts";
+import type { JsonTools } from "./json_tools.ts";
+import type { SchemaReader, Shape } from "./schema_reader.ts";
 
-/** What these controls are built with. */
+/** Dependencies. */
 export interface CompoundParts {
   readonly dom: Dom;
   readonly json: JsonTools;
@@ -18,29 +18,29 @@ export interface CompoundParts {
   readonly makeFields: () => MakeFields;
 }
 
-/** Makes the maker of controls that hold others. */
-export function createCompounds({ dom, json, schemas, makeControl, makeFields }: CompoundParts): MakeCompound {
-  const { h, visible, newId } = dom;
+/** Creates the factory. */
+export function createCompoundControls({ dom, json, schemas, makeControl, makeFields }: CompoundParts): MakeCompound {
+  const { h, escapeInvisible, newId } = dom;
   const { isObject } = json;
   const controls = "input, textarea, select";
-  const deepest = 6; // there is no room for more on a screen
-  const mostRows = 100;
+  const maxDepth = 6; // levels that fit on a screen
+  const maxRows = 100;
 
   function toCompound(shape: Shape, place: Place): Field | undefined {
-    if (place.depth >= deepest || place.budget.fields <= 0) return;
+    if (place.depth >= maxDepth || place.budget.fields <= 0) return;
     if (shape.kind === "object") return toObject(shape, place);
     return shape.kind === "union" ? toUnion(shape, place) : toList(shape, place);
   }
 
-  /** The fields of an object. One that may be left out has a button for that. */
+  /** The fields of an object. An optional object has a button that adds and removes it. */
   function toObject(shape: Shape, place: Place): Field {
     const { name, isRequired, initial } = place;
     const body = h("div.nested");
     const isFixed = isRequired && !shape.isNullable;
-    const turner = h("button.small", { type: "button", click: () => turn() });
-    const element = h("div", {}, !isFixed && turner, body);
+    const toggleButton = h("button.small", { type: "button", click: () => turn() });
+    const element = h("div", {}, !isFixed && toggleButton, body);
     let filled: ReturnType<MakeFields> | undefined;
-    let kept: ReturnType<MakeFields> | undefined; // so that leaving out by mistake loses nothing
+    let kept: ReturnType<MakeFields> | undefined; // removing an object by mistake loses no input
     draw();
     if (isFixed || isObject(initial)) fill();
 
@@ -63,34 +63,34 @@ export function createCompounds({ dom, json, schemas, makeControl, makeFields }:
         draw();
         return;
       }
-      // A person who asks for fields gets some, whatever was built before.
-      place.budget.fields = Math.max(place.budget.fields, mostRows);
+      // A request of the user overrides the limit.
+      place.budget.fields = Math.max(place.budget.fields, maxRows);
       fill();
       body.querySelector(controls)?.focus();
     }
 
     function draw(): void {
-      const absent = isRequired ? "Send null" : "Leave out";
-      turner.textContent = filled ? absent : "Fill in";
-      turner.setAttribute("aria-label", visible(`${filled ? absent : "Fill in"}: ${name}`));
+      const absent = isRequired ? "Send null" : "Remove";
+      toggleButton.textContent = filled ? absent : "Add";
+      toggleButton.setAttribute("aria-label", escapeInvisible(`${filled ? absent : "Add"}: ${name}`));
       body.hidden = !filled;
     }
 
     return {
       element,
       isGroup: true,
-      focus: turner,
+      focus: toggleButton,
       read: () => filled ? filled.readField() : readAbsent(shape, place),
-      peek: () => filled?.peek(),
+      readPartial: () => filled?.readPartial(),
     };
   }
 
-  /** A choice of the form, and a control for it. */
+  /** A choice of the variant, and a control for it. */
   function toUnion({ variants, isNullable }: Shape, place: Place): Field {
     const { id, name, isRequired, initial, root, about, depth, budget } = place;
     const nullAt = variants.length;
     const titles = isNullable ? [...variants.map(({ title }) => title), "null"] : variants.map(({ title }) => title);
-    const options = titles.map((title, at) => h("option", { value: at }, visible(title.slice(0, 100))));
+    const options = titles.map((title, at) => h("option", { value: at }, escapeInvisible(title.slice(0, 100))));
     const select = h(
       "select",
       { id, change: draw, ...about },
@@ -121,11 +121,11 @@ export function createCompounds({ dom, json, schemas, makeControl, makeFields }:
         isRequired: true,
         initial: schemas.resembles(initial, variant.schema, root) ? initial : shape.schema.default,
         root,
-        about: { "aria-label": visible(`${name}, ${variant.title}`) },
+        about: { "aria-label": escapeInvisible(`${name}, ${variant.title}`) },
         depth: depth + 1,
         budget,
       });
-      // A single value that is all that its form allows needs no control.
+      // A constant needs no control.
       body.hidden = shape.kind === "choice" && shape.choices.length === 1;
       body.replaceChildren(field.element);
     }
@@ -133,13 +133,13 @@ export function createCompounds({ dom, json, schemas, makeControl, makeFields }:
     function read(): Reading {
       if (field) return field.read();
       if (select.value === String(nullAt) && isNullable) return { value: null };
-      return isRequired ? { problem: "Choose a form.", focus: select } : {};
+      return isRequired ? { problem: "Choose one.", focus: select } : {};
     }
 
-    return { element, focus: select, read, peek: () => field?.peek?.() };
+    return { element, focus: select, read, readPartial: () => field?.readPartial?.() };
   }
 
-  /** Rows that can be added and removed; `undefined` if there are too many to begin with. */
+  /** Rows that can be added and removed. Returns `undefined` if the initial list is too long. */
   function toList(shape: Shape, { name, isRequired, initial, root, depth, budget }: Place): Field | undefined {
     const item = schemas.toShape(shape.items, root);
     const isPlain = ["text", "number", "boolean", "choice", "json"].includes(item.kind);
@@ -148,16 +148,16 @@ export function createCompounds({ dom, json, schemas, makeControl, makeFields }:
       "button.small",
       {
         type: "button",
-        "aria-label": visible(`Add an item to ${name}`),
+        "aria-label": escapeInvisible(`Add an item to ${name}`),
         click: () => add().querySelector(controls)?.focus(),
       },
       "Add an item",
     );
     const element = h("div", {}, list, adder);
     let rows: (readonly [Element, Field])[] = [];
-    const least = isRequired && typeof shape.schema.minItems === "number" ? Math.min(shape.schema.minItems, 20) : 0;
-    const start = Array.isArray(initial) ? initial : Array.from({ length: least });
-    if (start.length > mostRows) return;
+    const minimum = isRequired && typeof shape.schema.minItems === "number" ? Math.min(shape.schema.minItems, 20) : 0;
+    const start = Array.isArray(initial) ? initial : Array.from({ length: minimum });
+    if (start.length > maxRows) return;
     for (const value of start) add(value);
 
     function add(value?: unknown): Element {
@@ -168,16 +168,16 @@ export function createCompounds({ dom, json, schemas, makeControl, makeFields }:
         isRequired: true,
         initial: value === undefined ? item.schema.default : value,
         root,
-        about: { "aria-label": visible(`${name}, item`) },
+        about: { "aria-label": escapeInvisible(`${name}, item`) },
         depth: depth + 1,
         budget,
       });
       const remove = h(
         "button.quiet.small",
-        { type: "button", "aria-label": visible(`Remove this item of ${name}`) },
+        { type: "button", "aria-label": escapeInvisible(`Remove this item of ${name}`) },
         "×",
       );
-      const group = isPlain ? {} : { role: "group", "aria-label": visible(`${name}, item`) };
+      const group = isPlain ? {} : { role: "group", "aria-label": escapeInvisible(`${name}, item`) };
       const row = h(isPlain ? "li" : "li.part", group, field.element, remove);
       remove.addEventListener("click", () => {
         rows = rows.filter(([each]) => each !== row);
@@ -197,8 +197,8 @@ export function createCompounds({ dom, json, schemas, makeControl, makeFields }:
       return values.length || isRequired ? { value: values } : {};
     }
 
-    const peek = () => rows.map(([, field]) => field.peek?.()).filter((value) => value !== undefined);
-    return { element, isGroup: true, focus: adder, read, peek };
+    const readPartial = () => rows.map(([, field]) => field.readPartial?.()).filter((value) => value !== undefined);
+    return { element, isGroup: true, focus: adder, read, readPartial };
   }
 
   function readAbsent({ isNullable }: Shape, { isRequired }: Place): Reading {

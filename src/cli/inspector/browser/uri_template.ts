@@ -1,19 +1,19 @@
 /**
- * URI templates, as far as this library serves them.
+ * Expands the URI templates that this library supports.
  *
  * @module
  */
 
-/** Works with templates. */
-export interface Templates {
-  /** Names of the variables. */
+/** Functions for URI templates. */
+export interface UriTemplates {
+  /** The names of the variables. */
   names(template: string): readonly string[];
-  /** The URI with these values; what has none is left out. */
+  /** Expands a template. Variables without a value are left out. */
   expand(template: string, values: Readonly<Record<string, string>>): string;
 }
 
-/** Makes the tools. */
-export function createTemplates(): Templates {
+/** Creates the functions. */
+export function createUriTemplates(): UriTemplates {
   const expression = /\{([+#./;?&]?)([^{}]*)\}/g;
 
   function names(template: string): readonly string[] {
@@ -37,7 +37,7 @@ export function createTemplates(): Templates {
     return encodeURIComponent(text).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
   }
 
-  // What has a meaning in a URI stays, and so does what is encoded already.
+  // Keeps reserved and already encoded characters.
   function encodeOpen(text: string): string {
     return encodeURI(text).replace(/%25(?=[\da-f]{2})/gi, "%").replace(/%5B|%5D/g, decodeURIComponent);
   }

@@ -1,58 +1,58 @@
 /**
- * A list on the left and what is chosen on the right; on a narrow screen one after the other.
+ * A list with the chosen item beside it, or instead of it on a narrow screen.
  *
  * @module
  */
 import type { Dom, Element } from "./dom.ts";
 
-/** One thing in a list. */
+/** An item of a list. */
 export interface Item {
-  /** Tells it from the others of the list. */
+  /** Unique in the list. */
   readonly key: string;
   readonly name: string;
   /** A line below the name. */
   readonly note?: string;
-  /** Heading of the items that follow, until another one. */
+  /** The heading of this and the following items. */
   readonly group?: string;
-  /** What it is made of, as text: when this changes, it is built anew. */
+  /** Dependencies. */
   readonly source: string;
-  /** Makes what is on the right. */
+  /** Makes the panel. */
   build(): Element;
 }
 
-/** A list with its details. */
-export interface Browsing {
+/** A list with the panel of the chosen item. */
+export interface ItemList {
   readonly element: Element;
   /**
-   * Shows these items and keeps what is chosen. `more` loads further ones, if there are any; `problem` says why some
+   * Shows items and keeps the chosen one. `more` loads further items, if there are any. `problem` is the reason why some
    * could not be loaded.
    */
   set(items: readonly Item[], more?: () => void, problem?: string): void;
-  /** Chooses an item; nothing happens if it is not there. */
+  /** Chooses an item, if it is in the list. */
   choose(key: string): void;
   /** Chooses the first item, if there is one. */
   chooseFirst(): void;
-  /** Shows something that is not in the list. */
-  visit(item: Item): void;
-  /** What is chosen. */
+  /** Shows an item that may not be in the list. */
+  showItem(item: Item): void;
+  /** The key of the chosen item. */
   readonly chosen: string | undefined;
 }
 
-/** What a list is for. */
-export interface BrowseOptions {
-  /** What the items are, such as `tools`. */
+/** Options of a list. */
+export interface ItemListOptions {
+  /** The plural noun for the items, such as `tools`. */
   readonly what: string;
-  /** Stands above the list. */
+  /** An element above the list. */
   readonly top?: Element;
-  /** Told what a person has chosen. */
+  /** Called when the user chooses an item. */
   readonly onChoose: (key: string) => void;
 }
 
 /** Makes lists. */
-export type MakeBrowsing = (options: BrowseOptions) => Browsing;
+export type MakeItemList = (options: ItemListOptions) => ItemList;
 
-/** Makes the maker of lists. */
-export function createBrowse({ h, say, visible }: Dom): MakeBrowsing {
+/** Creates the factory. */
+export function createItemList({ h, serverText, escapeInvisible }: Dom): MakeItemList {
   const most = 1000; // rows of a list
 
   return ({ what, top, onChoose }) => {
@@ -101,7 +101,7 @@ export function createBrowse({ h, say, visible }: Dom): MakeBrowsing {
       hint.replaceChildren(
         failed === undefined
           ? items.length ? "Nothing matches." : `This server has no ${what}.`
-          : h("span.problem", {}, `Cannot load all ${what}: `, say(failed)),
+          : h("span.problem", {}, `Cannot load all ${what}: `, serverText(failed)),
       );
       hint.hidden = shown.length > 0 && failed === undefined;
       blank.hidden = !items.length;
@@ -113,20 +113,20 @@ export function createBrowse({ h, say, visible }: Dom): MakeBrowsing {
         onChoose(key);
         if (!list.checkVisibility()) back.focus();
       };
-      const row = h("button.item", { type: "button", click: choice }, h("span.name", {}, say(name)));
-      if (note) row.append(h("span.note", {}, say(note.split("\n", 1)[0])));
-      row.setAttribute("title", visible(name));
+      const row = h("button.item", { type: "button", click: choice }, h("span.name", {}, serverText(name)));
+      if (note) row.append(h("span.note", {}, serverText(note.split("\n", 1)[0])));
+      row.setAttribute("title", escapeInvisible(name));
       if (key === chosen) row.setAttribute("aria-current", "true");
       return row;
     }
 
     function choose(key: string): void {
       const item = items.find((each) => each.key === key);
-      if (item) visit(item);
+      if (item) showItem(item);
     }
 
-    // What was built is kept with what a person has typed into it.
-    function visit(item: Item): void {
+    // Panels are kept with the input of the user.
+    function showItem(item: Item): void {
       const { key, source } = item;
       let [known, view] = built.get(key) ?? [];
       if (!view || known !== source) {
@@ -151,7 +151,7 @@ export function createBrowse({ h, say, visible }: Dom): MakeBrowsing {
       failed = problem;
       more = loadMore;
       const item = items.find(({ key }) => key === chosen);
-      if (item && built.get(item.key)?.[0] !== item.source) visit(item);
+      if (item && built.get(item.key)?.[0] !== item.source) showItem(item);
       else draw();
     }
 
@@ -160,7 +160,7 @@ export function createBrowse({ h, say, visible }: Dom): MakeBrowsing {
       set,
       choose,
       chooseFirst: () => items.length > 0 && choose(items[0].key),
-      visit,
+      showItem,
       get chosen() {
         return chosen;
       },

@@ -3,57 +3,57 @@
  *
  * @module
  */
-import type { Browsing, Item, MakeBrowsing } from "./browse.ts";
+import type { Item, ItemList, MakeItemList } from "./item_list.ts";
 import type { Dom, Element } from "./dom.ts";
-import type { Json, JsonTools } from "./json.ts";
-import type { Panels } from "./panels.ts";
-import type { Wire } from "./wire.ts";
+import type { Json, JsonTools } from "./json_tools.ts";
+import type { ItemPanels } from "./item_panels.ts";
+import type { RpcClient } from "./rpc_client.ts";
 
 /** One list. */
 export interface List {
   /** The name of the capability, such as `tools`. */
   readonly name: string;
   readonly title: string;
-  readonly browsing: Browsing;
-  /** How many items there are. */
+  readonly itemList: ItemList;
+  /** The number of items. */
   readonly count: Element;
-  /** Reads the list from the server. */
+  /** Loads the list from the server. */
   load(): Promise<void>;
 }
 
-/** What lists are built with. */
-export interface ListParts {
+/** Dependencies. */
+export interface ItemListsParts {
   readonly dom: Dom;
   readonly json: JsonTools;
-  readonly wire: Wire;
-  readonly panels: Panels;
-  readonly makeBrowsing: MakeBrowsing;
+  readonly wire: RpcClient;
+  readonly panels: ItemPanels;
+  readonly makeItemList: MakeItemList;
   /** The server's capabilities. */
   readonly capabilities: () => Json;
-  /** Goes to a resource. */
+  /** Opens a resource. */
   readonly openUri: (uri: string) => void;
-  /** Told what a person has chosen. */
+  /** Called when the user chooses an item. */
   readonly onChoose: (list: List, key: string) => void;
-  /** Told that a list is there in which nothing is chosen yet. */
+  /** Called when a list without a chosen item is loaded. */
   readonly onLoad: () => void;
 }
 
-/** The lists, and how to show a resource that may be in none. */
-export interface Lists {
+/** All lists. */
+export interface ItemLists {
   readonly all: readonly List[];
   readonly resources: List;
-  /** A resource that only its URI is known of. */
+  /** Makes an item for a resource of which only the URI is known. */
   toItem(uri: string): Item;
 }
 
-/** Makes the lists. */
-export function createLists(parts: ListParts): Lists {
-  const { dom: { h }, json: { isObject, objects, text, compact }, wire, panels, makeBrowsing } = parts;
+/** Creates the lists. */
+export function createItemLists(parts: ItemListsParts): ItemLists {
+  const { dom: { h }, json: { isObject, objects, text, compact }, wire, panels, makeItemList } = parts;
   const { capabilities, openUri, onChoose, onLoad } = parts;
 
   interface Source {
     readonly method: string;
-    /** Where the items stand in the result. */
+    /** The key of the items in the result. */
     readonly key: string;
     toItem(item: Json): Item;
   }
@@ -66,19 +66,19 @@ export function createLists(parts: ListParts): Lists {
   }
 
   function makeList({ name, title, sources, top }: Kind): List {
-    const browsing = makeBrowsing({ what: name, top, onChoose: (key) => onChoose(list, key) });
+    const itemList = makeItemList({ what: name, top, onChoose: (key) => onChoose(list, key) });
     const count = h("span.count");
-    const list: List = { name, title, browsing, count, load };
+    const list: List = { name, title, itemList, count, load };
     let loading = 0;
 
     async function load(): Promise<void> {
       const mine = ++loading;
       const pages = sources.map((): Item[] => []);
       let problem: string | undefined;
-      if (!isObject(capabilities()[name])) return browsing.set([]);
+      if (!isObject(capabilities()[name])) return itemList.set([]);
       draw(await Promise.all(sources.map((_, at) => loadPage(at, undefined))));
 
-      /** Adds a page to its list; where the next one begins, if there is one. */
+      /** Loads a page. Returns the cursor of the next one. */
       async function loadPage(at: number, cursor: unknown): Promise<unknown> {
         const { method, key, toItem } = sources[at];
         const outcome = await wire.send(method, cursor === undefined ? {} : { cursor });
@@ -89,13 +89,13 @@ export function createLists(parts: ListParts): Lists {
       }
 
       function draw(cursors: readonly unknown[]): void {
-        // A later load has begun: what is here is old.
+        // A later load has started.
         if (mine !== loading) return;
         const items = pages.flat();
         const isMore = cursors.some((cursor) => cursor !== undefined);
         count.textContent = `${items.length}${isMore ? "+" : ""}`;
-        browsing.set(items, isMore ? () => void loadMore(cursors) : undefined, problem);
-        if (browsing.chosen === undefined) onLoad();
+        itemList.set(items, isMore ? () => void loadMore(cursors) : undefined, problem);
+        if (itemList.chosen === undefined) onLoad();
       }
 
       async function loadMore(cursors: readonly unknown[]): Promise<void> {
@@ -106,7 +106,7 @@ export function createLists(parts: ListParts): Lists {
     return list;
   }
 
-  const toNamed = (build: (item: Json) => Element) => (item: Json): Item => ({
+  const toNamedItem = (build: (item: Json) => Element) => (item: Json): Item => ({
     key: String(item.name),
     name: String(item.name),
     note: text(item.title) ?? text(item.description),
@@ -114,7 +114,7 @@ export function createLists(parts: ListParts): Lists {
     build: () => build(item),
   });
 
-  const toPlaced = (key: string, group: string, build: (item: Json) => Element) => (item: Json): Item => ({
+  const toUriItem = (key: string, group: string, build: (item: Json) => Element) => (item: Json): Item => ({
     key: String(item[key]),
     name: text(item.title) ?? text(item.name) ?? String(item[key]),
     note: String(item[key]),
@@ -130,12 +130,12 @@ export function createLists(parts: ListParts): Lists {
     if (uri.value) openUri(uri.value);
   });
 
-  const toResource = toPlaced("uri", "Resources", panels.resource);
-  const toTemplate = toPlaced("uriTemplate", "Templates", panels.template);
+  const toResource = toUriItem("uri", "Resources", panels.resource);
+  const toTemplate = toUriItem("uriTemplate", "Templates", panels.template);
   const tools = makeList({
     name: "tools",
     title: "Tools",
-    sources: [{ method: "tools/list", key: "tools", toItem: toNamed(panels.tool) }],
+    sources: [{ method: "tools/list", key: "tools", toItem: toNamedItem(panels.tool) }],
   });
   const resources = makeList({
     name: "resources",
@@ -149,7 +149,7 @@ export function createLists(parts: ListParts): Lists {
   const prompts = makeList({
     name: "prompts",
     title: "Prompts",
-    sources: [{ method: "prompts/list", key: "prompts", toItem: toNamed(panels.prompt) }],
+    sources: [{ method: "prompts/list", key: "prompts", toItem: toNamedItem(panels.prompt) }],
   });
 
   return { all: [tools, resources, prompts], resources, toItem: (uri) => toResource({ uri }) };

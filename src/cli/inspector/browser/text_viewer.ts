@@ -1,52 +1,52 @@
 /**
- * Shows a text with tools: copy, find, collapse, and a switch between the text as it is and as it looks.
+ * Shows text with tools: copy, find, collapse, and a switch between raw and rendered text.
  *
  * @module
  */
 import type { Dom, Element } from "./dom.ts";
-import type { JsonTools } from "./json.ts";
+import type { JsonTools } from "./json_tools.ts";
 
-/** How a text can be shown beside as it is. */
-export interface Look {
-  /** On the button, such as `Rendered`. */
+/** A way to render text. */
+export interface Rendering {
+  /** The label of its button, such as `Rendered`. */
   readonly name: string;
   make(): Element;
-  /** Whether it is shown first. */
+  /** Whether it is the initial view. */
   readonly isFirst: boolean;
 }
 
-/** What the tools are for. */
+/** Options of a viewer. */
 export interface ViewOptions {
-  /** Names the text for people who cannot see it, such as `Text`. */
+  /** The accessible name, such as `Text`. */
   readonly label: string;
-  /** The text as it is, if it is not to be shown as plain text. */
+  /** Makes the raw view. Defaults to plain text. */
   readonly raw?: (text: string) => Element;
-  readonly look?: Look;
-  /** Stands beside the tools; the length of a long text if not given. */
+  readonly look?: Rendering;
+  /** Text beside the tools. Defaults to the length of long text. */
   readonly facts?: string;
 }
 
 /** Shows a text. */
-export type MakeViewer = (text: string, options: ViewOptions) => Element;
+export type MakeTextViewer = (text: string, options: ViewOptions) => Element;
 
-/** What texts are shown with. */
+/** Dependencies. */
 export interface ViewerParts {
   readonly dom: Dom;
   readonly json: JsonTools;
 }
 
-/** Makes the maker of viewers. */
-export function createViewer({ dom, json: { size } }: ViewerParts): MakeViewer {
-  const { h, visible, copier } = dom;
-  const most = 50_000; // characters that are shown at once: a browser is slow with more
-  const mostFound = 1000; // places that are marked
-  const around = 2000; // characters on each side of the places found, in a text that is not shown as a whole
-  const longEnough = { characters: 600, lines: 12 }; // to search in it
+/** Creates the factory. */
+export function createTextViewer({ dom, json: { size } }: ViewerParts): MakeTextViewer {
+  const { h, escapeInvisible, copyButton } = dom;
+  const most = 50_000; // characters to show at once, because more make the page slow
+  const maxMatches = 1000; // matches to mark
+  const around = 2000; // characters around each match in text that is not shown completely
+  const longEnough = { characters: 600, lines: 12 }; // for a search field
 
   return (text, { label, raw = toPlain, look, facts }) => {
     const body = h("div.body");
     const isLong = text.length > longEnough.characters || countLines(text) > longEnough.lines;
-    let isLooked = look?.isFirst === true;
+    let isRendered = look?.isFirst === true;
     let marks: readonly Element[] = [];
     let current = -1;
 
@@ -70,10 +70,10 @@ export function createViewer({ dom, json: { size } }: ViewerParts): MakeViewer {
     });
     const before = h(
       "button.quiet.small",
-      { type: "button", "aria-label": "Previous place", click: () => go(-1) },
+      { type: "button", "aria-label": "Previous match", click: () => go(-1) },
       "↑",
     );
-    const after = h("button.quiet.small", { type: "button", "aria-label": "Next place", click: () => go(1) }, "↓");
+    const after = h("button.quiet.small", { type: "button", "aria-label": "Next match", click: () => go(1) }, "↓");
     before.hidden = after.hidden = true;
     const folder = h("button.quiet.small", { type: "button", "aria-expanded": "true", click: collapse }, "Collapse");
     const tools = h(
@@ -82,18 +82,18 @@ export function createViewer({ dom, json: { size } }: ViewerParts): MakeViewer {
       h("span.muted.grow", {}, facts ?? (isLong ? `${size(text.length)} characters` : "")),
       look && h("div.modes", { role: "group", "aria-label": "Show as" }, ...modes),
       isLong && h("span.finder", {}, search, before, after, found),
-      copier("Copy", () => text),
+      copyButton("Copy", () => text),
       isLong && folder,
     );
     draw();
 
     function draw(): void {
-      modes.forEach((mode, at) => mode.setAttribute("aria-pressed", String(isLooked === (at === 0))));
-      body.replaceChildren(isLooked && look ? look.make() : raw(text));
+      modes.forEach((mode, at) => mode.setAttribute("aria-pressed", String(isRendered === (at === 0))));
+      body.replaceChildren(isRendered && look ? look.make() : raw(text));
     }
 
     function turn(toLook: boolean): void {
-      isLooked = toLook;
+      isRendered = toLook;
       search.value = "";
       find();
     }
@@ -111,13 +111,13 @@ export function createViewer({ dom, json: { size } }: ViewerParts): MakeViewer {
       before.hidden = after.hidden = !wanted;
       found.textContent = "";
       if (!wanted) return draw();
-      // The places are those of the text as it is.
-      isLooked = false;
+      // The search applies to the raw text.
+      isRendered = false;
       draw();
       if (body.hidden) collapse();
       const starts = findAll(wanted);
       const shown = h("pre", { tabindex: 0 });
-      marks = starts.map((start) => h("mark", {}, visible(text.slice(start, start + wanted.length))));
+      marks = starts.map((start) => h("mark", {}, escapeInvisible(text.slice(start, start + wanted.length))));
       let at = 0;
       starts.forEach((start, index) => {
         addGap(shown, at, start);
@@ -130,24 +130,24 @@ export function createViewer({ dom, json: { size } }: ViewerParts): MakeViewer {
       go(1);
     }
 
-    /** The text between two places; of a long one what stands beside them. */
+    /** Adds the text between two matches, shortened if it is long. */
     function addGap(shown: Element, from: number, to: number): void {
       const isWhole = text.length <= most || to - from <= 2 * around;
       shown.append(
         isWhole
-          ? visible(text.slice(from, to))
-          : `${visible(text.slice(from, from + around))}\n…\n${visible(text.slice(to - around, to))}`,
+          ? escapeInvisible(text.slice(from, to))
+          : `${escapeInvisible(text.slice(from, from + around))}\n…\n${escapeInvisible(text.slice(to - around, to))}`,
       );
     }
 
     function findAll(wanted: string): readonly number[] {
       const [lower, lowerWanted] = [text.toLowerCase(), wanted.toLowerCase()];
-      // A few letters get longer in lower case: then places would be those of another text.
+      // Some letters become longer in lower case, which would shift the matches.
       const isAlike = lower.length === text.length && lowerWanted.length === wanted.length;
       const [where, what] = isAlike ? [lower, lowerWanted] : [text, wanted];
       const starts: number[] = [];
       let at = where.indexOf(what);
-      while (at >= 0 && starts.length < mostFound) {
+      while (at >= 0 && starts.length < maxMatches) {
         starts.push(at);
         at = where.indexOf(what, at + what.length);
       }
@@ -160,7 +160,7 @@ export function createViewer({ dom, json: { size } }: ViewerParts): MakeViewer {
       current = (current + step + marks.length) % marks.length;
       marks[current].setAttribute("aria-current", "true");
       marks[current].scrollIntoView({ block: "nearest" });
-      found.textContent = `${current + 1} of ${marks.length}${marks.length === mostFound ? "+" : ""}`;
+      found.textContent = `${current + 1} of ${marks.length}${marks.length === maxMatches ? "+" : ""}`;
     }
 
     return h(
@@ -176,9 +176,9 @@ export function createViewer({ dom, json: { size } }: ViewerParts): MakeViewer {
   }
 
   function toPlain(text: string): Element {
-    const element = h("pre", { tabindex: 0 }, visible(text.slice(0, most)));
+    const element = h("pre", { tabindex: 0 }, escapeInvisible(text.slice(0, most)));
     if (text.length <= most) return element;
-    const more = h("button.small", { type: "button", click: () => element.replaceChildren(visible(text)) });
+    const more = h("button.small", { type: "button", click: () => element.replaceChildren(escapeInvisible(text)) });
     more.append(`Show all ${text.length} characters`);
     element.append("\n… ", more);
     return element;

@@ -1,38 +1,41 @@
 /**
- * The dialog in which a person chooses the server and enters a token and headers for it.
+ * The dialog to choose a server, and to enter a token and headers for it.
  *
  * @module
  */
-import type { Access, Place, Secrets } from "./access.ts";
+import type { Credentials, Place, Secrets } from "./credentials.ts";
 import type { Browser, Dom, Element } from "./dom.ts";
 
-/** A server that the command line names. */
-export interface Given {
+/** The server named on the command line. */
+export interface NamedServer {
   readonly name: string;
-  /** Whether requests to it have headers. */
+  /** Whether requests to it can have headers. */
   readonly hasHeaders: boolean;
 }
 
-/** What the dialog is built with. */
-export interface ConnectingParts {
+/** Dependencies. */
+export interface ConnectionDialogParts {
   readonly dom: Dom;
-  readonly access: Access;
-  /** Address of the server that serves the page, if there is one. */
+  readonly access: Credentials;
+  /** The URL of the server that serves the page, if there is one. */
   readonly own: string | undefined;
-  readonly given: Given | undefined;
+  readonly named: NamedServer | undefined;
 }
 
-/** Makes the dialog; what is returned opens it. */
-export function createConnecting(browser: Browser, { dom, access, own, given }: ConnectingParts): () => void {
+/** Creates the dialog. Returns a function that opens it. */
+export function createConnectionDialog(
+  browser: Browser,
+  { dom, access, own, named }: ConnectionDialogParts,
+): () => void {
   const { document, location, history } = browser;
-  const { h, say, visible, newId } = dom;
-  const mostHeaders = 50;
+  const { h, serverText, escapeInvisible, newId } = dom;
+  const maxHeaders = 50;
 
   function open(): void {
     const before = document.activeElement;
     const heading = h("h2", { id: newId() }, "Connection");
     const group = newId();
-    const usual: Place = { kind: own === undefined ? "given" : "own" };
+    const usual: Place = { kind: own === undefined ? "named" : "own" };
     const toRadio = (value: string) => h("input", { type: "radio", name: group, value, change: load });
     const [usualRadio, urlRadio] = [toRadio(usual.kind), toRadio("url")];
     const isUrl = access.place.kind === "url";
@@ -60,7 +63,7 @@ export function createConnecting(browser: Browser, { dom, access, own, given }: 
     const rows = h("ul.rows");
     const adder = h("button.small", { type: "button", click: () => addRow("", "").focus() }, "Add a header");
     const headerProblem = h("p.problem", { role: "alert" });
-    const noHeaders = h("p.muted", {}, "A command takes no token and no headers.");
+    const noHeaders = h("p.muted", {}, "A command takes no token or headers.");
     const entry = h(
       "div.fields",
       {},
@@ -71,7 +74,7 @@ export function createConnecting(browser: Browser, { dom, access, own, given }: 
           "div.labels",
           {},
           h("label", { for: token.input.id }, "Token"),
-          h("span.type", {}, "sent as authorization: Bearer …"),
+          h("span.type", {}, "sent as Authorization: Bearer …"),
         ),
         token.element,
       ),
@@ -86,10 +89,10 @@ export function createConnecting(browser: Browser, { dom, access, own, given }: 
       h(
         "p.hint",
         {},
-        "Kept for this server in this tab until you close it. Never part of an address, and masked in the log.",
+        "Stored for this server in this tab until you close it. Never part of a URL, and masked in the log.",
       ),
     );
-    const name = own ?? given?.name ?? "";
+    const name = own ?? named?.name ?? "";
     const form = h(
       "form",
       { method: "dialog", novalidate: true, autocomplete: "off" },
@@ -105,18 +108,18 @@ export function createConnecting(browser: Browser, { dom, access, own, given }: 
           h(
             "span",
             {},
-            own === undefined ? "From the command line: " : "The one that serves this page: ",
-            h("code", {}, say(name)),
+            own === undefined ? "From the command line: " : "This server: ",
+            h("code", {}, serverText(name)),
           ),
         ),
-        h("label.place", {}, urlRadio, h("span", {}, "Another one, by its URL")),
+        h("label.place", {}, urlRadio, h("span", {}, "Another server")),
         url,
         urlProblem,
         access.key === undefined &&
           h(
             "p.hint",
             {},
-            "To connect to another server, open the link that the terminal shows: it holds a key for that.",
+            "To connect to another server, open the link that the terminal shows. It contains the key.",
           ),
       ),
       noHeaders,
@@ -136,14 +139,14 @@ export function createConnecting(browser: Browser, { dom, access, own, given }: 
       return urlRadio.checked ? { kind: "url", url: url.value.trim() } : usual;
     }
 
-    /** Shows what was entered for the chosen server, and nothing that was entered for another one. */
+    /** Shows the token and headers of the chosen server only. */
     function load(): void {
       const place = readPlace();
-      const { token: kept, headers } = access.secretsOf(place);
+      const { token: kept, headers } = access.getSecrets(place);
       token.input.value = kept;
       rows.replaceChildren();
       for (const [header, value] of headers) addRow(header, value);
-      const takesHeaders = place.kind !== "given" || given?.hasHeaders === true;
+      const takesHeaders = place.kind !== "named" || named?.hasHeaders === true;
       entry.hidden = !takesHeaders;
       noHeaders.hidden = takesHeaders;
       urlProblem.textContent = headerProblem.textContent = "";
@@ -166,11 +169,11 @@ export function createConnecting(browser: Browser, { dom, access, own, given }: 
         adder.focus();
       });
       row.append(remove);
-      if (rows.childElementCount < mostHeaders) rows.append(row);
+      if (rows.childElementCount < maxHeaders) rows.append(row);
       return input;
     }
 
-    /** A field that does not show what is in it, unless a person wants it to. */
+    /** A password field with a button that shows its value. */
     function toSecret(label: string): { readonly element: Element; readonly input: Element } {
       const input = h("input.code", {
         type: "password",
@@ -201,10 +204,10 @@ export function createConnecting(browser: Browser, { dom, access, own, given }: 
         !/^[\w!#$%&'*+.^`|~-]+$/.test(header) || /[^\t\x20-\x7e\x80-\xff]/.test(value)
       );
       headerProblem.textContent = wrong
-        ? `HTTP does not allow this name or value: ${visible(wrong[0]) || "(no name)"}`
+        ? `This is not a valid header name or value: ${escapeInvisible(wrong[0]) || "(no name)"}`
         : "";
       const isText = !/[^\t\x20-\x7e]/.test(token.input.value);
-      if (!isText) headerProblem.textContent = "The token has characters that HTTP does not allow.";
+      if (!isText) headerProblem.textContent = "The token has characters that are not allowed in a header.";
       return wrong || !isText ? undefined : { token: token.input.value.trim(), headers };
     }
 
@@ -231,7 +234,7 @@ export function createConnecting(browser: Browser, { dom, access, own, given }: 
       const secrets = readSecrets();
       if (!secrets) return;
       access.save(place, secrets);
-      // A page that begins anew mixes nothing of two servers.
+      // Reloading keeps the data of two servers apart.
       history.replaceState(null, "", "#");
       location.reload();
     });

@@ -1,62 +1,62 @@
 /**
- * What a form has to know of a JSON schema.
+ * Reads JSON Schemas for forms.
  *
  * @module
  */
-import type { Json, JsonTools } from "./json.ts";
+import type { Json, JsonTools } from "./json_tools.ts";
 
-/** One of several values to choose from. */
+/** A value to choose. */
 export interface Choice {
   readonly value: unknown;
   readonly title: string;
 }
 
-/** One of several forms that a value can take. */
+/** A member of a union. */
 export interface Variant {
   readonly title: string;
   readonly schema: Json;
 }
 
-/** A value to ask for. */
+/** The shape of a value. */
 export interface Shape {
   readonly kind: "text" | "number" | "boolean" | "choice" | "choices" | "list" | "object" | "union" | "json";
-  /** The schema, with references followed. */
+  /** The schema with resolved references. */
   readonly schema: Json;
   readonly isNullable: boolean;
   readonly choices: readonly Choice[];
-  /** The forms of a union. */
+  /** The members of a union. */
   readonly variants: readonly Variant[];
-  /** Of the items of a list. */
+  /** The schema of the items of a list. */
   readonly items?: Json;
-  /** What it takes in a few words, such as `integer, ≥ 1`. */
+  /** A short description, such as `integer, ≥ 1`. */
   readonly hint: string;
 }
 
-/** Reads schemas. Its work is bounded, whatever a schema holds, and it runs no pattern of a schema. */
+/** Reads schemas. The work is limited for any schema, and patterns of a schema are never run. */
 export interface SchemaReader {
-  /** How to ask for a value; `root` holds the definitions that references name. */
+  /** The shape of a value. `root` holds the definitions that references name. */
   toShape(schema: unknown, root: Json): Shape;
-  /** A value to start from, with what is required. */
+  /** An initial value with all required properties. */
   toSkeleton(schema: unknown, root: Json): unknown;
-  /** Whether a value looks like one of this schema. */
+  /** Whether a value seems to match a schema. */
   resembles(value: unknown, schema: unknown, root: Json): boolean;
-  /** What is wrong with a value, in one sentence; `undefined` if nothing the page checks is wrong. */
+  /** The problem of a value, in one sentence. Returns `undefined` if the page finds none. */
   findProblem(value: unknown, schema: Json): string | undefined;
-  /** Arguments that a tool wants repeated in headers. */
-  toRepeated(schema: Json, given: Json): Readonly<Record<string, string>>;
+  /** The arguments for `Mcp-Param-` headers. */
+  toParamHeaders(schema: Json, given: Json): Readonly<Record<string, string>>;
 }
 
-/** Makes the reader. */
+/** Creates the reader. */
 export function createSchemaReader({ isObject, objects, text, compact }: JsonTools): SchemaReader {
-  const deepest = 8; // references may lead in a circle
-  const mostChoices = 500; // a list of more options is slow, and of no use to a person
-  const mostVariants = 50;
-  const mostParts = 500; // values of a skeleton
-  const mostTold = 200; // characters of a pattern in a hint
+  const maxDepth = 8; // levels of references, which may be circular
+  const maxChoices = 500; // options of a list, because more are slow and unusable
+  const maxVariants = 50;
+  const maxParts = 500; // values of a skeleton
+  const maxPatternCharacters = 200; // characters of a pattern in a hint
 
   function follow(given: unknown, root: Json, depth = 0): Json {
     let schema = isObject(given) ? given : {};
-    for (let step = 0; step < deepest && typeof schema.$ref === "string"; step++) {
+    for (let step = 0; step < maxDepth && typeof schema.$ref === "string"; step++) {
       const { $ref: _, ...rest } = schema;
       const path = schema.$ref.startsWith("#/") ? schema.$ref.slice(2).split("/").map(unescape) : [];
       const target = path.reduce<unknown>(
@@ -68,11 +68,11 @@ export function createSchemaReader({ isObject, objects, text, compact }: JsonToo
     }
     const { allOf, ...rest } = schema;
     const parts = objects(allOf);
-    if (!parts.length || parts.length > mostVariants || depth > deepest) return schema;
+    if (!parts.length || parts.length > maxVariants || depth > maxDepth) return schema;
     return parts.reduce((whole, part) => merge(whole, follow(part, root, depth + 1)), rest);
   }
 
-  /** Two schemas that both hold, as one. */
+  /** Combines two schemas that both apply. */
   function merge(one: Json, other: Json): Json {
     const merged = { ...other, ...one };
     if (!isObject(one.properties) || !isObject(other.properties)) {
@@ -81,7 +81,7 @@ export function createSchemaReader({ isObject, objects, text, compact }: JsonToo
         : merged;
     }
     const required = [one.required, other.required].flatMap((names) => Array.isArray(names) ? names : []);
-    // The order of the first, but what the second says of the same property: a variant says more than its base.
+    // The order is that of the first schema. The second wins, because a variant is more specific than its base.
     return { ...merged, properties: { ...one.properties, ...other.properties }, required };
   }
 
@@ -90,7 +90,7 @@ export function createSchemaReader({ isObject, objects, text, compact }: JsonToo
     try {
       plain = decodeURIComponent(key);
     } catch {
-      // As it stands.
+      // It is not percent-encoded.
     }
     return plain.replaceAll("~1", "/").replaceAll("~0", "~");
   }
@@ -100,7 +100,7 @@ export function createSchemaReader({ isObject, objects, text, compact }: JsonToo
     const choices = toChoices(schema);
     const shape = { schema, isNullable, choices, variants: [], hint: "" };
     const { type } = schema;
-    if (choices.length > mostChoices) {
+    if (choices.length > maxChoices) {
       const areTexts = choices.every(({ value }) => typeof value === "string");
       const hint = `one of ${choices.length} values${areTexts ? "" : ", as JSON"}`;
       return { ...shape, kind: areTexts ? "text" : "json", choices: [], hint };
@@ -119,7 +119,7 @@ export function createSchemaReader({ isObject, objects, text, compact }: JsonToo
       const items = follow(schema.items, root);
       const choices = toChoices(items);
       const hint = tell("list", schema, isNullable);
-      const isFew = choices.length > 0 && choices.length <= mostChoices;
+      const isFew = choices.length > 0 && choices.length <= maxChoices;
       return isFew ? { ...shape, kind: "choices", choices, hint } : { ...shape, kind: "list", items, hint };
     }
     if ((type === "object" || type === undefined) && isObject(schema.properties)) {
@@ -138,7 +138,7 @@ export function createSchemaReader({ isObject, objects, text, compact }: JsonToo
     return typeof type === "string" ? type : Array.isArray(type) ? type.join(" or ") : "any value";
   }
 
-  // `{ type: ["string", "null"] }` and `{ anyOf: [{ type: "string" }, { type: "null" }] }` are texts that may be null.
+  // `{ type: ["string", "null"] }` and `{ anyOf: [{ type: "string" }, { type: "null" }] }` are nullable strings.
   function dropNull(schema: Json, root: Json): { schema: Json; isNullable: boolean } {
     const { type, anyOf, oneOf, ...rest } = schema;
     if (Array.isArray(type) && type.includes("null")) {
@@ -169,7 +169,7 @@ export function createSchemaReader({ isObject, objects, text, compact }: JsonToo
   function toVariants(schema: Json, root: Json): readonly Variant[] {
     const { anyOf, oneOf, type, title: _, description: __, default: ___, ...base } = schema;
     const either = objects(anyOf ?? oneOf);
-    if (either.length > mostVariants) return [];
+    if (either.length > maxVariants) return [];
     const isBase = isObject(base.properties);
     const shared = type === undefined ? base : { ...base, type };
     const variants = either.length
@@ -180,21 +180,21 @@ export function createSchemaReader({ isObject, objects, text, compact }: JsonToo
     return variants.map((variant, at) => ({ title: toVariantTitle(variant, at), schema: variant }));
   }
 
-  /** What tells a variant from the others: its title, or a constant in it, or its type. */
+  /** The title of a variant: its title, a constant in it, or its type. */
   function toVariantTitle(variant: Json, at: number): string {
     const title = text(variant.title);
     if (title !== undefined) return title;
     if (isObject(variant.properties)) {
-      for (const [key, property] of Object.entries(variant.properties).slice(0, mostVariants)) {
+      for (const [key, property] of Object.entries(variant.properties).slice(0, maxVariants)) {
         if (isObject(property) && Object.hasOwn(property, "const")) return `${key}: ${name(property.const)}`;
       }
     }
     if (Array.isArray(variant.enum)) return variant.enum.slice(0, 3).map(name).join(", ");
-    return Object.hasOwn(variant, "const") ? name(variant.const) : text(variant.type) ?? `Form ${at + 1}`;
+    return Object.hasOwn(variant, "const") ? name(variant.const) : text(variant.type) ?? `Variant ${at + 1}`;
   }
 
   function name(value: unknown): string {
-    return typeof value === "string" && value ? value : compact(value).slice(0, mostTold);
+    return typeof value === "string" && value ? value : compact(value).slice(0, maxPatternCharacters);
   }
 
   function tell(type: string, schema: Json, isNullable: boolean): string {
@@ -202,7 +202,7 @@ export function createSchemaReader({ isObject, objects, text, compact }: JsonToo
     const add = (label: string, value: unknown) => {
       const idle = typeof value === "number" && Math.abs(value) >= Number.MAX_SAFE_INTEGER;
       if ((typeof value === "number" && !idle) || typeof value === "string") {
-        parts.push(`${label}${String(value).slice(0, mostTold)}`);
+        parts.push(`${label}${String(value).slice(0, maxPatternCharacters)}`);
       }
     };
     add("", schema.format);
@@ -223,7 +223,7 @@ export function createSchemaReader({ isObject, objects, text, compact }: JsonToo
     left.parts--;
     const { kind, schema, isNullable, choices, variants } = toShape(given, root);
     if (schema.default !== undefined) return schema.default;
-    if (isNullable || depth > deepest || left.parts < 0) return null;
+    if (isNullable || depth > maxDepth || left.parts < 0) return null;
     if (kind === "choice") return choices[0].value;
     if (kind === "union") return toSkeleton(variants[0].schema, root, depth + 1, left);
     if (kind === "text") return "";
@@ -232,7 +232,7 @@ export function createSchemaReader({ isObject, objects, text, compact }: JsonToo
     if (kind === "choices" || kind === "list" || schema.type === "array") return [];
     const { properties, required } = schema;
     if (schema.type !== "object" && !isObject(properties)) return null;
-    const names = new Set(Array.isArray(required) ? required.slice(0, mostParts) : []);
+    const names = new Set(Array.isArray(required) ? required.slice(0, maxParts) : []);
     const wanted = Object.entries(isObject(properties) ? properties : {}).filter(([key]) => names.has(key));
     return Object.fromEntries(wanted.map(([key, value]) => [key, toSkeleton(value, root, depth + 1, left)]));
   }
@@ -248,10 +248,10 @@ export function createSchemaReader({ isObject, objects, text, compact }: JsonToo
       return schema.type === "object" ? isObject(value) : kind === "json" && schema.type === undefined;
     }
     if (!isObject(value)) return false;
-    const required = Array.isArray(schema.required) ? schema.required.slice(0, mostParts) : [];
+    const required = Array.isArray(schema.required) ? schema.required.slice(0, maxParts) : [];
     if (!required.every((key) => Object.hasOwn(value, String(key)))) return false;
     const properties = isObject(schema.properties) ? schema.properties : {};
-    return Object.entries(value).slice(0, mostParts).every(([key, one]) => {
+    return Object.entries(value).slice(0, maxParts).every(([key, one]) => {
       const property = Object.hasOwn(properties, key) ? properties[key] : undefined;
       return !isObject(property) || !Object.hasOwn(property, "const") || compact(property.const) === compact(one);
     });
@@ -271,7 +271,7 @@ export function createSchemaReader({ isObject, objects, text, compact }: JsonToo
       }
     }
     if (typeof value === "string") {
-      // Lengths of a schema count characters, not the halves that some are stored in.
+      // JSON Schema counts code points, not UTF-16 code units.
       const length = typeof schema.minLength === "number" || typeof schema.maxLength === "number"
         ? [...value].length
         : 0;
@@ -287,23 +287,23 @@ export function createSchemaReader({ isObject, objects, text, compact }: JsonToo
     }
   }
 
-  function toRepeated({ properties }: Json, given: Json): Readonly<Record<string, string>> {
+  function toParamHeaders({ properties }: Json, given: Json): Readonly<Record<string, string>> {
     const found: [string, string][] = [];
     for (const [key, schema] of Object.entries(isObject(properties) ? properties : {})) {
       const value = Object.hasOwn(given, key) ? given[key] : undefined;
       if (!isObject(schema) || value === undefined || value === null) continue;
       const header = schema["x-mcp-header"];
       if (typeof header === "string" && /^[\w!#$%&'*+.^`|~-]+$/.test(header)) found.push([header, String(value)]);
-      if (isObject(value)) found.push(...Object.entries(toRepeated(schema, value)));
+      if (isObject(value)) found.push(...Object.entries(toParamHeaders(schema, value)));
     }
     return Object.fromEntries(found);
   }
 
   return {
     toShape,
-    toSkeleton: (schema, root) => toSkeleton(schema, root, 0, { parts: mostParts }),
+    toSkeleton: (schema, root) => toSkeleton(schema, root, 0, { parts: maxParts }),
     resembles,
     findProblem,
-    toRepeated,
+    toParamHeaders,
   };
 }

@@ -1,45 +1,47 @@
 /**
- * The log of all frames.
+ * The log of all messages.
  *
  * @module
  */
 import type { Dom, Element } from "./dom.ts";
-import type { JsonTools } from "./json.ts";
-import type { Show } from "./show.ts";
-import type { Frame } from "./wire.ts";
+import type { JsonTools } from "./json_tools.ts";
+import type { ContentView } from "./content_view.ts";
+import type { Frame } from "./rpc_client.ts";
 
 /** The log. */
-export interface Log {
+export interface MessageLog {
   readonly element: Element;
   add(frame: Frame): void;
-  /** Goes to the newest frame. */
-  toEnd(): void;
+  /** Scrolls to the newest message. */
+  scrollToEnd(): void;
 }
 
-/** What the log is built with. */
-export interface LogParts {
+/** Dependencies. */
+export interface MessageLogParts {
   readonly dom: Dom;
   readonly json: JsonTools;
-  readonly show: Show;
-  /** A text without what is secret in it. */
+  readonly show: ContentView;
+  /** Masks the secrets in text. */
   readonly mask: (text: string) => string;
-  /** Names of the headers that the user has entered. */
+  /** The names of the headers that the user entered. */
   readonly headerNames: readonly string[];
-  /** Told how many frames there were. */
-  readonly counted: (count: number) => void;
+  /** Called with the number of messages so far. */
+  readonly onCount: (count: number) => void;
 }
 
 /** Makes the log. */
-export function createLog({ dom: { h, say, copier }, json, show, mask, headerNames, counted }: LogParts): Log {
-  const most = 1000; // frames that are kept
-  const longest = 100_000; // characters of one that are kept
+export function createMessageLog(
+  { dom: { h, serverText, copyButton }, json, show, mask, headerNames, onCount }: MessageLogParts,
+): MessageLog {
+  const most = 1000; // messages to keep
+  const longest = 100_000; // characters of a message to keep
   let frames: (readonly [words: string, row: Element])[] = [];
   let count = 0;
-  const filter = h("input.filter", { type: "search", "aria-label": "Filter frames", placeholder: "Filter frames" });
+  const filter = h("input.filter", { type: "search", "aria-label": "Filter messages", placeholder: "Filter messages" });
   const clear = h("button.quiet.small", { type: "button", click: empty }, "Clear");
-  const list = h("ol.frames", { role: "log", "aria-live": "off", "aria-label": "Frames", tabindex: 0 });
-  const hint = h("p.muted.pad", {}, "Nothing has been sent.");
-  filter.addEventListener("input", () => frames.forEach(sift));
+  const list = h("ol.frames", { role: "log", "aria-live": "off", "aria-label": "Messages", tabindex: 0 });
+  const hint = h("p.muted.pad", {}, "No messages yet.");
+  filter.addEventListener("input", () => frames.forEach(applyFilter));
 
   function empty(): void {
     frames = [];
@@ -47,7 +49,7 @@ export function createLog({ dom: { h, say, copier }, json, show, mask, headerNam
     hint.hidden = false;
   }
 
-  function sift([words, row]: readonly [string, Element]): void {
+  function applyFilter([words, row]: readonly [string, Element]): void {
     row.hidden = !words.includes(filter.value.trim().toLowerCase());
   }
 
@@ -59,16 +61,16 @@ export function createLog({ dom: { h, say, copier }, json, show, mask, headerNam
       `#${id} ${kind} ${method} ${subject} ${text.slice(0, longest)}`.toLowerCase(),
       toRow(frame),
     ] as const;
-    sift(entry);
+    applyFilter(entry);
     frames.push(entry);
     list.append(entry[1]);
     hint.hidden = true;
     if (frames.length > most) frames.shift()?.[1].remove();
-    if (isAtEnd) toEnd();
-    counted(++count);
+    if (isAtEnd) scrollToEnd();
+    onCount(++count);
   }
 
-  function toEnd(): void {
+  function scrollToEnd(): void {
     list.scrollTop = list.scrollHeight;
   }
 
@@ -86,19 +88,20 @@ export function createLog({ dom: { h, say, copier }, json, show, mask, headerNam
         {},
         h("span.way", { role: "img", "aria-label": isSent ? "sent" : "received" }, isSent ? "→" : "←"),
         h("span.id", {}, `#${id}`),
-        h("span.method", {}, say(isTitle ? method.replace(/^notifications\//, "") : kind)),
-        h("span.note", {}, say(toNote(frame))),
+        h("span.method", {}, serverText(isTitle ? method.replace(/^notifications\//, "") : kind)),
+        h("span.note", {}, serverText(toNote(frame))),
         http && h("span.http", {}, http),
         h("span.when", {}, kind === "request" ? toClock(at) : `+${json.time(ms)}`),
       ),
     );
-    // Built when it is opened: most frames never are.
+    // Built on demand, because most messages are never opened.
     row.addEventListener("toggle", () => {
       if (!row.open || row.childElementCount > 1) return;
       const facts = h("span.muted.grow", {}, `${toClock(at)} · ${json.size(text.length)} characters`);
       const parsed = json.parse(body);
       const shown = "value" in parsed ? show.plainJson(parsed.value) : show.long(body);
-      row.append(h("div.head", {}, facts, copier("Copy", () => text)), toHeaders(frame) ?? "", shown);
+      row.append(h("div.head", {}, facts, copyButton("Copy", () => text)), toHeaders(frame) ?? "", shown);
+      row.scrollIntoView({ block: "nearest" });
     });
     return h(`li.${kind.replace(" ", "-")}`, {}, row);
   }
@@ -109,10 +112,10 @@ export function createLog({ dom: { h, say, copier }, json, show, mask, headerNam
       ...Object.entries(headers).map(([name, value]) => `${name}: ${mask(value)}`),
       ...headerNames.map((name) => `${name}: ••••••`),
     ];
-    return h("pre.headers", { tabindex: 0, "aria-label": "Headers" }, say(lines.join("\n")));
+    return h("pre.headers", { tabindex: 0, "aria-label": "Headers" }, serverText(lines.join("\n")));
   }
 
-  /** What tells a frame from others of its kind. */
+  /** A short description of a message. */
   function toNote({ kind, method, subject = "", text }: Frame): string {
     if (kind === "request") return subject;
     if (kind !== "notification") return method;
@@ -137,5 +140,5 @@ export function createLog({ dom: { h, say, copier }, json, show, mask, headerNam
     list,
     hint,
   );
-  return { element, add, toEnd };
+  return { element, add, scrollToEnd };
 }

@@ -4,47 +4,47 @@
  * @module
  */
 import type { Dom, Element, UiEvent } from "./dom.ts";
-import type { Json, JsonTools } from "./json.ts";
-import type { SchemaReader, Shape } from "./schema.ts";
+import type { Json, JsonTools } from "./json_tools.ts";
+import type { SchemaReader, Shape } from "./schema_reader.ts";
 
-/** What a user has filled in. There is no `value` if nothing is to be sent. */
+/** The value of a control. There is no `value` if nothing is to be sent. */
 export type Reading = { readonly value?: unknown } | {
   readonly problem: string;
   readonly focus: Element;
-  /** Whether a field inside shows the problem already. */
+  /** Whether an inner field already shows the problem. */
   readonly isShown?: boolean;
 };
 
-/** A control, or one with its label. */
+/** A control, with or without its label. */
 export interface Field {
   readonly element: Element;
-  /** What gets the focus if there is a problem; the element itself if it is one control. */
+  /** The element to focus if there is a problem. Defaults to `element`. */
   readonly focus?: Element;
-  /** Whether it consists of several controls, which have labels of their own. */
+  /** Whether it consists of several labelled controls. */
   readonly isGroup?: boolean;
   read(): Reading;
-  /** What is filled in although something in it is missing or wrong; `undefined` if that is nothing. */
-  readonly peek?: () => unknown;
+  /** The value so far, even if a part is missing or invalid; `undefined` if there is none. */
+  readonly readPartial?: () => unknown;
 }
 
-/** How many fields a form may still build by itself: a schema can describe more than a browser can show. */
+/** The number of fields a form may still build, because a schema can describe more than a page can show. */
 export interface Budget {
   fields: number;
 }
 
-/** Where a control stands. */
+/** The context of a control. */
 export interface Place {
-  /** Of the control, for its label. */
+  /** The element ID, for the label. */
   readonly id: string;
   readonly name: string;
   readonly isRequired: boolean;
-  /** The value to begin with, if there is one. */
+  /** The initial value, if there is one. */
   readonly initial: unknown;
-  /** Holds the definitions that references name. */
+  /** The schema with the definitions that references name. */
   readonly root: Json;
-  /** Attributes that name and explain the control. */
+  /** Attributes that label and describe the control. */
   readonly about: Readonly<Record<string, string>>;
-  /** How many objects and lists it stands in. */
+  /** The number of objects and lists around it. */
   readonly depth: number;
   readonly budget: Budget;
 }
@@ -52,11 +52,11 @@ export interface Place {
 /** Makes a control. */
 export type MakeControl = (shape: Shape, place: Place) => Field;
 
-/** Makes a control that holds others; `undefined` if it would be too deep or too large. */
+/** Makes a compound control. Returns `undefined` if it would be too deep or too large. */
 export type MakeCompound = (shape: Shape, place: Place) => Field | undefined;
 
-/** What controls are built with. */
-export interface ControlParts {
+/** Dependencies. */
+export interface ValueControlParts {
   readonly dom: Dom;
   readonly json: JsonTools;
   readonly schemas: SchemaReader;
@@ -64,11 +64,20 @@ export interface ControlParts {
   readonly makeCompound: MakeCompound;
 }
 
-/** Makes the maker of controls. */
-export function createControls({ dom, json, schemas, makeCompound }: ControlParts): MakeControl {
-  const { h, say, visible } = dom;
+/** Creates the factory. */
+export function createValueControls({ dom, json, schemas, makeCompound }: ValueControlParts): MakeControl {
+  const { h, serverText, escapeInvisible } = dom;
   const { text, parse, pretty, compact } = json;
-  const longestHint = 300; // characters of an example or a skeleton in an empty control
+  const maxHintCharacters = 300; // characters of a placeholder
+
+  const makers: Readonly<Partial<Record<Shape["kind"], MakeControl>>> = {
+    text: toText,
+    number: toNumber,
+    boolean: toBoolean,
+    choice: toChoice,
+    choices: toChoices,
+    json: toJson,
+  };
 
   function toControl(shape: Shape, place: Place): Field {
     const field = toUnchecked(shape, place);
@@ -80,34 +89,20 @@ export function createControls({ dom, json, schemas, makeCompound }: ControlPart
       return problem === undefined ? reading : { problem, focus: field.focus ?? field.element };
     }
 
-    function peek(): unknown {
+    function readPartial(): unknown {
       const reading = field.read();
-      return "value" in reading ? reading.value : field.peek?.();
+      return "value" in reading ? reading.value : field.readPartial?.();
     }
 
-    return { ...field, read, peek };
+    return { ...field, read, readPartial };
   }
 
   function toUnchecked(shape: Shape, place: Place): Field {
-    switch (shape.kind) {
-      case "text":
-        return toText(shape, place);
-      case "number":
-        return toNumber(shape, place);
-      case "boolean":
-        return toBoolean(shape, place);
-      case "choice":
-        return toChoice(shape, place);
-      case "choices":
-        return toChoices(shape, place);
-      case "json":
-        return toJson(shape, place);
-      default:
-        return makeCompound(shape, place) ?? toJson(shape, place);
-    }
+    const make = makers[shape.kind];
+    return make ? make(shape, place) : makeCompound(shape, place) ?? toJson(shape, place);
   }
 
-  /** What an empty control stands for. */
+  /** The value of an empty control. */
   function readEmpty({ isNullable }: Shape, { isRequired }: Place, focus: Element): Reading {
     if (!isRequired) return {};
     return isNullable ? { value: null } : { problem: "Fill this in.", focus };
@@ -118,7 +113,7 @@ export function createControls({ dom, json, schemas, makeCompound }: ControlPart
     const types: Json = { date: "date", email: "email", uri: "url", "date-time": "datetime-local" };
     const type = text(types[String(format)]);
     const [example] = Array.isArray(examples) ? examples : [];
-    const placeholder = typeof example === "string" ? visible(example.slice(0, longestHint)) : undefined;
+    const placeholder = typeof example === "string" ? escapeInvisible(example.slice(0, maxHintCharacters)) : undefined;
     const attributes = { id: place.id, placeholder, autocomplete: "off", spellcheck: "false", ...place.about };
     const isMoment = type === "datetime-local";
     const element = type
@@ -130,7 +125,7 @@ export function createControls({ dom, json, schemas, makeCompound }: ControlPart
     function read(): Reading {
       const { value } = element;
       if (isMoment && value) return { value: new Date(value).toISOString() };
-      // An empty text is a text; an empty date is none.
+      // Empty text is a value, an empty date is not.
       const isText = value !== "" || (!type && place.isRequired && !shape.isNullable);
       return isText ? { value } : readEmpty(shape, place, element);
     }
@@ -144,7 +139,7 @@ export function createControls({ dom, json, schemas, makeCompound }: ControlPart
     event.target.form?.requestSubmit();
   }
 
-  /** A moment as the control for it has it: in local time, without a zone. */
+  /** Converts a timestamp to local time without a time zone, which the control needs. */
   function toLocal(moment: string): string {
     const date = new Date(moment);
     if (Number.isNaN(date.getTime())) return "";
@@ -166,14 +161,14 @@ export function createControls({ dom, json, schemas, makeCompound }: ControlPart
     element.value = typeof place.initial === "number" ? String(place.initial) : "";
 
     function read(): Reading {
-      if (element.validity.badInput) return { problem: "This is not a number.", focus: element };
+      if (element.validity.badInput) return { problem: "Enter a number.", focus: element };
       return element.value === "" ? readEmpty(shape, place, element) : { value: Number(element.value) };
     }
 
     return { element, read };
   }
 
-  // What may be left out is a choice of three; a box has no third state that one could get back to.
+  // An optional boolean has three states, and a checkbox only two that the user can select.
   function toBoolean(shape: Shape, place: Place): Field {
     if (!shape.isNullable && (place.isRequired || typeof place.initial === "boolean")) {
       const element = h("input", { id: place.id, type: "checkbox", ...place.about });
@@ -188,7 +183,7 @@ export function createControls({ dom, json, schemas, makeCompound }: ControlPart
     const { isRequired, initial } = place;
     const choices = shape.isNullable ? [...shape.choices, { value: null, title: "null" }] : shape.choices;
     const none = h("option", { value: "" }, isRequired ? "Choose …" : "Not sent");
-    const options = choices.map(({ title }, at) => h("option", { value: at }, visible(title)));
+    const options = choices.map(({ title }, at) => h("option", { value: at }, escapeInvisible(title)));
     const isOnly = isRequired && choices.length === 1;
     const element = h("select", { id: place.id, ...place.about }, !isOnly && none, ...options);
     const same = compact(initial);
@@ -210,7 +205,7 @@ export function createControls({ dom, json, schemas, makeCompound }: ControlPart
       box.checked = chosen.has(compact(value));
       return box;
     });
-    const element = h("div.boxes", {}, ...choices.map(({ title }, at) => h("label", {}, boxes[at], say(title))));
+    const element = h("div.boxes", {}, ...choices.map(({ title }, at) => h("label", {}, boxes[at], serverText(title))));
 
     function read(): Reading {
       const value = choices.filter((_, at) => boxes[at].checked).map((choice) => choice.value);
@@ -223,7 +218,7 @@ export function createControls({ dom, json, schemas, makeCompound }: ControlPart
   function toJson(shape: Shape, place: Place): Field {
     const { id, isRequired, initial, root, about } = place;
     const skeleton = pretty(schemas.toSkeleton(shape.schema, root));
-    const placeholder = isRequired ? undefined : visible(skeleton.slice(0, longestHint));
+    const placeholder = isRequired ? undefined : escapeInvisible(skeleton.slice(0, maxHintCharacters));
     const element = h("textarea.code", { id, rows: 1, placeholder, spellcheck: "false", ...about });
     if (initial !== undefined) element.value = pretty(initial);
     else if (isRequired && !shape.isNullable) element.value = skeleton;

@@ -1,36 +1,38 @@
 /**
- * The panel of the subscription: what is listened to, and what was heard.
+ * The panel of the subscription: what is subscribed to, and the changes received.
  *
  * @module
  */
 import type { Dom, Element } from "./dom.ts";
-import type { Json, JsonTools } from "./json.ts";
-import type { Listener, ListenState } from "./listen.ts";
-import type { Show } from "./show.ts";
+import type { Json, JsonTools } from "./json_tools.ts";
+import type { Subscription, SubscriptionState } from "./subscription.ts";
+import type { ContentView } from "./content_view.ts";
 
-/** The panel and what others need of it. */
-export interface Watch {
+/** The panel. */
+export interface SubscriptionPanel {
   readonly element: Element;
-  /** Offers what the server can tell of, and listens to all lists. */
+  /** Shows what the server supports, and subscribes to all lists. */
   begin(capabilities: Json): void;
   /** A button that watches a resource. */
-  watcher(uri: string): Element;
-  showState(state: ListenState): void;
-  heard(method: string, params: Json): void;
+  watchButton(uri: string): Element;
+  showState(state: SubscriptionState): void;
+  onChange(method: string, params: Json): void;
 }
 
-/** What the panel is built with. */
-export interface WatchParts {
+/** Dependencies. */
+export interface SubscriptionPanelParts {
   readonly dom: Dom;
   readonly json: JsonTools;
-  readonly show: Show;
-  readonly listener: () => Listener;
+  readonly show: ContentView;
+  readonly listener: () => Subscription;
 }
 
 /** Makes the panel. */
-export function createWatch({ dom: { h, say }, json: { isObject }, show, listener }: WatchParts): Watch {
+export function createSubscriptionPanel(
+  { dom: { h, serverText }, json: { isObject }, show, listener }: SubscriptionPanelParts,
+): SubscriptionPanel {
   const lists = ["tools", "prompts", "resources"];
-  const most = 200; // changes that are shown
+  const most = 200; // changes to show
   const watched = new Set<string>();
   const watchers = new Map<string, Set<Element>>();
   const state = h("span.state", {}, "Off");
@@ -41,13 +43,13 @@ export function createWatch({ dom: { h, say }, json: { isObject }, show, listene
     return [name, box] as const;
   });
   const uris = h("ul.rows");
-  const noUris = h("p.muted", {}, "None. Watch a resource from its page, or by its URI here.");
+  const noUris = h("p.muted", {}, "None. Open a resource to watch it, or enter its URI.");
   const uri = h("input.code", { "aria-label": "URI to watch", placeholder: "URI", spellcheck: "false" });
   const adder = h("button", { type: "submit" }, "Watch");
   const form = h("form.inline", { novalidate: true }, uri, adder);
   const granted = h("div");
   const changes = h("ol.changes", { "aria-label": "Changes" });
-  const noChanges = h("p.muted", {}, "Nothing has changed yet.");
+  const noChanges = h("p.muted", {}, "No changes yet.");
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (uri.value) toggle(uri.value, true);
@@ -61,7 +63,7 @@ export function createWatch({ dom: { h, say }, json: { isObject }, show, listene
       box.disabled = !box.checked;
     }
     form.hidden = !isObject(capabilities.resources) || capabilities.resources.subscribe !== true;
-    noUris.textContent = form.hidden ? "This server does not tell of single resources." : noUris.textContent;
+    noUris.textContent = form.hidden ? "This server does not support subscriptions to resources." : noUris.textContent;
     listen();
   }
 
@@ -80,13 +82,13 @@ export function createWatch({ dom: { h, say }, json: { isObject }, show, listene
     noUris.hidden = watched.size > 0;
     uris.replaceChildren(...[...watched].map((each) => {
       const drop = h("button.quiet.small", { type: "button", click: () => toggle(each, false) }, "Stop watching");
-      return h("li", {}, h("code.grow", {}, say(each)), drop);
+      return h("li", {}, h("code.grow", {}, serverText(each)), drop);
     }));
     for (const button of watchers.get(uri) ?? []) mark(button, isOn);
     listen();
   }
 
-  function watcher(uri: string): Element {
+  function watchButton(uri: string): Element {
     const button = h("button", { type: "button", click: () => toggle(uri, !watched.has(uri)) }, "Watch");
     const all = watchers.get(uri) ?? new Set();
     watchers.set(uri, all.add(button));
@@ -99,19 +101,25 @@ export function createWatch({ dom: { h, say }, json: { isObject }, show, listene
     button.textContent = isOn ? "Watching" : "Watch";
   }
 
-  function showState(now: ListenState): void {
+  function showState(now: SubscriptionState): void {
     const names = { off: "Off", opening: "Opening", open: "Listening", lost: "Lost" };
     state.textContent = names[now.kind];
     state.className = `state ${now.kind === "open" ? "good" : now.kind === "lost" ? "bad" : ""}`;
-    reason.replaceChildren(...now.kind === "lost" ? [say(now.reason), now.retries ? "; trying again" : ""] : []);
+    reason.replaceChildren(...now.kind === "lost" ? [serverText(now.reason), now.retries ? "; reconnecting" : ""] : []);
     granted.replaceChildren(show.plainJson(now.kind === "open" ? now.granted : {}));
   }
 
-  function heard(method: string, params: Json): void {
+  function onChange(method: string, params: Json): void {
     noChanges.hidden = true;
     const time = new Date().toLocaleTimeString();
-    const about = typeof params.uri === "string" ? h("code", {}, say(params.uri)) : undefined;
-    const row = h("li", {}, h("span.muted", {}, time), h("span", {}, say(method.replace("notifications/", ""))), about);
+    const about = typeof params.uri === "string" ? h("code", {}, serverText(params.uri)) : undefined;
+    const row = h(
+      "li",
+      {},
+      h("span.muted", {}, time),
+      h("span", {}, serverText(method.replace("notifications/", ""))),
+      about,
+    );
     changes.replaceChildren(row, ...[...changes.querySelectorAll("li")].slice(0, most - 1));
     if (typeof params.uri === "string") {
       for (const button of watchers.get(params.uri) ?? []) button.textContent = `Watching · changed at ${time}`;
@@ -126,18 +134,18 @@ export function createWatch({ dom: { h, say }, json: { isObject }, show, listene
     h(
       "fieldset.field",
       {},
-      h("legend", {}, "Changes of lists"),
+      h("legend", {}, "List changes"),
       h("div.boxes", {}, ...boxes.map(([name, box]) => h("label", {}, box, name))),
     ),
     h("h3", {}, "Resources"),
     noUris,
     uris,
     form,
-    h("h3", {}, "Granted by the server"),
+    h("h3", {}, "Accepted by the server"),
     granted,
     h("h3", {}, "Changes"),
     noChanges,
     changes,
   );
-  return { element, begin, watcher, showState, heard };
+  return { element, begin, watchButton, showState, onChange };
 }

@@ -1,39 +1,39 @@
 /**
- * The panel of the server: what it says of itself, and what the page says of itself.
+ * The panel about the server and the client.
  *
  * @module
  */
 import type { Dom, Element } from "./dom.ts";
-import type { Json, JsonTools } from "./json.ts";
-import type { Show } from "./show.ts";
-import type { Wire } from "./wire.ts";
+import type { Json, JsonTools } from "./json_tools.ts";
+import type { ContentView } from "./content_view.ts";
+import type { RpcClient } from "./rpc_client.ts";
 
 /** The panel. */
-export interface About {
+export interface ServerPanel {
   readonly element: Element;
-  /** Shows what the server said of itself. */
+  /** Shows the description of the server. */
   show(identity: Json, discovery: Json): void;
 }
 
-/** What the panel is built with. */
-export interface AboutParts {
+/** Dependencies. */
+export interface ServerPanelParts {
   readonly dom: Dom;
   readonly json: JsonTools;
-  readonly show: Show;
-  readonly wire: Wire;
-  /** The endpoint's URL. */
+  readonly show: ContentView;
+  readonly wire: RpcClient;
+  /** The URL of the endpoint. */
   readonly url: string;
 }
 
 /** Makes the panel. */
-export function createAbout({ dom, json, show, wire, url }: AboutParts): About {
-  const { h, say, visible, copier, newId } = dom;
+export function createServerPanel({ dom, json, show, wire, url }: ServerPanelParts): ServerPanel {
+  const { h, serverText, escapeInvisible, copyButton, newId } = dom;
   const { isObject, objects, text } = json;
   const server = h("div");
 
   const abilities = [
-    ["Elicitation by form", { elicitation: { form: {} } }],
-    ["Elicitation by URL", { elicitation: { url: {} } }],
+    ["Form elicitation", { elicitation: { form: {} } }],
+    ["URL elicitation", { elicitation: { url: {} } }],
     ["Sampling", { sampling: {} }],
     ["Roots", { roots: {} }],
   ] as const;
@@ -70,43 +70,45 @@ export function createAbout({ dom, json, show, wire, url }: AboutParts): About {
     const site = text(websiteUrl);
     const isWeb = site !== undefined && /^https?:\/\//i.test(site) && URL.canParse(site);
     const rows: readonly (readonly [string, Element | undefined])[] = [
-      ["Name", h("code", {}, say(identity.name))],
+      ["Name", h("code", {}, serverText(identity.name))],
       ["Title", part(identity.title)],
       ["Version", part(identity.version)],
       ["Description", part(identity.description)],
       [
         "Website",
-        isWeb ? h("a", { href: site, target: "_blank", rel: "noopener noreferrer" }, visible(site)) : part(site),
+        isWeb
+          ? h("a", { href: site, target: "_blank", rel: "noopener noreferrer" }, escapeInvisible(site))
+          : part(site),
       ],
       ["Protocol", part(Array.isArray(supportedVersions) ? supportedVersions.join(", ") : undefined)],
-      ["Endpoint", h("span.line", {}, h("code", {}, url), copier("Copy", () => url))],
+      ["Endpoint", h("span.line", {}, h("code", {}, url), copyButton("Copy", () => url))],
     ];
     server.replaceChildren(
       h(
         "div.line",
         {},
         icon ? h("img.icon", { src: String(icon.src), alt: "" }) : undefined,
-        h("h2", {}, say(text(identity.title) ?? identity.name ?? "Server")),
+        h("h2", {}, serverText(text(identity.title) ?? identity.name ?? "Server")),
       ),
       h("dl", {}, ...rows.flatMap(([name, value]) => value ? [h("dt", {}, name), h("dd", {}, value)] : [])),
       ...text(instructions) === undefined
         ? []
-        : [h("h3", {}, "Instructions"), h("p.description", {}, say(instructions))],
+        : [h("h3", {}, "Instructions"), h("p.description", {}, serverText(instructions))],
       h("h3", {}, "Capabilities"),
       show.plainJson(isObject(capabilities) ? capabilities : {}),
     );
   }
 
   function part(value: unknown): Element | undefined {
-    return text(value) === undefined ? undefined : say(value);
+    return text(value) === undefined ? undefined : serverText(value);
   }
 
   const element = h(
     "div.page",
     {},
     server,
-    h("h2", {}, "This page as a client"),
-    h("p.muted", {}, "What it says of itself in the next request."),
+    h("h2", {}, "This client"),
+    h("p.muted", {}, "Declared in every request."),
     h(
       "fieldset.field",
       {},
@@ -116,7 +118,7 @@ export function createAbout({ dom, json, show, wire, url }: AboutParts): About {
     h(
       "div.field",
       {},
-      h("div.labels", {}, h("label", { for: level.id }, "Log messages from level")),
+      h("div.labels", {}, h("label", { for: level.id }, "Minimum log level")),
       level,
     ),
   );

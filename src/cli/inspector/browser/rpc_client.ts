@@ -1,13 +1,13 @@
 /**
- * Talks to the server as any client of 2026-07-28 does, and tells of every frame.
+ * Sends requests of revision 2026-07-28, and reports every message.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @module
  */
-import type { Json, JsonTools } from "./json.ts";
-import type { Line } from "./line.ts";
+import type { Json, JsonTools } from "./json_tools.ts";
+import type { Transport } from "./transport.ts";
 
-/** What a message is; `closed` is none, but the end that the page has made. */
+/** The kind of a message. `closed` stands for a stream that the page closed. */
 export type FrameKind =
   | "request"
   | "notification"
@@ -19,27 +19,27 @@ export type FrameKind =
   | "failure"
   | "closed";
 
-/** One message on the wire. */
+/** A message. */
 export interface Frame {
   readonly kind: FrameKind;
-  /** Id of the request it belongs to. */
+  /** The ID of its request. */
   readonly id: number;
   readonly method: string;
-  /** The tool, the prompt or the URI that the request is about. */
+  /** The tool, prompt or URI of the request. */
   readonly subject?: string;
-  /** As it was sent. */
+  /** The text of the message. */
   readonly text: string;
-  /** Milliseconds since 1970. */
+  /** The time in milliseconds since 1970. */
   readonly at: number;
-  /** Milliseconds since the request. */
+  /** The time since the request in milliseconds. */
   readonly ms: number;
-  /** HTTP status of the answer, in its last frame. */
+  /** The HTTP status of the response, in its last message. */
   readonly status?: number;
-  /** The protocol's headers of a request. */
+  /** The protocol headers of a request. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** What became of a request. */
+/** The outcome of a request. */
 export type Outcome =
   | { readonly kind: "result"; readonly result: Json; readonly ms: number; readonly size: number }
   | {
@@ -52,43 +52,43 @@ export type Outcome =
   }
   | { readonly kind: "stopped"; readonly ms: number };
 
-/** How to send a request. */
+/** Options of a request. */
 export interface SendOptions {
   readonly signal?: AbortSignal;
-  /** Arguments that are repeated in headers, by the name behind `Mcp-Param-`. */
-  readonly repeated?: Readonly<Record<string, string>>;
+  /** Arguments for `Mcp-Param-` headers, by header name without the prefix. */
+  readonly paramHeaders?: Readonly<Record<string, string>>;
   readonly onNotification?: (method: string, params: Json) => void;
 }
 
 /** The connection to the server. */
-export interface Wire {
+export interface RpcClient {
   /** Sends a request. Never throws. */
   send(method: string, params?: Json, options?: SendOptions): Promise<Outcome>;
-  /** What the page says that it can do; may be changed. */
+  /** The capabilities to declare. Can be changed. */
   capabilities: Json;
-  /** Least severe log message that the server should send; may be changed. */
+  /** The minimum level of log messages. Can be changed. */
   logLevel?: string;
 }
 
-/** How the page reaches the server and who it says that it is. */
-export interface WireOptions {
-  readonly line: Line;
-  /** Revision of the protocol. */
+/** Options of the client. */
+export interface RpcClientOptions {
+  readonly line: Transport;
+  /** The protocol revision. */
   readonly protocol: string;
-  /** Version of the page. */
+  /** The version of the page. */
   readonly version: string;
   readonly onFrame: (frame: Frame) => void;
 }
 
-/** Makes the connection. */
-export function createWire(
-  { line, protocol, version, onFrame }: WireOptions,
+/** Creates the client. */
+export function createRpcClient(
+  { line, protocol, version, onFrame }: RpcClientOptions,
   { isObject, parse }: JsonTools,
-): Wire {
+): RpcClient {
   const prefix = "io.modelcontextprotocol/";
   let lastId = 0;
 
-  const wire: Wire = { send, capabilities: {} };
+  const wire: RpcClient = { send, capabilities: {} };
 
   async function send(method: string, params: Json = {}, options: SendOptions = {}): Promise<Outcome> {
     const id = ++lastId;
@@ -96,7 +96,7 @@ export function createWire(
     const named = typeof subject === "string" ? { subject } : {};
     const start = performance.now();
     const passed = () => performance.now() - start;
-    const tell = (kind: Frame["kind"], text: string, status?: number) =>
+    const report = (kind: Frame["kind"], text: string, status?: number) =>
       onFrame({ kind, id, method, ...named, text, at: Date.now(), ms: passed(), status });
     const meta = isObject(params._meta) ? params._meta : {};
     const body = JSON.stringify({
@@ -115,43 +115,45 @@ export function createWire(
       },
     });
     function fail(message: string, status?: number): Outcome {
-      tell("failure", JSON.stringify({ failure: message }), status);
+      report("failure", JSON.stringify({ failure: message }), status);
       return { kind: "error", message, ms: passed(), status };
     }
 
-    // A notification on the way, or the answer.
+    // A message is a notification or the response.
     function read(text: string, status: number): Outcome | undefined {
       const parsed = parse(text);
       const message = "value" in parsed ? parsed.value : undefined;
-      if (!isObject(message)) return fail(`The server's answer is not a message: ${text.slice(0, 200)}`, status);
-      const { method: told, params: about, result, error } = message;
-      if (typeof told === "string") {
-        onFrame({ kind: "notification", id, method: told, text, at: Date.now(), ms: passed() });
-        options.onNotification?.(told, isObject(about) ? about : {});
+      if (!isObject(message)) {
+        return fail(`The response of the server is not a JSON-RPC message: ${text.slice(0, 200)}`, status);
+      }
+      const { method: notified, params: about, result, error } = message;
+      if (typeof notified === "string") {
+        onFrame({ kind: "notification", id, method: notified, text, at: Date.now(), ms: passed() });
+        options.onNotification?.(notified, isObject(about) ? about : {});
         return;
       }
       if (isObject(result)) {
         const { resultType, isError } = result;
-        tell(resultType === "input_required" ? "question" : isError === true ? "tool error" : "result", text, status);
+        report(resultType === "input_required" ? "question" : isError === true ? "tool error" : "result", text, status);
         return { kind: "result", result, ms: passed(), size: text.length };
       }
-      tell("error", text, status);
+      report("error", text, status);
       const { code, message: reason, data } = isObject(error) ? error : {};
       return {
         kind: "error",
         code: typeof code === "number" ? code : undefined,
-        message: typeof reason === "string" ? reason : "The answer has neither a result nor an error",
+        message: typeof reason === "string" ? reason : "The response has neither a result nor an error",
         data,
         ms: passed(),
         status,
       };
     }
 
-    const repeated = Object.fromEntries(
-      Object.entries(options.repeated ?? {}).map(([name, value]) => [`mcp-param-${name}`, encode(value)]),
+    const paramHeaders = Object.fromEntries(
+      Object.entries(options.paramHeaders ?? {}).map(([name, value]) => [`mcp-param-${name}`, encode(value)]),
     );
     const headers = {
-      ...repeated,
+      ...paramHeaders,
       "content-type": "application/json",
       accept: "application/json, text/event-stream",
       "mcp-protocol-version": protocol,
@@ -162,23 +164,23 @@ export function createWire(
     try {
       const response = await line.post(body, { headers, signal: options.signal });
       if (!response.headers.get("content-type")?.startsWith("text/event-stream")) {
-        return read(await response.text(), response.status) ?? fail("The answer is a notification", response.status);
+        return read(await response.text(), response.status) ?? fail("The response is a notification", response.status);
       }
       for await (const data of line.events(response)) {
         const outcome = read(data, response.status);
         if (outcome) return outcome;
       }
-      return fail("The stream ended without an answer", response.status);
+      return fail("The stream ended without a response", response.status);
     } catch (error) {
       if (!options.signal?.aborted) {
         return fail(`${error instanceof Error ? error.message : error}; is the server still running?`);
       }
-      tell("closed", JSON.stringify({ closed: "The page has closed the stream" }));
+      report("closed", JSON.stringify({ closed: "The page closed the stream" }));
       return { kind: "stopped", ms: passed() };
     }
   }
 
-  /** A text as a header value: as it is where that is safe, else its UTF-8 in Base64. */
+  /** Encodes a header value: unchanged if that is safe, otherwise Base64 of its UTF-8 bytes. */
   function encode(value: string): string {
     if (/^(?![\t ])[\t -~]*(?<![\t ])$/.test(value) && !/^=\?base64\?.*\?=$/.test(value)) return value;
     return `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(value)))}?=`;

@@ -1,40 +1,42 @@
 /**
- * Keeps a subscription open: to changes of the lists, and to resources that are watched.
+ * Keeps a subscription to changes of lists and watched resources open.
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
  * @module
  */
-import type { Json, JsonTools } from "./json.ts";
-import type { Wire } from "./wire.ts";
+import type { Json, JsonTools } from "./json_tools.ts";
+import type { RpcClient } from "./rpc_client.ts";
 
-/** How the subscription stands. */
-export type ListenState =
+/** The state of the subscription. */
+export type SubscriptionState =
   | { readonly kind: "off" }
   | { readonly kind: "opening" }
   | { readonly kind: "open"; readonly granted: Json }
   | { readonly kind: "lost"; readonly reason: string; readonly retries: boolean };
 
 /** The subscription. */
-export interface Listener {
-  /** Opens it for what the filter says; the one before is closed when this one is open. Without a filter it ends. */
+export interface Subscription {
+  /** Opens a subscription, and closes the previous one after that. Without a filter, only closes it. */
   listen(filter: Json | undefined): void;
 }
 
-/** What the subscription is made over, and who is told what happens. */
-export interface ListenOptions {
-  readonly wire: Wire;
+/** Dependencies. */
+export interface SubscriptionOptions {
+  readonly wire: RpcClient;
   readonly json: JsonTools;
-  readonly onState: (state: ListenState) => void;
+  readonly onState: (state: SubscriptionState) => void;
   readonly onChange: (method: string, params: Json) => void;
-  /** The subscription is there again after it was lost: something may have been missed. */
+  /** Called after a lost subscription was reopened, because changes may have been missed. */
   readonly onReturn: () => void;
 }
 
-/** Makes the subscription. */
-export function createListener({ wire, json: { isObject }, onState, onChange, onReturn }: ListenOptions): Listener {
+/** Creates the subscription. */
+export function createSubscription(
+  { wire, json: { isObject }, onState, onChange, onReturn }: SubscriptionOptions,
+): Subscription {
   let current = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let pauseMs = 500;
+  let delayMs = 500;
   let isLost = false;
 
   function listen(filter: Json | undefined): void {
@@ -46,7 +48,7 @@ export function createListener({ wire, json: { isObject }, onState, onChange, on
     onState({ kind: "off" });
   }
 
-  /** Opens it, and calls `opened` when that is done or has failed. */
+  /** Opens the subscription, and calls `opened` after success or failure. */
   async function open(filter: Json, mine: AbortController, opened = () => {}): Promise<void> {
     if (!isLost) onState({ kind: "opening" });
     const outcome = await wire.send("subscriptions/listen", { notifications: filter }, {
@@ -59,18 +61,18 @@ export function createListener({ wire, json: { isObject }, onState, onChange, on
         onState({ kind: "open", granted: isObject(notifications) ? notifications : {} });
         if (isLost) onReturn();
         isLost = false;
-        pauseMs = 500;
+        delayMs = 500;
       },
     });
     opened();
     if (mine !== current || outcome.kind === "stopped") return;
     isLost = true;
     const isFinal = outcome.kind === "error" && outcome.code !== undefined && outcome.status !== 503;
-    const reason = outcome.kind === "error" ? outcome.message : "The server has closed it";
+    const reason = outcome.kind === "error" ? outcome.message : "The server closed the subscription";
     onState({ kind: "lost", reason, retries: !isFinal });
     if (isFinal) return;
-    timer = setTimeout(() => open(filter, mine), pauseMs);
-    pauseMs = Math.min(pauseMs * 2, 8000);
+    timer = setTimeout(() => open(filter, mine), delayMs);
+    delayMs = Math.min(delayMs * 2, 8000);
   }
 
   return { listen };

@@ -1,58 +1,58 @@
 /**
- * What stands on the right for a tool, a prompt, a resource or a template.
+ * The panels of tools, prompts, resources and templates.
  *
  * @module
  */
-import type { MakeArguments } from "./arguments.ts";
-import type { MakeRunner } from "./calls.ts";
+import type { MakeArguments } from "./argument_fields.ts";
+import type { MakeRunner } from "./call_runner.ts";
 import type { Dom, Element } from "./dom.ts";
 import type { Forms } from "./forms.ts";
-import type { Json, JsonTools } from "./json.ts";
-import type { SchemaReader } from "./schema.ts";
-import type { Show } from "./show.ts";
-import type { Templates } from "./template.ts";
+import type { Json, JsonTools } from "./json_tools.ts";
+import type { SchemaReader } from "./schema_reader.ts";
+import type { ContentView } from "./content_view.ts";
+import type { UriTemplates } from "./uri_template.ts";
 
-/** What panels are built with. */
-export interface PanelParts {
+/** Dependencies. */
+export interface ItemPanelParts {
   readonly dom: Dom;
   readonly json: JsonTools;
-  readonly show: Show;
+  readonly show: ContentView;
   readonly forms: Forms;
   readonly schemas: SchemaReader;
-  readonly templates: Templates;
+  readonly templates: UriTemplates;
   readonly makeArguments: MakeArguments;
   readonly makeRunner: MakeRunner;
-  /** Whether the server completes arguments. */
-  readonly completes: () => boolean;
-  /** Whether the server tells of changes of single resources. */
-  readonly watches: () => boolean;
+  /** Whether the server supports completions. */
+  readonly canComplete: () => boolean;
+  /** Whether the server supports subscriptions to resources. */
+  readonly canWatch: () => boolean;
   /** A button that watches a resource. */
-  readonly watcher: (uri: string) => Element;
+  readonly watchButton: (uri: string) => Element;
 }
 
 /** Makes panels. */
-export interface Panels {
+export interface ItemPanels {
   tool(tool: Json): Element;
   prompt(prompt: Json): Element;
   resource(resource: Json): Element;
   template(template: Json): Element;
 }
 
-/** Makes the maker of panels. */
-export function createPanels(parts: PanelParts): Panels {
-  const { dom: { h, say }, json, show, forms, schemas, templates, makeArguments, makeRunner } = parts;
+/** Creates the factory. */
+export function createItemPanels(parts: ItemPanelParts): ItemPanels {
+  const { dom: { h, serverText }, json, show, forms, schemas, templates, makeArguments, makeRunner } = parts;
   const { isObject, objects, text } = json;
 
-  /** The name, what it is for, and a form with what comes back below it. */
+  /** A panel with name, description and content. */
   function panel(item: Json, name: string, body: readonly (Element | undefined)[]): Element {
     const title = text(item.title) ?? (isObject(item.annotations) ? text(item.annotations.title) : undefined);
     const description = text(item.description);
     return h(
       "article",
       {},
-      h("h2", {}, say(name)),
-      title === undefined || title === name ? undefined : h("p.title", {}, say(title)),
-      description === undefined ? undefined : h("p.description", {}, say(description)),
+      h("h2", {}, serverText(name)),
+      title === undefined || title === name ? undefined : h("p.title", {}, serverText(title)),
+      description === undefined ? undefined : h("p.description", {}, serverText(description)),
       ...body,
     );
   }
@@ -93,7 +93,7 @@ export function createPanels(parts: PanelParts): Panels {
       runner.run({
         method: "tools/call",
         params: { name, arguments: given },
-        repeated: schemas.toRepeated(schema, given),
+        paramHeaders: schemas.toParamHeaders(schema, given),
         present: ({ content, structuredContent }) => [
           ...content === undefined || (isEmpty(content) && structuredContent !== undefined)
             ? []
@@ -128,7 +128,7 @@ export function createPanels(parts: PanelParts): Panels {
       isRequired: argument.required === true,
     }));
     const fields = makeArguments(list, {
-      reference: parts.completes() ? { type: "ref/prompt", name } : undefined,
+      reference: parts.canComplete() ? { type: "ref/prompt", name } : undefined,
     });
     const runner = makeRunner("Get");
     const send = () =>
@@ -136,9 +136,9 @@ export function createPanels(parts: PanelParts): Panels {
         method: "prompts/get",
         params: { name, arguments: fields.read() },
         present: ({ description, messages }) => [
-          ...text(description) === undefined ? [] : [h("p.description", {}, say(description))],
+          ...text(description) === undefined ? [] : [h("p.description", {}, serverText(description))],
           ...objects(messages).map(({ role, content }) =>
-            h("div.turn", {}, h("strong", {}, say(role)), ...show.contents(content))
+            h("div.turn", {}, h("strong", {}, serverText(role)), ...show.contents(content))
           ),
           ...isEmpty(messages) ? [show.nothing("The prompt has no messages.")] : [],
         ],
@@ -160,12 +160,12 @@ export function createPanels(parts: PanelParts): Panels {
     const uri = String(resource.uri);
     const runner = makeRunner("Read");
     const send = () => void runner.run({ method: "resources/read", params: { uri }, present: presentContents });
-    if (parts.watches()) runner.actions.append(parts.watcher(uri));
+    if (parts.canWatch()) runner.actions.append(parts.watchButton(uri));
     const facts = [text(resource.mimeType), typeof resource.size === "number" && `${resource.size} bytes`]
       .filter((fact) => typeof fact === "string");
     const name = text(resource.name) ?? uri;
     return panel(resource, name, [
-      name === uri ? undefined : h("p.address", {}, h("code", {}, say(uri))),
+      name === uri ? undefined : h("p.address", {}, h("code", {}, serverText(uri))),
       facts.length ? h("p", {}, show.marks(facts)) : undefined,
       form(send, runner.actions),
       runner.output,
@@ -177,7 +177,7 @@ export function createPanels(parts: PanelParts): Panels {
     const pattern = String(template.uriTemplate);
     const names = templates.names(pattern);
     const list = names.map((name) => ({ name, isRequired: false }));
-    const reference = parts.completes() ? { type: "ref/resource", uri: pattern } : undefined;
+    const reference = parts.canComplete() ? { type: "ref/resource", uri: pattern } : undefined;
     const shown = h("code");
     const fields = makeArguments(list, { reference, changed: draw });
     const runner = makeRunner("Read");
@@ -186,12 +186,12 @@ export function createPanels(parts: PanelParts): Panels {
       void runner.run({ method: "resources/read", params: { uri: toUri() }, present: presentContents });
 
     function draw(): void {
-      shown.replaceChildren(say(toUri()));
+      shown.replaceChildren(serverText(toUri()));
     }
 
     draw();
     return panel(template, text(template.name) ?? pattern, [
-      h("p.address", {}, h("code", {}, say(pattern))),
+      h("p.address", {}, h("code", {}, serverText(pattern))),
       form(send, fields.element, h("p.address", {}, "URI: ", shown), runner.actions),
       runner.output,
       h("div.folds", {}, show.fold("Definition", () => show.json(template))),

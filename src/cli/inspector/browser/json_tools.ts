@@ -1,5 +1,5 @@
 /**
- * JSON values, and numbers as people read them.
+ * Functions for JSON values, and formatting of numbers.
  *
  * @module
  */
@@ -7,29 +7,29 @@
 /** A JSON object. */
 export type Json = Readonly<Record<string, unknown>>;
 
-/** What becomes of a text that should be JSON. */
+/** The result of parsing JSON. */
 export type Parsed = { readonly value: unknown } | { readonly problem: string };
 
-/** Work with JSON. */
+/** Functions for JSON. */
 export interface JsonTools {
   isObject(value: unknown): value is Json;
-  /** The objects in what should be a list of objects. */
+  /** The objects in a list. Returns an empty list for other values. */
   objects(value: unknown): readonly Json[];
-  /** A text, or nothing if it is none or empty. */
+  /** A non-empty string. Returns `undefined` for other values. */
   text(value: unknown): string | undefined;
   parse(text: string): Parsed;
-  /** Indented, unless it nests so deeply that the indentation would be most of it. */
+  /** Formats with indentation, unless the value is nested too deeply. */
   pretty(value: unknown): string;
-  /** On one line. Never throws. */
+  /** Formats on one line. Never throws. */
   compact(value: unknown): string;
-  /** Milliseconds, such as `1.2 ms` or `3.4 s`. */
+  /** Formats milliseconds, such as `1.2 ms` or `3.4 s`. */
   time(ms: number): string;
-  /** Characters, such as `640` or `1.2 k`. */
+  /** Formats a number of characters, such as `640` or `1.2 k`. */
   size(length: number): string;
 }
 
-/** Makes the tools. */
-export function createJson(): JsonTools {
+/** Creates the functions. */
+export function createJsonTools(): JsonTools {
   function isObject(value: unknown): value is Json {
     return typeof value === "object" && value !== null && !Array.isArray(value);
   }
@@ -46,7 +46,7 @@ export function createJson(): JsonTools {
     try {
       return JSON.stringify(value) ?? "undefined";
     } catch {
-      // The stack of a browser ends before that of a value that nests some thousand times.
+      // Thousands of levels exceed the stack of the browser.
       return "(nested too deeply to show)";
     }
   }

@@ -1,40 +1,41 @@
 /**
- * Dialogs for what the server asks in the middle of a call.
+ * Dialogs for elicitation, sampling and roots requests.
  *
  * @see specification/2026-07-28/client/elicitation
  * @module
  */
 import type { Browser, Dom, Element } from "./dom.ts";
 import type { Forms } from "./forms.ts";
-import type { Json, JsonTools } from "./json.ts";
-import type { Show } from "./show.ts";
+import type { Json, JsonTools } from "./json_tools.ts";
+import type { ContentView } from "./content_view.ts";
 
-/** Asks the user, unless `signal` says that no answer is wanted; the answer as the server wants it, if there is one. */
-export type AnswerQuestion = (method: string, params: Json, signal?: AbortSignal) => Promise<Json | undefined>;
+/** Asks the user, until `signal` aborts. Returns the response for the server, or `undefined` if the user gave none. */
+export type AskUser = (method: string, params: Json, signal?: AbortSignal) => Promise<Json | undefined>;
 
-/** What the dialogs are built with. */
+/** Dependencies. */
 export interface QuestionParts {
   readonly dom: Dom;
   readonly json: JsonTools;
   readonly forms: Forms;
-  readonly show: Show;
-  /** The server's name. */
+  readonly show: ContentView;
+  /** The name of the server. */
   readonly serverName: () => string;
 }
 
-/** Makes the dialogs; one is open at a time, and the next one waits. */
-export function createQuestions({ document }: Browser, parts: QuestionParts): AnswerQuestion {
-  const { dom: { h, say, visible, newId }, json: { isObject, objects, text }, forms, show, serverName } = parts;
+/** Creates the dialogs. They open one after the other. */
+export function createQuestionDialogs({ document }: Browser, parts: QuestionParts): AskUser {
+  const { dom: { h, serverText, escapeInvisible, newId }, json: { isObject, objects, text }, forms, show, serverName } =
+    parts;
   let last: Promise<unknown> = Promise.resolve();
-  let withdrawal: AbortSignal | undefined; // of the question that is asked now
+  let withdrawal: AbortSignal | undefined; // of the open dialog
 
-  /** A dialog, as it is being filled. */
+  /** The content of a dialog. */
   interface Question {
     readonly title: string;
     readonly body: readonly (Element | undefined)[];
-    /** Names of the buttons, and what each one answers; an answer of `false` leaves the dialog open. */
+    /** The labels of the buttons and their responses. `false` keeps the dialog open. */
     readonly answers: readonly (readonly [name: string, answer: () => Json | false | undefined])[];
-    /** The answer of Escape. */
+    /** The response for Escape. */
     readonly dismissed: Json | undefined;
   }
 
@@ -80,9 +81,9 @@ export function createQuestions({ document }: Browser, parts: QuestionParts): An
     });
   }
 
-  const from = () => h("p.muted", {}, "Asked by ", say(serverName()));
+  const from = () => h("p.muted", {}, "From ", serverText(serverName()));
   const cancel = { action: "cancel" };
-  const refuse = [
+  const declineOrCancel = [
     ["Decline", () => ({ action: "decline" })],
     ["Cancel", () => cancel],
   ] as const;
@@ -94,9 +95,9 @@ export function createQuestions({ document }: Browser, parts: QuestionParts): An
       return content ? { action: "accept", content } : false;
     };
     return ask({
-      title: "The server asks you",
-      body: [from(), h("p.message", {}, say(message)), form.element],
-      answers: [["Accept", accept], ...refuse],
+      title: "The server asks for input",
+      body: [from(), h("p.message", {}, serverText(message)), form.element],
+      answers: [["Accept", accept], ...declineOrCancel],
       dismissed: cancel,
     });
   }
@@ -105,41 +106,45 @@ export function createQuestions({ document }: Browser, parts: QuestionParts): An
     const address = String(url);
     const isWeb = /^https?:\/\//i.test(address) && URL.canParse(address);
     const link = isWeb
-      ? h("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, visible(address))
-      : h("code", {}, visible(address));
+      ? h("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, escapeInvisible(address))
+      : h("code", {}, escapeInvisible(address));
     return ask({
-      title: "The server asks you to visit a page",
+      title: "The server asks you to open a web page",
       body: [
         from(),
-        h("p.message", {}, say(message)),
+        h("p.message", {}, serverText(message)),
         h("p.address", {}, link),
-        isWeb ? h("p.muted", {}, "Host: ", h("strong", {}, say(new URL(address).host))) : undefined,
+        isWeb ? h("p.muted", {}, "Host: ", h("strong", {}, serverText(new URL(address).host))) : undefined,
         h(
           "p.muted",
           {},
-          isWeb ? "Open the page only if you trust this host." : "This is not the address of a web page.",
+          isWeb ? "Open the page only if you trust this host." : "This is not the URL of a web page.",
         ),
       ],
-      answers: [["Accept", () => ({ action: "accept" })], ...refuse],
+      answers: [["Accept", () => ({ action: "accept" })], ...declineOrCancel],
       dismissed: cancel,
     });
   }
 
   function askModel(params: Json): Promise<Json | undefined> {
     const area = h("textarea", { id: newId(), rows: 4 });
-    const said = objects(params.messages).map(({ role, content }) =>
-      h("div.turn", {}, h("strong", {}, say(role)), ...show.contents(content))
+    const messages = objects(params.messages).map(({ role, content }) =>
+      h("div.turn", {}, h("strong", {}, serverText(role)), ...show.contents(content))
     );
     const system = text(params.systemPrompt);
     return ask({
-      title: "The server asks the client’s model",
+      title: "The server requests sampling",
       body: [
         from(),
         system === undefined ? undefined : h("div.turn", {}, h("strong", {}, "system"), show.long(system)),
-        ...said,
-        h("p.muted", {}, visible(`At most ${params.maxTokens} tokens. There is no model here: answer in its place.`)),
+        ...messages,
+        h(
+          "p.muted",
+          {},
+          escapeInvisible(`Up to ${params.maxTokens} tokens. The inspector has no model: write the response yourself.`),
+        ),
         h("div.field", {}, h("div.labels", {}, h("label", { for: area.id }, "Answer")), area),
-        show.fold("The whole request", () => show.json(params)),
+        show.fold("Full request", () => show.json(params)),
       ],
       answers: [
         ["Answer", () => ({
@@ -165,7 +170,7 @@ export function createQuestions({ document }: Browser, parts: QuestionParts): An
       roots: area.value.split("\n").map((line) => line.trim()).filter(Boolean).map((uri) => ({ uri })),
     });
     return ask({
-      title: "The server asks for roots",
+      title: "The server requests roots",
       body: [
         from(),
         h(

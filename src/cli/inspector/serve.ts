@@ -7,21 +7,21 @@ import type { Args } from "../args.ts";
 import { toShell } from "../command.ts";
 import { readHeaders } from "../header_flags.ts";
 import { platform } from "../platform.ts";
-import { CliError as Problem } from "../cli_error.ts";
-import { readHttpAddress as readPlace } from "../serve_http.ts";
+import { CliError } from "../cli_error.ts";
+import { readHttpAddress } from "../serve_http.ts";
 import { createInspector, PAGE_PATH } from "./inspector.ts";
 import type { NamedServer } from "./relay.ts";
 
 /**
  * Serves the inspector until the user stops it.
  *
- * @throws {Problem} if no server is named or the port cannot be used.
+ * @throws {CliError} if no server is named or the port cannot be used.
  */
 export async function servePage({ operands, flags, all, rest }: Args): Promise<void> {
   const extra = ["stdio", "watch", "path", "json", "timeout", "revision"].find((name) => name in flags);
-  if (extra) throw new Problem(`Cannot use --${extra} with the page of another server: leave it out`);
+  if (extra) throw new CliError(`Cannot use --${extra} with the page of another server: leave it out`);
   const server = readServer(operands, rest, readHeaders(all.header));
-  const { hostname, port } = readPlace({ ...flags, port: flags.port ?? "0", inspect: "" });
+  const { hostname, port } = readHttpAddress({ ...flags, port: flags.port ?? "0", inspect: "" });
   const inspector = await createInspector({ server });
   const fetch = async (request: Request, info: object) =>
     await inspector.respond(request, info) ?? new Response("Not found\n", { status: 404 });
@@ -30,7 +30,7 @@ export async function servePage({ operands, flags, all, rest }: Args): Promise<v
     served = platform.serve({ hostname, port, fetch });
   } catch (error) {
     const state = error instanceof Error ? error.message : String(error);
-    throw new Problem(`Cannot serve the inspector on port ${port}: ${state}; choose another one with --port`);
+    throw new CliError(`Cannot serve the inspector on port ${port}: ${state}; choose another one with --port`);
   }
   console.error(`Inspecting ${server.name}. See it and try it in a browser:
   http://127.0.0.1:${served.port}${PAGE_PATH}#key=${inspector.key}
@@ -56,17 +56,17 @@ function readServer(
 ): NamedServer {
   if (rest) {
     const [command, ...args] = rest;
-    if (command === undefined) throw new Problem("Cannot inspect: write the command that starts a server after --");
-    if (named !== undefined) throw new Problem(`Cannot inspect ${named} too: name one server, or a command after --`);
+    if (command === undefined) throw new CliError("Cannot inspect: write the command that starts a server after --");
+    if (named !== undefined) throw new CliError(`Cannot inspect ${named} too: name one server, or a command after --`);
     if (Object.keys(headers).length) {
-      throw new Problem(`Cannot send headers to ${toShell(rest)}: they are for a URL; leave out --header`);
+      throw new CliError(`Cannot send headers to ${toShell(rest)}: they are for a URL; leave out --header`);
     }
     return { name: toShell(rest), target: { command, args, exitMs: 500 } };
   }
-  if (extra !== undefined) throw new Problem(`Cannot inspect ${extra} too: name one server, or a command after --`);
+  if (extra !== undefined) throw new CliError(`Cannot inspect ${extra} too: name one server, or a command after --`);
   if (named === undefined || !/^https?:/i.test(named) || !URL.canParse(named)) {
     const state = "give a URL, or -- and a command; for a file use serve FILE --http --inspect";
-    throw new Problem(`Cannot open the page for ${named ?? "no server"}: ${state}`);
+    throw new CliError(`Cannot open the page for ${named ?? "no server"}: ${state}`);
   }
   return { name: named, target: named, headers };
 }

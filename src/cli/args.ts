@@ -1,31 +1,31 @@
 /**
- * Words of the command line to flags and operands.
+ * Splits the arguments of the command line into options and operands.
  *
  * @module
  */
+import { UsageError } from "./cli_error.ts";
 import { findSuggestion } from "./suggestions.ts";
-import { UsageProblem } from "./problem.ts";
 
-/** The flags of a command: `true` for one that takes a value, `false` for one that does not. */
+/** The options of a command by name: `true` if the option takes a value. */
 export type Flags = Readonly<Record<string, boolean>>;
 
-/** What the user wrote. */
+/** The parsed arguments. */
 export interface Args {
-  /** Words that are no flags. */
+  /** The arguments that are not options. */
   readonly operands: readonly string[];
-  /** Values by the flag's name; of a flag without a value, the empty text. */
+  /** The value of each option by name; the empty string for an option that takes none. */
   readonly flags: Readonly<Record<string, string>>;
-  /** All values of each flag in their order, for one that may be repeated; in `flags` is the last. */
+  /** All values of each option, in order, for options that may be repeated. `flags` has the last one. */
   readonly all: Readonly<Record<string, readonly string[]>>;
-  /** What follows `--`, if that is there. */
+  /** The arguments after `--`; `undefined` without a `--`. */
   readonly rest?: readonly string[];
 }
 
 /**
- * Reads `--name`, `--name value` and `--name=value`, in any order with operands. What follows `--` is not looked at:
- * it is for the file or the command that is run.
+ * Parses `--name`, `--name value` and `--name=value`, in any order with operands. Arguments after `--` are not parsed:
+ * they belong to the served file or to the command that starts a server.
  *
- * @throws {Problem} for a flag that is not known, or has no value, or one too many.
+ * @throws {UsageError} for an unknown option, a missing value, or a value of an option that takes none.
  */
 export function readArgs(words: readonly string[], known: Flags): Args {
   const operands: string[] = [];
@@ -39,22 +39,26 @@ export function readArgs(words: readonly string[], known: Flags): Args {
       continue;
     }
     const [flag, ...rest] = word.split("=");
-    const name = flag.slice(2);
-    if (!flag.startsWith("--") || !Object.hasOwn(known, name)) {
-      const near = findSuggestion(name, Object.keys(known));
-      const names = Object.keys(known).map((name) => `--${name}`).join(", ");
-      const hint = near === undefined ? `there are ${names}` : `did you mean --${near}?`;
-      throw new UsageProblem(`Cannot read ${flag}: there is no such flag; ${hint}`);
-    }
+    const name = checkName(flag, known);
     if (!known[name] && rest.length) {
-      throw new UsageProblem(`Cannot read ${word}: ${flag} takes no value; write it alone`);
+      throw new UsageError(`Cannot read ${word}: ${flag} takes no value; remove the value`);
     }
     const value = !known[name] ? "" : rest.length ? rest.join("=") : words[++i];
     if (value === undefined || (known[name] && !rest.length && value.startsWith("--"))) {
-      throw new UsageProblem(`Cannot read ${flag}: it needs a value; write ${flag} VALUE`);
+      throw new UsageError(`Cannot read ${flag}: it needs a value; write ${flag} VALUE`);
     }
     flags[name] = value;
     (all[name] ??= []).push(value);
   }
   return { operands, flags, all, ...end >= 0 && { rest: words.slice(end + 1) } };
+}
+
+/** The name of an option without its dashes. Throws if the command has no such option. */
+function checkName(flag: string, known: Flags): string {
+  const name = flag.slice(2);
+  if (flag.startsWith("--") && Object.hasOwn(known, name)) return name;
+  const suggestion = findSuggestion(name, Object.keys(known));
+  const names = Object.keys(known).map((each) => `--${each}`).join(", ");
+  const remedy = suggestion === undefined ? `the options are ${names}` : `did you mean --${suggestion}?`;
+  throw new UsageError(`Cannot read ${flag}: there is no such option; ${remedy}`);
 }

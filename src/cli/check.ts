@@ -1,5 +1,5 @@
 /**
- * `mcp check [target]`: looks for what clients and models would stumble over.
+ * `mcp check`: reports names, descriptions and schemas of a server that clients or models have trouble with.
  *
  * @module
  */
@@ -8,37 +8,38 @@ import { toPrintableJson, toPrintableLine } from "../protocol/printable.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
-import { type Finding, findMistakes, listHeaders, type Listing, toTokens } from "./findings.ts";
 import { listAll, toCount } from "./listing.ts";
+import { checkListing, type Finding, listHeaders, type Listing, toTokens } from "./listing_check.ts";
 import { findTarget, load } from "./load.ts";
-import { UsageProblem } from "./problem.ts";
+import { UsageError } from "./cli_error.ts";
 
-/** Checks a server. */
+/** The command `check`. */
 export const check: Command = {
   name: "check",
-  summary: "Check the names, descriptions and schemas of a server, and what its tools cost a model",
-  usage: `check [target] [--max-tokens N] [--strict] [--json]
-
-Without a target it takes what \`serve\` would take.
-
---max-tokens N  how many tokens the list of tools may cost; 20000 if nothing is said
---strict        take warnings for errors
---json          print JSON
-
-For example:
-  check
-  check server.ts --max-tokens 5000`,
-  fails: "if there are errors",
-  flags: { "max-tokens": true, strict: false, json: false },
-  offers: { operands: "files" },
+  summary: "Check a server's names, descriptions and schemas, and estimate its tokens",
+  usage: ["check [OPTIONS] [TARGET]"],
+  description: [
+    "TARGET is a file that exports a server, a config file or a folder. Defaults to ./mcp.jsonc, else ./server.ts, " +
+    "else a demonstration server. The command estimates how many tokens the tools add to the context of a model.",
+  ],
+  options: {
+    "max-tokens": { value: "NUMBER", text: "Report an error if the tools take more tokens (default: 20000)" },
+    strict: { text: "Exit with 1 for warnings too" },
+    json: { text: "Print one JSON document" },
+  },
+  operands: "files",
+  examples: ["check", "check server.ts --max-tokens 5000"],
+  exitCodes: { 1: "The check found errors, or with --strict warnings" },
   run: checkTarget,
 };
 
 async function checkTarget({ operands, flags }: Args): Promise<number> {
   const [named, extra] = operands;
-  if (extra !== undefined) throw new UsageProblem(`Cannot check ${extra} beside ${named}: name one target`);
-  const most = flags["max-tokens"] ?? "20000";
-  if (!/^\d+$/.test(most)) throw new UsageProblem(`Cannot allow ${most} tokens: write --max-tokens with a number`);
+  if (extra !== undefined) throw new UsageError(`Cannot check ${named} and ${extra}: name one target`);
+  const maxTokens = flags["max-tokens"] ?? "20000";
+  if (!/^\d+$/.test(maxTokens)) {
+    throw new UsageError(`Cannot allow ${maxTokens} tokens: it is not a number; write --max-tokens with a number`);
+  }
   const target = named ?? await findTarget();
   const { server, warnings = [] } = target === undefined ? { server: demo() } : await load(target);
   const { connect } = await import("../client/connect.ts");
@@ -46,8 +47,9 @@ async function checkTarget({ operands, flags }: Args): Promise<number> {
   const { listing, failures } = await listAll(client);
   await client.close();
   await server.close();
-  const told: readonly Finding[] = warnings.map((warning) => ({ level: "warning", ...warning }));
-  const findings = [...failures, ...told, ...findMistakes(listing, { most: Number(most), isTrusted: true })];
+  const loadWarnings: readonly Finding[] = warnings.map((warning) => ({ level: "warning", ...warning }));
+  const limits = { maxTokens: Number(maxTokens), isTrusted: true };
+  const findings = [...failures, ...loadWarnings, ...checkListing(listing, limits)];
   console.log("json" in flags ? toJson(listing, findings) : toReport(target ?? "demonstration", listing, findings));
   return findings.some(({ level }) => level === "error" || "strict" in flags) ? 1 : 0;
 }
@@ -64,7 +66,7 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
   const names = tools.map(({ name }) => toPrintableLine(name));
   const width = Math.max(0, ...names.map(({ length }) => length));
   const lines = names.map((name, i) =>
-    `  ${name.padEnd(width)}  about ${toCount(tokens[i], "token")}${tellHeaders(tools[i])}`
+    `  ${name.padEnd(width)}  about ${toCount(tokens[i], "token")}${formatHeaders(tools[i])}`
   );
   const total = tokens.reduce((sum, each) => sum + each, 0);
   const found = findings.map(({ level, place, state }) => toPrintableLine(`${level}: ${place}: ${state}`));
@@ -75,8 +77,8 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
   ].join("\n");
 }
 
-/** The arguments that clients repeat in headers, where others on the way can see them. */
-function tellHeaders({ inputSchema }: ListedTool): string {
+/** The arguments that clients repeat in headers, where proxies can read them. */
+function formatHeaders({ inputSchema }: ListedTool): string {
   const headers = listHeaders(inputSchema);
   return headers.length
     ? `; ${headers.map(({ header, path }) => toPrintableLine(`${path.join(".")} in Mcp-Param-${header}`)).join(", ")}`

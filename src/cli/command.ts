@@ -1,5 +1,5 @@
 /**
- * What a command of the command line is.
+ * Describes a command of the command line, and writes the shell commands that messages suggest.
  *
  * @module
  */
@@ -7,49 +7,71 @@ import type { Args, Flags } from "./args.ts";
 import { platform } from "./platform.ts";
 import { VERSION } from "./version.ts";
 
-/** What a shell offers for a word: files and folders, or words of which one is meant. */
-export type Offer = "files" | readonly string[];
+/** The completions a shell offers for an argument: files and folders, or a list of words. */
+export type Completion = "files" | readonly string[];
 
-/** One command. The files beside this one hold one each, and `main.ts` lists them. */
+/** An option of a command. */
+export interface Option {
+  /** How help shows the value, such as `PORT`. `undefined` if the option takes no value. */
+  readonly value?: string;
+  /** One sentence for help, without a full stop. Shells show the part before the first semicolon or parenthesis. */
+  readonly text: string;
+  /** How a shell completes the value. `undefined` if only the user knows it. */
+  readonly completion?: Completion;
+}
+
+/** The options of a command by name, without dashes. */
+export type Options = Readonly<Record<string, Option>>;
+
+/** A command. Each has a file in this folder, and `main.ts` lists them. */
 export interface Command {
   readonly name: string;
-  /** What it does, in a few words. */
+  /** What the command does, in one line. */
   readonly summary: string;
-  /** How it is written, without the program, and what its flags mean. */
-  readonly usage: string;
-  readonly flags: Flags;
-  /** What a shell offers for operands, and by name for the values of flags; nothing for what only the user knows. */
-  readonly offers?: { readonly operands?: Offer; readonly flags?: Readonly<Record<string, Offer>> };
-  /** When the exit code is 1, such as `if there are errors`; nothing if it never is. */
-  readonly fails?: string;
-  /** Does the work; the exit code, or nothing for 0. */
+  /** The forms of the command line, without the program's name. */
+  readonly usage: readonly string[];
+  /** Paragraphs of help between the usage and the options. */
+  readonly description?: readonly string[];
+  readonly options: Options;
+  /** How a shell completes operands. */
+  readonly operands?: Completion;
+  /** Command lines without the program's name. */
+  readonly examples: readonly string[];
+  /** The exit codes beside 0 and 2. */
+  readonly exitCodes?: Readonly<Record<number, string>>;
+  /** Runs the command. Returns its exit code, or `undefined` for 0. */
   run(args: Args): Promise<number | void>;
 }
 
-/** The words that start this program from any folder. */
+/** The options as `readArgs` takes them. */
+export function toFlags(options: Options): Flags {
+  return Object.fromEntries(Object.entries(options).map(([name, { value }]) => [name, value !== undefined]));
+}
+
+/** The command that starts this program from any folder. */
 export function toProgram(permissions: "all" | "none" = "all"): readonly string[] {
   const reads = permissions === "none" && platform.runtime === "deno" ? toOwnReads() : [];
   return [...platform.toRunner(permissions), ...reads.map((path) => `--allow-read=${path}`), toEntry()];
 }
 
-/** What Deno must be allowed to read so that this program loads its parts: nothing if it comes from a registry. */
+/** The paths Deno must be allowed to read to load this program. Empty if the program comes from a registry. */
 export function toOwnReads(): readonly string[] {
   const folder = new URL("../", import.meta.url);
   return folder.protocol === "file:" ? [decodeURIComponent(folder.pathname).replace(/\/$/, "")] : [];
 }
 
-/** What a runtime runs as this program: a file, or this very version of the package. */
+/** The entry point of this program: a file, or the package at this exact version. */
 export function toEntry(): string {
   const entry = new URL(`../../mod${import.meta.url.slice(-3)}`, import.meta.url);
   return entry.protocol === "file:" ? decodeURIComponent(entry.pathname) : `jsr:@x/mcp@${VERSION}`;
 }
 
-/** Words as they are typed into a shell. */
+/** Quotes words for a shell. */
 export function toShell(words: readonly string[]): string {
   return words.map((word) => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
 }
 
-/** The command that puts a target into the configuration of a client. */
+/** The command that adds a target to the configuration of a client. */
 export function toInstall(target: string): string {
   return toShell([...toProgram(), "install", target, "--client", "claude-desktop"]);
 }

@@ -1,49 +1,49 @@
 /**
- * `mcp completions shell`: prints what makes a shell complete the words of this program.
+ * `mcp completions`: prints a script that completes the arguments of this program in a shell.
  *
  * @module
  */
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
-import { UsageProblem } from "./problem.ts";
-import { toBash, toFish, toZsh } from "./shells.ts";
+import { toBash, toFish, toZsh } from "./completion_scripts.ts";
+import { UsageError } from "./cli_error.ts";
 
 const shells = { bash: toBash, zsh: toZsh, fish: toFish };
 
-/** The command that prints completions of all commands, which it loads when it runs. */
-export function toCompletions(load: () => Promise<readonly Command[]>): Command {
+/** The command `completions`. It loads all commands when it runs. */
+export function createCompletions(loadCommands: () => Promise<readonly Command[]>): Command {
   return {
     name: "completions",
-    summary: "Print what makes a shell complete commands, flags, values and files",
-    usage: `completions bash|zsh|fish [--name N]
-
-What is completed is one word, mcp, so the program must be installed under that name:
-
-  deno install -g -A -n mcp jsr:@x/mcp
-
---name N  the word, if it is installed under another name
-
-For example:
-  completions bash > ~/.local/share/bash-completion/completions/mcp
-  completions zsh > "\${fpath[1]}/_mcp"
-  completions fish > ~/.config/fish/completions/mcp.fish`,
-    flags: { name: true },
-    offers: { operands: Object.keys(shells) },
-    run: async (args) => printScript(args, await load()),
+    summary: "Print a completion script for a shell",
+    usage: ["completions [OPTIONS] bash|zsh|fish"],
+    description: [
+      "The shell completes commands, options, values and files. It completes a program by its name, so install the " +
+      "program first: deno install -g -A -n mcp jsr:@x/mcp",
+    ],
+    options: { name: { value: "NAME", text: "Name that the program is installed under (default: mcp)" } },
+    operands: Object.keys(shells),
+    examples: [
+      "completions bash > ~/.local/share/bash-completion/completions/mcp",
+      'completions zsh > "${fpath[1]}/_mcp"',
+      "completions fish > ~/.config/fish/completions/mcp.fish",
+    ],
+    run: async (args) => printScript(args, await loadCommands()),
   };
 }
 
 function printScript({ operands: [shell, extra], flags: { name = "mcp" } }: Args, commands: readonly Command[]): void {
-  const all = Object.keys(shells).join(", ");
-  if (shell === undefined) throw new UsageProblem(`Cannot print completions: name a shell, one of ${all}`);
+  const names = Object.keys(shells).join(", ");
+  if (shell === undefined) throw new UsageError(`Cannot print completions: no shell is named; write one of ${names}`);
   if (extra !== undefined) {
-    throw new UsageProblem(`Cannot print completions of ${extra} beside ${shell}: name one shell`);
+    throw new UsageError(`Cannot print completions for ${shell} and ${extra}: name one shell`);
   }
   const toScript = Object.entries(shells).find(([each]) => each === shell)?.[1];
-  if (!toScript) throw new UsageProblem(`Cannot print completions of ${shell}: it is none of ${all}`);
-  // It stands in a script as it is.
+  if (!toScript) {
+    throw new UsageError(`Cannot print completions for ${shell}: it is not supported; write one of ${names}`);
+  }
+  // The script contains the name without quotes.
   if (!/^[\w.-]+$/.test(name)) {
-    throw new UsageProblem(`Cannot complete ${name}: a program's name has letters, digits, _, - and .; choose another`);
+    throw new UsageError(`Cannot complete ${name}: a name may contain letters, digits, _, - and .; write another`);
   }
   console.log(toScript(name, commands));
 }

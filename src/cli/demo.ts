@@ -1,5 +1,5 @@
 /**
- * A server to look at: a little of everything, without any permission or package.
+ * A demonstration server with one or more handlers of each kind. It needs no permissions and no packages.
  *
  * @module
  */
@@ -13,13 +13,13 @@ const greetings: Readonly<Record<string, string>> = {
   japanese: "こんにちは。",
 };
 
-/** Makes the demonstration. */
+/** Creates the demonstration server. */
 export function demo(): Server {
   return createServer({
     name: "demo",
     version: VERSION,
     title: "Demonstration",
-    instructions: "Shows what a server can do. Nothing here has an effect outside.",
+    instructions: "A demonstration of tools, resources and prompts. Nothing here has side effects.",
     handlers: [about, greeting, add, countdown, explain],
   });
 }
@@ -36,7 +36,7 @@ const add = tool({
 
 const countdown = tool({
   name: "countdown",
-  description: "Counts down to zero, four steps a second, and tells how far it is",
+  description: "Counts down to zero, four steps a second, and reports progress",
   input: { type: "object", properties: { from: { type: "integer", minimum: 1, maximum: 40 } }, required: ["from"] },
   annotations: { readOnlyHint: true },
   run: async ({ from }, ctx) => {
@@ -53,14 +53,14 @@ const countdown = tool({
 const about = resource({
   uri: "demo://about",
   name: "about",
-  description: "What this server is",
+  description: "About this server",
   read: () => "A demonstration: two tools, this text, a greeting in several languages, and a prompt.",
 });
 
 const greeting = resource({
   uri: "demo://greeting/{language}",
   name: "greeting",
-  description: "A greeting; the language completes",
+  description: "A greeting in a language, which can be completed",
   complete: { language: (value) => Object.keys(greetings).filter((name) => name.startsWith(value.toLowerCase())) },
   read: ({ language }) => Object.hasOwn(greetings, language) ? greetings[language] : undefined,
 });

@@ -1,5 +1,5 @@
 /**
- * `mcp doctor url`: walks through a server over HTTP as clients do, and says what is wrong and how to mend it.
+ * `mcp doctor`: sends a server over HTTP the requests that clients send, and reports problems with their fixes.
  *
  * @module
  */
@@ -7,56 +7,70 @@ import { toPrintableJson } from "../protocol/printable.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import type { Finding } from "./doctor/report.ts";
-import { readHeaders } from "./headers.ts";
+import { readHeaders } from "./header_flags.ts";
 import { platform } from "./platform.ts";
 import { toCount } from "./listing.ts";
-import { UsageProblem } from "./problem.ts";
+import { UsageError } from "./cli_error.ts";
 
-/** Examines a server. */
+/** The command `doctor`. */
 export const doctor: Command = {
   name: "doctor",
-  summary: "Find out what is wrong with a server over HTTP, and how to mend it",
-  usage: `doctor url [--header N=V …] [--origin O] [--heartbeat S] [--timeout S] [--json]
-
-It looks at the address, the revisions, sessions, streams, what web pages may do, tokens, and what the server lists. It
-calls no tool, and changes nothing but sessions, which it begins and ends. A problem breaks what the protocol demands,
-or lets somebody in or keeps somebody out; a note is worth knowing.
-
---header N=V   a header of every request, such as authorization="Bearer …"; may be there more than once
---origin O     the origin of a web page that should be let in; if nothing is said, that none is let in is a note
---heartbeat S  seconds to wait for a sign of life on a quiet stream; none are waited if nothing is said
---timeout S    seconds that the server may take for an answer; 5 if nothing is said
---json         print everything as one JSON document
-
-Ctrl-C ends it with what was found until then, and the exit code is 130.
-
-For example:
-  doctor http://127.0.0.1:3000/mcp
-  doctor https://mcp.example.com/mcp --header authorization="Bearer …" --heartbeat 30
-  doctor http://127.0.0.1:3000/mcp --origin http://localhost:6274 --json`,
-  flags: { header: true, origin: true, heartbeat: true, timeout: true, json: false },
-  fails: "if there are problems",
-  run: examineServer,
+  summary: "Diagnose a server over HTTP, and suggest fixes",
+  usage: ["doctor [OPTIONS] URL"],
+  description: [
+    "The command tests the address, protocol revisions, sessions, streams, access from web pages, tokens, and the " +
+    "server's lists. It calls no tools, and changes nothing but the sessions that it creates and deletes.",
+    "A problem violates the protocol, admits clients that should be rejected, or rejects clients that should be " +
+    "admitted. A note is a recommendation.",
+  ],
+  options: {
+    header: {
+      value: "NAME=VALUE",
+      text: 'HTTP header of every request, such as authorization="Bearer …"; may be repeated',
+    },
+    origin: {
+      value: "ORIGIN",
+      text: "Origin of a web page that the server should admit, such as http://localhost:6274",
+    },
+    heartbeat: {
+      value: "SECONDS",
+      text: "Time to wait for a heartbeat on an idle stream, up to 600 (default: do not wait)",
+    },
+    timeout: { value: "SECONDS", text: "Time the server may take to respond, up to 600 (default: 5)" },
+    json: { text: "Print one JSON document" },
+  },
+  examples: [
+    "doctor http://127.0.0.1:3000/mcp",
+    'doctor https://mcp.example.com/mcp --header authorization="Bearer …" --heartbeat 30',
+    "doctor http://127.0.0.1:3000/mcp --origin http://localhost:6274 --json",
+  ],
+  exitCodes: { 1: "The command found problems", 130: "Stopped with Ctrl-C; the results so far are printed" },
+  run: diagnose,
 };
 
-async function examineServer({ operands: [url, extra], flags, all }: Args): Promise<number> {
+async function diagnose({ operands: [url, extra], flags, all }: Args): Promise<number> {
   if (url === undefined || !/^https?:/i.test(url) || !URL.canParse(url)) {
-    throw new UsageProblem(`Cannot examine ${url ?? "a server"}: give its URL, such as http://127.0.0.1:3000/mcp`);
+    const state = url === undefined ? "no URL is named" : "it is not an HTTP URL";
+    throw new UsageError(
+      `Cannot examine ${url ?? "a server"}: ${state}; write its URL, such as http://127.0.0.1:3000/mcp`,
+    );
   }
-  if (extra !== undefined) throw new UsageProblem(`Cannot examine ${extra} beside ${url}: name one URL`);
+  if (extra !== undefined) throw new UsageError(`Cannot examine ${url} and ${extra}: name one URL`);
   const { origin } = flags;
   if (origin !== undefined && !(URL.canParse(origin) && new URL(origin).origin === origin)) {
-    throw new UsageProblem(`Cannot let ${origin} in: an origin is a scheme and a host, such as http://localhost:6274`);
+    throw new UsageError(
+      `Cannot use the origin ${origin}: it is not a scheme and a host; write it as http://localhost:6274`,
+    );
   }
   const headers = readHeaders(all.header);
   const [timeoutMs, heartbeatMs] = [readMs("timeout", flags.timeout), readMs("heartbeat", flags.heartbeat)];
-  const { examine } = await import("./doctor/examine.ts");
+  const { examine } = await import("./doctor/examination.ts");
   const stop = new AbortController();
   let stopped = 0;
   platform.onSignal((code) => {
     if (stopped) platform.exit(code);
     stopped = code;
-    console.error("Stopping; what was begun is ended, and another Ctrl-C ends it at once.");
+    console.error("Stopping after the current test. Press Ctrl-C again to stop at once.");
     stop.abort();
   });
   const findings = await examine({
@@ -77,19 +91,21 @@ function readMs(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return;
   const ms = Number(text) * 1000;
   if (/^[\d.]+$/.test(text) && ms > 0 && ms <= 600_000) return ms;
-  throw new UsageProblem(`Cannot wait for ${text}: write --${name} with seconds, up to 600`);
+  throw new UsageError(
+    `Cannot wait ${text}: it is not a number of seconds up to 600; write --${name} with such a number`,
+  );
 }
 
 function toReport(findings: readonly Finding[]): string {
   const width = Math.max(0, ...findings.map(({ check }) => check.length));
   const indent = " ".repeat(width + 11);
-  const lines = findings.flatMap(({ level, check, what, mend }) => [
-    `${level.padEnd(7)}  ${check.padEnd(width)}  ${what}`,
-    ...mend === undefined ? [] : [`${indent}-> ${mend}`],
+  const lines = findings.flatMap(({ level, check, message, fix }) => [
+    `${level.padEnd(7)}  ${check.padEnd(width)}  ${message}`,
+    ...fix === undefined ? [] : [`${indent}-> ${fix}`],
   ]);
   const [problems, notes] = [count(findings, "problem"), count(findings, "note")];
-  const told = problems ? toCount(problems, "problem") : "No problems";
-  return [...lines, "", `${told}${notes ? `, ${toCount(notes, "note")}` : ""}.`].join("\n");
+  const summary = problems ? toCount(problems, "problem") : "No problems";
+  return [...lines, "", `${summary}${notes ? `, ${toCount(notes, "note")}` : ""}.`].join("\n");
 }
 
 function toJson(url: string, findings: readonly Finding[]): string {

@@ -1,20 +1,21 @@
 /**
- * Everything that a server lists.
+ * Lists the tools, resources, templates and prompts of a server.
  *
  * @module
  */
 import type { Client } from "../client/calls.ts";
 import type { RequestOptions } from "../client/rpc.ts";
-import type { Finding, Listing } from "./findings.ts";
+import type { Finding, Listing } from "./listing_check.ts";
 
-/** What is listed, and what could not be. */
-export interface Listed {
+/** The lists of a server. */
+export interface ListResult {
   readonly listing: Listing;
+  /** The lists that failed. */
   readonly failures: readonly Finding[];
 }
 
-/** Lists everything that the server says it has; what cannot be listed is told. Throws if `signal` is aborted. */
-export async function listAll(client: Client, options: Pick<RequestOptions, "signal"> = {}): Promise<Listed> {
+/** Requests the lists of all features that the server declares. Throws if `signal` is aborted. */
+export async function listAll(client: Client, options: Pick<RequestOptions, "signal"> = {}): Promise<ListResult> {
   const { capabilities } = client.server;
   const failures: Finding[] = [];
   const list = async <T>(feature: string, list: () => Promise<readonly T[]>): Promise<readonly T[]> => {
@@ -24,7 +25,7 @@ export async function listAll(client: Client, options: Pick<RequestOptions, "sig
     } catch (error) {
       options.signal?.throwIfAborted();
       const state = error instanceof Error ? error.message : String(error);
-      failures.push({ level: "error", place: feature, state: `they cannot be listed: ${state}` });
+      failures.push({ level: "error", place: feature, state: `the list failed: ${state}` });
       return [];
     }
   };
@@ -37,7 +38,7 @@ export async function listAll(client: Client, options: Pick<RequestOptions, "sig
   return { listing, failures };
 }
 
-/** A number of things, for people. */
+/** Formats a number with its noun, such as `2 tools`. */
 export function toCount(count: number, word: string): string {
   return `${count} ${word}${count === 1 ? "" : "s"}`;
 }

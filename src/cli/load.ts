@@ -1,93 +1,97 @@
 /**
- * A server from a file of the user's.
+ * Loads a server from a target: a file that exports a server, a config file, or a folder.
  *
  * @module
  */
 import { createServer, type Handler, type Server } from "../library.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { platform } from "./platform.ts";
-import { importPart } from "./parts.ts";
-import { Problem } from "./problem.ts";
+import { importModule } from "./lazy_modules.ts";
+import { CliError } from "./cli_error.ts";
 
-/** How to end a file so that it can be served. */
+/** The remedy for a file without a server. */
 const REMEDY = "end the file with `export default createServer({ name, version, handlers })`, or with " +
   "`export default [...]` of tools, resources and prompts";
 
-/** The URL of what the user named: a path, or a specifier such as `jsr:@scope/server`. */
+/** The URL of a target: a path, or a specifier such as `jsr:@scope/server`. */
 export function toTargetUrl(target: string): string {
-  // One letter before the colon is a drive.
+  // A single letter before the colon is a drive.
   return /^[a-z][a-z\d+.-]+:/i.test(target) ? target : platform.toFileUrl(target);
 }
 
-/** Something of a target that can be used, and should be looked at. */
+/** A warning about a target that can be served. */
 export interface LoadWarning {
-  /** Such as `tool add`. */
+  /** The item, such as `tool add`. */
   readonly place: string;
   readonly state: string;
 }
 
-/** A server that was made of a target, and how it is kept up to date. */
+/** A loaded target. */
 export interface Loaded {
   readonly server: Server;
-  /** The files it was read from, as far as they are known. */
+  /** The files it was read from, as far as known. */
   readonly files: readonly string[];
-  /** What should be looked at. */
+  /** Warnings for `mcp check`. */
   readonly warnings?: readonly LoadWarning[];
-  /** Tells clients when what it offers changes, until the function that it returns is called. */
+  /** Watches the files that the server offers, and notifies clients of changes. Returns a function that stops this. */
   watch?(): () => void;
   /**
-   * Reads the files again, and puts what they give now in the place of what they gave. Clients stay connected.
+   * Reads the files again and replaces the server's handlers. Clients stay connected. Returns the files to watch.
    *
-   * @throws {Problem} if they cannot be used; then all stays as it was.
+   * @throws {CliError} if the files cannot be used. The handlers then stay the same.
    */
   reload?(): Promise<readonly string[]>;
 }
 
-/** What is served when nothing is named: a file here, or nothing. */
+/** The default target in the working directory. Returns `undefined` if there is none. */
 export async function findTarget(): Promise<string | undefined> {
   for (const name of ["mcp.jsonc", "server.ts"]) {
     try {
       const path = platform.toPath(name);
-      if (platform.mayRead(path) && (await platform.files.look(path))?.kind === "file") return `./${name}`;
+      if (platform.mayRead(path) && (await platform.files.stat(path))?.kind === "file") return `./${name}`;
     } catch {
-      // The working directory is gone, or may not be looked at.
+      // The working directory was deleted, or may not be read.
     }
   }
 }
 
 /**
- * Makes a server of a target: a folder, a config file, or a file that exports a server or handlers.
+ * Loads a target: a folder, a config file, or a file that exports a server or handlers.
  *
- * @throws {Problem} if it is none of these, or cannot be used.
+ * @throws {CliError} if it cannot be loaded.
  */
 export async function load(target: string): Promise<Loaded> {
   const kind = await toKind(target);
   if (kind === "module") return await loadModule(target);
   const path = platform.toPath(target);
-  // Before anything is fetched that config files need.
+  // Checked first, because loading the reader of config files may download packages.
   if (kind === "config" && !(await platform.hasFile(platform.toFileUrl(target)))) {
-    throw new Problem(`Cannot use ${target}: there is no file ${path}; check the path`);
+    throw new CliError(`Cannot use ${target}: there is no file ${path}; check the path`);
   }
-  const { loadConfig, loadFolder } = await importPart("./config/server.ts");
+  const { loadConfig, loadFolder } = await importModule("./config/server.ts");
   return await (kind === "folder" ? loadFolder : loadConfig)(target, path);
 }
 
-/** What a target is, by its name and by what is there. */
+/** The kind of a target, from its name and its file. */
 export async function toKind(target: string): Promise<"folder" | "config" | "module"> {
-  // As a path it would be the working directory, which a variable that is not set must not give away.
-  if (!target) throw new Problem('Cannot use "": the target is empty; name a file or folder, such as . for this one');
+  // The empty path is the working directory. A shell variable that is not set must not serve it.
+  if (!target) {
+    throw new CliError(
+      'Cannot use "": the target is empty; name a file or a folder, such as . for the working directory',
+    );
+  }
   if (!toTargetUrl(target).startsWith("file:") || /^file:/i.test(target)) return "module";
-  const facts = await platform.files.look(platform.toPath(target)).catch(() => undefined);
+  const facts = await platform.files.stat(platform.toPath(target)).catch(() => undefined);
   if (facts?.kind === "folder") return "folder";
   return /\.jsonc?$/i.test(target) ? "config" : "module";
 }
 
-/** Loads what a file exports as its default: a server, or handlers to make one of, which is then named like the file. */
+/** Loads the default export of a file: a server, or handlers of a server that is named after the file. */
 async function loadModule(target: string): Promise<Loaded> {
   const url = toTargetUrl(target);
   const isFile = url.startsWith("file:");
   if (isFile && !(await platform.hasFile(url))) {
-    throw new Problem(`Cannot serve ${target}: there is no file ${decodeURI(new URL(url).pathname)}; check the path`);
+    throw new CliError(`Cannot serve ${target}: there is no file ${decodeURI(new URL(url).pathname)}; check the path`);
   }
   const server = toServer(target, await importDefault(target, url));
   const files = isFile ? [decodeURIComponent(new URL(url).pathname)] : [];
@@ -100,7 +104,7 @@ async function loadModule(target: string): Promise<Loaded> {
     return files;
   }
 
-  // The file may have an older copy of this library.
+  // The file may use an older copy of this library, whose handlers cannot be listed.
   return { server, files, reload: isFile && "list" in server.handlers ? reload : undefined };
 }
 
@@ -108,18 +112,18 @@ function toServer(target: string, found: unknown): Server {
   if (isServer(found)) return found;
   if (!Array.isArray(found)) {
     const state = found === undefined ? "it has no default export" : "its default export is not a server";
-    throw new Problem(`Cannot serve ${target}: ${state}; ${REMEDY}`);
+    throw new CliError(`Cannot serve ${target}: ${state}; ${REMEDY}`);
   }
   try {
-    // What is not a handler is refused by name.
+    // `createServer` rejects anything that is not a handler.
     return createServer({ name: toName(toTargetUrl(target)), version: "0.0.0", handlers: found as Handler[] });
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    throw new Problem(`Cannot serve ${target}: ${error.message}`);
+    throw new CliError(`Cannot serve ${target}: ${error.message}`);
   }
 }
 
-/** Puts handlers in the place of all that a server has; clients are told once. What cannot stand changes nothing. */
+/** Replaces all handlers of a server and notifies clients once. Changes nothing if it throws. */
 export function swapHandlers(server: Server, handlers: readonly Handler[]): void {
   const before = server.handlers.list();
   server.handlers.remove(...before);
@@ -127,36 +131,36 @@ export function swapHandlers(server: Server, handlers: readonly Handler[]): void
     server.handlers.add(...handlers);
   } catch (error) {
     server.handlers.add(...before);
-    throw error instanceof TypeError ? new Problem(error.message) : error;
+    throw error instanceof TypeError ? new CliError(error.message) : error;
   }
 }
 
 /**
- * The default export of a file. With a `version` that was not used before, the file is loaded anew.
+ * Imports the default export of a file. A new `version` loads the file again.
  *
- * @throws {Problem} if it cannot be loaded.
+ * @throws {CliError} if the file cannot be loaded.
  */
 export async function importDefault(target: string, url: string, version = 0): Promise<unknown> {
   try {
     return (await import(version ? platform.toImport(url, version) : url)).default;
   } catch (error) {
-    throw new Problem(`Cannot load ${target}: ${tellError(error)}`);
+    throw new CliError(`Cannot load ${target}: ${explainLoadError(error)}`);
   }
 }
 
-// An error of the file's own code is found by its stack; one of the file's text by what the runtime says of it.
-function tellError(error: unknown): string {
-  if (!(error instanceof Error)) return `it threw ${String(error)} while loading; mend it and start again`;
+/** Explains an error: by its stack if the file's code threw it, by the runtime's message if the file is not valid. */
+function explainLoadError(error: unknown): string {
+  if (!(error instanceof Error)) return `it threw ${String(error)} while loading; fix it and start again`;
   const { message } = error;
   if (/^Requires \w+ access/.test(message)) return `${message}, or with -A for all permissions`;
   const position = "position" in error ? error.position : undefined;
-  if (isPosition(position)) return `${message}\n    at ${position.file}:${position.line}:${position.column}\n${MEND}`;
-  if (error instanceof AggregateError) return error.errors.map(tellError).join("\n");
+  if (isPosition(position)) return `${message}\n    at ${position.file}:${position.line}:${position.column}\n${FIX}`;
+  if (error instanceof AggregateError) return error.errors.map(explainLoadError).join("\n");
   const isText = "code" in error && error.code === "ERR_MODULE_NOT_FOUND" || error instanceof SyntaxError;
-  return isText ? `${message}\n${MEND}` : `it threw an error while loading:\n${error.stack ?? message}\n${MEND}`;
+  return isText ? `${message}\n${FIX}` : `it threw an error while loading:\n${error.stack ?? message}\n${FIX}`;
 }
 
-const MEND = "Mend the file and start again.";
+const FIX = "Fix the file and start again.";
 
 function isPosition(
   value: unknown,
@@ -164,12 +168,12 @@ function isPosition(
   return typeof value === "object" && value !== null && "file" in value && "line" in value && "column" in value;
 }
 
-// By name: the file may have a copy of this library of its own.
+// Tests properties instead of a class, because the file may use its own copy of this library.
 function isServer(value: unknown): value is Server {
   return typeof value === "object" && value !== null && INTERNALS in value && "fetch" in value;
 }
 
-/** The name that a file without a server gives to the one that is made of it. */
+/** The name of a server whose file exports handlers only. */
 export function toName(url: string): string {
   const last = url.replace(/[?#].*$/, "").split("/").at(-1) ?? "";
   return decodeURIComponent(last).replace(/\.[cm]?[jt]sx?$/, "") || "server";

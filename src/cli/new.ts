@@ -1,31 +1,34 @@
 /**
- * `mcp new name`: writes a server of one file, and its test.
+ * `mcp new`: creates a server in one file, and a test for it.
  *
  * @module
  */
 import type { Args } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
 import { platform } from "./platform.ts";
-import { isCoded } from "./platform_files.ts";
-import { Problem, UsageProblem } from "./problem.ts";
+import { hasErrorCode } from "./platform_files.ts";
+import { CliError, UsageError } from "./cli_error.ts";
 
-/** Begins a server. */
+/** The command `new`. */
 export const create: Command = {
   name: "new",
-  summary: "Write a server of one file, and a test of it",
-  usage: `new name
-
-For example:
-  new weather`,
-  flags: {},
+  summary: "Create a server in one file, and a test for it",
+  usage: ["new NAME"],
+  description: ["The command writes NAME.ts and NAME_test.ts into the working directory. It never overwrites a file."],
+  options: {},
+  examples: ["new weather"],
   run: createFiles,
 };
 
 async function createFiles({ operands: [name, extra] }: Args): Promise<void> {
-  if (name === undefined) throw new UsageProblem("Cannot begin a server: name it, such as weather");
-  if (extra !== undefined) throw new UsageProblem(`Cannot begin ${extra} beside ${name}: name one server`);
+  if (name === undefined) {
+    throw new UsageError("Cannot create a server: no name is given; write one, such as weather");
+  }
+  if (extra !== undefined) throw new UsageError(`Cannot create ${name} and ${extra}: name one server`);
   if (!/^[a-z][\w-]{0,63}$/i.test(name)) {
-    throw new UsageProblem(`Cannot begin ${name}: a name begins with a letter, and has letters, digits, _ and -`);
+    throw new UsageError(
+      `Cannot create ${name}: it is not a name; start with a letter, and use up to 64 letters, digits, _ and -`,
+    );
   }
   const [server, test] = [`${name}.ts`, `${name}_test.ts`];
   const entry = toEntry();
@@ -33,40 +36,42 @@ async function createFiles({ operands: [name, extra] }: Args): Promise<void> {
   const testing = library.endsWith("/mod.ts")
     ? library.replace(/mod\.ts$/, "src/testing/testing.ts")
     : `${library}/testing`;
-  const taken = await findTaken([server, test]);
-  if (taken !== undefined) throw new Problem(`Cannot write ${taken}: it is there already; choose another name`);
-  await platform.files.write(platform.toPath(server), toServer(name, library), { isNew: true });
-  await platform.files.write(platform.toPath(test), toTest(server, testing), { isNew: true });
+  const existing = await findExisting([server, test]);
+  if (existing !== undefined) throw new CliError(`Cannot write ${existing}: it already exists; choose another name`);
+  await platform.files.write(platform.toPath(server), toServerSource(name, library), { isNew: true });
+  await platform.files.write(platform.toPath(test), toTestSource(server, testing), { isNew: true });
   const command = platform.runtime === "deno" ? "deno test" : `bun test ./${test}`;
-  console.error(`${server} is a server, ${test} tests it:
+  console.error(`Created ${server} and ${test}. Run the test:
 
   ${command}${platform.runtime === "deno" ? ` ${test}` : ""}
 
-Serve it, and see it and try it in a browser:
+Serve it, and try it in a browser:
 
   ${toShell([...toProgram(), server, "--http", "--inspect"])}`);
 }
 
-async function findTaken(names: readonly string[]): Promise<string | undefined> {
+async function findExisting(names: readonly string[]): Promise<string | undefined> {
   for (const name of names) {
     try {
-      if (await platform.files.look(platform.toPath(name))) return name;
+      if (await platform.files.stat(platform.toPath(name))) return name;
     } catch (error) {
-      throw new Problem(`Cannot write ${name}: ${isCoded(error) ? error.message : String(error)}`);
+      throw new CliError(
+        `Cannot write ${name}: ${hasErrorCode(error) ? error.message : String(error)}; check the folder`,
+      );
     }
   }
 }
 
-function toServer(name: string, library: string): string {
+function toServerSource(name: string, library: string): string {
   return `import { createServer, tool } from ${JSON.stringify(library)};
 
 export const greet = tool({
   name: "greet",
-  description: "Greets somebody by name",
-  // Raw JSON Schema, or a schema of zod, valibot or arktype, which gives \`run\` its types.
+  description: "Greets a person by name",
+  // JSON Schema, or a schema of zod, valibot or arktype, which also types the arguments of \`run\`.
   input: {
     type: "object",
-    properties: { name: { type: "string", description: "Who is greeted" } },
+    properties: { name: { type: "string", description: "The person to greet" } },
     required: ["name"],
   },
   annotations: { readOnlyHint: true },
@@ -77,7 +82,7 @@ export default createServer({ name: ${JSON.stringify(name)}, version: "0.1.0", h
 `;
 }
 
-function toTest(server: string, testing: string): string {
+function toTestSource(server: string, testing: string): string {
   const isDeno = platform.runtime === "deno";
   return `${isDeno ? "" : 'import { test } from "bun:test";\n'}import { connect } from ${JSON.stringify(testing)};
 import server from "./${server}";

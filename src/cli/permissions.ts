@@ -1,32 +1,32 @@
 /**
- * What Deno lets a server do.
+ * Deno permissions of an installed server.
  *
  * @module
  */
-import { Problem } from "./problem.ts";
+import { CliError } from "./cli_error.ts";
 
-/** The kinds of permission that can be named. */
+/** The kinds of permission that options and config files can grant. */
 export const KINDS = ["read", "write", "net", "env", "run", "sys"] as const;
 
-/** Paths to read and write, hosts to ask, variables, programs and facts of the system. */
+/** The allowed values by kind: paths, hosts, environment variables, programs and system facts. */
 export type Permissions = Readonly<Partial<Record<typeof KINDS[number], readonly string[]>>>;
 
-/** Both together. */
+/** Merges two sets of permissions. */
 export function joinPermissions(a: Permissions, b: Permissions): Permissions {
   return Object.fromEntries(KINDS.map((kind) => [kind, [...a[kind] ?? [], ...b[kind] ?? []]]));
 }
 
 /**
- * Permissions as flags of Deno; the network is denied by name if it is not needed, so that everybody sees it.
+ * Permissions as flags of Deno. Without network permissions, `--deny-net` states it for readers of the configuration.
  *
- * @throws {Problem} for a value that a flag cannot hold.
+ * @throws {CliError} if a value contains a comma, which separates the values of a flag.
  */
-export function toFlags(permissions: Permissions): readonly string[] {
+export function toDenoFlags(permissions: Permissions): readonly string[] {
   const flags = KINDS.flatMap((kind) => {
     const values = [...new Set(permissions[kind])].sort();
     const comma = values.find((value) => value.includes(","));
     if (comma !== undefined) {
-      throw new Problem(`Cannot permit ${comma} alone: a flag of Deno cannot hold a comma; rename it`);
+      throw new CliError(`Cannot permit ${comma}: Deno separates values at commas; rename it`);
     }
     return values.length ? `--allow-${kind}=${values}` : [];
   });

@@ -1,6 +1,6 @@
 /**
- * The runtime under the command line: arguments, exit, signals, the terminal, files, programs and a port. Every other
- * file goes through here.
+ * The runtime as the command line uses it: arguments, exit, signals, the terminal, files, programs and HTTP. No other
+ * file of the command line uses globals of Deno or Bun.
  *
  * @module
  */
@@ -13,83 +13,85 @@ import {
   type FsModule,
   type ProcessGlobal,
 } from "../runtime.ts";
-import { bunFiles, denoFiles, type Files, isCoded } from "./platform_files.ts";
+import { createFiles, type Files, hasErrorCode } from "./platform_files.ts";
+import { createBunFileSystem } from "./platform_files_bun.ts";
+import { createDenoFileSystem } from "./platform_files_deno.ts";
 import { bunSpawn, denoSpawn, type Spawn } from "./platform_process.ts";
 import { bunTerminal, denoTerminal, type Terminal } from "./platform_terminal.ts";
 
-/** What the command line needs of a runtime. */
+/** The features of a runtime that the command line needs. */
 export interface Platform {
-  /** What the user wrote after the program. */
+  /** The arguments of the program. */
   readonly args: readonly string[];
-  /** The words that run a file on this machine, such as `deno run -A`, with or without permissions. */
+  /** The command that runs a file on this machine, such as `deno run -A`, with all permissions or none. */
   toRunner(permissions: "all" | "none"): readonly string[];
-  /** Ends the process. */
+  /** Exits the process. */
   exit(code: number): never;
-  /** Calls back for every SIGINT and SIGTERM, with the exit code that a shell expects of a process that they ended. */
+  /** Calls `listener` for every SIGINT and SIGTERM, with the exit code that shells expect after the signal. */
   onSignal(listener: (code: number) => void): void;
-  /** Calls back when nothing is left to be done and nobody has ended the process; Deno says by itself what waits. */
+  /** Calls `listener` when the process would exit without a call to `exit`. Never on Deno, which reports this itself. */
   onIdle(listener: () => void): void;
-  /** Whether a person sits at standard input. */
+  /** Whether standard input is a terminal. */
   isTerminal(): Promise<boolean>;
   readonly terminal: Terminal;
-  /** Which of the two it is. */
+  /** The name of the runtime. */
   readonly runtime: "deno" | "bun";
-  /** Such as `linux`, `darwin` and `windows`. */
+  /** The operating system, such as `linux`, `darwin` or `windows`. */
   readonly os: string;
-  /** The path of the runtime's own program. */
+  /** The path of the runtime's executable. */
   execPath(): string;
-  /** A path, seen from the working directory, as an absolute one with forward slashes. */
+  /** Resolves a path against the working directory. The result has forward slashes. */
   toPath(path: string): string;
-  /** A path, seen from the working directory, as a URL. */
+  /** Resolves a path against the working directory. The result is a URL. */
   toFileUrl(path: string): string;
   readonly files: Files;
-  /** Whether a path may be read without asking a person. */
+  /** Whether a path may be read without a permission prompt. */
   mayRead(path: string): boolean;
-  /** A variable of the environment. Throws if it may not be read. */
+  /** Reads an environment variable. Throws if it may not be read. */
   env(name: string): string | undefined;
-  /** Runs code that looks up variables for its own debugging, which Deno would have to permit, as if there were none. */
+  /** Runs code with an empty environment, so that packages that read variables for debugging need no permission. */
   withoutEnv<Value>(run: () => Value): Value;
   readonly spawn: Spawn;
-  /** The addresses of a host's name that is asked at a port. Throws if it has none. */
+  /** Looks up the addresses of a host name. `port` is the one to connect to. Throws if there are none. */
   lookUp(name: string, port: number): Promise<readonly string[]>;
   /**
-   * Posts over plain HTTP with just these headers, a Host of any name among them, which `fetch` does not send
-   * everywhere; the status. Throws if there is no answer.
+   * Sends a POST request over plain HTTP with exactly these headers, and returns the status. Unlike `fetch`, it can send
+   * any Host header. Throws if there is no response.
    */
   sendAs(url: string, sent: SentAs): Promise<number>;
-  /** What `import()` takes to load a file again after `version` changed, and with it none of the files it imports. */
+  /** The specifier that makes `import()` load a file again for a new `version`, but not the files it imports. */
   toImport(url: string, version: number): string;
-  /** Whether there is a file; also yes where it must not be looked for. */
+  /** Whether a file exists. Also `true` if it may not be read. */
   hasFile(url: string): Promise<boolean>;
-  /** Serves HTTP. Throws if it cannot. */
+  /** Serves HTTP. Throws if the address cannot be used. */
   serve(options: ServeOptions): Served;
 }
 
-/** What is posted, and how long it may take. */
+/** A request of `sendAs`. */
 export interface SentAs {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly timeoutMs: number;
 }
 
-/** A port that is served. */
+/** A running HTTP server. */
 export interface Served {
   readonly port: number;
-  /** Takes no more connections, and settles when what was answered has been sent. */
+  /** Stops accepting connections. Resolves when all responses have been sent. */
   stop(): Promise<void>;
 }
 
-/** Where to serve, and what. Port 0 takes one that is free. */
+/** The address and the handler of an HTTP server. Port 0 picks a free port. */
 export interface ServeOptions {
   readonly hostname: string;
   readonly port: number;
-  /** `info` is what the runtime knows of the connection. */
+  /** Handles a request. `info` is the runtime's information about the connection. */
   readonly fetch: (request: Request, info: object) => Promise<Response>;
 }
 
 const signals = [["SIGINT", 130], ["SIGTERM", 143]] as const;
 
-/** The runtime that this is. */
+/** The current runtime. */
 export const platform: Platform = findPlatform();
 
 function findPlatform(): Platform {
@@ -101,7 +103,7 @@ function findPlatform(): Platform {
 function denoPlatform(deno: DenoGlobal): Platform {
   const isWindows = deno.build.os === "windows";
   const toPath = (path: string) => toAbsolute(path, deno.cwd, isWindows);
-  const files = denoFiles(deno);
+  const files = createFiles(createDenoFileSystem(deno));
   return {
     args: deno.args,
     runtime: "deno",
@@ -117,9 +119,9 @@ function denoPlatform(deno: DenoGlobal): Platform {
       try {
         return await lookUp(findProcess(), hostname);
       } catch (error) {
-        // With permission for one port only, names cannot be looked up. A connection tells its address all the same.
+        // A permission for one port does not allow lookups, but a connection has the address.
         const connection = await deno.connect({ hostname, port }).catch((reason) => {
-          throw isCoded(reason) ? reason : error;
+          throw hasErrorCode(reason) ? reason : error;
         });
         connection.close();
         return [connection.remoteAddr.hostname];
@@ -128,7 +130,7 @@ function denoPlatform(deno: DenoGlobal): Platform {
     sendAs: (url, sent) => sendAs(findProcess(), url, sent),
     toImport: (url, version) => `${url}?${version}`,
     toRunner(permissions) {
-      const program = isFetched(deno.execPath()) ? ["npx", "-y", `deno@${deno.version.deno}`] : ["deno"];
+      const program = isNpxCache(deno.execPath()) ? ["npx", "-y", `deno@${deno.version.deno}`] : ["deno"];
       return [...program, "run", ...(permissions === "all" ? ["-A"] : [])];
     },
     exit: (code) => deno.exit(code),
@@ -140,8 +142,8 @@ function denoPlatform(deno: DenoGlobal): Platform {
     terminal: denoTerminal(deno),
     toFileUrl: (path) => toUrl(toPath(path)),
     hasFile: (url) => hasFile(files, url),
-    serve({ fetch, ...place }) {
-      const server = deno.serve({ ...place, onListen: () => {} }, fetch);
+    serve({ fetch, ...address }) {
+      const server = deno.serve({ ...address, onListen: () => {} }, fetch);
       return { port: server.addr.port, stop: () => server.shutdown() };
     },
   };
@@ -150,11 +152,12 @@ function denoPlatform(deno: DenoGlobal): Platform {
 function bunPlatform(bun: BunGlobal, process: ProcessGlobal): Platform {
   const os = process.platform === "win32" ? "windows" : process.platform;
   const toPath = (path: string) => toAbsolute(path, process.cwd, os === "windows");
-  // Bun has no names of its own for folders, links and watching.
+  // Bun has no API of its own for folders, links and watching.
   const fs = process.getBuiltinModule("fs");
-  const files = bunFiles(fs);
-  // The module `tty` takes 14 ms to load, so it is only asked about what may be a terminal: a pipe is none.
-  const isTerminal = (file: number) => isDevice(fs, file) && process.getBuiltinModule("tty").isatty(file);
+  const files = createFiles(createBunFileSystem(fs));
+  // The module `tty` takes 14 ms to load. A pipe is not a device, so stdio servers do not load it.
+  const isTerminal = (descriptor: number) =>
+    isDevice(fs, descriptor) && process.getBuiltinModule("tty").isatty(descriptor);
   return {
     args: bun.argv.slice(2),
     runtime: "bun",
@@ -168,41 +171,41 @@ function bunPlatform(bun: BunGlobal, process: ProcessGlobal): Platform {
     spawn: bunSpawn(bun),
     lookUp: (name) => lookUp(process, name),
     sendAs: (url, sent) => sendAs(process, url, sent),
-    // Of a URL, Bun overlooks the query.
+    // Bun ignores the query of a URL, but not that of a path.
     toImport: (url, version) =>
       `${url.startsWith("file:") ? decodeURIComponent(new URL(url).pathname) : url}?${version}`,
-    toRunner: () => isFetched(bun.argv[0]) ? ["npx", "-y", `bun@${bun.version}`] : ["bun"],
+    toRunner: () => isNpxCache(bun.argv[0]) ? ["npx", "-y", `bun@${bun.version}`] : ["bun"],
     exit: (code) => process.exit(code),
     onIdle: (listener) => process.on("beforeExit", listener),
     onSignal(listener) {
       for (const [name, code] of signals) process.on(name, () => listener(code));
     },
-    // `process.stdin` would tell more exactly, but to look at it is to begin reading, and the lines are the server's.
+    // Not `process.stdin.isTTY`: the getter starts to read, and the stdio server needs the input.
     isTerminal: () => Promise.resolve(isTerminal(0)),
     terminal: bunTerminal(bun, { isTerminal, toStreams: () => process }),
     toFileUrl: (path) => toUrl(toPath(path)),
     hasFile: (url) => hasFile(files, url),
-    // Bun's own 10 s would cut off a client that takes no streams from a call that is longer.
+    // Bun's default of 10 seconds would disconnect clients without streams during longer calls.
     serve: (options) => bun.serve({ ...options, idleTimeout: 255 }),
   };
 }
 
-function isDevice(fs: FsModule, file: number): boolean {
+function isDevice(fs: FsModule, descriptor: number): boolean {
   try {
-    return fs.fstatSync(file).isCharacterDevice();
+    return fs.fstatSync(descriptor).isCharacterDevice();
   } catch {
     return false; // The descriptor is closed.
   }
 }
 
-// Where npx keeps a program that it fetched for one run: the shell does not know its name.
-function isFetched(program: string): boolean {
+/** Whether a program is in the cache of npx, where shells do not find it by its name. */
+function isNpxCache(program: string): boolean {
   return /[\\/]_npx[\\/]/.test(program);
 }
 
 async function hasFile(files: Files, url: string): Promise<boolean> {
   try {
-    return (await files.look(decodeURIComponent(new URL(url).pathname)))?.kind === "file";
+    return (await files.stat(decodeURIComponent(new URL(url).pathname)))?.kind === "file";
   } catch {
     return true;
   }
@@ -231,22 +234,22 @@ function sendAs(process: ProcessGlobal, url: string, { headers, body, timeoutMs 
     response.destroy();
   });
   request.on("error", reject);
-  request.on("timeout", () => request.destroy(new Error(`no answer in ${timeoutMs} ms`)));
+  request.on("timeout", () => request.destroy(new Error(`no response within ${timeoutMs} ms`)));
   request.end(body);
   return promise;
 }
 
-// `cwd` is asked only where it matters: it may not be there, or not be readable.
+// Calls `cwd` only for relative paths, because the working directory may be deleted or not be readable.
 function toAbsolute(path: string, cwd: () => string, isWindows: boolean): string {
   const slash = (text: string) => isWindows ? text.replaceAll("\\", "/") : text;
-  const given = slash(path);
-  const whole = /^([a-z]:)?\//i.test(given) ? given : `${slash(cwd())}/${given}`;
-  const parts: string[] = [];
-  for (const part of whole.split("/")) {
-    if (part === "..") parts.pop();
-    else if (part && part !== ".") parts.push(part);
+  const slashed = slash(path);
+  const whole = /^([a-z]:)?\//i.test(slashed) ? slashed : `${slash(cwd())}/${slashed}`;
+  const segments: string[] = [];
+  for (const segment of whole.split("/")) {
+    if (segment === "..") segments.pop();
+    else if (segment && segment !== ".") segments.push(segment);
   }
-  return (isWindows ? "" : "/") + parts.join("/");
+  return (isWindows ? "" : "/") + segments.join("/");
 }
 
 function toUrl(path: string): string {

@@ -1,326 +1,242 @@
 /**
- * Files and folders on either runtime. Paths are absolute and have forward slashes.
+ * The file operations of the command line, on top of the file system of a runtime. Paths are absolute and have forward
+ * slashes.
  *
  * @module
  */
-import type { DenoFileInfo, DenoFileKinds, DenoGlobal, FsFacts, FsModule } from "../runtime.ts";
 import { toBaseName, toFolder } from "./path.ts";
 
-/** What stands at a path. */
+/** The kind of a path. */
+export type FileKind = "file" | "folder" | "link" | "other";
+
+/** A file or a folder behind all links. */
 export interface FileFacts {
-  readonly kind: "file" | "folder" | "other";
-  /** Bytes. */
+  readonly kind: Exclude<FileKind, "link">;
+  /** In bytes. */
   readonly size: number;
-  /** A text that is another one when the file has been written or replaced. */
+  /** Changes when the file is written or replaced. */
   readonly version: string;
-  /** Its permission bits; absent where the system has none. */
+  /** The permission bits. `undefined` if the system has none. */
   readonly mode?: number;
 }
 
-/** What stands at a path itself, without following a link, or what an open file is. */
+/** A path without following a link, or an open file. */
 export interface NodeFacts {
-  readonly kind: "file" | "folder" | "link" | "other";
+  readonly kind: FileKind;
   /** In bytes. */
   readonly size: number;
-  /** The device and the inode: equal for the same file or folder only. */
+  /** The device and the inode. Equal only for the same file or folder. */
   readonly identity: string;
-  /** When its content, facts or entries last changed, in milliseconds since 1970. Nobody can set it. */
+  /** The last change of content, metadata or entries, in milliseconds since 1970. Programs cannot set it. */
   readonly changed: number;
 }
 
 /** A file that is open for reading. */
 export interface OpenFile extends AsyncDisposable {
   readonly facts: NodeFacts;
-  /** Its first bytes. */
-  read(most: number): Promise<Uint8Array>;
+  /** Reads at most `maxBytes` from the start. */
+  read(maxBytes: number): Promise<Uint8Array>;
 }
 
-/** A name in a folder. Links are not followed. */
+/** An entry of a folder. Links are not followed. */
 export interface FolderEntry {
   readonly name: string;
-  readonly kind: "file" | "folder" | "link" | "other";
+  readonly kind: FileKind;
 }
 
-/** What the command line does with files. What the runtime does not permit is thrown. */
+/** The file operations. They throw what the runtime throws, such as a missing permission. */
 export interface Files {
-  /** Two changes of a file or folder within so many milliseconds may have the same change time. */
+  /** The resolution of change times, in milliseconds. Two changes within this time may have the same change time. */
   readonly changeTickMs: number;
-  /** What stands at a path, behind links; nothing if nothing does. */
-  look(path: string): Promise<FileFacts | undefined>;
-  /** The path without links; nothing if it leads nowhere. */
+  /** Examines a path and follows links. Returns `undefined` if there is nothing. */
+  stat(path: string): Promise<FileFacts | undefined>;
+  /** Resolves the links in a path. Returns `undefined` if it leads nowhere. */
   resolve(path: string): Promise<string | undefined>;
-  /** What is in a folder, in no order. */
+  /** Lists a folder, in no particular order. */
   list(path: string): Promise<readonly FolderEntry[]>;
-  /** What stands at a path, links not followed; nothing if nothing does. */
-  lookAt(path: string): Promise<NodeFacts | undefined>;
-  /** Opens a file for reading. Links are followed. */
+  /** Examines a path without following links. Returns `undefined` if there is nothing. */
+  lstat(path: string): Promise<NodeFacts | undefined>;
+  /** Opens a file for reading. Follows links. */
   open(path: string): Promise<OpenFile>;
-  /** The first bytes of a file. */
-  read(path: string, most: number): Promise<Uint8Array>;
-  /** Writes a file whole; with `isNew`, it throws if there is one. */
+  /** Reads at most `maxBytes` of a file. */
+  read(path: string, maxBytes: number): Promise<Uint8Array>;
+  /** Writes a whole file. Throws with `isNew` if the file exists. */
   write(path: string, content: string | Uint8Array, options?: { readonly isNew?: boolean }): Promise<void>;
-  /** Writes a file that is not there yet, with these permission bits. Throws if there is one. */
+  /** Creates a file with these permission bits. Defaults to read and write for the owner. Throws if the file exists. */
   create(path: string, content: string, mode?: number): Promise<void>;
   /**
-   * Replaces a file in one step: readers see all of the old content or all of the new. Mode and owner stay as they are;
-   * a file that was not there is for its owner only. A link stays, and the file that it leads to is replaced.
+   * Replaces a file atomically: readers see the old content or the new. Keeps its mode and owner. A new file is readable
+   * by its owner only. Follows links, and keeps them.
    */
   replace(path: string, content: string): Promise<void>;
-  /** Makes a folder, and those around it. */
+  /** Creates a folder and its parents. */
   makeFolder(path: string): Promise<void>;
   /**
-   * Calls back with each path under a folder that is written, comes or goes, until the function it returns is called.
-   * `failed` is told if not all of it can be watched any more.
+   * Calls `listener` with each path under a folder that is written, created or deleted. Calls `failed` if the folder can
+   * no longer be watched. Returns a function that stops this.
    */
   watch(path: string, listener: (path: string) => void, failed: (error: unknown) => void): () => void;
 }
 
-/** Whether an error has a code such as `ENOENT`. */
-export function isCoded(error: unknown): error is Error & { readonly code: string } {
-  return error instanceof Error && "code" in error && typeof error.code === "string";
-}
-
-// A path that leads through a file, or in a circle, leads nowhere as one without a file does.
-const NOWHERE = ["ENOENT", "ENOTDIR", "ELOOP", "ENAMETOOLONG"];
-
-function orNothing(error: unknown): undefined {
-  if (isCoded(error) && NOWHERE.includes(error.code)) return;
-  throw error;
-}
-
-/** Files on Deno. */
-export function denoFiles(deno: DenoGlobal): Files {
-  const isWindows = deno.build.os === "windows";
-  const slash = (path: string) => isWindows ? path.replaceAll("\\", "/") : path;
-  const resolve = (path: string) => deno.realPath(path).then(slash, orNothing);
-
-  async function open(path: string): Promise<OpenFile> {
-    const file = await deno.open(path);
-    return {
-      facts: toDenoFacts(await file.stat()),
-      read: (most) => fill(most, async (into) => await file.read(into) ?? 0),
-      [Symbol.asyncDispose]: () => Promise.resolve(file.close()),
-    };
-  }
-
-  async function create(path: string, content: string, mode = PRIVATE): Promise<void> {
-    const file = await deno.open(path, { write: true, createNew: true, mode: PRIVATE });
-    try {
-      for (let rest = new TextEncoder().encode(content); rest.length;) rest = rest.subarray(await file.write(rest));
-      await file.sync();
-    } finally {
-      file.close();
-    }
-    // Not when it is made: the umask would take bits away, and others could read it before it is whole.
-    if (mode !== PRIVATE && !isWindows) await deno.chmod(path, mode);
-  }
-
-  const steps: ReplaceSteps = {
-    resolve,
-    create,
-    lookAt: (path) => deno.lstat(path),
-    rename: (from, to) => deno.rename(from, to),
-    remove: (path) => deno.remove(path),
-    chown: (path, uid, gid) => deno.chown(path, uid, gid),
-  };
-
-  return {
-    // Deno tells change times in whole seconds.
-    changeTickMs: 1000,
-    look: (path) =>
-      deno.stat(path).then((facts) => ({
-        kind: facts.isFile ? "file" as const : facts.isDirectory ? "folder" as const : "other" as const,
-        size: facts.size,
-        version: `${facts.mtime?.getTime()} ${facts.size} ${facts.ino}`,
-        mode: facts.mode === null ? undefined : facts.mode & MODE,
-      }), orNothing),
-    lookAt: (path) => deno.lstat(path).then(toDenoFacts, orNothing),
-    resolve,
-    async list(path) {
-      const entries: FolderEntry[] = [];
-      for await (const { name, ...kinds } of deno.readDir(path)) entries.push({ name, kind: toKind(kinds) });
-      return entries;
-    },
-    open,
-    read: (path, most) => readWhole(open, path, most),
-    create,
-    replace: (path, content) => replaceFile(steps, path, content),
-    write: (path, content, { isNew = false } = {}) =>
-      deno.writeFile(path, typeof content === "string" ? new TextEncoder().encode(content) : content, {
-        createNew: isNew,
-      }),
-    makeFolder: (path) => deno.mkdir(path, { recursive: true }),
-    watch(path, listener, failed) {
-      const watcher = deno.watchFs(path);
-      const hear = async () => {
-        for await (const { kind, paths } of watcher) {
-          if (kind !== "access") { for (const path of paths) listener(slash(path)); }
-        }
-      };
-      hear().catch(failed);
-      return () => {
-        try {
-          watcher.close();
-        } catch {
-          // It has ended.
-        }
-      };
-    },
-  };
-}
-
-/** Files on Bun. */
-export function bunFiles({ promises: fs, watch }: FsModule): Files {
-  const resolve = (path: string) => fs.realpath(path).catch(orNothing);
-
-  async function open(path: string): Promise<OpenFile> {
-    const file = await fs.open(path);
-    return {
-      facts: toFsFacts(await file.stat()),
-      read: (most) => fill(most, async (into) => (await file.read(into, 0, into.length)).bytesRead),
-      [Symbol.asyncDispose]: () => file.close(),
-    };
-  }
-
-  async function create(path: string, content: string, mode = PRIVATE): Promise<void> {
-    const file = await fs.open(path, "wx", PRIVATE);
-    try {
-      await file.writeFile(new TextEncoder().encode(content));
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    // As on Deno.
-    if (mode !== PRIVATE) await fs.chmod(path, mode);
-  }
-
-  const steps: ReplaceSteps = {
-    resolve,
-    create,
-    lookAt: (path) => fs.lstat(path),
-    rename: (from, to) => fs.rename(from, to),
-    remove: (path) => fs.unlink(path),
-    chown: (path, uid, gid) => fs.chown(path, uid, gid),
-  };
-
-  return {
-    changeTickMs: 1,
-    look: (path) =>
-      fs.stat(path).then((facts) => ({
-        kind: facts.isFile() ? "file" as const : facts.isDirectory() ? "folder" as const : "other" as const,
-        size: facts.size,
-        version: `${facts.mtimeMs} ${facts.size} ${facts.ino}`,
-        mode: facts.mode & MODE,
-      }), orNothing),
-    lookAt: (path) => fs.lstat(path).then(toFsFacts, orNothing),
-    resolve,
-    async list(path) {
-      const entries = await fs.readdir(path, { withFileTypes: true });
-      return entries.map((entry) => ({
-        name: entry.name,
-        kind: toKind({
-          isFile: entry.isFile(),
-          isDirectory: entry.isDirectory(),
-          isSymlink: entry.isSymbolicLink(),
-        }),
-      }));
-    },
-    open,
-    read: (path, most) => readWhole(open, path, most),
-    create,
-    replace: (path, content) => replaceFile(steps, path, content),
-    write: (path, content, { isNew = false } = {}) => fs.writeFile(path, content, { flag: isNew ? "wx" : "w" }),
-    makeFolder: async (path) => void await fs.mkdir(path, { recursive: true }),
-    watch(path, listener, failed) {
-      const watcher = watch(
-        path,
-        { recursive: true, persistent: false },
-        (_, name) => listener(name === null ? path : `${path}/${name}`),
-      );
-      // Nobody listening, it would end the process.
-      watcher.on("error", failed);
-      return () => watcher.close();
-    },
-  };
-}
-
-/** The bits of a mode that are permissions. */
-const MODE = 0o7777;
-/** For the owner only. */
-const PRIVATE = 0o600;
-
-function toDenoFacts(facts: DenoFileInfo): NodeFacts {
-  const { size, dev, ino, ctime, mtime } = facts;
-  return { kind: toKind(facts), size, identity: `${dev} ${ino}`, changed: (ctime ?? mtime)?.getTime() ?? 0 };
-}
-
-function toFsFacts(facts: FsFacts): NodeFacts {
-  const kind = toKind({
-    isFile: facts.isFile(),
-    isDirectory: facts.isDirectory(),
-    isSymlink: facts.isSymbolicLink(),
-  });
-  return { kind, size: facts.size, identity: `${facts.dev} ${facts.ino}`, changed: facts.ctimeMs };
-}
-
-async function readWhole(open: Files["open"], path: string, most: number): Promise<Uint8Array> {
-  await using file = await open(path);
-  return await file.read(most);
-}
-
-interface Owned {
+/** The metadata that both runtimes have. What the system does not have is `null`. */
+export interface FileMetadata {
+  readonly kind: FileKind;
+  readonly size: number;
+  readonly device: number;
+  readonly inode: number | null;
   readonly mode: number | null;
   readonly uid: number | null;
   readonly gid: number | null;
+  readonly modifiedMs: number | undefined;
+  readonly changedMs: number;
 }
 
-/** What replacing a file takes, on either runtime. */
-interface ReplaceSteps extends Pick<Files, "resolve" | "create"> {
-  lookAt(path: string): Promise<Owned>;
+/** An open file of a runtime. */
+export interface FileHandle {
+  metadata(): Promise<FileMetadata>;
+  /** Returns the number of bytes read; 0 at the end. */
+  read(into: Uint8Array): Promise<number>;
+  writeAll(bytes: Uint8Array): Promise<void>;
+  sync(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The file system of a runtime. */
+export interface FileSystem extends Pick<Files, "changeTickMs" | "list" | "makeFolder" | "watch"> {
+  stat(path: string): Promise<FileMetadata>;
+  lstat(path: string): Promise<FileMetadata>;
+  realPath(path: string): Promise<string>;
+  open(path: string): Promise<FileHandle>;
+  /** Creates a file for writing. Throws if it exists. */
+  openNew(path: string, mode: number): Promise<FileHandle>;
+  writeFile(path: string, bytes: Uint8Array, isNew: boolean): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   remove(path: string): Promise<void>;
+  /** Does nothing on systems without permission bits. */
+  chmod(path: string, mode: number): Promise<void>;
   chown(path: string, uid: number, gid: number): Promise<void>;
 }
 
-async function replaceFile(steps: ReplaceSteps, path: string, content: string): Promise<void> {
-  const target = await steps.resolve(path) ?? path;
-  const before = await steps.lookAt(target).catch(orNothing);
-  // In the same folder, because a file is only renamed in one step within its file system.
+/** Whether an error has a code such as `ENOENT`. */
+export function hasErrorCode(error: unknown): error is Error & { readonly code: string } {
+  return error instanceof Error && "code" in error && typeof error.code === "string";
+}
+
+/** The kind of a path, from the tests that a runtime offers. */
+export function toFileKind(
+  { isFile, isDirectory, isSymlink }: Record<"isFile" | "isDirectory" | "isSymlink", boolean>,
+): FileKind {
+  return isSymlink ? "link" : isFile ? "file" : isDirectory ? "folder" : "other";
+}
+
+/** The codes for a path with nothing behind it, including one through a file or a circle of links. */
+const NOT_FOUND_CODES = ["ENOENT", "ENOTDIR", "ELOOP", "ENAMETOOLONG"];
+/** The permission bits of a mode. */
+const PERMISSION_BITS = 0o7777;
+/** Read and write for the owner. */
+const PRIVATE_MODE = 0o600;
+const CHUNK_BYTES = 65_536;
+
+/** Creates the file operations of a runtime. */
+export function createFiles(system: FileSystem): Files {
+  const open = (path: string) => openFile(system, path);
+  return {
+    changeTickMs: system.changeTickMs,
+    stat: (path) => system.stat(path).then(toFileFacts, ignoreNotFound),
+    lstat: (path) => system.lstat(path).then(toNodeFacts, ignoreNotFound),
+    resolve: (path) => system.realPath(path).catch(ignoreNotFound),
+    list: (path) => system.list(path),
+    open,
+    async read(path, maxBytes) {
+      await using file = await open(path);
+      return await file.read(maxBytes);
+    },
+    write: (path, content, { isNew = false } = {}) =>
+      system.writeFile(path, typeof content === "string" ? new TextEncoder().encode(content) : content, isNew),
+    create: (path, content, mode) => createFile(system, path, content, mode),
+    replace: (path, content) => replaceFile(system, path, content),
+    makeFolder: (path) => system.makeFolder(path),
+    watch: (path, listener, failed) => system.watch(path, listener, failed),
+  };
+}
+
+function ignoreNotFound(error: unknown): undefined {
+  if (hasErrorCode(error) && NOT_FOUND_CODES.includes(error.code)) return;
+  throw error;
+}
+
+function toFileFacts({ kind, size, modifiedMs, inode, mode }: FileMetadata): FileFacts {
+  return {
+    kind: kind === "link" ? "other" : kind,
+    size,
+    version: `${modifiedMs} ${size} ${inode}`,
+    mode: mode === null ? undefined : mode & PERMISSION_BITS,
+  };
+}
+
+function toNodeFacts({ kind, size, device, inode, changedMs }: FileMetadata): NodeFacts {
+  return { kind, size, identity: `${device} ${inode}`, changed: changedMs };
+}
+
+async function openFile(system: FileSystem, path: string): Promise<OpenFile> {
+  const file = await system.open(path);
+  return {
+    facts: toNodeFacts(await file.metadata()),
+    read: (maxBytes) => readBytes(file, maxBytes),
+    [Symbol.asyncDispose]: () => file.close(),
+  };
+}
+
+/** Reads chunk by chunk, because the file may grow or shrink after its size was read. */
+async function readBytes(file: FileHandle, maxBytes: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  while (size < maxBytes) {
+    const chunk = new Uint8Array(Math.min(CHUNK_BYTES, maxBytes - size));
+    const count = await file.read(chunk);
+    if (!count) break;
+    chunks.push(chunk.subarray(0, count));
+    size += count;
+  }
+  const bytes = new Uint8Array(size);
+  let offset = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset);
+    offset += chunk.length;
+  }
+  return bytes;
+}
+
+async function createFile(system: FileSystem, path: string, content: string, mode = PRIVATE_MODE): Promise<void> {
+  const file = await system.openNew(path, PRIVATE_MODE);
+  try {
+    await file.writeAll(new TextEncoder().encode(content));
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  // Set the mode last: the umask would remove bits earlier, and others could read a part of the content.
+  if (mode !== PRIVATE_MODE) await system.chmod(path, mode);
+}
+
+async function replaceFile(system: FileSystem, path: string, content: string): Promise<void> {
+  const target = await system.realPath(path).catch(ignoreNotFound) ?? path;
+  const before = await system.lstat(target).catch(ignoreNotFound);
+  // In the same folder, because a rename is atomic only within a file system.
   const temporary = `${toFolder(target)}/.${toBaseName(target)}.${crypto.randomUUID()}.tmp`;
   try {
-    await steps.create(temporary, content, before?.mode ? before.mode & MODE : PRIVATE);
-    const made = await steps.lookAt(temporary);
-    if (before && before.uid !== null && before.gid !== null && (before.uid !== made.uid || before.gid !== made.gid)) {
-      // Only root may give a file away; anybody else keeps it.
-      await steps.chown(temporary, before.uid, before.gid).catch(() => {});
-    }
-    await steps.rename(temporary, target);
+    await createFile(system, temporary, content, before?.mode ? before.mode & PERMISSION_BITS : PRIVATE_MODE);
+    if (before) await copyOwner(system, before, temporary);
+    await system.rename(temporary, target);
   } catch (error) {
-    await steps.remove(temporary).catch(() => {});
+    await system.remove(temporary).catch(() => {});
     throw error;
   }
 }
 
-function toKind({ isFile, isDirectory, isSymlink }: DenoFileKinds): FolderEntry["kind"] {
-  return isSymlink ? "link" : isFile ? "file" : isDirectory ? "folder" : "other";
-}
-
-// In pieces, because the size that a file tells need not be the one it has when it is read.
-async function fill(most: number, read: (into: Uint8Array) => Promise<number>): Promise<Uint8Array> {
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  while (size < most) {
-    const piece = new Uint8Array(Math.min(65_536, most - size));
-    const count = await read(piece);
-    if (!count) break;
-    pieces.push(piece.subarray(0, count));
-    size += count;
-  }
-  const bytes = new Uint8Array(size);
-  let at = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, at);
-    at += piece.length;
-  }
-  return bytes;
+async function copyOwner(system: FileSystem, { uid, gid }: FileMetadata, path: string): Promise<void> {
+  const made = await system.lstat(path);
+  if (uid === null || gid === null || (uid === made.uid && gid === made.gid)) return;
+  // Only root may change the owner. Other users keep the file.
+  await system.chown(path, uid, gid).catch(() => {});
 }

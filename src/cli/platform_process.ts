@@ -1,32 +1,32 @@
 /**
- * Programs on either runtime.
+ * Starts programs on Deno and Bun.
  *
  * @module
  */
 import type { BunGlobal, DenoGlobal } from "../runtime.ts";
 
-/** What to start a program with. Nothing of this process' own environment is handed on. */
+/** How to start a program. It does not inherit the environment of this process. */
 export interface SpawnOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** What it reads; without it, nothing. */
+  /** The content of standard input. Defaults to none. */
   readonly input?: string;
 }
 
-/** A program that runs. */
+/** A running program. */
 export interface Spawned {
   readonly stdout: ReadableStream<Uint8Array>;
   readonly stderr: ReadableStream<Uint8Array>;
-  /** The exit code, when it has ended. */
+  /** Resolves with the exit code. */
   readonly ended: Promise<number>;
-  /** Asks it to end, or ends it. */
+  /** Sends a signal. Does nothing after the program has exited. */
   kill(signal: "SIGTERM" | "SIGKILL"): void;
 }
 
-/** Starts a program: its name or path, and its arguments. No shell sees them. Throws if there is none. */
+/** Starts a program by its name or path, with arguments and without a shell. Throws if there is no such program. */
 export type Spawn = (words: readonly string[], options: SpawnOptions) => Spawned;
 
-/** Programs on Deno. */
+/** Starts programs on Deno. */
 export function denoSpawn(deno: DenoGlobal): Spawn {
   return ([program, ...args], { cwd, env, input }) => {
     const stdin = input === undefined ? "null" : "piped";
@@ -40,24 +40,24 @@ export function denoSpawn(deno: DenoGlobal): Spawn {
       stderr: "piped",
     }).spawn();
     if (input !== undefined) write(child.stdin, input);
-    return { stdout: child.stdout, stderr: child.stderr, ...toEnd(child, child.status.then(({ code }) => code)) };
+    return { stdout: child.stdout, stderr: child.stderr, ...toExit(child, child.status.then(({ code }) => code)) };
   };
 }
 
-/** Programs on Bun. */
+/** Starts programs on Bun. */
 export function bunSpawn(bun: BunGlobal): Spawn {
   return (words, { cwd, env, input }) => {
     const stdin = input === undefined ? "ignore" : new TextEncoder().encode(input);
     const child = bun.spawn(words, { cwd, env, stdin, stdout: "pipe", stderr: "pipe" });
-    return { stdout: child.stdout, stderr: child.stderr, ...toEnd(child, child.exited) };
+    return { stdout: child.stdout, stderr: child.stderr, ...toExit(child, child.exited) };
   };
 }
 
-// To kill what has ended is an error on one runtime, and on the other may hit whoever has its number now.
-function toEnd(child: { kill(signal: string): void }, exited: Promise<number>): Pick<Spawned, "ended" | "kill"> {
-  let isOver = false;
-  const ended = exited.finally(() => isOver = true);
-  return { ended, kill: (signal) => isOver ? undefined : child.kill(signal) };
+// Signals to a program that has exited throw on Deno, and on Bun they may reach another process with its id.
+function toExit(child: { kill(signal: string): void }, exited: Promise<number>): Pick<Spawned, "ended" | "kill"> {
+  let hasExited = false;
+  const ended = exited.finally(() => hasExited = true);
+  return { ended, kill: (signal) => hasExited ? undefined : child.kill(signal) };
 }
 
 async function write(stdin: WritableStream<Uint8Array>, input: string): Promise<void> {
@@ -66,6 +66,6 @@ async function write(stdin: WritableStream<Uint8Array>, input: string): Promise<
     await writer.write(new TextEncoder().encode(input));
     await writer.close();
   } catch {
-    // A program need not read what it is given.
+    // The program has closed its standard input.
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Standard streams, and the terminal that may be behind them, on either runtime.
+ * The standard streams and the terminal on Deno and Bun.
  *
  * @module
  */
@@ -8,36 +8,36 @@ import type { BunGlobal, DenoGlobal, ProcessGlobal } from "../runtime.ts";
 /** The three standard streams. */
 export type StandardStream = "input" | "output" | "errors";
 
-/** Standard streams. What is told to a person goes to `tell`, what a program may read to `write`. */
+/** The standard streams. Results go to `write`, messages to `writeError`. */
 export interface Terminal {
-  /** Whether a person is at a stream. */
+  /** Whether a stream is a terminal. */
   isAt(stream: StandardStream): boolean;
-  /** How many characters a line holds; nothing if the stream is no terminal, or does not know. */
+  /** The width in columns. Returns `undefined` if the stream is not a terminal, or has no size. */
   columns(stream: "output" | "errors"): number | undefined;
-  /** Whether the user wants no colours. */
+  /** Whether NO_COLOR is set. */
   hasNoColor(): boolean;
-  /** Standard input, to be read once. */
+  /** Standard input. Can be read once. */
   input(): ReadableStream<Uint8Array>;
-  /** Writes all bytes to standard output. Throws if nobody reads them any more. */
+  /** Writes all bytes to standard output. Throws if the reader has closed the pipe. */
   write(bytes: Uint8Array): Promise<void>;
-  /** Writes to standard error at once, without a line's end. */
-  tell(text: string): void;
+  /** Writes to standard error synchronously, without a line break. */
+  writeError(text: string): void;
 }
 
-/** Ways to what Bun keeps elsewhere; not taken before they are needed. */
+/** Features that Bun loads on first use. */
 export interface BunTerminalOptions {
-  /** Whether a file of this number is a terminal. */
-  readonly isTerminal: (file: number) => boolean;
+  /** Whether a file descriptor is a terminal. */
+  readonly isTerminal: (descriptor: number) => boolean;
   readonly toStreams: () => ProcessGlobal;
 }
 
-const FILES = { input: 0, output: 1, errors: 2 } as const;
+const DESCRIPTORS = { input: 0, output: 1, errors: 2 } as const;
 
-/** The terminal on Deno. None of it needs a permission. */
+/** The terminal on Deno. It needs no permissions. */
 export function denoTerminal(deno: DenoGlobal): Terminal {
   const { stdin, stdout, stderr } = deno;
   const streams = { input: stdin, output: stdout, errors: stderr };
-  // Taken before a served file is loaded: what that prints is then led to standard error, and this is not.
+  // Bound now, because standard output is redirected to standard error before a served file is loaded.
   const write = stdout.write.bind(stdout);
   return {
     isAt: (stream) => streams[stream].isTerminal(),
@@ -45,7 +45,7 @@ export function denoTerminal(deno: DenoGlobal): Terminal {
       try {
         return streams[stream].isTerminal() ? deno.consoleSize().columns : undefined;
       } catch {
-        // A terminal need not have a size.
+        // This terminal has no size.
       }
     },
     hasNoColor: () => deno.noColor,
@@ -53,11 +53,11 @@ export function denoTerminal(deno: DenoGlobal): Terminal {
     async write(bytes) {
       for (let rest = bytes; rest.length;) rest = rest.subarray(await write(rest));
     },
-    tell(text) {
+    writeError(text) {
       try {
         for (let rest = new TextEncoder().encode(text); rest.length;) rest = rest.subarray(stderr.writeSync(rest));
       } catch {
-        // Nobody reads it.
+        // The reader has closed the pipe.
       }
     },
   };
@@ -65,8 +65,8 @@ export function denoTerminal(deno: DenoGlobal): Terminal {
 
 /** The terminal on Bun. */
 export function bunTerminal(bun: BunGlobal, { isTerminal, toStreams }: BunTerminalOptions): Terminal {
-  const isAt = (stream: StandardStream) => isTerminal(FILES[stream]);
-  // As on Deno: taken before a served file is loaded.
+  const isAt = (stream: StandardStream) => isTerminal(DESCRIPTORS[stream]);
+  // Read now, for the same reason as on Deno.
   const { stdout } = bun;
   return {
     isAt,
@@ -74,6 +74,6 @@ export function bunTerminal(bun: BunGlobal, { isTerminal, toStreams }: BunTermin
     hasNoColor: () => Boolean(bun.env.NO_COLOR),
     input: () => bun.stdin.stream(),
     write: async (bytes) => void await bun.write(stdout, bytes),
-    tell: (text) => void toStreams().stderr.write(text),
+    writeError: (text) => void toStreams().stderr.write(text),
   };
 }

@@ -1,5 +1,5 @@
 /**
- * `mcp prompt server name …`: fills in a prompt.
+ * `mcp prompt`: lists the prompts of a server, or prints the messages of one.
  *
  * @module
  */
@@ -7,67 +7,71 @@ import type { ListedPrompt } from "../client/listed.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
 import type { Args } from "./args.ts";
 import { readArguments } from "./client/arguments.ts";
-import { savePieces, toPiece } from "./client/blocks.ts";
-import {
-  ASKING_FLAGS,
-  ASKING_OFFERS,
-  ASKING_USAGE,
-  type Conversation,
-  withConversation,
-} from "./client/conversation.ts";
-import { showNames } from "./client/listing_text.ts";
+import { type PrintableContent, saveContents, toPrintableBlock } from "./client/content_blocks.ts";
+import { type InteractiveSession, withInteractiveSession } from "./client/interactive_session.ts";
+import { printNames } from "./client/listing_text.ts";
+import { findByName } from "./client/name_lookup.ts";
+import { ELICITATION_DESCRIPTION, INTERACTIVE_OPTIONS, SERVER_DESCRIPTION } from "./client/server_options.ts";
+import { createStyle, writeJson, writeLine, writeText } from "./client/terminal_output.ts";
 import { toLine } from "./client/terminal_text.ts";
-import { styleOf, writeJson, writeLine, writeText } from "./client/screen.ts";
-import { findNamed } from "./client/suggest.ts";
 import type { Command } from "./command.ts";
-import { Problem } from "./problem.ts";
+import { CliError } from "./cli_error.ts";
 
-/** Lists the prompts of a server, or fills one in. */
+/** The command `prompt`. */
 export const prompt: Command = {
   name: "prompt",
-  summary: "List the prompts of a server, or print the messages of one",
-  usage: `prompt server [name] [argument=value … | '{"argument": "value"}'] [flags]
-prompt [flags] [name] [argument=value …] -- command …
-
-The arguments of prompts are texts; argument@=FILE takes one from a file.
-
-${ASKING_USAGE}
-
-For example:
-  prompt http://127.0.0.1:3000/mcp
-  prompt mcp.jsonc review text@=draft.md
-  prompt server.ts plan day=Monday --json`,
-  flags: ASKING_FLAGS,
-  offers: ASKING_OFFERS,
-  fails: "if the server answers with an error",
-  run: (args) => withConversation(args, "prompt", (conversation) => getPrompt(conversation, args)),
+  summary: "Print the messages of a server's prompt, or list its prompts",
+  usage: [
+    "prompt [OPTIONS] SERVER [PROMPT] [NAME=TEXT]...",
+    'prompt [OPTIONS] SERVER PROMPT \'{"NAME": "TEXT"}\'',
+    "prompt [OPTIONS] [PROMPT] [NAME=TEXT]... -- COMMAND...",
+  ],
+  description: [
+    SERVER_DESCRIPTION,
+    "The arguments of a prompt are text. NAME@=FILE reads the text from a file.",
+    ELICITATION_DESCRIPTION,
+  ],
+  options: INTERACTIVE_OPTIONS,
+  operands: "files",
+  examples: [
+    "prompt http://127.0.0.1:3000/mcp",
+    "prompt mcp.jsonc review text@=draft.md",
+    "prompt server.ts plan day=Monday --json",
+  ],
+  exitCodes: { 1: "The server responded with an error", 130: "Stopped with Ctrl-C" },
+  run: (args) => withInteractiveSession(args, "prompt", (session) => getPrompt(session, args)),
 };
 
-async function getPrompt({ client, operands, ask }: Conversation, { flags }: Args): Promise<number> {
+interface PrintableMessage {
+  readonly role: string;
+  readonly content: PrintableContent;
+}
+
+async function getPrompt({ client, operands, request }: InteractiveSession, { flags }: Args): Promise<number> {
   const [name, ...words] = operands;
-  const prompts = await ask((options) => client.listPrompts(options));
+  const prompts = await request((options) => client.listPrompts(options));
   if (name === undefined) {
-    await ("json" in flags ? writeJson(prompts) : showNames(prompts));
+    await ("json" in flags ? writeJson(prompts) : printNames(prompts));
     return 0;
   }
-  const found = findNamed(prompts, name, { verb: "get", kind: "prompt" });
-  const args = await readArguments(words, { what: `get ${toLine(name)}`, schema: toSchema(found) });
-  const result = await ask((options) => client.getPrompt(name, toTexts(args), options));
-  const messages = result.messages.map(({ role, content }) => ({ role, piece: toPiece(content) }));
-  if ("json" in flags) await writeJson(result);
-  else {
-    const { bold } = styleOf("output");
-    const texts = messages.map(({ role, piece }) => [bold(`${toLine(role, 20)}:`), piece.text]);
-    for (const [i, [role, text]] of texts.entries()) {
-      await writeLine(i ? `\n${role}` : role);
-      await writeText(text);
-    }
-  }
-  if ("output" in flags) await savePieces(messages.map(({ piece }) => piece), flags.output);
+  const found = findByName(prompts, name, { verb: "get", kind: "prompt" });
+  const args = await readArguments(words, { action: `get ${toLine(name)}`, schema: toSchema(found) });
+  const result = await request((options) => client.getPrompt(name, toTexts(args), options));
+  const messages = result.messages.map(({ role, content }) => ({ role, content: toPrintableBlock(content) }));
+  await ("json" in flags ? writeJson(result) : printMessages(messages));
+  if ("output" in flags) await saveContents(messages.map(({ content }) => content), flags.output);
   return 0;
 }
 
-/** The arguments as a schema says it of a tool's. */
+async function printMessages(messages: readonly PrintableMessage[]): Promise<void> {
+  const { bold } = createStyle("output");
+  for (const [i, { role, content }] of messages.entries()) {
+    await writeLine(`${i ? "\n" : ""}${bold(`${toLine(role, 20)}:`)}`);
+    await writeText(content.text);
+  }
+}
+
+/** The arguments of a prompt as a JSON Schema, the form in which tools declare theirs. */
 function toSchema({ arguments: listed }: ListedPrompt): Params {
   const args = (Array.isArray(listed) ? listed : []).filter(isObject);
   return {
@@ -78,7 +82,7 @@ function toSchema({ arguments: listed }: ListedPrompt): Params {
 }
 
 function toTexts(args: Params): Record<string, string> {
-  const odd = Object.entries(args).find(([, value]) => typeof value !== "string");
-  if (odd) throw new Problem(`Cannot send ${odd[0]}: the arguments of prompts are texts; put it in quotes`);
+  const other = Object.entries(args).find(([, value]) => typeof value !== "string");
+  if (other) throw new CliError(`Cannot send ${other[0]}: the arguments of prompts are text; put the value in quotes`);
   return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, String(value)]));
 }

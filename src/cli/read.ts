@@ -1,82 +1,80 @@
 /**
- * `mcp read server uri`: reads a resource.
+ * `mcp read`: lists the resources of a server, or reads one.
  *
  * @module
  */
 import { RpcError } from "../client/rpc_error.ts";
 import type { Args } from "./args.ts";
-import { type Piece, savePieces, toContent } from "./client/blocks.ts";
-import {
-  ASKING_FLAGS,
-  ASKING_OFFERS,
-  ASKING_USAGE,
-  type Conversation,
-  withConversation,
-} from "./client/conversation.ts";
-import { showNames } from "./client/listing_text.ts";
+import { type PrintableContent, saveContents, toPrintableResource } from "./client/content_blocks.ts";
+import { type InteractiveSession, withInteractiveSession } from "./client/interactive_session.ts";
+import { printNames } from "./client/listing_text.ts";
+import { suggestName } from "./client/name_lookup.ts";
+import { ELICITATION_DESCRIPTION, INTERACTIVE_OPTIONS, SERVER_DESCRIPTION } from "./client/server_options.ts";
+import { writeBytes, writeJson, writeText } from "./client/terminal_output.ts";
 import { toLine } from "./client/terminal_text.ts";
-import { writeBytes, writeJson, writeText } from "./client/screen.ts";
-import { suggest } from "./client/suggest.ts";
 import type { Command } from "./command.ts";
 import { platform } from "./platform.ts";
-import { Problem, ServerProblem, UsageProblem } from "./problem.ts";
+import { CliError, ServerError, UsageError } from "./cli_error.ts";
 
-/** Lists the resources of a server, or reads one. */
+/** The command `read`. */
 export const read: Command = {
   name: "read",
-  summary: "List the resources of a server, or print what one holds",
-  usage: `read server [uri] [flags]
-read [flags] [uri] -- command …
-
-Text and bytes come as they are; bytes are not written to a terminal.
-
-${ASKING_USAGE}
-
-For example:
-  read http://127.0.0.1:3000/mcp
-  read docs file:///guide.md
-  read server.ts chart://rain --output rain.png`,
-  flags: ASKING_FLAGS,
-  offers: ASKING_OFFERS,
-  fails: "if the server answers with an error",
-  run: (args) => withConversation(args, "read", (conversation) => readResource(conversation, args)),
+  summary: "Print a server's resource, or list its resources",
+  usage: ["read [OPTIONS] SERVER [URI]", "read [OPTIONS] [URI] -- COMMAND..."],
+  description: [
+    "Text and binary data are printed unchanged. Binary data is not printed to a terminal.",
+    SERVER_DESCRIPTION,
+    ELICITATION_DESCRIPTION,
+  ],
+  options: INTERACTIVE_OPTIONS,
+  operands: "files",
+  examples: [
+    "read http://127.0.0.1:3000/mcp",
+    "read docs file:///guide.md",
+    "read server.ts chart://rain --output rain.png",
+  ],
+  exitCodes: { 1: "The server responded with an error", 130: "Stopped with Ctrl-C" },
+  run: (args) => withInteractiveSession(args, "read", (session) => readResource(session, args)),
 };
 
-async function readResource({ client, operands, ask }: Conversation, { flags }: Args): Promise<number> {
-  const [uri, extra] = operands;
-  if (extra !== undefined) throw new UsageProblem(`Cannot read ${extra} beside ${uri}: name one resource`);
-  const list = async () => {
-    const resources = await ask((options) => client.listResources(options));
-    const templates = await ask((options) => client.listResourceTemplates(options));
-    return { resources, templates };
-  };
-  if (uri === undefined) {
-    const { resources, templates } = await list();
-    const items = [...resources, ...templates].map(({ name, title = name, description = title, uri, uriTemplate }) => ({
-      name: toLine(uri ?? uriTemplate, 2000),
-      description,
-    }));
-    await ("json" in flags ? writeJson({ resources, templates }) : showNames(items));
-    return 0;
-  }
-  const result = await ask((options) => client.readResource(uri, options)).catch(async (error) => {
-    if (!(error instanceof RpcError) || error.status === 401) throw error;
-    const { resources } = await list().catch(() => ({ resources: [] }));
-    const names = resources.map((each) => each.uri);
-    if (names.includes(uri) || !names.length) throw error;
-    const said = `${toLine(error.message)} (${error.code})`;
-    throw new ServerProblem(`Cannot read ${toLine(uri)}: ${said}; ${suggest(uri, names)}`);
-  });
-  const pieces = result.contents.map((each) => toContent({ ...each }));
+async function readResource(session: InteractiveSession, { flags }: Args): Promise<number> {
+  const { client, operands: [uri, extra], request } = session;
+  if (extra !== undefined) throw new UsageError(`Cannot read ${extra} and ${uri}: name one resource`);
+  if (uri === undefined) return await printResources(session, "json" in flags);
+  const result = await request((options) => client.readResource(uri, options)).catch((error) =>
+    explain(error, uri, session)
+  );
+  const contents = result.contents.map((each) => toPrintableResource({ ...each }));
   if ("json" in flags) await writeJson(result);
-  if ("output" in flags) await savePieces(pieces, flags.output);
-  else if (!("json" in flags)) { for (const piece of pieces) await print(piece); }
+  if ("output" in flags) await saveContents(contents, flags.output);
+  else if (!("json" in flags)) { for (const content of contents) await print(content); }
   return 0;
 }
 
-async function print({ text, bytes }: Piece): Promise<void> {
+async function printResources({ client, request }: InteractiveSession, isJson: boolean): Promise<number> {
+  const resources = await request((options) => client.listResources(options));
+  const templates = await request((options) => client.listResourceTemplates(options));
+  const items = [...resources, ...templates].map(({ name, title = name, description = title, uri, uriTemplate }) => ({
+    name: toLine(uri ?? uriTemplate, 2000),
+    description,
+  }));
+  await (isJson ? writeJson({ resources, templates }) : printNames(items));
+  return 0;
+}
+
+/** Adds a suggestion to an error if the server lists resources, and the one with this URI is not among them. */
+async function explain(error: unknown, uri: string, { client, request }: InteractiveSession): Promise<never> {
+  if (!(error instanceof RpcError) || error.status === 401) throw error;
+  const resources = await request((options) => client.listResources(options)).catch(() => []);
+  const uris = resources.map((each) => each.uri);
+  if (uris.includes(uri) || !uris.length) throw error;
+  const state = `${toLine(error.message)} (${error.code})`;
+  throw new ServerError(`Cannot read ${toLine(uri)}: ${state}; ${suggestName(uri, uris)}`);
+}
+
+async function print({ text, bytes }: PrintableContent): Promise<void> {
   const isTerminal = platform.terminal.isAt("output");
   if (!bytes) await (isTerminal ? writeText(text) : writeBytes(new TextEncoder().encode(text)));
   else if (!isTerminal) await writeBytes(bytes);
-  else throw new Problem(`Cannot print ${text}: it is not text; write it to a file with --output FILE`);
+  else throw new CliError(`Cannot print ${text}: it is not text; write it to a file with --output FILE`);
 }

@@ -1,5 +1,5 @@
 /**
- * `mcp [target]`: serves a file, a config file, a folder, or a demonstration.
+ * `mcp serve`, the default command: serves a file, a config file, a folder, or a demonstration.
  *
  * @module
  */
@@ -10,85 +10,104 @@ import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { platform } from "./platform.ts";
 import { findTarget, load, type Loaded } from "./load.ts";
-import { importPart } from "./parts.ts";
-import { UsageProblem } from "./problem.ts";
+import { importModule } from "./lazy_modules.ts";
+import { UsageError } from "./cli_error.ts";
 
-/** The command that runs when none is named. */
+/** The command `serve`, which is the default. */
 export const serve: Command = {
   name: "serve",
-  summary: "Serve a file that exports a server, a config file, or a folder, over standard input and output or HTTP",
-  usage:
-    `[serve] [target] [--stdio | --http [--port N] [--host H] [--path P] [--inspect]] [--watch] [-- words for the file]
-
-Without a target ./mcp.jsonc is served, or else ./server.ts, or else a demonstration.
-
---stdio      serve over standard input and output, as is done if these are no terminal
---http       serve over HTTP, as is done if they are
---watch      load the file or the config file again when it changes; clients stay connected and are told
---port N     the port; 3000 if nothing is said, 0 for any that is free
---host H     the address to listen on; 127.0.0.1 if nothing is said, 0.0.0.0 for all networks
---path P     the path of the endpoint; the server's own (/mcp) if nothing is said
---inspect    serve a page at / too, in which you see the server and try it; on this machine only.
-             Without a target, what follows -- is the command of the server that the page shows
---help, --version
-
-For example:
-  serve
-  server.ts --http --inspect
-  --inspect -- npx -y some-server
-  mcp.jsonc --watch --http --port 8080`,
-  flags: { stdio: false, watch: false, http: false, port: true, host: true, path: true, inspect: false },
-  offers: { operands: "files" },
+  summary: "Serve MCP over stdio or HTTP (the default command)",
+  usage: [
+    "[serve] [OPTIONS] [TARGET] [-- ARGS...]",
+    "--inspect [--port PORT] -- COMMAND...",
+  ],
+  description: [
+    "TARGET is a file that exports a server, a config file or a folder. Defaults to ./mcp.jsonc, else ./server.ts, " +
+    "else a demonstration server. ARGS are arguments of the file.",
+    "The default transport is HTTP in a terminal, and stdio otherwise. The first Ctrl-C lets running calls finish, the " +
+    "second exits at once.",
+  ],
+  options: {
+    stdio: { text: "Serve over standard input and output" },
+    http: { text: "Serve over HTTP" },
+    port: { value: "PORT", text: "Port for HTTP; 0 picks a free port (default: 3000)" },
+    host: { value: "ADDRESS", text: "Address to listen on; 0.0.0.0 listens on all networks (default: 127.0.0.1)" },
+    path: { value: "PATH", text: "Path of the endpoint (default: the server's own, which is /mcp unless set)" },
+    watch: { text: "Reload the target when it changes, and notify connected clients" },
+    inspect: {
+      text:
+        "Also serve the inspector at /, a page to try the server in a browser; without TARGET, inspect the server " +
+        "that COMMAND starts",
+    },
+  },
+  operands: "files",
+  examples: [
+    "serve",
+    "server.ts --http --inspect",
+    "mcp.jsonc --watch --http --port 8080",
+    "--inspect -- npx -y some-server",
+  ],
   run: serveTarget,
 };
 
 async function serveTarget(args: Args): Promise<void> {
-  const { operands, flags, rest } = args;
-  const [named, extra] = operands;
+  const { operands: [named, extra], flags, rest } = args;
   if ("inspect" in flags && named === undefined && rest) {
-    return await (await importPart("./inspector/serve.ts")).servePage(args);
+    return await (await importModule("./inspector/serve.ts")).servePage(args);
   }
-  if (extra !== undefined) throw new UsageProblem(`Cannot serve ${extra} beside ${named}: name one file`);
+  if (extra !== undefined) throw new UsageError(`Cannot serve ${named} and ${extra}: name one file`);
   const isTerminal = await platform.isTerminal();
   const isHttp = !("stdio" in flags) && ("http" in flags || isTerminal);
-  const alone = ["port", "host", "path", "inspect", "http"].find((name) => name in flags && !isHttp);
-  if (alone) {
-    const remedy = "stdio" in flags ? "leave out --stdio" : "add --http";
-    throw new UsageProblem(`Cannot use --${alone}: it is about HTTP; ${remedy}`);
-  }
-  // Clients start a server over standard input and output, and wait for it: load only what that takes.
-  const http = isHttp ? await importPart("./serve_http.ts") : undefined;
-  const place = http?.readPlace(flags);
-  // What the file prints while it is loaded must not come between the messages either.
+  checkHttpOptions(flags, isHttp);
+  // Clients wait for a stdio server to start, so load only what it needs.
+  const http = isHttp ? await importModule("./serve_http.ts") : undefined;
+  const address = http?.readHttpAddress(flags);
+  // Output of the file while it loads must not mix with messages.
   if (!isHttp) guardConsole();
   const target = named ?? await findTarget();
   const loaded: Loaded = target === undefined ? await loadDemo() : await load(target);
   const { server } = loaded;
-  // Both flags are for people who write a server.
+  // Warnings for development, because both options are for authors of servers.
   if ("watch" in flags || "inspect" in flags) await server[INTERNALS].develop();
-  if ("watch" in flags) (await importPart("./watch_target.ts")).watchTarget(target, loaded);
+  if ("watch" in flags) (await importModule("./target_watcher.ts")).watchTarget(target, loaded);
   loaded.watch?.();
-  const ended = new AbortController();
-  let closing = false;
-  platform.onSignal((code) => {
-    if (closing) platform.exit(code);
-    closing = true;
-    // A client that ends its server knows that it does.
-    if (isHttp || isTerminal) console.error("Ending; calls that run may finish, and another Ctrl-C ends them at once.");
-    server.close().then(() => ended.abort());
-  });
-  if (http && place) {
-    const served = await http.serveHttp(server, target, place);
-    await new Promise<void>((resolve) => ended.signal.addEventListener("abort", () => resolve()));
-    // The last answers are written by now, but not sent. A client that does not read them is not waited for.
-    return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, 1000))]);
+  // A client that stops a stdio server needs no notice.
+  const closed = closeOnSignal(server, isHttp || isTerminal);
+  if (http && address) {
+    const served = await http.serveHttp(server, target, address);
+    await new Promise<void>((resolve) => closed.addEventListener("abort", () => resolve()));
+    // The last responses are written but perhaps not sent. Do not wait for clients that do not read them.
+    return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, STOP_MS))]);
   }
-  if (isTerminal) console.error((await importPart("./serve_notice.ts")).explainSilence(target));
-  await serveStdio(server, { signal: ended.signal });
+  if (isTerminal) console.error((await importModule("./stdio_notice.ts")).toStdioNotice(target));
+  await serveStdio(server, { signal: closed });
   await server.close();
 }
 
+/** The time to send the last responses, in milliseconds. */
+const STOP_MS = 1000;
+
+function checkHttpOptions(flags: Args["flags"], isHttp: boolean): void {
+  const option = ["port", "host", "path", "inspect", "http"].find((name) => name in flags && !isHttp);
+  if (!option) return;
+  const remedy = "stdio" in flags ? "remove --stdio" : "add --http";
+  throw new UsageError(`Cannot use --${option}: it needs HTTP; ${remedy}`);
+}
+
+/** Closes the server at the first Ctrl-C or SIGTERM, and exits at the second. The signal aborts when it is closed. */
+function closeOnSignal(server: Loaded["server"], hasNotice: boolean): AbortSignal {
+  const closed = new AbortController();
+  let isClosing = false;
+  platform.onSignal((code) => {
+    if (isClosing) platform.exit(code);
+    isClosing = true;
+    if (hasNotice) console.error("Stopping when running calls have finished. Press Ctrl-C again to stop at once.");
+    server.close().then(() => closed.abort());
+  });
+  return closed.signal;
+}
+
 async function loadDemo(): Promise<Loaded> {
-  const { demo } = await importPart("./demo.ts");
+  const { demo } = await importModule("./demo.ts");
   return { server: demo(), files: [] };
 }

@@ -1,5 +1,5 @@
 /**
- * `serve --http`: a port, the inspector, and what the terminal shows.
+ * `mcp serve --http`: listens on a port, and prints the URL and the next steps.
  *
  * @module
  */
@@ -8,36 +8,37 @@ import type { Server } from "../library.ts";
 import { isLoopbackHost } from "../transports/http/access.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
-import { platform, type Served } from "./platform.ts";
-import { isCoded } from "./platform_files.ts";
+import { platform, type Served, type ServeOptions } from "./platform.ts";
+import { hasErrorCode } from "./platform_files.ts";
 import type { Inspector } from "./inspector/inspector.ts";
-import { importPart } from "./parts.ts";
-import { Problem, UsageProblem } from "./problem.ts";
+import { importModule } from "./lazy_modules.ts";
+import { CliError, UsageError } from "./cli_error.ts";
 
-/** Where to serve, and whether with the inspector. */
-export interface Place {
+/** The address to serve at. */
+export interface HttpAddress {
   readonly hostname: string;
   readonly port: number;
-  /** Empty for the path of the server itself. */
+  /** The path of the endpoint. Empty for the server's own. */
   readonly path: string;
+  /** Whether to serve the inspector too. */
   readonly isInspected: boolean;
 }
 
 /**
- * Reads the flags about HTTP.
+ * Reads the options for HTTP.
  *
- * @throws {Problem} if one cannot be used.
+ * @throws {UsageError} if one cannot be used.
  */
-export function readPlace(flags: Args["flags"]): Place {
+export function readHttpAddress(flags: Args["flags"]): HttpAddress {
   const port = readPort(flags.port ?? "3000");
   const path = flags.path ?? "";
   if (path && !path.startsWith("/")) {
-    throw new UsageProblem(`Cannot serve at ${path}: a path begins with /; write /${path}`);
+    throw new UsageError(`Cannot serve at ${path}: a path starts with /; write /${path}`);
   }
   const hostname = flags.host ?? "127.0.0.1";
   const isInspected = "inspect" in flags;
   if (isInspected && !isLoopbackHost(toAuthority(hostname))) {
-    throw new UsageProblem(`Cannot inspect on ${hostname}: the page is for this machine only; leave out --host`);
+    throw new UsageError(`Cannot inspect on ${hostname}: the page is for this machine only; remove --host`);
   }
   return { hostname, port, path, isInspected };
 }
@@ -45,45 +46,25 @@ export function readPlace(flags: Args["flags"]): Place {
 function readPort(text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
-  throw new UsageProblem(`Cannot listen on port ${text}: a port is a number from 0 (any that is free) to 65535`);
+  throw new UsageError(`Cannot listen on port ${text}: a port is a number from 0 (any that is free) to 65535`);
 }
 
 /**
- * Serves a server over HTTP. `target` is the user's name for it.
+ * Serves a server over HTTP, and prints its URL. `target` is how the user named the server.
  *
- * @throws {Problem} if the port cannot be listened on, or the inspector would take the place of the server.
+ * @throws {CliError} if the address cannot be used, or the inspector has the same path as the endpoint.
  */
-export async function serveHttp(server: Server, target: string | undefined, place: Place): Promise<Served> {
-  const { hostname, port, path, isInspected } = place;
+export async function serveHttp(server: Server, target: string | undefined, address: HttpAddress): Promise<Served> {
+  const { hostname, port, path, isInspected } = address;
   const own = server[INTERNALS].http.path;
   const inspector = isInspected ? await loadInspector(path || own) : undefined;
-  const ask = (request: Request, info: object) => server.fetch(path ? move(request, path, own) : request, info);
-  const fetch = inspector
-    ? async (request: Request, info: object) => await inspector.respond(request, info) ?? await ask(request, info)
-    : ask;
   const name = target ?? "the demonstration";
-  let served: Served;
-  try {
-    served = platform.serve({ hostname, port, fetch });
-  } catch (error) {
-    throw new Problem(`Cannot serve ${name}: ${tellPlace(error, hostname, port)}`);
-  }
-  const shown = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
-  const origin = `http://${toAuthority(shown)}:${served.port}`;
-  const url = origin + (path || own);
-  const question = target === undefined ? ["add", "a=2", "b=3"] : [];
-  if (!isLoopbackHost(toAuthority(hostname))) {
-    console.error(
-      `Everybody who can reach ${hostname} can use this server, unless it authenticates callers itself; leave out ` +
-        "--host to serve this machine only, or put a proxy with authentication in front",
-    );
-  }
-  console.error(`Serving ${name} at ${url}
-${inspector ? `\nSee it and try it in a browser:\n  ${origin}/#key=${inspector.key}\n` : ""}
-Ask it from another terminal:
-  ${toShell([...toProgram(), "call", url, ...question])}
-${target === undefined ? "" : `\nPut it into the configuration of a client:\n  ${toInstall(target)}\n`}
-Ctrl-C ends it.`);
+  const fetch = inspector ? withInspector(inspector, toFetch(server, path)) : toFetch(server, path);
+  const served = listen(name, { hostname, port, fetch });
+  const host = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
+  const origin = `http://${toAuthority(host)}:${served.port}`;
+  if (!isLoopbackHost(toAuthority(hostname))) console.error(toNetworkWarning(hostname));
+  console.error(toNotice(target, origin + (path || own), inspector && `${origin}/#key=${inspector.key}`));
   if (!inspector) return served;
   const stop = async () => {
     await inspector.close();
@@ -92,32 +73,70 @@ Ctrl-C ends it.`);
   return { port: served.port, stop };
 }
 
-async function loadInspector(endpoint: string): Promise<Inspector> {
-  const { createInspector, PAGE_PATH } = await importPart("./inspector/inspector.ts");
-  if (endpoint !== PAGE_PATH) return await createInspector({ endpoint });
-  throw new Problem(`Cannot inspect a server at ${endpoint}: the page is there; move the server with --path /mcp`);
+type Fetch = ServeOptions["fetch"];
+
+/** The server's handler of requests, for an endpoint at `path`. */
+function toFetch(server: Server, path: string): Fetch {
+  const own = server[INTERNALS].http.path;
+  return async (request, info) => await server.fetch(path ? rewritePath(request, path, own) : request, info);
 }
 
-/** A host as it stands in a URL. */
+function withInspector(inspector: Inspector, fetch: Fetch): Fetch {
+  return async (request, info) => await inspector.respond(request, info) ?? await fetch(request, info);
+}
+
+function listen(name: string, options: ServeOptions): Served {
+  try {
+    return platform.serve(options);
+  } catch (error) {
+    throw new CliError(`Cannot serve ${name}: ${explainListenError(error, options)}`);
+  }
+}
+
+function toNetworkWarning(hostname: string): string {
+  return `Anyone who can reach ${hostname} can use this server, unless the server authenticates its callers. Remove ` +
+    "--host to serve this machine only, or put a proxy with authentication in front.";
+}
+
+function toNotice(target: string | undefined, url: string, page: string | undefined): string {
+  const call = toShell([...toProgram(), "call", url, ...target === undefined ? ["add", "a=2", "b=3"] : []]);
+  return [
+    `Serving ${target ?? "the demonstration"} at ${url}`,
+    ...page === undefined ? [] : [`Try it in a browser:\n  ${page}`],
+    `Call it from another terminal:\n  ${call}`,
+    ...target === undefined ? [] : [`Add it to the configuration of a client:\n  ${toInstall(target)}`],
+    "Press Ctrl-C to stop.",
+  ].join("\n\n");
+}
+
+async function loadInspector(endpoint: string): Promise<Inspector> {
+  const { createInspector, PAGE_PATH } = await importModule("./inspector/inspector.ts");
+  if (endpoint !== PAGE_PATH) return await createInspector({ endpoint });
+  throw new CliError(
+    `Cannot inspect a server at ${endpoint}: the inspector uses this path; move the server with --path /mcp`,
+  );
+}
+
+/** A host as URLs write it. */
 function toAuthority(hostname: string): string {
   return hostname.includes(":") ? `[${hostname}]` : hostname;
 }
 
-/** A request for `from` as one for `to`, and one for anything else as it is, unless it is for `to`, where nothing is. */
-function move(request: Request, from: string, to: string): Request {
+/** Rewrites a request from the path `from` to `to`. Rewrites requests to `to` itself to `/`, where there is no endpoint. */
+function rewritePath(request: Request, from: string, to: string): Request {
   const start = request.url.indexOf("/", request.url.indexOf("//") + 2);
   const path = request.url.slice(start).replace(/[?#].*$/, "");
   if (path !== from) return path === to ? new Request(`${request.url.slice(0, start)}/`, request) : request;
   return new Request(request.url.slice(0, start) + to + request.url.slice(start + path.length), request);
 }
 
-function tellPlace(error: unknown, hostname: string, port: number): string {
+function explainListenError(error: unknown, { hostname, port }: ServeOptions): string {
   const { message } = error instanceof Error ? error : { message: String(error) };
-  const code = isCoded(error) ? error.code : "";
+  const code = hasErrorCode(error) ? error.code : "";
   if (code === "EADDRINUSE") {
     return `port ${port} of ${hostname} is in use; choose another with --port, or any with --port 0`;
   }
-  if (code === "EACCES") return `port ${port} needs special rights; choose one from 1024 on with --port`;
+  if (code === "EACCES") return `port ${port} needs administrator rights; choose one from 1024 with --port`;
   if (/^Requires \w+ access/.test(message)) return message;
   return `cannot listen on ${hostname}, port ${port}: ${message}; choose an address of this machine with --host`;
 }

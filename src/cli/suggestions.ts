@@ -1,18 +1,19 @@
 /**
- * Which name was probably meant.
+ * Suggests a name for a misspelled one.
  *
  * @module
  */
 
-/** The name that one was probably meant to be; nothing if none is near. */
+/** Finds the most similar name. Returns `undefined` if none is similar. */
 export function findSuggestion(name: string, names: readonly string[]): string | undefined {
-  const near = names.map((each) => ({ each, distance: measure(name.slice(0, 100).toLowerCase(), each.toLowerCase()) }))
-    .sort((a, b) => a.distance - b.distance)[0];
-  return near && near.distance <= Math.max(1, Math.floor(name.length / 3)) ? near.each : undefined;
+  const closest =
+    names.map((each) => ({ each, distance: countEdits(name.slice(0, 100).toLowerCase(), each.toLowerCase()) }))
+      .sort((a, b) => a.distance - b.distance)[0];
+  return closest && closest.distance <= Math.max(1, Math.floor(name.length / 3)) ? closest.each : undefined;
 }
 
-/** How many letters must be put in, taken out, changed, or swapped with the next one. */
-function measure(a: string, b: string): number {
+/** The Damerau-Levenshtein distance: insertions, deletions, substitutions and swaps of neighbours. */
+function countEdits(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, i) => i)];
   for (let i = 1; i <= a.length; i++) {
     const row = [i];

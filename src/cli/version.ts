@@ -1,8 +1,8 @@
 /**
- * Which version of the library this is.
+ * The version of the library.
  *
  * @module
  */
 
-/** The version in `deno.json`; a test holds them together. Not read from there: a bundle or a registry may not carry it. */
+/** The version in `deno.json`. A copy, because a bundle or a registry may not contain that file; a test compares them. */
 export const VERSION = "0.1.0";

@@ -1,17 +1,17 @@
-// `mcp call`, `mcp read` and `mcp prompt` as a user meets them, in pipes and in a terminal, with servers of both eras.
+// `mcp call`, `mcp read` and `mcp prompt` as processes, with pipes and in a terminal, against servers of both eras.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, media, prompt, resource, type Server, tool, ToolError } from "../../mod.ts";
-import { forgetModern, inTerminal, programs, serve } from "./servers.ts";
-import { type Finished, run, start } from "../support/processes.ts";
+import { isNotDeno, runtimes, testProcesses } from "../support/command_line.ts";
+import { forgetModern, inTerminal, serve } from "./servers.ts";
+import { type Finished, root, run, start } from "../support/processes.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const EVIL = "\x1b]0;owned\x07\x1b[2Jred\x9b5m\x07";
-// Styles are left out, and the rest is escaped.
-const SHOWN = "\\u{1b}]0;owned\\u{7}\\u{1b}[2Jred\\u{7}";
+// Styles are removed, and other control characters are escaped.
+const ESCAPED = "\\u{1b}]0;owned\\u{7}\\u{1b}[2Jred\\u{7}";
 
-/** A server that does what these tests look at; `heard` is told of what befalls `wait`. */
-function createDesk(heard: (event: string) => unknown = () => {}): Server {
+/** The server of these tests. `onEvent` is called when the tool `wait` starts and when it is cancelled. */
+function createDesk(onEvent: (event: string) => unknown = () => {}): Server {
   const take = tool({
     name: "take",
     description: "Gives back what it gets",
@@ -50,9 +50,9 @@ function createDesk(heard: (event: string) => unknown = () => {}): Server {
     async run(_input, ctx) {
       await ctx.progress(1, { total: 4, message: `waiting${EVIL}` });
       await ctx.log.warning(`it takes time${EVIL}`, { logger: "clock" });
-      heard("begun");
+      onEvent("begun");
       await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
-      heard("cancelled");
+      onEvent("cancelled");
       return "";
     },
   });
@@ -95,15 +95,15 @@ function createDesk(heard: (event: string) => unknown = () => {}): Server {
   return createServer({ name: "desk", version: "1.0.0", handlers });
 }
 
-function assertEnd({ code, stdout, stderr }: Finished, expected: readonly [number, string, RegExp]): void {
+function assertFinished({ code, stdout, stderr }: Finished, expected: readonly [number, string, RegExp]): void {
   assertEquals([code, stdout], [expected[0], expected[1]], stderr);
   assertMatch(stderr, expected[2]);
 }
 
-for (const program of programs) {
-  const test = (name: string, fn: () => Promise<void>) => Deno.test({ name: `${program[0]}: ${name}`, ignore, fn });
+for (const { name, program } of runtimes) {
+  const test = (text: string, fn: () => Promise<void>) => testProcesses(`${name}: ${text}`, fn);
 
-  test("call reads arguments as the schema of the tool wants them", async () => {
+  test("call reads arguments according to the schema of the tool", async () => {
     const { fetch } = createDesk();
     await using server = serve(fetch);
     await using old = serve(forgetModern(fetch));
@@ -125,35 +125,35 @@ for (const program of programs) {
     await Deno.remove(folder, { recursive: true });
   });
 
-  test("call says what is wrong before anything is called, and with the exit code how it went", async () => {
+  test("call reports mistakes before it calls the tool, and its exit code is the outcome", async () => {
     await using server = serve(createDesk().fetch);
-    const cases: readonly (readonly [words: readonly string[], end: readonly [number, string, RegExp]])[] = [
+    const cases: readonly (readonly [words: readonly string[], expected: readonly [number, string, RegExp]])[] = [
       [["tak", "text=a"], [2, "", /^Cannot call tak: the server has no such tool; did you mean take\?\n/]],
       [["take"], [2, "", /^Cannot call take: it needs text \(string\); add text=…\n/]],
-      [["take", "text=a", "count=two"], [2, "", /^Cannot take count=two: it is to be integer\n/]],
+      [["take", "text=a", "count=two"], [2, "", /^Cannot use count=two: the value must be integer\n/]],
       [["take", "txt=a"], [2, "", /^Cannot call take: it takes no argument txt; did you mean text\?\n/]],
-      [["take", "text=a", "text=b"], [2, "", /^Cannot call take: text is there twice; write it once\n/]],
+      [["take", "text=a", "text=b"], [2, "", /^Cannot call take: text is given twice; write it once\n/]],
       [["take", "{text}"], [2, "", /^Cannot read \{text\}: it is not a JSON object; check its quotes\n/]],
       [["fail"], [1, "It failed.\n", /^$/]],
       [["pay"], [
         0,
         "cancel\n",
-        /Open this page of pay\.test, if you trust it:\n {2}https:\/\/pay\.test\/1\nThis is not/,
+        /Open this page of pay\.test, if you trust it:\n {2}https:\/\/pay\.test\/1\nCannot ask in the terminal/,
       ]],
       [["pay", "--answer", "accept"], [0, "accept\n", /asks: Pay\n/]],
       [["roots"], [0, "[]\n", /^$/]],
       [["wait", "--timeout", "2"], [
         1,
         "",
-        /^warning clock: it takes time\S+\nCannot ask .* 2 s; allow more with --/,
+        /^warning clock: it takes time\S+\nCannot use .* 2 s; allow more time with --/,
       ]],
     ];
-    await Promise.all(cases.map(async ([words, end]) => {
-      assertEnd(await run([...program, "call", server.url, ...words]), end);
+    await Promise.all(cases.map(async ([words, expected]) => {
+      assertFinished(await run([...program, "call", server.url, ...words]), expected);
     }));
   });
 
-  test("bytes go to a file, a pipe gets text as it is, and a terminal gets no bytes and no control characters", async () => {
+  test("--output saves bytes, a pipe gets unchanged text, a terminal gets neither bytes nor control characters", async () => {
     await using server = serve(createDesk().fetch);
     const folder = await Deno.makeTempDir();
     const file = `${folder}/out.png`;
@@ -165,10 +165,10 @@ for (const program of programs) {
       run(inTerminal([...program, "read", server.url, "desk://picture"])),
       run([...program, "call", server.url, "show", "--json"]),
     ]);
-    assertEnd(shown, [0, `text ${EVIL}\n[image image/png, 70 bytes]\n`, /^Wrote .*out\.png: 70 bytes\n$/]);
+    assertFinished(shown, [0, `text ${EVIL}\n[image image/png, 70 bytes]\n`, /^Wrote .*out\.png: 70 bytes\n$/]);
     assertEquals((await Deno.readFile(file)).toBase64(), PIXEL);
     assertEquals(piped.stdout, `note ${EVIL}\n`);
-    assertEquals([plain.code, plain.stdout], [0, `note ${SHOWN}\r\n`]);
+    assertEquals([plain.code, plain.stdout], [0, `note ${ESCAPED}\r\n`]);
     assertEquals([written.code, (await Deno.readFile(`${file}.2`)).toBase64()], [0, PIXEL]);
     assertEquals(refused.code, 2);
     assertMatch(
@@ -179,9 +179,9 @@ for (const program of programs) {
     await Deno.remove(folder, { recursive: true });
   });
 
-  test("read and prompt print what a server has, and what may have been meant", async () => {
+  test("read and prompt list what a server has, and suggest names", async () => {
     await using server = serve(createDesk().fetch);
-    const cases: readonly (readonly [words: readonly string[], end: readonly [number, string, RegExp]])[] = [
+    const cases: readonly (readonly [words: readonly string[], expected: readonly [number, string, RegExp]])[] = [
       [["read", server.url], [0, "desk://note     note\ndesk://picture  picture\n", /^$/]],
       [["read", server.url, "desk://not"], [1, "", /^Cannot read desk:\/\/not: .*; did you mean desk:\/\/note\?\n/]],
       [["prompt", server.url], [0, "plan  Plans a day\n", /^$/]],
@@ -189,10 +189,12 @@ for (const program of programs) {
       [["prompt", server.url, "plan", "dya=2"], [2, "", /^Cannot get plan: .* no argument dya; did you mean day\?\n/]],
       [["prompt", server.url, "plane"], [2, "", /^Cannot get plane: .* no such prompt; did you mean plan\?\n/]],
     ];
-    await Promise.all(cases.map(async ([words, end]) => assertEnd(await run([...program, ...words]), end)));
+    await Promise.all(
+      cases.map(async ([words, expected]) => assertFinished(await run([...program, ...words]), expected)),
+    );
   });
 
-  test("a form is asked for in the terminal until each answer fits, by servers of both eras", async () => {
+  test("the terminal asks for each field of a form until the answer is valid, for servers of both eras", async () => {
     const { fetch } = createDesk();
     await using server = serve(fetch);
     await using old = serve(forgetModern(fetch));
@@ -220,11 +222,11 @@ for (const program of programs) {
       toLast(filled),
       accepted({ name: "Ada", age: 36, colour: "#0f0", likes: ["maps", "poems"], sure: true }),
     );
-    assertStringIncludes(filled.stdout, `${server.url} asks: Who are you?${SHOWN}\r\n`);
-    assertMatch(filled.stdout, /Your name \(text\): {3}Not taken: it must have at least 2 characters\r\n/);
+    assertStringIncludes(filled.stdout, `${server.url} asks: Who are you?${ESCAPED}\r\n`);
+    assertMatch(filled.stdout, /Your name \(text\): {3}Invalid: it must have at least 2 characters\r\n/);
     assertMatch(filled.stdout, /\n {2}1 {2}Red \(#f00\)\r\n {2}2 {2}Green \(#0f0\)\r\ncolour \(one of these\): /);
     assertEquals(toLast(again), accepted({ name: "Ada", age: 40, colour: "#f00", sure: false }));
-    assertMatch(again.stdout, /age \(integer from 0, optional\) \[36\]: {3}Not taken: it is to be integer/);
+    assertMatch(again.stdout, /age \(integer from 0, optional\) \[36\]: {3}Invalid: it must be integer/);
     assertEquals(toLast(declined), { action: "decline" });
     assertEquals(toLast(ended), { action: "cancel" });
     assertEquals(toLast(given), accepted({ name: "Ada", age: 36, colour: "#0f0", sure: false }));
@@ -237,7 +239,7 @@ for (const program of programs) {
     assertMatch(slip.stderr, /\nCannot answer color: the form has no such field; did you mean colour\?\n/);
     assertMatch(slip.stderr, /\nCannot answer color: no form has such a field; did you mean colour\?\n\nMore: /);
     assertEquals(toLast(twice), { action: "cancel" });
-    assertMatch(twice.stderr, /\nCannot answer name=Ada,Bob: it is there twice; write it once\n/);
+    assertMatch(twice.stderr, /\nCannot answer name=Ada,Bob: it is given twice; write it once\n/);
     assertEquals([none.code, JSON.parse(none.stdout).action], [2, "accept"]);
     assertMatch(
       none.stderr,
@@ -245,11 +247,11 @@ for (const program of programs) {
     );
     assertMatch(
       spoilt.stderr,
-      /\nCannot answer name=A: it must have at least 2 .*\nThis is not answered: .* --answer name=…\n$/,
+      /\nCannot answer name=A: it must have at least 2 .*\nCannot ask in the terminal: .* --answer name=…\n$/,
     );
   });
 
-  test("the first Ctrl-C cancels the call, and the server hears of it; a person sees how far it was", async () => {
+  test("the first Ctrl-C cancels the call on the server, and a terminal shows its progress", async () => {
     const cancel = async (wrap: (fetch: Server["fetch"]) => Parameters<typeof serve>[0]) => {
       const cancelled = Promise.withResolvers<void>();
       await using server = serve(wrap(createDesk((event) => event === "cancelled" && cancelled.resolve()).fetch));
@@ -257,7 +259,7 @@ for (const program of programs) {
       await calling.waitFor(/it takes time/);
       calling.kill("SIGINT");
       const { code, stdout, stderr } = await calling.finished;
-      assertEquals([code, stdout, stderr], [130, "", `warning clock: it takes time${SHOWN}\n`]);
+      assertEquals([code, stdout, stderr], [130, "", `warning clock: it takes time${ESCAPED}\n`]);
       await cancelled.promise;
     };
     await using server = serve(createDesk().fetch);
@@ -268,18 +270,18 @@ for (const program of programs) {
     ]);
     assertStringIncludes(
       stdout,
-      `\r\x1b[K[######${".".repeat(18)}] 25 %  waiting${SHOWN.slice(0, 18)}\r\x1b[KCannot ask `,
+      `\r\x1b[K[######${".".repeat(18)}] 25 %  waiting${ESCAPED.slice(0, 18)}\r\x1b[KCannot use `,
     );
     assert(!stdout.includes("it takes time"));
   });
 }
 
 Deno.test({
-  name: "Deno: to ask a server over HTTP takes the network and nothing else",
-  ignore,
+  name: "Deno: a call over HTTP needs network permission only",
+  ignore: isNotDeno,
   async fn() {
     await using server = serve(createDesk().fetch);
-    const [, , , entry] = programs[0];
+    const entry = `${root}mod.ts`;
     const own = `--allow-read=${entry.replace(/mod\.ts$/, "src")}`; // from a registry, the command line needs no permission
     const words = ["deno", "run", "--no-prompt", own, "--allow-net=127.0.0.1", entry];
     const called = await run([...words, "call", server.url, "take", "text=a"]);
@@ -292,7 +294,7 @@ function answer(...answers: readonly string[]): string[] {
   return answers.flatMap((each) => ["--answer", each]);
 }
 
-/** The JSON in the last line of a program that ended well. */
+/** The JSON in the last line of a successful program. */
 function toLast({ code, stdout, stderr }: Finished): unknown {
   assertEquals(code, 0, stdout + stderr);
   return JSON.parse(/(\{"action".*\})\s*$/.exec(stdout)?.[1] ?? stdout);

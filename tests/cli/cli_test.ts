@@ -1,82 +1,50 @@
-// The command line as a user meets it: real processes, in an empty home.
+// `mcp serve`, help and errors of the command line, as processes in an empty home folder.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { VERSION } from "../../src/cli/version.ts";
+import { _meta, runtimes, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
 import { type Finished, root, run, start } from "../support/processes.ts";
 import { toRequest } from "../support/requests.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
-
-/** How each runtime starts the command line, and any file. */
-const runtimes = [
-  { name: "deno", program: ["deno", "run", "-A", `${root}mod.ts`], file: ["deno", "run", "-A"] },
-  { name: "bun", program: ["bun", `${root}mod.ts`], file: ["bun"] },
-] as const;
-
-const _meta = {
-  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-  "io.modelcontextprotocol/clientCapabilities": {},
-};
-const handshake = toLine("initialize", {
+const handshake = toRequestLine("initialize", {
   protocolVersion: "2025-06-18",
   capabilities: {},
   clientInfo: { name: "test", version: "1.0.0" },
 });
 
-function toLine(method: string, params: Record<string, unknown>): string {
-  return JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }) + "\n";
-}
-
 function toCall(name: string, args: Record<string, unknown> = {}): string {
-  return toLine("tools/call", { name, arguments: args, _meta });
+  return toRequestLine("tools/call", { name, arguments: args, _meta });
 }
 
-/** The one answer on standard output, of a process that ended well. */
+/** The only response on standard output of a successful process. */
 // deno-lint-ignore no-explicit-any
-function toAnswer({ code, stdout, stderr }: Finished): any {
+function toResponse({ code, stdout, stderr }: Finished): any {
   assertEquals(code, 0, stderr);
   const lines = stdout.trim().split("\n");
   assertEquals(lines.length, 1, stdout);
   return JSON.parse(lines[0]);
 }
 
-/** Sends what `toRequest` makes to a server that runs. */
-async function ask(url: string, method: string, params: Record<string, unknown>): Promise<Response> {
+/** Sends a request to a running server. */
+async function send(url: string, method: string, params: Record<string, unknown>): Promise<Response> {
   const request = toRequest(method, params);
   return await fetch(url, { method: "POST", headers: request.headers, body: await request.text() });
 }
 
-/** Words of command lines that are right, and fail all the same. */
-const fails = [
+/** Arguments that are valid usage but fail. */
+const validArguments = [
   ...["missing.ts", "empty.ts", "wrong.ts", "twice.ts", "strange.ts", "syntax.ts", "throws.ts", "imports.ts"],
   ...["gone.jsonc", "--watch", "192.0.2.1", "http://127.0.0.1:1/mcp"],
 ];
 
-/** A folder with files of the user's, outside of the project. */
-async function withFiles(files: Record<string, string>, use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir({ prefix: "mcp-files-" });
-  try {
-    for (const [name, text] of Object.entries(files)) {
-      await Deno.writeTextFile(`${folder}/${name}`, text.replaceAll('"@x/mcp"', JSON.stringify(`${root}mod.ts`)));
-    }
-    await use(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
-
-function test(name: string, fn: () => Promise<void>): void {
-  Deno.test({ name, ignore, fn });
-}
-
-Deno.test("the command line tells the version of the package", () => {
+Deno.test("the command line has the version of the package", () => {
   assertEquals(VERSION, config.version);
 });
 
-test("the demonstration needs no permission, no package and no word from anybody", async () => {
+testProcesses("the demonstration needs no permissions and no packages", async () => {
   for (const words of [["deno", "run", `--allow-read=${root}src`, `${root}mod.ts`], ["bun", `${root}mod.ts`]]) {
     const { code, stdout, stderr } = await run(words, {
-      input: toCall("add", { a: 2, b: 3 }) + toLine("tools/list", { _meta }),
+      input: toCall("add", { a: 2, b: 3 }) + toRequestLine("tools/list", { _meta }),
     });
     assertEquals({ code, stderr }, { code: 0, stderr: "" });
     const [first, second] = stdout.trim().split("\n").map((line) => JSON.parse(line).result);
@@ -85,13 +53,13 @@ test("the demonstration needs no permission, no package and no word from anybody
   }
 });
 
-test("the demonstration shows a resource, a completion, a prompt and progress", async () => {
+testProcesses("the demonstration has a resource, a completion, a prompt and progress", async () => {
   const ref = { type: "ref/resource", uri: "demo://greeting/{language}" };
   const lines = [
-    toLine("resources/read", { uri: "demo://greeting/french", _meta }),
-    toLine("completion/complete", { ref, argument: { name: "language", value: "G" }, _meta }),
-    toLine("prompts/get", { name: "explain", arguments: { topic: "pipes" }, _meta }),
-    toLine("tools/call", { name: "countdown", arguments: { from: 1 }, _meta: { ..._meta, progressToken: "p" } }),
+    toRequestLine("resources/read", { uri: "demo://greeting/french", _meta }),
+    toRequestLine("completion/complete", { ref, argument: { name: "language", value: "G" }, _meta }),
+    toRequestLine("prompts/get", { name: "explain", arguments: { topic: "pipes" }, _meta }),
+    toRequestLine("tools/call", { name: "countdown", arguments: { from: 1 }, _meta: { ..._meta, progressToken: "p" } }),
   ];
   const { stdout } = await run(["deno", "run", "--allow-read", "mod.ts"], { input: lines.join("") });
   assertStringIncludes(stdout, '"text":"Bonjour !"');
@@ -102,62 +70,65 @@ test("the demonstration shows a resource, a completion, a prompt and progress", 
 });
 
 for (const { name, program, file } of runtimes) {
-  test(`${name}: a file is served over standard input and output, from any folder`, async () => {
+  testProcesses(`${name}: a file is served over stdio from any folder`, async () => {
     for (const [cwd, path] of [[root, "examples/calc.ts"], ["/", `${root}examples/calc.ts`]]) {
-      const answer = toAnswer(await run([...program, path], { cwd, input: toCall("add", { a: 2, b: 3 }) }));
+      const answer = toResponse(await run([...program, path], { cwd, input: toCall("add", { a: 2, b: 3 }) }));
       assertEquals(answer.result.content, [{ type: "text", text: "5" }]);
     }
-    const answer = toAnswer(await run([...program, "serve", "examples/notes.ts"], { input: handshake }));
+    const answer = toResponse(await run([...program, "serve", "examples/notes.ts"], { input: handshake }));
     assertEquals(answer.result.serverInfo, { name: "notes", version: "1.0.0" });
   });
 
-  test(`${name}: examples/stdio.ts serves by itself`, async () => {
-    const answer = toAnswer(await run([...file, "examples/stdio.ts"], { input: toCall("add", { a: 2, b: 3 }) }));
+  testProcesses(`${name}: examples/stdio.ts serves by itself`, async () => {
+    const answer = toResponse(await run([...file, "examples/stdio.ts"], { input: toCall("add", { a: 2, b: 3 }) }));
     assertEquals(answer.result.content, [{ type: "text", text: "5" }]);
   });
 
-  test(`${name}: serveStdio holds the process no longer than its calls`, async () => {
+  testProcesses(`${name}: serveStdio does not keep the process alive after its calls`, async () => {
     const source = `import { createServer } from "@x/mcp";
       import { serveStdio } from "${root}src/transports/stdio/stdio.ts";
       await serveStdio(createServer({ name: "quick", version: "1.0.0" }), { drainMs: 86_400_000 });`;
     await withFiles({ "server.ts": source }, async (cwd) => {
-      assertEquals(toAnswer(await run([...file, "server.ts"], { cwd, input: handshake })).id, 1);
+      assertEquals(toResponse(await run([...file, "server.ts"], { cwd, input: handshake })).id, 1);
     });
   });
 
-  test(`${name}: a file may export handlers alone; the server is named like the file`, async () => {
+  testProcesses(`${name}: a file may export handlers only, and its server is named after the file`, async () => {
     const source = `import { tool } from "@x/mcp";\nexport default [tool({ name: "hi", run: () => "Hi!" })];`;
     await withFiles({ "my hands#1.ts": source }, async (cwd) => {
-      const called = toAnswer(await run([...program, "my hands#1.ts"], { cwd, input: toCall("hi") }));
+      const called = toResponse(await run([...program, "my hands#1.ts"], { cwd, input: toCall("hi") }));
       assertEquals(called.result.content, [{ type: "text", text: "Hi!" }]);
-      const begun = toAnswer(await run([...program, "my hands#1.ts"], { cwd, input: handshake }));
+      const begun = toResponse(await run([...program, "my hands#1.ts"], { cwd, input: handshake }));
       assertEquals(begun.result.serverInfo.name, "my hands#1");
     });
   });
 
-  test(`${name}: what a file prints while it is served does not get between the messages`, async () => {
+  testProcesses(`${name}: the output of a served file does not mix with messages`, async () => {
     const source = `import { tool } from "@x/mcp";
       console.log("loading");
       export default [tool({ name: "hi", run: () => { console.log("running"); return "Hi!"; } })];`;
     await withFiles({ "server.ts": source }, async (cwd) => {
       const finished = await run([...program, "server.ts"], { cwd, input: toCall("hi") });
-      assertEquals(toAnswer(finished).result.content, [{ type: "text", text: "Hi!" }]);
+      assertEquals(toResponse(finished).result.content, [{ type: "text", text: "Hi!" }]);
       assertMatch(finished.stderr, /loading[^]*running/);
     });
   });
 
-  test(`${name}: a target that keeps the process busy does not keep it when the input has ended`, async () => {
-    const source = `setInterval(() => {}, 1000); export default [];`;
-    await withFiles({ "server.ts": source }, async (cwd) => {
-      const { code } = await run([...program, "server.ts"], { cwd });
-      assertEquals(code, 0);
-    });
-  });
+  testProcesses(
+    `${name}: a target with a running timer does not keep the process alive after the end of input`,
+    async () => {
+      const source = `setInterval(() => {}, 1000); export default [];`;
+      await withFiles({ "server.ts": source }, async (cwd) => {
+        const { code } = await run([...program, "server.ts"], { cwd });
+        assertEquals(code, 0);
+      });
+    },
+  );
 
-  test(`${name}: --http tells the address, and its next step gets an answer`, async () => {
+  testProcesses(`${name}: --http prints the URL, and a command that calls the server`, async () => {
     await using server = await start([...program, "--http", "--port", "0"]);
     const [, url] = await server.waitFor(/Serving the demonstration at (http:\/\/127\.0\.0\.1:\d+\/mcp)\n/);
-    const [, command] = await server.waitFor(/Ask it from another terminal:\n {2}(.+)\n/);
+    const [, command] = await server.waitFor(/Call it from another terminal:\n {2}(.+)\n/);
     assertEquals(await run(["sh", "-c", command], { cwd: "/" }), { code: 0, stdout: "5\n", stderr: "" });
     const listed = await run([...program, "call", url]);
     assertMatch(listed.stdout, /^add +Adds two numbers\n/);
@@ -166,7 +137,7 @@ for (const { name, program, file } of runtimes) {
     assertEquals({ code, stdout }, { code: 0, stdout: "" });
   });
 
-  test(`${name}: --path moves the endpoint, also that of a server with a path of its own`, async () => {
+  testProcesses(`${name}: --path moves the endpoint, even if the server sets its own path`, async () => {
     const source = `import { createServer, tool } from "@x/mcp";
       const hi = tool({ name: "hi", run: () => "Hi!" });
       export default createServer({ name: "own", version: "1.0.0", path: "/own", handlers: [hi] });`;
@@ -178,10 +149,10 @@ for (const { name, program, file } of runtimes) {
       }
       await using server = await start([...program, "--http", "--port=0", "--path", "/other", "server.ts"], { cwd });
       const [, url] = await server.waitFor(/at (http:\S+:\d+\/other)\n/);
-      const response = await ask(`${url}?a=1`, "tools/call", { name: "hi" });
+      const response = await send(`${url}?a=1`, "tools/call", { name: "hi" });
       assertStringIncludes(await response.text(), '"text":"Hi!"');
       for (const path of ["/own", "/", "/others"]) {
-        const refused = await ask(new URL(path, url).href, "tools/call", { name: "hi" });
+        const refused = await send(new URL(path, url).href, "tools/call", { name: "hi" });
         assertEquals([path, refused.status], [path, 404]);
         await refused.body?.cancel();
       }
@@ -189,7 +160,7 @@ for (const { name, program, file } of runtimes) {
   });
 
   for (const [signal, second] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
-    test(`${name}: the first ${signal} lets a call finish, the second ends the process at once`, async () => {
+    testProcesses(`${name}: the first ${signal} lets a call finish, the second exits at once`, async () => {
       const source = `import { tool } from "@x/mcp";
         const slow = tool({ name: "slow", run: async () => {
           console.error("begun");
@@ -202,28 +173,31 @@ for (const { name, program, file } of runtimes) {
         {
           await using server = await start([...program, "server.ts", "--http", "--port", "0"], { cwd });
           const [, url] = await server.waitFor(/at (http:\S+)\n/);
-          const answer = ask(url, "tools/call", { name: "slow" }).then((response) => response.text());
+          const answer = send(url, "tools/call", { name: "slow" }).then((response) => response.text());
           await server.waitFor(/begun/);
           server.kill(signal);
           assertStringIncludes(await answer, '"text":"Done."');
           const { code, stderr } = await server.finished;
           assertEquals(code, 0);
-          assertStringIncludes(stderr, "\nEnding; calls that run may finish, and another Ctrl-C ends them at once.\n");
+          assertStringIncludes(
+            stderr,
+            "\nStopping when running calls have finished. Press Ctrl-C again to stop at once.\n",
+          );
         }
         await using server = await start([...program, "server.ts", "--http", "--port", "0"], { cwd });
         const [, url] = await server.waitFor(/at (http:\S+)\n/);
-        const answer = ask(url, "tools/call", { name: "never" }).then((response) => response.text()).catch(() => {});
+        const answer = send(url, "tools/call", { name: "never" }).then((response) => response.text()).catch(() => {});
         await server.waitFor(/begun/);
         server.kill(signal);
         server.kill(signal);
-        // Two signals at once may arrive as one.
+        // Two signals at the same time may arrive as one.
         const again = setInterval(() => server.kill(signal), 100);
         assertEquals((await server.finished.finally(() => clearInterval(again))).code, second);
         await answer;
       });
     });
 
-    test(`${name}: ${signal} ends a server on standard input and output with 0`, async () => {
+    testProcesses(`${name}: after ${signal} a stdio server exits with 0`, async () => {
       const source = `import { tool } from "@x/mcp"; console.error("ready"); export default [];`;
       await withFiles({ "server.ts": source }, async (cwd) => {
         await using server = await start([...program, "server.ts"], { cwd });
@@ -235,7 +209,7 @@ for (const { name, program, file } of runtimes) {
     });
   }
 
-  test(`${name}: a port in use is named, with a way out`, async () => {
+  testProcesses(`${name}: a port in use is reported with a remedy`, async () => {
     using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const { code, stderr } = await run([...program, "--http", "--port", String(taken.addr.port)]);
     assertEquals(code, 2);
@@ -243,56 +217,65 @@ for (const { name, program, file } of runtimes) {
   });
 
   for (
-    const { words, told } of [
+    const { words, expected } of [
       {
         words: ["missing.ts"],
-        told: /^Cannot serve missing\.ts: there is no file \/.*\/missing\.ts; check the path\n/,
+        expected: /^Cannot serve missing\.ts: there is no file \/.*\/missing\.ts; check the path\n/,
       },
       {
         words: ["empty.ts"],
-        told: /^Cannot serve empty\.ts: it has no default export; end the file with `export default createServer/,
+        expected: /^Cannot serve empty\.ts: it has no default export; end the file with `export default createServer/,
       },
       {
         words: ["wrong.ts"],
-        told: /^Cannot serve wrong\.ts: its default export is not a server; end the file with `export /,
+        expected: /^Cannot serve wrong\.ts: its default export is not a server; end the file with `export /,
       },
-      { words: ["twice.ts"], told: /^Cannot serve twice\.ts: Cannot add tool "hi": it is registered already\n/ },
-      { words: ["strange.ts"], told: /^Cannot serve strange\.ts: Cannot add a handler: it was not made by tool\(\)/ },
-      { words: ["syntax.ts"], told: /^Cannot load syntax\.ts: [^]*syntax\.ts:2:18\nMend the file and start again\.\n/ },
+      { words: ["twice.ts"], expected: /^Cannot serve twice\.ts: Cannot add tool "hi": it is registered already\n/ },
+      {
+        words: ["strange.ts"],
+        expected: /^Cannot serve strange\.ts: Cannot add a handler: it was not made by tool\(\)/,
+      },
+      {
+        words: ["syntax.ts"],
+        expected: /^Cannot load syntax\.ts: [^]*syntax\.ts:2:18\nFix the file and start again\.\n/,
+      },
       {
         words: ["throws.ts"],
-        told: /^Cannot load throws\.ts: it threw an error while loading:\n[^]*boom[^]*throws\.ts:1/,
+        expected: /^Cannot load throws\.ts: it threw an error while loading:\n[^]*boom[^]*throws\.ts:1/,
       },
-      { words: ["imports.ts"], told: /^Cannot load imports\.ts: [^]*nowhere\.ts[^]*imports\.ts/ },
-      { words: ["empty.ts", "wrong.ts"], told: /^Cannot serve wrong\.ts beside empty\.ts: name one file\n/ },
-      { words: ["--htp"], told: /^Cannot read --htp: there is no such flag; did you mean --http\?\n/ },
-      { words: ["--zzz"], told: /^Cannot read --zzz: there is no such flag; there are .*--http/ },
+      { words: ["imports.ts"], expected: /^Cannot load imports\.ts: [^]*nowhere\.ts[^]*imports\.ts/ },
+      { words: ["empty.ts", "wrong.ts"], expected: /^Cannot serve empty\.ts and wrong\.ts: name one file\n/ },
+      { words: ["--htp"], expected: /^Cannot read --htp: there is no such option; did you mean --http\?\n/ },
+      { words: ["--zzz"], expected: /^Cannot read --zzz: there is no such option; the options are .*--http/ },
       {
         words: ["chekc"],
-        told: /^Cannot run chekc: there is no such command, and no such file; did you mean check\?\n/,
+        expected: /^Cannot run chekc: there is no such command, and no such file; did you mean check\?\n/,
       },
-      { words: ["--stdio", "--http"], told: /^Cannot use --http: it is about HTTP; leave out --stdio\n/ },
-      { words: ["--stdio", "--port", "1"], told: /^Cannot use --port: it is about HTTP; leave out --stdio\n/ },
-      { words: ["--watch"], told: /^Cannot watch the demonstration: it has no file that could change\n/ },
-      { words: ["gone.jsonc"], told: /^Cannot use gone\.jsonc: there is no file \/.*\/gone\.jsonc; check the path\n/ },
-      { words: ["--http=yes"], told: /^Cannot read --http=yes: --http takes no value; write it alone\n/ },
-      { words: ["--port", "4000"], told: /^Cannot use --port: it is about HTTP; add --http\n/ },
-      { words: ["--http", "--port"], told: /^Cannot read --port: it needs a value; write --port VALUE\n/ },
-      { words: ["--http", "--port", "http"], told: /^Cannot listen on port http: a port is a number from 0 / },
-      { words: ["--http", "--port", "65536"], told: /^Cannot listen on port 65536: a port is a number from 0 / },
-      { words: ["--http", "--path", "mcp"], told: /^Cannot serve at mcp: a path begins with \/; write \/mcp\n/ },
+      { words: ["--stdio", "--http"], expected: /^Cannot use --http: it needs HTTP; remove --stdio\n/ },
+      { words: ["--stdio", "--port", "1"], expected: /^Cannot use --port: it needs HTTP; remove --stdio\n/ },
+      { words: ["--watch"], expected: /^Cannot watch the demonstration: it has no file; name one\n/ },
+      {
+        words: ["gone.jsonc"],
+        expected: /^Cannot use gone\.jsonc: there is no file \/.*\/gone\.jsonc; check the path\n/,
+      },
+      { words: ["--http=yes"], expected: /^Cannot read --http=yes: --http takes no value; remove the value\n/ },
+      { words: ["--port", "4000"], expected: /^Cannot use --port: it needs HTTP; add --http\n/ },
+      { words: ["--http", "--port"], expected: /^Cannot read --port: it needs a value; write --port VALUE\n/ },
+      { words: ["--http", "--port", "http"], expected: /^Cannot listen on port http: a port is a number from 0 / },
+      { words: ["--http", "--port", "65536"], expected: /^Cannot listen on port 65536: a port is a number from 0 / },
+      { words: ["--http", "--path", "mcp"], expected: /^Cannot serve at mcp: a path starts with \/; write \/mcp\n/ },
       {
         words: ["--http", "--host", "192.0.2.1"],
-        told: /^Cannot serve the demonstration: [^]*192\.0\.2\.1, port 3000/,
+        expected: /^Cannot serve the demonstration: [^]*192\.0\.2\.1, port 3000/,
       },
-      { words: ["call"], told: /^Cannot call a server: give its URL, such as http:/ },
+      { words: ["call"], expected: /^Cannot call a server: none is named; write its URL, such as http:/ },
       {
         words: ["call", "http://127.0.0.1:1/mcp"],
-        told: /^Cannot reach http:\/\/127\.0\.0\.1:1\/mcp: [^]*is the server running\?\n/,
+        expected: /^Cannot reach http:\/\/127\.0\.0\.1:1\/mcp: [^]*is the server running\?\n/,
       },
     ]
   ) {
-    test(`${name}: ${words.join(" ")} is answered with the cause and the remedy`, async () => {
+    testProcesses(`${name}: ${words.join(" ")} is reported with the cause and the remedy`, async () => {
       const handler = `import { tool } from "@x/mcp";\nconst hi = tool({ name: "hi", run: () => "Hi!" });\n`;
       const files = {
         "empty.ts": "export const a = 1;",
@@ -305,11 +288,12 @@ for (const { name, program, file } of runtimes) {
       };
       await withFiles(files, async (cwd) => {
         const { code, stdout, stderr } = await run([...program, ...words], { cwd });
-        assertMatch(stderr, told);
-        // Help is of use where the words are wrong, and not where a file or a server is.
+        assertMatch(stderr, expected);
+        // The hint to --help follows usage errors, but not errors of a file or a server.
         assertEquals(
           /\nMore: .* --help\n$/.test(stderr),
-          words.length > 1 && words[1] === "wrong.ts" || !fails.some((word) => words.some((each) => each === word)),
+          words.length > 1 && words[1] === "wrong.ts" ||
+            !validArguments.some((word) => words.some((each) => each === word)),
           stderr,
         );
         assertEquals({ code, stdout }, { code: 2, stdout: "" });
@@ -317,48 +301,53 @@ for (const { name, program, file } of runtimes) {
     });
   }
 
-  test(`${name}: --help and --version`, async () => {
+  testProcesses(`${name}: --help and --version`, async () => {
     for (const words of [["--help"], ["-h"], ["serve", "--help"]]) {
       const { code, stdout, stderr } = await run([...program, ...words]);
       assertEquals({ code, stderr }, { code: 0, stderr: "" });
-      for (const flag of ["--http", "--port N", "--host H", "--path P"]) assertStringIncludes(stdout, flag);
+      for (const option of ["--http", "--port PORT", "--host ADDRESS", "--path PATH"]) {
+        assertStringIncludes(stdout, option);
+      }
     }
     assertEquals((await run([...program, "--version"])).stdout, `${config.version}\n`);
     const { stdout } = await run([...program, "--help"]);
-    const [, list] = /each with a --help of its own:\n\n([^]*?)\n\n/.exec(stdout) ?? [];
-    const names = list.split("\n").map((line) => line.trim().split(" ")[0]);
+    const [, list] = /\nCommands:\n([^]*?)\n\n/.exec(stdout) ?? [];
+    const names = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name);
     for (const command of name === "deno" ? names : names.slice(-1)) {
       const { code, stdout } = await run([...program, command, "--help"]);
       assertEquals(code, 0);
-      assertMatch(stdout, /\n\n {2}For example:\n( {4}.+\n)+\nThe exit code is 0/, command);
+      assertMatch(stdout, /\n\nExamples:\n( +.+\n)+\nExit codes:\n {2}0 +Success\n/, command);
     }
   });
 
-  test(`${name}: who starts a server in a terminal gets it over HTTP, or is told what to do next`, async () => {
-    // `script` gives a program a terminal; util-linux has it, and its input stays open.
-    const inTerminal = (words: readonly string[]) => {
-      const command = `${words.join(" ")} 2>&1 >/dev/null | cat >&2`;
-      return start(["sh", "-c", `exec script -qec "${command}" /dev/null >&2`]);
-    };
-    {
-      await using server = await inTerminal([...program, `${root}examples/calc.ts`, "--port", "0"]);
-      await server.waitFor(/Serving .*calc\.ts at http:\/\/127\.0\.0\.1:\d+\/mcp\r?\n/);
+  testProcesses(
+    `${name}: in a terminal a server uses HTTP, or prints the next steps for stdio`,
+    async () => {
+      // `script` of util-linux runs a program in a terminal and keeps its input open.
+      const inTerminal = (words: readonly string[]) => {
+        const command = `${words.join(" ")} 2>&1 >/dev/null | cat >&2`;
+        return start(["sh", "-c", `exec script -qec "${command}" /dev/null >&2`]);
+      };
+      {
+        await using server = await inTerminal([...program, `${root}examples/calc.ts`, "--port", "0"]);
+        await server.waitFor(/Serving .*calc\.ts at http:\/\/127\.0\.0\.1:\d+\/mcp\r?\n/);
+        server.kill("SIGTERM");
+        await server.finished;
+      }
+      const words = [...program, `${root}examples/calc.ts`];
+      await using server = await inTerminal([...words, "--stdio"]);
+      await server.waitFor(/"mcpServers"/);
       server.kill("SIGTERM");
-      await server.finished;
-    }
-    const words = [...program, `${root}examples/calc.ts`];
-    await using server = await inTerminal([...words, "--stdio"]);
-    await server.waitFor(/"mcpServers"/);
-    server.kill("SIGTERM");
-    const { stderr } = await server.finished;
-    const text = stderr.replaceAll("\r", "");
-    assertStringIncludes(text, "waits for a client");
-    assertStringIncludes(text, `${words.join(" ")} --http`);
-    assertStringIncludes(text, '{"mcpServers":{"calc":{"command"');
-  });
+      const { stderr } = await server.finished;
+      const text = stderr.replaceAll("\r", "");
+      assertStringIncludes(text, "waits for a client");
+      assertStringIncludes(text, `${words.join(" ")} --http`);
+      assertStringIncludes(text, '{"mcpServers":{"calc":{"command"');
+    },
+  );
 }
 
-test("Deno: without permissions the cause and the flag are named", async () => {
+testProcesses("Deno: an error without permissions names the cause and the flag", async () => {
   const words = ["deno", "run", "--no-prompt", `--allow-read=${root}src`, `${root}mod.ts`];
   const { code, stderr } = await run([...words, "--http", "--port", "0"]);
   assertEquals(code, 2);
@@ -368,7 +357,7 @@ test("Deno: without permissions the cause and the flag are named", async () => {
   assertMatch(second.stderr, /^Cannot load examples\/calc\.ts: Requires read access to .*--allow-read/);
 });
 
-test("Deno: without permission to read the command line, the remedy is named", async () => {
+testProcesses("Deno: an error without permission to read the command line names the remedy", async () => {
   for (const words of [[], ["--version"], ["examples/calc.ts"]]) {
     const { code, stdout, stderr } = await run(["deno", "run", "--no-prompt", `${root}mod.ts`, ...words]);
     assertEquals({ code, stdout, stderr }, {
@@ -386,7 +375,7 @@ for (
     { name: "bun", words: ["bun", "--port", "PORT", "examples/calc.ts"] },
   ]
 ) {
-  test(`${name} of a file that imports mod.ts serves that file, to clients of every revision`, async () => {
+  testProcesses(`${name} of a file that imports mod.ts serves that file to clients of every revision`, async () => {
     const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const { port } = listener.addr;
     listener.close();
@@ -394,7 +383,7 @@ for (
     const url = `http://127.0.0.1:${port}/mcp`;
     let response: Response | undefined;
     for (let i = 0; !response && i < 100; i++) {
-      response = await ask(url, "tools/call", { name: "add", arguments: { a: 2, b: 3 } }).catch(() => undefined);
+      response = await send(url, "tools/call", { name: "add", arguments: { a: 2, b: 3 } }).catch(() => undefined);
       if (!response) await new Promise((resolve) => setTimeout(resolve, 100));
     }
     assert(response, "no answer");

@@ -1,11 +1,10 @@
-// Completions, as each shell completes a line that somebody types. A shell that is not there is skipped.
+// Completions of a typed line in each shell. Shells that are not installed are skipped.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { isNotDeno, listNames } from "../support/command_line.ts";
 import { root, run } from "../support/processes.ts";
 
-const isBun = typeof Deno === "undefined"; // Deno starts the processes
-
-function lacks(shell: string): boolean {
-  if (isBun) return true;
+function isMissing(shell: string): boolean {
+  if (isNotDeno) return true;
   try {
     return !new Deno.Command(shell, { args: ["-c", "true"] }).outputSync().success;
   } catch {
@@ -13,10 +12,10 @@ function lacks(shell: string): boolean {
   }
 }
 
-// A name that a shell must not look into.
+// A name that a shell must not expand.
 const file = "my $(touch hacked)'s.jsonc";
 
-/** What is typed, and what comes of it; without an expectation, nothing. */
+/** Typed arguments and the completion of the last one. `undefined` if there is none. */
 const typed: readonly (readonly [words: readonly string[], completed?: string])[] = [
   [["doct"], "doctor"],
   [["install", "--cl"], "--client"],
@@ -28,7 +27,7 @@ const typed: readonly (readonly [words: readonly string[], completed?: string])[
   [["serve", "--port", ""]],
 ];
 
-/** Has a script in a folder with a file, and runs a program of a shell there. */
+/** Writes the completion script into a folder with a file, and runs a shell there. Returns the output. */
 async function complete(shell: string, toCommand: (script: string) => readonly string[]): Promise<string> {
   const cwd = await Deno.makeTempDir({ prefix: "mcp-completions-" });
   try {
@@ -39,7 +38,7 @@ async function complete(shell: string, toCommand: (script: string) => readonly s
     await Deno.writeTextFile(`${cwd}/script`, stdout);
     await Deno.writeTextFile(`${cwd}/${file}`, "");
     const finished = await run(toCommand("./script"), { cwd });
-    const names = [...Deno.readDirSync(cwd)].map(({ name }) => name).sort();
+    const names = listNames(cwd);
     assertEquals(names, [file, "script"]);
     return finished.stdout;
   } finally {
@@ -49,41 +48,41 @@ async function complete(shell: string, toCommand: (script: string) => readonly s
 
 Deno.test({
   name: "bash completes commands, flags, values and files",
-  ignore: lacks("bash"),
+  ignore: isMissing("bash"),
   async fn() {
-    // bash parts words at "=".
+    // bash splits words at "=".
     const lines = typed.map(([words]) => {
       const parts = ["mcp", ...words.flatMap((word) => word.split(/(=)/))].map((word) => `'${word}'`);
       return `COMP_WORDS=(${parts.join(" ")}); COMP_CWORD=${parts.length - 1}; _mcp; printf '<%s>' "\${COMPREPLY[*]}"`;
     });
-    const told = await complete(
+    const output = await complete(
       "bash",
       (script) => ["bash", "-c", `. ${script}\n${lines.join("\n")}\ncomplete -p mcp`],
     );
-    assertEquals(told, typed.map(([, found = ""]) => `<${found}>`).join("") + "complete -F _mcp mcp\n");
+    assertEquals(output, typed.map(([, found = ""]) => `<${found}>`).join("") + "complete -F _mcp mcp\n");
   },
 });
 
 Deno.test({
   name: "fish completes commands, flags, values and files",
-  ignore: lacks("fish"),
+  ignore: isMissing("fish"),
   async fn() {
     const lines = typed.map(([words]) => `echo "<"(complete -C 'mcp ${words.join(" ")}' | string split -f 1 \\t)">"`);
-    const told = await complete("fish", (script) => ["fish", "-N", "-c", `. ${script}\n${lines.join("\n")}`]);
+    const output = await complete("fish", (script) => ["fish", "-N", "-c", `. ${script}\n${lines.join("\n")}`]);
     const expected = typed.flatMap(([words, found]) => {
       if (found === undefined) return [];
       const flag = /^--\w+=/.exec(words.at(-1) ?? "")?.[0] ?? "";
       return [`<${flag}${found}>`];
     });
-    assertEquals(told.trim().split("\n"), expected);
+    assertEquals(output.trim().split("\n"), expected);
   },
 });
 
 Deno.test({
   name: "zsh completes commands, flags, values and files",
-  ignore: lacks("zsh"),
+  ignore: isMissing("zsh"),
   async fn() {
-    // A shell in a terminal of its own; after Tab, Ctrl-O shows the line.
+    // A shell in a pseudoterminal. After Tab, Ctrl-O prints the line.
     const lines = typed.filter(([, found]) => found).map(([words]) =>
       `zpty -wn z $'mcp ${words.join(" ")}\\t\\x0f'; zpty -r z told '*>>>'; print -r -- "\${told#*<<<}"`
     );
@@ -95,8 +94,8 @@ Deno.test({
       zpty -r z told '*ready*'
       ${lines.join("\n")}
       zpty -d z`;
-    const told = await complete("zsh", (script) => ["zsh", "-f", "-c", program(script)]);
-    const shown = told.trim().split("\n").map((line) => line.replace(/[ =]*>>>\r?$/, "").replaceAll("\\", ""));
+    const output = await complete("zsh", (script) => ["zsh", "-f", "-c", program(script)]);
+    const shown = output.trim().split("\n").map((line) => line.replace(/[ =]*>>>\r?$/, "").replaceAll("\\", ""));
     const expected = typed.flatMap(([words, found]) => {
       if (found === undefined) return [];
       const flag = /^--\w+=/.exec(words.at(-1) ?? "")?.[0] ?? "";
@@ -107,25 +106,27 @@ Deno.test({
 });
 
 Deno.test({
-  name: "completions are of every command, for any name, and of no shell that there is none of",
-  ignore: isBun,
+  name: "completions cover every command and any program name, and unknown shells are rejected",
+  ignore: isNotDeno,
   async fn() {
     const program = ["bun", `${root}mod.ts`];
     const { stdout: help } = await run([...program, "--help"]);
-    const [, list] = /each with a --help of its own:\n\n([^]*?)\n\n/.exec(help) ?? [];
+    const [, list] = /\nCommands:\n([^]*?)\n\n/.exec(help) ?? [];
     const { stdout } = await run([...program, "completions", "bash", "--name", "my-mcp"]);
     assertStringIncludes(stdout, "complete -F _my_mcp my-mcp\n");
-    for (const line of list.split("\n")) assert(stdout.includes(`    ${line.trim().split(" ")[0]}) flags=`), line);
+    const names = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name);
+    assertEquals(names.length, 10);
+    for (const name of names) assert(stdout.includes(`    ${name}) flags=`), name);
     for (
-      const [words, told] of [
-        [[], "Cannot print completions: name a shell, one of bash, zsh, fish"],
-        [["tcsh"], "Cannot print completions of tcsh: it is none of bash, zsh, fish"],
-        [["bash", "--name", "a b;rm"], "Cannot complete a b;rm: a program's name has letters"],
+      const [words, message] of [
+        [[], "Cannot print completions: no shell is named; write one of bash, zsh, fish"],
+        [["tcsh"], "Cannot print completions for tcsh: it is not supported; write one of bash, zsh, fish"],
+        [["bash", "--name", "a b;rm"], "Cannot complete a b;rm: a name may contain letters"],
       ] as const
     ) {
       const { code, stdout, stderr } = await run([...program, "completions", ...words]);
       assertEquals({ code, stdout }, { code: 2, stdout: "" });
-      assertStringIncludes(stderr, told);
+      assertStringIncludes(stderr, message);
     }
   },
 });

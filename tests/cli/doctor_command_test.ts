@@ -1,19 +1,9 @@
-// `doctor` as a user meets it: real processes and real connections.
+// The command `doctor` in real processes with real connections.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { runtimes, testProcesses } from "../support/command_line.ts";
 import { root, run, start } from "../support/processes.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
-
-const runtimes = [
-  { name: "deno", program: ["deno", "run", "-A", `${root}mod.ts`] },
-  { name: "bun", program: ["bun", `${root}mod.ts`] },
-] as const;
-
-function test(name: string, fn: () => Promise<void>): void {
-  Deno.test({ name, ignore, fn });
-}
-
-/** A port that answers HTTP, or says something else, or nothing at all. */
+/** A port that sends a text and closes the connection, or never sends anything. */
 function listen(say?: string): Disposable & { readonly host: string; readonly reached: Promise<void> } {
   const { promise: reached, resolve } = Promise.withResolvers<void>();
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -37,7 +27,7 @@ function listen(say?: string): Disposable & { readonly host: string; readonly re
 }
 
 for (const { name, program } of runtimes) {
-  test(`${name}: doctor finds no problem with the demonstration, on the other runtime`, async () => {
+  testProcesses(`${name}: doctor finds no problem with the demonstration, on the other runtime`, async () => {
     for (const { program: server } of runtimes.filter((each) => each.name !== name)) {
       await using served = await start([...server, "--http", "--port", "0"]);
       const [, url] = await served.waitFor(/at (http:\S+)\n/);
@@ -50,12 +40,12 @@ for (const { name, program } of runtimes) {
       assertEquals(host, {
         level: "ok",
         check: "foreign host",
-        what: "a request for the host stranger.invalid is refused with 403",
+        message: "a request for the host stranger.invalid is rejected with 403",
       });
     }
   });
 
-  test(`${name}: doctor tells why there is no connection`, async () => {
+  testProcesses(`${name}: doctor tells why there is no connection`, async () => {
     using mute = listen();
     using rude = listen("220 ready\r\n");
     const gone = listen();
@@ -64,38 +54,41 @@ for (const { name, program } of runtimes) {
       [`http://${gone.host}/mcp`, `nothing listens at ${gone.host}\n`],
       ["http://nobody.invalid/mcp", "the name nobody.invalid has no address\n"],
       [`https://${rude.host}/mcp`, `${rude.host} does not speak TLS\n`],
-      [`http://${rude.host}/mcp`, `${rude.host} closed the connection or answered with something that is not HTTP\n`],
-      [`http://${mute.host}/mcp`, "no answer came in 0.3 s\n", "0.3"],
+      [`http://${rude.host}/mcp`, `${rude.host} closed the connection or sent something other than HTTP\n`],
+      [`http://${mute.host}/mcp`, "the server did not respond within 0.3 s\n", "0.3"],
     ];
     await Promise.all(expected.map(async ([url, told, seconds = "60"]) => {
       const { code, stdout } = await run([...program, "doctor", url, "--timeout", seconds]);
       assertEquals(code, 1);
-      assert(stdout.startsWith(`problem  reach  ${told}                -> `), stdout);
+      assert(stdout.startsWith(`problem  connection  ${told}                     -> `), stdout);
       assertMatch(stdout, /\n\n1 problem\.\n$/);
     }));
   });
 
-  test(`${name}: doctor is stopped by Ctrl-C, and says so`, async () => {
+  testProcesses(`${name}: doctor is stopped by Ctrl-C, and says so`, async () => {
     using mute = listen();
     await using process = await start([...program, "doctor", `http://${mute.host}/mcp`, "--timeout", "60"]);
     await mute.reached;
     process.kill("SIGINT");
     const { code, stderr } = await process.finished;
     assertEquals(code, 130);
-    assertMatch(stderr, /^Stopping; what was begun is ended/);
+    assertMatch(stderr, /^Stopping after the current test/);
   });
 }
 
-test("doctor refuses what it cannot read, and never shows a token", async () => {
+testProcesses("doctor refuses what it cannot read, and never shows a token", async () => {
   const program = ["bun", `${root}mod.ts`, "doctor"];
   const expected = [
-    [[], "Cannot examine a server: give its URL, such as http:"],
-    [["mcp.jsonc"], "Cannot examine mcp.jsonc: give its URL, such as http:"],
-    [["http://a", "http://b"], "Cannot examine http://b beside http://a: name one URL"],
-    [["http://a", "--header", "secret"], "Cannot send a header: write --header name=value"],
+    [[], "Cannot examine a server: no URL is named; write its URL, such as http:"],
+    [["mcp.jsonc"], "Cannot examine mcp.jsonc: it is not an HTTP URL; write its URL, such as http:"],
+    [["http://a", "http://b"], "Cannot examine http://a and http://b: name one URL"],
+    [["http://a", "--header", "secret"], "Cannot send a header: it has no name and value; write --header name=value"],
     [["http://a", "--header", "x(y=secret"], "Cannot send the header x(y: its name or value has characters"],
-    [["http://a", "--timeout", "soon"], "Cannot wait for soon: write --timeout with seconds, up to 600"],
-    [["http://a", "--origin", "a.example"], "Cannot let a.example in: an origin is a scheme and a host"],
+    [
+      ["http://a", "--timeout", "soon"],
+      "Cannot wait soon: it is not a number of seconds up to 600; write --timeout with",
+    ],
+    [["http://a", "--origin", "a.example"], "Cannot use the origin a.example: it is not a scheme and a host"],
   ] as const;
   await Promise.all(expected.map(async ([words, told]) => {
     const { code, stdout, stderr } = await run([...program, ...words]);

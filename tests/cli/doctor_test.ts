@@ -1,9 +1,9 @@
-// `doctor`, asked about servers of which each has one thing wrong. All are in this process.
+// `doctor` with in-process servers that each have one defect.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
-import { examine, type ExamineOptions } from "../../src/cli/doctor/examine.ts";
+import { examine, type ExamineOptions } from "../../src/cli/doctor/examination.ts";
 import type { Finding } from "../../src/cli/doctor/report.ts";
 import { createServer as createModernServer } from "../../src/modern.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
@@ -15,8 +15,8 @@ const page = "http://localhost:6274";
 const hello = tool({ name: "hello", description: "Says hello", run: () => "Hello!" });
 const well = { name: "well", version: "1.0.0", handlers: [hello] } as const;
 
-/** What is found, beside what is well. `fetch` answers requests to a host of any name as well. */
-async function find(fetch: Fetch, options: Partial<ExamineOptions> = {}): Promise<readonly Finding[]> {
+/** Examines a server whose `fetch` handles requests to any host. */
+async function runDoctor(fetch: Fetch, options: Partial<ExamineOptions> = {}): Promise<readonly Finding[]> {
   return await examine({
     url,
     timeoutMs: 2000,
@@ -26,11 +26,13 @@ async function find(fetch: Fetch, options: Partial<ExamineOptions> = {}): Promis
   });
 }
 
-function listBad(findings: readonly Finding[]): readonly string[] {
-  return findings.filter(({ level }) => level !== "ok").map(({ level, check, what }) => `${level}: ${check}: ${what}`);
+function listDefects(findings: readonly Finding[]): readonly string[] {
+  return findings.filter(({ level }) => level !== "ok").map(({ level, check, message }) =>
+    `${level}: ${check}: ${message}`
+  );
 }
 
-/** Runs with a server of this library behind something that breaks it. */
+/** Runs a function with a server of this library. */
 async function withServer<T>(
   use: (fetch: Fetch) => Promise<T>,
   options: Partial<ServerOptions> = {},
@@ -43,31 +45,31 @@ async function withServer<T>(
   }
 }
 
-const NO_CORS = /^note: cors: a page of http:\/\/localhost:6274 may not call: OPTIONS is answered with 40[135]/;
+const NO_CORS = /^note: cors: web pages of http:\/\/localhost:6274 cannot call the server: OPTIONS gets 40[135]/;
 
-Deno.test("doctor finds nothing wrong with a server of this library", async () => {
-  const findings = await withServer((fetch) => find(fetch, { heartbeatMs: 20 }));
-  const bad = listBad(findings).toSorted();
+Deno.test("doctor finds no problem with a server of this library", async () => {
+  const findings = await withServer((fetch) => runDoctor(fetch, { heartbeatMs: 20 }));
+  const bad = listDefects(findings).toSorted();
   assertMatch(bad[0], NO_CORS);
-  assertMatch(bad[1], /^note: stream: the quiet stream of GET says nothing for 0\.02 s/);
-  assertMatch(bad[2], /^note: stream: the quiet stream of subscriptions\/listen says nothing for 0\.02 s/);
+  assertMatch(bad[1], /^note: stream: the idle stream of GET sends nothing for 0\.02 s/);
+  assertMatch(bad[2], /^note: stream: the idle stream of subscriptions\/listen sends nothing for 0\.02 s/);
   assertEquals(bad.length, 3);
   const checks = new Set(findings.map(({ check }) => check));
   const all =
-    "reach,2026-07-28,handshake,initialized,session,session missing,session unknown,content type,broken JSON," +
+    "connection,2026-07-28,handshake,initialized,session,session missing,session unknown,content type,invalid JSON," +
     "accept,unknown method,version header,repeated headers,stream,foreign origin,foreign host,cors,latency,session end," +
-    "offer";
+    "lists";
   assertEquals([...checks].join(), all);
   const withPage = { origin: page, headers: { authorization: "Bearer abc" } };
-  const asked = await withServer((fetch) => find(fetch, withPage), { cors: { origins: [page] } });
-  assertEquals(listBad(asked), ["note: token: it answers without the token as well"]);
+  const asked = await withServer((fetch) => runDoctor(fetch, withPage), { cors: { origins: [page] } });
+  assertEquals(listDefects(asked), ["note: token: the server accepts requests without the token too"]);
 });
 
-/** What a broken server does: `next` is the server that is well. */
+/** A server with a defect. `next` is a correct server. */
 interface Broken {
-  readonly says: string;
+  readonly title: string;
   readonly fetch: (request: Request, next: Fetch) => Promise<Response> | Response;
-  /** What is found beside what a server that is well gets: patterns of `level: check: what`. */
+  /** Patterns of the findings in addition to those of a correct server, as `level: check: message`. */
   readonly found: readonly RegExp[];
   readonly server?: Partial<ServerOptions>;
   readonly options?: Partial<ExamineOptions>;
@@ -91,7 +93,7 @@ function answerWith(response: Response, change: (headers: Headers) => void, stat
   return new Response(response.body, { status, headers });
 }
 
-/** A server whose answer to one method is another one. */
+/** A server with a changed response to one method. */
 function onMethod(
   method: string,
   change: (result: Record<string, unknown>, response: Response, request: Request) => unknown,
@@ -107,7 +109,7 @@ function onMethod(
   };
 }
 
-/** An OAuth server's metadata, and those of a resource, around a server that wants the token "good". */
+/** A server that requires the token "good", with metadata of the resource and the authorization server. */
 function guarded(
   { challenge = 'Bearer resource_metadata="http://localhost:3000/meta"', resource = {}, issuer = {} }: {
     readonly challenge?: string | null;
@@ -118,7 +120,7 @@ function guarded(
   return (request, next) => {
     const { pathname, origin } = new URL(request.url);
     if (resource && ["/meta", "/.well-known/oauth-protected-resource/mcp"].includes(pathname)) {
-      assertEquals(request.headers.get("authorization"), null, "a token was sent where it was not wanted");
+      assertEquals(request.headers.get("authorization"), null, "a token was sent with a metadata request");
       return json({ resource: url, authorization_servers: [origin], ...resource });
     }
     if (issuer && pathname === "/.well-known/oauth-authorization-server") {
@@ -137,9 +139,9 @@ function guarded(
   };
 }
 
-const WANTS = /^note: token: it wants a token \(401\)$/;
+const REQUIRES_TOKEN = /^note: token: the server requires a token \(401\)$/;
 
-/** A preflight as `cors` answers it, with one thing changed. */
+/** A server with one change in the response to a preflight. */
 function withPreflight(change: (headers: Headers) => void): Broken["fetch"] {
   return async (request, next) => {
     const response = await next(request);
@@ -149,83 +151,83 @@ function withPreflight(change: (headers: Headers) => void): Broken["fetch"] {
 
 const broken: readonly Broken[] = [
   {
-    says: "never answers",
+    title: "never answers",
     fetch: hang,
     options: { timeoutMs: 30 },
-    found: [/^problem: reach: no answer came in 0\.03 s$/],
+    found: [/^problem: connection: the server did not respond within 0\.03 s$/],
   },
   {
-    says: "stops answering",
+    title: "stops answering",
     fetch: async (request, next) => {
       const body = await readBody(request);
       return ["server/discover", "initialize", undefined].includes(body?.method) ? next(request) : hang();
     },
     options: { timeoutMs: 1000 },
     found: [
-      /^problem: initialized: no answer came in 1 s$/,
-      /^problem: session missing: no answer/,
-      /^problem: session unknown: no answer/,
-      /^problem: end: 3 requests got no answer, so nothing more was asked$/,
+      /^problem: initialized: the server did not respond within 1 s$/,
+      /^problem: session missing: the server did not respond/,
+      /^problem: session unknown: the server did not respond/,
+      /^problem: end: 3 requests got no response, so the remaining checks were skipped$/,
     ],
   },
   {
-    says: "is a web site",
+    title: "is a website",
     fetch: () => new Response("<h1>Hello</h1>", { headers: { "content-type": "text/html; charset=utf-8" } }),
-    found: [/^problem: path: nobody speaks MCP at \/mcp: it answers 200 with a web page$/],
+    found: [/^problem: path: there is no MCP endpoint at \/mcp: the response is 200 with a web page$/],
   },
   {
-    says: "is somewhere else",
+    title: "has another path",
     fetch: (request, next) => next(request),
     options: { url: "http://localhost:3000/api" },
-    found: [/^problem: path: nobody speaks MCP at \/api: it answers 404 with the error -32600, /],
+    found: [/^problem: path: there is no MCP endpoint at \/api: the response is 404 with error -32600, /],
   },
   {
-    says: "redirects",
+    title: "redirects",
     fetch: () => new Response(null, { status: 307, headers: { location: "/mcp/" } }),
-    found: [/^problem: reach: it redirects to http:\/\/localhost:3000\/mcp\/ \(307\)/],
+    found: [/^problem: connection: the server redirects to http:\/\/localhost:3000\/mcp\/ \(307\)/],
   },
   {
-    says: "is behind a proxy that does not reach it",
+    title: "is behind a proxy that cannot reach it",
     fetch: () => new Response("<h1>Bad gateway</h1>", { status: 502 }),
-    found: [/^problem: reach: what stands in front of the server cannot reach it \(502\)$/],
+    found: [/^problem: connection: the proxy in front of the server cannot reach it \(502\)$/],
   },
   {
-    says: "lets nobody in",
+    title: "rejects all clients",
     fetch: () => json({ jsonrpc: "2.0", error: { code: -32600, message: "No\x1b[2J\u202e\u061cgo" } }, { status: 403 }),
-    // What would steer a terminal is escaped.
+    // Terminal control characters are escaped.
     found: [
-      /^problem: reach: it refuses this client: 403 with the error -32600, "No\\u001b\[2J\\u\{202e\}\\u\{61c\}go"$/,
+      /^problem: connection: the server rejects this client: 403 with error -32600, "No\\u001b\[2J\\u\{202e\}\\u\{61c\}go"$/,
     ],
   },
   {
-    says: "does not name the revision that it speaks",
+    title: "does not list its revision",
     fetch: onMethod("server/discover", (result) => ({ result: { ...result, supportedVersions: ["2025-11-25"] } })),
-    // Its own client goes by what the server says.
-    found: [/^problem: 2026-07-28: server\/discover does not name 2026-07-28/],
+    // The client of this library uses a revision that the server lists.
+    found: [/^problem: 2026-07-28: server\/discover does not list 2026-07-28/],
   },
   {
-    says: "does not say who it is",
+    title: "does not identify itself",
     fetch: onMethod("initialize", ({ serverInfo: _, ...result }) => ({ result })),
-    found: [/^problem: handshake: initialize does not say who the server is$/],
+    found: [/^problem: handshake: initialize does not identify the server$/],
   },
   {
-    says: "speaks a revision of its own",
+    title: "responds with an unknown revision",
     fetch: onMethod("initialize", (result) => ({ result: { ...result, protocolVersion: "2023-01-01" } })),
     found: [
-      /^problem: handshake: initialize is answered with the revision "2023-01-01", which no client knows$/,
+      /^problem: handshake: initialize responds with the unknown revision "2023-01-01"$/,
     ],
   },
   {
-    says: "answers notifications",
+    title: "rejects notifications",
     fetch: async (request, next) => {
       const body = await readBody(request);
       const response = await next(request);
       return body?.method === "notifications/initialized" ? new Response(null, { status: 500 }) : response;
     },
-    found: [/^problem: initialized: a notification is answered with 500$/],
+    found: [/^problem: initialized: a notification gets 500$/],
   },
   {
-    says: "does not say that a session is not known",
+    title: "does not reject unknown sessions",
     fetch: async (request, next) => {
       const response = await next(request);
       return response.status === 404 && request.headers.has("mcp-session-id")
@@ -233,43 +235,43 @@ const broken: readonly Broken[] = [
         : response;
     },
     found: [
-      /^problem: session unknown: a session that is not known is answered with 400/,
-      /^problem: session end: DELETE is answered with 204, but a request of the session then with 400/,
+      /^problem: session unknown: an unknown session gets 400/,
+      /^problem: session end: DELETE gets 204, but a later request of the session gets 400/,
     ],
   },
   {
-    says: "does not end sessions",
+    title: "does not end sessions",
     fetch: (request, next) => request.method === "DELETE" ? new Response(null, { status: 200 }) : next(request),
     found: [
-      /^problem: session end: DELETE is answered with 200, but a request of the session then with 200 with a res/,
+      /^problem: session end: DELETE gets 200, but a later request of the session gets 200 with a res/,
     ],
   },
   {
-    says: "lets no session be ended",
+    title: "does not support DELETE",
     fetch: (request, next) => request.method === "DELETE" ? new Response(null, { status: 405 }) : next(request),
-    found: [/^note: session end: DELETE is answered with 405: clients cannot end their sessions$/],
+    found: [/^note: session end: DELETE gets 405, so clients cannot end their sessions$/],
   },
   {
-    says: "takes a missing session for one that has ended",
+    title: "responds to a missing session with 404",
     fetch: async (request, next) => {
       const body = await readBody(request);
       const isWithout = body?.method === "ping" && !request.headers.has("mcp-session-id");
       return isWithout ? new Response(null, { status: 404 }) : next(request);
     },
-    found: [/^note: session missing: a request without Mcp-Session-Id is answered with 404$/],
+    found: [/^note: session missing: a request without Mcp-Session-Id gets 404$/],
   },
   {
-    says: "takes any type of body",
+    title: "accepts any content type",
     fetch: (request, next) =>
       next(
         request.method === "POST"
           ? withHeaders(request, (headers) => headers.set("content-type", "application/json"))
           : request,
       ),
-    found: [/^problem: content type: a body of text\/plain is answered as if it were JSON/],
+    found: [/^problem: content type: a text\/plain body is read as JSON/],
   },
   {
-    says: "fails over broken JSON",
+    title: "fails on invalid JSON",
     fetch: async (request, next) => {
       const response = await next(request);
       return response.status === 400 && request.method === "POST" && (await readBody(response.clone() as never))?.error
@@ -277,32 +279,32 @@ const broken: readonly Broken[] = [
         ? new Response("<h1>Oops</h1>", { status: 500 })
         : response;
     },
-    found: [/^problem: broken JSON: broken JSON is answered with 500/],
+    found: [/^problem: invalid JSON: invalid JSON gets 500/],
   },
   {
-    says: "streams to those who want none",
+    title: "streams to clients that do not accept streams",
     fetch: async (request, next) => {
       const isPlain = request.headers.get("accept") === "application/json";
       const response = await next(request);
       if (!isPlain || !response.ok) return response;
       return new Response(`data: ${await response.text()}\n\n`, { headers: { "content-type": "text/event-stream" } });
     },
-    found: [/^problem: accept: a client whose Accept lists application\/json alone gets a stream$/],
+    found: [/^problem: accept: a client that accepts only application\/json gets a stream$/],
   },
   {
-    says: "has its own way with methods that it does not know",
+    title: "responds to unknown methods with the wrong status",
     fetch: async (request, next) => {
       const body = await readBody(request);
       const response = await next(request);
       return body?.method === "doctor/unknown" ? answerWith(response, () => {}, response.ok ? 404 : 200) : response;
     },
     found: [
-      /^problem: unknown method: a method that is not there is answered with 200 with the error -32601.*\(2026-07-28\)$/,
-      /^problem: unknown method: a method that is not there is answered with 404 with the error -32601.*\(2025-11-25\)$/,
+      /^problem: unknown method: an unknown method gets 200 with error -32601.*\(2026-07-28\)$/,
+      /^problem: unknown method: an unknown method gets 404 with error -32601.*\(2025-11-25\)$/,
     ],
   },
   {
-    says: "does not look at headers",
+    title: "ignores headers",
     fetch: async (request, next) => {
       const body = await readBody(request);
       const meta = body?.params?._meta;
@@ -313,33 +315,33 @@ const broken: readonly Broken[] = [
       }));
     },
     found: [
-      /^problem: repeated headers: a Mcp-Method header that the body contradicts is answered with 200 with a result$/,
-      /^problem: version header: a MCP-Protocol-Version that nobody knows is answered with 200 .* \(2025-11-25\)$/,
+      /^problem: repeated headers: an Mcp-Method header that differs from the body gets 200 with a result$/,
+      /^problem: version header: an unknown MCP-Protocol-Version gets 200 .* \(2025-11-25\)$/,
     ],
   },
   {
-    says: "answers GET with a page",
+    title: "responds to GET with a page",
     fetch: (request, next) =>
       request.method === "GET" ? new Response("Hello", { headers: { "content-type": "text/plain" } }) : next(request),
-    found: [/^problem: stream: GET is answered with 200 with text\/plain: Hello \(2025-11-25\)$/],
+    found: [/^problem: stream: GET gets 200 with text\/plain: Hello \(2025-11-25\)$/],
   },
   {
-    says: "has no stream",
+    title: "has no stream",
     fetch: (request, next) => request.method === "GET" ? new Response(null, { status: 405 }) : next(request),
-    found: [/^note: stream: GET is not served \(2025-11-25\): clients hear of no changes$/],
+    found: [/^note: stream: GET is not supported \(2025-11-25\), so clients are not notified of changes$/],
   },
   {
-    says: "is held back by a proxy",
+    title: "is behind a buffering proxy",
     fetch: async (request, next) => {
       const response = await next(request);
       const isStream = response.headers.get("content-type") === "text/event-stream";
       return isStream ? hang() : response;
     },
     options: { timeoutMs: 1000 },
-    found: [/^problem: stream: no answer came in 1 s$/],
+    found: [/^problem: stream: the server did not respond within 1 s$/],
   },
   {
-    says: "opens a stream that says nothing, and is compressed",
+    title: "opens a silent, compressed stream",
     options: { timeoutMs: 200 },
     fetch: (request, next) =>
       request.method === "GET"
@@ -348,108 +350,108 @@ const broken: readonly Broken[] = [
         })
         : next(request),
     found: [
-      /^note: stream: the stream of GET opens in \d+ ms, and then no byte comes \(2025-11-25\): some proxies hold it/,
-      /^note: stream: the stream has no header X-Accel-Buffering: no/,
-      /^note: stream: the stream is compressed \(gzip\), which holds events back$/,
+      /^note: stream: the stream of GET opens in \d+ ms but sends no byte \(2025-11-25\); some proxies hold it/,
+      /^note: stream: the stream has no X-Accel-Buffering: no header/,
+      /^note: stream: the stream is compressed \(gzip\), which delays events$/,
     ],
   },
   {
-    says: "lets pages of every origin in",
+    title: "admits web pages of every origin",
     fetch: (request, next) => next(withHeaders(request, (headers) => headers.delete("origin"))),
     found: [
-      /^problem: foreign origin: a page of any origin is answered: https:\/\/stranger\.invalid got a result, and/,
+      /^problem: foreign origin: web pages of any origin get results: https:\/\/stranger\.invalid got one, so/,
     ],
   },
   {
-    says: "takes any name for its own",
+    title: "accepts any Host header",
     fetch: (request, next) => next(withHeaders(request, (headers) => headers.delete("host"))),
-    found: [/^problem: foreign host: a request for the host stranger\.invalid is answered \(200\): with DNS rebinding/],
+    found: [/^problem: foreign host: a request for the host stranger\.invalid is accepted \(200\), so any web page/],
   },
   {
-    says: "does not let the page in that it should",
+    title: "does not admit the given origin",
     fetch: (request, next) => request.method === "OPTIONS" ? new Response(null, { status: 401 }) : next(request),
     options: { origin: page },
     found: [
-      /^problem: cors: a page of http:\/\/localhost:6274 may not call: OPTIONS is answered with 401 and no Access/,
+      /^problem: cors: web pages of http:\/\/localhost:6274 cannot call the server: OPTIONS gets 401 and no Access/,
     ],
   },
   {
-    says: "forgets a header that pages send",
+    title: "does not allow a header",
     server: { cors: { origins: [page] } },
     fetch: withPreflight((headers) => headers.set("access-control-allow-headers", "content-type, last-event-id")),
-    found: [/^problem: cors: pages of http:\/\/localhost:6274 may not send mcp-protocol-version, mcp-session-id$/],
+    found: [/^problem: cors: web pages of http:\/\/localhost:6274 cannot send mcp-protocol-version, mcp-session-id$/],
   },
   {
-    says: "does not let pages end sessions",
+    title: "does not allow DELETE",
     server: { cors: { origins: [page] } },
     fetch: withPreflight((headers) => headers.set("access-control-allow-methods", "GET, POST")),
-    found: [/^problem: cors: pages of http:\/\/localhost:6274 may not end sessions$/],
+    found: [/^problem: cors: web pages of http:\/\/localhost:6274 cannot end sessions$/],
   },
   {
-    says: "hides the session from pages",
+    title: "hides the session ID from web pages",
     server: { cors: { origins: [page] } },
     fetch: async (request, next) =>
       answerWith(await next(request), (headers) => headers.delete("access-control-expose-headers")),
-    found: [/^problem: cors: pages of http:\/\/localhost:6274 cannot read Mcp-Session-Id/],
+    found: [/^problem: cors: web pages of http:\/\/localhost:6274 cannot read Mcp-Session-Id/],
   },
   {
-    says: "lets every page read everything",
+    title: "allows CORS for every origin",
     server: { cors: { origins: "*" } },
     fetch: async (request, next) =>
       answerWith(await next(request), (headers) => headers.set("access-control-allow-origin", "*")),
     found: [
-      /^problem: foreign origin: a page of any origin is answered/,
-      /^problem: cors: every web page may call this server and read its answers$/,
+      /^problem: foreign origin: web pages of any origin get results/,
+      /^problem: cors: every web page can call this server and read its responses$/,
     ],
   },
-  { says: "wants a token, and says all about it", fetch: guarded({}), found: [WANTS] },
+  { title: "requires a token, with all metadata", fetch: guarded({}), found: [REQUIRES_TOKEN] },
   {
-    says: "wants a token, and does not say so",
+    title: "requires a token, without a challenge",
     fetch: guarded({ challenge: null }),
-    found: [WANTS, /^problem: challenge: the 401 has no WWW-Authenticate header$/],
+    found: [REQUIRES_TOKEN, /^problem: challenge: the 401 response has no WWW-Authenticate header$/],
   },
   {
-    says: "wants a token, and has no metadata",
+    title: "requires a token, without metadata",
     fetch: guarded({ resource: null }),
     found: [
-      WANTS,
-      /^problem: metadata: there is no metadata of the protected resource at http:\/\/localhost:3000\/meta$/,
+      REQUIRES_TOKEN,
+      /^problem: metadata: there is no protected resource metadata at http:\/\/localhost:3000\/meta$/,
     ],
   },
   {
-    says: "has the metadata of another server",
+    title: "has the metadata of another server",
     fetch: guarded({ resource: { resource: "https://other.example/mcp" } }),
     found: [
-      WANTS,
+      REQUIRES_TOKEN,
       /^problem: metadata: the metadata at \S+ is for "https:\/\/other\.example\/mcp", not for this server$/,
     ],
   },
   {
-    says: "has an authorization server that nobody may use",
+    title: "has an unusable authorization server",
     fetch: guarded({
       issuer: { issuer: "https://x.example", code_challenge_methods_supported: [], token_endpoint: 1 },
     }),
     found: [
-      WANTS,
-      /^problem: authorization server: the metadata at \S+ is that of "https:\/\/x\.example"$/,
+      REQUIRES_TOKEN,
+      /^problem: authorization server: the issuer in the metadata at \S+ is "https:\/\/x\.example"$/,
       /^problem: authorization server: the metadata at \S+ has no token_endpoint$/,
-      /^problem: authorization server: the metadata at \S+ does not say that PKCE works/,
+      /^problem: authorization server: the metadata at \S+ does not announce PKCE/,
     ],
   },
   {
-    says: "does not take the token",
+    title: "rejects the token",
     fetch: guarded({}),
     options: { headers: { authorization: "Bearer bad" } },
-    found: [/^problem: token: the token is not taken: it answers 401$/],
+    found: [/^problem: token: the server rejects the token with 401$/],
   },
   {
-    says: "wants a token, and gets it",
+    title: "requires a token, and gets it",
     fetch: guarded({}),
     options: { headers: { authorization: "Bearer good" } },
     found: [],
   },
   {
-    says: "lists tools that nobody can use",
+    title: "lists unusable tools",
     fetch: onMethod("tools/list", (result) => ({
       result: {
         ...result,
@@ -472,16 +474,16 @@ const broken: readonly Broken[] = [
       },
     })),
     found: [
-      /^problem: offer: Cannot offer the tool d: /,
-      /^problem: offer: tool 5: its name is no text$/,
-      /^problem: offer: tool "a": it is listed twice$/,
-      /^problem: offer: tool "b": it has no inputSchema$/,
-      /^problem: offer: tool "c": the type of its inputSchema is "array", not "object"$/,
-      /^problem: offer: tool e: it has no description, so a model cannot know when to call it$/,
+      /^problem: lists: Cannot offer the tool d: /,
+      /^problem: lists: tool 5: its name is not a string$/,
+      /^problem: lists: tool "a": it is listed twice$/,
+      /^problem: lists: tool "b": it has no inputSchema$/,
+      /^problem: lists: tool "c": the type of its inputSchema is "array", not "object"$/,
+      /^problem: lists: tool e: it has no description, so a model cannot know when to call it$/,
     ],
   },
   {
-    says: "lists pages without end",
+    title: "lists endless pages",
     fetch: async (request, next) => {
       const body = await readBody(request);
       if (body?.method !== "tools/list") return next(request);
@@ -490,39 +492,39 @@ const broken: readonly Broken[] = [
       return json({ jsonrpc: "2.0", id: body.id, result: { ...page, resultType: "complete", ttlMs: 0 } });
     },
     options: { timeoutMs: 200 },
-    found: [/^problem: offer: its lists cannot be read to their end: it takes longer than 0\.8 s$/],
+    found: [/^problem: lists: the lists cannot be read completely: it takes longer than 0\.8 s$/],
   },
   {
-    says: "fails",
+    title: "fails",
     fetch: () => new Response("x".repeat(1000), { status: 500, headers: { "content-type": "text/plain" } }),
-    found: [/^problem: path: nobody speaks MCP at \/mcp: it answers 500 with text\/plain: x{120}$/],
+    found: [/^problem: path: there is no MCP endpoint at \/mcp: the response is 500 with text\/plain: x{120}$/],
   },
   {
-    says: "cannot list its tools",
+    title: "cannot list its tools",
     fetch: onMethod("tools/list", () => ({ result: undefined, error: { code: -32603, message: "Internal error" } })),
-    found: [/^problem: offer: tools: they cannot be listed: Internal error$/],
+    found: [/^problem: lists: tools: the list failed: Internal error$/],
   },
 ];
 
-for (const { says, fetch, found, server, options } of broken) {
-  Deno.test(`doctor names what is wrong with a server that ${says}`, async () => {
-    const findings = await withServer((next) => find((request) => fetch(request, next), options), server);
-    const bad = listBad(findings).filter((each) => !NO_CORS.test(each));
+for (const { title, fetch, found, server, options } of broken) {
+  Deno.test(`doctor finds the defect of a server that ${title}`, async () => {
+    const findings = await withServer((next) => runDoctor((request) => fetch(request, next), options), server);
+    const bad = listDefects(findings).filter((each) => !NO_CORS.test(each));
     for (const each of bad) assert(found.some((pattern) => pattern.test(each)), `not expected: ${each}`);
     for (const pattern of found) {
       assert(bad.some((each) => pattern.test(each)), `${pattern} is not in\n${bad.join("\n")}`);
     }
-    for (const { level, mend } of findings) assertEquals(level === "ok", mend === undefined);
+    for (const { level, fix } of findings) assertEquals(level === "ok", fix === undefined);
   });
 }
 
-Deno.test("doctor calls no tool, and ends every session that it begins, also when it is stopped", async () => {
+Deno.test("doctor calls no tool and ends every session that it begins, even when stopped", async () => {
   for (const stopsAt of [undefined, "GET", "notifications/initialized", "initialize"]) {
     const open = new Set<string | null>();
     const methods = new Set<string>();
     const stop = new AbortController();
     await withServer((next) =>
-      find(async (request) => {
+      runDoctor(async (request) => {
         const body = await readBody(request);
         methods.add(body?.method);
         if (stopsAt !== undefined && [request.method, body?.method].includes(stopsAt) && open.size) stop.abort();
@@ -538,32 +540,32 @@ Deno.test("doctor calls no tool, and ends every session that it begins, also whe
   }
 });
 
-Deno.test("doctor tells where else the server answers", async () => {
-  const findings = await withServer((fetch) => find(fetch, { url: "http://localhost:3000/" }));
-  assertEquals(findings.at(-1)?.mend, "use http://localhost:3000/mcp (2026-07-28)");
+Deno.test("doctor suggests another path where the server responds", async () => {
+  const findings = await withServer((fetch) => runDoctor(fetch, { url: "http://localhost:3000/" }));
+  assertEquals(findings.at(-1)?.fix, "use http://localhost:3000/mcp (2026-07-28)");
 });
 
-Deno.test("doctor tells which revisions are not served", async () => {
+Deno.test("doctor reports unsupported revisions", async () => {
   const server = createModernServer(well);
-  const bad = listBad(await find(server.fetch));
-  assertMatch(bad[0], /^note: handshake: no handshake is taken: clients of 2025-11-25 and before/);
+  const bad = listDefects(await runDoctor(server.fetch));
+  assertMatch(bad[0], /^note: handshake: the server supports no handshake; clients of 2025-11-25 and earlier/);
   assertMatch(bad[1], NO_CORS);
   assertEquals(bad.length, 2);
   await server.close();
 });
 
-Deno.test("doctor knows the first transport, and lists over it", async () => {
+Deno.test("doctor recognizes the HTTP+SSE transport and reads its lists", async () => {
   const server = createServer(well);
   const old = httpSse(server);
-  const findings = await find(old.fetch, { url: "http://localhost:3000/sse" });
-  assertEquals(listBad(findings), [
-    "note: first transport: it speaks the transport of 2024-11-05 alone, HTTP with SSE, which newer clients give up",
+  const findings = await runDoctor(old.fetch, { url: "http://localhost:3000/sse" });
+  assertEquals(listDefects(findings), [
+    "note: HTTP+SSE: the server supports only the HTTP+SSE transport of 2024-11-05, which newer clients no longer support",
   ]);
-  assertMatch(findings.at(-1)?.what ?? "", /^it lists 1 tool, /);
+  assertMatch(findings.at(-1)?.message ?? "", /^the server lists 1 tool, /);
   await server.close();
 });
 
-/** A server of the official library, as its documentation begins one. */
+/** A server of the official library, as in its documentation. */
 function createOfficial(): McpServer {
   const server = new McpServer({ name: "official", version: "1.0.0" });
   server.registerTool("hello", { description: "Says hello" }, () => ({ content: [{ type: "text", text: "Hello!" }] }));
@@ -571,15 +573,15 @@ function createOfficial(): McpServer {
 }
 
 const OFFICIAL = [
-  "problem: foreign origin: a page of any origin is answered: https://stranger.invalid got a result, and with DNS " +
-  "rebinding any web page can use this server",
-  "problem: foreign host: a request for the host stranger.invalid is answered (200): with DNS rebinding any web page " +
-  "can use this server",
+  "problem: foreign origin: web pages of any origin get results: https://stranger.invalid got one, so any web page can use " +
+  "this server through DNS rebinding",
+  "problem: foreign host: a request for the host stranger.invalid is accepted (200), so any web page can use this " +
+  "server through DNS rebinding",
 ];
 
-Deno.test("doctor knows what the official server leaves to others", async () => {
+Deno.test("doctor finds the known problems of the official server", async () => {
   const transports = new Map<string, WebStandardStreamableHTTPServerTransport>();
-  const findings = await find(async (request) => {
+  const findings = await runDoctor(async (request) => {
     const known = transports.get(request.headers.get("mcp-session-id") ?? "");
     if (known) return await known.handleRequest(request);
     const transport = new WebStandardStreamableHTTPServerTransport({
@@ -589,21 +591,21 @@ Deno.test("doctor knows what the official server leaves to others", async () => 
     await createOfficial().connect(transport);
     return await transport.handleRequest(request);
   }, { timeoutMs: 1000 });
-  assertEquals(listBad(findings).filter((each) => each.startsWith("problem")), [
-    "problem: session unknown: a session that is not known is answered with 400 with the error -32000, " +
+  assertEquals(listDefects(findings).filter((each) => each.startsWith("problem")), [
+    "problem: session unknown: an unknown session gets 400 with error -32000, " +
     '"Bad Request: Server not initialized"',
     ...OFFICIAL,
   ]);
 });
 
-Deno.test("doctor tells a server that takes one client only", async () => {
+Deno.test("doctor finds a server that admits only one client", async () => {
   const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => crypto.randomUUID() });
   await createOfficial().connect(transport);
-  const findings = await find((request) => transport.handleRequest(request), { timeoutMs: 1000 });
-  assertEquals(listBad(findings).filter((each) => each.startsWith("problem")), [
-    'problem: handshake: initialize was taken once; the next one got 400 with the error -32600, "Invalid Request: ' +
+  const findings = await runDoctor((request) => transport.handleRequest(request), { timeoutMs: 1000 });
+  assertEquals(listDefects(findings).filter((each) => each.startsWith("problem")), [
+    'problem: handshake: initialize works only once; the second one gets 400 with error -32600, "Invalid Request: ' +
     'Server already initialized"',
     ...OFFICIAL,
-    "problem: offer: a client cannot connect: Session not found",
+    "problem: lists: a client cannot connect: Session not found",
   ]);
 });

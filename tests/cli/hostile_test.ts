@@ -1,25 +1,13 @@
-// Config files and arguments that mean harm, or are broken: real processes, which say so and end.
+// Broken and malicious config files and arguments, as processes.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { root, run } from "../support/processes.ts";
-
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
-
-const runtimes = [
-  { name: "deno", program: ["deno", "run", "-A", `${root}mod.ts`] },
-  { name: "bun", program: ["bun", `${root}mod.ts`] },
-] as const;
-
-const _meta = {
-  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-  "io.modelcontextprotocol/clientCapabilities": {},
-};
+import { _meta, isNotDeno, listNames, runtimes, toRequestLine } from "../support/command_line.ts";
+import { run } from "../support/processes.ts";
 
 function toCall(id: number, name: string, args: Record<string, unknown>): string {
-  const params = { name, arguments: args, _meta };
-  return JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params }) + "\n";
+  return toRequestLine("tools/call", { name, arguments: args, _meta }, id);
 }
 
-/** A folder beside a secret; its path has no links. */
+/** Runs `use` in a folder beside a secret file. The folder's path has no links. */
 async function withFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const outside = await Deno.realPath(await Deno.makeTempDir({ prefix: "mcp-hostile-" }));
   try {
@@ -33,26 +21,30 @@ async function withFolder(use: (folder: string) => Promise<void>): Promise<void>
 
 const tool = (run: readonly string[]) => ({ tools: { it: { description: "x", run } } });
 
-/** What stands in a file, or what else it is; and what is said when it is served. */
+/** A file, its content, and the error when it is served. */
 const broken: readonly (readonly [name: string, content: unknown, told: RegExp])[] = [
-  ["unknown.jsonc", { tols: {} }, /unknown\.jsonc:1:2: tols: there is no such key; did you mean tools\?/],
-  ["proto.jsonc", '{"__proto__":{"name":"x"}}', /proto\.jsonc:1:2: __proto__ is the name of something else here/],
+  ["unknown.jsonc", { tols: {} }, /unknown\.jsonc:1:2: tols: unknown key; did you mean tools\?/],
+  ["proto.jsonc", '{"__proto__":{"name":"x"}}', /proto\.jsonc:1:2: __proto__ is a reserved name/],
   [
     "env.jsonc",
     tool(["echo", "${NOT_SET_HERE}"]),
-    /env\.jsonc:1:\d+: tools\.it\.run\[1\]: the environment has no NOT_S/,
+    /env\.jsonc:1:\d+: tools\.it\.run\[1\]: the environment variable NOT_SET_HERE is not set/,
   ],
-  ["ring.jsonc", { include: ["ring2.jsonc"] }, /ring2\.jsonc:1:13: include\[0\]: it leads back to ring\.jsonc/],
+  ["ring.jsonc", { include: ["ring2.jsonc"] }, /ring2\.jsonc:1:13: include\[0\]: ring\.jsonc includes this file/],
   ["up.jsonc", { resources: [{ file: "../secret.md" }] }, /up\.jsonc:1:16: resources\[0\]\.file: it leads out of/],
-  ["linked.jsonc", { resources: [{ file: "link" }] }, /linked\.jsonc:1:16: .*link is a link that leads out of/],
-  ["device.jsonc", { include: ["/dev/null"] }, /device\.jsonc:1:13: include\[0\]: \/dev\/null is no regular file/],
+  [
+    "linked.jsonc",
+    { resources: [{ file: "link" }] },
+    /linked\.jsonc:1:16: .*link is a symbolic link that leads out of/,
+  ],
+  ["device.jsonc", { include: ["/dev/null"] }, /device\.jsonc:1:13: include\[0\]: \/dev\/null is not a regular file/],
   ["big.jsonc", " ".repeat(1024 * 1024 + 1), /big\.jsonc: it has more than 1048576 bytes/],
-  ["deep.jsonc", "[".repeat(100_000), /deep\.jsonc: it is too deeply nested/],
-  ["binary.jsonc", Uint8Array.of(123, 34, 255, 254, 0), /binary\.jsonc: it is not a text in UTF-8/],
+  ["deep.jsonc", "[".repeat(100_000), /deep\.jsonc: it is nested too deeply/],
+  ["binary.jsonc", Uint8Array.of(123, 34, 255, 254, 0), /binary\.jsonc: it is not UTF-8 text/],
   ["cycle.jsonc", { modules: ["c.ts"] }, /Cannot load c\.ts: it threw an error while loading:\nReferenceError: Cannot/],
   ["/dev/zero", undefined, /Cannot serve \/dev\/zero: there is no file \/dev\/zero; check the path/],
   ["$(touch owned).ts", undefined, /Cannot serve \$\(touch owned\)\.ts: there is no file/],
-  ["", undefined, /Cannot use "": the target is empty; name a file or folder/],
+  ["", undefined, /Cannot use "": the target is empty; name a file or a folder/],
 ];
 
 const beside = {
@@ -65,8 +57,8 @@ const beside = {
 
 for (const { name, program } of runtimes) {
   Deno.test({
-    name: `${name}: what cannot be served is told with its place, and nothing of it is run or shown`,
-    ignore,
+    name: `${name}: a broken target is reported with its position, and is neither run nor printed`,
+    ignore: isNotDeno,
     fn: () =>
       withFolder(async (cwd) => {
         await Deno.symlink("../secret.md", `${cwd}/link`);
@@ -77,7 +69,7 @@ for (const { name, program } of runtimes) {
             await Deno.writeTextFile(`${cwd}/${file}`, text);
           }
         }
-        // What reads files is one for both; what loads code is not, and starts slowly on Deno.
+        // Both runtimes read files with the same code. Only loading of code differs, and Deno starts slowly.
         const tried = name === "bun"
           ? broken
           : broken.filter(([file]) => ["linked.jsonc", "cycle.jsonc"].includes(file));
@@ -87,17 +79,20 @@ for (const { name, program } of runtimes) {
           assertMatch(stderr, told);
           assert(!/Secret|node_modules|src\/cli/.test(stderr), stderr);
         }));
-        // Deno tells by itself where it waits.
+        // Deno itself reports the module that waits.
         const { code, stdout, stderr } = await run([...program, "wait.ts"], { cwd });
         assertEquals({ code, stdout }, { code: name === "deno" ? 1 : 2, stdout: "" });
-        assertMatch(stderr, name === "deno" ? /never resolved/ : /^Cannot go on: what is loaded waits for itself/);
+        assertMatch(
+          stderr,
+          name === "deno" ? /never resolved/ : /^Cannot continue: the loaded modules wait for each other/,
+        );
         await Deno.stat(`${cwd}/owned`).then(() => assert(false, "it was run"), () => {});
       }),
   });
 
   Deno.test({
-    name: `${name}: what a call or a path says is never run, and leads nowhere else`,
-    ignore,
+    name: `${name}: arguments of calls are never run by a shell, and paths do not leave the folder`,
+    ignore: isNotDeno,
     fn: () =>
       withFolder(async (cwd) => {
         const input = { properties: { a: { type: "string" } }, required: ["a"] };
@@ -128,13 +123,13 @@ for (const { name, program } of runtimes) {
             );}
         }
         assert(!served.stdout.includes("Secret"));
-        // What is printed to be pasted into a shell is one word there.
+        // The printed command quotes the path for a shell.
         const installed = await run([...program, "install", file, "--client", "cursor", "--dry-run"], { cwd });
         assertEquals(installed.code, 0, installed.stderr);
         const [, shown] = /start the server with\n\n {2}(.+)\n/.exec(installed.stderr) ?? [];
         const pasted = await run(["sh", "-c", `printf '%s\\n' ${shown}`], { cwd });
         assertStringIncludes(pasted.stdout, `${cwd}/${file}\n`);
-        assertEquals([...Deno.readDirSync(cwd)].map(({ name }) => name).sort(), [file, "link.md"].sort());
+        assertEquals(listNames(cwd), [file, "link.md"].sort());
       }),
   });
 }

@@ -1,18 +1,17 @@
-// `mcp inspect` as a user meets it, on servers of both eras and on ones that mean harm.
+// `mcp inspect` as a process, against servers of both eras and malicious ones.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { createLibrary } from "../client/server.ts";
-import { forgetModern, inTerminal, programs, serve } from "./servers.ts";
+import { isNotDeno, runtimes } from "../support/command_line.ts";
+import { forgetModern, inTerminal, serve } from "./servers.ts";
 import { root, run } from "../support/processes.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
-
-for (const program of programs) {
+for (const { name, program } of runtimes) {
   const inspect = (...words: readonly string[]) => run([...program, "inspect", ...words], { cwd: root });
 
   Deno.test({
-    name: `${program[0]}: inspect shows what a server has, of both eras, wherever it is`,
-    ignore,
+    name: `${name}: inspect shows servers of both eras, at a URL or behind a command`,
+    ignore: isNotDeno,
     async fn() {
       await using server = serve(createLibrary().fetch);
       await using old = serve(forgetModern(createLibrary().fetch));
@@ -36,8 +35,8 @@ for (const program of programs) {
   });
 
   Deno.test({
-    name: `${program[0]}: inspect --json prints one document, and headers are sent`,
-    ignore,
+    name: `${name}: inspect --json prints one document, and --header sends headers`,
+    ignore: isNotDeno,
     async fn() {
       const library = createLibrary();
       const seen: (string | null)[] = [];
@@ -54,8 +53,8 @@ for (const program of programs) {
   });
 
   Deno.test({
-    name: `${program[0]}: what a server says cannot steer the terminal, and is broken to its width`,
-    ignore,
+    name: `${name}: text of a server has no control characters, and fits the width of the terminal`,
+    ignore: isNotDeno,
     async fn() {
       const long = "A line that goes on and on. ".repeat(20);
       const evil = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b5m\rback\x07 \u202eback";
@@ -107,19 +106,22 @@ for (const program of programs) {
   });
 
   Deno.test({
-    name: `${program[0]}: a server that is none, ends, floods or never answers is told of`,
-    ignore,
+    name: `${name}: a missing, exiting, flooding or silent server is reported`,
+    ignore: isNotDeno,
     async fn() {
       const cases: readonly (readonly [words: readonly string[], told: RegExp])[] = [
         [["--", "no-such-program"], /^Cannot start no-such-program: /],
-        [["--", "sh", "-c", "exit 3"], /^Cannot ask sh -c 'exit 3': .* ended with code 3\n/],
-        [["--", "yes"], /\nCannot ask yes: what it writes is not MCP\n/],
-        [["--timeout", "0.2", "--", "sleep", "60"], /^Cannot ask sleep 60: .* in 200 ms; allow more with --timeout\n/],
-        [["localhost:1/mcp"], /^Cannot inspect localhost:1\/mcp: write http:\/\/ before it\n/],
+        [["--", "sh", "-c", "exit 3"], /^Cannot use sh -c 'exit 3': .* ended with code 3\n/],
+        [["--", "yes"], /\nCannot use yes: its output is not MCP\n/],
+        [
+          ["--timeout", "0.2", "--", "sleep", "60"],
+          /^Cannot use sleep 60: .* in 200 ms; allow more time with --timeout\n/,
+        ],
+        [["localhost:1/mcp"], /^Cannot inspect localhost:1\/mcp: it has no scheme; write http:\/\/ before it\n/],
       ];
       await Promise.all(cases.map(async ([words, told]) => {
         const { code, stdout, stderr } = await inspect(...words);
-        // What was typed is wrong, or the server is.
+        // 2 for a usage error, 1 for an error of the server.
         assertEquals([code, stdout], [/^Cannot (start|inspect)/.test(stderr) ? 2 : 1, ""]);
         assertMatch(stderr, told);
       }));

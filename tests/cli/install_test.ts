@@ -1,85 +1,62 @@
-// `install` as a user meets it: real processes, in an empty home, on both runtimes.
+// `mcp install` as a process in an empty home folder, on both runtimes.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
+import { listNames, runtimes, testProcesses, withFiles } from "../support/command_line.ts";
 import { type Finished, root, run, start } from "../support/processes.ts";
-
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
-
-const runtimes = [
-  { name: "deno", program: ["deno", "run", "-A", `${root}mod.ts`] },
-  { name: "bun", program: ["bun", `${root}mod.ts`] },
-] as const;
 
 const config = { name: "here", tools: { greet: { description: "Greets", run: ["printf", "Good day!"] } } };
 
-/** A folder with files of the user's, outside of the project; its path has no links. */
-async function withFiles(files: Record<string, unknown>, use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "mcp-files-" }));
-  try {
-    for (const [name, content] of Object.entries(files)) {
-      await Deno.mkdir(`${folder}/${name}`.replace(/\/[^/]*$/, ""), { recursive: true });
-      const text = typeof content === "string" ? content : JSON.stringify(content);
-      await Deno.writeTextFile(`${folder}/${name}`, text.replaceAll('"@x/mcp"', JSON.stringify(`${root}mod.ts`)));
-    }
-    await use(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
-
-function test(name: string, fn: () => Promise<void>): void {
-  Deno.test({ name, ignore, fn });
-}
-
 function modeOf(path: string): string {
   return ((Deno.statSync(path).mode ?? 0) & 0o7777).toString(8);
-}
-
-function listNames(path: string): string[] {
-  return [...Deno.readDirSync(path)].map(({ name }) => name).sort();
 }
 
 for (const { name, program } of runtimes) {
   const install = (cwd: string, ...words: readonly string[]): Promise<Finished> =>
     run([...program, "install", ...words, "--no-check"], { cwd });
 
-  test(`${name}: install keeps the mode of a file for it and its backup, and makes files for their owner only`, async () => {
-    await withFiles({ "s/mcp.jsonc": config, "client.json": '{"mcpServers":{}}' }, async (cwd) => {
-      for (const mode of ["600", "644", "640"]) {
-        await Deno.chmod(`${cwd}/client.json`, parseInt(mode, 8));
-        const words = ["s", "--client", "cursor", "--file", "client.json", "--name", `s${mode}`];
-        const { code, stderr } = await install(cwd, ...words);
-        assertEquals(code, 0, stderr);
-        const [, backup] = /What it was before is in (\S+)\./.exec(stderr) ?? [];
-        assertEquals([modeOf(`${cwd}/client.json`), modeOf(backup)], [mode, mode]);
-      }
-      const { code, stderr } = await install(cwd, "s", "--client", "cursor", "--file", "sub/new.json");
-      assertEquals([code, modeOf(`${cwd}/sub/new.json`)], [0, "600"], stderr);
-      assertEquals(listNames(`${cwd}/sub`), ["new.json"]);
-    });
-  });
+  testProcesses(
+    `${name}: install keeps the mode for the file and its backup, and new files are private`,
+    async () => {
+      await withFiles({ "s/mcp.jsonc": config, "client.json": '{"mcpServers":{}}' }, async (cwd) => {
+        for (const mode of ["600", "644", "640"]) {
+          await Deno.chmod(`${cwd}/client.json`, parseInt(mode, 8));
+          const words = ["s", "--client", "cursor", "--file", "client.json", "--name", `s${mode}`];
+          const { code, stderr } = await install(cwd, ...words);
+          assertEquals(code, 0, stderr);
+          const [, backup] = /The previous version is in (\S+)\./.exec(stderr) ?? [];
+          assertEquals([modeOf(`${cwd}/client.json`), modeOf(backup)], [mode, mode]);
+        }
+        const { code, stderr } = await install(cwd, "s", "--client", "cursor", "--file", "sub/new.json");
+        assertEquals([code, modeOf(`${cwd}/sub/new.json`)], [0, "600"], stderr);
+        assertEquals(listNames(`${cwd}/sub`), ["new.json"]);
+      });
+    },
+  );
 
-  test(`${name}: install writes through a link, and refuses one that leads nowhere and a read-only file`, async () => {
-    await withFiles({ "s/mcp.jsonc": config, "dotfiles/c.json": "{}", "fixed.json": "{}" }, async (cwd) => {
-      await Deno.symlink("dotfiles/c.json", `${cwd}/client.json`);
-      await Deno.symlink("nowhere/c.json", `${cwd}/lost.json`);
-      await Deno.chmod(`${cwd}/fixed.json`, 0o444);
-      const into = (file: string) => install(cwd, "s", "--client", "cursor", "--file", file);
-      assertEquals((await into("client.json")).code, 0);
-      assert((await Deno.lstat(`${cwd}/client.json`)).isSymlink);
-      assertStringIncludes(await Deno.readTextFile(`${cwd}/dotfiles/c.json`), '"s": {');
-      assertEquals(listNames(`${cwd}/dotfiles`), ["c.json"]);
-      for (
-        const [file, told] of [["lost.json", "it is a link that leads nowhere"], ["fixed.json", "it is read-only"]]
-      ) {
-        const { code, stderr } = await into(file);
-        assertEquals(code, 2, stderr);
-        assertStringIncludes(stderr, `Cannot change ${cwd}/${file}: ${told}; `);
-      }
-      assertEquals(listNames(cwd).filter((name) => /fixed|lost|nowhere/.test(name)), ["fixed.json", "lost.json"]);
-    });
-  });
+  testProcesses(
+    `${name}: install follows a link, and rejects a dangling link and a read-only file`,
+    async () => {
+      await withFiles({ "s/mcp.jsonc": config, "dotfiles/c.json": "{}", "fixed.json": "{}" }, async (cwd) => {
+        await Deno.symlink("dotfiles/c.json", `${cwd}/client.json`);
+        await Deno.symlink("nowhere/c.json", `${cwd}/lost.json`);
+        await Deno.chmod(`${cwd}/fixed.json`, 0o444);
+        const into = (file: string) => install(cwd, "s", "--client", "cursor", "--file", file);
+        assertEquals((await into("client.json")).code, 0);
+        assert((await Deno.lstat(`${cwd}/client.json`)).isSymlink);
+        assertStringIncludes(await Deno.readTextFile(`${cwd}/dotfiles/c.json`), '"s": {');
+        assertEquals(listNames(`${cwd}/dotfiles`), ["c.json"]);
+        for (
+          const [file, told] of [["lost.json", "it is a link that leads nowhere"], ["fixed.json", "it is read-only"]]
+        ) {
+          const { code, stderr } = await into(file);
+          assertEquals(code, 2, stderr);
+          assertStringIncludes(stderr, `Cannot change ${cwd}/${file}: ${told}; `);
+        }
+        assertEquals(listNames(cwd).filter((name) => /fixed|lost|nowhere/.test(name)), ["fixed.json", "lost.json"]);
+      });
+    },
+  );
 }
 
 const code = `import { createServer, tool } from "@x/mcp";
@@ -88,7 +65,7 @@ export default createServer({ name: "My Server!", version: "1.0.0", handlers: [
   tool({ name: "key", run: () => (globalThis.Deno ? Deno.env.get("MY_KEY") : Bun.env.MY_KEY) ?? "none" }),
 ] });`;
 
-/** Where each client has its file, below a home or a project, and what an entry looks like there. */
+/** The path of each client's file in a home or project folder, and the form of its entries. */
 const forms = [
   {
     client: "claude-desktop",
@@ -178,7 +155,7 @@ const forms = [
 
 const SHARED = ["claude-code", "vscode", "mcp-json"];
 
-/** Runs the command line in a home of its own, with a variable that is a secret. */
+/** Runs the command line in a home folder, with a secret in the environment. */
 async function runAt(home: string, words: readonly string[]): Promise<Finished> {
   const [command, ...args] = words;
   const env = { HOME: home, MY_KEY: "value", NO_COLOR: "1", XDG_CONFIG_HOME: "", CODEX_HOME: "" };
@@ -201,59 +178,62 @@ for (const { name: runtime, program } of runtimes) {
     run([...program, "install", ...words, "--no-check"], { cwd });
 
   for (const { client, file, key, start: toExpected, env, ...more } of forms) {
-    test(`${runtime}: install gives ${client} a program and a URL in its own form, tried, and named after the server`, async () => {
-      await withFiles({ "my server.ts": code }, async (home) => {
-        const allow = runtime === "deno" ? ["--allow-env", "MY_KEY"] : [];
-        const words = ["install", "my server.ts", "--client", client, "--env", "MY_KEY", ...allow];
-        const started = await runAt(home, [...program, ...words]);
-        assertEquals(started.code, 0, started.stderr);
-        assertStringIncludes(started.stderr, "It works: 2 tools, hi, key.");
-        const path = `${home}/${file}`;
-        const [name, entry] = await readEntry(path, key);
-        assertEquals(name, "My-Server");
-        const { cmd, command = cmd, args, ...rest } = entry;
-        const given = [args].flat().map(String);
-        assertEquals(given.slice(-2), [`${root}mod.ts`, `${home}/my server.ts`]);
-        assertEquals(String(command).includes("/"), !SHARED.includes(client));
-        const flags = [
-          "run",
-          `--allow-read=${[`${home}/my server.ts`, `${root}src`].sort()}`,
-          "--allow-env=MY_KEY",
-          "--deny-net",
-        ];
-        assertEquals(given.slice(0, -2), runtime === "deno" ? flags : []);
-        const shape = { ...rest, ..."cmd" in entry ? { cmd: "C" } : { command: "C" }, args: ["A"] };
-        assertEquals(shape, toExpected({ MY_KEY: env }) as object);
-        assertEquals((await Deno.readTextFile(path)).includes("value"), !SHARED.includes(client));
-        assertEquals(modeOf(path), "600");
+    testProcesses(
+      `${runtime}: install checks a command and a URL, and writes both in the format of ${client}`,
+      async () => {
+        await withFiles({ "my server.ts": code }, async (home) => {
+          const allow = runtime === "deno" ? ["--allow-env", "MY_KEY"] : [];
+          const words = ["install", "my server.ts", "--client", client, "--env", "MY_KEY", ...allow];
+          const started = await runAt(home, [...program, ...words]);
+          assertEquals(started.code, 0, started.stderr);
+          assertStringIncludes(started.stderr, "It works: 2 tools, hi, key.");
+          const path = `${home}/${file}`;
+          const [name, entry] = await readEntry(path, key);
+          assertEquals(name, "My-Server");
+          const { cmd, command = cmd, args, ...rest } = entry;
+          const given = [args].flat().map(String);
+          assertEquals(given.slice(-2), [`${root}mod.ts`, `${home}/my server.ts`]);
+          assertEquals(String(command).includes("/"), !SHARED.includes(client));
+          const flags = [
+            "run",
+            `--allow-read=${[`${home}/my server.ts`, `${root}src`].sort()}`,
+            "--allow-env=MY_KEY",
+            "--deny-net",
+          ];
+          assertEquals(given.slice(0, -2), runtime === "deno" ? flags : []);
+          const shape = { ...rest, ..."cmd" in entry ? { cmd: "C" } : { command: "C" }, args: ["A"] };
+          assertEquals(shape, toExpected({ MY_KEY: env }) as object);
+          assertEquals((await Deno.readTextFile(path)).includes("value"), !SHARED.includes(client));
+          assertEquals(modeOf(path), "600");
 
-        const serving = await start([...program, "my server.ts", "--http", "--port", "0"], { cwd: home });
-        try {
-          const [, url] = await serving.waitFor(/ at (http:\S+)\n/);
-          const connected = await runAt(home, [
-            ...[...program, "install", url, "--client", client, "--header", "authorization=Bearer ${MY_KEY}"],
-          ]);
-          if (!("remote" in more)) {
-            assertEquals(connected.code, 2);
-            assertStringIncludes(
-              connected.stderr,
-              `Cannot install ${url}: Claude Desktop takes no URL from its file; add`,
-            );
-            return;
+          const serving = await start([...program, "my server.ts", "--http", "--port", "0"], { cwd: home });
+          try {
+            const [, url] = await serving.waitFor(/ at (http:\S+)\n/);
+            const connected = await runAt(home, [
+              ...[...program, "install", url, "--client", client, "--header", "authorization=Bearer ${MY_KEY}"],
+            ]);
+            if (!("remote" in more)) {
+              assertEquals(connected.code, 2);
+              assertStringIncludes(
+                connected.stderr,
+                `Cannot install ${url}: Claude Desktop takes no URL from its file; add`,
+              );
+              return;
+            }
+            assertEquals(connected.code, 0, connected.stderr);
+            assertStringIncludes(connected.stderr, "It works: 2 tools, hi, key.");
+            const [also, remote] = await readEntry(path, key);
+            assertEquals(also, "My-Server");
+            assertEquals(JSON.parse(JSON.stringify(remote).replaceAll(url, "URL")), more.remote as object);
+          } finally {
+            await serving[Symbol.asyncDispose]();
           }
-          assertEquals(connected.code, 0, connected.stderr);
-          assertStringIncludes(connected.stderr, "It works: 2 tools, hi, key.");
-          const [also, remote] = await readEntry(path, key);
-          assertEquals(also, "My-Server");
-          assertEquals(JSON.parse(JSON.stringify(remote).replaceAll(url, "URL")), more.remote as object);
-        } finally {
-          await serving[Symbol.asyncDispose]();
-        }
-      });
-    });
+        });
+      },
+    );
   }
 
-  test(`${runtime}: install writes nothing if the server does not start, unless it need not`, async () => {
+  testProcesses(`${runtime}: install writes nothing if the server does not start, except with --no-check`, async () => {
     const broken = 'throw new Error("no luck\\x1b[2J");';
     await withFiles({ "s.ts": broken }, async (cwd) => {
       const words = ["s.ts", "--client", "cursor", "--file", "c.json", "--allow-none"];
@@ -269,16 +249,16 @@ for (const { name: runtime, program } of runtimes) {
         cwd,
       });
       assertEquals(code, 2);
-      assertStringIncludes(stderr, "Cannot install http://127.0.0.1:1/mcp: it does not answer: Cannot reach");
+      assertStringIncludes(stderr, "Cannot install http://127.0.0.1:1/mcp: it does not respond: Cannot reach");
     });
   });
 
-  test(`${runtime}: no secret comes into a file that others read`, async () => {
+  testProcesses(`${runtime}: no secret is written to a shared file`, async () => {
     await withFiles({ "s.ts": code }, async (cwd) => {
       const url = "https://mcp.example.com/mcp";
       const allow = runtime === "deno" ? ["--allow-none"] : [];
       for (
-        const [told, ...words] of [
+        const [message, ...words] of [
           [
             "others may read it there; write it with a variable",
             url,
@@ -296,7 +276,7 @@ for (const { name: runtime, program } of runtimes) {
             "x-api-key: s3cret",
           ],
           [
-            "others may read it there; name a file of your own",
+            "others may read it there; name a file outside of the project",
             url,
             "--client",
             "zed",
@@ -306,7 +286,7 @@ for (const { name: runtime, program } of runtimes) {
             "cookie=s3cret",
           ],
           [
-            "others may read it there, and Zed knows no references",
+            "others may read it there, and Zed has no references",
             "s.ts",
             "--client",
             "zed",
@@ -321,7 +301,7 @@ for (const { name: runtime, program } of runtimes) {
       ) {
         const { code, stderr } = await install(cwd, ...words);
         assertEquals(code, 2, words.join(" "));
-        assertStringIncludes(stderr, told);
+        assertStringIncludes(stderr, message);
         assertEquals(stderr.includes("s3cret"), false);
       }
       assertEquals(listNames(cwd), ["s.ts"]);
@@ -334,7 +314,7 @@ for (const { name: runtime, program } of runtimes) {
   });
 }
 
-test("deno: a package is installed at an exact version, and an address with its port", async () => {
+testProcesses("deno: install requires the exact version of a package, and grants hosts with their ports", async () => {
   const tools = {
     plain: { description: "x", fetch: { url: "http://api.example.com/" } },
     safe: {
@@ -355,7 +335,7 @@ test("deno: a package is installed at an exact version, and an address with its 
       assertEquals(code, 2);
       assertStringIncludes(
         stderr,
-        `Cannot install ${target}: it names no exact version, so any later release would run`,
+        `Cannot install ${target}: it has no exact version, so the client would run any later release`,
       );
     }
     for (const target of ["jsr:@a/b@1.2.3", "npm:c@1.2.3-rc.1/x"]) {

@@ -1,17 +1,26 @@
-// What people type wrong: each command answers with what is wrong and what to do, and with the right exit code.
+// Usage mistakes: each command reports the cause and the remedy, with the right exit code.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
-import { wrapHelp } from "../../src/cli/wrap_help.ts";
+import { call } from "../../src/cli/call.ts";
+import { check } from "../../src/cli/check.ts";
+import { createCompletions } from "../../src/cli/completions.ts";
+import { doctor } from "../../src/cli/doctor.ts";
+import { toHelp } from "../../src/cli/help.ts";
+import { inspect } from "../../src/cli/inspect.ts";
+import { install } from "../../src/cli/install.ts";
+import { create } from "../../src/cli/new.ts";
+import { prompt as promptCommand } from "../../src/cli/prompt.ts";
+import { read } from "../../src/cli/read.ts";
+import { serve as serveCommand } from "../../src/cli/serve.ts";
 import { describeType } from "../../src/cli/client/schema_text.ts";
-import { programs, serve } from "./servers.ts";
-import { root, run as runProgram, start } from "../support/processes.ts";
-
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
+import { listNames, runtimes, testProcesses, withFiles } from "../support/command_line.ts";
+import { serve } from "./servers.ts";
+import { type Finished, run, start } from "../support/processes.ts";
 
 const LONG = "x".repeat(5000);
 const EVIL = "\x1b[2J\u202e\u{e0041}";
 
-// URL stands for a server that runs. Where no code is named, it is 2.
+// URL stands for a running server. The exit code defaults to 2.
 const inputs: Readonly<Record<string, readonly (readonly [words: readonly string[], code?: number])[]>> = {
   install: [
     [[]],
@@ -328,103 +337,96 @@ function createTarget() {
   return createServer({ name: "s", version: "1.0.0", handlers: [add, fails, breaks, ask], onError() {} });
 }
 
-for (const program of programs) {
+/** The failures of one command line: a wrong exit code, or a message that is missing, unsafe or internal. */
+function findFailures(words: readonly string[], expectedCode: number, { code, stdout, stderr }: Finished): string[] {
+  const shown = `${JSON.stringify(words).slice(0, 200)} -> ${code} ${stderr}`;
+  // The report of `check` and `doctor` on standard output explains the exit code.
+  const text = stderr || stdout;
+  const failures: readonly (readonly [state: string, isFailed: boolean])[] = [
+    ["exit code", code !== expectedCode],
+    ["no cause", expectedCode === 2 && !/^(?:.*\n)*?Cannot [^\n]+/.test(stderr)],
+    ["no output", !text && words[1] !== "fails"],
+    ["unprintable", /[^\P{Cc}\n\t]|\p{Cf}|\p{Cs}/u.test(text)],
+    ["a stack", /^\s+at .*src\/cli|Uncaught|undefined is not/m.test(text)],
+    ["a secret", text.includes("secret")],
+  ];
+  return failures.filter(([, isFailed]) => isFailed).map(([state]) => `${state}: ${shown}`);
+}
+
+for (const { name, program } of runtimes) {
   for (const [command, list] of Object.entries(inputs)) {
-    Deno.test({
-      name: `${
-        program[0]
-      }: ${list.length} mistakes with ${command} are answered with a cause, a remedy and an exit code`,
-      ignore,
-      async fn() {
+    testProcesses(
+      `${name}: ${list.length} mistakes with ${command} get a cause, a remedy and an exit code`,
+      async () => {
         assertEquals(list.length, 50);
-        const folder = await Deno.makeTempDir({ prefix: "mcp-files-" });
         const failures: string[] = [];
         await using server = serve(createTarget().fetch);
-        try {
-          for (const [name, text] of Object.entries(files)) {
-            await Deno.mkdir(`${folder}/${name}`.replace(/\/[^/]*$/, ""), { recursive: true });
-            await Deno.writeTextFile(`${folder}/${name}`, text.replaceAll('"@x/mcp"', JSON.stringify(`${root}mod.ts`)));
-          }
-          const before = [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
-          for (let at = 0; at < list.length; at += 5) {
+        await withFiles(files, async (folder) => {
+          const before = listNames(folder);
+          for (let i = 0; i < list.length; i += 5) {
             await Promise.all(
-              list.slice(at, at + 5).map(async ([words, code = 2]) => {
-                const given = words.map((word) => word.replace(/^URL/, server.url));
-                const finished = await runProgram([...program, command, ...given], { cwd: folder });
-                const shown = `${JSON.stringify(words).slice(0, 200)} -> ${finished.code} ${finished.stderr}`;
-                if (finished.code !== code) failures.push(`exit code: ${shown}`);
-                // What says why a check or an examination failed is its report.
-                const told = finished.stderr || finished.stdout;
-                if (code === 2 && !/^(?:.*\n)*?Cannot [^\n]+/.test(finished.stderr)) {
-                  failures.push(`no cause: ${shown}`);
-                }
-                if (!told && words[1] !== "fails") failures.push(`nothing: ${shown}`);
-                if (/[^\P{Cc}\n\t]|\p{Cf}|\p{Cs}/u.test(told)) failures.push(`unprintable: ${shown}`);
-                if (/^\s+at .*src\/cli|Uncaught|undefined is not/m.test(told)) failures.push(`a stack: ${shown}`);
-                if (told.includes("secret")) failures.push(`a secret: ${shown}`);
+              list.slice(i, i + 5).map(async ([words, code = 2]) => {
+                const args = words.map((word) => word.replace(/^URL/, server.url));
+                const finished = await run([...program, command, ...args], { cwd: folder });
+                failures.push(...findFailures(words, code, finished));
               }),
             );
           }
-          assertEquals([...Deno.readDirSync(folder)].map(({ name }) => name).sort(), before);
-        } finally {
-          await Deno.remove(folder, { recursive: true });
-        }
+          assertEquals(listNames(folder), before);
+        });
         assert(!failures.length, failures.join("\n"));
       },
-    });
+    );
   }
 
-  Deno.test({
-    name: `${program[0]}: an unexpected error of a server is told with its id, and the exit code is 1`,
-    ignore,
-    async fn() {
-      const ids: string[] = [];
-      const run = () => {
-        throw new Error("secret");
-      };
-      const handlers = [tool({ name: "breaks", run }), prompt({ name: "breaks", run })];
-      const options = { name: "s", version: "1.0.0", handlers };
-      const target = createServer({ ...options, onError: (_, { id }) => void ids.push(id) });
-      await using server = serve(target.fetch);
-      const called = await runProgram([...program, "call", server.url, "breaks"]);
-      assertEquals([called.code, called.stdout], [1, `Internal error (${ids[0]})\n`]);
-      const { code, stderr } = await runProgram([...program, "prompt", server.url, "breaks"]);
-      assertEquals(code, 1);
-      assertMatch(stderr, new RegExp(`; its log has more under the error id ${ids[1]}\\n$`));
-    },
+  testProcesses(`${name}: an unexpected error of a server is printed with its id, and the exit code is 1`, async () => {
+    const ids: string[] = [];
+    const fail = () => {
+      throw new Error("secret");
+    };
+    const handlers = [tool({ name: "breaks", run: fail }), prompt({ name: "breaks", run: fail })];
+    const options = { name: "s", version: "1.0.0", handlers };
+    const target = createServer({ ...options, onError: (_, { id }) => void ids.push(id) });
+    await using server = serve(target.fetch);
+    const called = await run([...program, "call", server.url, "breaks"]);
+    assertEquals([called.code, called.stdout], [1, `Internal error (${ids[0]})\n`]);
+    const { code, stderr } = await run([...program, "prompt", server.url, "breaks"]);
+    assertEquals(code, 1);
+    assertMatch(stderr, new RegExp(`; the server's log has the details under the error id ${ids[1]}\\n$`));
   });
 
-  Deno.test({
-    name: `${program[0]}: a server on all networks says that nobody is asked who they are`,
-    ignore,
-    async fn() {
-      const serving = await start([...program, "--http", "--port", "0", "--host", "0.0.0.0"]);
-      await serving.waitFor(
-        /^Everybody who can reach 0\.0\.0\.0 can use this server, unless it authenticates callers/m,
-      );
-      serving.kill("SIGTERM");
-      await serving.finished;
-    },
+  testProcesses(`${name}: a server on all networks warns that it does not authenticate callers`, async () => {
+    const serving = await start([...program, "--http", "--port", "0", "--host", "0.0.0.0"]);
+    await serving.waitFor(/^Anyone who can reach 0\.0\.0\.0 can use this server, unless the server authenticates/m);
+    serving.kill("SIGTERM");
+    await serving.finished;
   });
 }
 
-Deno.test("help is no wider than the terminal, whatever that is", () => {
-  const text = [
-    "  call server [tool] [name=value … | '{\"name\": value}'] [flags]",
-    "  A paragraph of many words that was broken because it was about to get longer than the line could possibly be,",
-    "  and that goes on.",
-    "  --flag VALUE  what it does, in so many words that they cannot all be in one line of a terminal that is narrow",
-    "  check        Check the names, descriptions and schemas of a server, and what its tools cost a model",
-  ].join("\n");
-  for (const width of [40, 60, 80, 100, 200]) {
-    const lines = wrapHelp(text, width).split("\n");
-    assert(lines.every((line) => line.length <= width), `${width}: ${lines.join("\n")}`);
-    assertEquals(lines.join(" ").replace(/\s+/g, " "), text.replace(/\s+/g, " "));
+Deno.test("help is no wider than the terminal, and its words are the same at every width", async () => {
+  const load = () =>
+    Promise.resolve([serveCommand, call, check, doctor, inspect, install, create, promptCommand, read]);
+  const commands = [...await load(), createCompletions(load)];
+  for (const command of commands) {
+    const toWords = (columns: number) =>
+      toHelp(command, commands, columns).split(/\s+/).toSorted().join(" ").replaceAll(" ", "");
+    for (const columns of [40, 60, 80, 100, 200]) {
+      const help = toHelp(command, commands, columns);
+      const wide = help.split("\n").filter((line) => line.length > columns);
+      assertEquals(wide, [], `${command.name} at ${columns} columns`);
+      for (const name of [...Object.keys(command.options), "help", "version"]) {
+        assert(help.includes(`  --${name}`), name);
+      }
+    }
+    assertEquals(toWords(80), toWords(100));
+    assertMatch(
+      toHelp(command, [], 80),
+      /^.+\n\nUsage:\n {2}mcp [^]*\n\nOptions:\n[^]*\n\nExamples:\n[^]*\n\nExit codes:\n/,
+    );
   }
-  assert(wrapHelp(text, 80).includes("\n                narrow") || wrapHelp(text, 60).includes("\n                "));
 });
 
-Deno.test("the largest integers there are, are no bounds", () => {
+Deno.test("the safe integers are not printed as bounds", () => {
   const { MIN_SAFE_INTEGER: minimum, MAX_SAFE_INTEGER: maximum } = Number;
   assertEquals(describeType({ type: "integer", minimum, maximum }, {}), "integer");
   assertEquals(describeType({ type: "integer", minimum: 0, maximum }, {}), "integer from 0");

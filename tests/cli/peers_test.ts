@@ -1,5 +1,5 @@
-// The official clients of both generations against the command line: a config file, a folder and a module, over
-// standard streams and HTTP, on both runtimes.
+// Both versions of the official client against the command line: a config file, a folder and a module, over stdio and
+// HTTP, on both runtimes.
 import { assertEquals } from "@std/assert";
 import { Client as V2Client, StreamableHTTPClientTransport as V2Http } from "@modelcontextprotocol/client";
 import { StdioClientTransport as V2Stdio } from "@modelcontextprotocol/client/stdio";
@@ -8,16 +8,15 @@ import { Client as V1Client } from "@modelcontextprotocol/sdk/client";
 import { StdioClientTransport as V1Stdio } from "@modelcontextprotocol/sdk/client/stdio.js";
 // @ts-types="@modelcontextprotocol/sdk/client/streamableHttp"
 import { StreamableHTTPClientTransport as V1Http } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { isNotDeno } from "../support/command_line.ts";
 import { root, start } from "../support/processes.ts";
-
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
 
 const programs = [
   { runtime: "deno", command: "deno", args: ["run", "--quiet", "--no-prompt", "-A", `${root}mod.ts`] },
   { runtime: "bun", command: "bun", args: [`${root}mod.ts`] },
 ] as const;
 
-/** What is used of either client. */
+/** The methods of both clients that the tests use. */
 interface Caller {
   listTools(): Promise<{ readonly tools: readonly { readonly name: string }[] }>;
   callTool(call: { name: string; arguments: Record<string, unknown> }): Promise<Record<string, unknown>>;
@@ -31,16 +30,16 @@ interface Caller {
 interface Where {
   readonly command: string;
   readonly args: string[];
-  /** Where it is served over HTTP; without it, a process is started for standard streams. */
+  /** The URL for HTTP. `undefined` for stdio, which starts a process. */
   readonly url?: string;
 }
 
 const clients: readonly { readonly name: string; connect(where: Where): Promise<Caller> }[] = [
   {
-    name: "the official client of the first generation",
+    name: "the official client, version 1",
     async connect({ url, ...command }) {
       const client = new V1Client({ name: "v1", version: "1.0.0" });
-      // The client's own types for its transports and for what it takes differ by an optional member.
+      // The client's types for transports differ from its parameter types in an optional member.
       await client.connect(
         (url ? new V1Http(new URL(url)) : new V1Stdio(command)) as Parameters<typeof client.connect>[0],
       );
@@ -48,7 +47,7 @@ const clients: readonly { readonly name: string; connect(where: Where): Promise<
     },
   },
   ...(["legacy", { pin: "2026-07-28" }] as const).map((mode) => ({
-    name: `the official client of the second generation, ${typeof mode === "string" ? mode : "modern"}`,
+    name: `the official client, version 2, ${typeof mode === "string" ? mode : "modern"}`,
     async connect({ url, ...command }: Where) {
       const client = new V2Client({ name: "v2", version: "1.0.0" }, { versionNegotiation: { mode } });
       await client.connect(url ? new V2Http(new URL(url)) : new V2Stdio(command));
@@ -90,8 +89,8 @@ const targets = [
 for (const { runtime, command, args } of programs) {
   for (const { target, use } of targets) {
     Deno.test({
-      name: `${runtime}: ${target} serves the official clients of both generations`,
-      ignore,
+      name: `${runtime}: ${target} serves both versions of the official client`,
+      ignore: isNotDeno,
       async fn() {
         await using server = await start([command, ...args, target, "--http", "--port", "0"]);
         const [, url] = await server.waitFor(/ at (http:\S+)\n/);

@@ -1,6 +1,6 @@
-// Servers on a port of this machine, for the commands that ask one.
+// HTTP servers for tests of commands with a client.
 
-/** A server on a port, until it is disposed. */
+/** A running server. Disposing stops it. */
 export interface Served extends AsyncDisposable {
   readonly url: string;
 }
@@ -11,19 +11,13 @@ export function serve(fetch: (request: Request) => Response | Promise<Response>)
   return { url: `http://127.0.0.1:${server.addr.port}/mcp`, [Symbol.asyncDispose]: () => server.shutdown() };
 }
 
-/** A server as it was before there were requests without a handshake. */
+/** Makes a server reject requests without a handshake, as servers of older revisions do. */
 export function forgetModern(fetch: (request: Request) => Response | Promise<Response>): typeof fetch {
   return (request) =>
     (request.headers.get("mcp-protocol-version") ?? "") < "2026" ? fetch(request) : new Response(null, { status: 400 });
 }
 
-/** The command line on each runtime. */
-export const programs: readonly (readonly string[])[] = [
-  ["deno", "run", "-A", new URL("../../mod.ts", import.meta.url).pathname],
-  ["bun", new URL("../../mod.ts", import.meta.url).pathname],
-];
-
-/** The words that run a program in a terminal; `script` of util-linux gives it one. */
+/** The command that runs a program in a terminal of 60 columns, with `script` of util-linux. */
 export function inTerminal(words: readonly string[]): readonly string[] {
   const line = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
   return ["script", "-qec", `stty -echo cols 60; ${line}`, "/dev/null"];

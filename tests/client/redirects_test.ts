@@ -1,6 +1,6 @@
 // Redirects: what a client sends never arrives at an origin other than the one it was connected to.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { examine } from "../../src/cli/doctor/examine.ts";
+import { examine } from "../../src/cli/doctor/examination.ts";
 import { connect } from "../../src/client/client.ts";
 import { RedirectError } from "../../src/client/redirects.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";

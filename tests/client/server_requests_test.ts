@@ -1,7 +1,7 @@
 // What a client says it can be asked, and what it answers: checked before it is sent, and without a stranger's patterns.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import { findMistakes } from "../../src/cli/findings.ts";
-import { toFields } from "../../src/cli/client/field.ts";
+import { checkListing } from "../../src/cli/listing_check.ts";
+import { toFields } from "../../src/cli/client/form_field.ts";
 import { createRequestHandler, toCapabilities } from "../../src/client/server_requests.ts";
 import { connect, type ConnectOptions, RpcError } from "../../src/client/client.ts";
 import { findFormMisfit } from "../../src/client/form_answer.ts";
@@ -279,8 +279,8 @@ Deno.test("a stranger's pattern is neither run nor compiled, wherever it stands"
   const start = performance.now();
   for (const inputSchema of schemas) {
     const tools = [{ name: "t", description: "T", inputSchema, outputSchema: inputSchema }];
-    const found = findMistakes({ tools, resources: [], templates: [], prompts: [] }, {
-      most: 20_000,
+    const found = checkListing({ tools, resources: [], templates: [], prompts: [] }, {
+      maxTokens: 20_000,
       isTrusted: false,
     });
     assertEquals(found.filter(({ level }) => level === "error"), []);
@@ -288,7 +288,7 @@ Deno.test("a stranger's pattern is neither run nor compiled, wherever it stands"
   let nested: object = { pattern: EVIL };
   for (let i = 0; i < 100_000; i++) nested = { items: nested };
   const tools = [{ name: "t", description: "T", inputSchema: input({ default: 1, ...nested }) }];
-  findMistakes({ tools, resources: [], templates: [], prompts: [] }, { most: Infinity, isTrusted: false });
+  checkListing({ tools, resources: [], templates: [], prompts: [] }, { maxTokens: Infinity, isTrusted: false });
   for (const place of places) {
     const [field] = toFields({ properties: { f: { ...place, type: "string" } } });
     assert("value" in field.read(long));
@@ -298,9 +298,9 @@ Deno.test("a stranger's pattern is neither run nor compiled, wherever it stands"
 
 Deno.test("defaults of a stranger's schemas without patterns are checked", () => {
   const inputSchema = { type: "object", properties: { pattern: { type: "integer", description: "P", default: "x" } } };
-  const found = findMistakes(
+  const found = checkListing(
     { tools: [{ name: "t", description: "T", inputSchema }], resources: [], templates: [], prompts: [] },
-    { most: 20_000, isTrusted: false },
+    { maxTokens: 20_000, isTrusted: false },
   );
   assertStringIncludes(found[0].state, "the default of pattern does not fit");
 });

@@ -196,7 +196,7 @@ Deno.test({
         "--version",
       ]);
       assertEquals({ code, stdout, stderr }, { code: 0, stdout: `${config.version}\n`, stderr: "" });
-      const parts = ["inspector", "config", "doctor", "serve_http", "watch_target"];
+      const parts = ["inspector", "config", "doctor", "serve_http", "target_watcher"];
       assertEquals(registry.served.filter((path) => parts.some((part) => path.includes(`/cli/${part}`))), []);
     }),
 });

@@ -1,73 +1,75 @@
 /**
- * What a server lists, for people.
+ * Formats the tools, resources and prompts of a server for the terminal.
  *
  * @module
  */
 import type { Listed, ListedPrompt, ListedTool } from "../../client/listed.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
-import type { Listing } from "../findings.ts";
+import type { Listing } from "../listing_check.ts";
 import { toLine, toLines, toPlain } from "./terminal_text.ts";
 import { describeType, listArguments } from "./schema_text.ts";
-import { screenWidth, type Style, writeLine } from "./screen.ts";
+import { type Style, terminalWidth, writeLine } from "./terminal_output.ts";
 import { toTable } from "./table.ts";
 
-/** How a listing is shown. */
-export interface ShowOptions {
+/** How to format. */
+export interface FormatOptions {
+  /** The width of a line, in columns. */
   readonly width: number;
   readonly style: Style;
 }
 
-/** More would scroll away what one is looking for. */
-const MOST_ITEMS = 1000;
-const MOST_ARGUMENTS = 100;
+/** The largest number of items of a section. */
+const MAX_ITEMS = 1000;
+/** The largest number of arguments of a tool or a prompt. */
+const MAX_ARGUMENTS = 100;
 
-/** The lines that show everything that is listed. */
-export function* showListing(listing: Listing, options: ShowOptions): Generator<string> {
+/** The lines of a listing. */
+export function* formatListing(listing: Listing, options: FormatOptions): Generator<string> {
   const { tools, resources, templates, prompts } = listing;
   const { style } = options;
-  yield* showSection("Tools", tools, options, (tool) => [
-    `  ${style.bold(toLine(tool.name))}${style.dim(showHints(tool))}`,
-    ...showText(tool, options),
-    ...showTable(listToolArguments(tool), options),
+  yield* formatSection("Tools", tools, options, (tool) => [
+    `  ${style.bold(toLine(tool.name))}${style.dim(formatHints(tool))}`,
+    ...formatDescription(tool, options),
+    ...formatTable(listToolArguments(tool), options),
   ]);
-  yield* showSection("Resources", resources, options, (resource) => [
-    `  ${style.bold(toLine(resource.uri))}${showFacts(resource, resource.name, style)}`,
-    ...showText(resource, options),
+  yield* formatSection("Resources", resources, options, (resource) => [
+    `  ${style.bold(toLine(resource.uri))}${formatDetails(resource, resource.name, style)}`,
+    ...formatDescription(resource, options),
   ]);
-  yield* showSection("Resource templates", templates, options, (template) => [
-    `  ${style.bold(toLine(template.uriTemplate))}${showFacts(template, template.name, style)}`,
-    ...showText(template, options),
+  yield* formatSection("Resource templates", templates, options, (template) => [
+    `  ${style.bold(toLine(template.uriTemplate))}${formatDetails(template, template.name, style)}`,
+    ...formatDescription(template, options),
   ]);
-  yield* showSection("Prompts", prompts, options, (prompt) => [
+  yield* formatSection("Prompts", prompts, options, (prompt) => [
     `  ${style.bold(toLine(prompt.name))}`,
-    ...showText(prompt, options),
-    ...showTable(listPromptArguments(prompt), options),
+    ...formatDescription(prompt, options),
+    ...formatTable(listPromptArguments(prompt), options),
   ]);
 }
 
-function* showSection<T>(
+function* formatSection<T>(
   title: string,
   items: readonly T[],
-  { style }: ShowOptions,
-  show: (item: T) => readonly string[],
+  { style }: FormatOptions,
+  format: (item: T) => readonly string[],
 ): Generator<string> {
   if (!items.length) return;
   yield "";
   yield style.cyan(`${title} (${items.length})`);
-  for (const item of items.slice(0, MOST_ITEMS)) {
+  for (const item of items.slice(0, MAX_ITEMS)) {
     yield "";
-    yield* show(item);
+    yield* format(item);
   }
-  if (items.length > MOST_ITEMS) yield* ["", `  … and ${items.length - MOST_ITEMS} more; --json prints all`];
+  if (items.length > MAX_ITEMS) yield* ["", `  … and ${items.length - MAX_ITEMS} more; --json prints all`];
 }
 
-function showText({ title, description }: Listed, { width }: ShowOptions): readonly string[] {
+function formatDescription({ title, description }: Listed, { width }: FormatOptions): readonly string[] {
   const texts = [title, description].filter((text) => typeof text === "string" && text.trim());
   return texts.flatMap((text) => toLines(toPlain(String(text).slice(0, 4000)).trim(), width - 4))
     .map((line) => line && `    ${line}`);
 }
 
-function showHints({ annotations }: ListedTool): string {
+function formatHints({ annotations }: ListedTool): string {
   if (!isObject(annotations)) return "";
   const { readOnlyHint, destructiveHint, idempotentHint } = annotations;
   const hints = [
@@ -78,12 +80,12 @@ function showHints({ annotations }: ListedTool): string {
   return hints.length ? `  ${hints.join(", ")}` : "";
 }
 
-function showFacts({ mimeType, size }: Listed, name: string, { dim }: Style): string {
-  const facts = [name, mimeType, typeof size === "number" ? toSize(size) : undefined].filter(Boolean);
-  return facts.map((fact) => `  ${dim(toLine(fact, 100))}`).join("");
+function formatDetails({ mimeType, size }: Listed, name: string, { dim }: Style): string {
+  const details = [name, mimeType, typeof size === "number" ? toSize(size) : undefined].filter(Boolean);
+  return details.map((each) => `  ${dim(toLine(each, 100))}`).join("");
 }
 
-/** A number of bytes for people. */
+/** Formats a number of bytes, such as `1.5 kB`. */
 export function toSize(bytes: number): string {
   if (bytes < 1000) return `${bytes} byte${bytes === 1 ? "" : "s"}`;
   const power = Math.min(3, Math.floor(Math.log10(bytes) / 3));
@@ -93,9 +95,10 @@ export function toSize(bytes: number): string {
 function listToolArguments({ inputSchema }: ListedTool): readonly (readonly string[])[] {
   if (!isObject(inputSchema)) return [];
   return listArguments(inputSchema).map(({ name, schema, isRequired }) => {
-    const { title, description = title, default: usual } = isObject(schema) ? schema : {};
-    const need = usual !== undefined ? `= ${toLine(JSON.stringify(usual), 60)}` : isRequired ? "required" : "";
-    return [toLine(name, 100), toLine(describeType(schema, inputSchema), 200), need, toLine(description ?? "")];
+    const { title, description = title, default: defaultValue } = isObject(schema) ? schema : {};
+    const defaultText = defaultValue === undefined ? undefined : `= ${toLine(JSON.stringify(defaultValue), 60)}`;
+    const presence = defaultText ?? (isRequired ? "required" : "");
+    return [toLine(name, 100), toLine(describeType(schema, inputSchema), 200), presence, toLine(description ?? "")];
   });
 }
 
@@ -107,17 +110,17 @@ function listPromptArguments({ arguments: args }: ListedPrompt): readonly (reado
   ]);
 }
 
-function showTable(rows: readonly (readonly string[])[], { width, style }: ShowOptions): readonly string[] {
-  const more = rows.length - MOST_ARGUMENTS;
+function formatTable(rows: readonly (readonly string[])[], { width, style }: FormatOptions): readonly string[] {
+  const more = rows.length - MAX_ARGUMENTS;
   const styles = [style.cyan, style.dim, ...(rows[0]?.length === 4 ? [style.dim] : [])];
   return [
-    ...toTable(rows.slice(0, MOST_ARGUMENTS), { indent: 6, width, styles }),
+    ...toTable(rows.slice(0, MAX_ARGUMENTS), { indent: 6, width, styles }),
     ...more > 0 ? [`      … and ${more} more; --json prints all`] : [],
   ];
 }
 
-/** Writes names, each in a line with what it is for. */
-export async function showNames(items: readonly Pick<Listed, "name" | "title" | "description">[]): Promise<void> {
+/** Prints names with their descriptions, one per line. */
+export async function printNames(items: readonly Pick<Listed, "name" | "title" | "description">[]): Promise<void> {
   const rows = items.map(({ name, title, description = title }) => [toLine(name, 2000), toLine(description ?? "")]);
-  if (rows.length) await writeLine(toTable(rows, { indent: 0, width: screenWidth() }).join("\n"));
+  if (rows.length) await writeLine(toTable(rows, { indent: 0, width: terminalWidth() }).join("\n"));
 }

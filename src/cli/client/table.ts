@@ -1,46 +1,46 @@
 /**
- * Rows in columns.
+ * Formats rows as a table that fits into the width of the terminal.
  *
  * @module
  */
 import { padTo, toLines, toWidth } from "./terminal_text.ts";
 
-/** Where a table stands, and how it looks. */
+/** The layout and the styles of a table. */
 export interface TableOptions {
-  /** Columns of the terminal for the whole. */
+  /** The width of the table with its indent, in columns of the terminal. */
   readonly width: number;
-  /** Spaces before each line. */
+  /** The number of spaces before each line. */
   readonly indent: number;
-  /** How the cells of each column look; those without one are plain. */
+  /** The style of each column. Cells of a column without one are plain. */
   readonly styles?: readonly (((text: string) => string) | undefined)[];
 }
 
-/** No column but the last is wider: long names would leave nothing for what is said of them. */
-const WIDEST = 32;
-/** Where less is left for the last column, it stands on lines of its own. */
-const LEAST = 20;
+/** The largest width of a column other than the last, so that long names leave space for their descriptions. */
+const MAX_WIDTH = 32;
+/** The smallest width of the last column. With less space, it goes on lines of its own. */
+const MIN_LAST_WIDTH = 20;
 const GAP = 2;
 
-/** The lines of a table. Its last column takes the space that is left. */
+/** The lines of a table. The last column takes the remaining space. */
 export function toTable(rows: readonly (readonly string[])[], options: TableOptions): readonly string[] {
   const { indent, width, styles = [] } = options;
-  const room = width - indent;
+  const space = width - indent;
   const count = Math.max(0, ...rows.map(({ length }) => length));
   const widths = Array.from({ length: count }, (_, at) => {
     let widest = 0;
     for (const row of rows) widest = Math.max(widest, toWidth(row[at] ?? ""));
-    return at === count - 1 ? widest : Math.min(widest, WIDEST, Math.max(8, Math.floor(room / 2) - GAP));
+    return at === count - 1 ? widest : Math.min(widest, MAX_WIDTH, Math.max(8, Math.floor(space / 2) - GAP));
   });
   // Several wide columns together may be wider than the terminal.
   const toSum = () => widths.slice(0, -1).reduce((sum, each) => sum + (each && each + GAP), 0) - GAP;
-  while (toSum() > room) {
+  while (toSum() > space) {
     const widest = widths.indexOf(Math.max(...widths.slice(0, -1)));
     if (widths[widest] <= 8) break;
     widths[widest]--;
   }
   const before = widths.slice(0, -1).reduce((sum, each) => sum + (each && each + GAP), 0);
-  const isBelow = widths[count - 1] > room - before && room - before < LEAST;
-  const last = Math.max(1, isBelow ? room - 2 * GAP : room - before);
+  const isBelow = widths[count - 1] > space - before && space - before < MIN_LAST_WIDTH;
+  const last = Math.max(1, isBelow ? space - 2 * GAP : space - before);
   const toCell = (text: string, at: number) => toLines(text, at === count - 1 ? last : widths[at]);
   return rows.flatMap((row) => {
     const cells = row.map(toCell);

@@ -1,34 +1,34 @@
 /**
- * Text that a server sent, so that a terminal can show it: no control characters, lines no longer than they may be.
+ * Makes text from a server safe for the terminal, and breaks it into lines.
  *
  * @module
  */
 import { toPrintable } from "../../protocol/printable.ts";
 
-// Colours and weights: many programs write them, and without them their text is the same.
+// Colour and weight: many programs write them, and the text is the same without them.
 // deno-lint-ignore no-control-regex
 const STYLES = /(?:\x1b\[|\x9b)[\d;:]*m/g;
 
-/** The text without styles, and with everything else that a terminal would take for a command escaped. */
+/** Removes styles, and escapes everything else that a terminal would interpret. */
 export function toPlain(text: unknown): string {
   return toPrintable(String(text).replaceAll("\r\n", "\n").replace(STYLES, ""));
 }
 
-/** The text in one line, cut off after so many characters. */
-export function toLine(text: unknown, most = 500): string {
-  const line = toPlain(String(text).slice(0, 4 * most).replace(/[ \t\r\n\u2028\u2029]+/g, " ")).trim();
-  return cut(line, most);
+/** The text on one line, truncated to `max` characters. */
+export function toLine(text: unknown, max = 500): string {
+  const line = toPlain(String(text).slice(0, 4 * max).replace(/[ \t\r\n\u2028\u2029]+/g, " ")).trim();
+  return truncate(line, max);
 }
 
-/** The text, cut off with dots after so many characters. */
-export function cut(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+/** Truncates text to `max` characters, the last of which is an ellipsis. */
+export function truncate(text: string, max: number): string {
+  return text.length > max ? `${text.slice(0, max - 1)}…` : text;
 }
 
 const WIDE =
   /^[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
 
-/** How many columns of a terminal a text takes. */
+/** The width of a text, in columns of the terminal. */
 export function toWidth(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length;
   let width = 0;
@@ -36,12 +36,12 @@ export function toWidth(text: string): number {
   return width;
 }
 
-/** The text filled up with spaces. */
+/** Pads text with spaces. */
 export function padTo(text: string, width: number): string {
   return text + " ".repeat(Math.max(0, width - toWidth(text)));
 }
 
-/** The lines of a text, none wider than `width`; it is broken between words where that can be. */
+/** Breaks text into lines no wider than `width`, between words where possible. */
 export function toLines(text: string, width: number): readonly string[] {
   return text.split("\n").flatMap((line) => toWidth(line) <= width ? line.trimEnd() : breakLine(line, width));
 }

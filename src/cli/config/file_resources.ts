@@ -1,5 +1,5 @@
 /**
- * Resources that are files: one, those of a pattern, those of a folder; and what is told when they change.
+ * Resources that serve one file, the files that match a pattern, or a folder.
  *
  * @module
  */
@@ -12,80 +12,76 @@ import {
   ToolError,
 } from "../../library.ts";
 import { toBase64 } from "../../protocol/base64.ts";
-import { describeError, toPrintableLine } from "../../protocol/printable.ts";
-import { platform } from "../platform.ts";
-import { toInner } from "../path.ts";
-import { watchFile } from "../watch.ts";
-import { type Folder, type Found, isRefusal } from "./folder.ts";
+import { watchFile } from "../file_watcher.ts";
+import { type Folder, type FolderItem, isUnavailable, MAX_LISTED_FILES } from "./folder.ts";
 import { folderTools } from "./folder_tools.ts";
-import { toMediaType, toText } from "./media_type.ts";
+import { watchFolder } from "./folder_watch.ts";
+import { toMediaType } from "./media_type.ts";
+import type { ServerPart } from "./server_part.ts";
+import { decodeText } from "./utf8_text.ts";
 
-/** What a resource says of itself. */
-export interface Facts {
+/** The metadata of a resource. */
+export interface ResourceMetadata {
   readonly title?: string;
   readonly description?: string;
   readonly mimeType?: string;
   readonly annotations?: ResourceEntry["annotations"];
 }
 
-/** Handlers, and what keeps them up to date. */
-export interface Part {
-  readonly handlers: readonly Handler[];
-  /** Tells a server of changes, until the function it returns is called. */
-  readonly watch?: (server: Server) => () => void;
+/** The folder that a resource reads from. */
+export interface FileResourceOptions {
+  readonly folder: Folder;
+  readonly metadata: ResourceMetadata;
 }
 
-/** Files to offer. */
-export interface FilesOptions {
-  readonly folder: Folder;
+/** The folder that several resources read from. */
+export interface FilesOptions extends FileResourceOptions {
   /** The URI of a file in the folder. */
   readonly toUri: (path: string) => string;
-  readonly facts: Facts;
 }
 
-/** How many files are listed; all others can be read. */
-export const MOST_LISTED = 5000;
-// One change of a file is heard of several times, and saving is often more than one change.
-const SETTLE_MS = 50;
-
-/** A path as the end of a URI. */
+/** Encodes a path for a URI. */
 export function toUriPath(path: string): string {
   return path.split("/").map(encodeURIComponent).join("/");
 }
 
-/** One file. */
+/** A resource that serves one file. */
 export function fileResource(
-  { folder, facts }: FilesOptions,
+  { folder, metadata }: FileResourceOptions,
   { path, uri, name }: { readonly path: string; readonly uri: string; readonly name: string },
-): Part {
-  const mimeType = facts.mimeType ?? toMediaType(path);
-  const handler = resource({ ...facts, mimeType, uri, name, read: () => readFile(folder, path, { uri, mimeType }) });
+): ServerPart {
+  const mimeType = metadata.mimeType ?? toMediaType(path);
+  const read = () => readFile(folder, path, { uri, mimeType });
   return {
-    handlers: [handler],
+    handlers: [resource({ ...metadata, mimeType, uri, name, read })],
     watch: (server) => watchFile(`${folder.root}/${path}`, () => server.resourceUpdated(uri)),
   };
 }
 
-/** The files of a folder that fit a pattern. They come and go. */
-export async function globResources(options: FilesOptions, fits: (path: string) => boolean): Promise<Part> {
+/** Resources that serve the files matching a pattern. They are added and removed with the files. */
+export async function patternResources(
+  options: FilesOptions,
+  matches: (path: string) => boolean,
+): Promise<ServerPart> {
   const { folder, toUri } = options;
   const current = new Map<string, Handler>();
-  const find = async () => new Set((await folder.walk(MOST_LISTED)).map(({ path }) => path).filter(fits));
-  const make = (path: string) => {
-    const part = fileResource(options, { path, uri: toUri(path), name: path });
-    current.set(path, part.handlers[0]);
-    return part.handlers[0];
+  const listMatches = async () =>
+    new Set((await folder.walk(MAX_LISTED_FILES)).map(({ path }) => path).filter(matches));
+  const add = (path: string) => {
+    const [handler] = fileResource(options, { path, uri: toUri(path), name: path }).handlers;
+    current.set(path, handler);
+    return handler;
   };
-  const handlers = [...await find()].map(make);
+  const handlers = [...await listMatches()].map(add);
 
   async function refresh(server: Server): Promise<void> {
-    const found = await find();
+    const paths = await listMatches();
     for (const [path, handler] of [...current]) {
-      if (found.has(path)) continue;
+      if (paths.has(path)) continue;
       server.handlers.remove(handler);
       current.delete(path);
     }
-    const added = [...found].filter((path) => !current.has(path)).map(make);
+    const added = [...paths].filter((path) => !current.has(path)).map(add);
     if (added.length) server.handlers.add(...added);
   }
 
@@ -93,46 +89,47 @@ export async function globResources(options: FilesOptions, fits: (path: string) 
     handlers,
     watch: (server) =>
       watchFolder(folder, {
-        written: (path) => current.has(path) ? server.resourceUpdated(toUri(path)) : undefined,
-        changed: () => refresh(server),
+        onWritten: (path) => current.has(path) ? server.resourceUpdated(toUri(path)) : undefined,
+        onListChanged: () => refresh(server),
       }),
   };
 }
 
-/** A folder to offer. */
-export interface FolderPartsOptions extends FilesOptions {
+/** A folder to serve. */
+export interface FolderResourceOptions extends FilesOptions {
   readonly name: string;
-  /** What the URIs of its files begin with. */
-  readonly base: string;
-  /** Whether there are tools too, and what their names begin with. */
+  /** The beginning of the URIs of its files. */
+  readonly baseUri: string;
+  /** Whether to add tools. A string is the prefix of their names. */
   readonly tools?: boolean | string;
 }
 
-/** Everything in a folder: listed, read by a template, completed; and tools that do the same for models. */
-export function folderParts(options: FolderPartsOptions): Part {
-  const { folder, toUri, facts, name, base, tools } = options;
-  const toEntry = ({ path, size }: Found): ResourceEntry => ({
+/** A resource template that lists, reads and completes the files of a folder, with tools for models if requested. */
+export function folderResource(options: FolderResourceOptions): ServerPart {
+  const { folder, toUri, metadata, name, baseUri, tools } = options;
+  const toFileMediaType = (path: string) => metadata.mimeType ?? toMediaType(path);
+  const toEntry = ({ path, size }: FolderItem): ResourceEntry => ({
     uri: toUri(path),
     name: path,
-    mimeType: facts.mimeType ?? toMediaType(path),
+    mimeType: toFileMediaType(path),
     size,
   });
   const handler = resource<`${string}{${string}}${string}`>({
-    ...facts,
-    uri: `${base}{+path}`,
+    ...metadata,
+    uri: `${baseUri}{+path}`,
     name,
-    list: async () => (await folder.walk(MOST_LISTED)).map(toEntry),
-    complete: { path: (typed) => complete(folder, typed) },
-    read: ({ path }) => readFile(folder, path, { uri: toUri(path), mimeType: facts.mimeType ?? toMediaType(path) }),
+    list: async () => (await folder.walk(MAX_LISTED_FILES)).map(toEntry),
+    complete: { path: (typed) => completePath(folder, typed) },
+    read: ({ path }) => readFile(folder, path, { uri: toUri(path), mimeType: toFileMediaType(path) }),
   });
-  const also = tools ? folderTools(folder, { prefix: tools === true ? "" : tools, toUri }) : [];
+  const toolHandlers = tools ? folderTools(folder, { prefix: tools === true ? "" : tools, toUri }) : [];
   return {
-    handlers: [handler, ...also],
+    handlers: [handler, ...toolHandlers],
     watch: (server) =>
       watchFolder(folder, {
-        written: (path) => server.resourceUpdated(toUri(path)),
-        // Taken away and put back, so that clients are told that the list is another one.
-        changed: () => {
+        onWritten: (path) => server.resourceUpdated(toUri(path)),
+        // Removing and adding the handler notifies clients that the list has changed.
+        onListChanged: () => {
           server.handlers.remove(handler);
           server.handlers.add(handler);
         },
@@ -140,83 +137,28 @@ export function folderParts(options: FolderPartsOptions): Part {
   };
 }
 
-interface Shown {
+interface ContentsInfo {
   readonly uri: string;
   readonly mimeType?: string;
 }
 
-async function readFile(folder: Folder, path: string, { uri, mimeType }: Shown): Promise<ResourceReturn> {
+async function readFile(folder: Folder, path: string, { uri, mimeType }: ContentsInfo): Promise<ResourceReturn> {
   const bytes = await folder.read(path);
-  if (!isRefusal(bytes)) {
-    const text = toText(bytes);
+  if (!isUnavailable(bytes)) {
+    const text = decodeText(bytes);
     return text === undefined ? { uri, mimeType, blob: toBase64(bytes) } : { uri, mimeType, text };
   }
-  const found = await folder.find(path);
-  if (isRefusal(found) && (found.isPrivate || found.isMissing)) return undefined;
+  const item = await folder.find(path);
+  if (isUnavailable(item) && (item.isPrivate || item.isMissing)) return undefined;
   throw new ToolError(`Cannot read ${path}: ${bytes.state}`);
 }
 
-/** Names that go on where somebody has begun to type a path. */
-async function complete(folder: Folder, typed: string): Promise<string[]> {
-  const within = typed.slice(0, typed.lastIndexOf("/") + 1);
-  const found = await folder.list(within);
-  if (isRefusal(found)) return [];
-  const begun = typed.toLowerCase();
-  return found.map(({ path, kind }) => kind === "folder" ? `${path}/` : path)
-    .filter((path) => path.toLowerCase().startsWith(begun));
-}
-
-interface FolderListener {
-  readonly written: (path: string) => void;
-  readonly changed: () => unknown;
-}
-
-// The system tells of a path, not of what became of it: whether it came or went is seen by comparing the lists.
-function watchFolder(folder: Folder, { written, changed }: FolderListener): () => void {
-  const paths = new Set<string>();
-  let known: Set<string> | undefined;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const listFiles = async () => new Set((await folder.walk(MOST_LISTED)).map(({ path }) => path));
-  const ready = listFiles().then((files) => {
-    known = files;
-    if (files.size < MOST_LISTED) return;
-    stop();
-    console.error(`Cannot watch ${folder.root}: it has ${MOST_LISTED} files and more; clients are not told of changes`);
-  }).catch((error) => console.error(describeError(error)));
-
-  async function settle(): Promise<void> {
-    await ready;
-    const touched = [...paths];
-    paths.clear();
-    const files = await listFiles();
-    const before = known ?? files;
-    known = files;
-    for (const path of touched) if (files.has(path) && before.has(path)) written(path);
-    if (files.size !== before.size || [...files].some((path) => !before.has(path))) await changed();
-  }
-
-  const stop = startWatch(folder.root, (path) => {
-    const inner = toInner(folder.root, path);
-    if (!inner || !folder.has(inner)) return;
-    paths.add(inner);
-    clearTimeout(timer);
-    timer = setTimeout(() => settle().catch((error) => console.error(describeError(error))), SETTLE_MS);
-  });
-  return () => {
-    clearTimeout(timer);
-    stop();
-  };
-}
-
-function startWatch(path: string, listener: (path: string) => void): () => void {
-  const tell = (error: unknown) => {
-    const state = error instanceof Error ? error.message : String(error);
-    console.error(`Cannot watch all of ${path}: ${toPrintableLine(state)}; clients are not told of every change in it`);
-  };
-  try {
-    return platform.files.watch(path, listener, tell);
-  } catch (error) {
-    tell(error);
-    return () => {};
-  }
+/** Completes a path that a user is typing. */
+async function completePath(folder: Folder, typed: string): Promise<string[]> {
+  const parent = typed.slice(0, typed.lastIndexOf("/") + 1);
+  const items = await folder.list(parent);
+  if (isUnavailable(items)) return [];
+  const prefix = typed.toLowerCase();
+  return items.map(({ path, kind }) => kind === "folder" ? `${path}/` : path)
+    .filter((path) => path.toLowerCase().startsWith(prefix));
 }

@@ -1,167 +1,192 @@
 /**
- * A folder of which everything can be read, and nothing outside of it.
+ * Reads a folder, and nothing outside of it.
  *
  * @module
  */
+import { joinPath, toRelativePath } from "../path.ts";
 import { platform } from "../platform.ts";
-import { readInside } from "./read_inside.ts";
-import { isCoded } from "../platform_files.ts";
-import { toBelow, toInner } from "../path.ts";
+import { hasErrorCode } from "../platform_files.ts";
+import { readConfined } from "./confined_read.ts";
 import { toMatcher } from "./glob.ts";
 
-/** What of a folder can be read. */
+/** The number of files that are listed. Files beyond it can still be read. */
+export const MAX_LISTED_FILES = 5000;
+
+/** Which files of a folder can be read. */
 export interface FolderOptions {
-  /** Its path without links. */
+  /** The path of the folder, without symbolic links. */
   readonly root: string;
-  /** Whether names that begin with a dot are there. */
+  /** Whether to include names that begin with a dot. Defaults to `false`. */
   readonly hidden?: boolean;
-  /** Patterns of what is not there: of a name, or with a slash of a path in the folder. */
+  /**
+   * Patterns to leave out. A pattern without a slash applies to names, a pattern with a slash to paths in the folder.
+   * Defaults to `["node_modules"]`.
+   */
   readonly exclude?: readonly string[];
-  /** Bytes of the largest file that is read. */
+  /** The largest file that can be read, in bytes. */
   readonly maxBytes: number;
 }
 
-/** Something in a folder. */
-export interface Found {
-  /** The path in the folder, as it was asked for but without `.` and double slashes. */
+/** A file or folder in a folder. */
+export interface FolderItem {
+  /** The path in the folder as requested, without `.` and repeated slashes. */
   readonly path: string;
-  /** The path without links. */
+  /** The absolute path without symbolic links. */
   readonly real: string;
   readonly kind: "file" | "folder";
-  /** Bytes. */
+  /** The size in bytes. */
   readonly size: number;
 }
 
-/** Why there is nothing, in words for people and models. */
-export interface Refusal {
+/** Why a path cannot be read, in words for people and models. */
+export interface Unavailable {
   readonly state: string;
-  /** Whether there is nothing. */
   readonly isMissing?: boolean;
-  /** Whether to tell it would tell what is outside. */
+  /** Whether the reason would reveal something about files outside the folder. */
   readonly isPrivate?: boolean;
 }
 
 /** A folder that can be read. */
 export interface Folder {
   readonly root: string;
-  /** What stands at a path in the folder. */
-  find(path: string): Promise<Found | Refusal>;
-  /** The bytes of a file. */
-  read(path: string): Promise<Uint8Array | Refusal>;
-  /** What is in one folder, by name. */
-  list(path: string): Promise<readonly Found[] | Refusal>;
-  /** The files in the folder and below, by path; at most `most`. Links to folders are not followed. */
-  walk(most: number): Promise<readonly Found[]>;
-  /** Whether a path in the folder is none that is left out. */
-  has(path: string): boolean;
+  /** Finds the file or folder at a path in the folder. */
+  find(path: string): Promise<FolderItem | Unavailable>;
+  /** Reads a file. */
+  read(path: string): Promise<Uint8Array | Unavailable>;
+  /** Lists one folder by name. */
+  list(path: string): Promise<readonly FolderItem[] | Unavailable>;
+  /** Lists the files in the folder and its subfolders by path, at most `limit`. Does not follow links to folders. */
+  walk(limit: number): Promise<readonly FolderItem[]>;
+  /** Whether a path in the folder is not left out. */
+  includes(path: string): boolean;
 }
 
-/** Whether nothing was found. */
-export function isRefusal(value: object): value is Refusal {
+/** Whether a result is the reason why there is none. */
+export function isUnavailable(value: object): value is Unavailable {
   return "state" in value;
 }
 
-const DEEPEST = 64;
+const MAX_DEPTH = 64;
+const MISSING: Unavailable = { state: "there is no such file", isMissing: true };
+const OUTSIDE: Unavailable = { state: "it is outside of the folder", isPrivate: true };
 
-/** A folder, confined to itself: what a link leads to must lie in it too. */
-export function openFolder({ root, hidden = false, exclude = ["node_modules"], maxBytes }: FolderOptions): Folder {
-  const left = exclude.map((pattern) => ({ isPath: pattern.includes("/"), fits: toMatcher(pattern, { dots: true }) }));
+/** Opens a folder that is confined to itself: the targets of symbolic links must be in it too. */
+export function openFolder(options: FolderOptions): Folder {
+  return new ConfinedFolder(options);
+}
 
-  function has(path: string): boolean {
+class ConfinedFolder implements Folder {
+  readonly root: string;
+  readonly #hidden: boolean;
+  readonly #maxBytes: number;
+  readonly #exclusions: readonly { readonly isPath: boolean; readonly matches: (path: string) => boolean }[];
+
+  constructor({ root, hidden = false, exclude = ["node_modules"], maxBytes }: FolderOptions) {
+    this.root = root;
+    this.#hidden = hidden;
+    this.#maxBytes = maxBytes;
+    this.#exclusions = exclude.map((pattern) => ({
+      isPath: pattern.includes("/"),
+      matches: toMatcher(pattern, { matchDots: true }),
+    }));
+  }
+
+  includes(path: string): boolean {
     const names = path.split("/").filter(Boolean);
-    if (!hidden && names.some((name) => name.startsWith("."))) return false;
-    return !left.some(({ isPath, fits }) =>
-      names.some((name, i) => fits(isPath ? names.slice(0, i + 1).join("/") : name))
+    if (!this.#hidden && names.some((name) => name.startsWith("."))) return false;
+    return !this.#exclusions.some(({ isPath, matches }) =>
+      names.some((name, i) => matches(isPath ? names.slice(0, i + 1).join("/") : name))
     );
   }
 
-  async function find(given: string): Promise<Found | Refusal> {
-    const names = given.split("/").filter((name) => name && name !== ".");
-    if (given.startsWith("/") || names.includes("..") || /\0/.test(given) || isDrive(given)) return OUTSIDE;
+  async find(requested: string): Promise<FolderItem | Unavailable> {
+    const names = requested.split("/").filter((name) => name && name !== ".");
+    const isOutside = requested.startsWith("/") || names.includes("..") || /\0/.test(requested) || hasDrive(requested);
+    if (isOutside) return OUTSIDE;
     const path = names.join("/");
-    if (!has(path)) return NOTHING;
-    const real = await orRefuse(platform.files.resolve(toBelow(root, path)));
-    if (real === undefined) return NOTHING;
+    if (!this.includes(path)) return MISSING;
+    const real = await orUnavailable(platform.files.resolve(joinPath(this.root, path)));
+    if (real === undefined) return MISSING;
     if (typeof real === "object") return real;
-    const inner = toInner(root, real);
+    const inner = toRelativePath(this.root, real);
     if (inner === undefined) return OUTSIDE;
-    // A link must not give another name to what is left out.
-    if (!has(inner)) return NOTHING;
-    const facts = await orRefuse(platform.files.look(real));
-    if (!facts) return NOTHING;
-    if (isRefusal(facts)) return facts;
+    // A symbolic link must not make a file readable that is left out.
+    if (!this.includes(inner)) return MISSING;
+    const facts = await orUnavailable(platform.files.stat(real));
+    if (!facts) return MISSING;
+    if (isUnavailable(facts)) return facts;
     if (facts.kind === "other") return { state: "it is not a regular file" };
     return { path, real, kind: facts.kind, size: facts.size };
   }
 
-  async function read(path: string): Promise<Uint8Array | Refusal> {
-    const found = await find(path);
-    if (isRefusal(found)) return found;
-    if (found.kind === "folder") return { state: "it is a folder" };
-    const tooLarge = { state: `it has more than the ${maxBytes} bytes that are read (maxBytes)` };
-    if (found.size > maxBytes) return tooLarge;
-    const bytes = await orRefuse(readInside(root, found.real, maxBytes + 1));
-    if (isRefusal(bytes)) return bytes;
-    // It may have grown since it was looked at.
-    return bytes.length > maxBytes ? tooLarge : bytes;
+  async read(path: string): Promise<Uint8Array | Unavailable> {
+    const item = await this.find(path);
+    if (isUnavailable(item)) return item;
+    if (item.kind === "folder") return { state: "it is a folder" };
+    const tooLarge = { state: `it is larger than ${this.#maxBytes} bytes (maxBytes)` };
+    if (item.size > this.#maxBytes) return tooLarge;
+    const bytes = await orUnavailable(readConfined(this.root, item.real, this.#maxBytes + 1));
+    if (isUnavailable(bytes)) return bytes;
+    // The file may have grown in the meantime.
+    return bytes.length > this.#maxBytes ? tooLarge : bytes;
   }
 
-  async function list(path: string): Promise<readonly Found[] | Refusal> {
-    const found = await find(path);
-    if (isRefusal(found)) return found;
-    if (found.kind === "file") return { state: "it is a file" };
-    const entries = await orRefuse(platform.files.list(found.real));
-    if (isRefusal(entries)) return entries;
-    const below = await Promise.all(entries.map(({ name }) => find(found.path ? `${found.path}/${name}` : name)));
-    return below.flatMap((each) => isRefusal(each) ? [] : each).sort(byPath);
+  async list(path: string): Promise<readonly FolderItem[] | Unavailable> {
+    const folder = await this.find(path);
+    if (isUnavailable(folder)) return folder;
+    if (folder.kind === "file") return { state: "it is a file" };
+    const entries = await orUnavailable(platform.files.list(folder.real));
+    if (isUnavailable(entries)) return entries;
+    const items = await Promise.all(
+      entries.map(({ name }) => this.find(folder.path ? `${folder.path}/${name}` : name)),
+    );
+    return items.flatMap((item) => isUnavailable(item) ? [] : item).sort(byPath);
   }
 
-  /** What stands at a path that has no links. */
-  async function look(path: string): Promise<Found | undefined> {
-    const real = toBelow(root, path);
-    const facts = await platform.files.lookAt(real).catch(() => undefined);
-    return facts?.kind === "file" ? { path, real, kind: "file", size: facts.size } : undefined;
-  }
-
-  async function walk(most: number): Promise<readonly Found[]> {
-    const files: Found[] = [];
+  async walk(limit: number): Promise<readonly FolderItem[]> {
+    const files: FolderItem[] = [];
     const folders = [{ path: "", depth: 0 }];
     for (const { path, depth } of folders) {
-      const entries = await platform.files.list(toBelow(root, path)).catch(() => []);
+      const entries = await platform.files.list(joinPath(this.root, path)).catch(() => []);
       for (const { name, kind } of [...entries].sort((a, b) => a.name < b.name ? -1 : 1)) {
         const below = path ? `${path}/${name}` : name;
-        if (kind === "folder" && depth < DEEPEST && has(below)) folders.push({ path: below, depth: depth + 1 });
-        if (kind === "folder" || kind === "other" || !has(below)) continue;
-        const found = await (kind === "link" ? find(below) : look(below));
-        if (found && !isRefusal(found) && found.kind === "file") files.push(found);
-        if (files.length === most) return files.sort(byPath);
+        if (kind === "other" || !this.includes(below)) continue;
+        if (kind === "folder") {
+          if (depth < MAX_DEPTH) folders.push({ path: below, depth: depth + 1 });
+          continue;
+        }
+        const item = await (kind === "link" ? this.find(below) : this.#statFile(below));
+        if (item && !isUnavailable(item) && item.kind === "file") files.push(item);
+        if (files.length === limit) return files.sort(byPath);
       }
     }
     return files.sort(byPath);
   }
 
-  return { root, find, read, list, walk, has };
+  /** Finds a file at a path without symbolic links. */
+  async #statFile(path: string): Promise<FolderItem | undefined> {
+    const real = joinPath(this.root, path);
+    const facts = await platform.files.lstat(real).catch(() => undefined);
+    return facts?.kind === "file" ? { path, real, kind: "file", size: facts.size } : undefined;
+  }
 }
 
-// What the system does not let this user read. What the runtime does not permit is a mistake of whoever started it.
-async function orRefuse<T>(looking: Promise<T>): Promise<T | Refusal> {
+/** Turns errors of the system into reasons. A missing permission of the runtime is thrown, because users can fix it. */
+async function orUnavailable<T>(result: Promise<T>): Promise<T | Unavailable> {
   try {
-    return await looking;
+    return await result;
   } catch (error) {
-    // It has gone since it was looked at.
-    if (isCoded(error) && ["ENOENT", "ENOTDIR", "ELOOP"].includes(error.code)) return NOTHING;
-    if (isCoded(error)) return { state: "it may not be read", isPrivate: true };
+    // The file was removed in the meantime.
+    if (hasErrorCode(error) && ["ENOENT", "ENOTDIR", "ELOOP"].includes(error.code)) return MISSING;
+    if (hasErrorCode(error)) return { state: "it may not be read", isPrivate: true };
     throw error;
   }
 }
 
-const NOTHING: Refusal = { state: "there is no such file", isMissing: true };
-const OUTSIDE: Refusal = { state: "it is outside of the folder", isPrivate: true };
-
-function isDrive(path: string): boolean {
+function hasDrive(path: string): boolean {
   return platform.os === "windows" && /[\\:]/.test(path);
 }
 
-function byPath(a: Found, b: Found): number {
+function byPath(a: FolderItem, b: FolderItem): number {
   return a.path < b.path ? -1 : 1;
 }

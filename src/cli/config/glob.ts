@@ -1,37 +1,42 @@
 /**
- * Patterns of paths: `*` and `?` within a name, `**` for any folders, `{a,b}` for either.
+ * Glob patterns: `*` and `?` match within a name, `**` matches any folders, `{a,b}` matches either.
  *
  * @module
  */
 
-/** Whether a path, seen from where the pattern is, fits it. */
+/** Whether a path matches. The path is relative to the folder the pattern is relative to. */
 export type Matcher = (path: string) => boolean;
 
-// Braces multiply.
-const MOST_FORMS = 100;
+// Each pair of braces multiplies the number of patterns.
+const MAX_PATTERNS = 100;
 
-/** How a pattern is read. */
+/** Options for matching. */
 export interface MatcherOptions {
-  /** Whether `*` and its like stand for a dot at the beginning of a name too. */
-  readonly dots?: boolean;
+  /** Whether wildcards match a leading dot of a name. Defaults to `false`. */
+  readonly matchDots?: boolean;
 }
 
 /**
- * Makes a function that matches. Time grows with the length of the path times that of the pattern: what a client sends
- * may be one.
+ * Compiles a pattern to a function. Matching takes time proportional to the length of the path times the length of the
+ * pattern, because clients may send patterns.
  *
- * @throws {TypeError} for braces that do not close or stand for more than a hundred patterns.
+ * @throws {TypeError} if the braces do not match or expand to too many patterns.
  */
-export function toMatcher(pattern: string, { dots = false }: MatcherOptions = {}): Matcher {
-  const forms = toForms(pattern).map((form) => form.split("/").filter((part) => part && part !== "."));
-  return (path) => forms.some((form) => fits(form, path.split("/"), dots));
+export function toMatcher(pattern: string, { matchDots = false }: MatcherOptions = {}): Matcher {
+  const patterns = expandBraces(pattern).map((each) => each.split("/").filter((part) => part && part !== "."));
+  return (path) => patterns.some((parts) => matchPath(parts, path.split("/"), matchDots));
 }
 
-/** The folders that a pattern begins with, before anything in it can vary. */
-export function toBase(pattern: string): string {
+/** The folders at the beginning of a pattern, before its first wildcard. */
+export function toBaseFolder(pattern: string): string {
   const parts = pattern.split("/");
-  const varies = parts.findIndex((part) => /[*?{]/.test(part));
-  return parts.slice(0, varies < 0 ? -1 : varies).join("/");
+  const wildcard = parts.findIndex((part) => /[*?{]/.test(part));
+  return parts.slice(0, wildcard < 0 ? -1 : wildcard).join("/");
+}
+
+/** A pattern relative to its base folder. */
+export function toRelativePattern(pattern: string): string {
+  return pattern.slice(toBaseFolder(pattern).length).replace(/^\//, "");
 }
 
 /** Whether a text is a pattern rather than a path. */
@@ -39,47 +44,49 @@ export function isPattern(text: string): boolean {
   return /[*?{]/.test(text);
 }
 
-function toForms(pattern: string): string[] {
-  const forms: string[] = [];
-  const waiting = [pattern];
-  for (const form of waiting) {
-    const [whole, before, inner, after] = /^([^{]*)\{([^{}]*)\}(.*)$/s.exec(form) ?? [];
-    if (whole !== undefined) waiting.push(...inner.split(",").map((each) => before + each + after));
-    else if (/[{}]/.test(form)) {
-      throw new TypeError(`the braces of ${pattern} do not match; write {a,b}, one level deep`);
-    } else forms.push(form);
-    if (waiting.length > 2 * MOST_FORMS) throw new TypeError(`the braces of ${pattern} stand for too many patterns`);
+function expandBraces(pattern: string): string[] {
+  const patterns: string[] = [];
+  const queue = [pattern];
+  for (const each of queue) {
+    const [whole, before, inner, after] = /^([^{]*)\{([^{}]*)\}(.*)$/s.exec(each) ?? [];
+    if (whole !== undefined) queue.push(...inner.split(",").map((choice) => before + choice + after));
+    else if (/[{}]/.test(each)) {
+      throw new TypeError(`the braces of ${pattern} do not match; write {a,b} without nesting`);
+    } else patterns.push(each);
+    if (queue.length > 2 * MAX_PATTERNS) {
+      throw new TypeError(`the braces of ${pattern} expand to more than ${MAX_PATTERNS} patterns; use fewer braces`);
+    }
   }
-  return forms;
+  return patterns;
 }
 
-// Both loops go back to the last star alone: an earlier one could only take what this one can take as well.
-function fits(form: readonly string[], names: readonly string[], dots: boolean): boolean {
-  const isShown = (name: string) => dots || !name.startsWith(".");
+// Both loops backtrack only to the last star: an earlier star could match only what this one can match too.
+function matchPath(parts: readonly string[], names: readonly string[], matchDots: boolean): boolean {
+  const isVisible = (name: string) => matchDots || !name.startsWith(".");
   let [i, j, star, mark] = [0, 0, -1, 0];
   while (j < names.length) {
-    if (form[i] === "**") {
+    if (parts[i] === "**") {
       star = i++;
       mark = j;
-    } else if (i < form.length && (isShown(names[j]) || form[i].startsWith(".")) && nameFits(form[i], names[j])) {
+    } else if (i < parts.length && (isVisible(names[j]) || parts[i].startsWith(".")) && matchName(parts[i], names[j])) {
       i++;
       j++;
-    } else if (star >= 0 && isShown(names[mark])) {
+    } else if (star >= 0 && isVisible(names[mark])) {
       i = star + 1;
       j = ++mark;
     } else return false;
   }
-  while (form[i] === "**") i++;
-  return i === form.length;
+  while (parts[i] === "**") i++;
+  return i === parts.length;
 }
 
-function nameFits(form: string, name: string): boolean {
+function matchName(pattern: string, name: string): boolean {
   let [i, j, star, mark] = [0, 0, -1, 0];
   while (j < name.length) {
-    if (form[i] === "*") {
+    if (pattern[i] === "*") {
       star = i++;
       mark = j;
-    } else if (i < form.length && (form[i] === "?" || form[i] === name[j])) {
+    } else if (i < pattern.length && (pattern[i] === "?" || pattern[i] === name[j])) {
       i++;
       j++;
     } else if (star >= 0) {
@@ -87,6 +94,6 @@ function nameFits(form: string, name: string): boolean {
       j = ++mark;
     } else return false;
   }
-  while (form[i] === "*") i++;
-  return i === form.length;
+  while (pattern[i] === "*") i++;
+  return i === pattern.length;
 }

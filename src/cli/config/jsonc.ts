@@ -1,16 +1,16 @@
 /**
- * JSON with comments, and where in the text each part of it stands.
+ * Parses JSON with comments, and finds the positions of its values in the text.
  *
  * @module
  */
 import { parse } from "@std/jsonc";
 import { type Node, parseTree } from "jsonc-parser";
-import { Problem } from "../problem.ts";
+import { CliError } from "../cli_error.ts";
 
-/** Keys and indexes that lead to a part of a value. */
-export type Path = readonly (string | number)[];
+/** The keys and indexes that lead to a value. */
+export type KeyPath = readonly (string | number)[];
 
-/** A text that has been read. */
+/** A parsed text. */
 export interface Jsonc {
   readonly text: string;
   readonly value: unknown;
@@ -20,44 +20,44 @@ export interface Jsonc {
 const parseValue: (text: string) => unknown = parse;
 
 /**
- * Reads JSON with comments and trailing commas.
+ * Parses JSON with comments and trailing commas.
  *
- * @throws {Problem} with file, line and column if the text cannot be parsed, or has a key twice in one object.
+ * @throws {CliError} with file, line and column if the text cannot be parsed or an object repeats a key.
  */
-export function readJsonc(given: string, file: string): Jsonc {
-  // Some editors put a byte order mark first, which is not part of the text.
-  const text = given.replace(/^\uFEFF/, "");
+export function readJsonc(content: string, file: string): Jsonc {
+  // Some editors write a byte order mark, which is not part of the text.
+  const text = content.replace(/^\uFEFF/, "");
   let value: unknown;
   let root: Node | undefined;
   try {
     value = parseValue(text);
     root = parseTree(text, undefined, { allowTrailingComma: true });
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw new Problem(`Cannot read ${file}: it is too deeply nested`);
+    if (!(error instanceof SyntaxError)) throw new CliError(`Cannot read ${file}: it is nested too deeply; flatten it`);
     const [, token, at] = /token "(.*)" in JSONC at position (\d+)$/s.exec(error.message) ?? [];
     const state = token
-      ? `unexpected ${token}; look for a missing comma, colon or quote before it`
-      : "the text ends too early; look for a bracket or a quote that is not closed";
-    throw new Problem(`Cannot read ${toPlace(file, text, Number(at ?? text.length))}: ${state}`);
+      ? `unexpected ${token}; look for a missing comma, colon or quotation mark before it`
+      : "the file ends unexpectedly; look for an unclosed bracket or quotation mark";
+    throw new CliError(`Cannot read ${formatPosition(file, text, Number(at ?? text.length))}: ${state}`);
   }
-  if (!root) throw new Problem(`Cannot read ${file}: it is empty`);
-  const twice = findRepeated(root);
-  if (twice) {
-    throw new Problem(
-      `Cannot read ${toPlace(file, text, twice.offset)}: this key is there already; keep one of the two`,
+  if (!root) throw new CliError(`Cannot read ${file}: it is empty; write at least {}`);
+  const repeated = findRepeatedKey(root);
+  if (repeated) {
+    throw new CliError(
+      `Cannot read ${formatPosition(file, text, repeated.offset)}: this key is repeated; remove one of the two`,
     );
   }
   return { text, value, root };
 }
 
-/** Where an offset is, such as `mcp.jsonc:3:14`. Lines and columns count from 1. */
-export function toPlace(file: string, text: string, offset: number): string {
+/** Formats an offset as a position such as `mcp.jsonc:3:14`. Lines and columns count from 1. */
+export function formatPosition(file: string, text: string, offset: number): string {
   const lines = text.slice(0, offset).split(/\r\n|\r|\n/);
   return `${file}:${lines.length}:${[...lines[lines.length - 1]].length + 1}`;
 }
 
-/** Where a part begins, its key first; for a part that is not there, where the nearest one around it begins. */
-export function findOffset(root: Node, path: Path): number {
+/** The offset of a value, at its key if it has one. For a missing value, the offset of its closest ancestor. */
+export function findOffset(root: Node, path: KeyPath): number {
   let offset = root.offset;
   let node: Node | undefined = root;
   for (const key of path) {
@@ -69,22 +69,25 @@ export function findOffset(root: Node, path: Path): number {
   return offset;
 }
 
-/** A property of an object: its key and its value. */
+/** The node of a property, which holds its key and its value. */
 export function findProperty(node: Node, key: string): Node | undefined {
   return node.type === "object" ? node.children?.find((each) => toPropertyName(each) === key) : undefined;
 }
 
-/** A path as people write it: `tools.log.run[1]`. */
-export function toKey(path: Path): string {
+/** Formats a key path such as `tools.log.run[1]`. */
+export function formatKeyPath(path: KeyPath): string {
   return path.map((key, i) =>
     typeof key === "number" ? `[${key}]` : !/^[\w$-]+$/.test(key) ? `[${JSON.stringify(key)}]` : i ? `.${key}` : key
   ).join("");
 }
 
-/** The first property, in any object, that `test` is true of. */
-export function findNode(node: Node, test: (property: Node, among: readonly Node[]) => boolean): Node | undefined {
+/** Finds the first property in any object for which `test` returns `true`. */
+export function findAnyProperty(
+  node: Node,
+  test: (property: Node, siblings: readonly Node[]) => boolean,
+): Node | undefined {
   for (const each of node.children ?? []) {
-    const found = each.type === "property" && test(each, node.children ?? []) ? each : findNode(each, test);
+    const found = each.type === "property" && test(each, node.children ?? []) ? each : findAnyProperty(each, test);
     if (found) return found;
   }
 }
@@ -94,11 +97,11 @@ export function toPropertyName({ children }: Node): string {
   return String(children?.[0].value);
 }
 
-function findRepeated(root: Node): Node | undefined {
+function findRepeatedKey(root: Node): Node | undefined {
   const names = new Map<readonly Node[], Set<string>>();
-  return findNode(root, (property, among) => {
-    const known = names.get(among) ?? new Set();
-    names.set(among, known);
+  return findAnyProperty(root, (property, siblings) => {
+    const known = names.get(siblings) ?? new Set();
+    names.set(siblings, known);
     const name = toPropertyName(property);
     return known.size === known.add(name).size;
   });

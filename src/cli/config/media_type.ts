@@ -1,5 +1,5 @@
 /**
- * Media types by the end of a name.
+ * Media types by file name extension.
  *
  * @module
  */
@@ -48,21 +48,11 @@ const TYPES: Readonly<Record<string, string>> = Object.fromEntries(
     "video/mp4": "mp4",
     "video/webm": "webm",
     "font/woff2": "woff2",
-  }).flatMap(([type, ends]) => ends.split(" ").map((end) => [end, type])),
+  }).flatMap(([type, extensions]) => extensions.split(" ").map((extension) => [extension, type])),
 );
 
-/** The media type of a file by its name; nothing if the name does not tell. */
+/** The media type of a file by its extension. Returns `undefined` if the extension is unknown. */
 export function toMediaType(name: string): string | undefined {
-  const end = /\.([^./]+)$/.exec(name)?.[1].toLowerCase() ?? "";
-  return Object.hasOwn(TYPES, end) ? TYPES[end] : undefined;
-}
-
-/** Bytes as text; nothing if they are none. */
-export function toText(bytes: Uint8Array): string | undefined {
-  if (bytes.includes(0)) return;
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    return;
-  }
+  const extension = /\.([^./]+)$/.exec(name)?.[1].toLowerCase() ?? "";
+  return Object.hasOwn(TYPES, extension) ? TYPES[extension] : undefined;
 }

@@ -4,48 +4,49 @@
  * @module
  */
 import { type Prompt, prompt } from "../../library.ts";
-import { Problem } from "../problem.ts";
+import { CliError } from "../cli_error.ts";
 import { toBaseName } from "../path.ts";
-import { type Document, FrontMatterError, readFrontMatter, type Value } from "./front_matter.ts";
-import { type Template, toTemplate } from "./template.ts";
+import { type Document, FrontMatterError, parseMarkdown, type Value } from "./front_matter.ts";
+import { parseTemplate, type Template } from "./template.ts";
 
 interface Argument {
   readonly description?: string;
   readonly required: boolean;
-  /** What it may be, for completion. */
+  /** Values to suggest in completions. */
   readonly values: readonly string[];
 }
 
 /**
- * A prompt from a text whose head may name it and its arguments; without arguments there, each `{{name}}` is one.
+ * Makes a prompt from a Markdown file whose front matter may declare its name and arguments. Without declared arguments,
+ * each `{{name}}` in the text is one.
  *
- * @throws {Problem} with file and line for what cannot be read.
+ * @throws {CliError} with file and line if the file cannot be used.
  */
 export function readPrompt(text: string, file: string): Prompt {
-  const document = attempt(file, () => readFrontMatter(text));
-  const { head, bodyLine } = document;
-  const refuse = (line: number, state: string) => new Problem(`Cannot use ${file}:${line}: ${state}`);
-  for (const [key, { line }] of head) {
-    if (!KEYS.includes(key)) throw refuse(line, `there is no key ${key}; there are ${KEYS.join(", ")}`);
+  const document = parseFile(text, file);
+  const { frontMatter, bodyLine } = document;
+  const toProblem = (line: number, state: string) => new CliError(`Cannot use ${file}:${line}: ${state}`);
+  for (const [key, { line }] of frontMatter) {
+    if (!KEYS.includes(key)) throw toProblem(line, `unknown key ${key}; the known keys are ${KEYS.join(", ")}`);
   }
-  const lines = readBody(document, refuse);
+  const lines = parseBody(document, toProblem);
   const names = [...new Set(lines.flatMap(({ names }) => names))];
-  const declared = head.get("arguments");
+  const declared = frontMatter.get("arguments");
   const args = declared
-    ? readArguments(declared, refuse)
+    ? readArguments(declared, toProblem)
     : new Map<string, Argument>(names.map((name) => [name, { required: true, values: [] }]));
   for (const name of names) {
     if (args.has(name)) continue;
     const line = bodyLine + lines.findIndex(({ names }) => names.includes(name));
-    throw refuse(line, `{{${name}}} is no argument; add ${name} to the arguments in the head of the file`);
+    throw toProblem(line, `{{${name}}} is not an argument; add ${name} to the arguments in the front matter`);
   }
   const properties = Object.fromEntries(
     [...args].map(([name, { description }]) => [name, { type: "string", description }]),
   );
   return prompt({
-    name: readText(head.get("name"), "name", refuse) ?? toBaseName(file).replace(/\.[^.]*$/, ""),
-    title: readText(head.get("title"), "title", refuse),
-    description: readText(head.get("description"), "description", refuse),
+    name: readText(frontMatter.get("name"), "name", toProblem) ?? toBaseName(file).replace(/\.[^.]*$/, ""),
+    title: readText(frontMatter.get("title"), "title", toProblem),
+    description: readText(frontMatter.get("description"), "description", toProblem),
     input: {
       type: "object",
       properties,
@@ -53,82 +54,87 @@ export function readPrompt(text: string, file: string): Prompt {
     },
     complete: Object.fromEntries(
       [...args].flatMap(([name, { values }]) =>
-        values.length ? [[name, (typed: string) => values.filter((value) => isBegun(value, typed))]] : []
+        values.length ? [[name, (typed: string) => values.filter((value) => startsWith(value, typed))]] : []
       ),
     ),
-    run: (given) => lines.map(({ fill }) => fill((name) => String(given[name] ?? ""))).join("\n").trim(),
+    run: (input) => lines.map(({ fill }) => fill((name) => String(input[name] ?? ""))).join("\n").trim(),
   });
 }
 
 const KEYS = ["name", "title", "description", "arguments"];
 const ARGUMENT_KEYS = ["description", "required", "values"];
 
-type Refuse = (line: number, state: string) => Problem;
+type ToProblem = (line: number, state: string) => CliError;
 
-function attempt(file: string, read: () => Document): Document {
+function parseFile(text: string, file: string): Document {
   try {
-    return read();
+    return parseMarkdown(text);
   } catch (error) {
     if (!(error instanceof FrontMatterError)) throw error;
-    throw new Problem(`Cannot use ${file}:${error.line}: ${error.message}`);
+    throw new CliError(`Cannot use ${file}:${error.line}: ${error.message}`);
   }
 }
 
-// Line by line, so that a mistake is found where it is.
-function readBody({ body, bodyLine }: Document, refuse: Refuse): readonly Template[] {
+/** Parses the body line by line, so that errors have a line number. */
+function parseBody({ body, bodyLine }: Document, toProblem: ToProblem): readonly Template[] {
   return body.split("\n").map((line, i) => {
     try {
-      return toTemplate(line);
+      return parseTemplate(line);
     } catch (error) {
-      throw refuse(bodyLine + i, error instanceof Error ? error.message : String(error));
+      throw toProblem(bodyLine + i, error instanceof Error ? error.message : String(error));
     }
   });
 }
 
-function readArguments(value: Value, refuse: Refuse): ReadonlyMap<string, Argument> {
-  if ("list" in value) return new Map(value.list.map((item) => readListed(item, refuse)));
+function readArguments(value: Value, toProblem: ToProblem): ReadonlyMap<string, Argument> {
+  if ("list" in value) return new Map(value.list.map((item) => readListItem(item, toProblem)));
   if (!("map" in value)) {
-    throw refuse(value.line, "arguments are no list of names; write [first, second], or a line for each");
+    throw toProblem(value.line, "arguments is not a list of names; write [first, second], or one line for each");
   }
-  return new Map([...value.map].map(([name, told]) => [name, readArgument(name, told, refuse)]));
+  return new Map([...value.map].map(([name, declaration]) => [name, readArgument(name, declaration, toProblem)]));
 }
 
-/** An argument of a list: a name, or a map that has one. */
-function readListed(item: Value, refuse: Refuse): [string, Argument] {
+/** Reads an argument in a list: a name, or a map with a name. */
+function readListItem(item: Value, toProblem: ToProblem): [string, Argument] {
   if ("text" in item) return [item.text, { required: true, values: [] }];
-  const name = "map" in item ? readText(item.map.get("name"), "name", refuse) : undefined;
-  if (!("map" in item) || name === undefined) throw refuse(item.line, "an argument has no name; write name: …");
+  const name = "map" in item ? readText(item.map.get("name"), "name", toProblem) : undefined;
+  if (!("map" in item) || name === undefined) throw toProblem(item.line, "an argument has no name; add name: …");
   const { line } = item;
   const map = new Map([...item.map].filter(([key]) => key !== "name"));
-  return [name, readArgument(name, { line, map }, refuse)];
+  return [name, readArgument(name, { line, map }, toProblem)];
 }
 
-function readArgument(name: string, told: Value, refuse: Refuse): Argument {
-  if ("text" in told) return { description: told.text || undefined, required: true, values: [] };
-  if ("list" in told) throw refuse(told.line, `${name} is a list; write ${name}: description, or further lines`);
-  for (const [key, { line }] of told.map) {
+function readArgument(name: string, declaration: Value, toProblem: ToProblem): Argument {
+  if ("text" in declaration) return { description: declaration.text || undefined, required: true, values: [] };
+  if ("list" in declaration) {
+    throw toProblem(declaration.line, `${name} is a list; write ${name}: description, or a map`);
+  }
+  for (const [key, { line }] of declaration.map) {
     if (ARGUMENT_KEYS.includes(key)) continue;
-    throw refuse(line, `there is no key ${key}; an argument has ${ARGUMENT_KEYS.join(", ")}`);
+    throw toProblem(line, `unknown key ${key}; the keys of an argument are ${ARGUMENT_KEYS.join(", ")}`);
   }
-  const required = readText(told.map.get("required"), "required", refuse) ?? "true";
+  const required = readText(declaration.map.get("required"), "required", toProblem) ?? "true";
   if (required !== "true" && required !== "false") {
-    throw refuse(told.map.get("required")?.line ?? told.line, `required is ${required}; write true or false`);
+    throw toProblem(
+      declaration.map.get("required")?.line ?? declaration.line,
+      `required is ${required}; write true or false`,
+    );
   }
-  const description = readText(told.map.get("description"), "description", refuse);
-  return { description, required: required === "true", values: readValues(told.map.get("values"), refuse) };
+  const description = readText(declaration.map.get("description"), "description", toProblem);
+  return { description, required: required === "true", values: readValues(declaration.map.get("values"), toProblem) };
 }
 
-function readValues(value: Value | undefined, refuse: Refuse): readonly string[] {
+function readValues(value: Value | undefined, toProblem: ToProblem): readonly string[] {
   if (!value) return [];
-  if (!("list" in value)) throw refuse(value.line, "values is no list; write [first, second]");
-  return value.list.map((item) => readText(item, "a value", refuse) ?? "");
+  if (!("list" in value)) throw toProblem(value.line, "values is not a list; write [first, second]");
+  return value.list.map((item) => readText(item, "a value", toProblem) ?? "");
 }
 
-function readText(value: Value | undefined, key: string, refuse: Refuse): string | undefined {
+function readText(value: Value | undefined, key: string, toProblem: ToProblem): string | undefined {
   if (!value || "text" in value) return value?.text || undefined;
-  throw refuse(value.line, `${key} is no text; put it in quotes`);
+  throw toProblem(value.line, `${key} is not a string; put it in quotation marks`);
 }
 
-function isBegun(value: string, typed: string): boolean {
+function startsWith(value: string, typed: string): boolean {
   return value.toLowerCase().startsWith(typed.toLowerCase());
 }

@@ -1,5 +1,5 @@
 /**
- * What a config file may say. The JSON schema that editors read is made of this.
+ * The schema of config files, from which the JSON Schema for editors is generated.
  *
  * @module
  */
@@ -7,68 +7,72 @@ import { z } from "zod";
 import { LIMITS } from "../../core/limits.ts";
 
 const text = z.string().min(1);
-const path = text.describe("A path, seen from the folder of this file; one outside of it is written in full");
+const path = text.describe("A path relative to the folder of this file, or an absolute path");
 const ms = z.number().int().positive();
 const bytes = z.number().int().positive();
 const jsonObject = z.record(z.string(), z.unknown());
 
 const annotations = z.strictObject({
-  audience: z.array(z.enum(["user", "assistant"])).optional().describe("Whom it is for"),
-  priority: z.number().min(0).max(1).optional().describe("0, least, to 1, most important"),
-  lastModified: text.optional().describe("ISO 8601, such as 2025-01-12T15:00:58Z"),
+  audience: z.array(z.enum(["user", "assistant"])).optional().describe("The intended audience"),
+  priority: z.number().min(0).max(1).optional().describe("Importance, from 0 (least) to 1 (most)"),
+  lastModified: text.optional().describe("When it was last changed, in ISO 8601, such as 2025-01-12T15:00:58Z"),
 });
 
 const toolCommon = {
-  title: text.optional().describe("The name for people"),
-  description: text.describe("What the tool does, for the model that decides to call it"),
+  title: text.optional().describe("The display name"),
+  description: text.describe("What the tool does; the model reads this to decide when to call it"),
   input: jsonObject.optional().describe(
-    'A JSON Schema of what the tool takes, such as { "properties": { "city": { "type": "string" } } }; without it, ' +
-      "nothing",
+    'The JSON Schema of the arguments, such as { "properties": { "city": { "type": "string" } } }. ' +
+      "Defaults to no arguments",
   ),
-  output: jsonObject.optional().describe("A JSON Schema of what the tool gives; needs a result that is JSON"),
+  output: jsonObject.optional().describe("The JSON Schema of the result, which must be JSON"),
   annotations: z.strictObject({
     title: text.optional(),
-    readOnlyHint: z.boolean().optional().describe("It changes nothing"),
-    destructiveHint: z.boolean().optional().describe("It may destroy something"),
-    idempotentHint: z.boolean().optional().describe("Calling it again changes nothing more"),
-    openWorldHint: z.boolean().optional().describe("It deals with a world outside, such as the web"),
-  }).optional().describe("Hints about what the tool does"),
+    readOnlyHint: z.boolean().optional().describe("The tool changes nothing"),
+    destructiveHint: z.boolean().optional().describe("The tool may delete or overwrite data"),
+    idempotentHint: z.boolean().optional().describe(
+      "Calling the tool again with the same arguments changes nothing more",
+    ),
+    openWorldHint: z.boolean().optional().describe("The tool reaches external systems, such as the web"),
+  }).optional().describe("Hints about the behaviour of the tool"),
 };
 
 const word = z.union([
   z.string(),
   z.strictObject({
-    if: text.describe("The argument that must be given, and not be false, for the words to be there"),
-    words: z.array(z.string()).min(1),
+    if: text.describe("The argument that includes the words: they are left out if it is missing or false"),
+    words: z.array(z.string()).min(1).describe("The words"),
   }),
-]).describe('A word such as "--count={{count}}", or { "if": "all", "words": ["--all"] }');
+]).describe('A word such as "--count={{count}}", or optional words such as { "if": "all", "words": ["--all"] }');
 
 const commandTool = z.strictObject({
   ...toolCommon,
   run: z.array(word).min(1).describe(
-    'The program and its arguments, each a word of its own, such as ["git", "log", "-n", "{{count}}"]; no shell reads them',
+    'The program and its arguments as separate words, such as ["git", "log", "-n", "{{count}}"]. No shell is involved',
   ),
-  cwd: path.optional().describe("The working directory; the folder of this file if nothing is said"),
+  cwd: path.optional().describe("The working directory. Defaults to the folder of this file"),
   env: z.array(z.string().regex(/^[A-Za-z_]\w*(=|$)/)).optional().describe(
-    'What the program sees of the environment beside PATH: names, or NAME=value, such as ["HOME", "LANG=C"]',
+    'Environment variables of the program in addition to PATH: NAME or NAME=value, such as ["HOME", "LANG=C"]',
   ),
-  stdin: z.string().optional().describe("What the program reads, such as {{text}}"),
-  timeoutMs: ms.optional().describe("Milliseconds before the program is ended; 30000 if nothing is said"),
-  maxBytes: bytes.optional().describe("Bytes of output before the program is ended; 262144 if nothing is said"),
+  stdin: z.string().optional().describe("The standard input of the program, such as {{text}}"),
+  timeoutMs: ms.optional().describe("The time in milliseconds after which the program is killed. Defaults to 30000"),
+  maxBytes: bytes.optional().describe(
+    "The number of bytes of output after which the program is killed. Defaults to 262144",
+  ),
   okExitCodes: z.array(z.number().int().min(0).max(255)).min(1).optional().describe(
-    "Exit codes that are no failure; [0] if nothing is said",
+    "Exit codes that mean success. Defaults to [0]",
   ),
-  format: z.enum(["text", "json"]).optional().describe("What the output is; text if nothing is said"),
+  format: z.enum(["text", "json"]).optional().describe("The format of the output. Defaults to text"),
 });
 
 const request = {
   headers: z.record(text, z.string()).optional().describe(
-    'Headers of the request, such as { "authorization": "Bearer ${API_TOKEN}" }',
+    'Request headers, such as { "authorization": "Bearer ${API_TOKEN}" }',
   ),
-  timeoutMs: ms.optional().describe("Milliseconds for the answer to be complete; 30000 if nothing is said"),
-  maxBytes: bytes.optional().describe("Bytes of the answer; 1048576 if nothing is said"),
+  timeoutMs: ms.optional().describe("The time in milliseconds for the whole request. Defaults to 30000"),
+  maxBytes: bytes.optional().describe("The largest response, in bytes. Defaults to 1048576"),
   allowPrivate: z.array(text).optional().describe(
-    "Hosts of this machine or of a private network that may be asked, such as localhost:8080",
+    "Hosts on this machine or a private network that requests may reach, such as localhost:8080",
   ),
 };
 
@@ -76,60 +80,64 @@ const fetchTool = z.strictObject({
   ...toolCommon,
   fetch: z.strictObject({
     url: text.describe(
-      "http or https; arguments may stand behind the host, as in https://api.example.com/users/{{id}}",
+      "An http or https URL, with arguments only after the host, such as https://api.example.com/users/{{id}}",
     ),
     method: z.enum(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]).optional().describe(
-      "GET, or POST with a body, if nothing is said",
+      "The request method. Defaults to GET, or to POST if there is a body",
     ),
     query: z.record(text, z.string()).optional().describe(
-      "What follows ? in the URL; an entry with an argument that was not given is left out",
+      "Query parameters. A parameter whose argument is missing is left out",
     ),
     ...request,
     body: z.unknown().optional().describe(
-      'The body: a text, or JSON, in which "{{name}}" alone stands for the argument as it is',
+      'The request body: text or JSON. A string that is only "{{name}}" becomes the argument with its own type',
     ),
-  }).describe("The request that is made"),
+  }).describe("The request to send"),
 });
 
 const resourceCommon = {
-  title: text.optional().describe("The name for people"),
-  description: text.optional().describe("What it is"),
-  mimeType: text.optional().describe("Its media type; known from the end of its name if nothing is said"),
-  annotations: annotations.optional().describe("Hints on how to use it"),
+  title: text.optional().describe("The display name"),
+  description: text.optional().describe("What the resource holds"),
+  mimeType: text.optional().describe(
+    "The media type. Defaults to the type that the file extension or the response states",
+  ),
+  annotations: annotations.optional().describe("Hints about how to use the resource"),
 };
 const fileCommon = {
   ...resourceCommon,
-  watch: z.boolean().optional().describe("Whether clients are told of changes; true if nothing is said"),
-  maxBytes: bytes.optional().describe("Bytes of the largest file that is read; 1048576 if nothing is said"),
+  watch: z.boolean().optional().describe("Whether to notify clients of changes. Defaults to true"),
+  maxBytes: bytes.optional().describe("The largest file that can be read, in bytes. Defaults to 1048576"),
 };
-const uri = text.regex(/^[a-z][a-z\d+.-]*:\S+$/).describe("Its URI, such as notes://todo");
+const uri = text.regex(/^[a-z][a-z\d+.-]*:\S+$/).describe("The URI, such as notes://todo");
 
 const fileResource = z.strictObject({
-  file: path.describe("A file"),
+  file: path.describe("The file to serve, as a path relative to the folder of this file, or an absolute path"),
   uri: uri.optional(),
-  name: text.optional().describe("Its name; that of the file if nothing is said"),
+  name: text.optional().describe("The name. Defaults to the file name"),
   ...fileCommon,
 });
 const globResource = z.strictObject({
-  glob: text.describe("Files, such as docs/**/*.md; those whose name begins with a dot only if the pattern says so"),
+  glob: text.describe("A pattern of files, such as docs/**/*.md. Hidden files match only if the pattern names the dot"),
   ...fileCommon,
 });
 const folderResource = z.strictObject({
-  folder: path.describe("A folder: everything in it can be read, and nothing outside of it"),
-  name: text.optional().describe("Its name; that of the folder if nothing is said"),
+  folder: path.describe("The folder to serve: everything in it can be read, and nothing outside of it"),
+  name: text.optional().describe("The name. Defaults to the folder name"),
   ...fileCommon,
-  hidden: z.boolean().optional().describe("Whether names that begin with a dot are there; false if nothing is said"),
+  hidden: z.boolean().optional().describe(
+    "Whether to serve hidden files, whose names begin with a dot. Defaults to false",
+  ),
   exclude: z.array(text).optional().describe(
-    'Patterns of what is not there, such as ["*.key"]; ["node_modules"] if nothing is said',
+    'Patterns of files and folders to leave out, such as ["*.key"]. Defaults to ["node_modules"]',
   ),
   tools: z.union([z.boolean(), z.string().regex(/^[\w.-]{1,64}$/)]).optional().describe(
-    "Whether there are tools to list, search and read it; a text is put before their names",
+    "Whether to add tools that list, search and read the folder. A string is the prefix of their names",
   ),
 });
 const urlResource = z.strictObject({
-  url: text.describe("http or https"),
-  uri: uri.optional().describe("Its URI; the URL if nothing is said"),
-  name: text.describe("Its name"),
+  url: text.describe("An http or https URL"),
+  uri: uri.optional().describe("The URI. Defaults to the URL"),
+  name: text.describe("The name"),
   ...resourceCommon,
   ...request,
 });
@@ -138,65 +146,75 @@ const limitGroup = (names: readonly string[]) =>
   z.strictObject(Object.fromEntries(names.map((name) => [name, z.number().positive().optional()]))).optional();
 
 const serverKeys = {
-  name: text.optional().describe("The server's name for programs; that of the folder if nothing is said"),
-  version: text.optional().describe("The server's own version; 0.0.0 if nothing is said"),
-  title: text.optional().describe("The server's name for people"),
-  websiteUrl: z.url().optional().describe("Where people read more"),
+  name: text.optional().describe("The name of the server. Defaults to the name of the folder"),
+  version: text.optional().describe("The version of the server. Defaults to 0.0.0"),
+  title: text.optional().describe("The display name of the server"),
+  websiteUrl: z.url().optional().describe("The website of the server"),
   instructions: z.union([text, z.strictObject({ file: path })]).optional().describe(
-    'What a model should know to use this server well: a text, or { "file": "INSTRUCTIONS.md" }',
+    'Instructions for models that use this server: text, or { "file": "INSTRUCTIONS.md" }',
   ),
   limits: z.strictObject(
     Object.fromEntries(
       Object.entries(LIMITS).map(([group, limits]) => [group, limitGroup(Object.keys(limits))]),
     ),
-  ).optional().describe("Limits that differ from the defaults, in groups"),
-  path: text.regex(/^\//).optional().describe("Path of the HTTP endpoint; /mcp if nothing is said"),
-  hosts: z.array(text).optional().describe("Hosts that callers on this machine may name beside loopback"),
-  origins: z.array(text).optional().describe("Origins of web pages that may call beside the server's own"),
-  secret: text.optional().describe("At least 32 characters that all instances share, such as ${MCP_SECRET}"),
+  ).optional().describe("Limits that differ from the defaults, by group"),
+  path: text.regex(/^\//).optional().describe("The path of the HTTP endpoint. Defaults to /mcp"),
+  hosts: z.array(text).optional().describe(
+    "Host headers that requests from this machine may use, in addition to loopback hosts",
+  ),
+  origins: z.array(text).optional().describe("Origins of web pages that may call the server, in addition to its own"),
+  secret: text.optional().describe(
+    "A secret that all instances share, of at least 32 characters, such as ${MCP_SECRET}",
+  ),
 };
 
 const parts = {
-  $schema: z.string().optional().describe("Where this schema is, for editors"),
-  description: text.optional().describe("What the server is for, in a sentence"),
-  include: z.array(path).optional().describe("Other files of this kind, whose tools, resources and prompts are added"),
+  $schema: z.string().optional().describe("The location of this JSON Schema, for editors"),
+  description: text.optional().describe("What the server is for, in one sentence"),
+  include: z.array(path).optional().describe(
+    "Other config files, whose tools, resources, prompts and modules are added",
+  ),
   tools: z.record(
     z.string().regex(/^[\w.-]{1,128}$/),
     z.union([commandTool, fetchTool]),
-  ).optional().describe("What a model can do, by name: each runs a command or makes a request"),
+  ).optional().describe("Tools by name. Each runs a command or sends an HTTP request"),
   modules: z.array(path).optional().describe(
-    "Files whose default export is a tool, a resource or a prompt, or several",
+    "TypeScript or JavaScript files whose default export is a tool, resource or prompt, or an array of them",
   ),
   resources: z.array(z.union([fileResource, globResource, folderResource, urlResource])).optional().describe(
-    "What there is to be read: files, globs, folders and URLs",
+    "Resources: files, patterns, folders and URLs",
   ),
-  prompts: z.array(path).optional().describe("Markdown files, or globs of them, such as prompts/*.md"),
+  prompts: z.array(path).optional().describe("Markdown files, or patterns such as prompts/*.md"),
 };
 
-/** A config file that is served. */
+/** The schema of a config file. */
 export const configSchema = z.strictObject({ ...parts, ...serverKeys });
 
-/** A config file that another one includes: what describes the server is for the first one to say. */
+/** The schema of an included config file, which cannot set the options of the server. */
 export const includedSchema = z.strictObject(parts);
 
-/** What a config file says. */
+/** The value of a config file. */
 export type ConfigFile = z.infer<typeof configSchema>;
 /** A tool that runs a program. */
 export type CommandTool = z.infer<typeof commandTool>;
-/** A tool that makes a request. */
+/** A tool that sends an HTTP request. */
 export type FetchTool = z.infer<typeof fetchTool>;
-/** A resource that is a file. */
+/** A resource that serves one file. */
 export type FileResource = z.infer<typeof fileResource>;
-/** Resources that are the files of a pattern. */
+/** Resources that serve the files matching a pattern. */
 export type GlobResource = z.infer<typeof globResource>;
-/** Resources that are the files of a folder. */
+/** Resources that serve the files of a folder. */
 export type FolderResource = z.infer<typeof folderResource>;
-/** A resource that is read over HTTP. */
+/** A resource that serves the response to an HTTP request. */
 export type UrlResource = z.infer<typeof urlResource>;
 
-/** The JSON schema of a config file, or of one that is included. */
+/** Converts a schema to JSON Schema. Defaults to the schema of config files. */
 export function toJsonSchema(
   schema: typeof configSchema | typeof includedSchema = configSchema,
 ): Readonly<Record<string, unknown>> {
-  return { ...z.toJSONSchema(schema, { target: "draft-7" }), title: "mcp.jsonc", description: "A server without code" };
+  return {
+    ...z.toJSONSchema(schema, { target: "draft-7" }),
+    title: "mcp.jsonc",
+    description: "An MCP server in a config file",
+  };
 }

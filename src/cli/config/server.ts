@@ -1,5 +1,5 @@
 /**
- * Servers from a config file or a folder.
+ * Makes servers from config files and folders.
  *
  * @module
  */
@@ -7,27 +7,27 @@ import { INTERNALS } from "../../core/internals.ts";
 import { createServer, type Handler, type Server } from "../../library.ts";
 import { platform } from "../platform.ts";
 import { type Loaded, swapHandlers } from "../load.ts";
-import { importPart } from "../parts.ts";
+import { importModule } from "../lazy_modules.ts";
 import { toBaseName } from "../path.ts";
-import { Problem } from "../problem.ts";
-import type { Part } from "./file_resources.ts";
+import { CliError } from "../cli_error.ts";
+import type { ServerPart } from "./server_part.ts";
 
 /**
- * A server from a config file. `file` is how the user names it.
+ * Makes a server from a config file. `file` is the name that the user gave.
  *
- * @throws {Problem} with file, line, column and key for what cannot be used.
+ * @throws {CliError} with file, line, column and key if something cannot be used.
  */
 export async function loadConfig(file: string, path: string): Promise<Loaded> {
-  // Loaded here, for these need packages.
-  const [{ readSources }, { build }] = await Promise.all([
-    importPart("./config/source.ts"),
-    importPart("./config/build.ts"),
+  // Loaded on demand, because these modules import packages.
+  const [{ readSources }, { defineServer }] = await Promise.all([
+    importModule("./config/source.ts"),
+    importModule("./config/server_definition.ts"),
   ]);
   let version = 0;
-  const read = async () => await build(await readSources(file, path), version++);
-  const first = await read();
+  const readDefinition = async () => await defineServer(await readSources(file, path), version++);
+  const first = await readDefinition();
   let { options, parts, files } = first;
-  const server = create(file, { ...options, handlers: toHandlers(parts) });
+  const server = createOrThrow(file, { ...options, handlers: toHandlers(parts) });
   let stop = () => {};
   let isWatched = false;
 
@@ -38,63 +38,63 @@ export async function loadConfig(file: string, path: string): Promise<Loaded> {
   }
 
   async function reload(): Promise<readonly string[]> {
-    const built = await read();
-    swapHandlers(server, toHandlers(built.parts));
+    const definition = await readDefinition();
+    swapHandlers(server, toHandlers(definition.parts));
     stop();
-    ({ parts, files } = built);
+    ({ parts, files } = definition);
     if (isWatched) stop = watchParts(parts, server);
-    const names = listChanges(options, built.options);
-    if (names.length) console.error(`${names.join(", ")} of ${file} will be another when the server starts again.`);
-    options = built.options;
+    const names = listChanges(options, definition.options);
+    if (names.length) console.error(`Restart the server to apply the changes of ${names.join(", ")} in ${file}.`);
+    options = definition.options;
     return files;
   }
 
   return { server, files, warnings: first.warnings, watch, reload };
 }
 
-/** A server of what is in a folder. */
+/** Makes a server that serves the files of a folder. */
 export async function loadFolder(target: string, path: string): Promise<Loaded> {
-  const [{ folderParts, toUriPath }, { openFolder }] = await Promise.all([
-    importPart("./config/file_resources.ts"),
-    importPart("./config/folder.ts"),
+  const [{ folderResource, toUriPath }, { openFolder }] = await Promise.all([
+    importModule("./config/file_resources.ts"),
+    importModule("./config/folder.ts"),
   ]);
   const root = await platform.files.resolve(path);
-  if (root === undefined) throw new Problem(`Cannot serve ${target}: there is no folder ${path}; check the path`);
+  if (root === undefined) throw new CliError(`Cannot serve ${target}: there is no folder ${path}; check the path`);
   const name = toBaseName(root) || "files";
-  const part = folderParts({
+  const part = folderResource({
     folder: openFolder({ root, maxBytes: 1024 * 1024 }),
     toUri: (path) => `file:///${toUriPath(path)}`,
-    base: "file:///",
-    facts: { description: `The files in ${name}` },
+    baseUri: "file:///",
+    metadata: { description: `The files in ${name}` },
     name,
     tools: true,
   });
-  const server = create(target, {
+  const server = createOrThrow(target, {
     name,
     version: "0.0.0",
-    instructions: `The files of the folder ${name}, which can be listed, searched and read, but not changed.`,
+    instructions: `The files of the folder ${name}. They can be listed, searched and read, but not changed.`,
     handlers: part.handlers,
   });
   return { server, files: [], watch: () => watchParts([part], server) };
 }
 
-function create(target: string, options: Parameters<typeof createServer>[0]): Server {
+function createOrThrow(target: string, options: Parameters<typeof createServer>[0]): Server {
   try {
     return createServer(options);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    throw new Problem(`Cannot use ${target}: ${error.message}`);
+    throw new CliError(`Cannot use ${target}: ${error.message}`);
   }
 }
 
-// Of two templates that fit a URI the first one answers, so the longer one, which fits fewer, comes first.
-function toHandlers(parts: readonly Part[]): readonly Handler[] {
+/** The handlers of all parts. Of two templates that match a URI the first one is used, so longer templates come first. */
+function toHandlers(parts: readonly ServerPart[]): readonly Handler[] {
   const handlers = parts.flatMap(({ handlers }) => handlers);
-  const toWidth = ({ [INTERNALS]: { key } }: Handler) => key.endsWith("{+path}") ? key.length : Infinity;
-  return handlers.sort((a, b) => Math.sign(toWidth(b) - toWidth(a)) || 0);
+  const toTemplateLength = ({ [INTERNALS]: { key } }: Handler) => key.endsWith("{+path}") ? key.length : Infinity;
+  return handlers.sort((a, b) => Math.sign(toTemplateLength(b) - toTemplateLength(a)) || 0);
 }
 
-function watchParts(parts: readonly Part[], server: Server): () => void {
+function watchParts(parts: readonly ServerPart[], server: Server): () => void {
   const stops = parts.flatMap(({ watch }) => watch ? [watch(server)] : []);
   return () => stops.forEach((stop) => stop());
 }

@@ -1,81 +1,97 @@
 /**
- * Config files: read, checked, with all that they include.
+ * Reads and validates a config file, with the files it includes.
  *
  * @module
  */
 import { platform } from "../platform.ts";
-import { Problem } from "../problem.ts";
-import { isAbsolute, toBaseName, toBelow, toFolder, toInner } from "../path.ts";
-import { findNode, findOffset, type Jsonc, type Path, readJsonc, toKey, toPlace, toPropertyName } from "./jsonc.ts";
-import { type Mistake, toMistakes } from "./mistakes.ts";
+import { CliError } from "../cli_error.ts";
+import { isAbsolute, joinPath, toBaseName, toFolder, toRelativePath } from "../path.ts";
+import {
+  findAnyProperty,
+  findOffset,
+  formatKeyPath,
+  formatPosition,
+  type Jsonc,
+  type KeyPath,
+  readJsonc,
+  toPropertyName,
+} from "./jsonc.ts";
 import { type ConfigFile, configSchema, includedSchema, toJsonSchema } from "./schema.ts";
+import { explainIssues, type ValidationError } from "./validation_errors.ts";
 
 /** A config file. */
 export interface Source {
-  /** As the user knows it. */
+  /** The file as the user names it. */
   readonly file: string;
+  /** The absolute path, without symbolic links. */
   readonly path: string;
-  /** The folder that its paths are seen from, without links. */
+  /** The folder that its paths are relative to, without symbolic links. */
   readonly folder: string;
   readonly config: ConfigFile;
-  /** An error about a part of the file. */
-  refuse(path: Path, state: string): Problem;
+  /** Makes an error about a value in the file. */
+  toProblem(key: KeyPath, state: string): CliError;
   /**
-   * The absolute path that a path in the file means.
+   * Resolves a path that the file names to an absolute path.
    *
-   * @throws {Problem} if it leads out of the folder of the file and is not written in full.
+   * @throws {CliError} if a relative path leads out of the file's folder.
    */
-  locate(path: Path, given: string): string;
+  resolvePath(key: KeyPath, path: string): string;
 }
 
-const MOST_BYTES = 1024 * 1024;
-const MOST_FILES = 100;
+/** Makes an error about a value of a tool or resource. */
+export type ToProblem = (path: KeyPath, state: string) => Error;
+
+const MAX_BYTES = 1024 * 1024;
+const MAX_FILES = 100;
 
 /**
- * Reads a config file and those it includes, itself first.
+ * Reads a config file and the files it includes. The config file itself comes first.
  *
- * @throws {Problem} with file, line, column and key for what cannot be used.
+ * @throws {CliError} with file, line, column and key if a file cannot be used.
  */
 export async function readSources(file: string, path: string): Promise<readonly [Source, ...Source[]]> {
   const main = await readSource(file, path, configSchema);
   const sources: [Source, ...Source[]] = [main];
-  await include(main, [main], sources);
+  await readIncluded(main, [main], sources);
   return sources;
 }
 
-async function include(source: Source, chain: readonly Source[], all: Source[]): Promise<void> {
-  for (const [i, given] of (source.config.include ?? []).entries()) {
-    const place = ["include", i];
-    const path = source.locate(place, given);
-    const real = await resolveFile(source, place, path);
+async function readIncluded(source: Source, chain: readonly Source[], all: Source[]): Promise<void> {
+  for (const [i, name] of (source.config.include ?? []).entries()) {
+    const key = ["include", i];
+    const real = await findFile(source, key, source.resolvePath(key, name));
     if (chain.some((each) => each.path === real)) {
-      throw source.refuse(place, `it leads back to ${given}, which is being read; take it out`);
+      throw source.toProblem(key, `${name} includes this file, directly or indirectly; remove it`);
     }
-    // Included twice, a file counts once.
+    // A file that is included twice counts once.
     if (all.some((each) => each.path === real)) continue;
-    if (all.length === MOST_FILES) throw source.refuse(place, `there are more than ${MOST_FILES} files`);
+    if (all.length === MAX_FILES) {
+      throw source.toProblem(key, `more than ${MAX_FILES} files are included; include fewer`);
+    }
     const included = await readSource(real, real, includedSchema);
     all.push(included);
-    await include(included, [...chain, included], all);
+    await readIncluded(included, [...chain, included], all);
   }
 }
 
 /**
- * Looks for a file that a config file names.
+ * Finds a file or folder that a config file names. Returns its path without symbolic links.
  *
- * @throws {Problem} if there is none, or a link leads to one outside of the folder.
+ * @throws {CliError} if it does not exist, or is a symbolic link that leads out of the folder.
  */
-export async function resolveFile(source: Source, place: Path, path: string, kind = "file"): Promise<string> {
+export async function findFile(source: Source, key: KeyPath, path: string, kind = "file"): Promise<string> {
   const real = await platform.files.resolve(path).catch((error) => {
-    throw source.refuse(place, tell(error));
+    throw source.toProblem(key, toMessage(error));
   });
-  const facts = real === undefined ? undefined : await platform.files.look(real);
-  if (real === undefined || !facts) throw source.refuse(place, `there is no ${kind} ${path}; check the path`);
-  if (facts.kind !== kind) throw source.refuse(place, `${path} is no ${kind === "file" ? "regular file" : kind}`);
-  if (toInner(source.folder, path) !== undefined && toInner(source.folder, real) === undefined) {
-    throw source.refuse(
-      place,
-      `${path} is a link that leads out of ${source.folder}; write the path it leads to in full`,
+  const facts = real === undefined ? undefined : await platform.files.stat(real);
+  if (real === undefined || !facts) throw source.toProblem(key, `there is no ${kind} ${path}; check the path`);
+  if (facts.kind !== kind) {
+    throw source.toProblem(key, `${path} is not a ${kind === "file" ? "regular file" : kind}; check the path`);
+  }
+  if (toRelativePath(source.folder, path) !== undefined && toRelativePath(source.folder, real) === undefined) {
+    throw source.toProblem(
+      key,
+      `${path} is a symbolic link that leads out of ${source.folder}; write the absolute path of its target`,
     );
   }
   return real;
@@ -86,35 +102,39 @@ async function readSource(
   path: string,
   schema: typeof configSchema | typeof includedSchema,
 ): Promise<Source> {
-  const { real, bytes } = await readPath(file, path);
-  if (bytes.length > MOST_BYTES) throw new Problem(`Cannot use ${file}: it has more than ${MOST_BYTES} bytes`);
+  const { real, bytes } = await readBytes(file, path);
+  if (bytes.length > MAX_BYTES) {
+    throw new CliError(`Cannot use ${file}: it has more than ${MAX_BYTES} bytes; split it with include`);
+  }
   const jsonc = readJsonc(decode(file, bytes), file);
-  // No object would have it as a key of its own.
-  const unusable = findNode(jsonc.root, (property) => toPropertyName(property) === "__proto__");
+  // Objects cannot have this key of their own.
+  const unusable = findAnyProperty(jsonc.root, (property) => toPropertyName(property) === "__proto__");
   if (unusable) {
-    const place = toPlace(file, jsonc.text, unusable.offset);
-    throw new Problem(`Cannot use ${place}: __proto__ is the name of something else here; choose another`);
+    const position = formatPosition(file, jsonc.text, unusable.offset);
+    throw new CliError(`Cannot use ${position}: __proto__ is a reserved name; choose another`);
   }
   const checked = schema.safeParse(jsonc.value);
   if (!checked.success) {
-    throw toProblem(file, jsonc, toMistakes(checked.error.issues, jsonc.value, toJsonSchema(schema)));
+    throw combineErrors(file, jsonc, explainIssues(checked.error.issues, jsonc.value, toJsonSchema(schema)));
   }
   const folder = toFolder(real);
-  const refuse = (at: Path, state: string) =>
-    new Problem(`Cannot use ${toPlace(file, jsonc.text, findOffset(jsonc.root, at))}: ${toKey(at)}: ${state}`);
-  return { file, path: real, folder, config: checked.data, refuse, locate: locateIn(folder, refuse) };
+  const toProblem = (key: KeyPath, state: string) => {
+    const position = formatPosition(file, jsonc.text, findOffset(jsonc.root, key));
+    return new CliError(`Cannot use ${position}: ${formatKeyPath(key)}: ${state}`);
+  };
+  return { file, path: real, folder, config: checked.data, toProblem, resolvePath: resolveIn(folder, toProblem) };
 }
 
-async function readPath(file: string, path: string): Promise<{ real: string; bytes: Uint8Array }> {
+async function readBytes(file: string, path: string): Promise<{ real: string; bytes: Uint8Array }> {
   try {
     const real = await platform.files.resolve(path);
-    const facts = real === undefined ? undefined : await platform.files.look(real);
+    const facts = real === undefined ? undefined : await platform.files.stat(real);
     if (real !== undefined && facts?.kind === "file") {
-      return { real, bytes: await platform.files.read(real, MOST_BYTES + 1) };
+      return { real, bytes: await platform.files.read(real, MAX_BYTES + 1) };
     }
-    throw new Problem(`Cannot use ${file}: there is no file ${path}; check the path`);
+    throw new CliError(`Cannot use ${file}: there is no file ${path}; check the path`);
   } catch (error) {
-    throw error instanceof Problem ? error : new Problem(`Cannot use ${file}: ${tell(error)}`);
+    throw error instanceof CliError ? error : new CliError(`Cannot use ${file}: ${toMessage(error)}`);
   }
 }
 
@@ -122,36 +142,36 @@ function decode(file: string, bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw new Problem(`Cannot use ${file}: it is not a text in UTF-8`);
+    throw new CliError(`Cannot use ${file}: it is not UTF-8 text; save it as UTF-8`);
   }
 }
 
-function locateIn(folder: string, refuse: Source["refuse"]): Source["locate"] {
-  return (place, given) => {
-    if (given.includes("\0")) throw refuse(place, "it has a NUL character");
-    if (isAbsolute(given)) return platform.toPath(given);
-    if (given.startsWith("~")) throw refuse(place, "~ is not known here; write the path in full");
-    const path = platform.toPath(toBelow(folder, given));
-    if (toInner(folder, path) !== undefined) return path;
-    throw refuse(place, `it leads out of ${folder}; write the path in full if that is meant: ${path}`);
+function resolveIn(folder: string, toProblem: Source["toProblem"]): Source["resolvePath"] {
+  return (key, path) => {
+    if (path.includes("\0")) throw toProblem(key, "it contains a NUL character; remove it");
+    if (isAbsolute(path)) return platform.toPath(path);
+    if (path.startsWith("~")) throw toProblem(key, "~ is not expanded; write the absolute path");
+    const absolute = platform.toPath(joinPath(folder, path));
+    if (toRelativePath(folder, absolute) !== undefined) return absolute;
+    throw toProblem(key, `it leads out of ${folder}; if that is intended, write the absolute path: ${absolute}`);
   };
 }
 
-function toProblem(file: string, { text, root }: Jsonc, mistakes: readonly Mistake[]): Problem {
-  const found = mistakes.map((mistake) => ({ ...mistake, at: findOffset(root, mistake.path) }));
-  const lines = found.sort((a, b) => a.at - b.at).map(({ path, state, at }) =>
-    [toPlace(file, text, at), ...path.length ? [toKey(path)] : [], state].join(": ")
+function combineErrors(file: string, { text, root }: Jsonc, errors: readonly ValidationError[]): CliError {
+  const located = errors.map((error) => ({ ...error, offset: findOffset(root, error.path) }));
+  const lines = located.sort((a, b) => a.offset - b.offset).map(({ path, state, offset }) =>
+    [formatPosition(file, text, offset), ...path.length ? [formatKeyPath(path)] : [], state].join(": ")
   );
   const [first] = lines;
-  return new Problem(lines.length === 1 ? `Cannot use ${first}` : `Cannot use ${file}:\n  ${lines.join("\n  ")}`);
+  return new CliError(lines.length === 1 ? `Cannot use ${first}` : `Cannot use ${file}:\n  ${lines.join("\n  ")}`);
 }
 
-/** What the runtime says of something it does not do. */
-export function tell(error: unknown): string {
+/** The message of an error. */
+export function toMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The name that a config file gives to a server that has none: that of its folder. */
-export function toServerName({ folder }: Source): string {
+/** The default name of a server: the name of the config file's folder. */
+export function toDefaultName({ folder }: Source): string {
   return toBaseName(folder) || "server";
 }

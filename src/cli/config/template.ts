@@ -1,76 +1,76 @@
 /**
- * Texts with places to fill: `{{name}}` stands for an argument of a call, `${NAME}` for a variable of the environment.
+ * Text templates: `{{name}}` stands for an argument of a call, `${NAME}` for an environment variable.
  *
  * @module
  */
 
-/** A text with places for arguments. Variables of the environment are in it already. */
+/** A template in which environment variables are already replaced. */
 export interface Template {
-  /** The arguments that it names, each once. */
+  /** The names of its arguments, each once. */
   readonly names: readonly string[];
-  /** The argument that the whole text stands for, if it is nothing but that. */
-  readonly sole?: string;
-  /** Whether the text begins with an argument. */
-  readonly opens: boolean;
-  /** The text with what `value` gives in the places of arguments. */
-  fill(value: (name: string) => string): string;
+  /** The argument, if the template consists of nothing else. */
+  readonly onlyArgument?: string;
+  /** Whether the template begins with an argument. */
+  readonly startsWithArgument: boolean;
+  /** Replaces each argument with the text that `toText` returns for its name. */
+  fill(toText: (name: string) => string): string;
 }
 
-/** Reads a variable of the environment. */
+/** Reads an environment variable. Returns `undefined` if it is not set. */
 export type ReadEnv = (name: string) => string | undefined;
 
-const MARK = /\\(\{\{|\$\{)|\{\{\s*([\w.-]+)\s*\}\}|\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}|\{\{|\$\{/g;
+const PLACEHOLDER = /\\(\{\{|\$\{)|\{\{\s*([\w.-]+)\s*\}\}|\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}|\{\{|\$\{/g;
 
 /**
- * Reads a text with places. `\{{` and `\${` stand for themselves; `${NAME:-else}` has a text for a variable that is not
- * set. Without `env`, `${…}` is text like any other.
+ * Parses a template. `\{{` and `\${` are escapes. `${NAME:-default}` gives a default for a variable that is not set.
+ * Without `readEnv`, `${…}` is plain text.
  *
- * @throws {TypeError} for a place that cannot be read, and for a variable that is not set.
+ * @throws {TypeError} if a placeholder is malformed or a variable is not set.
  */
-export function toTemplate(text: string, env?: ReadEnv): Template {
+export function parseTemplate(text: string, readEnv?: ReadEnv): Template {
   const parts: (string | { readonly name: string })[] = [];
   let at = 0;
-  const add = (literal: string) => {
+  const addText = (literal: string) => {
     const last = parts.length - 1;
     const before = parts[last];
     if (typeof before === "string") parts[last] = before + literal;
     else if (literal) parts.push(literal);
   };
-  for (const match of text.matchAll(MARK)) {
+  for (const match of text.matchAll(PLACEHOLDER)) {
     const [whole, escaped, name, variable, fallback] = match;
-    add(text.slice(at, match.index));
+    addText(text.slice(at, match.index));
     at = match.index + whole.length;
-    if (!env && (whole.startsWith("$") || whole === "\\${")) add(whole);
-    else if (escaped) add(escaped);
+    if (!readEnv && (whole.startsWith("$") || whole === "\\${")) addText(whole);
+    else if (escaped) addText(escaped);
     else if (name) parts.push({ name });
-    else if (variable && env) add(readVariable(variable, fallback, env));
-    else {
-      throw new TypeError(
-        whole === "{{"
-          ? "{{ begins an argument, such as {{name}}; write \\{{ for the two characters"
-          : "${ begins a variable of the environment, such as ${NAME} or ${NAME:-else}; write \\${ for the two characters",
-      );
-    }
+    else if (variable && readEnv) addText(readVariable(variable, fallback, readEnv));
+    else throw new TypeError(explainMalformed(whole));
   }
-  add(text.slice(at));
+  addText(text.slice(at));
   const [first] = parts;
   return {
     names: [...new Set(parts.flatMap((part) => typeof part === "string" ? [] : part.name))],
-    sole: parts.length === 1 && typeof first === "object" ? first.name : undefined,
-    opens: typeof first === "object",
-    fill: (value) => parts.map((part) => typeof part === "string" ? part : value(part.name)).join(""),
+    onlyArgument: parts.length === 1 && typeof first === "object" ? first.name : undefined,
+    startsWithArgument: typeof first === "object",
+    fill: (toText) => parts.map((part) => typeof part === "string" ? part : toText(part.name)).join(""),
   };
 }
 
-/** The variables of the environment that a text names. */
+/** The names of the environment variables in a template. */
 export function listVariables(text: string): string[] {
-  return [...text.matchAll(MARK)].flatMap(([, , , variable]) => variable ?? []);
+  return [...text.matchAll(PLACEHOLDER)].flatMap(([, , , variable]) => variable ?? []);
 }
 
-function readVariable(name: string, fallback: string | undefined, env: ReadEnv): string {
-  const value = env(name) ?? fallback;
+function explainMalformed(start: string): string {
+  return start === "{{"
+    ? "{{ begins an argument, such as {{name}}; write \\{{ for the two characters themselves"
+    : "${ begins an environment variable, such as ${NAME} or ${NAME:-default}; write \\${ for the two characters themselves";
+}
+
+function readVariable(name: string, fallback: string | undefined, readEnv: ReadEnv): string {
+  const value = readEnv(name) ?? fallback;
   if (value !== undefined) return value;
   throw new TypeError(
-    `the environment has no ${name}; set it, or write \${${name}:-else} for what stands in its place`,
+    `the environment variable ${name} is not set; set it, or write \${${name}:-default} to give a default`,
   );
 }

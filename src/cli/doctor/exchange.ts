@@ -1,5 +1,5 @@
 /**
- * One HTTP request and as much of its answer as is wanted, in bounded time.
+ * Sends HTTP requests, with limits on the time and the size of the response.
  *
  * @module
  */
@@ -7,71 +7,72 @@ import { readEvents } from "../../client/event_stream.ts";
 import { type Message, readMessages } from "../../client/message.ts";
 import { startTimer } from "../../client/delay.ts";
 
-/** Where requests go. */
-export interface Place {
+/** The server under examination. */
+export interface Endpoint {
   readonly url: string;
   readonly fetch: (request: Request) => Promise<Response>;
   /** Headers of every request. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Milliseconds for each request. */
+  /** The time for each request in milliseconds. */
   readonly timeoutMs: number;
-  /** Gives up whatever is under way. */
+  /** Stops the running request. */
   readonly signal?: AbortSignal;
 }
 
-/** What is sent. */
-export interface Sent {
-  /** `POST` if nothing is said. */
+/** A request to send. */
+export interface RequestParts {
+  /** Defaults to `POST`. */
   readonly method?: string;
-  /** Headers beside those of every request; `null` takes one away. */
+  /** Headers in addition to those of every request. `null` removes a header. */
   readonly headers?: Readonly<Record<string, string | null>>;
   readonly body?: string;
 }
 
-/** What came back. */
-export interface Answer {
+/** A response. */
+export interface ServerResponse {
   readonly status: number;
   readonly headers: Headers;
-  /** The body, as far as it was read; empty for a stream. */
+  /** The beginning of the body; empty for a stream. */
   readonly text: string;
-  /** The JSON-RPC answer in the body or the stream. */
+  /** The JSON-RPC response in the body or the stream. */
   readonly message?: Message;
   readonly isStream: boolean;
-  /** Whether the time was over before the body. */
+  /** Whether the timeout ended the response early. */
   readonly isCut: boolean;
-  /** Milliseconds until all was read. */
+  /** The time until the response was read, in milliseconds. */
   readonly ms: number;
 }
 
-/** No answer came. */
-export class Lost extends Error {
-  override readonly name = "Lost";
-  /** What happened, in one sentence. */
-  readonly what: string;
-  /** How to mend it, in one sentence. */
-  readonly mend: string;
+/** A request got no response. The message says why. */
+export class NoResponse extends Error {
+  override readonly name = "NoResponse";
+  /** How to fix it, in one sentence. */
+  readonly fix: string;
 
-  constructor(what: string, mend: string, cause?: unknown) {
-    super(what, { cause });
-    this.what = what;
-    this.mend = mend;
+  constructor(message: string, fix: string, cause?: unknown) {
+    super(message, { cause });
+    this.fix = fix;
   }
 }
 
-/** Bytes of a body that are read. */
-const MOST_BYTES = 4 * 1024 * 1024;
+/** The length of a body that is read, in characters. */
+const MAX_CHARACTERS = 4 * 1024 * 1024;
 
-/** Sends a request and reads the answer. @throws {Lost} if none comes. */
-export async function exchange(place: Place, sent: Sent): Promise<Answer> {
+/**
+ * Sends a request and reads the response.
+ *
+ * @throws {NoResponse} if there is none.
+ */
+export async function exchange(endpoint: Endpoint, request: RequestParts): Promise<ServerResponse> {
   const started = performance.now();
-  const opened = await open(place, sent);
+  const opened = await open(endpoint, request);
   const { response: { status, headers }, isStream } = opened;
   let [text, message, isCut]: [string, Message | undefined, boolean] = ["", undefined, false];
   try {
-    if (isStream) message = await opened.inTime(readAnswer(opened));
-    else text = await opened.inTime(readStart(opened.response));
+    if (isStream) message = await opened.withinTimeout(readStreamResponse(opened));
+    else text = await opened.withinTimeout(readStart(opened.response));
   } catch {
-    // What was said in the head is an answer, too.
+    // The status and headers are a response too.
     isCut = true;
   } finally {
     opened.close();
@@ -87,62 +88,77 @@ export async function exchange(place: Place, sent: Sent): Promise<Answer> {
   };
 }
 
-/** An answer whose body is still to be read. */
-export interface Opened {
+/** A response whose body is not read yet. */
+export interface OpenResponse {
   readonly response: Response;
   readonly isStream: boolean;
-  /** Milliseconds until the head was there. */
+  /** The time until the headers arrived, in milliseconds. */
   readonly ms: number;
   readonly signal: AbortSignal;
-  /** Waits no longer than the request may take, head and body together. */
-  inTime<T>(coming: Promise<T>): Promise<T>;
-  /** Lets the answer take as long as it wants to. */
-  keep(): void;
+  /** Waits for a promise until the timeout of the request, which covers headers and body. */
+  withinTimeout<T>(promise: Promise<T>): Promise<T>;
+  /** Removes the timeout. */
+  keepOpen(): void;
   close(): void;
 }
 
-/** Sends a request and waits for the head of the answer. @throws {Lost} if none comes. */
-export async function open(place: Place, { method = "POST", headers = {}, body }: Sent): Promise<Opened> {
-  const { url, timeoutMs, signal } = place;
-  const all = new Headers(place.headers);
+/**
+ * Sends a request and waits for the headers of the response.
+ *
+ * @throws {NoResponse} if there is none.
+ */
+export async function open(
+  endpoint: Endpoint,
+  { method = "POST", headers = {}, body }: RequestParts,
+): Promise<OpenResponse> {
+  const { url, timeoutMs, signal } = endpoint;
+  const all = new Headers(endpoint.headers);
   for (const [name, value] of Object.entries(headers)) value === null ? all.delete(name) : all.set(name, value);
-  const stop = new AbortController();
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  late.catch(() => {});
-  const giveUp = (error: Lost) => {
+  const controller = new AbortController();
+  const { promise: timeout, reject } = Promise.withResolvers<never>();
+  timeout.catch(() => {});
+  const abort = (error: NoResponse) => {
     reject(error);
-    stop.abort(error);
+    controller.abort(error);
   };
-  const stopTimer = startTimer(timeoutMs, () => giveUp(toLate(timeoutMs)));
-  const onStop = () => giveUp(new Lost("it was not looked at to the end", "look again"));
-  if (signal?.aborted) onStop();
-  else signal?.addEventListener("abort", onStop);
+  const stopTimer = startTimer(timeoutMs, () => abort(toTimeoutError(timeoutMs)));
+  const onAbort = () => abort(new NoResponse("the examination was stopped", "run doctor again"));
+  if (signal?.aborted) onAbort();
+  else signal?.addEventListener("abort", onAbort);
   const close = () => {
     stopTimer();
-    signal?.removeEventListener("abort", onStop);
-    stop.abort();
+    signal?.removeEventListener("abort", onAbort);
+    controller.abort();
   };
   const started = performance.now();
-  const inTime = <T>(coming: Promise<T>) => Promise.race([coming, late]);
+  const withinTimeout = <T>(promise: Promise<T>) => Promise.race([promise, timeout]);
   try {
-    const request = new Request(url, { method, headers: all, body, signal: stop.signal, redirect: "manual" });
-    const response = await inTime(place.fetch(request));
+    const request = new Request(url, { method, headers: all, body, signal: controller.signal, redirect: "manual" });
+    const response = await withinTimeout(endpoint.fetch(request));
     const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
-    return { response, isStream, ms: performance.now() - started, signal: stop.signal, inTime, keep: stopTimer, close };
+    return {
+      response,
+      isStream,
+      ms: performance.now() - started,
+      signal: controller.signal,
+      withinTimeout,
+      keepOpen: stopTimer,
+      close,
+    };
   } catch (error) {
     close();
-    throw error instanceof Lost ? error : toLost(error, url);
+    throw error instanceof NoResponse ? error : toNoResponse(error, url);
   }
 }
 
-function toLate(ms: number): Lost {
-  return new Lost(
-    `no answer came in ${ms / 1000} s`,
-    "look whether the server is busy, or waits for something; --timeout N waits for N seconds",
+function toTimeoutError(ms: number): NoResponse {
+  return new NoResponse(
+    `the server did not respond within ${ms / 1000} s`,
+    "check whether the server is busy or waits for something; --timeout N waits for N seconds",
   );
 }
 
-async function readAnswer({ response, signal }: Opened): Promise<Message | undefined> {
+async function readStreamResponse({ response, signal }: OpenResponse): Promise<Message | undefined> {
   for await (const { data } of readEvents(response, signal)) {
     const message = data === undefined ? undefined : readMessage(data);
     if (message && message.method === undefined) return message;
@@ -154,7 +170,7 @@ async function readStart({ body }: Response): Promise<string> {
   let text = "";
   for await (const bytes of body ?? []) {
     text += decoder.decode(bytes, { stream: true });
-    if (text.length > MOST_BYTES) break;
+    if (text.length > MAX_CHARACTERS) break;
   }
   return text + decoder.decode();
 }
@@ -167,46 +183,46 @@ function readMessage(text: string): Message | undefined {
   }
 }
 
-// The runtimes have no codes in common for why a connection failed; some say it in the error's cause alone.
-function toLost(error: unknown, url: string): Lost {
+/** Explains why a connection failed. The runtimes have no common error codes, and some give only a cause. */
+function toNoResponse(error: unknown, url: string): NoResponse {
   const { host, hostname, protocol } = new URL(url);
-  const text = tellError(error);
-  const lost = (what: string, mend: string) => new Lost(what, mend, error);
+  const text = describeError(error);
+  const explain = (message: string, fix: string) => new NoResponse(message, fix, error);
   if (/dns error|ENOTFOUND|EAI_AGAIN|getaddrinfo|lookup address/i.test(text)) {
-    return lost(`the name ${hostname} has no address`, "check how it is spelled, and that this machine is online");
+    return explain(`the name ${hostname} has no address`, "check its spelling, and that this machine is online");
   }
   if (/NotCapable|Requires net access/i.test(text)) {
-    return lost(`this program may not use the network: ${text}`, `start it with --allow-net=${host}`);
+    return explain(`this program has no network permission: ${text}`, `run it with --allow-net=${host}`);
   }
   if (/refused/i.test(text)) {
-    return lost(
+    return explain(
       `nothing listens at ${host}`,
-      "start the server, and compare the port with the one that it prints; in a container it must listen on 0.0.0.0",
+      "start the server, and check the port that it prints; in a container it must listen on 0.0.0.0",
     );
   }
   if (/certificate|cert_|self.signed|UNABLE_TO_VERIFY|ALTNAME|UnknownIssuer|NotValidFor|Expired/i.test(text)) {
-    return lost(
-      `its certificate is not accepted: ${text}`,
-      "use one that clients trust for this name; for one of your own set DENO_CERT, or NODE_EXTRA_CA_CERTS on Bun",
+    return explain(
+      `the certificate is not trusted: ${text}`,
+      "use a certificate that clients trust for this name; to trust your own CA, set DENO_CERT, or NODE_EXTRA_CA_CERTS on Bun",
     );
   }
   if (protocol === "https:" && /InvalidContentType|corrupt message|EPROTO|handshake|wrong version/i.test(text)) {
-    return lost(`${host} does not speak TLS`, `write http:// in place of https://, or put TLS in front of the server`);
+    return explain(`${host} does not speak TLS`, `use http:// instead of https://, or put TLS in front of the server`);
   }
   if (protocol === "http:" && /invalid HTTP|malformed|parse|unexpected message|closed|reset/i.test(text)) {
-    return lost(
-      `${host} closed the connection or answered with something that is not HTTP`,
-      "write https:// if it speaks TLS; otherwise look into the server's log",
+    return explain(
+      `${host} closed the connection or sent something other than HTTP`,
+      "use https:// if the server expects TLS; otherwise check the log of the server",
     );
   }
-  return lost(`the request failed: ${text}`, "check the address, and look into the server's log");
+  return explain(`the request failed: ${text}`, "check the URL and the log of the server");
 }
 
-function tellError(error: unknown): string {
+function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = "code" in error && typeof error.code === "string" ? ` (${error.code})` : "";
-  const cause = error.cause === undefined ? "" : `: ${tellError(error.cause)}`;
-  // Deno puts the cause behind words that say nothing.
+  const cause = error.cause === undefined ? "" : `: ${describeError(error.cause)}`;
+  // Deno adds a prefix without information.
   const message = error.message.replace(
     /^(fetch failed|error sending request for url .*?\)|client error \(\w+\)):? ?/i,
     "",

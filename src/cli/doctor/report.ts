@@ -1,84 +1,91 @@
 /**
- * What an examination has found so far.
+ * Collects the findings of an examination.
  *
  * @module
  */
 import { toPrintableLine } from "../../protocol/printable.ts";
-import { Lost } from "./exchange.ts";
+import { NoResponse } from "./exchange.ts";
 
 /**
- * One thing that was looked at. A problem breaks what the protocol demands, or keeps somebody out, or lets somebody in;
- * a note is worth knowing.
+ * The result of a check. A problem violates the protocol, rejects clients that should be admitted, or admits clients that
+ * should be rejected. A note is a recommendation.
  */
 export interface Finding {
   readonly level: "ok" | "note" | "problem";
-  /** What was looked at, the same word for the same thing every time. */
+  /** The name of the check. */
   readonly check: string;
-  /** What was seen, in one sentence. */
-  readonly what: string;
-  /** How to mend it, in one sentence. */
-  readonly mend?: string;
+  /** What the server does, in one sentence. */
+  readonly message: string;
+  /** How to fix a problem or follow a note, in one sentence. */
+  readonly fix?: string;
 }
 
-/** Writes down what was seen of one thing. */
-export interface Tell {
-  ok(what: string): void;
-  note(what: string, mend: string): void;
-  problem(what: string, mend: string): void;
+/** Adds the findings of one check. */
+export interface Check {
+  ok(message: string): void;
+  note(message: string, fix: string): void;
+  problem(message: string, fix: string): void;
 }
 
-/** Where findings are written down. */
+/** Collects findings. */
 export interface Report {
   readonly findings: readonly Finding[];
-  at(check: string): Tell;
-  /** Looks at one thing. That no answer comes is a finding too; after some of these nothing more is looked at. */
-  look<T>(check: string, look: (tell: Tell) => Promise<T>): Promise<T | undefined>;
+  /** A check with this name. */
+  at(name: string): Check;
+  /**
+   * Runs a check, and reports a missing response as a problem. After several missing responses no further check runs.
+   * Returns `undefined` if the check did not run or got no response.
+   */
+  run<T>(name: string, check: (check: Check) => Promise<T>): Promise<T | undefined>;
 }
 
-/** How often a server may leave a request without an answer before it is left alone. */
-const MOST_LOST = 3;
+/** The number of missing responses after which the examination ends. */
+const MAX_MISSING_RESPONSES = 3;
 
-/** Characters of a sentence, most of which are the server's. */
-const MOST_CHARACTERS = 500;
+/** The length of a sentence in characters. Most of a long one is text of the server. */
+const MAX_CHARACTERS = 500;
 
-/** An empty report; once `signal` is aborted, nothing more is looked at. */
+/** Creates an empty report. No further checks run after `signal` is aborted. */
 export function createReport(signal?: AbortSignal): Report {
   const findings: Finding[] = [];
-  let lost = 0;
+  let missingResponses = 0;
 
-  function at(check: string): Tell {
-    const add = (level: Finding["level"], what: string, mend?: string) =>
-      void findings.push({ level, check, what: clean(what), ...mend !== undefined && { mend: clean(mend) } });
+  function at(name: string): Check {
+    const add = (level: Finding["level"], message: string, fix?: string) =>
+      void findings.push({
+        ...{ level, check: name, message: clean(message) },
+        ...fix !== undefined && { fix: clean(fix) },
+      });
     return {
-      ok: (what) => add("ok", what),
-      note: (what, mend) => add("note", what, mend),
-      problem: (what, mend) => add("problem", what, mend),
+      ok: (message) => add("ok", message),
+      note: (message, fix) => add("note", message, fix),
+      problem: (message, fix) => add("problem", message, fix),
     };
   }
 
-  async function look<T>(check: string, look: (tell: Tell) => Promise<T>): Promise<T | undefined> {
-    if (lost >= MOST_LOST || signal?.aborted) return;
-    const tell = at(check);
+  async function run<T>(name: string, runCheck: (check: Check) => Promise<T>): Promise<T | undefined> {
+    if (missingResponses >= MAX_MISSING_RESPONSES || signal?.aborted) return;
+    const check = at(name);
     try {
-      return await look(tell);
+      return await runCheck(check);
     } catch (error) {
-      if (!(error instanceof Lost)) throw error;
+      if (!(error instanceof NoResponse)) throw error;
       if (signal?.aborted) return;
-      tell.problem(error.what, error.mend);
-      if (++lost === MOST_LOST) {
+      check.problem(error.message, error.fix);
+      if (++missingResponses === MAX_MISSING_RESPONSES) {
         at("end").problem(
-          `${lost} requests got no answer, so nothing more was asked`,
-          "mend these first, and look again",
+          `${missingResponses} requests got no response, so the remaining checks were skipped`,
+          "fix these problems, and run doctor again",
         );
       }
     }
   }
 
-  return { findings, at, look };
+  return { findings, at, run };
 }
 
-// What a server wrote must not steer the terminal in which it is shown.
+/** Text of a server must not control the terminal that shows it. */
 function clean(text: string): string {
-  const plain = toPrintableLine(text.slice(0, 2 * MOST_CHARACTERS).replace(/[\t\r\n]+/g, " "));
-  return plain.length > MOST_CHARACTERS ? `${plain.slice(0, MOST_CHARACTERS)}…` : plain;
+  const printable = toPrintableLine(text.slice(0, 2 * MAX_CHARACTERS).replace(/[\t\r\n]+/g, " "));
+  return printable.length > MAX_CHARACTERS ? `${printable.slice(0, MAX_CHARACTERS)}…` : printable;
 }

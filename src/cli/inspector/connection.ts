@@ -1,5 +1,5 @@
 /**
- * One connection of the page to a server that is not the page's own: a client that speaks for the page.
+ * A connection of the page to another server: a client whose requests come from the page.
  *
  * @module
  */
@@ -14,28 +14,28 @@ import { INTERNAL_ERROR, INVALID_REQUEST } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
 import { LOG_LEVELS, type Root, type SamplingResult } from "../../protocol/types.ts";
 
-/** Where a server is, and who the page says that it is. */
+/** Options of a connection. */
 export interface ConnectionOptions {
   readonly target: Target;
-  /** Headers of every HTTP request. */
+  /** The headers of every HTTP request. */
   readonly headers: Readonly<Record<string, string>>;
-  /** What the page says that it can do. */
+  /** The capabilities of the page. */
   readonly capabilities: Params;
-  /** Sends something to the page that it has not asked for. */
-  readonly tell: (event: Params) => void;
-  /** Called when the server is gone. */
+  /** Called with an event for the page. */
+  readonly onEvent: (event: Params) => void;
+  /** Called when the server has closed the connection. */
   readonly onGone: () => void;
-  /** Gives up connecting. */
+  /** Cancels connecting. */
   readonly signal: AbortSignal;
 }
 
 const META = "io.modelcontextprotocol/";
-/** Milliseconds to take leave of a server. */
-const LEAVE_MS = 2500;
-/** Questions that may wait for the user. */
-const MOST_QUESTIONS = 20;
+/** How long to wait for a server to close the connection, in milliseconds. */
+const CLOSE_TIMEOUT_MS = 2500;
+/** The number of requests of the server that may wait for the user. */
+const MAX_QUESTIONS = 20;
 
-/** A connected client, whose questions the page answers. */
+/** A client whose server requests are shown by the page. */
 export class Connection {
   readonly #options: ConnectionOptions;
   readonly #questions = new Map<string, PromiseWithResolvers<unknown>>();
@@ -43,12 +43,16 @@ export class Connection {
   #level: unknown;
   #count = 0;
 
-  /** A connection that is not open yet. */
+  /** Creates a connection. `open` opens it. */
   constructor(options: ConnectionOptions) {
     this.#options = options;
   }
 
-  /** Connects. Throws if that fails. */
+  /**
+   * Connects.
+   *
+   * @throws if the server cannot be reached.
+   */
   async open(): Promise<void> {
     const { target, headers, signal } = this.#options;
     const client = await connect(target, {
@@ -56,54 +60,54 @@ export class Connection {
       headers,
       signal,
       timeoutMs: 30_000,
-      onWarning: (text) => this.#options.tell({ kind: "warning", text: text.slice(0, 2000) }),
+      onWarning: (text) => this.#options.onEvent({ kind: "warning", text: text.slice(0, 2000) }),
     });
     if (signal.aborted) await client.close();
     else this.#client = client;
   }
 
-  /** Sends a request of the page, and yields the messages that come back; the last one is the answer. */
+  /** Sends a request of the page. Yields the messages of the server, of which the last one is the response. */
   async *send(request: Params, signal: AbortSignal): AsyncGenerator<Params> {
     const { id } = request;
     const waiting: Params[] = [];
-    let news = Promise.withResolvers<void>();
+    let wakeUp = Promise.withResolvers<void>();
     const tell = ({ method, params }: Notification) => {
       waiting.push({ jsonrpc: "2.0", method, params });
-      news.resolve();
+      wakeUp.resolve();
     };
     let answer: Params | undefined;
     this.#ask(request, tell, signal)
       .then((result) => answer = { jsonrpc: "2.0", id, result })
       .catch((error) => answer = { jsonrpc: "2.0", id, error: this.#toError(error) })
-      .finally(() => news.resolve());
+      .finally(() => wakeUp.resolve());
     while (true) {
       yield* waiting.splice(0);
       if (answer && !waiting.length) return yield answer;
-      await news.promise;
-      news = Promise.withResolvers<void>();
+      await wakeUp.promise;
+      wakeUp = Promise.withResolvers<void>();
     }
   }
 
-  /** Takes the user's answer to a question; without one the question is refused. */
+  /** Responds to a request of the server. `undefined` rejects the request. */
   answer(key: string, result: unknown): boolean {
     const question = this.#questions.get(key);
-    if (result === undefined) question?.reject(new RpcError(INTERNAL_ERROR, "The user ended the question"));
+    if (result === undefined) question?.reject(new RpcError(INTERNAL_ERROR, "The user dismissed the request"));
     else question?.resolve(result);
     return this.#questions.delete(key);
   }
 
-  /** Ends the connection, and the process of a command. */
+  /** Closes the connection, and ends the process of a command. */
   async close(): Promise<void> {
     for (const question of this.#questions.values()) {
-      question.reject(new RpcError(INTERNAL_ERROR, "The page is closed"));
+      question.reject(new RpcError(INTERNAL_ERROR, "The page was closed"));
     }
-    const late = new Promise((resolve) => setTimeout(resolve, LEAVE_MS));
+    const late = new Promise((resolve) => setTimeout(resolve, CLOSE_TIMEOUT_MS));
     await Promise.race([this.#client?.close().catch(() => {}), late]);
   }
 
   async #ask({ method, params: given }: Params, tell: (notification: Notification) => void, signal: AbortSignal) {
     const client = this.#client;
-    if (!client || typeof method !== "string") throw new RpcError(INVALID_REQUEST, "This is not a request");
+    if (!client || typeof method !== "string") throw new RpcError(INVALID_REQUEST, "It is not a request");
     const { _meta, ...params } = isObject(given) ? given : {};
     const meta = isObject(_meta) ? _meta : {};
     if (method === "server/discover" && client.server.era === "legacy") return toDiscovery(client);
@@ -143,17 +147,19 @@ export class Connection {
   }
 
   async #question(method: string, params: Params, { signal }: AnswerContext): Promise<unknown> {
-    if (this.#questions.size >= MOST_QUESTIONS) throw new RpcError(INTERNAL_ERROR, "Too many questions are open");
+    if (this.#questions.size >= MAX_QUESTIONS) {
+      throw new RpcError(INTERNAL_ERROR, "Too many requests are waiting for the user");
+    }
     const key = `${++this.#count}`;
     const question = Promise.withResolvers<unknown>();
     const withdraw = () => {
       this.#questions.delete(key);
-      this.#options.tell({ kind: "withdrawn", key });
+      this.#options.onEvent({ kind: "withdrawn", key });
       question.reject(signal.reason);
     };
     this.#questions.set(key, question);
     signal.addEventListener("abort", withdraw, { once: true });
-    this.#options.tell({ kind: "question", key, method, params });
+    this.#options.onEvent({ kind: "question", key, method, params });
     try {
       return await question.promise;
     } finally {
@@ -164,7 +170,7 @@ export class Connection {
   #toError(error: unknown): Params {
     if (error instanceof DOMException && error.name === "NetworkError") this.#options.onGone();
     const message = error instanceof Error ? error.message : String(error);
-    // The code 0 stands for an answer that is none.
+    // Code 0 stands for an invalid response.
     if (!(error instanceof RpcError) || !error.code) return { message };
     return { code: error.code, message, ...error.data !== undefined && { data: error.data } };
   }
@@ -194,7 +200,7 @@ async function listen(
   tell({ method: "notifications/subscriptions/acknowledged", params: { notifications: subscription.granted } });
   for await (const notification of subscription) tell(notification);
   signal.throwIfAborted();
-  throw new Error("The server has closed the subscription");
+  throw new Error("The server closed the subscription");
 }
 
 function toFilter(wanted: unknown): SubscriptionFilter {
@@ -211,7 +217,7 @@ function toFilter(wanted: unknown): SubscriptionFilter {
 
 function toElicited(answer: unknown): ElicitResult {
   const { action, content } = isObject(answer) ? answer : {};
-  if (action !== "accept" && action !== "decline" && action !== "cancel") throw toMisfit();
+  if (action !== "accept" && action !== "decline" && action !== "cancel") throw toInvalidResponse();
   return { action, ...isFormContent(content) && { content } };
 }
 
@@ -226,16 +232,16 @@ function isFormContent(content: unknown): content is NonNullable<ElicitResult["c
 function toSampled(answer: unknown): SamplingResult {
   const { role, content, model, stopReason } = isObject(answer) ? answer : {};
   const text = isObject(content) ? content.text : undefined;
-  if (role !== "assistant" || typeof text !== "string") throw toMisfit();
+  if (role !== "assistant" || typeof text !== "string") throw toInvalidResponse();
   return { role, content: { type: "text", text }, model: String(model), stopReason: String(stopReason) };
 }
 
 function toRoots(answer: unknown): readonly Root[] {
   const { roots } = isObject(answer) ? answer : {};
-  if (!Array.isArray(roots)) throw toMisfit();
+  if (!Array.isArray(roots)) throw toInvalidResponse();
   return roots.filter(isObject).map(({ uri }) => ({ uri: String(uri) }));
 }
 
-function toMisfit(): RpcError {
-  return new RpcError(INTERNAL_ERROR, "The page's answer is not what it should be");
+function toInvalidResponse(): RpcError {
+  return new RpcError(INTERNAL_ERROR, "The response of the page is invalid");
 }

@@ -1,43 +1,43 @@
 /**
- * Serves the inspector: a page in which a person sees a server and tries it.
+ * Serves the inspector: a web page to view and test a server.
  *
  * @module
  */
 import { checkCaller, type ConnectionInfo, isLoopbackHost } from "../../transports/http/access.ts";
 import { VERSION } from "../version.ts";
-import { toPage } from "./page.ts";
-import { createRelay, type GivenServer } from "./relay.ts";
+import { buildPage } from "./page.ts";
+import { createRelay, type NamedServer } from "./relay.ts";
 
-/** The page, and what it needs of this machine. */
+/** The inspector. */
 export interface Inspector {
-  /** Follows the page's address: only a page that has it may connect to other servers. */
+  /** The fragment of the page's URL. Only a page with the key can connect to other servers. */
   readonly key: string;
-  /** Answers a request for the page; `undefined` if it is for something else. */
+  /** Handles a request for the page. Returns `undefined` for other paths. */
   respond(request: Request, info: ConnectionInfo): Response | Promise<Response> | undefined;
-  /** Ends every connection of the page to other servers. */
+  /** Closes all connections of the page to other servers. */
   close(): Promise<void>;
 }
 
-/** What the page shows first: the server beside it, or one that the user named. */
+/** The server that the page shows first. */
 export interface InspectorOptions {
-  /** Path of the endpoint of the server that serves the page. */
+  /** The endpoint path of the server that serves the page. */
   readonly endpoint?: string;
-  /** A server elsewhere, or the command of one. */
-  readonly given?: GivenServer;
+  /** Another server, or a command that starts one. */
+  readonly server?: NamedServer;
 }
 
-/** Where the page is, on the server's own origin. */
+/** The path of the page. */
 export const PAGE_PATH = "/";
 
-/** Creates the page. */
-export async function createInspector({ endpoint, given }: InspectorOptions): Promise<Inspector> {
-  const { html, policy } = await toPage({
+/** Creates the inspector. */
+export async function createInspector({ endpoint, server }: InspectorOptions): Promise<Inspector> {
+  const { html, policy } = await buildPage({
     endpoint,
-    given: given && { name: given.name, hasHeaders: typeof given.target === "string" },
+    named: server && { name: server.name, hasHeaders: typeof server.target === "string" },
     protocol: "2026-07-28",
     version: VERSION,
   });
-  const relay = createRelay(given);
+  const relay = createRelay(server);
   const headers = {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": policy,
@@ -51,15 +51,15 @@ export async function createInspector({ endpoint, given }: InspectorOptions): Pr
   function respond(request: Request, info: ConnectionInfo): Response | Promise<Response> | undefined {
     const start = request.url.indexOf("/", request.url.indexOf("//") + 2);
     if (request.url.slice(start).replace(/[?#].*$/, "") !== PAGE_PATH) return relay.respond(request, info);
-    // Whatever hosts and origins the server itself allows: the page is for this machine only.
-    const refusal = checkCaller(request, info, { hosts: [], origins: [], allows: () => undefined });
-    if (refusal) return refuse(refusal.status, `Cannot serve the request: ${refusal.reason}`);
+    // The page is for this machine only, regardless of the hosts and origins of the server.
+    const rejection = checkCaller(request, info, { hosts: [], origins: [], allows: () => undefined });
+    if (rejection) return reject(rejection.status, `Cannot serve the request: ${rejection.reason}`);
     if (!isLoopbackHost(request.headers.get("host") ?? "")) {
-      return refuse(403, "Cannot show the inspector: it is for this machine only; open it at http://127.0.0.1");
+      return reject(403, "Cannot serve the inspector: it is only for this machine; open it at http://127.0.0.1");
     }
     const isHead = request.method === "HEAD";
     if (request.method !== "GET" && !isHead) {
-      return refuse(405, "Cannot show the inspector: use GET", { allow: "GET, HEAD" });
+      return reject(405, "Cannot serve the inspector: the method is not allowed; use GET", { allow: "GET, HEAD" });
     }
     return new Response(isHead ? null : html, { headers });
   }
@@ -67,6 +67,6 @@ export async function createInspector({ endpoint, given }: InspectorOptions): Pr
   return { key: relay.key, respond, close: relay.close };
 }
 
-function refuse(status: number, reason: string, headers: Record<string, string> = {}): Response {
+function reject(status: number, reason: string, headers: Record<string, string> = {}): Response {
   return new Response(`${reason}\n`, { status, headers: { "content-type": "text/plain; charset=utf-8", ...headers } });
 }

@@ -1,73 +1,73 @@
 /**
- * The page as one text: markup, style and script, with nothing to load.
+ * Builds the page as one document with inline style and script.
  *
  * @module
  */
-import { createAbout } from "./browser/about.ts";
-import { createAccess } from "./browser/access.ts";
-import { createArguments } from "./browser/arguments.ts";
-import { createBrowse } from "./browser/browse.ts";
-import { createCalls } from "./browser/calls.ts";
-import { createCompounds } from "./browser/compounds.ts";
-import { createConnecting } from "./browser/connecting.ts";
-import { createControls } from "./browser/controls.ts";
+import { createServerPanel } from "./browser/server_panel.ts";
+import { createCredentials } from "./browser/credentials.ts";
+import { createArgumentFields } from "./browser/argument_fields.ts";
+import { createItemList } from "./browser/item_list.ts";
+import { createCallRunners } from "./browser/call_runner.ts";
+import { createCompoundControls } from "./browser/compound_controls.ts";
+import { createConnectionDialog } from "./browser/connection_dialog.ts";
+import { createValueControls } from "./browser/value_controls.ts";
 import { createDom } from "./browser/dom.ts";
 import { createForms } from "./browser/forms.ts";
-import { createJson } from "./browser/json.ts";
-import { createLine } from "./browser/line.ts";
-import { createListener } from "./browser/listen.ts";
-import { createLists } from "./browser/lists.ts";
-import { createLog } from "./browser/log.ts";
+import { createJsonTools } from "./browser/json_tools.ts";
+import { createTransport } from "./browser/transport.ts";
+import { createSubscription } from "./browser/subscription.ts";
+import { createItemLists } from "./browser/item_lists.ts";
+import { createMessageLog } from "./browser/message_log.ts";
 import { createMarkdown } from "./browser/markdown.ts";
-import { createPanels } from "./browser/panels.ts";
-import { createQuestions } from "./browser/questions.ts";
-import { createSchemaReader } from "./browser/schema.ts";
-import { createShow } from "./browser/show.ts";
-import { type Config, type Parts, start } from "./browser/start.ts";
+import { createItemPanels } from "./browser/item_panels.ts";
+import { createQuestionDialogs } from "./browser/question_dialogs.ts";
+import { createSchemaReader } from "./browser/schema_reader.ts";
+import { createContentView } from "./browser/content_view.ts";
+import { type Config, type Parts, startPage } from "./browser/page_start.ts";
 import { createTabs } from "./browser/tabs.ts";
-import { createTemplates } from "./browser/template.ts";
-import { createViewer } from "./browser/viewer.ts";
-import { createWatch } from "./browser/watch.ts";
-import { createWire } from "./browser/wire.ts";
+import { createUriTemplates } from "./browser/uri_template.ts";
+import { createTextViewer } from "./browser/text_viewer.ts";
+import { createSubscriptionPanel } from "./browser/subscription_panel.ts";
+import { createRpcClient } from "./browser/rpc_client.ts";
 import { style } from "./style.ts";
 
 const parts: Parts = {
-  createAbout,
-  createAccess,
-  createArguments,
-  createBrowse,
-  createCalls,
-  createCompounds,
-  createConnecting,
-  createControls,
+  createServerPanel,
+  createCredentials,
+  createArgumentFields,
+  createItemList,
+  createCallRunners,
+  createCompoundControls,
+  createConnectionDialog,
+  createValueControls,
   createDom,
   createForms,
-  createJson,
-  createLine,
-  createListener,
-  createLists,
-  createLog,
+  createJsonTools,
+  createTransport,
+  createSubscription,
+  createItemLists,
+  createMessageLog,
   createMarkdown,
-  createPanels,
-  createQuestions,
+  createItemPanels,
+  createQuestionDialogs,
   createSchemaReader,
-  createShow,
+  createContentView,
   createTabs,
-  createTemplates,
-  createViewer,
-  createWatch,
-  createWire,
+  createUriTemplates,
+  createTextViewer,
+  createSubscriptionPanel,
+  createRpcClient,
 };
 
-/** A page, and the policy under which a browser shall run it. */
+/** A page and its content security policy. */
 export interface Page {
   readonly html: string;
-  /** Value of the header `Content-Security-Policy`. */
+  /** The value of the `Content-Security-Policy` header. */
   readonly policy: string;
 }
 
-/** Makes the page. Only its own script and style run, it loads nothing, and it calls nobody but its own server. */
-export async function toPage(config: Config): Promise<Page> {
+/** Builds the page. It runs only its own script and style, loads nothing, and connects only to its own server. */
+export async function buildPage(config: Config): Promise<Page> {
   const script = toScript(config);
   const policy = [
     "default-src 'none'",
@@ -79,7 +79,7 @@ export async function toPage(config: Config): Promise<Page> {
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
-    // No text can become markup or code, whatever the script does.
+    // Text can never become markup or code.
     "require-trusted-types-for 'script'",
     "trusted-types 'none'",
   ].join("; ");
@@ -92,7 +92,7 @@ export async function toPage(config: Config): Promise<Page> {
 <link rel="icon" href="data:,">
 <style>${style}</style>
 <body>
-<noscript>The inspector is a program: allow JavaScript for this page.</noscript>
+<noscript>The inspector needs JavaScript. Allow it for this page.</noscript>
 <script>${script}</script>
 </body>
 </html>
@@ -100,13 +100,13 @@ export async function toPage(config: Config): Promise<Page> {
   return { html, policy };
 }
 
-// The functions are sent as they stand: the runtime has taken their types away.
+/** The script consists of the source texts of functions, from which the runtime has removed the types. */
 function toScript(config: Config): string {
   const list = Object.entries(parts).map(([name, part]) => `${name}: ${part}`).join(",\n");
-  const script = `"use strict";\n(${start})(globalThis, { config: ${
+  const script = `"use strict";\n(${startPage})(globalThis, { config: ${
     JSON.stringify(config)
   }, parts: {\n${list}\n} });\n`;
-  // What would end the element, or begin a comment in it, stands in strings only; there it may be written like this.
+  // Sequences that would end the element or begin a comment occur only in strings, where they can be escaped.
   return script.replace(/<(?=\/script|!--|script)/gi, "\\x3c");
 }
 

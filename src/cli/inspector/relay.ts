@@ -1,6 +1,6 @@
 /**
- * Connects the page to other servers. Only the page itself may use it: whoever can use it can send requests from this
- * machine to any server, and to the process of the command that the user named.
+ * Connects the page to other servers. Only the page may use it, because it sends requests from this machine to any server
+ * and to the process of a command.
  *
  * @module
  */
@@ -10,104 +10,104 @@ import { isJsonType } from "../../transports/http/accept.ts";
 import { checkCaller, type ConnectionInfo, isLoopbackHost } from "../../transports/http/access.ts";
 import { Connection } from "./connection.ts";
 
-/** A server that the user named on the command line. */
-export interface GivenServer {
-  /** What the user typed. */
+/** The server named on the command line. */
+export interface NamedServer {
+  /** The name that the user gave. */
   readonly name: string;
   readonly target: Target;
-  /** Headers that the user typed; the page never sees them. */
+  /** The headers that the user gave. The page never sees them. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Answers the requests of the page that are for other servers. */
+/** Handles the requests of the page for other servers. */
 export interface Relay {
-  /** What the page has to show: an unguessable text. */
+  /** The secret key that the page must send. */
   readonly key: string;
-  /** Answers a request; `undefined` if its path is not one of the relay. */
+  /** Handles a request. Returns `undefined` for paths outside the relay. */
   respond(request: Request, info: ConnectionInfo): Promise<Response> | undefined;
-  /** Ends every connection, and the processes of commands. */
+  /** Closes all connections, and ends the processes of commands. */
   close(): Promise<void>;
 }
 
-/** Where the relay is; nothing else is below this path. */
+/** The path prefix of the relay. */
 export const RELAY_PATH = "/-/inspector/";
 
-const MOST_CONNECTIONS = 16;
-const MOST_BODY_BYTES = 32 * 1024 * 1024;
-const MOST_HEADERS = 50;
-/** Bytes that may wait for a page that does not read. */
-const MOST_WAITING_BYTES = 64 * 1024 * 1024;
-/** Milliseconds between two signs of life, without which some runtimes close a silent stream. */
-const ALIVE_MS = 5000;
-/** Headers that belong to HTTP and to the protocol. */
+const MAX_CONNECTIONS = 16;
+const MAX_BODY_BYTES = 32 * 1024 * 1024;
+const MAX_HEADERS = 50;
+/** The number of bytes to buffer for a page that does not read. */
+const MAX_BUFFERED_BYTES = 64 * 1024 * 1024;
+/** The time between two heartbeats in milliseconds. Some runtimes close silent streams. */
+const HEARTBEAT_MS = 5000;
+/** Headers of HTTP and of the protocol, which users cannot set. */
 const RESERVED =
   /^(host|connection|content-.*|transfer-encoding|keep-alive|upgrade|te|trailer|expect|accept|mcp-.*|proxy-.*|sec-.*|origin|last-event-id)$/;
 
-interface Open {
+interface OpenConnection {
   readonly connection: Connection;
   end(): void;
 }
 
 /** Creates the relay. */
-export function createRelay(given: GivenServer | undefined): Relay {
+export function createRelay(server: NamedServer | undefined): Relay {
   const key = crypto.getRandomValues(new Uint8Array(32)).toHex();
-  const open = new Map<string, Open>();
+  const open = new Map<string, OpenConnection>();
 
   function respond(request: Request, info: ConnectionInfo): Promise<Response> | undefined {
     const start = request.url.indexOf("/", request.url.indexOf("//") + 2);
     const path = request.url.slice(start).replace(/[?#].*$/, "");
     if (!path.startsWith(RELAY_PATH)) return;
-    const problem = refuse(request, info, key);
+    const problem = checkRequest(request, info, key);
     if (problem !== undefined) return Promise.resolve(toFailure(403, problem));
-    return answer(path.slice(RELAY_PATH.length), request);
+    return handle(path.slice(RELAY_PATH.length), request);
   }
 
-  async function answer(action: string, request: Request): Promise<Response> {
+  async function handle(action: string, request: Request): Promise<Response> {
     const body = await readBody(request);
-    if (!body) return toFailure(400, "the body is not a JSON object, or too long");
-    if (action === "connect") return begin(body, request.signal);
+    if (!body) return toFailure(400, "the body is not a JSON object or is too large");
+    if (action === "connect") return connect(body, request.signal);
     const found = open.get(request.headers.get("x-inspector-connection") ?? "");
-    if (!found) return toFailure(404, "there is no such connection");
+    if (!found) return toFailure(404, "the connection does not exist");
     if (action === "send") return toStream((signal) => found.connection.send(body, signal), request.signal);
-    if (action !== "answer" || typeof body.key !== "string") return toFailure(404, "there is nothing here");
+    if (action !== "answer" || typeof body.key !== "string") return toFailure(404, "the path does not exist");
     found.connection.answer(body.key, body.result);
     return Response.json({});
   }
 
-  /** Connects. The connection lives as long as the page reads the stream. */
-  function begin(body: Params, signal: AbortSignal): Response {
-    if (open.size >= MOST_CONNECTIONS) return toFailure(503, "too many pages are open; close one");
-    const server = toServer(body, given);
-    if (typeof server === "string") return toFailure(400, server);
+  /** Connects to a server. The connection stays open while the page reads the stream. */
+  function connect(body: Params, signal: AbortSignal): Response {
+    if (open.size >= MAX_CONNECTIONS) return toFailure(503, "too many pages are open; close one");
+    const target = readTarget(body, server);
+    if (typeof target === "string") return toFailure(400, target);
     const id = crypto.randomUUID();
     return toStream(async function* (signal) {
       const events: Params[] = [];
-      let news = Promise.withResolvers<void>();
-      const tell = (event: Params) => {
+      let wakeUp = Promise.withResolvers<void>();
+      const send = (event: Params) => {
         events.push(event);
-        news.resolve();
+        wakeUp.resolve();
       };
-      let isOver = false;
+      let isEnded = false;
       const end = () => {
-        isOver = true;
-        news.resolve();
+        isEnded = true;
+        wakeUp.resolve();
       };
       const capabilities = isObject(body.capabilities) ? body.capabilities : {};
-      const connection = new Connection({ ...server, capabilities, tell, onGone: end, signal });
-      // Questions may come before the connection is open: then their answers are for it too.
+      const connection = new Connection({ ...target, capabilities, onEvent: send, onGone: end, signal });
+      // The server may send requests before the connection is open, and the page responds to them here.
       open.set(id, { connection, end });
-      tell({ kind: "opening", id });
+      send({ kind: "opening", id });
       signal.addEventListener("abort", end, { once: true });
-      connection.open().then(() => tell({ kind: "open" }), (error) => {
-        tell({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
+      connection.open().then(() => send({ kind: "open" }), (error) => {
+        send({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
         end();
       });
       try {
-        while (!isOver || events.length) {
+        while (!isEnded || events.length) {
           yield* events.splice(0);
-          if (isOver) continue;
-          await news.promise;
-          news = Promise.withResolvers<void>();
+          if (isEnded) continue;
+          await wakeUp.promise;
+          wakeUp = Promise.withResolvers<void>();
         }
       } finally {
         open.delete(id);
@@ -126,28 +126,28 @@ export function createRelay(given: GivenServer | undefined): Relay {
 }
 
 /**
- * Why a request is not from the page; `undefined` if it is. A page of another origin can neither read the key nor send
- * the header without being asked, and one whose name was made to point at this machine names another host.
+ * The reason to reject a request; `undefined` if it comes from the page. Pages of other origins cannot read the key or
+ * send the header without a CORS preflight. Pages with a rebound DNS name send another Host header.
  */
-function refuse(request: Request, info: ConnectionInfo, key: string): string | undefined {
+function checkRequest(request: Request, info: ConnectionInfo, key: string): string | undefined {
   const { method, headers } = request;
-  const refusal = checkCaller(request, info, { hosts: [], origins: [], allows: () => undefined });
-  if (refusal) return refusal.reason;
+  const rejection = checkCaller(request, info, { hosts: [], origins: [], allows: () => undefined });
+  if (rejection) return rejection.reason;
   const host = headers.get("host") ?? "";
-  if (!isLoopbackHost(host)) return "it is for this machine only";
-  if (headers.get("origin") !== `http://${host}`) return "it is for the inspector's own page only";
+  if (!isLoopbackHost(host)) return "it is only for this machine";
+  if (headers.get("origin") !== `http://${host}`) return "it is only for the page of the inspector";
   const site = headers.get("sec-fetch-site");
-  if (site !== null && site !== "same-origin") return "it is for the inspector's own page only";
-  if (method !== "POST" || !isJsonType(headers.get("content-type"))) return "it must be a POST of JSON";
-  if (!equals(headers.get("x-inspector-key") ?? "", key)) {
+  if (site !== null && site !== "same-origin") return "it is only for the page of the inspector";
+  if (method !== "POST" || !isJsonType(headers.get("content-type"))) return "it must be a POST request with JSON";
+  if (!isEqual(headers.get("x-inspector-key") ?? "", key)) {
     return "the key is wrong; open the link that the terminal shows";
   }
 }
 
-// In a time that does not tell how much of the key was right.
-function equals(given: string, key: string): boolean {
-  let difference = given.length ^ key.length;
-  for (let at = 0; at < key.length; at++) difference |= given.charCodeAt(at) ^ key.charCodeAt(at);
+/** Compares in constant time, so that timing does not reveal a part of the key. */
+function isEqual(received: string, key: string): boolean {
+  let difference = received.length ^ key.length;
+  for (let at = 0; at < key.length; at++) difference |= received.charCodeAt(at) ^ key.charCodeAt(at);
   return difference === 0;
 }
 
@@ -156,7 +156,7 @@ async function readBody(request: Request): Promise<Params | undefined> {
   let size = 0;
   for await (const chunk of request.body ?? []) {
     size += chunk.length;
-    if (size > MOST_BODY_BYTES) return;
+    if (size > MAX_BODY_BYTES) return;
     chunks.push(chunk);
   }
   try {
@@ -167,43 +167,45 @@ async function readBody(request: Request): Promise<Params | undefined> {
   }
 }
 
-/** Where to connect: to a URL that the user typed into the page, or to what the command line names; else why not. */
-function toServer(
+/** The URL entered in the page, or the server of the command line. Returns the problem if there is neither. */
+function readTarget(
   { url, headers }: Params,
-  given: GivenServer | undefined,
+  server: NamedServer | undefined,
 ): { readonly target: Target; readonly headers: Readonly<Record<string, string>> } | string {
   const own = readHeaders(headers);
   if (typeof own === "string") return own;
   if (url === undefined) {
-    return given ? { target: given.target, headers: { ...given.headers, ...own } } : "no server was named at the start";
+    return server
+      ? { target: server.target, headers: { ...server.headers, ...own } }
+      : "the command line names no server";
   }
   if (typeof url !== "string" || url.length > 4000 || !URL.canParse(url)) return "this is not a URL";
   const { protocol, username, password } = new URL(url);
   if (protocol !== "http:" && protocol !== "https:") return "the URL must begin with http:// or https://";
-  if (username || password) return "the URL holds a name or a password; use a header";
+  if (username || password) return "the URL contains a name or password; use a header";
   return { target: url, headers: own };
 }
 
-function readHeaders(given: unknown): Readonly<Record<string, string>> | string {
-  const entries = Object.entries(isObject(given) ? given : {});
-  if (entries.length > MOST_HEADERS) return `there are more than ${MOST_HEADERS} headers`;
+function readHeaders(value: unknown): Readonly<Record<string, string>> | string {
+  const entries = Object.entries(isObject(value) ? value : {});
+  if (entries.length > MAX_HEADERS) return `there are more than ${MAX_HEADERS} headers`;
   const headers = new Headers();
   for (const [name, value] of entries) {
     if (RESERVED.test(name.toLowerCase())) return `the header ${name} cannot be set`;
     try {
       headers.set(name, String(value));
     } catch {
-      return `the header ${name} has characters that HTTP forbids`;
+      return `the header ${name} has characters that are not allowed in a header`;
     }
   }
   return Object.fromEntries(headers);
 }
 
-/** A stream of events, which aborts what makes them when the page does not read any more. */
+/** A stream of events. It aborts the generator when the page stops reading. */
 function toStream(make: (signal: AbortSignal) => AsyncGenerator<Params>, gone: AbortSignal): Response {
   const stop = new AbortController();
   const encoder = new TextEncoder();
-  const abort = () => stop.abort(new DOMException("The page is gone", "AbortError"));
+  const abort = () => stop.abort(new DOMException("The page was closed", "AbortError"));
   gone.addEventListener("abort", abort, { once: true });
   let timer: ReturnType<typeof setInterval> | undefined;
   const body = new ReadableStream<Uint8Array>({
@@ -211,20 +213,20 @@ function toStream(make: (signal: AbortSignal) => AsyncGenerator<Params>, gone: A
       const write = (text: string) => {
         if (stop.signal.aborted) return;
         controller.enqueue(encoder.encode(text));
-        if ((controller.desiredSize ?? 0) < -MOST_WAITING_BYTES) abort();
+        if ((controller.desiredSize ?? 0) < -MAX_BUFFERED_BYTES) abort();
       };
       write(":\n\n");
-      timer = setInterval(() => write(":\n\n"), ALIVE_MS);
-      // Not waited for: a stream that has not started is not sent.
+      timer = setInterval(() => write(":\n\n"), HEARTBEAT_MS);
+      // Not awaited, because the response is sent only after `start` returns.
       void pump(write).catch(abort).finally(() => {
         clearInterval(timer);
         gone.removeEventListener("abort", abort);
         try {
           controller.close();
         } catch {
-          // The page is gone, and the stream with it.
+          // The page has already closed the stream.
         }
-        // What is still being connected is given up.
+        // Cancels a connection attempt.
         abort();
       });
     },

@@ -1,38 +1,38 @@
 /**
- * Serves the page for a server that runs elsewhere, or that a command starts.
+ * Serves the inspector for another server or for a command that starts one.
  *
  * @module
  */
 import type { Args } from "../args.ts";
 import { toShell } from "../command.ts";
-import { readHeaders } from "../headers.ts";
+import { readHeaders } from "../header_flags.ts";
 import { platform } from "../platform.ts";
-import { Problem } from "../problem.ts";
-import { readPlace } from "../serve_http.ts";
+import { CliError } from "../cli_error.ts";
+import { readHttpAddress } from "../serve_http.ts";
 import { createInspector, PAGE_PATH } from "./inspector.ts";
-import type { GivenServer } from "./relay.ts";
+import type { NamedServer } from "./relay.ts";
 
 /**
- * Serves the page until the user ends it.
+ * Serves the inspector until the user stops it.
  *
- * @throws {Problem} if no server is named, or the port cannot be listened on.
+ * @throws {CliError} if no server is named or the port cannot be used.
  */
 export async function servePage({ operands, flags, all, rest }: Args): Promise<void> {
   const extra = ["stdio", "watch", "path", "json", "timeout", "revision"].find((name) => name in flags);
-  if (extra) throw new Problem(`Cannot use --${extra} with the page of another server: leave it out`);
-  const given = readServer(operands, rest, readHeaders(all.header));
-  const { hostname, port } = readPlace({ ...flags, port: flags.port ?? "0", inspect: "" });
-  const inspector = await createInspector({ given });
+  if (extra) throw new CliError(`Cannot use --${extra} with the page of another server: leave it out`);
+  const server = readServer(operands, rest, readHeaders(all.header));
+  const { hostname, port } = readHttpAddress({ ...flags, port: flags.port ?? "0", inspect: "" });
+  const inspector = await createInspector({ server });
   const fetch = async (request: Request, info: object) =>
-    await inspector.respond(request, info) ?? new Response("There is nothing here.\n", { status: 404 });
+    await inspector.respond(request, info) ?? new Response("Not found\n", { status: 404 });
   let served;
   try {
     served = platform.serve({ hostname, port, fetch });
   } catch (error) {
     const state = error instanceof Error ? error.message : String(error);
-    throw new Problem(`Cannot serve the inspector on port ${port}: ${state}; choose another one with --port`);
+    throw new CliError(`Cannot serve the inspector on port ${port}: ${state}; choose another one with --port`);
   }
-  console.error(`Inspecting ${given.name}. See it and try it in a browser:
+  console.error(`Inspecting ${server.name}. See it and try it in a browser:
   http://127.0.0.1:${served.port}${PAGE_PATH}#key=${inspector.key}
 
 The key in the address is for you only: with it, the page connects to servers from this machine.
@@ -53,20 +53,20 @@ function readServer(
   [named, extra]: readonly string[],
   rest: readonly string[] | undefined,
   headers: Readonly<Record<string, string>>,
-): GivenServer {
+): NamedServer {
   if (rest) {
     const [command, ...args] = rest;
-    if (command === undefined) throw new Problem("Cannot inspect: write the command that starts a server after --");
-    if (named !== undefined) throw new Problem(`Cannot inspect ${named} too: name one server, or a command after --`);
+    if (command === undefined) throw new CliError("Cannot inspect: write the command that starts a server after --");
+    if (named !== undefined) throw new CliError(`Cannot inspect ${named} too: name one server, or a command after --`);
     if (Object.keys(headers).length) {
-      throw new Problem(`Cannot send headers to ${toShell(rest)}: they are for a URL; leave out --header`);
+      throw new CliError(`Cannot send headers to ${toShell(rest)}: they are for a URL; leave out --header`);
     }
     return { name: toShell(rest), target: { command, args, exitMs: 500 } };
   }
-  if (extra !== undefined) throw new Problem(`Cannot inspect ${extra} too: name one server, or a command after --`);
+  if (extra !== undefined) throw new CliError(`Cannot inspect ${extra} too: name one server, or a command after --`);
   if (named === undefined || !/^https?:/i.test(named) || !URL.canParse(named)) {
     const state = "give a URL, or -- and a command; for a file use serve FILE --http --inspect";
-    throw new Problem(`Cannot open the page for ${named ?? "no server"}: ${state}`);
+    throw new CliError(`Cannot open the page for ${named ?? "no server"}: ${state}`);
   }
   return { name: named, target: named, headers };
 }

@@ -1,10 +1,10 @@
 /**
- * How the page looks.
+ * The style sheet of the page.
  *
  * @module
  */
 
-/** The style sheet. Every colour of text has a contrast of at least 4.5 to its ground, in both themes. */
+/** The style sheet. Text has a contrast of at least 4.5 to its background in both themes. */
 export const style: string = `
 :root {
   color-scheme: light dark;

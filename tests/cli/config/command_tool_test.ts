@@ -1,9 +1,9 @@
-// Tools of a config file that run a program.
+// Tools of config files that run a program.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { load } from "../../../src/cli/load.ts";
 import { system, toOutcome, withFolder, withServer } from "../../support/folder.ts";
 
-/** A config file with one tool, `it`, that takes texts. */
+/** A config file with one tool, `it`. */
 function withTool(tool: Record<string, unknown>, properties: Record<string, unknown> = {}) {
   return { "mcp.jsonc": { tools: { it: { description: "Does it", input: { properties }, ...tool } } } };
 }
@@ -11,7 +11,7 @@ function withTool(tool: Record<string, unknown>, properties: Record<string, unkn
 const text = { type: "string" };
 const print = ["printf", "[%s]"];
 
-Deno.test("an argument is one word, whatever a shell would make of it", async () => {
+Deno.test("an argument stays one word, whatever a shell would make of it", async () => {
   const files = withTool({ run: [...print, "{{a}}", "x{{a}}y"], input: { properties: { a: text }, required: ["a"] } });
   await withServer(files, async (client, folder) => {
     for (
@@ -41,7 +41,7 @@ Deno.test("an argument is one word, whatever a shell would make of it", async ()
   });
 });
 
-Deno.test("an argument cannot become an option, unless the file says where options end", async () => {
+Deno.test("an argument cannot become an option unless -- ends the options", async () => {
   const input = { properties: { a: text, list: { type: "array", items: text } } };
   await withServer(withTool({ run: [...print, { if: "a", words: ["{{a}}"] }], input }), async (client) => {
     for (const a of ["-x", "--output=/etc/passwd", "-"]) {
@@ -62,7 +62,7 @@ Deno.test("an argument cannot become an option, unless the file says where optio
   });
 });
 
-Deno.test("words come and go with their argument, defaults fill in, numbers and objects become texts", async () => {
+Deno.test("optional words depend on their argument, defaults apply, and numbers and objects become text", async () => {
   const input = {
     properties: {
       count: { type: "integer", default: 5 },
@@ -91,7 +91,7 @@ Deno.test("words come and go with their argument, defaults fill in, numbers and 
   });
 });
 
-Deno.test("arguments that the schema does not have are refused, and so is NUL", async () => {
+Deno.test("unknown arguments and NUL characters are rejected", async () => {
   const input = { properties: { a: text }, required: ["a"] };
   await withServer(withTool({ run: [...print, "{{a}}"], input }), async (client) => {
     assertMatch(toOutcome(await client.callTool("it", { a: "x", b: 1 })).text, /^Cannot call it: b: not allowed/);
@@ -100,7 +100,7 @@ Deno.test("arguments that the schema does not have are refused, and so is NUL", 
   });
 });
 
-Deno.test("a program sees PATH and what env names, and nothing else", async () => {
+Deno.test("the environment of a program is PATH and the variables in env", async () => {
   await withServer(withTool({ run: ["env"] }), async (client) => {
     const names = toOutcome(await client.callTool("it")).text.split("\n").map((line) => line.split("=")[0]);
     assertEquals(names, ["PATH"]);
@@ -114,7 +114,7 @@ Deno.test("a program sees PATH and what env names, and nothing else", async () =
   });
 });
 
-Deno.test("a program runs in the folder of the file, or in cwd", async () => {
+Deno.test("a program runs in the folder of the config file, or in cwd", async () => {
   await withServer(withTool({ run: ["pwd"] }), async (client, folder) => {
     assertEquals(toOutcome(await client.callTool("it")).text, folder);
   });
@@ -124,7 +124,7 @@ Deno.test("a program runs in the folder of the file, or in cwd", async () => {
   });
 });
 
-Deno.test("a program of the folder is run by its path", async () => {
+Deno.test("a program in the folder can be run by its path", async () => {
   await withFolder(
     { ...withTool({ run: ["./hello", "x"] }), "hello": "#!/bin/sh\necho hello $1\n" },
     async (folder) => {
@@ -138,7 +138,7 @@ Deno.test("a program of the folder is run by its path", async () => {
   );
 });
 
-Deno.test("stdin hands an argument on", async () => {
+Deno.test("stdin passes an argument to the program", async () => {
   const input = { properties: { a: text }, required: ["a"] };
   await withServer(withTool({ run: ["cat"], stdin: "<{{a}}>", input }), async (client) => {
     const a = "long ".repeat(60_000);
@@ -146,17 +146,17 @@ Deno.test("stdin hands an argument on", async () => {
     assertEquals({ text, isError }, { text: "<-x; $(y)>", isError: false });
     assert(toOutcome(await client.callTool("it", { a })).isError, "300 KB of output are more than 262144 bytes");
   });
-  // Who does not read is not waited for.
+  // A program that does not read its input can end.
   await withServer(withTool({ run: ["true"], stdin: "{{a}}", input }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it", { a: "x".repeat(1_000_000) })).isError, false);
   });
 });
 
-Deno.test("an exit code that is not listed is a failure, with all that was printed", async () => {
+Deno.test("an exit code that is not listed is a failure with the whole output", async () => {
   const sh = (code: string) => ["sh", "-c", code];
   await withServer(withTool({ run: sh("echo out; echo err >&2; exit 3") }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it")), {
-      text: "out\nerr\nsh ended with exit code 3.",
+      text: "out\nerr\nsh exited with code 3.",
       isError: true,
     });
   });
@@ -169,7 +169,7 @@ Deno.test("an exit code that is not listed is a failure, with all that was print
   });
 });
 
-Deno.test("a program that is not there is told, and so is one that may not be run", async () => {
+Deno.test("a missing program and a file that cannot be executed are reported", async () => {
   await withServer(withTool({ run: ["no-such-program-here"] }), async (client) => {
     const { text, isError } = toOutcome(await client.callTool("it"));
     assert(isError);
@@ -182,7 +182,7 @@ Deno.test("a program that is not there is told, and so is one that may not be ru
   });
 });
 
-Deno.test("more words than the system takes are told", async () => {
+Deno.test("a command line too long for the system is reported", async () => {
   await withServer(
     withTool({ run: [...print, "{{a}}"], input: { properties: { a: text }, required: ["a"] } }),
     async (client) => {
@@ -193,20 +193,20 @@ Deno.test("more words than the system takes are told", async () => {
   );
 });
 
-Deno.test("a program that takes too long, or prints too much, is ended, also if it does not want to", async () => {
+Deno.test("a program that runs too long or prints too much is killed, even if it ignores SIGTERM", async () => {
   const ignoring = ["sh", "-c", "trap '' TERM; echo begun; while :; do sleep 0.05; done"];
   await withServer(withTool({ run: ignoring, timeoutMs: 300 }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it")), {
-      text: "begun\nIt was ended after 300 ms (timeoutMs).",
+      text: "begun\nThe program was killed after 300 ms (timeoutMs).",
       isError: true,
     });
   });
   await withServer(withTool({ run: ["yes"], maxBytes: 1000 }), async (client) => {
     const { text, isError } = toOutcome(await client.callTool("it"));
     assert(isError);
-    assertEquals(text, "y\n".repeat(500) + "It was ended after 1000 bytes of output (maxBytes).");
+    assertEquals(text, "y\n".repeat(500) + "The program was killed after 1000 bytes of output (maxBytes).");
   });
-  // What it left behind holds the output open.
+  // A process that the program started keeps its output open.
   await withServer(withTool({ run: ["sh", "-c", "echo done; sleep 30 &"] }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it")), { text: "done", isError: false });
   });
@@ -222,11 +222,11 @@ Deno.test("a call that is cancelled ends its program", async () => {
     await assertRejects(() => call);
     const isGone = () => system("kill", "-0", pid).then(() => false, () => true);
     for (let i = 0; i < 100 && !await isGone(); i++) await new Promise((resolve) => setTimeout(resolve, 20));
-    assert(await isGone(), "the program runs on");
+    assert(await isGone(), "the program is still running");
   });
 });
 
-Deno.test("a result that is JSON is structured, and checked against output", async () => {
+Deno.test("a JSON result is structured and validated against output", async () => {
   const output = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
   const json = (printed: string) => withTool({ run: ["printf", "%s", printed], format: "json", output });
   await withServer(json('{"n":1}'), async (client) => {
@@ -241,78 +241,99 @@ Deno.test("a result that is JSON is structured, and checked against output", asy
 });
 
 for (
-  const { says, tool, told } of [
-    { says: "a program that a call may choose", tool: { run: ["{{a}}"] }, told: "tools.it.run[0]: it is the program" },
-    { says: "code of a shell", tool: { run: ["sh", "-c", "echo {{a}}"] }, told: "tools.it.run[2]: the program reads" },
-    { says: "code of a shell", tool: { run: ["bash", "-ec", "{{a}}"] }, told: "tools.it.run[2]: the program reads" },
+  const { title, tool, message } of [
+    { title: "an argument as the program", tool: { run: ["{{a}}"] }, message: "tools.it.run[0]: it is the program" },
     {
-      says: "code behind env",
+      title: "an argument in shell code",
+      tool: { run: ["sh", "-c", "echo {{a}}"] },
+      message: "tools.it.run[2]: the program reads",
+    },
+    {
+      title: "an argument in shell code",
+      tool: { run: ["bash", "-ec", "{{a}}"] },
+      message: "tools.it.run[2]: the program reads",
+    },
+    {
+      title: "an argument in shell code after env",
       tool: { run: ["env", "sh", "-c", "{{a}}"] },
-      told: "tools.it.run[3]: the program reads",
+      message: "tools.it.run[3]: the program reads",
     },
-    { says: "code of Python", tool: { run: ["python3", "-c", "{{a}}"] }, told: "tools.it.run[2]: the program reads" },
-    { says: "code of Deno", tool: { run: ["deno", "eval", "{{a}}"] }, told: "tools.it.run[2]: the program reads" },
     {
-      says: "no such argument",
+      title: "an argument in Python code",
+      tool: { run: ["python3", "-c", "{{a}}"] },
+      message: "tools.it.run[2]: the program reads",
+    },
+    {
+      title: "an argument in Deno code",
+      tool: { run: ["deno", "eval", "{{a}}"] },
+      message: "tools.it.run[2]: the program reads",
+    },
+    {
+      title: "an unknown argument",
       tool: { run: ["x", "{{b}}"] },
-      told: "tools.it.run[1]: {{b}} is no property of input; there are a",
+      message: "tools.it.run[1]: {{b}} is not a property of input; use one of a",
     },
     {
-      says: "an optional argument",
+      title: "an optional argument in a required word",
       tool: { run: ["x", "{{o}}"], input: { properties: { o: text } } },
-      told: "tools.it.run[1]: {{o}} may be missing; put o into required",
+      message: "tools.it.run[1]: {{o}} is optional; add o to required",
     },
     {
-      says: "no such condition",
+      title: "an unknown condition",
       tool: { run: ["x", { if: "b", words: ["y"] }] },
-      told: "tools.it.run[1].if: there is no property b",
+      message: "tools.it.run[1].if: b is not a property of input",
     },
-    { says: "a place that is none", tool: { run: ["x", "{{a b}}"] }, told: "tools.it.run[1]: {{ begins an argument" },
     {
-      says: "a missing variable",
+      title: "a malformed argument",
+      tool: { run: ["x", "{{a b}}"] },
+      message: "tools.it.run[1]: {{ begins an argument",
+    },
+    {
+      title: "a variable that is not set",
       tool: { run: ["x", "${MCP_NOT_SET}"] },
-      told: "tools.it.run[1]: the environment has no MCP_NOT_SET; set it, or write ${MCP_NOT_SET:-else}",
+      message:
+        "tools.it.run[1]: the environment variable MCP_NOT_SET is not set; set it, or write ${MCP_NOT_SET:-default}",
     },
     {
-      says: "a missing variable",
+      title: "a variable that is not set",
       tool: { run: ["x"], env: ["A=${MCP_NOT_SET}"] },
-      told: "tools.it.env[0]: the environment has no MCP_NOT_SET",
+      message: "tools.it.env[0]: the environment variable MCP_NOT_SET is not set",
     },
     {
-      says: "a missing variable",
+      title: "a variable that is not set",
       tool: { run: ["x"], stdin: "${MCP_NOT_SET}" },
-      told: "tools.it.stdin: the environment has no",
+      message: "tools.it.stdin: the environment variable MCP_NOT_SET is not set",
     },
-    { says: "a folder outside", tool: { run: ["x"], cwd: "../.." }, told: "tools.it.cwd: it leads out of " },
-    { says: "a program outside", tool: { run: ["../x"] }, told: "tools.it.run[0]: it leads out of " },
+    { title: "a cwd out of the folder", tool: { run: ["x"], cwd: "../.." }, message: "tools.it.cwd: it leads out of " },
+    { title: "a program out of the folder", tool: { run: ["../x"] }, message: "tools.it.run[0]: it leads out of " },
     {
-      says: "a folder that is not there",
+      title: "a missing cwd",
       tool: { run: ["x"], cwd: "gone" },
-      told: "tools.it.cwd: there is no folder ",
+      message: "tools.it.cwd: there is no folder ",
     },
     {
-      says: "output without JSON",
+      title: "output without JSON",
       tool: { run: ["x"], output: { type: "object" } },
-      told: 'tools.it.output: it needs a result that is JSON; add "format": "json"',
+      message: 'tools.it.output: it needs a result that is JSON; add "format": "json"',
     },
     {
-      says: "a schema that is none",
+      title: "an invalid schema",
       tool: { run: ["x"], input: { type: "text" } },
-      told: "tools.it: Cannot use the input schema",
+      message: "tools.it: Cannot use the input schema",
     },
     {
-      says: "a schema from elsewhere",
+      title: "a schema that refers to a file",
       tool: { run: ["x"], input: { properties: { a: { $ref: "file:///etc/passwd" } } } },
-      told: "tools.it: Cannot use the input schema",
+      message: "tools.it: Cannot use the input schema",
     },
   ]
 ) {
-  Deno.test(`a config file with ${says} (${JSON.stringify(tool).slice(0, 60)}) is refused with its place`, async () => {
+  Deno.test(`a config file with ${title} (${JSON.stringify(tool).slice(0, 60)}) is rejected with its position`, async () => {
     const input = { properties: { a: text }, required: ["a"] };
     await withFolder(withTool({ input, ...tool }), async (folder) => {
       const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
       assertMatch(error.message, /^Cannot use .*\/mcp\.jsonc:1:\d+: /);
-      assertStringIncludes(error.message, told);
+      assertStringIncludes(error.message, message);
     });
   });
 }

@@ -1,27 +1,27 @@
-// Config files: how they are read, and what is told of those that cannot be used.
+// Reading config files, and the errors for those that cannot be used.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { platform } from "../../../src/cli/platform.ts";
 import { load } from "../../../src/cli/load.ts";
-import { findOffset, readJsonc, toKey } from "../../../src/cli/config/jsonc.ts";
+import { findOffset, formatKeyPath, readJsonc } from "../../../src/cli/config/jsonc.ts";
 import { connect } from "../../../src/testing/testing.ts";
 import { schemaFile, schemaText } from "../../release/schema.ts";
 import { type Files, system, toOutcome, withFolder, withServer, writeFiles } from "../../support/folder.ts";
 
-/** What is told of a folder's config file, without the folder. */
-async function fail(files: Files, prepare?: (folder: string) => Promise<unknown>): Promise<string> {
-  let told = "";
+/** The error message for a folder's config file, without the path of the folder. */
+async function findError(files: Files, prepare?: (folder: string) => Promise<unknown>): Promise<string> {
+  let message = "";
   await withFolder(files, async (folder) => {
     await prepare?.(folder);
     const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
-    assertEquals(error.name, "Problem", error.stack);
-    told = error.message.replaceAll(folder, "");
+    assertEquals(error.name, "CliError", error.stack);
+    message = error.message.replaceAll(folder, "");
   });
-  return told;
+  return message;
 }
 
 const tool = { description: "Does it", run: ["true"] };
 
-Deno.test("a file with comments, trailing commas and a byte order mark says who the server is", async () => {
+Deno.test("a file with comments, trailing commas and a byte order mark declares the server", async () => {
   const file = `\uFEFF// first
     {
       "$schema": "./mcp.schema.json", /* here */
@@ -47,7 +47,7 @@ Deno.test("a file with comments, trailing commas and a byte order mark says who 
   });
 });
 
-Deno.test("a server without a name is named like its folder", async () => {
+Deno.test("a server without a name gets the name of its folder", async () => {
   await withFolder({ "my files/mcp.jsonc": {} }, async (folder) => {
     const { server } = await load(`${folder}/my files/mcp.jsonc`);
     await using client = await connect(server, { era: "legacy" });
@@ -56,7 +56,7 @@ Deno.test("a server without a name is named like its folder", async () => {
   });
 });
 
-Deno.test("input is an object with the properties it names, unless it says something else", async () => {
+Deno.test("input defaults to an object without additional properties", async () => {
   const input = { properties: { a: { type: "string" } } };
   const open = { ...input, additionalProperties: true };
   const tools = { closed: { ...tool, input }, open: { ...tool, input: open }, none: tool };
@@ -69,7 +69,7 @@ Deno.test("input is an object with the properties it names, unless it says somet
   });
 });
 
-Deno.test("tools, resources and prompts of included files are there too, seen from their own folder", async () => {
+Deno.test("tools, resources and prompts of included files are added, with paths relative to their own folder", async () => {
   const files = {
     "mcp.jsonc": { name: "main", include: ["team/tools.jsonc", "more.jsonc"], tools: { a: tool } },
     "team/tools.jsonc": {
@@ -92,7 +92,7 @@ Deno.test("tools, resources and prompts of included files are there too, seen fr
   });
 });
 
-Deno.test("a module gives its handlers", async () => {
+Deno.test("a module adds its handlers", async () => {
   const handler = (name: string) => `tool({ name: "${name}", run: () => "${name}!" })`;
   const files = {
     "mcp.jsonc": { modules: ["one.ts", "./more/several.ts"] },
@@ -106,256 +106,274 @@ Deno.test("a module gives its handlers", async () => {
 });
 
 for (
-  const { says, file, told } of [
-    { says: "nothing", file: "", told: "Cannot read /mcp.jsonc:1:1: the text ends too early" },
-    { says: "no end", file: '{\n  "a": [1', told: "Cannot read /mcp.jsonc:2:10: the text ends too early" },
+  const { title, file, message } of [
+    { title: "no content", file: "", message: "Cannot read /mcp.jsonc:1:1: the file ends unexpectedly" },
+    { title: "no end", file: '{\n  "a": [1', message: "Cannot read /mcp.jsonc:2:10: the file ends unexpectedly" },
     {
-      says: "no comma",
+      title: "no comma",
       file: '{\n  "a": 1\n  "b": 2\n}',
-      told: 'Cannot read /mcp.jsonc:3:3: unexpected "b"; look for',
+      message: 'Cannot read /mcp.jsonc:3:3: unexpected "b"; look for',
     },
     {
-      says: "a name without quotes",
+      title: "a name without quotes",
       file: "{ name: 1 }",
-      told: "Cannot read /mcp.jsonc:1:3: unexpected name; look for",
+      message: "Cannot read /mcp.jsonc:1:3: unexpected name; look for",
     },
-    { says: "an open text", file: '{ "a": "b\n}', told: "Cannot read /mcp.jsonc:1:8: unexpected " },
+    { title: "an unclosed string", file: '{ "a": "b\n}', message: "Cannot read /mcp.jsonc:1:8: unexpected " },
     {
-      says: "a key twice",
+      title: "a repeated key",
       file: '{\n "name": "a",\n "name": "b" }',
-      told: "Cannot read /mcp.jsonc:3:2: this key is there already",
+      message: "Cannot read /mcp.jsonc:3:2: this key is repeated",
     },
-    { says: "a list", file: "[]", told: "Cannot use /mcp.jsonc:1:1: expected object, received array" },
-    { says: "far too many levels", file: "[".repeat(100_000), told: "Cannot read /mcp.jsonc" },
+    { title: "a list", file: "[]", message: "Cannot use /mcp.jsonc:1:1: expected object, received array" },
+    { title: "too much nesting", file: "[".repeat(100_000), message: "Cannot read /mcp.jsonc" },
     {
-      says: "an unknown key",
+      title: "an unknown key",
       file: '{\n  "nmae": "x"\n}',
-      told: "Cannot use /mcp.jsonc:2:3: nmae: there is no such key; did you mean name?",
+      message: "Cannot use /mcp.jsonc:2:3: nmae: unknown key; did you mean name?",
     },
     {
-      says: "an unknown key, like no other",
+      title: "an unknown key unlike any known key",
       file: { permissions: [] },
-      told:
-        "Cannot use /mcp.jsonc:1:2: permissions: there is no such key; there are $schema, description, include, tools",
+      message:
+        "Cannot use /mcp.jsonc:1:2: permissions: unknown key; the known keys are $schema, description, include, tools",
     },
     {
-      says: "a prototype",
+      title: "the key __proto__",
       file: '{ "tools": { "__proto__": {} } }',
-      told: "Cannot use /mcp.jsonc:1:14: __proto__ is the name of something else here; choose another",
+      message: "Cannot use /mcp.jsonc:1:14: __proto__ is a reserved name; choose another",
     },
     {
-      says: "an unknown key of a tool",
+      title: "an unknown key of a tool",
       file: { tools: { a: { ...tool, timeout: 5 } } },
-      told: "tools.a.timeout: there is no such key; did you mean timeoutMs?",
+      message: "tools.a.timeout: unknown key; did you mean timeoutMs?",
     },
     {
-      says: "a wrong type",
+      title: "a wrong type",
       file: '{ "tools": {\n  "a": { "description": "x", "run": ["x"],\n    "timeoutMs": "5" } } }',
-      told: "Cannot use /mcp.jsonc:3:5: tools.a.timeoutMs: expected number, received string (Milliseconds before the",
+      message:
+        "Cannot use /mcp.jsonc:3:5: tools.a.timeoutMs: expected number, received string (The time in milliseconds after which",
     },
     {
-      says: "a missing key",
+      title: "a missing key",
       file: { tools: { a: { run: ["x"] } } },
-      told: "tools.a.description: it is missing (What the tool does, for the model that decides to call it)",
+      message:
+        "tools.a.description: it is missing (What the tool does; the model reads this to decide when to call it)",
     },
     {
-      says: "a tool that does nothing",
+      title: "a tool without run or fetch",
       file: { tools: { a: { description: "x" } } },
-      told: "Cannot use /mcp.jsonc:1:11: tools.a: it needs one of run, fetch",
+      message: "Cannot use /mcp.jsonc:1:11: tools.a: it needs one of run, fetch",
     },
     {
-      says: "a tool that does nothing that is known",
+      title: "a tool with a misspelled run",
       file: { tools: { a: { description: "x", runs: [] } } },
-      told: "tools.a: it needs one of run, fetch; did you mean run where it says runs?",
+      message: "tools.a: it needs one of run, fetch; did you mean run instead of runs?",
     },
     {
-      says: "a tool that does two things",
+      title: "a tool with run and fetch",
       file: { tools: { a: { ...tool, fetch: { url: "https://a.b" } } } },
-      told: "tools.a.fetch: it stands beside run; keep one of the two",
+      message: "tools.a.fetch: it cannot be combined with run; remove one of the two",
     },
-    { says: "a name that is none", file: { tools: { "a b": tool } }, told: 'tools["a b"]: a name is 1 to 128 letters' },
     {
-      says: "a command that is a line",
+      title: "an invalid name",
+      file: { tools: { "a b": tool } },
+      message: 'tools["a b"]: it is not a valid name; use 1 to 128 letters',
+    },
+    {
+      title: "a command in one string",
       file: { tools: { a: { ...tool, run: "ls -l" } } },
-      told: "tools.a.run: expected array, received string (The program and its",
+      message: "tools.a.run: expected array, received string (The program and its",
     },
-    { says: "an empty command", file: { tools: { a: { ...tool, run: [] } } }, told: "tools.a.run: " },
+    { title: "an empty command", file: { tools: { a: { ...tool, run: [] } } }, message: "tools.a.run: " },
     {
-      says: "words without if",
+      title: "optional words without if",
       file: { tools: { a: { ...tool, run: ["x", { words: ["y"] }] } } },
-      told: "tools.a.run[1].if: it is missing",
+      message: "tools.a.run[1].if: it is missing",
     },
     {
-      says: "an unknown method",
+      title: "an unknown method",
       file: { tools: { a: { description: "x", fetch: { url: "http://a", method: "get" } } } },
-      told: "tools.a.fetch.method: expected one of",
+      message: "tools.a.fetch.method: expected one of",
     },
     {
-      says: "an unknown kind of resource",
+      title: "an unknown kind of resource",
       file: { resources: [{ path: "x" }] },
-      told: "resources[0]: it needs one of file, glob, folder, url",
+      message: "resources[0]: it needs one of file, glob, folder, url",
     },
     {
-      says: "an unknown limit",
+      title: "an unknown limit",
       file: { limits: { calls: { pageItem: 1 } } },
-      told: "limits.calls.pageItem: there is no such key; did you mean pageItems?",
+      message: "limits.calls.pageItem: unknown key; did you mean pageItems?",
     },
     {
-      says: "a limit of nothing",
+      title: "a limit of 0",
       file: { limits: { calls: { pageItems: 0 } } },
-      told: "limits.calls.pageItems: expected number to be >0",
+      message: "limits.calls.pageItems: expected number to be >0",
     },
-    { says: "a secret that is too short", file: { secret: "short" }, told: "secret" },
+    { title: "a short secret", file: { secret: "short" }, message: "secret" },
     {
-      says: "a secret that is not set",
+      title: "a secret whose variable is not set",
       file: { secret: "${MCP_NOT_SET}" },
-      told: "secret: the environment has no MCP_NOT_SET",
+      message: "secret: the environment variable MCP_NOT_SET is not set",
     },
     {
-      says: "instructions that are not there",
+      title: "missing instructions",
       file: { instructions: { file: "gone.md" } },
-      told: "instructions.file: there is no file /gone.md",
+      message: "instructions.file: there is no file /gone.md",
     },
     {
-      says: "a file that is not there",
+      title: "a missing file",
       file: { resources: [{ file: "gone.md" }] },
-      told: "resources[0].file: there is no file /gone.md; check the path",
+      message: "resources[0].file: there is no file /gone.md; check the path",
     },
     {
-      says: "a folder that is not there",
+      title: "a missing folder",
       file: { resources: [{ folder: "gone" }] },
-      told: "resources[0].folder: there is no folder /gone",
+      message: "resources[0].folder: there is no folder /gone",
     },
     {
-      says: "a folder that is a file",
+      title: "a file as a folder",
       file: { resources: [{ folder: "mcp.jsonc" }] },
-      told: "resources[0].folder: /mcp.jsonc is no folder",
+      message: "resources[0].folder: /mcp.jsonc is not a folder",
     },
     {
-      says: "a file that is a folder",
+      title: "a folder as a file",
       file: { resources: [{ file: "." }] },
-      told: "resources[0].file:  is no regular file",
+      message: "resources[0].file:  is not a regular file",
     },
     {
-      says: "a pattern of nowhere",
+      title: "a pattern in a missing folder",
       file: { resources: [{ glob: "gone/*.md" }] },
-      told: "resources[0].glob: there is no folder /gone",
+      message: "resources[0].glob: there is no folder /gone",
     },
     {
-      says: "braces that do not close",
+      title: "unclosed braces",
       file: { resources: [{ glob: "*.{md" }] },
-      told: "resources[0]: the braces of *.{md do not match",
+      message: "resources[0]: the braces of *.{md do not match",
     },
     {
-      says: "braces without end",
+      title: "too many braces",
       file: { resources: [{ glob: "{a,b}".repeat(20) }] },
-      told: "stand for too many patterns",
+      message: "expand to more than 100 patterns",
     },
     {
-      says: "a prompt that is not there",
+      title: "a missing prompt",
       file: { prompts: ["gone.md"] },
-      told: "prompts[0]: there is no file /gone.md",
+      message: "prompts[0]: there is no file /gone.md",
     },
-    { says: "prompts that are not there", file: { prompts: ["*.md"] }, told: "prompts[0]: no file fits *.md in " },
     {
-      says: "a module that is not there",
+      title: "a pattern that matches no prompt",
+      file: { prompts: ["*.md"] },
+      message: "prompts[0]: no file matches *.md in ",
+    },
+    {
+      title: "a missing module",
       file: { modules: ["gone.ts"] },
-      told: "modules[0]: there is no file /gone.ts",
+      message: "modules[0]: there is no file /gone.ts",
     },
     {
-      says: "a path above",
+      title: "a path out of the folder",
       file: { resources: [{ file: "../x" }] },
-      told: "resources[0].file: it leads out of ; write the path in full if that is meant: ",
+      message: "resources[0].file: it leads out of ; if that is intended, write the absolute path: ",
     },
     {
-      says: "a path above",
+      title: "a path out of the folder",
       file: { resources: [{ folder: "a/../../x" }] },
-      told: "resources[0].folder: it leads out of ",
+      message: "resources[0].folder: it leads out of ",
     },
-    { says: "a path above", file: { resources: [{ glob: "../*" }] }, told: "resources[0].glob: it leads out of " },
-    { says: "a path above", file: { prompts: ["../x.md"] }, told: "prompts[0]: it leads out of " },
-    { says: "a path above", file: { modules: ["../x.ts"] }, told: "modules[0]: it leads out of " },
-    { says: "a path above", file: { include: ["../x.jsonc"] }, told: "include[0]: it leads out of " },
-    { says: "a path above", file: { instructions: { file: "../x" } }, told: "instructions.file: it leads out of " },
     {
-      says: "a home",
+      title: "a path out of the folder",
+      file: { resources: [{ glob: "../*" }] },
+      message: "resources[0].glob: it leads out of ",
+    },
+    { title: "a path out of the folder", file: { prompts: ["../x.md"] }, message: "prompts[0]: it leads out of " },
+    { title: "a path out of the folder", file: { modules: ["../x.ts"] }, message: "modules[0]: it leads out of " },
+    { title: "a path out of the folder", file: { include: ["../x.jsonc"] }, message: "include[0]: it leads out of " },
+    {
+      title: "a path out of the folder",
+      file: { instructions: { file: "../x" } },
+      message: "instructions.file: it leads out of ",
+    },
+    {
+      title: "a path in the home folder",
       file: { resources: [{ file: "~/x" }] },
-      told: "resources[0].file: ~ is not known here; write the path in full",
+      message: "resources[0].file: ~ is not expanded; write the absolute path",
     },
     {
-      says: "NUL in a path",
+      title: "a NUL character in a path",
       file: { resources: [{ file: "a\0b" }] },
-      told: "resources[0].file: it has a NUL character",
+      message: "resources[0].file: it contains a NUL character",
     },
     {
-      says: "one URI twice",
+      title: "a repeated URI",
       file: { resources: [{ file: "mcp.jsonc" }, { file: "mcp.jsonc" }] },
-      told: 'resource "file:///mcp.jsonc": it is registered already',
+      message: 'resource "file:///mcp.jsonc": it is registered already',
     },
   ]
 ) {
-  Deno.test(`a config file with ${says} is told: ${JSON.stringify(file).slice(0, 70)}`, async () => {
-    assertStringIncludes(await fail({ "mcp.jsonc": file }), told);
+  Deno.test(`a config file with ${title} is rejected: ${JSON.stringify(file).slice(0, 70)}`, async () => {
+    assertStringIncludes(await findError({ "mcp.jsonc": file }), message);
   });
 }
 
-Deno.test("all mistakes are told, one a line", async () => {
+Deno.test("all errors are listed, one per line", async () => {
   const file = { nam: "x", version: 1, tools: { a: { ...tool, cdw: "x" } } };
   assertEquals(
-    (await fail({ "mcp.jsonc": file })).split("\n").map((line) => line.trim().replace(/\(.*\)$/, "").trim()),
+    (await findError({ "mcp.jsonc": file })).split("\n").map((line) => line.trim().replace(/\(.*\)$/, "").trim()),
     [
       "Cannot use /mcp.jsonc:",
-      "/mcp.jsonc:1:2: nam: there is no such key; did you mean name?",
+      "/mcp.jsonc:1:2: nam: unknown key; did you mean name?",
       "/mcp.jsonc:1:12: version: expected string, received number",
-      "/mcp.jsonc:1:77: tools.a.cdw: there is no such key; did you mean cwd?",
+      "/mcp.jsonc:1:77: tools.a.cdw: unknown key; did you mean cwd?",
     ],
   );
 });
 
-Deno.test("files that include each other are told", async () => {
+Deno.test("files that include each other are rejected", async () => {
   assertStringIncludes(
-    await fail({ "mcp.jsonc": { include: ["mcp.jsonc"] } }),
-    "Cannot use /mcp.jsonc:1:13: include[0]: it leads back to mcp.jsonc, which is being read; take it out",
+    await findError({ "mcp.jsonc": { include: ["mcp.jsonc"] } }),
+    "Cannot use /mcp.jsonc:1:13: include[0]: mcp.jsonc includes this file, directly or indirectly; remove it",
   );
   const ring = {
     "mcp.jsonc": { include: ["a.jsonc"] },
     "a.jsonc": { include: ["b.jsonc"] },
     "b.jsonc": { include: ["a.jsonc"] },
   };
-  assertStringIncludes(await fail(ring), "Cannot use /b.jsonc:1:13: include[0]: it leads back to a.jsonc");
+  assertStringIncludes(await findError(ring), "Cannot use /b.jsonc:1:13: include[0]: a.jsonc includes this file");
   const linked = { "mcp.jsonc": { include: ["link.jsonc"] } };
   assertStringIncludes(
-    await fail(linked, (folder) => system("ln", "-s", "mcp.jsonc", `${folder}/link.jsonc`)),
-    "it leads back to link.jsonc",
+    await findError(linked, (folder) => system("ln", "-s", "mcp.jsonc", `${folder}/link.jsonc`)),
+    "link.jsonc includes this file",
   );
 });
 
-Deno.test("what an included file may not say is told, and so are its mistakes and a name that is taken", async () => {
+Deno.test("an included file cannot set server options or repeat the name of a tool", async () => {
   assertStringIncludes(
-    await fail({ "mcp.jsonc": { include: ["a.jsonc"] }, "a.jsonc": { name: "x" } }),
-    "Cannot use /a.jsonc:1:2: name: there is no such key; there are $schema, description, include",
+    await findError({ "mcp.jsonc": { include: ["a.jsonc"] }, "a.jsonc": { name: "x" } }),
+    "Cannot use /a.jsonc:1:2: name: unknown key; the known keys are $schema, description, include",
   );
   assertStringIncludes(
-    await fail({ "mcp.jsonc": { include: ["a.jsonc"], tools: { a: tool } }, "a.jsonc": { tools: { a: tool } } }),
-    "Cannot use /a.jsonc:1:11: tools.a: there is a tool a in /mcp.jsonc; rename one of the two",
+    await findError({ "mcp.jsonc": { include: ["a.jsonc"], tools: { a: tool } }, "a.jsonc": { tools: { a: tool } } }),
+    "Cannot use /a.jsonc:1:11: tools.a: /mcp.jsonc has a tool a too; rename one of the two",
   );
 });
 
-Deno.test("a module that cannot be loaded, or gives no handlers, is told with its place", async () => {
+Deno.test("a module that cannot be loaded or exports no handlers is rejected with its position", async () => {
   assertStringIncludes(
-    await fail({ "mcp.jsonc": { modules: ["a.ts"] }, "a.ts": "export default 1;" }),
-    "modules[0]: its default export is no tool, resource or prompt, nor an array of them",
+    await findError({ "mcp.jsonc": { modules: ["a.ts"] }, "a.ts": "export default 1;" }),
+    "modules[0]: its default export is not a tool, resource or prompt, nor an array of them",
   );
   assertMatch(
-    await fail({ "mcp.jsonc": { modules: ["a.ts"] }, "a.ts": 'throw new Error("boom");' }),
+    await findError({ "mcp.jsonc": { modules: ["a.ts"] }, "a.ts": 'throw new Error("boom");' }),
     /^Cannot load a\.ts: it threw an error while loading:\n[^]*boom/,
   );
 });
 
-Deno.test("links that lead out of the folder are not followed", async () => {
+Deno.test("symbolic links that lead out of the folder are not followed", async () => {
   await withFolder({ "secret.md": "Secret", "secrets/a.md": "Secret" }, async (outside) => {
     const link = (to: string) => (folder: string) => system("ln", "-s", `${outside}/${to}`, `${folder}/link`);
-    const state = "/link is a link that leads out of ; write the path it leads to in full";
+    const state = "/link is a symbolic link that leads out of ; write the absolute path of its target";
     for (
       const [file, to] of [
         [{ resources: [{ file: "link" }] }, "secret.md"],
@@ -366,28 +384,34 @@ Deno.test("links that lead out of the folder are not followed", async () => {
         [{ resources: [{ folder: "link" }] }, "secrets"],
         [{ resources: [{ glob: "link/*.md" }] }, "secrets"],
       ] as const
-    ) assertStringIncludes(await fail({ "mcp.jsonc": file }, link(to)), state, JSON.stringify(file));
-    // Written in full, it is meant.
+    ) assertStringIncludes(await findError({ "mcp.jsonc": file }, link(to)), state, JSON.stringify(file));
+    // An absolute path is allowed.
     await withServer({ "mcp.jsonc": { resources: [{ file: `${outside}/secret.md` }] } }, async (client) => {
       assertEquals((await client.readResource("file:///secret.md")).contents[0].text, "Secret");
     });
   });
 });
 
-Deno.test("a file that is huge, binary, not there, a folder or a pipe is not read", async () => {
+Deno.test("a config file that is huge, binary, missing, a folder or a pipe is rejected", async () => {
   await withFolder({ "big/mcp.jsonc": " ".repeat(1024 * 1024 + 1), "folder.jsonc/x": "" }, async (folder) => {
-    const tell = async (name: string) =>
+    const findMessage = async (name: string) =>
       (await assertRejects(() => load(`${folder}/${name}`), Error)).message.replaceAll(folder, "");
-    assertEquals(await tell("big/mcp.jsonc"), "Cannot use /big/mcp.jsonc: it has more than 1048576 bytes");
-    assertEquals(await tell("gone.jsonc"), "Cannot use /gone.jsonc: there is no file /gone.jsonc; check the path");
+    assertEquals(
+      await findMessage("big/mcp.jsonc"),
+      "Cannot use /big/mcp.jsonc: it has more than 1048576 bytes; split it with include",
+    );
+    assertEquals(
+      await findMessage("gone.jsonc"),
+      "Cannot use /gone.jsonc: there is no file /gone.jsonc; check the path",
+    );
     await system("mkfifo", `${folder}/pipe.jsonc`);
-    assertMatch(await tell("pipe.jsonc"), /there is no file/);
+    assertMatch(await findMessage("pipe.jsonc"), /there is no file/);
     await system("cp", "/bin/true", `${folder}/binary.jsonc`);
-    assertEquals(await tell("binary.jsonc"), "Cannot use /binary.jsonc: it is not a text in UTF-8");
+    assertEquals(await findMessage("binary.jsonc"), "Cannot use /binary.jsonc: it is not UTF-8 text; save it as UTF-8");
   });
 });
 
-Deno.test("a reload takes over what the files say now, or nothing of it", async () => {
+Deno.test("a reload applies all changes of the files, or none if one is invalid", async () => {
   const described = (name: string) => ({ tools: { [name]: tool }, prompts: ["p.md"] });
   await withFolder({ "mcp.jsonc": described("a"), "p.md": "one" }, async (folder) => {
     const { server, reload, files } = await load(`${folder}/mcp.jsonc`);
@@ -414,14 +438,14 @@ Deno.test("a reload takes over what the files say now, or nothing of it", async 
     ) {
       await writeFiles(folder, { "mcp.jsonc": broken });
       const error = await assertRejects(() => reload(), Error);
-      assertEquals(error.name, "Problem");
+      assertEquals(error.name, "CliError");
       assertEquals((await client.listTools()).map(({ name }) => name), ["b"]);
     }
     await server.close();
   });
 });
 
-Deno.test("a text with comments is found again by its keys", () => {
+Deno.test("a key path is found in a text with comments", () => {
   const text = '{ // "a": 1\n "a": [1, {"b\\"": /* , */ 2}], "c": "x,]}", }';
   const { root, value } = readJsonc(text, "f");
   assertEquals(value, { a: [1, { 'b"': 2 }], c: "x,]}" });
@@ -434,15 +458,15 @@ Deno.test("a text with comments is found again by its keys", () => {
     text.slice(0, 6),
   ]);
   assertEquals([at("a", 2), at("d"), at("a", 0, "x")], ['"a": [', text.slice(0, 6), '1, {"b']);
-  assertEquals(toKey(["a", 1, 'b"', "c-d"]), 'a[1]["b\\""].c-d');
+  assertEquals(formatKeyPath(["a", 1, 'b"', "c-d"]), 'a[1]["b\\""].c-d');
 });
 
-Deno.test("mcp.schema.json is what config files are checked by", async () => {
+Deno.test("mcp.schema.json matches the schema of config files", async () => {
   const bytes = await platform.files.read(decodeURIComponent(schemaFile.pathname), 1_000_000);
   assertEquals(new TextDecoder().decode(bytes), schemaText, "run `deno task schema`");
 });
 
-Deno.test("host: a path becomes an absolute one", () => {
+Deno.test("platform: relative paths become absolute", () => {
   assertEquals(platform.toPath("/a/./b/../c//d/"), "/a/c/d");
   assertEquals(platform.toPath("/../.."), "/");
   assertEquals(platform.toFileUrl("/a b/%#?.ts"), "file:///a%20b/%25%23%3F.ts");

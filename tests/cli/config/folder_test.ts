@@ -1,4 +1,4 @@
-// Files, patterns and folders as resources and tools, confined to where they are, and what is told when they change.
+// Files, patterns and folders as resources and tools, confined to their folder, and notifications of their changes.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { openFolder } from "../../../src/cli/config/folder.ts";
 import { toMatcher } from "../../../src/cli/config/glob.ts";
@@ -17,7 +17,7 @@ const files = {
 };
 
 async function listUris(client: Connection): Promise<string[]> {
-  // What is listed is looked at by the tests of the library.
+  // The library's own tests check the shape of lists.
   const { resources } = await client.request("resources/list") as unknown as { resources: { uri: string }[] };
   return resources.map(({ uri }) => uri);
 }
@@ -27,7 +27,7 @@ async function readText(client: Connection, uri: string): Promise<string | undef
   return contents[0].text;
 }
 
-Deno.test("a folder is served with its files as resources, and tools to list, search and read", async () => {
+Deno.test("a folder is served as resources, with tools that list, search and read it", async () => {
   await withServer(files, async (client, folder) => {
     assertEquals(await listUris(client), [
       "file:///a.md",
@@ -56,19 +56,19 @@ Deno.test("a folder is served with its files as resources, and tools to list, se
       toOutcome(await client.callTool("search", { query: "alpha", files: "**/*.txt" })).text,
       "b/c.txt:2: alphabet",
     );
-    assertEquals(toOutcome(await client.callTool("search", { query: "gamma" })).text, "Nothing was found.");
+    assertEquals(toOutcome(await client.callTool("search", { query: "gamma" })).text, "No file contains the phrase.");
     assertEquals(toOutcome(await client.callTool("read", { path: "a.md" })).text, files["a.md"]);
     assertEquals(toOutcome(await client.callTool("read", { path: "a.md", from: 2, lines: 1 })).text, "alpha");
     assertEquals(await system("ls", "-A", folder), ".env\n.hidden\na.md\nb\nnode_modules");
   }, "");
 });
 
-Deno.test("the path in a folder is completed", async () => {
+Deno.test("paths in a folder are completed", async () => {
   await withServer(files, async (client) => {
     const complete = async (value: string) => {
       const ref = { type: "ref/resource", uri: "file:///{+path}" };
       const { completion } = await client.request("completion/complete", { ref, argument: { name: "path", value } });
-      return (completion as { values: string[] }).values; // Shapes are held by the library's own tests.
+      return (completion as { values: string[] }).values; // The library's own tests check the shape of results.
     };
     assertEquals(await complete(""), ["a.md", "b/"]);
     assertEquals(await complete("B"), ["b/"]);
@@ -79,7 +79,7 @@ Deno.test("the path in a folder is completed", async () => {
   }, "");
 });
 
-Deno.test("nothing outside of a folder can be read, however it is named", async () => {
+Deno.test("no path reads a file outside of a folder", async () => {
   await withFolder({ "secret.md": "Secret", "root/a.md": "A", "root-evil/b.md": "Evil" }, async (outside) => {
     const root = `${outside}/root`;
     await system("ln", "-s", "../secret.md", `${root}/link.md`);
@@ -127,12 +127,12 @@ Deno.test("nothing outside of a folder can be read, however it is named", async 
         assertEquals(error.message, "Resource not found", encoded);
       }
     }
-    assertEquals(toOutcome(await client.callTool("search", { query: "e" })).text, "Nothing was found.");
+    assertEquals(toOutcome(await client.callTool("search", { query: "e" })).text, "No file contains the phrase.");
     await server.close();
   });
 });
 
-Deno.test("a file that is none, too large or binary is told, or given as it is", async () => {
+Deno.test("binary files are returned as they are, and pipes and large files are errors", async () => {
   const file = { resources: [{ folder: "f", tools: true, maxBytes: 1000 }] };
   await withFolder(
     { "mcp.jsonc": file, "f/big.txt": "x".repeat(1001), "f/fits.txt": "x".repeat(1000) },
@@ -146,7 +146,7 @@ Deno.test("a file that is none, too large or binary is told, or given as it is",
       await using client = await connect(server);
       const read = async (path: string) => await client.callTool("read", { path });
       assertEquals(toOutcome(await read("fits.txt")).text.length, 1000);
-      const tooLarge = "it has more than the 1000 bytes that are read (maxBytes)";
+      const tooLarge = "it is larger than 1000 bytes (maxBytes)";
       assertEquals(toOutcome(await read("big.txt")), { text: `Cannot read big.txt: ${tooLarge}`, isError: true });
       assertEquals(toOutcome(await read("huge")), { text: `Cannot read huge: ${tooLarge}`, isError: true });
       assertEquals(toOutcome(await read("pipe")), {
@@ -169,10 +169,10 @@ Deno.test("a file that is none, too large or binary is told, or given as it is",
   );
 });
 
-Deno.test("what the system does not let anybody read is told, and does not keep the rest from being read", async () => {
+Deno.test("an unreadable file is an error and does not affect other files", async () => {
   const files = { "mcp.jsonc": { resources: [{ folder: "f", tools: true }] }, "f/a.md": "A", "f/b/c.md": "C" };
   await withServer(files, async (client, folder) => {
-    // A loop of links is such a thing for everybody, a mode of 000 not for root.
+    // A loop of links is unreadable for everybody, a mode of 000 is readable for root.
     await system("ln", "-s", "y", `${folder}/f/x`);
     await system("ln", "-s", "x", `${folder}/f/y`);
     await system("chmod", "000", `${folder}/f/b`);
@@ -193,7 +193,7 @@ Deno.test("what the system does not let anybody read is told, and does not keep 
   });
 });
 
-Deno.test("a config file says what of a folder is there, and how its tools are named", async () => {
+Deno.test("a config file sets which files of a folder are served and how its tools are named", async () => {
   const file = {
     resources: [
       { folder: ".", hidden: true, exclude: ["*.txt", ".hidden", "node_modules/m"], tools: "all_", watch: false },
@@ -206,7 +206,7 @@ Deno.test("a config file says what of a folder is there, and how its tools are n
       "file:///a.md",
       "file:///mcp.jsonc",
     ]);
-    // Of two folders that hold it, the inner one gives a file.
+    // If two folders contain a file, the inner one serves it.
     assertEquals(await readText(client, "file:///b/c.txt"), files["b/c.txt"]);
     assertEquals(toOutcome(await client.callTool("all_read", { path: "b/c.txt" })).isError, true);
     assertEquals(toOutcome(await client.callTool("bee_list")).text.split("\n").length, 3);
@@ -220,7 +220,7 @@ Deno.test("a config file says what of a folder is there, and how its tools are n
   });
 });
 
-Deno.test("files and patterns are resources of their own", async () => {
+Deno.test("files and patterns are separate resources", async () => {
   const file = {
     resources: [
       { file: "a.md", uri: "notes://a", name: "first", description: "The first", annotations: { priority: 1 } },
@@ -251,7 +251,7 @@ Deno.test("files and patterns are resources of their own", async () => {
   });
 });
 
-Deno.test("a file that is swapped for a link to the outside is not read any more", async () => {
+Deno.test("a file replaced by a link to the outside is no longer read", async () => {
   await withServer(
     { "mcp.jsonc": { resources: [{ file: "a.md" }, { glob: "b/*" }] }, ...files },
     async (client, folder) => {
@@ -270,13 +270,13 @@ Deno.test("a file that is swapped for a link to the outside is not read any more
 
 function toSwapper(folder: string, ms: number): readonly string[] {
   const [runtime, ...words] = toCommand(new URL("../../support/swapper.ts", import.meta.url));
-  // Deno's flags come behind `run`.
+  // Deno's flags come after `run`.
   const flags = words[0] === "run" ? ["run", "-A", ...words.slice(1)] : words;
   return [runtime, ...flags, folder, `${ms}`];
 }
 
 for (const ms of [0, 2, 300]) {
-  Deno.test(`nothing outside is read while somebody swaps links in and out, ${ms} ms apart`, async () => {
+  Deno.test(`nothing outside is read while another program swaps links every ${ms} ms`, async () => {
     const swapped = {
       "in/sub/deep/a.txt": "inside",
       "in/file.txt": "inside",
@@ -299,7 +299,7 @@ for (const ms of [0, 2, 300]) {
           while (Date.now() < end) {
             for (const path of ["sub/deep/a.txt", "file.txt"]) {
               const found = await inside.read(path);
-              const text = found instanceof Uint8Array ? new TextDecoder().decode(found) : "refused";
+              const text = found instanceof Uint8Array ? new TextDecoder().decode(found) : "unavailable";
               counts.set(text, (counts.get(text) ?? 0) + 1);
             }
           }
@@ -309,12 +309,16 @@ for (const ms of [0, 2, 300]) {
         swapper.kill();
         await swapper.exited;
       }
-      assertEquals([...counts.keys()].filter((text) => text !== "inside" && text !== "refused"), [], `${[...counts]}`);
+      assertEquals(
+        [...counts.keys()].filter((text) => text !== "inside" && text !== "unavailable"),
+        [],
+        `${[...counts]}`,
+      );
     });
   });
 }
 
-Deno.test("a file of a folder that changes now and then is read", async () => {
+Deno.test("a file in a changing folder is read", async () => {
   await withFolder({ "a.txt": "text" }, async (folder) => {
     const inside = openFolder({ root: folder, maxBytes: 1000 });
     for (let i = 0; i < 5; i++) {
@@ -324,39 +328,39 @@ Deno.test("a file of a folder that changes now and then is read", async () => {
   });
 });
 
-Deno.test("a client's searches run one after the other, and only some wait", async () => {
+Deno.test("searches of a client run one after the other, and the number of waiting searches is limited", async () => {
   await withServer(files, async (client) => {
     const search = async () => toOutcome(await client.callTool("search", { query: "alpha" }));
     const outcomes = await Promise.all(Array.from({ length: 30 }, search));
-    const refused = outcomes.filter(({ isError }) => isError);
-    assert(refused.length > 0 && refused.length < 30, `${refused.length}`);
-    for (const { text } of refused) {
-      assertMatch(text, /^Cannot search: too many searches wait already; try again later$/);
+    const rejected = outcomes.filter(({ isError }) => isError);
+    assert(rejected.length > 0 && rejected.length < 30, `${rejected.length}`);
+    for (const { text } of rejected) {
+      assertMatch(text, /^Cannot search: too many searches are waiting; try again later$/);
     }
     assertEquals((await search()).isError, false);
   }, "");
 });
 
-Deno.test("clients are told when files are written, come and go", async () => {
+Deno.test("clients are notified when files are written, added and removed", async () => {
   const file = { resources: [{ file: "a.md" }, { glob: "g/**/*.md" }, { folder: "f" }] };
   await withServer(
     { "mcp.jsonc": file, "a.md": "1", "g/b.md": "1", "f/c.md": "1", "f/.x": "" },
     async (client, folder) => {
       const resourceSubscriptions = ["file:///a.md", "file:///g/b.md", "file:///f/c.md"];
-      const told = await client.subscribe({ resourcesListChanged: true, resourceSubscriptions });
+      const subscription = await client.subscribe({ resourcesListChanged: true, resourceSubscriptions });
       const toShort = ({ method, params }: { method: string; params: Record<string, unknown> }) =>
         `${method.slice("notifications/resources/".length)} ${params.uri ?? ""}`.trim();
-      let heard = 0;
-      /** What is told from now on, until each of these has been. */
-      const expect = async (...wanted: string[]) => {
+      let count = 0;
+      /** Reads notifications until each expected one has arrived. */
+      const expect = async (...expected: string[]) => {
         const all: string[] = [];
-        while (wanted.some((each) => !all.includes(each))) {
-          const list = await told.take(++heard);
-          all.push(toShort(list[heard - 1]));
+        while (expected.some((each) => !all.includes(each))) {
+          const list = await subscription.take(++count);
+          all.push(toShort(list[count - 1]));
         }
-        assertEquals([...new Set(all)].sort(), wanted.sort());
+        assertEquals([...new Set(all)].sort(), expected.sort());
       };
-      await new Promise((resolve) => setTimeout(resolve, 200)); // what changes before the first look is not seen
+      await new Promise((resolve) => setTimeout(resolve, 200)); // changes before the first list are not noticed
       await writeFiles(folder, { "a.md": "22" });
       await expect("updated file:///a.md");
       await writeFiles(folder, { "g/b.md": "22" });
@@ -375,19 +379,19 @@ Deno.test("clients are told when files are written, come and go", async () => {
         await new Promise((done) => setTimeout(done, 20));
       }
       assertEquals(await listUris(client), resourceSubscriptions);
-      // An editor that saves puts a new file in the place of the old one.
+      // Editors replace a file when they save it.
       await writeFiles(folder, { "a.tmp": "333" });
       await system("mv", `${folder}/a.tmp`, `${folder}/a.md`);
       const deadline = Date.now() + 5000;
-      while (!told.received.slice(heard).some((each) => toShort(each) === "updated file:///a.md")) {
-        assert(Date.now() < deadline, "the replaced file is not told");
+      while (!subscription.received.slice(count).some((each) => toShort(each) === "updated file:///a.md")) {
+        assert(Date.now() < deadline, "no notification for the replaced file");
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     },
   );
 });
 
-Deno.test("a folder that is not there, and one that is a file, are told", async () => {
+Deno.test("a missing folder is an error", async () => {
   const { load } = await import("../../../src/cli/load.ts");
   await withFolder({}, async (folder) => {
     const error = await assertRejects(() => load(`${folder}/gone`), Error);
@@ -410,14 +414,14 @@ for (
     { pattern: "**/a/**/b", yes: ["a/b", "x/a/a/y/b"], no: ["b", "a"] },
   ]
 ) {
-  Deno.test(`the pattern ${pattern} fits ${yes.join(", ") || "nothing"}`, () => {
-    const fits = toMatcher(pattern);
-    assertEquals(yes.filter((path) => !fits(path)), []);
-    assertEquals(no.filter(fits), []);
+  Deno.test(`the pattern ${pattern} matches ${yes.join(", ") || "nothing"}`, () => {
+    const matches = toMatcher(pattern);
+    assertEquals(yes.filter((path) => !matches(path)), []);
+    assertEquals(no.filter(matches), []);
   });
 }
 
-Deno.test("a pattern of many stars is no more work than its length times that of the path", () => {
-  const fits = toMatcher(`${"*a".repeat(400)}/${"**/".repeat(200)}x`, { dots: true });
-  assertEquals(fits(`${"a".repeat(5000)}b/${"y/".repeat(1000)}z`), false);
+Deno.test("matching a pattern of many wildcards takes time proportional to its length and the path's", () => {
+  const matches = toMatcher(`${"*a".repeat(400)}/${"**/".repeat(200)}x`, { matchDots: true });
+  assertEquals(matches(`${"a".repeat(5000)}b/${"y/".repeat(1000)}z`), false);
 });

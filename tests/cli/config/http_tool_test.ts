@@ -1,12 +1,12 @@
-// Tools and resources of a config file that ask another server.
+// Tools and resources of config files that send HTTP requests.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { platform } from "../../../src/cli/platform.ts";
 import { load } from "../../../src/cli/load.ts";
-import { isPrivateAddress } from "../../../src/cli/config/addresses.ts";
+import { isPrivateAddress } from "../../../src/cli/config/private_addresses.ts";
 import type { Connection } from "../../../src/testing/testing.ts";
 import { toOutcome, withFolder, withServer } from "../../support/folder.ts";
 
-interface Seen {
+interface SeenRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: Headers;
@@ -14,29 +14,29 @@ interface Seen {
 }
 
 interface Api {
-  /** Such as `127.0.0.1:40000`. */
-  readonly place: string;
-  readonly seen: readonly Seen[];
+  /** Its host and port, such as `127.0.0.1:40000`. */
+  readonly host: string;
+  readonly seen: readonly SeenRequest[];
 }
 
-/** A server on this machine, and a client of a server whose one tool asks it. */
+/** Starts an HTTP server on this machine, and connects to an MCP server whose config file sends requests to it. */
 async function withApi(
-  answer: (request: Request, api: Api) => Response | Promise<Response>,
+  respond: (request: Request, api: Api) => Response | Promise<Response>,
   make: (api: Api) => Record<string, unknown>,
   use: (client: Connection, api: Api) => Promise<void>,
 ): Promise<void> {
-  const seen: Seen[] = [];
-  const state = { place: "", seen };
+  const seen: SeenRequest[] = [];
+  const state = { host: "", seen };
   const served = platform.serve({
     hostname: "127.0.0.1",
     port: 0,
     fetch: async (request) => {
       const { method, url, headers } = request;
       seen.push({ method, url: url.slice(url.indexOf("/", 8)), headers, body: await request.clone().text() });
-      return await answer(request, state);
+      return await respond(request, state);
     },
   });
-  state.place = `127.0.0.1:${served.port}`;
+  state.host = `127.0.0.1:${served.port}`;
   try {
     await withServer({ "mcp.jsonc": make(state) }, (client) => use(client, state));
   } finally {
@@ -52,15 +52,15 @@ function toFile(fetch: Record<string, unknown>, properties: Record<string, unkno
 const text = { type: "string" };
 const echo = () => Response.json({ ok: true });
 
-Deno.test("an argument stays in its place in the URL", async () => {
+Deno.test("an argument cannot change the structure of a URL", async () => {
   await withApi(
     echo,
-    ({ place }) =>
+    ({ host }) =>
       toFile(
         {
-          url: `http://${place}/users/{{a}}/posts?fixed=1&q={{a}}`,
+          url: `http://${host}/users/{{a}}/posts?fixed=1&q={{a}}`,
           query: { list: "{{list}}", more: "{{more}}", said: "<{{a}}>" },
-          allowPrivate: [place],
+          allowPrivate: [host],
         },
         { a: text, list: { type: "array", items: text }, more: text },
         ["a"],
@@ -93,13 +93,13 @@ Deno.test("an argument stays in its place in the URL", async () => {
   );
 });
 
-Deno.test("a body is made of arguments as they are, and headers of the environment", async () => {
+Deno.test("arguments keep their types in a JSON body, and headers can hold environment variables", async () => {
   await withApi(
     echo,
-    ({ place }) =>
+    ({ host }) =>
       toFile(
         {
-          url: `http://${place}/`,
+          url: `http://${host}/`,
           headers: { authorization: "Bearer ${MCP_NOT_SET:-key}", "x-for": "{{a}}" },
           body: { title: "{{a}}", count: "{{n}}", nested: ["{{flag}}", "n={{n}}", { deep: "{{a}}!" }], fixed: null },
           allowPrivate: ["127.0.0.1"],
@@ -125,8 +125,8 @@ Deno.test("a body is made of arguments as they are, and headers of the environme
   );
   await withApi(
     echo,
-    ({ place }) =>
-      toFile({ url: `http://${place}/`, method: "PUT", body: "a={{a}}", allowPrivate: [place] }, { a: text }, ["a"]),
+    ({ host }) =>
+      toFile({ url: `http://${host}/`, method: "PUT", body: "a={{a}}", allowPrivate: [host] }, { a: text }, ["a"]),
     async (client, { seen }) => {
       await client.callTool("it", { a: "1" });
       assertEquals(seen.map(({ method, body }) => `${method} ${body}`), ["PUT a=1"]);
@@ -134,7 +134,7 @@ Deno.test("a body is made of arguments as they are, and headers of the environme
   );
 });
 
-Deno.test("what comes back is text, structure, media or a failure", async () => {
+Deno.test("a response becomes text, structured content, media or an error", async () => {
   const png = new Uint8Array([137, 80, 78, 71, 0, 1]);
   const answers: Record<string, () => Response> = {
     "/text": () => new Response("hello"),
@@ -148,36 +148,39 @@ Deno.test("what comes back is text, structure, media or a failure", async () => 
   };
   await withApi(
     (request) => answers[new URL(request.url).pathname](),
-    ({ place }) => toFile({ url: `http://${place}/{{a}}`, allowPrivate: [place] }, { a: text }, ["a"]),
-    async (client, { place }) => {
-      const ask = (a: string) => client.callTool("it", { a });
-      assertEquals(toOutcome(await ask("text")), { text: "hello", isError: false });
-      const json = await ask("json");
+    ({ host }) => toFile({ url: `http://${host}/{{a}}`, allowPrivate: [host] }, { a: text }, ["a"]),
+    async (client, { host }) => {
+      const call = (a: string) => client.callTool("it", { a });
+      assertEquals(toOutcome(await call("text")), { text: "hello", isError: false });
+      const json = await call("json");
       assertEquals([toOutcome(json).text, json.structuredContent], ['{"a":1}', { a: 1 }]);
-      assertEquals((await ask("list")).structuredContent, undefined);
-      assertEquals(toOutcome(await ask("broken")), { text: "{", isError: false });
-      assertEquals((await ask("png")).content, [{ type: "image", data: "iVBORwAB", mimeType: "image/png" }]);
-      const [block] = (await ask("bytes")).content;
+      assertEquals((await call("list")).structuredContent, undefined);
+      assertEquals(toOutcome(await call("broken")), { text: "{", isError: false });
+      assertEquals((await call("png")).content, [{ type: "image", data: "iVBORwAB", mimeType: "image/png" }]);
+      const [block] = (await call("bytes")).content;
       assertEquals(block, {
         type: "resource",
-        resource: { uri: `http://${place}/bytes`, mimeType: "application/octet-stream", blob: "iVBORwAB" },
+        resource: { uri: `http://${host}/bytes`, mimeType: "application/octet-stream", blob: "iVBORwAB" },
       });
-      assertEquals(toOutcome(await ask("fails")), { text: `${place} answered with 404.\nno such user`, isError: true });
-      assertEquals(toOutcome(await ask("empty")), { text: "", isError: false });
+      assertEquals(toOutcome(await call("fails")), {
+        text: `${host} responded with 404.\nno such user`,
+        isError: true,
+      });
+      assertEquals(toOutcome(await call("empty")), { text: "", isError: false });
     },
   );
 });
 
-Deno.test("an answer that is too long or too late is given up", async () => {
+Deno.test("a response that is too large or too late is an error", async () => {
   const endless = () =>
     new Response(new ReadableStream({ pull: (sink) => sink.enqueue(new Uint8Array(10_000).fill(65)) }));
   await withApi(
     endless,
-    ({ place }) => toFile({ url: `http://${place}/`, maxBytes: 50_000, allowPrivate: [place] }),
+    ({ host }) => toFile({ url: `http://${host}/`, maxBytes: 50_000, allowPrivate: [host] }),
     async (client) => {
       const { text, isError } = toOutcome(await client.callTool("it"));
       assert(isError);
-      assertEquals(text, "Cannot read the answer: it has more than 50000 bytes (maxBytes)");
+      assertEquals(text, "Cannot read the response: it is larger than 50000 bytes (maxBytes)");
     },
   );
   const silent = new AbortController();
@@ -185,17 +188,17 @@ Deno.test("an answer that is too long or too late is given up", async () => {
     new Promise<Response>((resolve) => silent.signal.addEventListener("abort", () => resolve(new Response())));
   await withApi(
     never,
-    ({ place }) => toFile({ url: `http://${place}/`, timeoutMs: 200, allowPrivate: [place] }),
-    async (client, { place }) => {
+    ({ host }) => toFile({ url: `http://${host}/`, timeoutMs: 200, allowPrivate: [host] }),
+    async (client, { host }) => {
       const { text, isError } = toOutcome(await client.callTool("it"));
       assert(isError);
-      assertEquals(text, `Cannot ask http://${place}: no answer within 200 ms (timeoutMs)`);
+      assertEquals(text, `Cannot reach http://${host}: it did not respond within 200 ms (timeoutMs)`);
       silent.abort();
     },
   );
 });
 
-Deno.test("a server that is sent on to is checked as the first one is, and told less", async () => {
+Deno.test("redirect targets are checked too, and other origins get no headers", async () => {
   let target = "";
   const second = platform.serve({
     hostname: "127.0.0.1",
@@ -209,26 +212,26 @@ Deno.test("a server that is sent on to is checked as the first one is, and told 
         if (pathname === "/end") return Response.json({ method: request.method, key: request.headers.get("x-key") });
         return new Response(null, { status: Number(pathname.slice(1)), headers: { location: target } });
       },
-      ({ place }) =>
+      ({ host }) =>
         toFile(
           {
-            url: `http://${place}/{{status}}`,
+            url: `http://${host}/{{status}}`,
             method: "POST",
             body: {},
             headers: { "x-key": "secret" },
-            allowPrivate: [place],
+            allowPrivate: [host],
           },
           { status: { type: "integer" } },
           ["status"],
         ),
-      async (client, { place }) => {
-        const ask = async (status: number, to: string) => {
+      async (client, { host }) => {
+        const call = async (status: number, to: string) => {
           target = to;
           return toOutcome(await client.callTool("it", { status }));
         };
-        assertEquals(await ask(307, "/end"), { text: '{"method":"POST","key":"secret"}', isError: false });
-        assertEquals((await ask(303, "/end")).text, '{"method":"GET","key":"secret"}');
-        assertEquals((await ask(302, `http://${place}/end`)).text, '{"method":"GET","key":"secret"}');
+        assertEquals(await call(307, "/end"), { text: '{"method":"POST","key":"secret"}', isError: false });
+        assertEquals((await call(303, "/end")).text, '{"method":"GET","key":"secret"}');
+        assertEquals((await call(302, `http://${host}/end`)).text, '{"method":"GET","key":"secret"}');
         for (
           const to of [
             `http://127.0.0.1:${second.port}/`,
@@ -237,20 +240,20 @@ Deno.test("a server that is sent on to is checked as the first one is, and told 
             "http://[::1]/",
           ]
         ) {
-          const { text, isError } = await ask(303, to);
+          const { text, isError } = await call(303, to);
           assert(isError, to);
           assertStringIncludes(text, "is an address of this machine or its network; to allow it, set allowPrivate");
         }
-        assertMatch((await ask(302, "file:///etc/passwd")).text, /: use http or https$/);
-        assertMatch((await ask(302, "http://")).text, /: it is no URL$/);
-        assertMatch((await ask(302, "/302")).text, /it was sent on more than 5 times$/);
+        assertMatch((await call(302, "file:///etc/passwd")).text, /: its scheme is not allowed; use http or https$/);
+        assertMatch((await call(302, "http://")).text, /: it is not a URL$/);
+        assertMatch((await call(302, "/302")).text, /there were more than 5 redirects$/);
       },
     );
-    // Another server that is allowed is not told what was meant for the first.
+    // An allowed host of another origin gets no headers either.
     await withApi(
       () => new Response(null, { status: 307, headers: { location: `http://localhost:${second.port}/` } }),
-      ({ place }) =>
-        toFile({ url: `http://${place}/`, headers: { "x-key": "secret" }, allowPrivate: [place, "localhost"] }),
+      ({ host }) =>
+        toFile({ url: `http://${host}/`, headers: { "x-key": "secret" }, allowPrivate: [host, "localhost"] }),
       async (client) => assertEquals(toOutcome(await client.callTool("it")).text, '{"method":"GET","key":null}'),
     );
   } finally {
@@ -258,9 +261,9 @@ Deno.test("a server that is sent on to is checked as the first one is, and told 
   }
 });
 
-Deno.test("this machine and its network are asked only if the file allows it by name", async () => {
+Deno.test("requests reach this machine and its network only if the config file allows the host", async () => {
   for (
-    const place of [
+    const host of [
       "127.0.0.1:1",
       "127.1:1",
       "2130706433:1",
@@ -276,19 +279,19 @@ Deno.test("this machine and its network are asked only if the file allows it by 
       "169.254.169.254",
     ]
   ) {
-    await withServer({ "mcp.jsonc": toFile({ url: `http://${place}/` }) }, async (client) => {
+    await withServer({ "mcp.jsonc": toFile({ url: `http://${host}/` }) }, async (client) => {
       const { text, isError } = toOutcome(await client.callTool("it"));
       assert(isError);
       assertMatch(
         text,
         /is an address of this machine or its network; to allow it, set allowPrivate: \["[^"]+"\]$/,
-        place,
+        host,
       );
     });
   }
 });
 
-Deno.test("an address is private unless it is one of the public internet", () => {
+Deno.test("an address is private unless it is on the public internet", () => {
   const open = ["1.1.1.1", "8.8.8.8", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1", "192.167.0.1"];
   open.push("223.255.255.255", "2606:4700:4700::1111", "2001:4860:4860::8888", "::ffff:8.8.8.8", "64:ff9b::808:808");
   const closed = [
@@ -307,7 +310,7 @@ Deno.test("an address is private unless it is one of the public internet", () =>
   assertEquals(closed.filter((address) => !isPrivateAddress(address)), []);
 });
 
-Deno.test("a URL is a resource", async () => {
+Deno.test("a URL can be a resource", async () => {
   let status = 200;
   await withApi(
     (request) =>
@@ -317,18 +320,18 @@ Deno.test("a URL is a resource", async () => {
           headers: { "content-type": "text/markdown; charset=utf-8" },
         })
         : new Response("", { status: 401 }),
-    ({ place }) => {
-      const common = { headers: { "x-key": "k" }, allowPrivate: [place] };
+    ({ host }) => {
+      const common = { headers: { "x-key": "k" }, allowPrivate: [host] };
       return {
         resources: [
-          { url: `http://${place}/a`, name: "a", ...common },
-          { url: `http://${place}/b`, name: "b", uri: "status://b", mimeType: "text/plain", ...common },
+          { url: `http://${host}/a`, name: "a", ...common },
+          { url: `http://${host}/b`, name: "b", uri: "status://b", mimeType: "text/plain", ...common },
         ],
       };
     },
-    async (client, { place }) => {
-      assertEquals((await client.readResource(`http://${place}/a`)).contents, [
-        { uri: `http://${place}/a`, mimeType: "text/markdown", text: "# Hi" },
+    async (client, { host }) => {
+      assertEquals((await client.readResource(`http://${host}/a`)).contents, [
+        { uri: `http://${host}/a`, mimeType: "text/markdown", text: "# Hi" },
       ]);
       assertEquals((await client.readResource("status://b")).contents, [
         { uri: "status://b", mimeType: "text/plain", text: "# Hi" },
@@ -338,65 +341,77 @@ Deno.test("a URL is a resource", async () => {
       assertStringIncludes(error.message, "Resource not found");
       status = 500;
       const second = await assertRejects(() => client.readResource("status://b"), Error);
-      assertEquals(second.message, `Cannot read status://b: ${place} answered with 500`);
+      assertEquals(second.message, `Cannot read status://b: ${host} responded with 500`);
     },
   );
 });
 
 for (
-  const { says, fetch, told } of [
-    { says: "an argument in the host", fetch: { url: "https://{{a}}/x" }, told: "an argument stands in the host" },
+  const { title, fetch, message } of [
+    { title: "an argument in the host", fetch: { url: "https://{{a}}/x" }, message: "an argument is part of the host" },
     {
-      says: "an argument in the host",
+      title: "an argument in the host",
       fetch: { url: "https://api.{{a}}.com/x" },
-      told: "an argument stands in the host",
+      message: "an argument is part of the host",
     },
     {
-      says: "an argument behind the host",
+      title: "an argument right after the host",
       fetch: { url: "https://api.com{{a}}" },
-      told: "an argument stands in the host",
+      message: "an argument is part of the host",
     },
     {
-      says: "an argument in the port",
+      title: "an argument in the port",
       fetch: { url: "https://api.com:{{a}}/" },
-      told: "an argument stands in the host",
+      message: "an argument is part of the host",
     },
-    { says: "an argument for a scheme", fetch: { url: "{{a}}://api.com/" }, told: "it does not begin with http:// or" },
-    { says: "a file", fetch: { url: "file:///etc/passwd" }, told: "it does not begin with http:// or https://" },
-    { says: "no URL", fetch: { url: "http://a b/" }, told: "it is no URL; write it as https://host/path" },
-    { says: "a password", fetch: { url: "https://me:secret@api.com/" }, told: "it has a name or password" },
     {
-      says: "a missing variable",
+      title: "an argument as the scheme",
+      fetch: { url: "{{a}}://api.com/" },
+      message: "it does not begin with http:// or",
+    },
+    {
+      title: "a file URL",
+      fetch: { url: "file:///etc/passwd" },
+      message: "it does not begin with http:// or https://",
+    },
+    {
+      title: "an invalid URL",
+      fetch: { url: "http://a b/" },
+      message: "it is not a URL; write it as https://host/path",
+    },
+    { title: "a password", fetch: { url: "https://me:secret@api.com/" }, message: "it contains a name or password" },
+    {
+      title: "a variable that is not set",
       fetch: { url: "https://${MCP_NOT_SET}/" },
-      told: "the environment has no MCP_NOT_SET",
+      message: "the environment variable MCP_NOT_SET is not set",
     },
     {
-      says: "a missing variable",
+      title: "a variable that is not set",
       fetch: { url: "https://a.b/", headers: { a: "${MCP_NOT_SET}" } },
-      told: "tools.it.fetch.headers.a: the environment has no MCP_NOT_SET",
+      message: "tools.it.fetch.headers.a: the environment variable MCP_NOT_SET is not set",
     },
     {
-      says: "no such argument",
+      title: "an unknown argument",
       fetch: { url: "https://a.b/{{c}}" },
-      told: "{{c}} is no property of input; there are a",
+      message: "{{c}} is not a property of input; use one of a",
     },
     {
-      says: "a body for GET",
+      title: "a body for GET",
       fetch: { url: "https://a.b/", method: "GET", body: {} },
-      told: "tools.it.fetch.body: a GET request has no body",
+      message: "tools.it.fetch.body: a GET request has no body",
     },
     {
-      says: "no such argument in its body",
+      title: "an unknown argument in the body",
       fetch: { url: "https://a.b/", body: { a: ["{{c}}"] } },
-      told: "tools.it.fetch.body.a[0]: {{c}} is no property",
+      message: "tools.it.fetch.body.a[0]: {{c}} is not a property",
     },
   ]
 ) {
-  Deno.test(`a config file with ${says} (${JSON.stringify(fetch)}) is refused with its place`, async () => {
+  Deno.test(`a config file with ${title} (${JSON.stringify(fetch)}) is rejected with its position`, async () => {
     await withFolder({ "mcp.jsonc": toFile(fetch, { a: text }, ["a"]) }, async (folder) => {
       const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
       assertMatch(error.message, /^Cannot use .*\/mcp\.jsonc:1:\d+: tools\.it\.fetch\./);
-      assertStringIncludes(error.message, told);
+      assertStringIncludes(error.message, message);
     });
   });
 }
@@ -419,12 +434,12 @@ for (
     ["/notes/{{a}}", { a: " " }, "/notes/%20"],
   ] as const
 ) {
-  Deno.test(`an empty argument makes no other path: ${path} with ${JSON.stringify(args)}`, async () => {
+  Deno.test(`an empty argument cannot change the path: ${path} with ${JSON.stringify(args)}`, async () => {
     const { a = "", b = "" }: { a?: string; b?: string } = args;
     await withApi(
       echo,
-      ({ place }) =>
-        toFile({ url: `http://${place}${path}`, method: "DELETE", allowPrivate: [place] }, { a: text, b: text }, [
+      ({ host }) =>
+        toFile({ url: `http://${host}${path}`, method: "DELETE", allowPrivate: [host] }, { a: text, b: text }, [
           "a",
           "b",
         ]),
@@ -433,7 +448,7 @@ for (
         assertEquals(seen.map(({ url }) => url), url === undefined ? [] : [url]);
         assertEquals(outcome.isError, url === undefined);
         if (url === undefined) {
-          assertStringIncludes(outcome.text, "an argument is empty, which makes the path another one");
+          assertStringIncludes(outcome.text, "an argument is empty, which changes the path");
         }
       },
     );
@@ -442,8 +457,8 @@ for (
 
 for (const status of [301, 302, 303, 307, 308]) {
   for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
-    Deno.test(`neither body nor headers of a ${method} follow a ${status} to another origin`, async () => {
-      const others: Seen[] = [];
+    Deno.test(`a ${status} redirect of a ${method} request sends neither body nor headers to another origin`, async () => {
+      const others: SeenRequest[] = [];
       const other = platform.serve({
         hostname: "127.0.0.1",
         port: 0,
@@ -458,18 +473,23 @@ for (const status of [301, 302, 303, 307, 308]) {
       try {
         await withApi(
           () => new Response(null, { status, headers: { location: `http://${elsewhere}/in` } }),
-          ({ place }) =>
+          ({ host }) =>
             toFile({
-              ...{ url: `http://${place}/`, method, headers: { "x-key": "s3cret", authorization: "s3cret" } },
+              ...{ url: `http://${host}/`, method, headers: { "x-key": "s3cret", authorization: "s3cret" } },
               ...body,
-              allowPrivate: [place, elsewhere],
+              allowPrivate: [host, elsewhere],
             }),
           async (client) => {
             const { isError, text } = toOutcome(await client.callTool("it"));
             const becomesGet = method === "GET" || status === 303 || method === "POST" && status < 303;
             assertEquals(others.map(({ method }) => method), becomesGet ? ["GET"] : []);
             assertEquals(isError, !becomesGet);
-            if (!becomesGet) assertMatch(text, /^Cannot follow http:\S+ to http:\S+: another origin must not get /);
+            if (!becomesGet) {
+              assertMatch(
+                text,
+                /^Cannot follow the redirect of http:\S+ to http:\S+: the request is not sent to another origin/,
+              );
+            }
             for (const { body, headers } of others) {
               assertEquals(body, "");
               assert(![...headers].flat().includes("s3cret"));

@@ -1,7 +1,7 @@
-// Prompts from Markdown files, and the places for arguments in them.
+// Prompts from Markdown files, and templates.
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { load } from "../../../src/cli/load.ts";
-import { toTemplate } from "../../../src/cli/config/template.ts";
+import { parseTemplate } from "../../../src/cli/config/template.ts";
 import type { Connection } from "../../../src/testing/testing.ts";
 import { withFolder, withServer } from "../../support/folder.ts";
 
@@ -16,7 +16,7 @@ async function getText(client: Connection, name: string, args?: Record<string, s
   return messages[0].content.type === "text" ? messages[0].content.text : "";
 }
 
-Deno.test("a Markdown file is a prompt, whose head tells of it", async () => {
+Deno.test("a Markdown file is a prompt, and its front matter declares the prompt", async () => {
   const texts = {
     "review.md": `---
 # what it is
@@ -79,7 +79,7 @@ Review this {{ language }} code, {{tone}}:
   });
 });
 
-Deno.test("a pattern names prompts, each named like its file", async () => {
+Deno.test("prompts that a pattern matches get the names of their files", async () => {
   const texts = { "p/b.md": "B", "p/a.md": "A", "p/.c.md": "C", "p/d.txt": "D" };
   await withServer({ "mcp.jsonc": { prompts: ["p/*.md"] }, ...texts }, async (client) => {
     const { prompts } = await client.request("prompts/list");
@@ -87,7 +87,7 @@ Deno.test("a pattern names prompts, each named like its file", async () => {
   });
 });
 
-Deno.test("the head of a prompt is any YAML", async () => {
+Deno.test("front matter can use all of YAML", async () => {
   const texts = {
     "folded.md": `---
 title: >-
@@ -138,54 +138,61 @@ arguments:
 });
 
 for (
-  const { text, told } of [
-    { text: "---\nname: x\n", told: "1: --- is not closed; write a second --- below the last key" },
-    { text: "---\nname\n---\n", told: '2: "name" is no key with a value; write it as key: value' },
-    { text: "---\ntitel: x\n---\n", told: "2: there is no key titel; there are name, title, description, arguments" },
-    { text: "---\nname: a\n\nname: b\n---\n", told: "4: name is there already; keep one of the two" },
-    { text: "---\nname: {a: b}\n---\n", told: "2: name is no text; put it in quotes" },
-    { text: "---\nname: [a]\n---\n", told: "2: name is no text; put it in quotes" },
-    { text: "---\n- a\n---\n", told: "2: there is a list without a key; write it as key: value" },
-    { text: "---\n[a]: b\n---\n", told: "2: a key is no text; write it as key: value" },
-    { text: "---\narguments:\n- description: x\n---\n", told: "3: an argument has no name; write name: …" },
+  const { text, message } of [
+    {
+      text: "---\nname: x\n",
+      message: "1: the front matter is not closed; write a second --- line below the last key",
+    },
+    { text: "---\nname\n---\n", message: '2: "name" is not a key with a value; write it as key: value' },
+    {
+      text: "---\ntitel: x\n---\n",
+      message: "2: unknown key titel; the known keys are name, title, description, arguments",
+    },
+    { text: "---\nname: a\n\nname: b\n---\n", message: "4: the key name is repeated; remove one of the two" },
+    { text: "---\nname: {a: b}\n---\n", message: "2: name is not a string; put it in quotation marks" },
+    { text: "---\nname: [a]\n---\n", message: "2: name is not a string; put it in quotation marks" },
+    { text: "---\n- a\n---\n", message: "2: a list has no key; write it as key: value" },
+    { text: "---\n[a]: b\n---\n", message: "2: a key is not a string; write it as key: value" },
+    { text: "---\narguments:\n- description: x\n---\n", message: "3: an argument has no name; add name: …" },
     {
       text: "---\narguments:\n- name: x\n  must: y\n---\n",
-      told: "4: there is no key must; an argument has description, required, values",
+      message: "4: unknown key must; the keys of an argument are description, required, values",
     },
-    { text: "---\nname: *b\n---\n", told: "2: there is no anchor &b before it; add one" },
-    { text: '---\nname: "x\n---\n', told: "2: a quote is not closed; close it" },
-    { text: "---\nname: 'x\n---\n", told: "2: a quote is not closed; close it" },
-    { text: "---\narguments:\n\ta: x\n---\n", told: "3: it is set in by a tab; use spaces" },
+    { text: "---\nname: *b\n---\n", message: "2: the anchor &b is not defined before it; define it first" },
+    { text: '---\nname: "x\n---\n', message: "2: a quotation mark is not closed; close it" },
+    { text: "---\nname: 'x\n---\n", message: "2: a quotation mark is not closed; close it" },
+    { text: "---\narguments:\n\ta: x\n---\n", message: "3: the line is indented with a tab; use spaces" },
     {
       text: "---\narguments:\n  a: x\n b: y\n---\n",
-      told: "4: it is no YAML: all mapping items must start at the same column; fix it, or put the value in quotes",
+      message:
+        "4: it is not valid YAML: all mapping items must start at the same column; fix it, or put the value in quotes",
     },
     {
       text: "---\narguments: a\n---\n",
-      told: "2: arguments are no list of names; write [first, second], or a line for each",
+      message: "2: arguments is not a list of names; write [first, second], or one line for each",
     },
-    { text: "---\narguments:\n  a: [b]\n---\n", told: "3: a is a list; write a: description, or further lines" },
+    { text: "---\narguments:\n  a: [b]\n---\n", message: "3: a is a list; write a: description, or a map" },
     {
       text: "---\narguments:\n  a:\n    must: true\n---\n",
-      told: "4: there is no key must; an argument has description, required, values",
+      message: "4: unknown key must; the keys of an argument are description, required, values",
     },
-    { text: "---\narguments:\n  a:\n    required: yes\n---\n", told: "4: required is yes; write true or false" },
-    { text: "---\narguments:\n  a:\n    values: b\n---\n", told: "4: values is no list; write [first, second]" },
-    { text: "---\nname:\n  a: b\n---\n", told: "2: name is no text; put it in quotes" },
+    { text: "---\narguments:\n  a:\n    required: yes\n---\n", message: "4: required is yes; write true or false" },
+    { text: "---\narguments:\n  a:\n    values: b\n---\n", message: "4: values is not a list; write [first, second]" },
+    { text: "---\nname:\n  a: b\n---\n", message: "2: name is not a string; put it in quotation marks" },
     {
       text: "---\narguments: [a]\n---\n{{a}}\n\n{{b}}",
-      told: "6: {{b}} is no argument; add b to the arguments in the head of the file",
+      message: "6: {{b}} is not an argument; add b to the arguments in the front matter",
     },
     {
       text: "one\ntwo {{three four}}",
-      told: "2: {{ begins an argument, such as {{name}}; write \\{{ for the two characters",
+      message: "2: {{ begins an argument, such as {{name}}; write \\{{ for the two characters themselves",
     },
   ]
 ) {
-  Deno.test(`a prompt is refused with its line: ${JSON.stringify(text)}`, async () => {
+  Deno.test(`an invalid prompt is rejected with its line: ${JSON.stringify(text)}`, async () => {
     await withFolder(withPrompts({ "p.md": text }), async (folder) => {
       const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
-      assertEquals(error.message, `Cannot use p.md:${told}`);
+      assertEquals(error.message, `Cannot use p.md:${message}`);
     });
   });
 }
@@ -199,16 +206,20 @@ for (
     { text: "${A}${B:-b c}${C:-}", names: [], filled: "valueb c" },
   ]
 ) {
-  Deno.test(`the text ${text} is filled`, () => {
-    const template = toTemplate(text, (name) => name === "A" ? "value" : undefined);
+  Deno.test(`the template ${text} is filled`, () => {
+    const template = parseTemplate(text, (name) => name === "A" ? "value" : undefined);
     assertEquals(template.names, names);
     assertEquals(template.fill((name) => `<${name}>`), filled);
   });
 }
 
-Deno.test("a variable is not read for places of its own, and a missing one is told", () => {
-  const template = toTemplate("${A}", () => "{{a}}${B}");
+Deno.test("the value of a variable is not parsed, and a missing variable is an error", () => {
+  const template = parseTemplate("${A}", () => "{{a}}${B}");
   assertEquals([template.names, template.fill(() => "x")], [[], "{{a}}${B}"]);
-  assertThrows(() => toTemplate("${A}", () => undefined), TypeError, "the environment has no A; set it");
-  assertThrows(() => toTemplate("${A-B}", () => "x"), TypeError, "${ begins a variable");
+  assertThrows(
+    () => parseTemplate("${A}", () => undefined),
+    TypeError,
+    "the environment variable A is not set; set it",
+  );
+  assertThrows(() => parseTemplate("${A-B}", () => "x"), TypeError, "${ begins an environment variable");
 });

@@ -54,7 +54,7 @@ async function readEvents(response: Response | undefined): Promise<readonly Reco
 }
 
 Deno.test("the relay is for the page only: its key, its origin and a loopback host", async () => {
-  const inspector = await createInspector({ endpoint: "/mcp", given });
+  const inspector = await createInspector({ endpoint: "/mcp", server: given });
   assertMatch(inspector.key, /^[\da-f]{64}$/);
   const ask = async (asked: Asked, info: object = local) => {
     const response = await inspector.respond(toRequest(inspector.key, asked), info);
@@ -106,9 +106,9 @@ Deno.test("the relay starts no command that is named in a request, and takes onl
   const connect = (body: unknown) => inspector.respond(toRequest(inspector.key, { body: JSON.stringify(body) }), local);
   for (
     const [body, problem] of [
-      [{}, "no server was named"],
-      [{ command: "touch", args: ["/tmp/never"] }, "no server was named"],
-      [{ target: { command: "touch" } }, "no server was named"],
+      [{}, "the command line names no server"],
+      [{ command: "touch", args: ["/tmp/never"] }, "the command line names no server"],
+      [{ target: { command: "touch" } }, "the command line names no server"],
       [{ url: { command: "touch", args: [] } }, "not a URL"],
       [{ url: "touch" }, "not a URL"],
       [{ url: "file:///etc/passwd" }, "must begin with http"],
@@ -116,8 +116,8 @@ Deno.test("the relay starts no command that is named in a request, and takes onl
       [{ url: "http://user:pass@127.0.0.1/" }, "use a header"],
       [{ url: "http://127.0.0.1:1/", headers: { host: "other" } }, "cannot be set"],
       [{ url: "http://127.0.0.1:1/", headers: { "Mcp-Session-Id": "1" } }, "cannot be set"],
-      [{ url: "http://127.0.0.1:1/", headers: { a: "b\r\nc: d" } }, "HTTP forbids"],
-      [{ url: "http://127.0.0.1:1/", headers: { "a\n": "b" } }, "HTTP forbids"],
+      [{ url: "http://127.0.0.1:1/", headers: { a: "b\r\nc: d" } }, "are not allowed in a header"],
+      [{ url: "http://127.0.0.1:1/", headers: { "a\n": "b" } }, "are not allowed in a header"],
     ] as const
   ) {
     const response = await connect(body);
@@ -232,7 +232,7 @@ test("the page connects to a URL, with a token that stays in the tab", async (op
 
   await open();
   assertEquals(await dialog.getByLabel("Token", { exact: true }).inputValue(), "own-secret-token");
-  await dialog.getByLabel("Another one, by its URL").check();
+  await dialog.getByLabel("Another server").check();
   assertEquals(await dialog.getByLabel("Token", { exact: true }).inputValue(), "");
   await dialog.getByRole("button", { name: "Connect", exact: true }).click();
   await dialog.getByText("Enter a URL that begins with").waitFor();
@@ -262,7 +262,7 @@ test("the page connects to a URL, with a token that stays in the tab", async (op
   assertStringIncludes(text, "authorization: ••••••");
   assertStringIncludes(text, "Bearer ••••••");
   assertNotMatch(text, /secret-token|extra-value/);
-  await log.getByLabel("Filter frames").fill("secret-token");
+  await log.getByLabel("Filter messages").fill("secret-token");
   assertEquals(await log.locator("li").filter({ visible: true }).count(), 0);
   assertNotMatch(page.url(), /secret|127\.0\.0\.1.*127\.0\.0\.1/);
   assertEquals(await page.evaluate("[localStorage.length, document.cookie]"), [0, ""]);
@@ -289,7 +289,7 @@ test("the page connects to a URL, with a token that stays in the tab", async (op
 
   // Back to the page's own server, and forget.
   await open();
-  await dialog.getByLabel("The one that serves this page").check();
+  await dialog.getByLabel("This server").check();
   assertEquals(await dialog.getByLabel("Token", { exact: true }).inputValue(), "own-secret-token");
   await dialog.getByRole("button", { name: "Forget" }).click();
   assertEquals(await page.evaluate("sessionStorage.inspector.includes('secret')"), false);
@@ -329,9 +329,8 @@ test("the page connects to a server of an earlier revision, which asks by itself
   await opened.panel.getByText("2025-11-25").first().waitFor();
   // The connection ends with the page: nothing is open at the server any more.
   await page.goto("about:blank");
-  const start = performance.now();
+  // `shutdown` waits for open connections, so it would never resolve with one.
   await old.shutdown();
-  assert(performance.now() - start < 8000);
 });
 
 for (const [runtime, program] of Object.entries(programs)) {
@@ -350,7 +349,7 @@ for (const [runtime, program] of Object.entries(programs)) {
     await opened.answer("Accept");
     assertStringIncludes(await readResult("Done"), `{"name":"Ada"}`);
     await page.getByRole("button", { name: "Connection", exact: true }).first().click();
-    await page.getByText("A command takes no token and no headers.").waitFor();
+    await page.getByText("A command takes no token or headers.").waitFor();
     await page.keyboard.press("Escape");
     // Without the key there is no way to the command.
     const fresh = await page.context().newPage();
@@ -378,6 +377,16 @@ function createFake(results: Readonly<Record<string, string>>): (request: Reques
     return new Response(text, { headers: { "content-type": "application/json" } });
   };
 }
+
+// Counts the elements that the page makes.
+const COUNT_ELEMENTS = `
+  globalThis.madeElements = 0;
+  globalThis.originalCreateElement ??= document.createElement;
+  document.createElement = function (...args) {
+    globalThis.madeElements++;
+    return globalThis.originalCreateElement.apply(document, args);
+  };
+`;
 
 test("a hostile server elsewhere can neither hang the page nor run a pattern in it", async (opened) => {
   const { page, panel, choose, press } = opened;
@@ -408,19 +417,20 @@ test("a hostile server elsewhere can neither hang the page nor run a pattern in 
   // A schema that nests too deeply is left out, and the log says so.
   await page.getByRole("region", { name: "Log" }).getByText(/^warning .*deep/).waitFor();
   for (const name of ["wide", "long"]) {
-    const start = performance.now();
+    await page.evaluate(COUNT_ELEMENTS);
     await choose(name);
     await panel.getByRole("heading", { name }).waitFor();
     await panel.getByText("Definition").click();
     await press("JSON");
     await press("Form");
-    assert(performance.now() - start < 4000, `${name}: ${performance.now() - start} ms`);
+    const made = Number(await page.evaluate("globalThis.madeElements"));
+    assert(made < 20_000, `${name}: ${made} elements`);
     assert(await panel.locator("input, textarea, select").count() < 300, name);
     assertEquals(await panel.locator("[pattern]").count(), 0);
   }
   await press("Call");
   await opened.readResult("Done");
-  await panel.getByText("Whole result as JSON").click();
+  await panel.getByText("Full result as JSON").click();
   await page.goto("about:blank");
   await other.shutdown();
 }, { file: "tests/cli/inspector/remote.ts" });

@@ -19,8 +19,8 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertEquals(problems, [
       "Enter at least 2 characters.",
       "Fill this in.",
-      "Choose a form.",
-      "Choose a form.",
+      "Choose one.",
+      "Choose one.",
     ]);
     const street = panel.getByLabel("street");
     assertEquals(await street.evaluate((element) => element.matches(":focus")), true);
@@ -43,7 +43,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
   });
 
   await step("an object in an object, and rows of objects", async () => {
-    await press("Fill in: geo");
+    await press("Add: geo");
     const geo = panel.getByRole("group", { name: "geo" });
     await geo.getByLabel("x").fill("1.5");
     const points = panel.getByRole("group", { name: "points", exact: true });
@@ -79,7 +79,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
 
   await step("fields that the schema does not name", async () => {
     await panel.getByLabel("labels", { exact: true }).fill(`{"a":"b"}`);
-    await press("Fill in: open");
+    await press("Add: open");
     const open = panel.getByRole("group", { name: "open", exact: true });
     await open.getByLabel("Other fields").fill(`{"more":1}`);
     await open.getByLabel("known").fill("k");
@@ -125,7 +125,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertEquals(await panel.getByLabel("radius").inputValue(), "2");
     await press("Call");
     assertEquals(await readGiven(), changed);
-    await press("Leave out: open");
+    await press("Remove: open");
     await press("Call");
     const { open: _, ...rest } = changed;
     assertEquals(await readGiven(), rest);

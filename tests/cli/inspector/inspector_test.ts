@@ -1,6 +1,6 @@
 // The inspector page: who may have it, and what a person does with it in a real browser.
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
-import { createTemplates } from "../../../src/cli/inspector/browser/template.ts";
+import { createUriTemplates } from "../../../src/cli/inspector/browser/uri_template.ts";
 import { createInspector } from "../../../src/cli/inspector/inspector.ts";
 import { parseTemplate } from "../../../src/protocol/uri_template.ts";
 import { findCut, findFaint, findNameless } from "./audit.ts";
@@ -86,7 +86,7 @@ Deno.test({
 });
 
 Deno.test("the page expands templates as the library does", () => {
-  const { names, expand } = createTemplates();
+  const { names, expand } = createUriTemplates();
   const values = { a: "x y/ü", b: "50%(!)*'", c: "" };
   const templates = [
     "note://{a}",
@@ -191,7 +191,7 @@ test("the page shows a server, calls its tools and tells what happens", async (o
     await panel.getByLabel("Arguments as JSON").fill(`{"count":7,"unknown":[1]}`);
     await press("Form");
     assertEquals(await panel.getByLabel("count").inputValue(), "7");
-    await panel.getByText("Sent too: unknown").waitFor();
+    await panel.getByText("Also sent: unknown").waitFor();
     await press("JSON");
     assertStringIncludes(await panel.getByLabel("Arguments as JSON").inputValue(), `"unknown": [`);
     await panel.getByLabel("Arguments as JSON").fill("[1]");
@@ -219,7 +219,7 @@ test("the page shows a server, calls its tools and tells what happens", async (o
     assertEquals(await panel.getByRole("progressbar", { name: "Progress" }).getAttribute("value"), "5");
     assertMatch(result, /5 of 5 · step 5[^]*info\s+Log of step 1[^]*error\s+Log of step 4[^]*All steps taken/);
     await turn("Server");
-    await panel.getByLabel("Log messages from level").selectOption("error");
+    await panel.getByLabel("Minimum log level").selectOption("error");
     await turn("Tools");
     await press("Call");
     assertNotMatch(await readResult("Done"), /Log of step 1/);
@@ -253,15 +253,15 @@ test("the page shows a server, calls its tools and tells what happens", async (o
 
   await step("the log has every frame, with its time", async () => {
     const log = page.getByRole("region", { name: "Log" });
-    await log.getByLabel("Filter frames").fill("cupboard");
+    await log.getByLabel("Filter messages").fill("cupboard");
     const rows = log.locator("li").filter({ visible: true });
     assertEquals(await rows.count(), 1);
     assertMatch(await rows.innerText(), /←\s*#\d+\s*tool error\s*tools\/call\s*\+[\d.]+ (ms|s)/);
     await rows.locator("summary").click();
     assertStringIncludes(await rows.locator("pre").innerText(), `"isError": true`);
-    await log.getByLabel("Filter frames").fill("test://none");
+    await log.getByLabel("Filter messages").fill("test://none");
     assertMatch((await rows.allInnerTexts()).join(), /resources\/read[^]*error[^]*HTTP 400/);
-    await log.getByLabel("Filter frames").fill("");
+    await log.getByLabel("Filter messages").fill("");
     await log.getByRole("button", { name: "Clear" }).click();
     assertEquals(await rows.count(), 0);
   });
@@ -461,7 +461,7 @@ test("the page works from the keyboard, in 400 pixels, and with good contrast", 
     await page.keyboard.press("ArrowRight");
     assertEquals(await page.getByRole("tab", { name: "Resources" }).getAttribute("aria-selected"), "true");
     await page.keyboard.press("End");
-    await panel.getByText("This page as a client").waitFor();
+    await panel.getByText("This client").waitFor();
     await page.keyboard.press("Home");
     await page.keyboard.press("/");
     await page.keyboard.press("Control+a");

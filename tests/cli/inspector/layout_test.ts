@@ -27,7 +27,7 @@ async function forEachLook({ page }: Opened, look: (name: string) => Promise<voi
 test("forms and the dialog of the connection suit every look", async (opened) => {
   const { page, panel, choose, press } = opened;
   await choose("nested");
-  await press("Fill in: geo");
+  await press("Add: geo");
   await press("Add an item to grid");
   await press("Add an item to grid, item");
   await panel.getByRole("combobox", { name: "shape", exact: true }).selectOption("kind: circle");
@@ -83,7 +83,7 @@ test("forms, results and the dialog work from the keyboard, and results are anno
   assertMatch(await page.locator("[role=status].unseen").innerText(), /^Call: Done, [\d.]+ m?s · [\d.]+ k characters$/);
 
   await choose("nested");
-  await panel.getByRole("button", { name: "Fill in: geo" }).focus();
+  await panel.getByRole("button", { name: "Add: geo" }).focus();
   await keyboard.press("Enter");
   assertEquals(await focused(), "x");
   await panel.getByRole("button", { name: "Add an item to points" }).focus();
@@ -101,7 +101,7 @@ test("forms, results and the dialog work from the keyboard, and results are anno
   await page.getByRole("button", { name: "Connection", exact: true }).focus();
   await keyboard.press("Enter");
   await keyboard.press("ArrowDown");
-  assertEquals(await page.getByLabel("Another one, by its URL").isChecked(), true);
+  assertEquals(await page.getByLabel("Another server").isChecked(), true);
   await keyboard.press("Tab");
   assertEquals(await focused(), "URL of the server");
   await keyboard.press("Tab");

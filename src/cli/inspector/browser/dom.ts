@@ -1,8 +1,8 @@
 /**
- * What the page's code uses of a browser, and how it makes elements.
+ * The browser APIs that the page uses, and functions that make elements.
  *
- * Every file of this folder has one function, which runs in the browser: its text is sent there. So it uses nothing but
- * its parameters and what browsers have, and imports types only.
+ * Each file in this folder has one function. Its source text is sent to the browser, so it uses only its parameters and
+ * browser APIs, and imports only types.
  *
  * @module
  */
@@ -40,7 +40,7 @@ export interface Element {
   readonly isConnected: boolean;
   readonly childElementCount: number;
   readonly firstElementChild: Element | null;
-  /** The form that a control belongs to. */
+  /** The form of a control. */
   readonly form: Element | null;
   append(...children: (Element | string)[]): void;
   replaceChildren(...children: (Element | string)[]): void;
@@ -72,7 +72,7 @@ export interface Browser {
     addEventListener(type: string, listener: (event: UiEvent) => void): void;
   };
   readonly location: { hash: string; readonly origin: string; reload(): void };
-  /** Kept for the tab. Throws where the browser keeps nothing. */
+  /** Storage of the tab. Throws if the browser denies storage. */
   readonly sessionStorage: { getItem(name: string): string | null; setItem(name: string, value: string): void };
   readonly history: { replaceState(state: null, unused: string, url: string): void };
   readonly innerWidth: number;
@@ -83,24 +83,24 @@ export interface Browser {
 /** Attributes by name, and listeners by the event's name. */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined | ((event: UiEvent) => void)>>;
 
-/** What may stand in an element; what is not there is left out. */
+/** A child of an element. `undefined` and `false` are skipped. */
 export type Child = Element | string | undefined | false;
 
 /** Makes elements. */
 export interface Dom {
-  /** An element from a tag and classes, such as `button.primary`. Text becomes text, never markup. */
+  /** Makes an element from a tag and classes, such as `button.primary`. Text never becomes markup. */
   h(spec: string, attributes?: Attributes, ...children: Child[]): Element;
-  /** Text of the server's, kept apart from its surroundings, with characters shown that one cannot see. */
-  say(text: unknown): Element;
-  /** The same as a string. */
-  visible(text: unknown): string;
-  /** An id that no other element has. */
+  /** Makes an element for text of the server, with isolated direction and visible control characters. */
+  serverText(text: unknown): Element;
+  /** Replaces invisible characters with their code points. */
+  escapeInvisible(text: unknown): string;
+  /** Returns a unique element ID. */
   newId(): string;
-  /** A small button that copies a text. */
-  copier(label: string, text: () => string): Element;
+  /** Makes a button that copies text. */
+  copyButton(label: string, text: () => string): Element;
 }
 
-/** Makes the maker of elements. */
+/** Creates the functions. */
 export function createDom({ document, navigator }: Browser): Dom {
   let ids = 0;
 
@@ -117,20 +117,20 @@ export function createDom({ document, navigator }: Browser): Dom {
     return element;
   }
 
-  // Direction marks, zero-width characters, blank letters and the like can make a text look like another one, or hide
-  // a part of it. The two joiners stay, because many languages and emojis are written with them.
-  function visible(text: unknown): string {
+  // Direction marks, zero-width and blank characters can disguise or hide text. The two joiners stay, because many
+  // languages and emoji need them.
+  function escapeInvisible(text: unknown): string {
     return String(text).replace(
       /(?!\r\n|[\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0d\u{e0100}-\u{e01ef}]/gu,
       (character) => `‹U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}›`,
     );
   }
 
-  function say(text: unknown): Element {
-    return h("bdi", {}, visible(text));
+  function serverText(text: unknown): Element {
+    return h("bdi", {}, escapeInvisible(text));
   }
 
-  function copier(label: string, text: () => string): Element {
+  function copyButton(label: string, text: () => string): Element {
     const button = h("button.quiet.small", { type: "button", click: copy }, label);
     let timer: ReturnType<typeof setTimeout> | undefined;
     async function copy(): Promise<void> {
@@ -142,5 +142,5 @@ export function createDom({ document, navigator }: Browser): Dom {
     return button;
   }
 
-  return { h, say, visible, newId: () => `i${++ids}`, copier };
+  return { h, serverText, escapeInvisible, newId: () => `i${++ids}`, copyButton };
 }

@@ -3,32 +3,32 @@
  *
  * @module
  */
-import type { Budget, Field, MakeControl, Reading } from "./controls.ts";
+import type { Budget, Field, MakeControl, Reading } from "./value_controls.ts";
 import type { Dom, Element } from "./dom.ts";
-import type { Json, JsonTools } from "./json.ts";
-import type { SchemaReader } from "./schema.ts";
+import type { Json, JsonTools } from "./json_tools.ts";
+import type { SchemaReader } from "./schema_reader.ts";
 
 /** A form for an object. */
 export interface ObjectForm {
   readonly element: Element;
-  /** The object, or nothing if there is a problem, which is then shown and has the focus. */
+  /** The object. If there is a problem, shows and focuses it and returns `undefined`. */
   read(): Json | undefined;
 }
 
-/** The fields of an object, inside of a form. */
+/** The fields of an object in a form. */
 export interface Fields extends ObjectForm {
-  /** The object as the value of a field. Problems are shown. */
+  /** Reads the object as the value of a field, and shows problems. */
   readField(): Reading;
-  /** What is filled in without a problem. */
-  peek(): Json;
+  /** The valid values so far. */
+  readPartial(): Json;
 }
 
-/** Where fields stand, and what they begin with. */
+/** The context and initial values of fields. */
 export interface FieldsPlace {
-  /** Holds the definitions that references name. */
+  /** The schema with the definitions that references name. */
   readonly root: Json;
   readonly given: Json;
-  /** How many objects and lists they stand in. */
+  /** The number of objects and lists around them. */
   readonly depth: number;
   readonly budget: Budget;
 }
@@ -40,13 +40,13 @@ export type MakeFields = (schema: Json, place: FieldsPlace) => Fields;
 export interface Forms {
   /** A field for every property. */
   fields(schema: Json): ObjectForm;
-  /** The same, with a switch to one field for the whole object as JSON. */
+  /** Fields with a switch to a JSON editor for the whole object. */
   switched(schema: Json): ObjectForm;
-  /** A field for every property of an object inside of a form. */
+  /** Makes the fields of an object in a form. */
   readonly makeFields: MakeFields;
 }
 
-/** What forms are built with. */
+/** Dependencies. */
 export interface FormParts {
   readonly dom: Dom;
   readonly json: JsonTools;
@@ -54,12 +54,12 @@ export interface FormParts {
   readonly makeControl: MakeControl;
 }
 
-/** Makes the maker of forms. */
+/** Creates the factory. */
 export function createForms({ dom, json, schemas, makeControl }: FormParts): Forms {
-  const { h, say, visible, newId } = dom;
+  const { h, serverText, escapeInvisible, newId } = dom;
   const { isObject, text, parse, pretty } = json;
-  const mostFields = 300; // that a form builds by itself
-  const mostAtOnce = 100; // of one object
+  const maxFields = 300; // that a form builds initially
+  const maxFieldsAtOnce = 100; // of one object
   const longest = 4000; // characters of a description
 
   /** A property of the object. */
@@ -70,12 +70,12 @@ export function createForms({ dom, json, schemas, makeControl }: FormParts): For
   }
 
   const toForm = (schema: Json, given: Json = {}) =>
-    // What the schema says at its top may be a reference, or made of several parts.
+    // The root of the schema may be a reference or a combination.
     makeFields(schemas.toShape(schema, schema).schema, {
       root: schema,
       given,
       depth: 0,
-      budget: { fields: mostFields },
+      budget: { fields: maxFields },
     });
 
   function makeFields(schema: Json, place: FieldsPlace): Fields {
@@ -83,8 +83,8 @@ export function createForms({ dom, json, schemas, makeControl }: FormParts): For
     const properties = isObject(schema.properties) ? schema.properties : {};
     const required = new Set(Array.isArray(schema.required) ? schema.required : []);
     const known = Object.entries(properties);
-    // Of many, those that are required come first: the others may never be shown.
-    const ordered = known.length > mostAtOnce
+    // Required fields come first, because the others may never be shown.
+    const ordered = known.length > maxFieldsAtOnce
       ? [...known.filter(([name]) => required.has(name)), ...known.filter(([name]) => !required.has(name))]
       : known;
     const parts: (readonly [name: string, field: Field])[] = [];
@@ -93,7 +93,7 @@ export function createForms({ dom, json, schemas, makeControl }: FormParts): For
     const unshown = h("p.problem", { role: "alert" });
     const moreRow = h("div.more", {}, more, unshown);
 
-    // What came from JSON and has no field is sent on.
+    // Values from JSON without a field are sent too.
     const others = Object.entries(given).filter(([name]) => !Object.hasOwn(properties, name));
     const { additionalProperties } = schema;
     const takesOthers = known.length > 0 && (isObject(additionalProperties) || additionalProperties === true);
@@ -101,10 +101,10 @@ export function createForms({ dom, json, schemas, makeControl }: FormParts): For
     const element = h("div", {}, list, moreRow, rest?.element);
     if (!known.length && !others.length && !depth) list.append(h("p.muted", {}, "No arguments."));
     if (others.length && !rest) {
-      const names = others.slice(0, mostAtOnce).map(([name]) => name).join(", ");
-      element.append(h("p.muted", {}, "Sent too: ", say(names)));
+      const names = others.slice(0, maxFieldsAtOnce).map(([name]) => name).join(", ");
+      element.append(h("p.muted", {}, "Also sent: ", serverText(names)));
     }
-    show(Math.max(1, Math.min(mostAtOnce, budget.fields)));
+    show(Math.max(1, Math.min(maxFieldsAtOnce, budget.fields)));
 
     function toRest(): Property {
       const type = isObject(additionalProperties)
@@ -121,8 +121,8 @@ export function createForms({ dom, json, schemas, makeControl }: FormParts): For
 
     function showMore(): void {
       const [first] = ordered.slice(parts.length).map(([name]) => name);
-      budget.fields = Math.max(budget.fields, mostAtOnce);
-      show(mostAtOnce);
+      budget.fields = Math.max(budget.fields, maxFieldsAtOnce);
+      show(maxFieldsAtOnce);
       const shown = parts.find(([name]) => name === first);
       shown?.[1].element.querySelector("input, textarea, select, button")?.focus();
     }
@@ -135,14 +135,14 @@ export function createForms({ dom, json, schemas, makeControl }: FormParts): For
         list.append(field.element);
       }
       const left = ordered.length - parts.length;
-      more.textContent = `Show ${Math.min(left, mostAtOnce)} more of ${left} fields`;
+      more.textContent = `Show ${Math.min(left, maxFieldsAtOnce)} more of ${left} fields`;
       unshown.textContent = "";
       moreRow.hidden = !left;
     }
 
     const readAll = () => parts.map(([name, field]) => [name, field.read()] as const);
 
-    /** What stands in no field: made of entries, because an assignment to `__proto__` would be lost. */
+    /** Made of entries, because an assignment to `__proto__` would be lost. */
     function toObject(readings: ReturnType<typeof readAll>, restReading: Reading): Json {
       const hidden = ordered.slice(parts.length).filter(([name]) => Object.hasOwn(given, name));
       const further = "value" in restReading && isObject(restReading.value)
@@ -178,15 +178,15 @@ export function createForms({ dom, json, schemas, makeControl }: FormParts): For
       reading.focus.focus();
     }
 
-    function peek(): Json {
+    function readPartial(): Json {
       const readings = readAll().map(([name, reading], at) => {
-        const value = "problem" in reading ? parts[at][1].peek?.() : undefined;
+        const value = "problem" in reading ? parts[at][1].readPartial?.() : undefined;
         return [name, value === undefined ? reading : { value }] as const;
       });
       return toObject(readings, rest?.read() ?? {});
     }
 
-    return { element, read, readField, peek };
+    return { element, read, readField, readPartial };
   }
 
   function switched(schema: Json): ObjectForm {
@@ -214,7 +214,7 @@ export function createForms({ dom, json, schemas, makeControl }: FormParts): For
 
     function turn(name: string): void {
       if (name === "JSON" && asFields) {
-        area.value = pretty(asFields.peek());
+        area.value = pretty(asFields.readPartial());
         problem.textContent = "";
         asFields = undefined;
         body.replaceChildren(area, problem);
@@ -240,15 +240,15 @@ export function createForms({ dom, json, schemas, makeControl }: FormParts): For
     return { element, read: () => asFields ? asFields.read() : readArea() };
   }
 
-  /** A control with its label, its hints and a place for what is wrong. */
+  /** A control with its label, hints and problem. */
   function toField({ name, schema, isRequired, given, root, depth, budget }: Property): Field {
     const id = newId();
     const shape = schemas.toShape(schema, root);
     const title = text(shape.schema.title);
     const description = text(shape.schema.description)?.slice(0, longest);
     const initial = Object.hasOwn(given, name) ? given[name] : shape.schema.default;
-    const type = h("span.type", { id: newId() }, visible(shape.hint));
-    const hint = h("p.hint", { id: newId() }, say(description ?? ""));
+    const type = h("span.type", { id: newId() }, escapeInvisible(shape.hint));
+    const hint = h("p.hint", { id: newId() }, serverText(description ?? ""));
     hint.hidden = description === undefined;
     const problem = h("p.problem", { id: newId(), role: "alert" });
     problem.hidden = true;
@@ -259,19 +259,25 @@ export function createForms({ dom, json, schemas, makeControl }: FormParts): For
     };
     const control = makeControl(shape, { id, name, isRequired, initial, root, about, depth, budget });
     const isGroup = control.isGroup === true;
-    const label = h(isGroup ? "span.label" : "label", { id: newId() }, h("span.name", {}, say(name.slice(0, longest))));
+    const label = h(
+      isGroup ? "span.label" : "label",
+      { id: newId() },
+      h("span.name", {}, serverText(name.slice(0, longest))),
+    );
     if (!isGroup) label.setAttribute("for", id);
-    if (title !== undefined && title !== name) label.append(" ", h("span.title", {}, say(title.slice(0, longest))));
+    if (title !== undefined && title !== name) {
+      label.append(" ", h("span.title", {}, serverText(title.slice(0, longest))));
+    }
     const isBox = control.element.getAttribute("type") === "checkbox";
-    // What stands in a control cannot be shown with its unseen characters, because it is what will be sent.
-    const unseen = typeof initial === "string" && initial !== visible(initial);
+    // The value of a control cannot show invisible characters, because it is sent unchanged.
+    const unseen = typeof initial === "string" && initial !== escapeInvisible(initial);
     const element = h(
       isBox ? "div.field.box" : "div.field",
       isGroup ? { role: "group", "aria-labelledby": label.id, ...about } : {},
       h("div.labels", {}, label, type, isRequired && h("span.required", {}, "required")),
       control.element,
       hint,
-      unseen && h("p.hint", {}, "Holds characters that cannot be seen: ", say(initial.slice(0, longest))),
+      unseen && h("p.hint", {}, "Contains invisible characters: ", serverText(initial.slice(0, longest))),
       problem,
     );
 
@@ -291,7 +297,7 @@ export function createForms({ dom, json, schemas, makeControl }: FormParts): For
       return { ...reading, isShown: true };
     }
 
-    return { element, read, peek: control.peek };
+    return { element, read, readPartial: control.readPartial };
   }
 
   return { fields: (schema) => toForm(schema), switched, makeFields };

@@ -1,5 +1,5 @@
 /**
- * Markdown as elements. Nothing of it becomes markup by itself: every element is made here, and no address is loaded.
+ * Renders Markdown as elements. Its HTML is never interpreted, and no URL is loaded.
  *
  * @module
  */
@@ -8,22 +8,22 @@ import type { Dom, Element } from "./dom.ts";
 /** Renders Markdown. */
 export interface Markdown {
   render(text: string): Element;
-  /** Whether a text has marks of Markdown that are worth rendering. */
+  /** Whether text contains Markdown syntax. */
   isLikely(text: string): boolean;
 }
 
-/** Makes the renderer. Every step reads forward, so that its time grows with the length of the text only. */
-export function createMarkdown({ h, visible }: Dom): Markdown {
-  const longest = 50_000; // characters that are rendered
-  const deepest = 8; // quotations and lists in each other
-  const mostCells = 2000; // of one table
+/** Creates the renderer. All steps read forward, so that time is proportional to the length of the text. */
+export function createMarkdown({ h, escapeInvisible }: Dom): Markdown {
+  const longest = 50_000; // characters to render
+  const maxDepth = 8; // levels of quotations and lists
+  const maxCells = 2000; // of one table
   const pairs = [["**", "strong"], ["__", "strong"], ["~~", "del"], ["*", "em"], ["_", "em"]] as const;
 
   function render(text: string): Element {
     const cut = text.length > longest;
     const element = h("div.prose", {}, ...toBlocks(text.slice(0, longest).split(/\r?\n/), 0));
     if (cut) {
-      element.append(h("p.muted", {}, `Only the first ${longest} characters are rendered; turn to Raw for all.`));
+      element.append(h("p.muted", {}, `Only the first ${longest} characters are rendered; switch to Raw for all.`));
     }
     return element;
   }
@@ -37,7 +37,7 @@ export function createMarkdown({ h, visible }: Dom): Markdown {
     const blocks: Element[] = [];
     let at = 0;
 
-    /** Takes lines as long as they belong to the block. */
+    /** Takes the lines of a block. */
     function take(belongs: (line: string) => boolean): string[] {
       const start = at;
       while (at < lines.length && belongs(lines[at])) at++;
@@ -53,21 +53,21 @@ export function createMarkdown({ h, visible }: Dom): Markdown {
         at++;
         const code = take((each) => !each.trimStart().startsWith(fence));
         at++;
-        blocks.push(h("pre.code", { tabindex: 0 }, visible(code.join("\n"))));
+        blocks.push(h("pre.code", { tabindex: 0 }, escapeInvisible(code.join("\n"))));
       } else if (heading) {
         at++;
-        // Below the headings of the page.
+        // Headings of the page have higher levels.
         const level = String(Math.min(6, heading[1].length + 2));
         blocks.push(h(`h${level}.heading`, {}, ...toInline(heading[2].replace(/ #+$/, ""), 0)));
       } else if (isRule(line)) {
         at++;
         blocks.push(h("hr"));
-      } else if (depth < deepest && line.trimStart().startsWith(">")) {
+      } else if (depth < maxDepth && line.trimStart().startsWith(">")) {
         const inner = take((each) => each.trimStart().startsWith(">"));
         blocks.push(
           h("blockquote", {}, ...toBlocks(inner.map((each) => each.trimStart().slice(1).replace(/^ /, "")), depth + 1)),
         );
-      } else if (depth < deepest && toMarker(line)) blocks.push(toList(depth));
+      } else if (depth < maxDepth && toMarker(line)) blocks.push(toList(depth));
       else if (line.includes("|") && isDivider(lines[at + 1] ?? "")) {
         blocks.push(toTable(take((each) => each.includes("|"))));
       } else {
@@ -85,7 +85,7 @@ export function createMarkdown({ h, visible }: Dom): Markdown {
         const marker = toMarker(lines[at]);
         if (!marker || marker.isOrdered !== isOrdered || isRule(lines[at])) break;
         const first = lines[at++].slice(marker.width);
-        // What is indented belongs to the item, and so does an empty line before it.
+        // Indented lines belong to the item, and so do empty lines before them.
         const rest = take((each) => /^\s/.test(each) || each.trim() === "");
         const inner = rest.map((each) =>
           each.slice(0, marker.width).trim() ? each.trimStart() : each.slice(marker.width)
@@ -104,7 +104,7 @@ export function createMarkdown({ h, visible }: Dom): Markdown {
   interface Marker {
     readonly width: number;
     readonly isOrdered: boolean;
-    /** Number of the first item of an ordered list. */
+    /** The number of the first item of an ordered list. */
     readonly start?: string;
   }
 
@@ -131,7 +131,7 @@ export function createMarkdown({ h, visible }: Dom): Markdown {
       row.trim().replace(/^\|/, "").replace(/\|$/, "").split("|").map((cell) => cell.trim());
     const [head, , ...body] = rows;
     const heads = toCells(head).slice(0, 50);
-    const most = Math.floor(mostCells / heads.length);
+    const most = Math.floor(maxCells / heads.length);
     const toRow = (tag: "th" | "td") => (cells: readonly string[]) =>
       h("tr", {}, ...heads.map((_, at) => h(tag, {}, ...toInline(cells[at] ?? "", 0))));
     return h(
@@ -149,22 +149,23 @@ export function createMarkdown({ h, visible }: Dom): Markdown {
   /** Code, links and emphasis of one paragraph. */
   function toInline(text: string, depth: number): (Element | string)[] {
     const parts: (Element | string)[] = [];
-    const missing = new Set<string>(); // closing marks that do not come any more
+    const searches = new Map<string, { readonly from: number; readonly found: number }>();
     let plain = "";
     let at = 0;
 
     function push(element: Element, end: number): void {
-      if (plain) parts.push(visible(plain));
+      if (plain) parts.push(escapeInvisible(plain));
       plain = "";
       parts.push(element);
       at = end;
     }
 
-    /** Where a mark comes next; looked for once only if it never comes. */
+    /** The next position of a mark, or -1. Remembers the last search for each mark, so that time stays proportional. */
     function find(mark: string, from: number): number {
-      if (missing.has(mark)) return -1;
+      const last = searches.get(mark);
+      if (last && from >= last.from && (last.found < 0 || last.found >= from)) return last.found;
       const found = text.indexOf(mark, from);
-      if (found < 0) missing.add(mark);
+      searches.set(mark, { from, found });
       return found;
     }
 
@@ -179,12 +180,12 @@ export function createMarkdown({ h, visible }: Dom): Markdown {
         const [ticks] = /^`+/.exec(text.slice(at, at + 20)) ?? ["`"];
         const end = find(ticks, at + ticks.length);
         if (end > 0) {
-          push(h("code", {}, visible(text.slice(at + ticks.length, end))), end + ticks.length);
+          push(h("code", {}, escapeInvisible(text.slice(at + ticks.length, end))), end + ticks.length);
           continue;
         }
       }
       const isImage = mark === "!" && text[at + 1] === "[";
-      if ((mark === "[" || isImage) && depth < deepest) {
+      if ((mark === "[" || isImage) && depth < maxDepth) {
         const start = at + (isImage ? 2 : 1);
         const middle = find("](", start);
         const end = middle < 0 ? -1 : find(")", middle);
@@ -199,11 +200,11 @@ export function createMarkdown({ h, visible }: Dom): Markdown {
         const end = find(">", at);
         const address = text.slice(at + 1, end);
         if (end > 0 && end - at < 2000 && toAddress(address)) {
-          push(toLink(address, address, deepest), end + 1);
+          push(toLink(address, address, maxDepth), end + 1);
           continue;
         }
       }
-      const pair = depth < deepest ? pairs.find(([sign]) => text.startsWith(sign, at)) : undefined;
+      const pair = depth < maxDepth ? pairs.find(([sign]) => text.startsWith(sign, at)) : undefined;
       if (pair) {
         const [sign, tag] = pair;
         const start = at + sign.length;
@@ -217,31 +218,36 @@ export function createMarkdown({ h, visible }: Dom): Markdown {
       plain += mark;
       at++;
     }
-    if (plain) parts.push(visible(plain));
+    if (plain) parts.push(escapeInvisible(plain));
     return parts;
   }
 
-  /** An address that may be a link; `undefined` for every other one. */
+  /** The URL of a safe link. Returns `undefined` for other URLs. */
   function toAddress(address: string): URL | undefined {
     if (!/^(https?:\/\/|mailto:)/i.test(address) || !URL.canParse(address)) return;
     return new URL(address);
   }
 
-  // A link says where it leads, because its text can name another place.
+  // A link shows its host, because its text can name another one.
   function toLink(label: string, address: string, depth: number): Element {
     const url = toAddress(address);
-    const inner = toInline(label, Math.max(depth, deepest - 1));
-    if (!url) return h("span", {}, ...inner, " ", h("code", {}, visible(address.slice(0, 500))));
+    const inner = toInline(label, Math.max(depth, maxDepth - 1));
+    if (!url) return h("span", {}, ...inner, " ", h("code", {}, escapeInvisible(address.slice(0, 500))));
     const place = url.protocol === "mailto:" ? url.pathname : url.host;
-    const link = h("a", { href: url.href, target: "_blank", rel: "noopener noreferrer", title: visible(url.href) });
+    const link = h("a", {
+      href: url.href,
+      target: "_blank",
+      rel: "noopener noreferrer",
+      title: escapeInvisible(url.href),
+    });
     link.append(...inner);
-    return label.includes(place) ? link : h("span", {}, link, h("span.muted", {}, ` (${visible(place)})`));
+    return label.includes(place) ? link : h("span", {}, link, h("span.muted", {}, ` (${escapeInvisible(place)})`));
   }
 
-  // An image is not loaded: its server would learn who reads this, and when.
+  // Images are not loaded, because their server would learn who reads the text and when.
   function toImage(label: string, address: string): Element {
-    const name = visible(label) || "no description";
-    return h("span.image", {}, `Image, not loaded: ${name} `, h("code", {}, visible(address.slice(0, 500))));
+    const name = escapeInvisible(label) || "no description";
+    return h("span.image", {}, `Image, not loaded: ${name} `, h("code", {}, escapeInvisible(address.slice(0, 500))));
   }
 
   return { render, isLikely };

@@ -1,38 +1,38 @@
 /**
- * Tabs, one of which is open.
+ * Tabs.
  *
  * @module
  */
 import type { Browser, Dom, Element, UiEvent } from "./dom.ts";
 
-/** What stands behind a tab. */
+/** The content of a tab. */
 export interface View {
   readonly name: string;
   readonly element: Element;
-  /** Stands beside the name. */
+  /** A count beside the name. */
   readonly count?: Element;
 }
 
-/** What tabs are built with. */
+/** Dependencies. */
 export interface TabParts {
   readonly browser: Browser;
   readonly dom: Dom;
   readonly views: readonly View[];
-  /** Told what a person has opened. */
-  readonly onTurn: (name: string) => void;
+  /** Called when the user opens a tab. */
+  readonly onOpen: (name: string) => void;
 }
 
 /** The tabs. */
 export interface Tabs {
   readonly element: Element;
-  /** Opens a tab, or the first one if there is none of that name. */
-  turnTo(name: string): void;
-  /** What is open. */
+  /** Opens a tab. Opens the first one if the name is unknown. */
+  openTab(name: string): void;
+  /** The open tab. */
   readonly view: View;
 }
 
 /** Makes tabs. */
-export function createTabs({ browser: { document }, dom: { h, newId }, views, onTurn }: TabParts): Tabs {
+export function createTabs({ browser: { document }, dom: { h, newId }, views, onOpen }: TabParts): Tabs {
   let [open] = views;
   const tabs = views.map(({ name, element, count }) => {
     element.id = newId();
@@ -41,13 +41,13 @@ export function createTabs({ browser: { document }, dom: { h, newId }, views, on
     element.setAttribute("role", "tabpanel");
     element.setAttribute("aria-labelledby", tab.id);
     tab.addEventListener("click", () => {
-      turnTo(name);
-      onTurn(name);
+      openTab(name);
+      onOpen(name);
     });
     return tab;
   });
 
-  function turnTo(name: string): void {
+  function openTab(name: string): void {
     open = views.find((each) => each.name === name) ?? views[0];
     views.forEach((view, at) => {
       const isOpen = view === open;
@@ -70,15 +70,15 @@ export function createTabs({ browser: { document }, dom: { h, newId }, views, on
     const to = steps[event.key];
     if (to === undefined) return;
     event.preventDefault();
-    turnTo(views[to].name);
-    onTurn(views[to].name);
+    openTab(views[to].name);
+    onOpen(views[to].name);
     tabs[to].focus();
   }
 
   const element = h("div.tabs", { role: "tablist", "aria-label": "Parts of the server", keydown: walk }, ...tabs);
   return {
     element,
-    turnTo,
+    openTab,
     get view() {
       return open;
     },

@@ -1,0 +1,23 @@
+/**
+ * Errors whose messages are for the user, with the exit code of each.
+ *
+ * @module
+ */
+
+/** An error whose message states the problem and the remedy. The command line prints it without a stack. */
+export class CliError extends Error {
+  override readonly name: string = "CliError";
+  /** The exit code. Defaults to 2, for a usage or configuration error. */
+  readonly exitCode: number = 2;
+}
+
+/** An error in the command line. A hint to `--help` follows the message. */
+export class UsageError extends CliError {
+  override readonly name: string = "UsageError";
+}
+
+/** An error of a server. */
+export class ServerError extends CliError {
+  override readonly name: string = "ServerError";
+  override readonly exitCode: number = 1;
+}

@@ -1,0 +1,64 @@
+/**
+ * Converts content blocks and resource contents to text for the terminal, and saves their binary data.
+ *
+ * @module
+ */
+import { fromBase64 } from "../../protocol/base64.ts";
+import { isObject, type Params } from "../../protocol/jsonrpc.ts";
+import { platform } from "../platform.ts";
+import { CliError } from "../cli_error.ts";
+import { toSize } from "./listing_text.ts";
+import { reportLine } from "./terminal_output.ts";
+import { toLine } from "./terminal_text.ts";
+
+/** Content as the terminal shows it. */
+export interface PrintableContent {
+  readonly text: string;
+  /** The data of binary content. `text` then describes it. */
+  readonly bytes?: Uint8Array;
+}
+
+/** Converts a content block of a tool result or a prompt message. */
+export function toPrintableBlock(block: unknown): PrintableContent {
+  if (!isObject(block)) return { text: JSON.stringify(block) ?? "" };
+  const { type, text, data, mimeType, resource, uri } = block;
+  if (type === "text" && typeof text === "string") return { text };
+  if ((type === "image" || type === "audio") && typeof data === "string") return toBinary(type, data, mimeType);
+  if (type === "resource" && isObject(resource)) return toPrintableResource(resource);
+  if (type === "resource_link" && typeof uri === "string") {
+    const details = [block.name, mimeType, block.description].filter((each) => typeof each === "string");
+    return { text: [`[link] ${toLine(uri, 2000)}`, ...details.map((each) => toLine(each))].join("  ") };
+  }
+  return { text: JSON.stringify(block) };
+}
+
+/** Converts the contents of a resource. */
+export function toPrintableResource({ text, blob, mimeType, uri }: Params): PrintableContent {
+  if (typeof text === "string") return { text };
+  if (typeof blob === "string") return toBinary(toLine(uri ?? "resource", 200), blob, mimeType);
+  return { text: "" };
+}
+
+function toBinary(name: string, data: string, mimeType: unknown): PrintableContent {
+  const bytes = fromBase64(data);
+  const type = toLine(mimeType ?? "of unknown type", 100);
+  if (!bytes) return { text: `[${name} ${type}, invalid base64]` };
+  return { text: `[${name} ${type}, ${toSize(bytes.length)}]`, bytes };
+}
+
+/** Saves binary contents, each to a file of its own. Saves the text to one file if no content is binary. */
+export async function saveContents(contents: readonly PrintableContent[], file: string): Promise<void> {
+  const binaries = contents.flatMap(({ bytes }) => bytes ?? []);
+  if (!binaries.length) binaries.push(new TextEncoder().encode(contents.map(({ text }) => text).join("\n")));
+  for (const [i, bytes] of binaries.entries()) {
+    const path = i ? file.replace(/(\.[^./]*)?$/, `-${i + 1}$1`) : file;
+    try {
+      await platform.files.write(platform.toPath(path), bytes);
+    } catch (error) {
+      throw new CliError(
+        `Cannot write ${path}: ${error instanceof Error ? error.message : error}; choose another file`,
+      );
+    }
+    reportLine(`Wrote ${path}: ${toSize(bytes.length)}`);
+  }
+}

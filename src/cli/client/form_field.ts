@@ -1,0 +1,113 @@
+/**
+ * The fields of an elicitation form: the prompt of each, and how its input is read.
+ *
+ * @see specification/2026-07-28/client/elicitation
+ * @module
+ */
+import { findFieldMisfit } from "../../client/form_answer.ts";
+import { isObject, type Params } from "../../protocol/jsonrpc.ts";
+import { toLine, toPlain } from "./terminal_text.ts";
+import { describeType } from "./schema_text.ts";
+
+/** The value of a field. */
+export type FieldValue = string | number | boolean | readonly string[];
+
+/** A field of a form. */
+export interface FormField {
+  readonly name: string;
+  /** The text before the input, of one or more lines. It does not end with a line break. */
+  readonly prompt: string;
+  readonly isRequired: boolean;
+  /** Whether the field takes several values. */
+  readonly isList: boolean;
+  /** Whether the field has a default. */
+  readonly hasDefault: boolean;
+  /** Parses the input. Returns the reason if it is not a value of the field. */
+  read(text: string): { readonly value: FieldValue } | { readonly error: string };
+}
+
+interface Choice {
+  readonly value: string;
+  readonly title: string;
+}
+
+const MAX_CHOICES = 50;
+
+/** The fields of a form. */
+export function toFields({ properties, required }: Params): readonly FormField[] {
+  const names: readonly unknown[] = Array.isArray(required) ? required : [];
+  return Object.entries(isObject(properties) ? properties : {}).map(([name, schema]) =>
+    toField(name, isObject(schema) ? schema : {}, names.includes(name))
+  );
+}
+
+function toField(name: string, schema: Params, isRequired: boolean): FormField {
+  const choices = toChoices(schema.type === "array" ? schema.items : schema);
+  return {
+    name,
+    isRequired,
+    isList: schema.type === "array",
+    hasDefault: schema.default !== undefined,
+    prompt: toPrompt(name, schema, choices, isRequired),
+    read(text) {
+      const value = parseValue(text, schema, choices);
+      if (value === undefined) return { error: `it must be ${toHint(schema, choices)}` };
+      const error = findFieldMisfit(schema, value);
+      return error === undefined ? { value } : { error: toLine(error, 300) };
+    },
+  };
+}
+
+function toPrompt(name: string, schema: Params, choices: readonly Choice[], isRequired: boolean): string {
+  const { title, description, default: defaultValue } = schema;
+  const listed = choices.slice(0, MAX_CHOICES).map(({ value, title }, i) =>
+    `  ${i + 1}  ${toLine(title, 200)}${title === value ? "" : ` (${toLine(value, 100)})`}\n`
+  );
+  const more = choices.length - MAX_CHOICES;
+  const defaultText = Array.isArray(defaultValue) ? defaultValue.join(", ") : defaultValue;
+  const shownDefault = defaultValue === undefined ? "" : ` [${toLine(defaultText, 200)}]`;
+  return [
+    typeof description === "string" ? `  ${toPlain(description.slice(0, 4000)).trim().replaceAll("\n", "\n  ")}\n` : "",
+    ...listed,
+    more > 0 ? `  … and ${more} more\n` : "",
+    `${toLine(title ?? name, 200)} (${toHint(schema, choices)}${isRequired ? "" : ", optional"})${shownDefault}: `,
+  ].join("");
+}
+
+function toHint(schema: Params, choices: readonly Choice[]): string {
+  if (schema.type === "array") return "any of these, separated by commas";
+  if (choices.length) return "one of these";
+  if (schema.type === "boolean") return "yes or no";
+  return toLine(schema.type === "string" ? schema.format ?? "text" : describeType(schema, {}), 100);
+}
+
+function toChoices(schema: unknown): readonly Choice[] {
+  if (!isObject(schema)) return [];
+  const { enum: values, enumNames, oneOf, anyOf = oneOf } = schema;
+  const names: readonly unknown[] = Array.isArray(enumNames) ? enumNames : [];
+  if (Array.isArray(values)) {
+    return values.map((value, i) => ({ value: String(value), title: String(names[i] ?? value) }));
+  }
+  const alternatives = Array.isArray(anyOf) ? anyOf.filter(isObject) : [];
+  return alternatives.map(({ const: value, title = value }) => ({ value: String(value), title: String(title) }));
+}
+
+/** Parses the input of a field. Returns `undefined` if it is not a value of the type. */
+function parseValue(text: string, { type }: Params, choices: readonly Choice[]): FieldValue | undefined {
+  if (type === "array") {
+    const chosen = text.split(",").map((part) => part.trim()).filter(Boolean).map((part) => findChoice(part, choices));
+    return chosen.every((each) => each !== undefined) ? chosen : undefined;
+  }
+  if (choices.length) return findChoice(text, choices);
+  if (type === "boolean") return /^(y|yes|true)$/i.test(text) ? true : /^(n|no|false)$/i.test(text) ? false : undefined;
+  if (type !== "number" && type !== "integer") return text;
+  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : undefined;
+}
+
+/** Finds a choice by its value, its title or its number, in this order, because a value may look like a number. */
+function findChoice(text: string, choices: readonly Choice[]): string | undefined {
+  const lowerCase = text.toLowerCase();
+  const named = choices.find(({ value }) => value === text) ??
+    choices.find(({ value, title }) => [value, title].some((each) => each.toLowerCase() === lowerCase));
+  return (named ?? (/^\d+$/.test(text) ? choices[Number(text) - 1] : undefined))?.value;
+}

@@ -1,0 +1,86 @@
+/**
+ * A session in which the server may report progress, log messages and ask questions while it works on a request.
+ *
+ * @module
+ */
+import type { RequestOptions } from "../../client/rpc.ts";
+import type { LogLevel } from "../../protocol/types.ts";
+import type { Args } from "../args.ts";
+import { createElicitor } from "./elicitation.ts";
+import { printLogMessage, readLogLevel } from "./log_messages.ts";
+import { readPresetAnswers } from "./preset_answers.ts";
+import { createProgressLine, type ProgressLine } from "./progress_line.ts";
+import { type ServerSession, withServerSession } from "./server_session.ts";
+import { type SilenceTimeout, startSilenceTimeout } from "./silence_timeout.ts";
+
+/** A session in which the server may ask questions. */
+export interface InteractiveSession extends ServerSession {
+  /** Sends one request and shows its progress. Throws if the server sends nothing for the time of `--timeout`. */
+  request<T>(send: (options: RequestOptions) => Promise<T>): Promise<T>;
+}
+
+/** Connects as `withServerSession` does, and answers the server's questions. Returns the exit code. */
+export async function withInteractiveSession(
+  args: Args,
+  verb: string,
+  use: (session: InteractiveSession) => Promise<number>,
+): Promise<number> {
+  const logLevel = readLogLevel(args.flags.log ?? "info");
+  const answers = readPresetAnswers(args);
+  const monitor = new RequestMonitor(logLevel);
+  const elicitor = createElicitor(answers, (work) => monitor.pauseWhile(work));
+  const toOptions = (name: string) => ({
+    ...elicitor.toOptions(name),
+    logLevel,
+    onNotification: monitor.onNotification,
+  });
+  const code = await withServerSession(args, { verb, toOptions }, (session) => {
+    return use({ ...session, request: (send) => monitor.run(session, send) });
+  });
+  elicitor.checkUnusedAnswers();
+  return code;
+}
+
+/** The progress line and the timeout of the request that is running. */
+class RequestMonitor {
+  readonly #line: ProgressLine = createProgressLine();
+  readonly #logLevel: LogLevel | undefined;
+  #timeout: SilenceTimeout | undefined;
+
+  constructor(logLevel: LogLevel | undefined) {
+    this.#logLevel = logLevel;
+  }
+
+  readonly onNotification = (notification: Parameters<typeof printLogMessage>[0]): void => {
+    this.#timeout?.restart();
+    printLogMessage(notification, this.#logLevel);
+  };
+
+  /** Hides the progress and stops the timeout while the user answers a question. */
+  async pauseWhile<T>(work: () => Promise<T>): Promise<T> {
+    this.#line.pause();
+    try {
+      return await (this.#timeout ? this.#timeout.pauseWhile(work) : work());
+    } finally {
+      this.#line.resume();
+    }
+  }
+
+  async run<T>(session: ServerSession, send: (options: RequestOptions) => Promise<T>): Promise<T> {
+    const timeout = this.#timeout = startSilenceTimeout(session.timeoutMs);
+    this.#line.resume();
+    try {
+      return await send({
+        signal: AbortSignal.any([session.signal, timeout.signal]),
+        timeoutMs: Infinity,
+        onProgress: (progress) => {
+          timeout.restart();
+          this.#line.show(progress);
+        },
+      });
+    } finally {
+      timeout.stop();
+      this.#line.pause();
+    }
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * Looks up a name in a list of a server, and suggests names for one that is not there.
+ *
+ * @module
+ */
+import { CliError } from "../cli_error.ts";
+import { findSuggestion } from "../suggestions.ts";
+import { toLine } from "./terminal_text.ts";
+
+const MAX_NAMES = 10;
+
+/** `did you mean …?`, or else the names that exist. `names` may come from a server. */
+export function suggestName(name: string, names: readonly string[]): string {
+  const printable = names.map((each) => toLine(each, 100));
+  const suggestion = findSuggestion(name, printable);
+  if (suggestion !== undefined) return `did you mean ${suggestion}?`;
+  const more = names.length - MAX_NAMES;
+  const shown = printable.slice(0, MAX_NAMES).join(", ");
+  return names.length ? `there are ${shown}${more > 0 ? ` and ${more} more` : ""}` : "there are none";
+}
+
+/**
+ * Finds an item of a list by its name.
+ *
+ * @throws {CliError} with a suggestion if there is none.
+ */
+export function findByName<T extends { readonly name: string }>(
+  list: readonly T[],
+  name: string,
+  { verb, kind }: { readonly verb: string; readonly kind: string },
+): T {
+  const found = list.find((each) => each.name === name);
+  if (found) return found;
+  const suggestion = suggestName(name, list.map((each) => each.name));
+  throw new CliError(`Cannot ${verb} ${toLine(name)}: the server has no such ${kind}; ${suggestion}`);
+}

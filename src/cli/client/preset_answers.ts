@@ -1,0 +1,83 @@
+/**
+ * Reads `--answer` and `--root`, and fills in forms with the answers.
+ *
+ * @module
+ */
+import type { ElicitResult } from "../../client/server_requests.ts";
+import type { Args } from "../args.ts";
+import { toBaseName } from "../path.ts";
+import { platform } from "../platform.ts";
+import { UsageError } from "../cli_error.ts";
+import { findSuggestion } from "../suggestions.ts";
+import type { FieldValue, FormField } from "./form_field.ts";
+import { reportLine } from "./terminal_output.ts";
+import { toLine } from "./terminal_text.ts";
+
+/** The answers on the command line. */
+export interface PresetAnswers {
+  /** The values of fields by name. */
+  readonly values: ReadonlyMap<string, readonly string[]>;
+  /** `accept`, `decline` or `cancel`, if given. */
+  readonly action?: ElicitResult["action"];
+  readonly roots: readonly { readonly uri: string; readonly name: string }[];
+}
+
+/** The part of a form that the command line fills in. */
+export interface PresetContent {
+  readonly content: Readonly<Record<string, FieldValue>>;
+  /** Whether an answer was rejected, and its error printed. */
+  readonly hasErrors: boolean;
+}
+
+/**
+ * Reads `--answer` and `--root`.
+ *
+ * @throws {UsageError} for an `--answer` in another form.
+ */
+export function readPresetAnswers({ all }: Args): PresetAnswers {
+  const values = new Map<string, string[]>();
+  let action: PresetAnswers["action"];
+  for (const text of all.answer ?? []) {
+    const equals = text.indexOf("=");
+    const name = text.slice(0, Math.max(0, equals));
+    if (equals > 0) values.set(name, [...values.get(name) ?? [], text.slice(equals + 1)]);
+    else if (text === "accept" || text === "decline" || text === "cancel") action = text;
+    else throw new UsageError(`Cannot answer ${text}: write name=value, accept, decline or cancel`);
+  }
+  const roots = (all.root ?? []).map((path) => ({
+    uri: platform.toFileUrl(path),
+    name: toBaseName(platform.toPath(path)),
+  }));
+  return { values, action, roots };
+}
+
+/** Fills in the fields of a form, and prints an error for each answer that does not fit. */
+export function fillFields(fields: readonly FormField[], { values }: PresetAnswers): PresetContent {
+  const content: Record<string, FieldValue> = {};
+  let hasErrors = reportMisspellings(fields, values);
+  for (const { name, isList, read } of fields) {
+    const texts = values.get(name);
+    if (texts === undefined) continue;
+    const text = texts.join(",");
+    const result = isList || texts.length === 1 ? read(text) : { error: "it is given twice; write it once" };
+    if ("value" in result) content[name] = result.value;
+    else {
+      hasErrors = true;
+      reportLine(`Cannot answer ${toLine(name)}=${toLine(text)}: ${result.error}`);
+    }
+  }
+  return { content, hasErrors };
+}
+
+/** Reports answers whose names resemble a field without an answer. Other unknown names may belong to another form. */
+function reportMisspellings(fields: readonly FormField[], values: PresetAnswers["values"]): boolean {
+  const open = fields.map(({ name }) => name).filter((name) => !values.has(name));
+  let isFound = false;
+  for (const name of values.keys()) {
+    const suggestion = fields.some((field) => field.name === name) ? undefined : findSuggestion(name, open);
+    if (suggestion === undefined) continue;
+    isFound = true;
+    reportLine(`Cannot answer ${toLine(name)}: the form has no such field; did you mean ${toLine(suggestion)}?`);
+  }
+  return isFound;
+}

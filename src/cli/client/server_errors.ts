@@ -1,0 +1,36 @@
+/**
+ * Converts errors of a client to messages that name the server and a remedy.
+ *
+ * @module
+ */
+import { RpcError } from "../../client/rpc_error.ts";
+import { isObject } from "../../protocol/jsonrpc.ts";
+import { CliError, ServerError } from "../cli_error.ts";
+import { toLine, toPlain } from "./terminal_text.ts";
+
+/** Converts an error to a message about the server `name`. Returns other values unchanged. */
+export function toServerError(error: unknown, name: string): unknown {
+  if (error instanceof CliError || !(error instanceof Error)) return error;
+  const message = toPlain(error.message).slice(0, 2000);
+  if (error instanceof RpcError) {
+    const code = error.code ? ` (${error.code})` : "";
+    return new ServerError(`Cannot use ${name}: ${message}${code}${toRemedy(error)}${toErrorIdHint(error)}`);
+  }
+  if (message.startsWith("Cannot reach")) return new CliError(`${message}; is the server running?`);
+  if (message.startsWith("Cannot start")) return new CliError(`${message}; check the command`);
+  if (error.name === "TimeoutError") {
+    return new ServerError(`Cannot use ${name}: ${message}; allow more time with --timeout`);
+  }
+  return new ServerError(`Cannot use ${name}: ${message}`);
+}
+
+/** The operator of a server finds an unexpected error by this id. */
+function toErrorIdHint({ data }: RpcError): string {
+  const id = isObject(data) && typeof data.errorId === "string" ? toLine(data.errorId, 100) : "";
+  return id && `; the server's log has the details under the error id ${id}`;
+}
+
+function toRemedy({ code, status }: RpcError): string {
+  if (status === 401 || status === 403) return `; authenticate with --header authorization="Bearer …"`;
+  return code === 0 && status !== undefined ? "; check the path" : "";
+}

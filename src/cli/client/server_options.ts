@@ -1,0 +1,71 @@
+/**
+ * The options and the help that all commands with a client share: `inspect`, `call`, `read` and `prompt`.
+ *
+ * @module
+ */
+import { VERSIONS } from "../../client/detect_era.ts";
+import { LOG_LEVELS } from "../../protocol/types.ts";
+import type { Options } from "../command.ts";
+
+/** Help about the SERVER operand. */
+export const SERVER_DESCRIPTION =
+  "SERVER is the URL of a running server, or a file, config file or folder as for serve. To start a server over stdio " +
+  "instead, write its command after --.";
+
+/** Help about NAME=VALUE operands. */
+export const ARGUMENTS_DESCRIPTION =
+  "The tool's input schema decides how a VALUE is read: for a string 2 is text, for a number it is a number. Write an " +
+  "object as JSON, and a list as JSON or by repeating its name. NAME@=FILE reads the value from a file. A single JSON " +
+  "object instead of NAME=VALUE is sent unchanged.";
+
+/** Help about elicitation. */
+export const ELICITATION_DESCRIPTION =
+  "The command prints questions of the server in the terminal and reads the answers there. Without a terminal, " +
+  "questions are cancelled unless --answer answers them. Ctrl-C cancels the request.";
+
+/** The options of every command with a client. */
+export const SERVER_OPTIONS: Options = {
+  header: {
+    value: "NAME=VALUE",
+    text: 'HTTP header of every request to a URL, such as authorization="Bearer …"; may be repeated',
+  },
+  env: {
+    value: "NAMES",
+    text:
+      "Environment variables to pass to the command, separated by commas, in addition to PATH, HOME and the like; " +
+      "NAME=VALUE sets one; may be repeated",
+  },
+  timeout: { value: "SECONDS", text: "Time the server may take to respond; 0 waits forever (default: 30)" },
+  revision: {
+    value: "DATE",
+    text: `Use only this protocol revision: ${VERSIONS.join(", ")} (default: the newest that the server supports)`,
+    completion: VERSIONS,
+  },
+  json: { text: "Print one JSON document" },
+};
+
+/** The options of commands whose server may log messages and ask questions: `call`, `read` and `prompt`. */
+export const INTERACTIVE_OPTIONS: Options = {
+  ...SERVER_OPTIONS,
+  output: {
+    value: "FILE",
+    text: "Write the result to a file: images, audio and other binary content, or else the text",
+    completion: "files",
+  },
+  log: {
+    value: "LEVEL",
+    text: `Lowest level of log messages to print: ${LOG_LEVELS.join(", ")} or none (default: info)`,
+    completion: [...LOG_LEVELS, "none"],
+  },
+  answer: {
+    value: "ANSWER",
+    text: "Answer to a question of the server: NAME=VALUE fills in a field, accept takes the defaults, decline or " +
+      "cancel refuses; may be repeated",
+    completion: ["accept", "decline", "cancel"],
+  },
+  root: {
+    value: "FOLDER",
+    text: "Folder that the server may work in, sent as a root; may be repeated",
+    completion: "files",
+  },
+};

@@ -1,0 +1,139 @@
+/**
+ * Connects a command to the server that its arguments name, and closes the connection afterwards.
+ *
+ * @module
+ */
+import type { Client } from "../../client/calls.ts";
+import { connect, type ConnectOptions } from "../../client/connect.ts";
+import { VERSIONS } from "../../client/detect_era.ts";
+import type { Args } from "../args.ts";
+import { readHeaders } from "../header_flags.ts";
+import { platform } from "../platform.ts";
+import { CliError, ServerError, UsageError } from "../cli_error.ts";
+import { toServerError } from "./server_errors.ts";
+import { findServer, type ServerTarget } from "./server_target.ts";
+import { reportLine } from "./terminal_output.ts";
+import { toLine } from "./terminal_text.ts";
+
+/** A command's connection to a server. */
+export interface ServerSession {
+  readonly client: Client;
+  /** The operands after the server. */
+  readonly operands: readonly string[];
+  /** How the user named the server. */
+  readonly name: string;
+  /** Aborts when the user presses Ctrl-C. */
+  readonly signal: AbortSignal;
+  /** The time the server may take to respond, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/** How a command connects. */
+export interface SessionOptions {
+  /** The action in error messages, such as `call`. */
+  readonly verb: string;
+  /** Whether the target in the working directory, or else the demo, is the default server. */
+  readonly isOptional?: boolean;
+  /** Further options of the client, for a server that the user called `name`. */
+  readonly toOptions?: (
+    name: string,
+  ) => Pick<ConnectOptions, "onElicit" | "onElicitUrl" | "roots" | "logLevel" | "onNotification">;
+}
+
+/** The time to close the connection, in milliseconds. A server that takes longer is abandoned. */
+const CLOSE_MS = 2500;
+/** The number of warnings to print. */
+const MAX_PRINTED_WARNINGS = 10;
+/** The number of warnings after which the session ends, because a program that is not a server may write endlessly. */
+const MAX_WARNINGS = 1000;
+/** The time after which the command prints that it waits, in milliseconds. */
+const NOTICE_MS = 3000;
+/** The longest time to find out the protocol revision of a server, in milliseconds. */
+const PROBE_MS = 5000;
+
+/**
+ * Connects to the server that `args` names, and runs `use`. Returns its exit code, or 130 after Ctrl-C.
+ *
+ * @throws {CliError} if there is no such server, or it fails.
+ */
+export async function withServerSession(
+  args: Args,
+  options: SessionOptions,
+  use: (session: ServerSession) => Promise<number>,
+): Promise<number> {
+  const server = await findServer(args, options.verb, options.isOptional ?? false);
+  const timeoutMs = readTimeout(args.flags.timeout ?? "30");
+  const connectOptions = toConnectOptions(args, server, { ...options, timeoutMs });
+  const interrupt = listenForInterrupt();
+  const { signal } = interrupt.controller;
+  let client: Client | undefined;
+  const notice = setTimeout(() => {
+    if (platform.terminal.isAt("errors")) reportLine(`Waiting for ${server.name} … (Ctrl-C to stop)`);
+  }, NOTICE_MS);
+  try {
+    const onWarning = createWarningPrinter(server.name, interrupt.controller);
+    client = await connect(server.target, { ...connectOptions, signal, onWarning });
+    clearTimeout(notice);
+    return await use({ client, operands: server.operands, name: server.name, signal, timeoutMs });
+  } catch (error) {
+    if (signal.reason instanceof CliError) throw signal.reason;
+    if (signal.aborted) return interrupt.exitCode;
+    throw toServerError(error, server.name);
+  } finally {
+    clearTimeout(notice);
+    await Promise.race([close(client, server), new Promise((resolve) => setTimeout(resolve, CLOSE_MS))]);
+  }
+}
+
+function toConnectOptions(
+  args: Args,
+  { target, name }: ServerTarget,
+  { toOptions, timeoutMs }: SessionOptions & { readonly timeoutMs: number },
+): ConnectOptions {
+  const headers = readHeaders(args.all.header);
+  if (Object.keys(headers).length && typeof target !== "string") {
+    throw new UsageError(`Cannot send headers to ${name}: it is not a URL; remove --header`);
+  }
+  const versions = readRevisions(args.flags.revision);
+  return { ...toOptions?.(name), headers, timeoutMs, probeMs: Math.min(PROBE_MS, timeoutMs), versions };
+}
+
+/** Aborts at the first Ctrl-C or SIGTERM, and exits at the second. */
+function listenForInterrupt() {
+  const interrupt = { controller: new AbortController(), exitCode: 130 };
+  const { controller } = interrupt;
+  platform.onSignal((code) => {
+    if (controller.signal.aborted) platform.exit(code);
+    interrupt.exitCode = code;
+    controller.abort(new DOMException("The user stopped the command", "AbortError"));
+  });
+  return interrupt;
+}
+
+function createWarningPrinter(name: string, controller: AbortController): (text: string) => void {
+  let count = 0;
+  return (text) => {
+    if (count < MAX_PRINTED_WARNINGS) reportLine(toLine(text));
+    if (++count === MAX_PRINTED_WARNINGS) reportLine("Further warnings about the server are not printed.");
+    if (count === MAX_WARNINGS) controller.abort(new ServerError(`Cannot use ${name}: its output is not MCP`));
+  };
+}
+
+async function close(client: Client | undefined, server: ServerTarget): Promise<void> {
+  await client?.close().catch(() => {});
+  await server.close?.().catch(() => {});
+}
+
+function readTimeout(text: string): number {
+  const seconds = Number(text);
+  if (!/^\d+(\.\d+)?$/.test(text)) {
+    throw new UsageError(`Cannot wait ${text}: it is not a number of seconds; write --timeout with a number`);
+  }
+  return seconds ? seconds * 1000 : Infinity;
+}
+
+function readRevisions(revision: string | undefined): readonly string[] {
+  if (revision === undefined) return VERSIONS;
+  if (VERSIONS.includes(revision)) return [revision];
+  throw new UsageError(`Cannot use revision ${revision}: there is no such revision; use ${VERSIONS.join(", ")}`);
+}

@@ -1,0 +1,96 @@
+/**
+ * Writes to standard output and standard error: widths, styles, and a status line that other output replaces.
+ *
+ * @module
+ */
+import { toPrintableJson } from "../../protocol/printable.ts";
+import { platform } from "../platform.ts";
+import { toPlain, toWidth } from "./terminal_text.ts";
+
+/** Styles of text. Without colours, they return the text unchanged. */
+export interface Style {
+  bold(text: string): string;
+  dim(text: string): string;
+  red(text: string): string;
+  cyan(text: string): string;
+}
+
+/** The styles for a standard stream. They are plain without a terminal, and with NO_COLOR. */
+export function createStyle(stream: "output" | "errors"): Style {
+  const { terminal } = platform;
+  const hasColor = terminal.isAt(stream) && !terminal.hasNoColor();
+  const paint = (on: number, off: number) => (text: string) =>
+    hasColor && text ? `\x1b[${on}m${text}\x1b[${off}m` : text;
+  return { bold: paint(1, 22), dim: paint(2, 22), red: paint(31, 39), cyan: paint(36, 39) };
+}
+
+const DEFAULT_WIDTH = 80;
+const MIN_WIDTH = 40;
+
+/** The width of a stream, in columns. Defaults to 80 without a terminal. */
+export function terminalWidth(stream: "output" | "errors" = "output"): number {
+  return Math.max(MIN_WIDTH, platform.terminal.columns(stream) || DEFAULT_WIDTH);
+}
+
+/** Whether a question can be printed in the terminal and its answer read there. */
+export function canPrompt(): boolean {
+  return platform.terminal.isAt("input") && platform.terminal.isAt("errors");
+}
+
+let hasStatus = false;
+
+/** Replaces the status line on standard error. Other output removes it. Does nothing without a terminal. */
+export function showStatus(text: string): void {
+  if (!platform.terminal.isAt("errors")) return;
+  const width = terminalWidth("errors") - 1;
+  let shown = "";
+  for (const character of text) {
+    if (toWidth(shown) + 2 > width) break;
+    shown += character;
+  }
+  platform.terminal.writeError(`\r\x1b[K${shown}`);
+  hasStatus = true;
+}
+
+/** Removes the status line. */
+export function clearStatus(): void {
+  if (hasStatus) platform.terminal.writeError("\r\x1b[K");
+  hasStatus = false;
+}
+
+/** Writes text to standard error, without a line break. */
+export function report(text: string): void {
+  clearStatus();
+  platform.terminal.writeError(text);
+}
+
+/** Writes a line to standard error. */
+export function reportLine(text: string): void {
+  report(`${text}\n`);
+}
+
+/** Writes a line to standard output. */
+export async function writeLine(text: string): Promise<void> {
+  await writeBytes(new TextEncoder().encode(`${text}\n`));
+}
+
+/** Writes a JSON document to standard output. */
+export async function writeJson(value: unknown): Promise<void> {
+  await writeLine(toPrintableJson(JSON.stringify(value, null, 2)));
+}
+
+/** Writes text of a server to standard output: unchanged to a pipe, with control characters escaped to a terminal. */
+export async function writeText(text: string): Promise<void> {
+  const shown = platform.terminal.isAt("output") ? toPlain(text) : text;
+  await writeLine(shown.replace(/\n$/, ""));
+}
+
+/** Writes bytes to standard output. Exits with 141, as after SIGPIPE, if the reader has closed the pipe. */
+export async function writeBytes(bytes: Uint8Array): Promise<void> {
+  clearStatus();
+  try {
+    await platform.terminal.write(bytes);
+  } catch {
+    platform.exit(141);
+  }
+}

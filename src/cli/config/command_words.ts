@@ -1,0 +1,161 @@
+/**
+ * The words of a command tool: checked when the config file is loaded, filled with arguments for each call.
+ *
+ * @module
+ */
+import { ToolError } from "../../library.ts";
+import { platform } from "../platform.ts";
+import { findCodeRisks } from "./code_injection.ts";
+import { ARGUMENT } from "./command_word.ts";
+import type { KeyPath } from "./jsonc.ts";
+import type { CommandTool } from "./schema.ts";
+import { type Source, toMessage, type ToProblem } from "./source.ts";
+import { parseTemplate, type ReadEnv, type Template } from "./template.ts";
+import { type Arguments, findUnfillable, toArgumentText, type ToolInput } from "./tool_input.ts";
+
+/** A word of a command. */
+export interface WordTemplate {
+  readonly template: Template;
+  /** The argument without which the word is left out. */
+  readonly condition?: string;
+  readonly path: KeyPath;
+}
+
+/** What templates are parsed with. */
+export interface ParseOptions {
+  readonly readEnv: ReadEnv;
+  readonly input: ToolInput;
+  readonly toProblem: ToProblem;
+}
+
+/** Reads an environment variable of this process. */
+export function readEnv(name: string): string | undefined {
+  return platform.env(name);
+}
+
+/** The program of a command: a name to look up in PATH, or the absolute path of a file. */
+export function toProgram(source: Source, name: string, word: string | object): string {
+  const key = ["tools", name, "run", 0];
+  if (typeof word !== "string") throw source.toProblem(key, "the program cannot be optional; write its name or path");
+  const text = parseTemplate(word, readEnv).fill(() => "");
+  return /[\\/]/.test(text) ? source.resolvePath(key, text) : text;
+}
+
+/** Parses the words after the program. */
+export function parseWords(run: CommandTool["run"], options: ParseOptions): readonly WordTemplate[] {
+  const { input, toProblem } = options;
+  const parse = (text: string, path: KeyPath) => withPath(() => parseTemplate(text, options.readEnv), toProblem, path);
+  const words = run.flatMap((word, i): WordTemplate[] => {
+    if (typeof word === "string") return [{ template: parse(word, ["run", i]), path: ["run", i] }];
+    if (!input.names.includes(word.if)) {
+      throw toProblem(["run", i, "if"], `${word.if} is not a property of input; add it there`);
+    }
+    return word.words.map((text, j) => {
+      const path = ["run", i, "words", j];
+      return { template: parse(text, path), condition: word.if, path };
+    });
+  });
+  const [program, ...rest] = words;
+  if (program.condition !== undefined || program.template.names.length) {
+    throw toProblem(program.path, "it is the program, which a call may not choose; write its name or path");
+  }
+  for (const { template, condition, path } of rest) {
+    const state = findUnfillable(template, input, condition === undefined ? [] : [condition]);
+    if (state) throw toProblem(path, state);
+  }
+  return rest;
+}
+
+/** Parses the standard input of a command. */
+export function parseStdin(stdin: string, { readEnv, input, toProblem }: ParseOptions): Template {
+  const template = withPath(() => parseTemplate(stdin, readEnv), toProblem, ["stdin"]);
+  const state = findUnfillable(template, input);
+  if (state) throw toProblem(["stdin"], state);
+  return template;
+}
+
+/** A command whose words are parsed. */
+export interface ParsedCommand {
+  readonly program: string;
+  readonly words: readonly WordTemplate[];
+  readonly stdin?: Template;
+}
+
+/** Rejects a command through which calls could run code of their own, and warns if they may be able to. */
+export function checkCodeRisks(
+  { program, words, stdin }: ParsedCommand,
+  { toProblem, onWarning }: {
+    readonly toProblem: ToProblem;
+    readonly onWarning?: (path: KeyPath, state: string) => void;
+  },
+): void {
+  const markArguments = (template: Template) => template.fill(() => ARGUMENT);
+  const marked = words.map(({ template, condition }) => ({
+    text: markArguments(template),
+    isOptional: condition !== undefined,
+  }));
+  const risks = findCodeRisks([{ text: program, isOptional: false }, ...marked], stdin && markArguments(stdin));
+  for (const { level, word, state } of risks) {
+    const path = word === undefined ? ["stdin"] : words[word - 1].path;
+    if (level === "error") throw toProblem(path, state);
+    onWarning?.(path, state);
+  }
+}
+
+/**
+ * Fills the words after the program with the arguments of a call.
+ *
+ * @throws {ToolError} if an argument would become an option, or has a NUL character.
+ */
+export function fillWords({ words, program }: ParsedCommand, args: Arguments): string[] {
+  let optionsEnded = false;
+  return words.flatMap(({ template, condition }) => {
+    if (condition !== undefined && (args[condition] === undefined || args[condition] === false)) return [];
+    const texts = fillWord(template, args);
+    for (const text of texts) {
+      if (text.includes("\0")) throw new ToolError("Cannot run the program: an argument has a NUL character");
+      // Otherwise a call could set options that the config file does not offer.
+      if (template.startsWithArgument && !optionsEnded && text.startsWith("-")) {
+        const [name] = template.names;
+        throw new ToolError(`Cannot run ${program}: ${name} begins with "-", which would make it an option`);
+      }
+    }
+    if (!template.names.length && texts[0] === "--") optionsEnded = true;
+    return texts;
+  });
+}
+
+/** Fills a word. A word that is only a list argument becomes one word for each item. */
+function fillWord(template: Template, args: Arguments): string[] {
+  const value = template.onlyArgument === undefined ? undefined : args[template.onlyArgument];
+  if (Array.isArray(value)) return value.map(toArgumentText);
+  return [template.fill((name) => toArgumentText(args[name]))];
+}
+
+/** The environment of a program: PATH, and the variables that `entries` name or set. */
+export function readVariables(
+  entries: readonly string[],
+  { readEnv, toProblem }: Pick<ParseOptions, "readEnv" | "toProblem">,
+): Record<string, string> {
+  const path = readEnv("PATH");
+  const variables: Record<string, string> = path === undefined ? {} : { PATH: path };
+  for (const [i, entry] of entries.entries()) {
+    const at = entry.indexOf("=");
+    const name = at < 0 ? entry : entry.slice(0, at);
+    // A name without a value passes the variable on.
+    const value = at < 0
+      ? readEnv(name)
+      : withPath(() => parseTemplate(entry.slice(at + 1), readEnv), toProblem, ["env", i]).fill(() => "");
+    if (value !== undefined) variables[name] = value;
+  }
+  return variables;
+}
+
+/** Runs a function, and turns its errors into problems with a value of the tool. */
+export function withPath<T>(run: () => T, toProblem: ToProblem, path: KeyPath): T {
+  try {
+    return run();
+  } catch (error) {
+    throw toProblem(path, toMessage(error));
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * Searches the text files of a folder, with limits on time, bytes and matches.
+ *
+ * @module
+ */
+import type { Context } from "../../library.ts";
+import { type Folder, isUnavailable } from "./folder.ts";
+import { decodeText } from "./utf8_text.ts";
+
+/** More matches would only fill the context of a model, which can search for a longer phrase. */
+const MAX_MATCHES = 100;
+const MAX_FILES = 20_000;
+const MAX_BYTES = 256 * 1024 * 1024;
+const TIMEOUT_MS = 10_000;
+const MAX_LINE_CHARACTERS = 300;
+/** The number of files between two progress notifications. */
+const PROGRESS_INTERVAL = 100;
+
+/** What to search for. */
+export interface SearchQuery {
+  /** The phrase, in any case. */
+  readonly phrase: string;
+  /** Whether to search a file. */
+  readonly matches: (path: string) => boolean;
+}
+
+/** Searches the files of a folder. Returns the matching lines, or a sentence if there are none. */
+export async function searchFiles(
+  folder: Folder,
+  { phrase, matches }: SearchQuery,
+  ctx: Pick<Context, "signal" | "progress">,
+): Promise<string> {
+  const needle = phrase.toLowerCase();
+  const files = (await folder.walk(MAX_FILES)).filter(({ path }) => matches(path));
+  const lines: string[] = [];
+  let bytesLeft = MAX_BYTES;
+  const end = performance.now() + TIMEOUT_MS;
+  let isLate = false;
+  for (const [i, { path, size }] of files.entries()) {
+    isLate = performance.now() > end;
+    if (isLate || ctx.signal.aborted || lines.length >= MAX_MATCHES || (bytesLeft -= size) < 0) break;
+    if (i % PROGRESS_INTERVAL === 0) await ctx.progress(i, { total: files.length });
+    const bytes = await folder.read(path);
+    const text = isUnavailable(bytes) ? undefined : decodeText(bytes);
+    if (text?.toLowerCase().includes(needle)) {
+      lines.push(...findLines(text, needle).map((line) => `${path}:${line}`));
+    }
+  }
+  if (!lines.length) {
+    return bytesLeft < 0 || isLate
+      ? "The search stopped early without a match; search fewer files."
+      : "No file contains the phrase.";
+  }
+  const isCut = lines.length > MAX_MATCHES || isLate;
+  return [...lines.slice(0, MAX_MATCHES), ...isCut ? ["… and more; search fewer files or a longer phrase"] : []]
+    .join("\n");
+}
+
+/** The lines that contain a phrase in lower case, with their numbers. */
+function findLines(text: string, phrase: string): string[] {
+  return text.split("\n").flatMap((line, i) => {
+    const at = line.toLowerCase().indexOf(phrase);
+    if (at < 0) return [];
+    const start = Math.max(0, at - MAX_LINE_CHARACTERS / 2);
+    return `${i + 1}: ${start ? "…" : ""}${line.slice(start, start + MAX_LINE_CHARACTERS).trim()}`;
+  });
+}

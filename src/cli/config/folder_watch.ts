@@ -1,0 +1,102 @@
+/**
+ * Watches a folder, and tells written files from added and removed ones.
+ *
+ * @module
+ */
+import { describeError, toPrintableLine } from "../../protocol/printable.ts";
+import { toRelativePath } from "../path.ts";
+import { platform } from "../platform.ts";
+import { type Folder, MAX_LISTED_FILES } from "./folder.ts";
+import { toMessage } from "./source.ts";
+
+/** One save causes several events of the file system, so the watcher waits this long for more, in milliseconds. */
+const DEBOUNCE_MS = 50;
+
+/** What is called when a folder changes. */
+export interface FolderListener {
+  /** Called with the path of a file that was written. */
+  readonly onWritten: (path: string) => void;
+  /** Called after files were added or removed. */
+  readonly onListChanged: () => unknown;
+}
+
+/** Watches a folder. Returns a function that stops it. */
+export function watchFolder(folder: Folder, listener: FolderListener): () => void {
+  const watcher = new FolderWatcher(folder, listener);
+  return () => watcher.stop();
+}
+
+/** The system reports only paths. Comparing file lists shows whether a file was written, added or removed. */
+class FolderWatcher {
+  readonly #folder: Folder;
+  readonly #listener: FolderListener;
+  readonly #touched = new Set<string>();
+  readonly #stopWatching: () => void;
+  readonly #ready: Promise<void>;
+  #files: Set<string> | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(folder: Folder, listener: FolderListener) {
+    this.#folder = folder;
+    this.#listener = listener;
+    this.#stopWatching = startWatching(folder.root, (path) => this.#onEvent(path));
+    this.#ready = this.#readFirstList().catch((error) => console.error(describeError(error)));
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#stopWatching();
+  }
+
+  async #listFiles(): Promise<Set<string>> {
+    return new Set((await this.#folder.walk(MAX_LISTED_FILES)).map(({ path }) => path));
+  }
+
+  async #readFirstList(): Promise<void> {
+    this.#files = await this.#listFiles();
+    if (this.#files.size < MAX_LISTED_FILES) return;
+    this.#stopWatching();
+    console.error(
+      `Cannot watch ${this.#folder.root}: it has ${MAX_LISTED_FILES} files or more; clients are not notified of changes`,
+    );
+  }
+
+  #onEvent(path: string): void {
+    const inner = toRelativePath(this.#folder.root, path);
+    if (!inner || !this.#folder.includes(inner)) return;
+    this.#touched.add(inner);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(
+      () => this.#compareLists().catch((error) => console.error(describeError(error))),
+      DEBOUNCE_MS,
+    );
+  }
+
+  async #compareLists(): Promise<void> {
+    await this.#ready;
+    const touched = [...this.#touched];
+    this.#touched.clear();
+    const files = await this.#listFiles();
+    const before = this.#files ?? files;
+    this.#files = files;
+    for (const path of touched) if (files.has(path) && before.has(path)) this.#listener.onWritten(path);
+    if (files.size !== before.size || [...files].some((path) => !before.has(path))) {
+      await this.#listener.onListChanged();
+    }
+  }
+}
+
+function startWatching(path: string, onEvent: (path: string) => void): () => void {
+  const report = (error: unknown) =>
+    console.error(
+      `Cannot watch all of ${path}: ${
+        toPrintableLine(toMessage(error))
+      }; clients are not notified of all changes in it`,
+    );
+  try {
+    return platform.files.watch(path, onEvent, report);
+  } catch (error) {
+    report(error);
+    return () => {};
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * URLs, headers and bodies with arguments, which cannot change the host or the structure of the path.
+ *
+ * @module
+ */
+import { ToolError } from "../../library.ts";
+import { withPath } from "./command_words.ts";
+import type { KeyPath } from "./jsonc.ts";
+import type { ToProblem } from "./source.ts";
+import { parseTemplate, type ReadEnv, type Template } from "./template.ts";
+import { type Arguments, findUnfillable, toArgumentText, type ToolInput } from "./tool_input.ts";
+
+/** What tools and resources are made with. */
+export interface HttpOptions {
+  readonly readEnv: ReadEnv;
+  readonly toProblem: ToProblem;
+}
+
+/** Parses a template at a path of the request. `optional` names arguments that may be missing in it. */
+export type ParseTemplate = (text: string, path: KeyPath, optional?: readonly string[]) => Template;
+
+/** A URL with arguments. */
+export interface UrlTemplate {
+  readonly template: Template;
+  readonly origin: string;
+  readonly query: readonly (readonly [key: string, value: Template])[];
+}
+
+interface TemplateOptions extends HttpOptions {
+  readonly path: KeyPath;
+  readonly input: ToolInput;
+  /** Names of arguments that may be missing. */
+  readonly optional?: readonly string[];
+}
+
+/**
+ * Parses a template of a request.
+ *
+ * @throws {CliError} if it is malformed or an argument that it needs may be missing.
+ */
+export function parseHttpTemplate(
+  text: string,
+  { path, readEnv, toProblem, input, optional }: TemplateOptions,
+): Template {
+  const template = withPath(() => parseTemplate(text, readEnv), toProblem, path);
+  const state = findUnfillable(template, input, optional);
+  if (state) throw toProblem(path, state);
+  return template;
+}
+
+/**
+ * Reads the origin of a URL with arguments.
+ *
+ * @throws {CliError} if an argument comes before the end of the host, or the URL cannot be used.
+ */
+export function readOrigin(
+  text: string,
+  { readEnv, toProblem, path }: HttpOptions & { readonly path: KeyPath },
+): string {
+  const url = parseTemplate(text, readEnv).fill(() => "\0");
+  const [start] = url.split("\0");
+  if (!/^https?:\/\//i.test(start)) {
+    throw toProblem(path, "it does not begin with http:// or https://; write the whole URL");
+  }
+  if (url.includes("\0") && !/^https?:\/\/[^/?#]+[/?#]/i.test(start)) {
+    throw toProblem(path, "an argument is part of the host, which a call may not choose; put it after the host");
+  }
+  const sample = url.replaceAll("\0", "x");
+  if (!URL.canParse(sample)) throw toProblem(path, "it is not a URL; write it as https://host/path");
+  const { username, password, origin } = new URL(sample);
+  if (username || password) {
+    throw toProblem(path, "it contains a name or password; put them into headers, as authorization");
+  }
+  return origin;
+}
+
+/**
+ * Fills a URL with arguments.
+ *
+ * @throws {ToolError} if an argument would change the host or the structure of the path.
+ */
+export function buildUrl({ template, origin, query }: UrlTemplate, args: Arguments): URL {
+  const text = template.fill((name) => encodeURIComponent(toArgumentText(args[name])));
+  checkSegments(template, text);
+  // Parsing resolves dot segments: `/users/../admin` would become `/admin`.
+  if (/(^|\/)(\.|%2e){1,2}(\/|$)/i.test(text.replace(/[?#].*$/s, "").replace(/^https?:\/\/[^/]*/i, ""))) {
+    throw new ToolError("Cannot send the request: an argument makes . or .. a segment of the path");
+  }
+  const url = new URL(text);
+  if (url.origin !== origin) throw new ToolError("Cannot send the request: an argument changes the host");
+  const pairs = query.flatMap(([key, value]) => {
+    if (value.names.some((name) => args[name] === undefined)) return [];
+    const only = value.onlyArgument === undefined ? undefined : args[value.onlyArgument];
+    const values = Array.isArray(only) ? only : [value.fill((name) => toArgumentText(args[name]))];
+    return values.map((each) => `${encodeURIComponent(key)}=${encodeURIComponent(toArgumentText(each))}`);
+  });
+  // `searchParams` would encode the existing query anew.
+  if (pairs.length) url.search = [url.search.slice(1), ...pairs].filter(Boolean).join("&");
+  return url;
+}
+
+/** Rejects empty arguments that would empty a segment of the path: `DELETE /notes/` may delete all notes. */
+function checkSegments(template: Template, text: string): void {
+  const toSegments = (url: string) => url.split(/[?#]/, 1)[0].split("/");
+  const filled = toSegments(text);
+  // Values are encoded and contain no slash, so the number of segments is the same.
+  const isEmpty = toSegments(template.fill(() => "\0")).some((segment, i) => segment.includes("\0") && !filled[i]);
+  if (isEmpty) throw new ToolError("Cannot send the request: an argument is empty, which changes the path");
+}

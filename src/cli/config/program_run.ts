@@ -1,0 +1,105 @@
+/**
+ * Runs a program for a call, with limits on its time and output.
+ *
+ * @module
+ */
+import { ToolError } from "../../library.ts";
+import { platform } from "../platform.ts";
+import type { Spawned } from "../platform_process.ts";
+import { toMessage } from "./source.ts";
+
+/** How long to wait for a program to end, and for its output to be closed, in milliseconds. */
+const EXIT_TIMEOUT_MS = 1000;
+
+/** A program that has ended. */
+export interface ProgramResult {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly code: number;
+  /** Why the program was killed, in one sentence; `undefined` if it ended by itself. */
+  readonly killReason?: string;
+}
+
+/** The limits of a program. */
+export interface ProgramLimits {
+  readonly timeoutMs: number;
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Runs a program until it ends or exceeds a limit.
+ *
+ * @throws {ToolError} if it cannot be started.
+ */
+export async function runProgram(
+  words: readonly string[],
+  options: Parameters<typeof platform.spawn>[1],
+  { timeoutMs, maxBytes, signal }: ProgramLimits,
+): Promise<ProgramResult> {
+  const child = start(words, options);
+  let killReason: string | undefined;
+  let forceTimer: ReturnType<typeof setTimeout> | undefined;
+  const kill = (reason: string) => {
+    if (killReason !== undefined) return;
+    killReason = reason;
+    child.kill("SIGTERM");
+    forceTimer = setTimeout(() => child.kill("SIGKILL"), EXIT_TIMEOUT_MS);
+  };
+  const timer = setTimeout(() => kill(`The program was killed after ${timeoutMs} ms (timeoutMs).`), timeoutMs);
+  const onAbort = () => kill("The program was killed because the call was cancelled.");
+  signal.addEventListener("abort", onAbort);
+  if (signal.aborted) onAbort();
+  const output = new OutputReader(
+    maxBytes,
+    () => kill(`The program was killed after ${maxBytes} bytes of output (maxBytes).`),
+  );
+  const reading = Promise.all([output.read(child.stdout), output.read(child.stderr)]);
+  const code = await child.ended;
+  clearTimeout(timer);
+  clearTimeout(forceTimer);
+  signal.removeEventListener("abort", onAbort);
+  // Processes that the program has started may keep its output open.
+  const cancelTimer = setTimeout(() => output.cancel(), EXIT_TIMEOUT_MS);
+  const [stdout, stderr] = await reading;
+  clearTimeout(cancelTimer);
+  return { stdout: stdout.trimEnd(), stderr: stderr.trimEnd(), code, killReason };
+}
+
+function start(words: readonly string[], options: Parameters<typeof platform.spawn>[1]): Spawned {
+  try {
+    return platform.spawn(words, options);
+  } catch (error) {
+    throw new ToolError(`Cannot run ${words[0]}: ${toMessage(error)}`);
+  }
+}
+
+/** Reads the output streams of a program, which share one limit. */
+class OutputReader {
+  #bytesLeft: number;
+  readonly #onExceeded: () => void;
+  readonly #readers: ReadableStreamDefaultReader<Uint8Array>[] = [];
+
+  constructor(maxBytes: number, onExceeded: () => void) {
+    this.#bytesLeft = maxBytes;
+    this.#onExceeded = onExceeded;
+  }
+
+  async read(stream: ReadableStream<Uint8Array>): Promise<string> {
+    const decoder = new TextDecoder();
+    const reader = stream.getReader();
+    this.#readers.push(reader);
+    let text = "";
+    while (true) {
+      const { done, value } = await reader.read();
+      if (done) return text + decoder.decode();
+      text += decoder.decode(value.subarray(0, Math.max(0, this.#bytesLeft)), { stream: true });
+      this.#bytesLeft -= value.length;
+      if (this.#bytesLeft < 0) this.#onExceeded();
+    }
+  }
+
+  cancel(): void {
+    for (const reader of this.#readers) reader.cancel().catch(() => {});
+  }
+}

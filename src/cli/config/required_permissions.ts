@@ -1,0 +1,119 @@
+/**
+ * Finds the permissions that a config file requires.
+ *
+ * @module
+ */
+import { isObject } from "../../protocol/jsonrpc.ts";
+import { platform } from "../platform.ts";
+import type { Permissions } from "../permissions.ts";
+import { toProgram } from "./command_words.ts";
+import { isPattern, toBaseFolder } from "./glob.ts";
+import type { KeyPath } from "./jsonc.ts";
+import type { ConfigFile } from "./schema.ts";
+import { readSources, type Source, toMessage } from "./source.ts";
+import { listVariables, parseTemplate } from "./template.ts";
+
+/** The permissions that a config file requires. */
+export interface RequiredPermissions {
+  readonly permissions: Permissions;
+  /** Modules, whose code may require more permissions. */
+  readonly modules: readonly string[];
+}
+
+/**
+ * Finds the permissions that the server of a config file requires.
+ *
+ * @throws {CliError} if the file cannot be used.
+ */
+export async function findRequiredPermissions(file: string, path: string): Promise<RequiredPermissions> {
+  const collector = new PermissionCollector();
+  collector.read.add(path);
+  for (const source of await readSources(file, path)) await collector.add(source);
+  const { read, run, env, net, modules } = collector;
+  const paths = [...read].filter((path, _, all) => !all.some((each) => path.startsWith(`${each}/`)));
+  return { permissions: { read: paths, run: [...run], env: [...env], net: [...net] }, modules: [...modules] };
+}
+
+/** Collects the permissions of one config file after the other. */
+class PermissionCollector {
+  readonly read = new Set<string>();
+  readonly run = new Set<string>();
+  readonly env = new Set<string>();
+  readonly net = new Set<string>();
+  readonly modules = new Set<string>();
+
+  async add(source: Source): Promise<void> {
+    const { tools = {}, resources = [], prompts = [], modules = [], instructions, secret } = source.config;
+    this.read.add(source.path);
+    for (const [name, tool] of Object.entries(tools)) this.#addTool(source, name, tool);
+    for (const [i, resource] of resources.entries()) await this.#addResource(source, ["resources", i], resource);
+    for (const [i, prompt] of prompts.entries()) {
+      await this.#addPath(source, ["prompts", i], isPattern(prompt) ? toBaseFolder(prompt) : prompt);
+    }
+    if (typeof instructions === "object") await this.#addPath(source, ["instructions", "file"], instructions.file);
+    for (const [i, module] of modules.entries()) {
+      const path = source.resolvePath(["modules", i], module);
+      this.modules.add(path);
+      // Only the module itself: the user grants access to the files that it imports.
+      this.read.add(path);
+    }
+    this.#addVariables(secret);
+  }
+
+  #addTool(source: Source, name: string, tool: NonNullable<ConfigFile["tools"]>[string]): void {
+    if ("fetch" in tool) {
+      this.#addVariables(tool.fetch);
+      this.net.add(findHost(source, ["tools", name, "fetch", "url"], tool.fetch.url));
+      return;
+    }
+    this.run.add(toProgram(source, name, tool.run[0]));
+    this.env.add("PATH");
+    for (const entry of tool.env ?? []) if (!entry.includes("=")) this.env.add(entry);
+    this.#addVariables([tool.run, tool.env, tool.stdin]);
+  }
+
+  async #addResource(
+    source: Source,
+    key: KeyPath,
+    resource: NonNullable<ConfigFile["resources"]>[number],
+  ): Promise<void> {
+    if ("url" in resource) {
+      this.#addVariables([resource.url, resource.headers]);
+      this.net.add(findHost(source, [...key, "url"], resource.url));
+    } else if ("file" in resource) await this.#addPath(source, [...key, "file"], resource.file);
+    else if ("folder" in resource) await this.#addPath(source, [...key, "folder"], resource.folder);
+    else await this.#addPath(source, [...key, "glob"], toBaseFolder(resource.glob));
+  }
+
+  async #addPath(source: Source, key: KeyPath, name: string): Promise<void> {
+    const path = source.resolvePath(key, name);
+    this.read.add(path);
+    // The target of a symbolic link is read too.
+    this.read.add(await platform.files.resolve(path) ?? path);
+  }
+
+  #addVariables(value: unknown): void {
+    for (const name of listStrings(value).flatMap(listVariables)) this.env.add(name);
+  }
+}
+
+function findHost(source: Source, key: KeyPath, url: string): string {
+  try {
+    const text = parseTemplate(url, (name) => platform.env(name)).fill(() => "x");
+    return toNetAddress(new URL(text));
+  } catch (error) {
+    throw source.toProblem(key, `the host of the URL is unknown: ${toMessage(error)}`);
+  }
+}
+
+/** The host and port of a URL. Without a port, Deno would permit all ports of the host. */
+function toNetAddress({ protocol, hostname, port }: URL): string {
+  return `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
+}
+
+/** All strings in a value. */
+function listStrings(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  if (Array.isArray(value)) return value.flatMap(listStrings);
+  return isObject(value) ? Object.values(value).flatMap(listStrings) : [];
+}

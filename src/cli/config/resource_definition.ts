@@ -1,0 +1,92 @@
+/**
+ * Builds resources from the `resources` of a config file.
+ *
+ * @module
+ */
+import { toBaseName, toFolder, toRelativePath } from "../path.ts";
+import { readEnv } from "./command_words.ts";
+import { fileResource, folderResource, patternResources, toUriPath } from "./file_resources.ts";
+import { openFolder } from "./folder.ts";
+import { toBaseFolder, toMatcher, toRelativePattern } from "./glob.ts";
+import { httpResource } from "./http_resource.ts";
+import type { KeyPath } from "./jsonc.ts";
+import type { ConfigFile, FileResource, FolderResource, GlobResource } from "./schema.ts";
+import type { ServerPart } from "./server_part.ts";
+import { findFile, type Source } from "./source.ts";
+
+const DEFAULT_MAX_BYTES = 1024 * 1024;
+
+type ResourceConfig = NonNullable<ConfigFile["resources"]>[number];
+
+/** Where a resource is declared. */
+interface Declaration {
+  readonly source: Source;
+  /** The config file that is served, whose folder URIs are relative to. */
+  readonly main: Source;
+  readonly key: KeyPath;
+}
+
+/**
+ * Builds a resource that a config file declares.
+ *
+ * @throws {CliError} if its file or folder cannot be used.
+ */
+export async function buildResource(config: ResourceConfig, declaration: Declaration): Promise<ServerPart> {
+  const { title, description, mimeType, annotations } = config;
+  const metadata = { title, description, mimeType, annotations };
+  if ("url" in config) {
+    const toProblem = (path: KeyPath, state: string) =>
+      declaration.source.toProblem([...declaration.key, ...path], state);
+    return { handlers: [httpResource(config, metadata, { readEnv, toProblem })] };
+  }
+  const part = "file" in config
+    ? await buildFile(config, metadata, declaration)
+    : "folder" in config
+    ? await buildFolder(config, metadata, declaration)
+    : await buildPattern(config, metadata, declaration);
+  return config.watch ?? true ? part : { handlers: part.handlers };
+}
+
+type Metadata = Pick<FileResource, "title" | "description" | "mimeType" | "annotations">;
+
+async function buildFile(config: FileResource, metadata: Metadata, { source, main, key }: Declaration) {
+  const path = source.resolvePath([...key, "file"], config.file);
+  const real = await findFile(source, [...key, "file"], path);
+  const folder = openFolder({
+    root: toFolder(real),
+    hidden: true,
+    exclude: [],
+    maxBytes: config.maxBytes ?? DEFAULT_MAX_BYTES,
+  });
+  const uri = config.uri ?? toFileUri(main, path);
+  return fileResource({ folder, metadata }, { path: toBaseName(real), uri, name: config.name ?? toBaseName(path) });
+}
+
+async function buildFolder(config: FolderResource, metadata: Metadata, { source, main, key }: Declaration) {
+  const path = source.resolvePath([...key, "folder"], config.folder);
+  const root = await findFile(source, [...key, "folder"], path, "folder");
+  const { hidden, exclude, tools, name = toBaseName(root) || "files", maxBytes = DEFAULT_MAX_BYTES } = config;
+  const folder = openFolder({ root, hidden, exclude, maxBytes });
+  const baseUri = toBaseUri(main, root);
+  const toUri = (path: string) => baseUri + toUriPath(path);
+  return folderResource({ folder, metadata, toUri, baseUri, name, tools });
+}
+
+async function buildPattern(config: GlobResource, metadata: Metadata, { source, main, key }: Declaration) {
+  const { glob, maxBytes = DEFAULT_MAX_BYTES } = config;
+  const path = source.resolvePath([...key, "glob"], toBaseFolder(glob));
+  const root = await findFile(source, [...key, "glob"], path, "folder");
+  const folder = openFolder({ root, hidden: /(^|\/)\./.test(glob), exclude: [], maxBytes });
+  const baseUri = toBaseUri(main, root);
+  const toUri = (path: string) => baseUri + toUriPath(path);
+  return await patternResources({ folder, metadata, toUri }, toMatcher(toRelativePattern(glob)));
+}
+
+/** The URI of a path: relative to the folder of the main config file, or else only its name. */
+function toFileUri(main: Source, path: string): string {
+  return `file:///${toUriPath(toRelativePath(main.folder, path) ?? toBaseName(path))}`;
+}
+
+function toBaseUri(main: Source, root: string): string {
+  return toFileUri(main, root).replace(/\/?$/, "/");
+}

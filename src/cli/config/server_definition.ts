@@ -1,0 +1,198 @@
+/**
+ * Builds the options and handlers of a server from config files.
+ *
+ * @module
+ */
+import { INTERNALS } from "../../core/internals.ts";
+import type { Handler, ServerOptions } from "../../library.ts";
+import { importDefault, type LoadWarning } from "../load.ts";
+import { platform } from "../platform.ts";
+import { importModule } from "../lazy_modules.ts";
+import { isAbsolute, toRelativePath } from "../path.ts";
+import { CliError } from "../cli_error.ts";
+import { commandTool } from "./command_tool.ts";
+import { readEnv, toProgram } from "./command_words.ts";
+import { openFolder } from "./folder.ts";
+import { isPattern, toBaseFolder, toMatcher, toRelativePattern } from "./glob.ts";
+import { httpTool } from "./http_tool.ts";
+import { formatKeyPath, type KeyPath } from "./jsonc.ts";
+import { buildResource } from "./resource_definition.ts";
+import type { ConfigFile } from "./schema.ts";
+import type { ServerPart } from "./server_part.ts";
+import { findFile, type Source, toDefaultName, toMessage } from "./source.ts";
+import { parseTemplate } from "./template.ts";
+
+/** A server as config files define it. */
+export interface ServerDefinition {
+  /** All server options except the handlers. */
+  readonly options: Omit<ServerOptions, "handlers">;
+  readonly parts: readonly ServerPart[];
+  /** The files it was read from. */
+  readonly files: readonly string[];
+  readonly warnings: readonly LoadWarning[];
+}
+
+const MAX_FILE_BYTES = 1024 * 1024;
+const MAX_PROMPTS = 1000;
+
+type ToolConfig = NonNullable<ConfigFile["tools"]>[string];
+
+/**
+ * Builds a server from config files. A new `version` loads their modules anew.
+ *
+ * @throws {CliError} with file, line, column and key if something cannot be used.
+ */
+export async function defineServer(
+  sources: readonly [Source, ...Source[]],
+  version: number,
+): Promise<ServerDefinition> {
+  const [main] = sources;
+  const builder = new DefinitionBuilder(main, version);
+  for (const source of sources) await builder.add(source);
+  const { parts, warnings } = builder;
+  const files = [...sources.map(({ path }) => path), ...builder.files];
+  return { options: await readOptions(main), parts, files, warnings };
+}
+
+/** Collects the parts of a server from one config file after the other. */
+class DefinitionBuilder {
+  /** The files beside the config files. */
+  readonly files: string[] = [];
+  readonly parts: ServerPart[] = [];
+  readonly warnings: LoadWarning[] = [];
+  /** The file of each tool, by name. */
+  readonly #toolFiles = new Map<string, string>();
+  readonly #main: Source;
+  readonly #version: number;
+
+  constructor(main: Source, version: number) {
+    this.#main = main;
+    this.#version = version;
+  }
+
+  async add(source: Source): Promise<void> {
+    await this.#addTools(source);
+    await this.#addModules(source);
+    for (const [i, resource] of (source.config.resources ?? []).entries()) {
+      const key = ["resources", i];
+      this.parts.push(await withKey(source, key, () => buildResource(resource, { source, main: this.#main, key })));
+    }
+    await this.#addPrompts(source);
+  }
+
+  async #addTools(source: Source): Promise<void> {
+    for (const [name, tool] of Object.entries(source.config.tools ?? {})) {
+      const key = ["tools", name];
+      const other = this.#toolFiles.get(name);
+      if (other !== undefined) {
+        throw source.toProblem(key, `${other} has a tool ${name} too; rename one of the two`);
+      }
+      this.#toolFiles.set(name, source.file);
+      const handler = await withKey(source, key, () => buildTool(name, tool, { source, warnings: this.warnings }));
+      this.parts.push({ handlers: [handler] });
+    }
+  }
+
+  async #addModules(source: Source): Promise<void> {
+    for (const [i, name] of (source.config.modules ?? []).entries()) {
+      const key = ["modules", i];
+      const path = await findFile(source, key, source.resolvePath(key, name));
+      this.files.push(path);
+      this.parts.push({ handlers: await withKey(source, key, () => importHandlers(name, path, this.#version)) });
+    }
+  }
+
+  async #addPrompts(source: Source): Promise<void> {
+    for (const [i, pattern] of (source.config.prompts ?? []).entries()) {
+      const key = ["prompts", i];
+      const { paths, root } = await withKey(source, key, () => listPromptFiles(source, key, pattern));
+      // The folder is watched too, because new files may match the pattern.
+      this.files.push(...paths, ...root === undefined ? [] : [root]);
+      for (const path of paths) {
+        this.parts.push({ handlers: [await withKey(source, key, () => buildPrompt(this.#main, path))] });
+      }
+    }
+  }
+}
+
+/** Runs a function, and adds the position of a key to its errors. */
+async function withKey<T>(source: Source, key: KeyPath, run: () => T | Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw error instanceof CliError ? error : source.toProblem(key, toMessage(error));
+  }
+}
+
+async function readOptions(main: Source): Promise<ServerDefinition["options"]> {
+  const { instructions, secret, ...config } = main.config;
+  const { name = toDefaultName(main), version = "0.0.0", title, description, websiteUrl } = config;
+  const { limits, path, hosts, origins } = config;
+  return {
+    ...{ name, version, title, description, websiteUrl, limits, path, hosts, origins },
+    instructions: typeof instructions === "object" ? await readInstructions(main, instructions.file) : instructions,
+    secret: secret && await withKey(main, ["secret"], () => parseTemplate(secret, readEnv).fill(() => "")),
+  };
+}
+
+async function readInstructions(main: Source, file: string): Promise<string> {
+  const key = ["instructions", "file"];
+  const path = await findFile(main, key, main.resolvePath(key, file));
+  return await withKey(main, key, async () => decode(await platform.files.read(path, MAX_FILE_BYTES)));
+}
+
+async function buildTool(
+  name: string,
+  tool: ToolConfig,
+  { source, warnings }: { readonly source: Source; readonly warnings: LoadWarning[] },
+): Promise<Handler> {
+  const key = ["tools", name];
+  const toProblem = (path: KeyPath, state: string) => source.toProblem([...key, ...path], state);
+  if ("fetch" in tool) return httpTool(name, tool, { readEnv, toProblem });
+  const cwd = source.resolvePath([...key, "cwd"], tool.cwd ?? "");
+  // Without read permission, a missing folder is reported when the program starts.
+  if (tool.cwd !== undefined && platform.mayRead(cwd)) await findFile(source, [...key, "cwd"], cwd, "folder");
+  const program = toProgram(source, name, tool.run[0]);
+  const onWarning = (path: KeyPath, state: string) =>
+    void warnings.push({ place: `tool ${name}`, state: `${formatKeyPath(path)}: ${state}` });
+  return commandTool({ name, tool, program, cwd, readEnv, toProblem, onWarning });
+}
+
+async function importHandlers(name: string, path: string, version: number): Promise<readonly Handler[]> {
+  const exported = await importDefault(name, platform.toFileUrl(path), version);
+  const list: readonly unknown[] = Array.isArray(exported) ? exported : [exported];
+  if (list.every(isHandler)) return list;
+  throw new TypeError("its default export is not a tool, resource or prompt, nor an array of them; export one");
+}
+
+function isHandler(value: unknown): value is Handler {
+  return typeof value === "object" && value !== null && INTERNALS in value && "name" in value;
+}
+
+async function buildPrompt(main: Source, path: string): Promise<Handler> {
+  const text = decode(await platform.files.read(path, MAX_FILE_BYTES));
+  const { readPrompt } = await importModule("./config/prompts.ts");
+  return readPrompt(text, toRelativePath(main.folder, path) ?? path);
+}
+
+interface PromptFiles {
+  readonly paths: readonly string[];
+  /** The base folder of a pattern. */
+  readonly root?: string;
+}
+
+/** The files that a path or a pattern names. */
+async function listPromptFiles(source: Source, key: KeyPath, pattern: string): Promise<PromptFiles> {
+  if (!isPattern(pattern)) return { paths: [await findFile(source, key, source.resolvePath(key, pattern))] };
+  const root = await findFile(source, key, source.resolvePath(key, toBaseFolder(pattern)), "folder");
+  const matches = toMatcher(toRelativePattern(pattern));
+  const folder = openFolder({ root, hidden: true, exclude: [], maxBytes: MAX_FILE_BYTES });
+  const paths = (await folder.walk(MAX_PROMPTS)).filter(({ path }) => matches(path)).map(({ real }) => real);
+  if (paths.length) return { paths, root };
+  const where = isAbsolute(pattern) ? pattern : `${pattern} in ${source.folder}`;
+  throw source.toProblem(key, `no file matches ${where}; check the pattern`);
+}
+
+function decode(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes);
+}

@@ -1,0 +1,126 @@
+/**
+ * Explains what the schema library finds wrong in a config file.
+ *
+ * @module
+ */
+import { isObject } from "../../protocol/jsonrpc.ts";
+import { findSuggestion } from "../suggestions.ts";
+import type { KeyPath } from "./jsonc.ts";
+
+/** An invalid value in a config file. */
+export interface ValidationError {
+  readonly path: KeyPath;
+  readonly state: string;
+}
+
+/** An issue of the schema library. An issue about a union holds the issues of each member. */
+export interface Issue {
+  readonly code?: string;
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
+  readonly keys?: readonly string[];
+  readonly errors?: readonly (readonly Issue[])[];
+}
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/** A config file's value, and the JSON Schema whose descriptions explain its keys. */
+interface Checked {
+  readonly value: unknown;
+  readonly schema: Schema;
+}
+
+/** Explains the issues that the schema library finds in a value. `schema` is the same schema as JSON Schema. */
+export function explainIssues(issues: readonly Issue[], value: unknown, schema: Schema): readonly ValidationError[] {
+  return issues.flatMap((issue) => explain(issue, [], { value, schema }));
+}
+
+function explain(issue: Issue, base: KeyPath, checked: Checked): readonly ValidationError[] {
+  const path = [...base, ...issue.path.map((key) => typeof key === "symbol" ? key.toString() : key)];
+  const value = path.reduce(readProperty, checked.value);
+  const schemas = path.reduce(
+    (schemas: readonly Schema[], key) => schemas.flatMap((schema) => listPropertySchemas(schema, key)),
+    [checked.schema],
+  );
+  if (issue.code === "invalid_union" && issue.errors) {
+    const state = explainUnion(schemas, value);
+    if (state) return [{ path: [...path, ...state.key === undefined ? [] : [state.key]], state: state.state }];
+    const [best] = [...issue.errors].sort((a, b) => countFixes(a, value) - countFixes(b, value));
+    return best.flatMap((each) => explain(each, path, checked));
+  }
+  if (issue.code === "unrecognized_keys") {
+    const keys = listKeys(schemas);
+    return (issue.keys ?? []).map((key) => {
+      const suggestion = findSuggestion(key, keys);
+      const remedy = suggestion === undefined ? `the known keys are ${keys.join(", ")}` : `did you mean ${suggestion}?`;
+      return { path: [...path, key], state: `unknown key; ${remedy}` };
+    });
+  }
+  const description = schemas.map(({ description }) => description).find((text) => typeof text === "string");
+  const hint = description === undefined ? "" : ` (${description})`;
+  if (value === undefined && path.length) return [{ path, state: `it is missing${hint}` }];
+  if (issue.code === "invalid_key") {
+    return [{ path, state: "it is not a valid name; use 1 to 128 letters, digits, _, - and ." }];
+  }
+  const message = issue.message.replace(/^Invalid (input|option|string): /, "").replace(/^Too (small|big): /, "");
+  return [{ path, state: `${message}${hint}` }];
+}
+
+/** Explains a value that mixes several members of a union, or has the distinctive key of none. */
+function explainUnion(
+  schemas: readonly Schema[],
+  value: unknown,
+): { readonly key?: string; readonly state: string } | undefined {
+  if (!isObject(value)) return;
+  const kinds = listDistinctiveKeys(schemas);
+  const present = kinds.filter((key) => key in value);
+  if (present.length > 1) {
+    return { key: present[1], state: `it cannot be combined with ${present[0]}; remove one of the two` };
+  }
+  if (kinds.length < 2 || present.length) return;
+  const known = listKeys(schemas);
+  const unknown = Object.keys(value).find((key) => !known.includes(key));
+  const suggestion = unknown === undefined ? undefined : findSuggestion(unknown, kinds);
+  const remedy = suggestion === undefined ? "" : `; did you mean ${suggestion} instead of ${unknown}?`;
+  return { state: `it needs one of ${kinds.join(", ")}${remedy}` };
+}
+
+function readProperty(value: unknown, key: string | number): unknown {
+  return isObject(value) || Array.isArray(value) ? Object.getOwnPropertyDescriptor(value, key)?.value : undefined;
+}
+
+/** A schema and, for a union, all of its members. */
+function flattenUnion(schema: unknown): readonly Schema[] {
+  if (!isObject(schema)) return [];
+  return [schema, ...(Array.isArray(schema.anyOf) ? schema.anyOf.flatMap(flattenUnion) : [])];
+}
+
+function listPropertySchemas(schema: Schema, key: string | number): readonly Schema[] {
+  return flattenUnion(schema).flatMap(({ properties, additionalProperties, items }) =>
+    typeof key === "number"
+      ? flattenUnion(items)
+      : flattenUnion(isObject(properties) && Object.hasOwn(properties, key) ? properties[key] : additionalProperties)
+  );
+}
+
+function listKeys(schemas: readonly Schema[]): string[] {
+  const all = schemas.flatMap(flattenUnion);
+  return [...new Set(all.flatMap(({ properties }) => isObject(properties) ? Object.keys(properties) : []))];
+}
+
+/** The keys that distinguish the members of a union: each is required in one member and unknown to the others. */
+function listDistinctiveKeys(schemas: readonly Schema[]): string[] {
+  const all = [...new Set(schemas.flatMap(flattenUnion))];
+  const objects = all.filter(({ properties }) => isObject(properties));
+  return [...new Set(objects.flatMap(({ required }) => Array.isArray(required) ? required.map(String) : []))]
+    .filter((key) => objects.filter(({ properties }) => isObject(properties) && key in properties).length === 1);
+}
+
+/** The union member that was meant needs the fewest fixes, and has the type of the value. */
+function countFixes(issues: readonly Issue[], value: unknown): number {
+  return issues.reduce((sum, { code, path, keys }) => {
+    if (code === "invalid_type" && !path.length) return sum + 1000;
+    const isMissing = path.length === 1 && isObject(value) && !(String(path[0]) in value);
+    return sum + (isMissing ? 10 : 1) + (keys?.length ?? 0);
+  }, 0);
+}

@@ -1,0 +1,119 @@
+/**
+ * Examines a server by sending the requests that clients send. It calls no tool, and changes nothing but the sessions
+ * that it begins and ends.
+ *
+ * @module
+ */
+import { checkChallenge, checkMissingToken } from "./authorization_checks.ts";
+import { checkConnection, suggestEndpoint } from "./connection_check.ts";
+import type { Endpoint } from "./exchange.ts";
+import { checkLatency, checkLists } from "./list_checks.ts";
+import { createReport, type Finding, type Report } from "./report.ts";
+import { checkInvalidRequests, checkRevisionRequests } from "./request_checks.ts";
+import { LEGACY, MODERN, type RequestWriter } from "./request_writer.ts";
+import { checkHandshakes, endSession, initialize, isSseTransport, readDiscovery } from "./revision_checks.ts";
+import { checkSession, checkSessionEnd } from "./session_checks.ts";
+import { checkStream } from "./stream_checks.ts";
+import { checkWebPages, type SendAs } from "./web_page_checks.ts";
+
+/** The server to examine, and how to examine it. */
+export interface ExamineOptions {
+  readonly url: string;
+  /** Headers of every request, with lowercase names. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The time for each request in milliseconds. Defaults to 5000. */
+  readonly timeoutMs?: number;
+  /** How long to wait for a heartbeat on an idle stream, in milliseconds. Defaults to not waiting. */
+  readonly heartbeatMs?: number;
+  /** The origin of a web page that the server should admit. */
+  readonly origin?: string;
+  /** Stops the examination. The findings so far are returned. */
+  readonly signal?: AbortSignal;
+  readonly fetch?: (request: Request) => Promise<Response>;
+  readonly sendAs?: SendAs;
+}
+
+/** Examines a server. Returns the findings in the order of the checks. */
+export async function examine(options: ExamineOptions): Promise<readonly Finding[]> {
+  const { url, headers = {}, timeoutMs = 5000, signal } = options;
+  const fetch = options.fetch ?? ((request: Request) => globalThis.fetch(request));
+  const report = createReport(signal);
+  const endpoint = { url, headers, timeoutMs, fetch };
+  const sessions = new Set<RequestWriter>();
+  try {
+    await runChecks({ ...endpoint, signal }, report, { ...options, sessions });
+  } finally {
+    for (const session of sessions) await endSession(endpoint, session).catch(() => {});
+  }
+  return report.findings;
+}
+
+interface RunOptions extends ExamineOptions {
+  /** The open sessions. */
+  readonly sessions: Set<RequestWriter>;
+}
+
+async function runChecks(
+  endpoint: Endpoint,
+  report: Report,
+  { heartbeatMs, origin, sendAs, sessions }: RunOptions,
+): Promise<void> {
+  const first = await report.run("connection", (check) => checkConnection(endpoint, check));
+  if (!first) return;
+  if (first.status === 401) return await checkChallenge(endpoint, first, report);
+  const modern = readDiscovery(first, report.at(MODERN));
+  const legacy = await report.run("handshake", (check) => checkHandshakes(endpoint, { check, sessions }));
+  const writer = modern ?? legacy;
+  if (!writer) return await examineOther(endpoint, report);
+  noteMissingRevisions(report, { modern: modern !== undefined, legacy: legacy !== undefined });
+  if (legacy) await checkSession(endpoint, legacy, report);
+  await checkMissingToken(endpoint, writer, report);
+  await checkInvalidRequests(endpoint, writer, report);
+  const writers = [modern, legacy].filter((each) => each !== undefined);
+  for (const each of writers) await checkRevisionRequests(endpoint, each, report);
+  // In parallel, so that the time for heartbeats passes only once.
+  await Promise.all(writers.map((each) => checkStream(endpoint, each, { report, heartbeatMs })));
+  // Sessions need more CORS permissions, so the check uses one if there is one.
+  await checkWebPages(endpoint, legacy ?? writer, { report, origin, sendAs });
+  await checkLatency(endpoint, writer, report);
+  if (legacy && await checkSessionEnd(endpoint, legacy, report)) sessions.delete(legacy);
+  await checkLists(endpoint, report);
+}
+
+/** Finds out what a server that supports no known revision at this URL is. */
+async function examineOther(endpoint: Endpoint, report: Report): Promise<void> {
+  const isSse = await report.run("HTTP+SSE", () => isSseTransport(endpoint));
+  if (isSse) {
+    report.at("HTTP+SSE").note(
+      "the server supports only the HTTP+SSE transport of 2024-11-05, which newer clients no longer support",
+      "serve Streamable HTTP, with one endpoint for all requests",
+    );
+    return await checkLists(endpoint, report);
+  }
+  const unauthorized = await report.run("path", async (check) => {
+    const response = await initialize(endpoint, LEGACY[0]);
+    if (response.status === 401) return response;
+    const { error } = response.message ?? {};
+    if (!error || [404, 405].includes(response.status)) return void await suggestEndpoint(endpoint, response, check);
+    check.problem(
+      `the server rejects initialize with error ${error.code}, ${JSON.stringify(error.message)} (${response.status})`,
+      "accept server/discover or initialize from new clients; the log of the server may show the reason",
+    );
+  });
+  if (unauthorized) await checkChallenge(endpoint, unauthorized, report);
+}
+
+function noteMissingRevisions({ at }: Report, has: { readonly modern: boolean; readonly legacy: boolean }): void {
+  if (!has.modern) {
+    at(MODERN).note(
+      `the server does not support ${MODERN}; its clients fall back to a handshake`,
+      `support it in addition to ${LEGACY[0]}`,
+    );
+  }
+  if (!has.legacy) {
+    at("handshake").note(
+      `the server supports no handshake; clients of ${LEGACY[0]} and earlier, which are most clients, cannot connect`,
+      "support the earlier revisions too (in @x/mcp, import createServer from @x/mcp instead of @x/mcp/modern)",
+    );
+  }
+}

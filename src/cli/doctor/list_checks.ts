@@ -1,0 +1,143 @@
+/**
+ * Checks the lists of a server and its latency.
+ *
+ * @module
+ */
+import type { Client } from "../../client/calls.ts";
+import { connect } from "../../client/connect.ts";
+import { startTimer } from "../../client/delay.ts";
+import { isObject } from "../../protocol/jsonrpc.ts";
+import { checkListing, type Listing, toTokens } from "../listing_check.ts";
+import { listAll, toCount } from "../listing.ts";
+import type { RequestWriter } from "./request_writer.ts";
+import { type Endpoint, exchange } from "./exchange.ts";
+import { formatMs } from "./revision_checks.ts";
+import type { Check, Report } from "./report.ts";
+
+/** The number of tokens that a list of tools may take. */
+const MAX_TOKENS = 20_000;
+/** The time for all pages of all lists, as a multiple of the timeout of one request. */
+const TIMEOUT_FACTOR = 4;
+/** The number of requests to measure. */
+const ROUNDS = 5;
+const SLOW_MS = 1000;
+
+/** Lists everything with the client of this library. */
+export async function checkLists(endpoint: Endpoint, { run }: Report): Promise<void> {
+  await run("lists", (check) => listAndCheck(endpoint, check));
+}
+
+async function listAndCheck({ url, fetch, headers, timeoutMs, signal }: Endpoint, check: Check): Promise<void> {
+  const deadline = new AbortController();
+  const totalMs = timeoutMs * TIMEOUT_FACTOR;
+  const stopTimer = startTimer(totalMs, () => deadline.abort(new Error(`it takes longer than ${totalMs / 1000} s`)));
+  const stopped = signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal;
+  let client: Client | undefined;
+  try {
+    client = await connect(url, {
+      fetch,
+      headers,
+      timeoutMs,
+      signal: stopped,
+      onWarning: (text) => check.problem(text, "fix the schema of the tool; clients ignore the tool"),
+    });
+    const { listing, failures } = await listAll(client, { signal: stopped });
+    for (const { place, state } of failures) {
+      check.problem(`${place}: ${state}`, "respond to the list request as the protocol requires");
+    }
+    reportLists(removeInvalid(listing, check), check);
+  } catch (error) {
+    const state = error instanceof Error ? error.message : String(error);
+    const message = client ? "the lists cannot be read completely" : "a client cannot connect";
+    check.problem(`${message}: ${state}`, "fix the problems above, and run doctor again");
+  } finally {
+    stopTimer();
+    await client?.close().catch(() => {});
+  }
+}
+
+function reportLists(listing: Listing, check: Check): void {
+  const { tools, resources, templates, prompts } = listing;
+  const tokens = tools.reduce((sum, tool) => sum + toTokens(tool), 0);
+  const cost = tools.length ? `; the tools take about ${toCount(tokens, "token")} of a model's context` : "";
+  const counts = [
+    toCount(tools.length, "tool"),
+    toCount(resources.length, "resource"),
+    toCount(templates.length, "template"),
+    toCount(prompts.length, "prompt"),
+  ];
+  check.ok(`the server lists ${counts.join(", ")}${cost}`);
+  for (const { level, place, state } of checkListing(listing, { maxTokens: MAX_TOKENS, isTrusted: false })) {
+    // A finding ends with its fix.
+    const isUndescribed = state.endsWith("has no description");
+    const [message, fix = isUndescribed ? "describe its purpose" : "fix it in the code of the server"] = state.split(
+      "; ",
+    );
+    check[level === "error" ? "problem" : "note"](`${place}: ${message}`, fix);
+  }
+}
+
+/** Removes items of invalid types, because of which the official clients reject the whole list. */
+function removeInvalid({ tools, resources, templates, prompts }: Listing, check: Check): Listing {
+  const keep = <T extends object>(items: readonly T[], kind: string, validate: (item: T) => string | undefined) => {
+    const names = new Set<unknown>();
+    return items.filter((item) => {
+      const name = "name" in item ? item.name : undefined;
+      const isRepeated = kind !== "resource" && kind !== "template" && names.has(name);
+      const state = typeof name !== "string"
+        ? "its name is not a string"
+        : isRepeated
+        ? "it is listed twice"
+        : validate(item);
+      names.add(name);
+      if (state === undefined) return true;
+      check.problem(
+        `${kind} ${JSON.stringify(name) ?? "without a name"}: ${state}`,
+        "fix it; clients reject it, or the whole list",
+      );
+      return false;
+    });
+  };
+  const hasText = (item: object, key: string) =>
+    key in item && typeof Object.entries(item).find(([name]) => name === key)?.[1] === "string";
+  return {
+    tools: keep(tools, "tool", ({ inputSchema, description }) => {
+      if (!isObject(inputSchema)) return "it has no inputSchema";
+      if (inputSchema.type !== "object") {
+        return `the type of its inputSchema is ${JSON.stringify(inputSchema.type) ?? "missing"}, not "object"`;
+      }
+      return description === undefined || typeof description === "string"
+        ? undefined
+        : "its description is not a string";
+    }),
+    resources: keep(resources, "resource", (each) => hasText(each, "uri") ? undefined : "it has no uri"),
+    templates: keep(
+      templates,
+      "template",
+      (each) => hasText(each, "uriTemplate") ? undefined : "it has no uriTemplate",
+    ),
+    prompts: keep(
+      prompts,
+      "prompt",
+      ({ arguments: args }) =>
+        args === undefined || (Array.isArray(args) && args.every(isObject))
+          ? undefined
+          : "its arguments are not a list of objects",
+    ),
+  };
+}
+
+/** Measures how long the server takes for a trivial request. */
+export async function checkLatency(
+  endpoint: Endpoint,
+  { write, pingMethod }: RequestWriter,
+  { run }: Report,
+): Promise<void> {
+  await run("latency", async (check) => {
+    const times: number[] = [];
+    for (let i = 0; i < ROUNDS; i++) times.push((await exchange(endpoint, write(pingMethod))).ms);
+    const median = times.sort((a, b) => a - b)[Math.floor(ROUNDS / 2)];
+    const message = `${pingMethod} takes ${formatMs(median)}, and at most ${formatMs(times[ROUNDS - 1])}`;
+    median < SLOW_MS ? check.ok(message) : check.note(message, "find out whether the network or the server is slow");
+  });
+}

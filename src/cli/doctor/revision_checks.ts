@@ -1,0 +1,183 @@
+/**
+ * Checks which protocol revisions a server supports.
+ *
+ * @see specification/2026-07-28/basic/versioning
+ * @see specification/2025-11-25/basic/lifecycle
+ * @module
+ */
+import { readEvents } from "../../client/event_stream.ts";
+import { UNSUPPORTED_VERSION } from "../../protocol/errors.ts";
+import { isObject, type Params } from "../../protocol/jsonrpc.ts";
+import { type Endpoint, exchange, open, type ServerResponse } from "./exchange.ts";
+import type { Check } from "./report.ts";
+import { LEGACY, legacyWriter, MODERN, modernWriter, type RequestWriter, toInitialize } from "./request_writer.ts";
+
+/** The result in a response. Returns `undefined` if there is none. */
+export function readResult({ message }: ServerResponse): Params | undefined {
+  return isObject(message?.result) ? message.result : undefined;
+}
+
+/** Describes a response for people. */
+export function describeResponse({ status, headers, message, text, isCut }: ServerResponse): string {
+  if (message?.error) return `${status} with error ${message.error.code}, ${JSON.stringify(message.error.message)}`;
+  if (message) return `${status} with a result`;
+  const type = headers.get("content-type")?.split(";")[0];
+  const body = text.trim() && type !== "text/html" ? `: ${text.trim().slice(0, 120)}` : "";
+  const cut = isCut ? " that did not end in time" : "";
+  return `${status}${type ? ` with ${type === "text/html" ? "a web page" : type}` : ""}${cut}${body}`;
+}
+
+/** Reads the response to `server/discover`. Returns `undefined` if the server does not support the modern revision. */
+export function readDiscovery(first: ServerResponse, check: Check): RequestWriter | undefined {
+  const { error } = first.message ?? {};
+  if (error?.code === UNSUPPORTED_VERSION) {
+    const supported = isObject(error.data) && Array.isArray(error.data.supported) ? error.data.supported : [];
+    return void check.note(
+      `the server knows server/discover but not ${MODERN}; it supports ${supported.join(", ") || "no revision"}`,
+      `support ${MODERN}; until then clients need one of the others`,
+    );
+  }
+  const result = readResult(first);
+  if (!result || !Array.isArray(result.supportedVersions)) return;
+  const { supportedVersions, capabilities, _meta } = result;
+  const info = isObject(_meta) ? _meta["io.modelcontextprotocol/serverInfo"] : undefined;
+  check.ok(`server/discover responds in ${formatMs(first.ms)}${formatServerInfo(info ?? result.serverInfo)}`);
+  if (!supportedVersions.includes(MODERN)) {
+    check.problem(
+      `server/discover does not list ${MODERN}, although the server responds in it`,
+      `add ${MODERN} to supportedVersions`,
+    );
+  }
+  if (!isObject(capabilities)) {
+    check.problem("server/discover returns no capabilities", "return a capabilities object, {} if there are none");
+  }
+  return modernWriter();
+}
+
+/** Where handshakes are reported, and the open sessions. */
+export interface HandshakeOptions {
+  readonly check: Check;
+  readonly sessions: Set<RequestWriter>;
+}
+
+/** Tries a handshake in each older revision. Returns the session of the newest supported one, which stays open. */
+export async function checkHandshakes(
+  endpoint: Endpoint,
+  { check, sessions }: HandshakeOptions,
+): Promise<RequestWriter | undefined> {
+  const supported: string[] = [];
+  let kept: RequestWriter | undefined;
+  for (const version of LEGACY) {
+    const response = await initialize(endpoint, version);
+    const result = readResult(response);
+    if (!result) {
+      if (kept) reportSecondFailure(response, check);
+      if (kept || !isMethodUnknown(response)) break;
+      return;
+    }
+    const { protocolVersion } = result;
+    const agreed = typeof protocolVersion === "string" ? protocolVersion : JSON.stringify(protocolVersion) ?? "nothing";
+    const session = legacyWriter(agreed, response.headers.get("mcp-session-id") ?? undefined);
+    sessions.add(session);
+    if (!kept) {
+      checkInitializeResult(result, check);
+      kept = session;
+      reportFirst(agreed, result, response, check);
+    } else {
+      await endSession(endpoint, session);
+      sessions.delete(session);
+    }
+    if (agreed === version) supported.push(agreed);
+  }
+  const older = supported.slice(1);
+  if (older.length) check.ok(`the server supports older handshakes too: ${older.join(", ")}`);
+  return kept;
+}
+
+function reportFirst(version: string, result: Params, { ms }: ServerResponse, check: Check): void {
+  if (LEGACY.includes(version)) {
+    return check.ok(`initialize agrees on ${version} in ${formatMs(ms)}${formatServerInfo(result.serverInfo)}`);
+  }
+  check.problem(
+    `initialize responds with the unknown revision ${JSON.stringify(version)}`,
+    `respond with the requested revision, or with one of ${LEGACY.join(", ")}`,
+  );
+}
+
+/** A server that shares one transport between all clients rejects every client but the first. */
+function reportSecondFailure(response: ServerResponse, check: Check): void {
+  check.problem(
+    `initialize works only once; the second one gets ${describeResponse(response)}`,
+    "create a server or transport for each session, so that several clients can connect",
+  );
+}
+
+function isMethodUnknown({ message, status }: ServerResponse): boolean {
+  return message?.error?.code === -32601 || [404, 405].includes(status);
+}
+
+function checkInitializeResult({ serverInfo, capabilities }: Params, check: Check): void {
+  if (!isObject(serverInfo) || typeof serverInfo.name !== "string" || typeof serverInfo.version !== "string") {
+    check.problem("initialize does not identify the server", "return serverInfo: { name, version }");
+  }
+  if (!isObject(capabilities)) {
+    check.problem("initialize returns no capabilities", "return a capabilities object, {} if there are none");
+  }
+}
+
+/** Begins a session. It cannot be stopped halfway, because a session whose id is unknown could not be ended. */
+export async function initialize({ signal: _, ...endpoint }: Endpoint, version: string): Promise<ServerResponse> {
+  return await exchange(endpoint, toInitialize(version));
+}
+
+/** Ends a session. It cannot be stopped halfway. Returns `undefined` if there is no session. */
+export async function endSession(
+  { signal: _, ...endpoint }: Endpoint,
+  { sessionId, write }: RequestWriter,
+): Promise<ServerResponse | undefined> {
+  if (sessionId === undefined) return;
+  const { headers } = write("ping");
+  return await exchange(endpoint, { method: "DELETE", headers: { ...headers, "content-type": null } });
+}
+
+/**
+ * Finds out what is at a URL: a protocol revision, the HTTP+SSE transport or a request for a token. Returns `undefined`
+ * if it is no MCP server. Ends the session that it begins.
+ */
+export async function identifyEndpoint(endpoint: Endpoint): Promise<string | undefined> {
+  const writer = modernWriter();
+  const modern = await exchange(endpoint, writer.write(writer.pingMethod));
+  if (modern.status === 401) return "requires a token (401)";
+  if (readResult(modern)) return MODERN;
+  const response = await initialize(endpoint, LEGACY[0]);
+  const result = readResult(response);
+  if (result) {
+    await endSession(endpoint, legacyWriter(LEGACY[0], response.headers.get("mcp-session-id") ?? undefined));
+    return `handshake with ${result.protocolVersion}`;
+  }
+  return await isSseTransport(endpoint) ? "HTTP+SSE transport of 2024-11-05" : undefined;
+}
+
+/** Whether a URL serves the HTTP+SSE transport: a stream whose first event names the URL for messages. */
+export async function isSseTransport(endpoint: Endpoint): Promise<boolean> {
+  const opened = await open(endpoint, { method: "GET", headers: { accept: "text/event-stream" } });
+  try {
+    if (!opened.isStream || !opened.response.ok) return false;
+    const events = readEvents(opened.response, opened.signal);
+    return await opened.withinTimeout(events.next().then(({ value }) => value?.type === "endpoint"));
+  } catch {
+    return false;
+  } finally {
+    opened.close();
+  }
+}
+
+/** Formats milliseconds. */
+export function formatMs(ms: number): string {
+  return `${Math.max(1, Math.round(ms))} ms`;
+}
+
+function formatServerInfo(info: unknown): string {
+  if (!isObject(info) || typeof info.name !== "string") return "";
+  return `: ${info.name}${typeof info.version === "string" ? ` ${info.version}` : ""}`;
+}

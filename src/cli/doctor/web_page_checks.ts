@@ -1,0 +1,186 @@
+/**
+ * Checks which web pages a server admits.
+ *
+ * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
+ * @module
+ */
+import { isLoopbackHost } from "../../transports/http/access.ts";
+import type { RequestWriter } from "./request_writer.ts";
+import { type Endpoint, exchange, type RequestParts, type ServerResponse } from "./exchange.ts";
+import { readResult } from "./revision_checks.ts";
+import type { Check, Report } from "./report.ts";
+
+/** Sends a request with a different Host header than its URL. Returns the status. */
+export type SendAs = (
+  url: string,
+  request: { readonly headers: Readonly<Record<string, string>>; readonly body: string; readonly timeoutMs: number },
+) => Promise<number>;
+
+/** Options of the checks. */
+export interface WebPageOptions {
+  readonly report: Report;
+  /** The origin of a web page that the server should admit. */
+  readonly origin?: string;
+  readonly sendAs?: SendAs;
+}
+
+/** The origin of the official inspector. */
+const INSPECTOR = "http://localhost:6274";
+/** An origin and a host that belong to nobody. */
+const UNKNOWN_ORIGIN = "https://stranger.invalid";
+const UNKNOWN_HOST = "stranger.invalid";
+
+/** Checks which web pages can call the server. */
+export async function checkWebPages(endpoint: Endpoint, writer: RequestWriter, options: WebPageOptions): Promise<void> {
+  const { report, origin = INSPECTOR, sendAs } = options;
+  const isLocal = isLoopbackHost(new URL(endpoint.url).host);
+  const request = writer.write(writer.pingMethod);
+  const isRejected = await report.run("foreign origin", async (check) => {
+    const response = await exchange(endpoint, withHeaders(request, { origin: UNKNOWN_ORIGIN }));
+    if (!readResult(response)) {
+      check.ok(`a web page of an unknown origin is rejected with ${response.status}`);
+      return true;
+    }
+    const message = `web pages of any origin get results: ${UNKNOWN_ORIGIN} got one`;
+    isLocal
+      ? check.problem(
+        `${message}, so any web page can use this server through DNS rebinding`,
+        "reject every Origin that is not listed with 403",
+      )
+      : check.note(
+        message,
+        "reject every Origin that is not listed with 403, unless all web pages may use this server",
+      );
+    return false;
+  });
+  if (isLocal && endpoint.url.startsWith("http:")) {
+    await report.run("foreign host", (check) => checkForeignHost(endpoint, request, { check, sendAs }));
+  }
+  await report.run(
+    "cors",
+    (check) =>
+      checkCors(endpoint, writer, { check, origin, isRequested: options.origin !== undefined, isRejected, isLocal }),
+  );
+}
+
+function withHeaders({ headers, ...request }: RequestParts, more: Readonly<Record<string, string>>): RequestParts {
+  return { ...request, headers: { ...headers, ...more } };
+}
+
+async function checkForeignHost(
+  endpoint: Endpoint,
+  { headers = {}, body = "" }: RequestParts,
+  { check, sendAs }: { readonly check: Check; readonly sendAs?: SendAs },
+): Promise<void> {
+  const { port } = new URL(endpoint.url);
+  const host = port ? `${UNKNOWN_HOST}:${port}` : UNKNOWN_HOST;
+  const entries = Object.entries({ ...endpoint.headers, ...headers }).flatMap(([name, value]) =>
+    value === null ? [] : [[name, value]]
+  );
+  let status;
+  try {
+    status = await sendAs?.(endpoint.url, {
+      headers: { ...Object.fromEntries(entries), host },
+      body,
+      timeoutMs: endpoint.timeoutMs,
+    });
+  } catch (error) {
+    // Closing the connection is a rejection too.
+    const state = error instanceof Error ? error.message : String(error);
+    return check.ok(`a request for the host ${UNKNOWN_HOST} gets no response: ${state}`);
+  }
+  if (status === undefined) {
+    return check.note("requests for other hosts could not be tested", "run doctor on Deno or Bun");
+  }
+  if (status >= 400) return check.ok(`a request for the host ${UNKNOWN_HOST} is rejected with ${status}`);
+  check.problem(
+    `a request for the host ${UNKNOWN_HOST} is accepted (${status}), so any web page can use this server through DNS rebinding`,
+    "reject every Host except localhost and addresses of this machine with 403",
+  );
+}
+
+interface CorsOptions {
+  readonly check: Check;
+  readonly origin: string;
+  /** Whether the user has given the origin. */
+  readonly isRequested: boolean;
+  readonly isRejected?: boolean;
+  readonly isLocal: boolean;
+}
+
+async function checkCors(endpoint: Endpoint, writer: RequestWriter, cors: CorsOptions): Promise<void> {
+  const { check, origin, isRequested, isRejected, isLocal } = cors;
+  const requiredHeaders = [
+    "content-type",
+    "mcp-protocol-version",
+    ...writer.isModern ? ["mcp-method", "mcp-name"] : ["mcp-session-id", "last-event-id"],
+    ...Object.keys(endpoint.headers).map((name) => name.toLowerCase()),
+  ];
+  // Browsers send preflights without the headers of the user.
+  const preflight = await exchange({ ...endpoint, headers: {} }, {
+    method: "OPTIONS",
+    headers: {
+      origin,
+      "access-control-request-method": "POST",
+      "access-control-request-headers": requiredHeaders.join(","),
+    },
+  });
+  const allow = preflight.headers.get("access-control-allow-origin");
+  if (allow !== origin && allow !== "*") {
+    const message = `web pages of ${origin} cannot call the server: OPTIONS gets ${preflight.status} and ${
+      allow === null ? "no Access-Control-Allow-Origin" : `Access-Control-Allow-Origin: ${allow}`
+    }`;
+    const remedy = preflight.status === 401
+      ? "respond to OPTIONS without requiring a token, because browsers send none"
+      : `respond to OPTIONS with 204 and Access-Control-Allow-Origin: ${origin}`;
+    const fix = `${remedy}; in @x/mcp: cors: { origins: ["${origin}"] }`;
+    return isRequested
+      ? check.problem(message, fix)
+      : check.note(`${message}, which matters only to clients in browsers`, fix);
+  }
+  if (preflight.status < 200 || preflight.status > 299) {
+    check.problem(`OPTIONS gets ${preflight.status}, which browsers treat as a rejection`, "respond with 204");
+  }
+  const headers = readNames(preflight, "access-control-allow-headers");
+  // The wildcard does not cover authorization.
+  const missing = requiredHeaders.filter((name) =>
+    !headers.includes(name) && (!headers.includes("*") || name === "authorization")
+  );
+  if (missing.length) {
+    check.problem(
+      `web pages of ${origin} cannot send ${missing.join(", ")}`,
+      `add ${missing.length > 1 ? "these" : "it"} to Access-Control-Allow-Headers in the response to OPTIONS`,
+    );
+  }
+  const methods = readNames(preflight, "access-control-allow-methods");
+  if (writer.sessionId !== undefined && !methods.includes("delete") && !methods.includes("*")) {
+    check.problem(`web pages of ${origin} cannot end sessions`, "add DELETE to Access-Control-Allow-Methods");
+  }
+  const response = await exchange(endpoint, withHeaders(writer.write(writer.pingMethod), { origin }));
+  const allowedOrigin = response.headers.get("access-control-allow-origin");
+  if (allowedOrigin !== origin && allowedOrigin !== "*") {
+    check.problem(
+      `OPTIONS allows ${origin}, but the response to POST has no Access-Control-Allow-Origin for it`,
+      "send the header with every response, including errors",
+    );
+  }
+  const exposed = readNames(response, "access-control-expose-headers");
+  const hidden = [...writer.sessionId === undefined ? [] : ["mcp-session-id"], "www-authenticate"]
+    .filter((name) => !exposed.includes(name) && !exposed.includes("*"));
+  if (hidden.includes("mcp-session-id")) {
+    check.problem(
+      `web pages of ${origin} cannot read Mcp-Session-Id, so they cannot continue after initialize`,
+      "add Mcp-Session-Id to Access-Control-Expose-Headers",
+    );
+  } else if (hidden.length && "authorization" in endpoint.headers) {
+    check.note("web pages cannot read WWW-Authenticate", "add it to Access-Control-Expose-Headers");
+  }
+  if (allow === "*" && isLocal && !isRejected) {
+    check.problem("every web page can call this server and read its responses", 'list origins instead of "*"');
+  }
+  if (!missing.length) check.ok(`web pages of ${origin} can call the server`);
+}
+
+function readNames({ headers }: ServerResponse, name: string): readonly string[] {
+  return (headers.get(name) ?? "").toLowerCase().split(",").map((each) => each.trim());
+}

@@ -1,0 +1,30 @@
+/**
+ * Reads the HTTP headers of `--header` options.
+ *
+ * @module
+ */
+import { UsageError } from "./cli_error.ts";
+
+/**
+ * Reads `name=value` or `name: value`.
+ *
+ * @throws {UsageError} for another form, or characters that HTTP forbids.
+ */
+export function readHeaders(words: readonly string[] = []): Readonly<Record<string, string>> {
+  const headers = new Headers();
+  for (const word of words) {
+    const [, name, value] = /^([^=:\s]+)(?:=|:\s*)(.*)$/s.exec(word) ?? [];
+    // The message must not contain the value, which may be a secret.
+    if (name === undefined) {
+      throw new UsageError("Cannot send a header: it has no name and value; write --header name=value");
+    }
+    try {
+      headers.append(name, value);
+    } catch {
+      throw new UsageError(
+        `Cannot send the header ${name}: its name or value has characters that HTTP forbids; remove them`,
+      );
+    }
+  }
+  return Object.fromEntries(headers);
+}

@@ -1,0 +1,171 @@
+/**
+ * The clients that `mcp install` knows, and the form of a server in the configuration of each.
+ *
+ * @module
+ */
+import { platform } from "../platform.ts";
+import { toAppData, toConfigHome, toDesktopSettings, toHome } from "./client_paths.ts";
+import { toCodexHttpEntry, toCodexStdioEntry } from "./codex_entry.ts";
+
+/** A server that the client starts. */
+export interface StdioServer {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A server at a URL. */
+export interface HttpServer {
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A client with a configuration file. */
+export interface InstallClient {
+  readonly name: string;
+  /** The product name. */
+  readonly title: string;
+  /** The path of its configuration file: the user's, or the one of the project in the working directory. */
+  readonly toPath: () => string;
+  /** The format of the file. JSON may contain comments. */
+  readonly format: "json" | "toml" | "yaml";
+  /** The key of the object that holds the servers. */
+  readonly serversKey: string;
+  /** Whether the file belongs to the project. Others read it, and may have programs at other paths. */
+  readonly isShared: boolean;
+  /** The syntax of a reference to an environment variable. `undefined` if the client expands none. */
+  readonly toReference?: (variable: string) => string;
+  /** The entry of a server that the client starts. */
+  readonly toStdioEntry: (server: StdioServer, name: string) => object;
+  /** The entry of a server at a URL. `undefined` if the file cannot hold one. */
+  readonly toHttpEntry?: (server: HttpServer, name: string) => object;
+  /** How to add a URL, if the file cannot hold one. */
+  readonly httpInstructions?: string;
+  /** The step after the installation. */
+  readonly nextStep: string;
+}
+
+const toShellReference = (variable: string) => `\${${variable}}`;
+const toEnvReference = (variable: string) => `\${env:${variable}}`;
+const withHttpType = (server: HttpServer) => ({ type: "http", ...server });
+
+/** A client with a JSON file of the user, and entries without further keys. */
+const userJson = {
+  format: "json",
+  serversKey: "mcpServers",
+  isShared: false,
+  toStdioEntry: (server: StdioServer) => server,
+} as const;
+
+/** A client with a JSON file of the project. */
+const projectJson = {
+  ...userJson,
+  isShared: true,
+  toReference: toShellReference,
+  toHttpEntry: withHttpType,
+} as const;
+
+const GOOSE_TIMEOUT_SECONDS = 300;
+
+/** The clients. */
+export const clients: readonly InstallClient[] = [
+  {
+    ...userJson,
+    name: "claude-desktop",
+    title: "Claude Desktop",
+    toPath: () => `${toDesktopSettings()}/Claude/claude_desktop_config.json`,
+    httpInstructions: "add the URL in its settings, under Connectors",
+    nextStep: "Restart Claude Desktop.",
+  },
+  {
+    ...projectJson,
+    name: "claude-code",
+    title: "Claude Code",
+    toPath: () => platform.toPath(".mcp.json"),
+    nextStep: "Start `claude` in this folder, and approve the server.",
+  },
+  {
+    ...userJson,
+    name: "cursor",
+    title: "Cursor",
+    toPath: () => `${toHome()}/.cursor/mcp.json`,
+    toReference: toEnvReference,
+    toHttpEntry: (server) => server,
+    nextStep: "Cursor lists the server in its settings, under MCP.",
+  },
+  {
+    ...projectJson,
+    name: "vscode",
+    title: "VS Code",
+    toPath: () => platform.toPath(".vscode/mcp.json"),
+    serversKey: "servers",
+    toReference: toEnvReference,
+    toStdioEntry: (server) => ({ type: "stdio", ...server }),
+    nextStep: "Open this folder in VS Code, and start the server with MCP: List Servers.",
+  },
+  {
+    ...userJson,
+    name: "gemini",
+    title: "Gemini CLI",
+    toPath: () => `${toHome()}/.gemini/settings.json`,
+    toReference: toShellReference,
+    toHttpEntry: ({ url, ...more }) => ({ httpUrl: url, ...more }),
+    nextStep: "Start `gemini`; /mcp lists the server.",
+  },
+  {
+    ...userJson,
+    name: "windsurf",
+    title: "Windsurf",
+    toPath: () => `${toHome()}/.codeium/windsurf/mcp_config.json`,
+    toReference: toEnvReference,
+    toHttpEntry: ({ url, ...more }) => ({ serverUrl: url, ...more }),
+    nextStep: "Windsurf lists the server in its settings, under Cascade; press Refresh there.",
+  },
+  {
+    ...userJson,
+    name: "zed",
+    title: "Zed",
+    toPath: () =>
+      platform.os === "windows" ? `${toAppData()}/Zed/settings.json` : `${toConfigHome()}/zed/settings.json`,
+    serversKey: "context_servers",
+    toHttpEntry: (server) => server,
+    nextStep: "Zed lists the server in its Agent panel, under Settings.",
+  },
+  {
+    name: "codex",
+    title: "Codex",
+    toPath: () => `${platform.env("CODEX_HOME") || `${toHome()}/.codex`}/config.toml`,
+    format: "toml",
+    serversKey: "mcp_servers",
+    isShared: false,
+    toReference: toShellReference,
+    toStdioEntry: toCodexStdioEntry,
+    toHttpEntry: toCodexHttpEntry,
+    nextStep: "Start `codex`; /mcp lists the server.",
+  },
+  {
+    name: "goose",
+    title: "Goose",
+    toPath: () =>
+      platform.os === "windows"
+        ? `${toAppData()}/Block/goose/config/config.yaml`
+        : `${toConfigHome()}/goose/config.yaml`,
+    format: "yaml",
+    serversKey: "extensions",
+    isShared: false,
+    toStdioEntry: ({ command, args, env = {} }, name) => ({
+      ...{ name, type: "stdio", enabled: true, cmd: command, args, envs: env, timeout: GOOSE_TIMEOUT_SECONDS },
+    }),
+    toHttpEntry: ({ url, headers = {} }, name) => ({
+      ...{ name, type: "streamable_http", enabled: true, uri: url, headers, envs: {}, timeout: GOOSE_TIMEOUT_SECONDS },
+    }),
+    nextStep: "Start `goose session`; the server is among its extensions.",
+  },
+  {
+    ...projectJson,
+    name: "mcp-json",
+    title: "A client that reads mcp.json",
+    toPath: () => platform.toPath("mcp.json"),
+    nextStep: "Select the file in your client.",
+  },
+];

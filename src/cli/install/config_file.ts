@@ -1,0 +1,103 @@
+/**
+ * Adds an entry to the configuration file of a client, and keeps a backup.
+ *
+ * @module
+ */
+import { importModule } from "../lazy_modules.ts";
+import { toFolder } from "../path.ts";
+import { platform } from "../platform.ts";
+import { type FileFacts, hasErrorCode } from "../platform_files.ts";
+import { CliError } from "../cli_error.ts";
+import type { InstallClient } from "./clients.ts";
+import type { Destination } from "./plan.ts";
+
+const MAX_BYTES = 16 * 1024 * 1024;
+
+/** A configuration file before and after the change. */
+export interface ConfigChange {
+  readonly file: string;
+  readonly before: string;
+  readonly after: string;
+  /** The file when it was read. `undefined` if there was none. */
+  readonly facts: FileFacts | undefined;
+}
+
+/**
+ * Reads the configuration file and adds an entry to its text. Writes nothing.
+ *
+ * @throws {CliError} if the file cannot be read or edited.
+ */
+export async function prepareChange({ client, file }: Destination, name: string, entry: object): Promise<ConfigChange> {
+  const { setEntry } = await importEditor(client.format);
+  const facts = await platform.files.stat(file);
+  if (facts && facts.kind !== "file") {
+    throw new CliError(`Cannot change ${file}: it is not a regular file; name one with --file`);
+  }
+  const before = facts ? decode(file, await platform.files.read(file, MAX_BYTES + 1)) : "";
+  return { file, before, after: setEntry(before, entry, { file, path: [client.serversKey, name] }), facts };
+}
+
+/**
+ * Writes the file after a backup of it. Returns the path of the backup, or `undefined` if there was no file.
+ *
+ * @throws {CliError} if the file cannot be written, or has changed since it was read.
+ */
+export async function writeChange(change: ConfigChange): Promise<string | undefined> {
+  const { file, after, facts } = change;
+  try {
+    return await (facts ? replaceFile(change, facts) : createFile(file, after));
+  } catch (error) {
+    if (error instanceof CliError || !hasErrorCode(error)) throw error;
+    throw new CliError(`Cannot write ${file}: ${error.message}; check its permissions, or name another --file`);
+  }
+}
+
+async function createFile(file: string, text: string): Promise<undefined> {
+  if ((await platform.files.lstat(file))?.kind === "link") {
+    throw new CliError(`Cannot change ${file}: it is a link that leads nowhere; remove it, or name another --file`);
+  }
+  await platform.files.makeFolder(toFolder(file));
+  await platform.files.replace(file, text);
+}
+
+async function replaceFile({ file, before, after }: ConfigChange, facts: FileFacts): Promise<string> {
+  // The replacement is a rename, which a read-only file does not prevent.
+  if (facts.mode !== undefined && !(facts.mode & 0o200)) {
+    throw new CliError(`Cannot change ${file}: it is read-only; allow its owner to write it`);
+  }
+  const backup = await writeBackup(file, before, facts.mode);
+  if ((await platform.files.stat(file))?.version !== facts.version) {
+    throw new CliError(`Cannot change ${file}: another program has just written it; run the command again`);
+  }
+  await platform.files.replace(file, after);
+  return backup;
+}
+
+/** Writes the previous content beside the file, under an unused name and with the same permission bits. */
+async function writeBackup(file: string, text: string, mode: number | undefined): Promise<string> {
+  for (let i = 1;; i++) {
+    const path = `${file}.${i === 1 ? "" : `${i}.`}bak`;
+    try {
+      await platform.files.create(path, text, mode);
+      return path;
+    } catch (error) {
+      if (!hasErrorCode(error) || error.code !== "EEXIST") throw error;
+    }
+  }
+}
+
+function importEditor(format: InstallClient["format"]) {
+  if (format === "toml") return importModule("./install/toml_edit.ts");
+  return format === "yaml" ? importModule("./install/yaml_edit.ts") : importModule("./install/jsonc_edit.ts");
+}
+
+function decode(file: string, bytes: Uint8Array): string {
+  if (bytes.length > MAX_BYTES) {
+    throw new CliError(`Cannot change ${file}: it has more than ${MAX_BYTES} bytes; name another --file`);
+  }
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new CliError(`Cannot change ${file}: it is not UTF-8 text; fix it by hand`);
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * Checks an entry before `mcp install` writes it: starts the server or connects to it, and lists its tools.
+ *
+ * @module
+ */
+import { connect } from "../../client/connect.ts";
+import { RpcError } from "../../client/rpc_error.ts";
+import { toPrintableLine } from "../../protocol/printable.ts";
+import { CliError } from "../cli_error.ts";
+
+/** The server of an entry: a command with its environment, or a URL with its headers. */
+export type EntryTarget =
+  | { readonly command: string; readonly args: readonly string[]; readonly env: Readonly<Record<string, string>> }
+  | { readonly url: string; readonly headers: Readonly<Record<string, string>> };
+
+/** The result of a check. */
+export interface EntryCheck {
+  /** The name that the server reports. */
+  readonly name?: string;
+  /** A message for the user. */
+  readonly report: string;
+}
+
+/** The time the server may take to respond, in milliseconds. */
+const TIMEOUT_MS = 30_000;
+/** The time the server has to exit after the check, in milliseconds. */
+const EXIT_MS = 500;
+/** The number of tools in the report. */
+const MAX_TOOLS = 20;
+/** The length of a tool's name in the report, in characters. */
+const MAX_NAME = 60;
+/** The end of the server's standard error to print, in characters. */
+const MAX_STDERR = 2000;
+
+/**
+ * Connects and lists the tools. A server that requires authentication passes, because clients authenticate later.
+ *
+ * @throws {CliError} if the server does not start or respond.
+ */
+export async function checkEntry(name: string, target: EntryTarget): Promise<EntryCheck> {
+  let stderr = "";
+  const options = {
+    timeoutMs: TIMEOUT_MS,
+    onWarning() {},
+    onStderr(text: string) {
+      stderr = (stderr + text).slice(-MAX_STDERR);
+    },
+  };
+  try {
+    await using client = "url" in target
+      ? await connect(target.url, { ...options, headers: target.headers })
+      : await connect({ ...target, exitMs: EXIT_MS }, options);
+    const tools = await client.listTools();
+    return { name: client.server.info?.name, report: toReport(tools.map(({ name }) => name)) };
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    if (error instanceof RpcError && error.status === 401 && "url" in target) {
+      return { report: "The server requires authentication (401), so its tools were not listed." };
+    }
+    const action = "url" in target ? "respond" : "start";
+    const state = `it does not ${action}: ${toPrintableLine(error.message)}`;
+    const output = stderr.trim();
+    const remedy = output ? `; its output:\n\n${output}\n\nFix the server` : "; fix the server";
+    throw new CliError(`Cannot install ${name}: ${state}${remedy}, or add --no-check`);
+  }
+}
+
+function toReport(names: readonly string[]): string {
+  const shown = names.slice(0, MAX_TOOLS).map((name) => toPrintableLine(name.slice(0, MAX_NAME))).join(", ");
+  const more = names.length > MAX_TOOLS ? ` and ${names.length - MAX_TOOLS} more` : "";
+  const count = names.length === 1 ? "1 tool" : `${names.length} tools`;
+  return names.length ? `It works: ${count}, ${shown}${more}.` : "It works, but has no tools.";
+}

@@ -1,0 +1,74 @@
+/**
+ * Plans the installation of a URL.
+ *
+ * @module
+ */
+import type { Args } from "../args.ts";
+import { readHeaders } from "../header_flags.ts";
+import { KINDS } from "../permissions.ts";
+import { platform } from "../platform.ts";
+import { CliError, UsageError } from "../cli_error.ts";
+import type { Destination, InstallPlan } from "./plan.ts";
+
+const VARIABLE = /\$\{([A-Za-z_]\w*)\}/g;
+const SECRET_HEADER = /auth|cookie|key|secret|token|password/i;
+
+/**
+ * Plans an entry with a URL.
+ *
+ * @throws {CliError} if an option cannot be used with a URL, or the client takes no URL from its file.
+ */
+export function planHttp(target: string, destination: Destination, { flags, all }: Args): InstallPlan {
+  const { client } = destination;
+  const { toHttpEntry } = client;
+  const url = readUrl(target);
+  const stdioOptions = ["env", "allow-all", "allow-none", ...KINDS.map((kind) => `allow-${kind}`)];
+  const unusable = stdioOptions.find((name) => name in flags);
+  if (unusable) {
+    throw new UsageError(`Cannot use --${unusable}: it is for a server that the client starts; remove the option`);
+  }
+  if (!toHttpEntry) {
+    throw new CliError(
+      `Cannot install ${target}: ${client.title} takes no URL from its file; ${client.httpInstructions}`,
+    );
+  }
+  const typed = Object.entries(readHeaders(all.header));
+  const headers = Object.fromEntries(typed.map(([name, text]) => [name, toHeaderValue(name, text, destination)]));
+  const expanded = Object.fromEntries(typed.map(([name, text]) => [name, expandVariables(text)]));
+  return {
+    toEntry: (name) => toHttpEntry({ url: target, ...Object.keys(headers).length && { headers } }, name),
+    summary: target,
+    defaultName: url.hostname,
+    target: { url: target, headers: expanded },
+    notes: [],
+  };
+}
+
+function readUrl(target: string): URL {
+  if (!URL.canParse(target)) throw new UsageError(`Cannot install ${target}: it is not a URL; check its spelling`);
+  const url = new URL(target);
+  if (!url.username && !url.password) return url;
+  throw new UsageError("Cannot install a URL with a name or password: write them as --header authorization=…");
+}
+
+/** The value of a header in the file: with references to variables if the client expands them. */
+function toHeaderValue(name: string, text: string, { client, isShared, file }: Destination): string {
+  const { toReference } = client;
+  const hasVariables = text.search(VARIABLE) >= 0;
+  if (hasVariables && toReference) return text.replace(VARIABLE, (_, variable) => toReference(variable));
+  if (isShared && (hasVariables || SECRET_HEADER.test(name))) {
+    const remedy = toReference
+      ? `write it with a variable, such as --header '${name}=\${TOKEN}'`
+      : "name a file outside of the project";
+    throw new CliError(`Cannot write the header ${name} to ${file}: others may read it there; ${remedy}`);
+  }
+  return expandVariables(text);
+}
+
+function expandVariables(text: string): string {
+  return text.replace(VARIABLE, (_, variable) => {
+    const value = platform.env(variable);
+    if (value !== undefined) return value;
+    throw new CliError(`Cannot send \${${variable}}: the environment has no such variable; set it first`);
+  });
+}

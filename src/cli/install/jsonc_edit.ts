@@ -1,0 +1,86 @@
+/**
+ * Adds an entry to a JSON file with comments without changing the rest of its text.
+ *
+ * @module
+ */
+import type { Node } from "jsonc-parser";
+import { findProperty, formatPosition, type Jsonc, readJsonc } from "../config/jsonc.ts";
+import type { EditOptions } from "./edit_options.ts";
+import { CliError } from "../cli_error.ts";
+
+/**
+ * Adds the entry, or replaces one of the same name.
+ *
+ * @throws {CliError} with file, line and column if the text is not JSON with comments, or the servers are not an object.
+ */
+export function setEntry(text: string, entry: unknown, { file, path: [serversKey, name] }: EditOptions): string {
+  if (!text.trim()) return `${JSON.stringify({ [serversKey]: { [name]: entry } }, null, 2)}\n`;
+  const jsonc = readJsonc(text, file);
+  const bom = text.startsWith("\uFEFF") ? "\uFEFF" : "";
+  const { root } = jsonc;
+  checkObject(jsonc, root, file);
+  const servers = findProperty(root, serversKey)?.children?.[1];
+  if (!servers) return bom + insert(jsonc, root, serversKey, { [name]: entry });
+  checkObject(jsonc, servers, file);
+  const property = findProperty(servers, name);
+  const old = property?.children?.[1];
+  if (!old) return bom + insert(jsonc, servers, name, entry);
+  return bom + jsonc.text.slice(0, old.offset) + write(jsonc, entry, property.offset) + jsonc.text.slice(toEnd(old));
+}
+
+function checkObject({ text }: Jsonc, { type, offset }: Node, file: string): void {
+  if (type === "object") return;
+  throw new CliError(
+    `Cannot change ${formatPosition(file, text, offset)}: there is no object here; edit it by hand`,
+  );
+}
+
+function toEnd({ offset, length }: Node): number {
+  return offset + length;
+}
+
+// `jsonc-parser` would insert the entry between the last one and a comment that follows it.
+function insert(jsonc: Jsonc, object: Node, key: string, value: unknown): string {
+  const { text } = jsonc;
+  const closing = toEnd(object) - 1;
+  const last = object.children?.at(-1);
+  // The comma goes right after the last value, and the entry after any comment that follows it.
+  const rest = text.slice(last ? toEnd(last) : object.offset + 1, closing);
+  const isFollowed = /^(?:\s|\/\/[^\r\n]*|\/\*[^]*?\*\/)*,/.test(rest);
+  const head = last ? text.slice(0, toEnd(last)) + (isFollowed ? "" : ",") : text.slice(0, object.offset + 1);
+  const outer = toIndent(text, (last ?? object).offset);
+  const isOwnLine = last && toLineStart(text, last.offset) !== toLineStart(text, object.offset);
+  const inner = isOwnLine ? outer : outer + toIndentUnit(jsonc);
+  const end = toIndent(text, closing === toFirstCharacter(text, closing) ? closing : object.offset);
+  const eol = toEol(text);
+  const member = `${inner}${JSON.stringify(key)}: ${write(jsonc, value, undefined, inner)}`;
+  return `${head}${rest.trimEnd()}${eol}${member}${eol}${end}${text.slice(closing)}`;
+}
+
+function write(jsonc: Jsonc, value: unknown, at: number | undefined, indent = ""): string {
+  const before = at === undefined ? indent : toIndent(jsonc.text, at);
+  return JSON.stringify(value, null, toIndentUnit(jsonc)).replaceAll("\n", toEol(jsonc.text) + before);
+}
+
+function toEol(text: string): string {
+  return text.includes("\r\n") ? "\r\n" : "\n";
+}
+
+/** The indentation of one level. */
+function toIndentUnit({ text, root }: Jsonc): string {
+  const first = root.children?.[0];
+  return (first && toIndent(text, first.offset)) || "  ";
+}
+
+function toLineStart(text: string, at: number): number {
+  return Math.max(text.lastIndexOf("\n", at - 1), text.lastIndexOf("\r", at - 1)) + 1;
+}
+
+function toIndent(text: string, at: number): string {
+  return /^[ \t]*/.exec(text.slice(toLineStart(text, at), at))?.[0] ?? "";
+}
+
+/** The first character of the line that is not a space. */
+function toFirstCharacter(text: string, at: number): number {
+  return toLineStart(text, at) + toIndent(text, at).length;
+}

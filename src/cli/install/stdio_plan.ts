@@ -1,0 +1,141 @@
+/**
+ * Plans the installation of a server that the client starts: its command, permissions and environment.
+ *
+ * @module
+ */
+import type { Args } from "../args.ts";
+import { toEntry, toOwnReads, toShell } from "../command.ts";
+import { importModule } from "../lazy_modules.ts";
+import { toKind, toName, toTargetUrl } from "../load.ts";
+import { isAbsolute, toBaseName, toFolder } from "../path.ts";
+import { joinPermissions, KINDS, type Permissions, toDenoFlags } from "../permissions.ts";
+import { platform } from "../platform.ts";
+import { CliError, UsageError } from "../cli_error.ts";
+import type { Destination, InstallPlan } from "./plan.ts";
+
+/**
+ * Plans an entry with a command.
+ *
+ * @throws {CliError} if the target does not exist, or a permission or a variable is missing.
+ */
+export async function planStdio(target: string, destination: Destination, { flags, all }: Args): Promise<InstallPlan> {
+  if (all.header) {
+    throw new UsageError(`Cannot send headers to ${target}: it is not a URL; remove --header`);
+  }
+  const kind = await toKind(target);
+  const path = toTargetUrl(target).startsWith("file:") ? platform.toPath(target) : target;
+  await checkTarget(target, path);
+  const requirements = await findRequirements(target, path, kind);
+  const [command, ...args] = toCommand(destination, toPermissionFlags(target, flags, requirements), path);
+  const variables = (flags.env ?? "").split(",").filter(Boolean);
+  const values = readVariables(variables, destination);
+  const env = toEnv(variables, values, destination);
+  return {
+    toEntry: (name) => destination.client.toStdioEntry({ command, args, ...env && { env } }, name),
+    summary: toShell([command, ...args]),
+    defaultName: kind === "config" ? toBaseName(toFolder(path)) : toName(path),
+    target: { command, args, env: values },
+    notes: toNotes(requirements, variables, destination),
+  };
+}
+
+async function checkTarget(target: string, path: string): Promise<void> {
+  if (isAbsolute(path) && !(await platform.files.stat(path))) {
+    throw new CliError(`Cannot install ${target}: there is no file ${path}; check the path`);
+  }
+  if (/^(jsr|npm):/i.test(path) && !/@\d+\.\d+\.\d+[\w.+-]*(\/|$)/.test(path)) {
+    throw new CliError(
+      `Cannot install ${target}: it has no exact version, so the client would run any later release; ` +
+        `write ${target}@1.2.3`,
+    );
+  }
+}
+
+/** The permissions a target needs. */
+interface Requirements {
+  readonly permissions: Permissions;
+  /** Whether these are all. The requirements of code are unknown. */
+  readonly isComplete: boolean;
+}
+
+async function findRequirements(
+  target: string,
+  path: string,
+  kind: "folder" | "config" | "module",
+): Promise<Requirements> {
+  if (kind === "folder") {
+    return { permissions: { read: [await platform.files.resolve(path) ?? path] }, isComplete: true };
+  }
+  // Only the file itself: the user must allow other files, such as those that it imports.
+  if (kind === "module") return { permissions: isAbsolute(path) ? { read: [path] } : {}, isComplete: false };
+  const { findRequiredPermissions } = await importModule("./config/required_permissions.ts");
+  const { permissions, modules } = await findRequiredPermissions(target, path);
+  return { permissions, isComplete: !modules.length };
+}
+
+function toPermissionFlags(
+  target: string,
+  flags: Args["flags"],
+  { permissions, isComplete }: Requirements,
+): readonly string[] {
+  if (platform.runtime === "bun") return [];
+  if ("allow-all" in flags) return ["-A"];
+  const kinds = KINDS.filter((kind) => `allow-${kind}` in flags);
+  if (!isComplete && !kinds.length && !("allow-none" in flags)) {
+    throw new UsageError(
+      `Cannot install ${target}: it is code, so its permissions are unknown; allow them with ` +
+        "--allow-net HOSTS, --allow-env NAMES, --allow-read PATHS and so on, or write --allow-none",
+    );
+  }
+  const allowed = Object.fromEntries(kinds.map((kind) => [kind, flags[`allow-${kind}`].split(",").filter(Boolean)]));
+  // Paths must be absolute because the client may start the server in any folder.
+  const paths = { read: allowed.read?.map(platform.toPath), write: allowed.write?.map(platform.toPath) };
+  const absolute = { ...allowed, ...paths.read && { read: paths.read }, ...paths.write && { write: paths.write } };
+  return toDenoFlags(joinPermissions({ read: toOwnReads() }, joinPermissions(permissions, absolute)));
+}
+
+function toCommand({ isShared }: Destination, permissions: readonly string[], path: string): readonly string[] {
+  const [program, ...rest] = platform.toRunner("none");
+  // Desktop clients are not started by a shell and have a shorter PATH, so the command needs its full path.
+  const command = isShared || rest.includes("-y") ? program : platform.execPath();
+  return [command, ...rest, ...permissions, toEntry(), path];
+}
+
+/** The values of variables. A variable that the file only refers to need not be set. */
+function readVariables(names: readonly string[], { client, isShared }: Destination): Readonly<Record<string, string>> {
+  return Object.fromEntries(names.flatMap((name) => {
+    if (!/^[A-Za-z_]\w*$/.test(name)) {
+      throw new UsageError(`Cannot pass ${name}: it is not a variable; write --env with names of variables`);
+    }
+    const value = platform.env(name);
+    if (value !== undefined) return [[name, value]];
+    if (isShared && client.toReference) return [];
+    throw new CliError(`Cannot pass ${name}: the environment has no such variable; set it first`);
+  }));
+}
+
+/** The variables of an entry: values in a file of the user, references in a shared file. */
+function toEnv(
+  names: readonly string[],
+  values: Readonly<Record<string, string>>,
+  { client, isShared, file }: Destination,
+): Readonly<Record<string, string>> | undefined {
+  if (!names.length) return;
+  if (!isShared) return values;
+  const { toReference } = client;
+  if (toReference) return Object.fromEntries(names.map((name) => [name, toReference(name)]));
+  throw new CliError(
+    `Cannot write ${names.join(", ")} to ${file}: others may read it there, and ${client.title} has no references ` +
+      "to variables; remove --file",
+  );
+}
+
+function toNotes({ permissions }: Requirements, variables: readonly string[], { client }: Destination) {
+  const others = (permissions.env ?? []).filter((name) => name !== "PATH" && !variables.includes(name));
+  return [
+    ...platform.runtime === "bun" ? ["Bun has no permissions: the server can do whatever you can do."] : [],
+    ...others.length
+      ? [`The server reads ${others.join(", ")}. Pass variables that ${client.title} does not pass on with --env.`]
+      : [],
+  ];
+}

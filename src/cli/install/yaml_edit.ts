@@ -1,0 +1,33 @@
+/**
+ * Adds an entry to a YAML file, and keeps its comments.
+ *
+ * @module
+ */
+import { isMap, parseDocument } from "yaml";
+import type { EditOptions } from "./edit_options.ts";
+import { CliError } from "../cli_error.ts";
+
+/**
+ * Adds the entry, or replaces one of the same name.
+ *
+ * @throws {CliError} if the text is not YAML, or the servers are not a mapping.
+ */
+export function setEntry(text: string, entry: unknown, { file, path: [serversKey, name] }: EditOptions): string {
+  const document = parseDocument(text);
+  const [error] = document.errors;
+  if (error) throw new CliError(`Cannot read ${file}: ${error.message.split("\n")[0]}; fix it by hand`);
+  const { contents } = document;
+  if (contents !== null && !isMap(contents)) {
+    throw new CliError(`Cannot change ${file}: it is not a mapping; edit it by hand`);
+  }
+  const servers = document.get(serversKey);
+  if (servers !== undefined && servers !== null && !isMap(servers)) {
+    throw new CliError(`Cannot change ${file}: ${serversKey} is not a mapping; edit it by hand`);
+  }
+  // An empty value, as in `extensions:`, cannot hold an entry.
+  if (document.has(serversKey) && !isMap(servers)) document.delete(serversKey);
+  const old = isMap(servers) ? servers.get(name) : undefined;
+  if (isMap(old) && JSON.stringify(old.toJSON()) === JSON.stringify(entry)) return text;
+  document.setIn([serversKey, name], document.createNode(entry));
+  return document.toString({ lineWidth: 0 });
+}

@@ -1,0 +1,166 @@
+/**
+ * Checks the tools, resources and prompts of a server for what clients or models have trouble with.
+ *
+ * @module
+ */
+import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../client/listed.ts";
+import { isObject } from "../protocol/jsonrpc.ts";
+import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
+import { compileJsonSchema } from "../schema/json_check.ts";
+import type { JsonSchema } from "../schema/json_schema.ts";
+
+/** The lists of a server. */
+export interface Listing {
+  readonly tools: readonly ListedTool[];
+  readonly resources: readonly ListedResource[];
+  readonly templates: readonly ListedTemplate[];
+  readonly prompts: readonly ListedPrompt[];
+}
+
+/** A result of the check. An error keeps some clients from using the item; a warning makes it harder to use. */
+export interface Finding {
+  readonly level: "error" | "warning";
+  /** The item, such as `tool add`. */
+  readonly place: string;
+  /** The problem and the remedy. */
+  readonly state: string;
+}
+
+type Report = (level: Finding["level"], state: string) => void;
+
+/** The names that the models of common clients accept. */
+const NAME = /^[\w-]{1,64}$/;
+/** The number of tools that some clients offer to a model. */
+const MAX_TOOLS = 40;
+/** The length of a description at which some clients truncate it, in characters. */
+const MAX_DESCRIPTION = 1024;
+
+/** The limits of the check. */
+export interface CheckOptions {
+  /** The number of tokens that the tools may take. */
+  readonly maxTokens: number;
+  /**
+   * Whether the user wrote the schemas. The patterns of other authors are neither compiled nor run, because a pattern
+   * that backtracks may run forever.
+   */
+  readonly isTrusted: boolean;
+}
+
+/** Checks the lists of a server. */
+export function checkListing(listing: Listing, { maxTokens, isTrusted }: CheckOptions): readonly Finding[] {
+  const { tools, resources, templates, prompts } = listing;
+  const findings: Finding[] = [];
+  const reportAt = (place: string): Report => (level, state) => findings.push({ level, place, state });
+  for (const tool of tools) checkTool(tool, reportAt(`tool ${tool.name}`), isTrusted);
+  for (const prompt of prompts) checkPrompt(prompt, reportAt(`prompt ${prompt.name}`));
+  for (const template of templates) checkDescription(template, reportAt(`template ${template.uriTemplate}`));
+  const uris = new Set<string>();
+  for (const { uri } of resources) {
+    if (uris.has(uri)) reportAt(`resource ${uri}`)("warning", "it is listed twice; change the URI of one of them");
+    uris.add(uri);
+  }
+  const tokens = tools.reduce((sum, tool) => sum + toTokens(tool), 0);
+  if (tokens > maxTokens) {
+    reportAt("tools")(
+      "error",
+      `they take about ${tokens} tokens, more than ${maxTokens}; shorten descriptions, or offer fewer tools`,
+    );
+  }
+  if (tools.length > MAX_TOOLS) {
+    reportAt("tools")("warning", `there are ${tools.length}; some clients offer a model no more than ${MAX_TOOLS}`);
+  }
+  return findings;
+}
+
+/** Estimates the tokens of a tool in the context of a model, at four characters per token. */
+export function toTokens({ name, description, inputSchema }: ListedTool): number {
+  try {
+    return Math.ceil(JSON.stringify({ name, description, inputSchema }).length / 4);
+  } catch {
+    return Infinity; // The schema is nested too deeply to serialise.
+  }
+}
+
+/** The parameters that clients repeat in headers. Empty if the schema declares them incorrectly. */
+export function listHeaders(schema: JsonSchema): readonly HeaderParam[] {
+  try {
+    return findHeaderParams(schema);
+  } catch {
+    return [];
+  }
+}
+
+function checkTool(
+  { name, description, inputSchema, outputSchema, annotations }: ListedTool,
+  report: Report,
+  isTrusted: boolean,
+): void {
+  if (!NAME.test(name)) {
+    report("error", "some clients reject its name; use 1 to 64 letters, digits, _ and -");
+  }
+  if (!description?.trim()) {
+    report("error", "it has no description, so a model cannot know when to call it; describe what it does");
+  } else if (description.length > MAX_DESCRIPTION) {
+    report(
+      "warning",
+      `its description has ${description.length} characters; some clients truncate it at ${MAX_DESCRIPTION}`,
+    );
+  }
+  checkInput(inputSchema, report, isTrusted);
+  try {
+    if (outputSchema && (isTrusted || !hasPattern(outputSchema))) compileJsonSchema(outputSchema, "its output schema");
+    findHeaderParams(inputSchema);
+  } catch (error) {
+    report("error", error instanceof Error ? error.message : String(error));
+  }
+  if (outputSchema && outputSchema.type !== "object") {
+    report("warning", "its output is not an object, which clients of older revisions expect");
+  }
+  if (annotations?.readOnlyHint && annotations.destructiveHint) {
+    report("error", "it has both readOnlyHint and destructiveHint; remove one of them");
+  }
+}
+
+function checkInput(schema: JsonSchema, report: Report, isTrusted: boolean): void {
+  const isChecked = isTrusted || !hasPattern(schema);
+  const union = ["anyOf", "oneOf", "allOf"].find((key) => key in schema);
+  if (union) report("warning", `its input has ${union} at the top, which some clients reject; move it into a property`);
+  const properties = isObject(schema.properties) ? schema.properties : {};
+  const missing = (Array.isArray(schema.required) ? schema.required : []).filter((name) =>
+    !(String(name) in properties)
+  );
+  if (missing.length) report("error", `its input requires ${missing.join(", ")}, which is not one of its properties`);
+  for (const [name, property] of Object.entries(properties)) {
+    if (!isObject(property)) continue;
+    if (!property.description) report("warning", `the argument ${name} has no description`);
+    if (property.default === undefined || !isChecked) continue;
+    const issues = compileJsonSchema({ ...property, $defs: schema.$defs ?? {} })(property.default);
+    if (issues.length) report("error", `the default of ${name} does not match its schema: ${issues[0].message}`);
+  }
+}
+
+/** Whether a schema contains a pattern, or something that looks like one. */
+function hasPattern(schema: unknown): boolean {
+  const queue = [schema];
+  // A loop instead of recursion, because a schema may be nested deeper than the stack allows.
+  while (queue.length) {
+    const next = queue.pop();
+    if (typeof next !== "object" || next === null) continue;
+    for (const [key, value] of Object.entries(next)) {
+      if (key === "pattern" && typeof value === "string" || key === "patternProperties") return true;
+      queue.push(value);
+    }
+  }
+  return false;
+}
+
+function checkPrompt(prompt: ListedPrompt, report: Report): void {
+  checkDescription(prompt, report);
+  for (const { name, description } of prompt.arguments ?? []) {
+    if (!description) report("warning", `the argument ${name} has no description`);
+  }
+}
+
+function checkDescription({ description }: { readonly description?: string }, report: Report): void {
+  if (!description?.trim()) report("warning", "it has no description");
+}

@@ -1,0 +1,32 @@
+/**
+ * The notice for users who start a stdio server in a terminal.
+ *
+ * @module
+ */
+import { toInstall, toProgram, toShell } from "./command.ts";
+import { toName, toTargetUrl } from "./load.ts";
+
+/** Explains that the server waits for a client. Without the notice, the terminal would stay empty. */
+export function toStdioNotice(target: string | undefined): string {
+  const name = target === undefined ? "demo" : toName(toTargetUrl(target));
+  const url = target === undefined ? undefined : toTargetUrl(target);
+  const path = url?.startsWith("file:") ? decodeURIComponent(new URL(url).pathname) : url;
+  const operands = path === undefined ? [] : [path];
+  const [command, ...args] = [...toProgram(path === undefined ? "none" : "all"), ...operands];
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  return `Serving ${target ?? "the demonstration"} over standard input and output. The server waits for a client.
+
+To send it a request, paste this line:
+  ${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta } })}
+
+To use it in a client, add this to the client's configuration:
+  ${JSON.stringify({ mcpServers: { [name]: { command, args } } })}
+${target === undefined ? "" : `Or let install add it, with the permissions it needs:\n  ${toInstall(target)}\n`}
+To serve it over HTTP:
+  ${toShell([...toProgram(), ...operands, "--http"])}
+
+Press Ctrl-C to stop.`;
+}

@@ -1,0 +1,94 @@
+// Adding entries to TOML and YAML files keeps the rest of the text.
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { parse as parseToml } from "smol-toml";
+import { parse as parseYaml } from "yaml";
+import { CliError } from "../../src/cli/cli_error.ts";
+import { setEntry as setToml } from "../../src/cli/install/toml_edit.ts";
+import { setEntry as setYaml } from "../../src/cli/install/yaml_edit.ts";
+
+const entry = { command: "deno", args: ["run", 'a "b"', "c\\d"], env: { KEY: "[mcp_servers.x]" } };
+const toml = (text: string, name = "s", value: unknown = entry) =>
+  setToml(text, value, { file: "f.toml", path: ["mcp_servers", name] });
+const yaml = (text: string, name = "s", value: unknown = entry) =>
+  setYaml(text, value, { file: "f.yaml", path: ["extensions", name] });
+
+// Tables that may stand in any order.
+const tables = [
+  "# a comment\n[other]\nx = 1 # here\n",
+  "[mcp_servers.old]\ncommand = \"x\"\n\n[mcp_servers.old.env]\nA = '[mcp_servers.s]'\n",
+  "[ mcp_servers . \"quoted name\" ]\ncommand = 'y'\n",
+  '[long]\ntext = """\n[mcp_servers.s]\ncommand = "not this"\n"""\n',
+  "[[list]]\nn = 1\n[[list]]\nn = 2\n",
+  "[when]\nat = 2020-01-01T00:00:00Z\n",
+];
+const own = [
+  "",
+  '[mcp_servers.s]\ncommand = "before"\nargs = []\n',
+  '[mcp_servers.s]\ncommand = "before"\n# of it\n[mcp_servers.s.env]\nA = "1"\n',
+  '[mcp_servers."s"]\ncommand = "before"\n',
+];
+
+Deno.test("an entry is added to any TOML file, and the rest stays", () => {
+  let state = 7;
+  const random = (most: number) => (state = (state * 48271) % 2147483647) % most;
+  for (let i = 0; i < 500; i++) {
+    const pieces = tables.filter(() => random(2));
+    pieces.splice(random(pieces.length + 1), 0, own[random(own.length)]);
+    const before = `model = "x"\n${pieces.join("\n")}`;
+    const after = toml(before);
+    const value = parseToml(before);
+    assertEquals(parseToml(after), { ...value, mcp_servers: { ...Object(value.mcp_servers), s: entry } });
+    for (const piece of pieces) {
+      if (tables.includes(piece)) assert(after.includes(piece.trim()), `${before}\n---\n${after}`);
+    }
+    assertEquals(toml(after), after);
+  }
+});
+
+Deno.test("Windows line breaks and comments after an entry stay in TOML", () => {
+  const before = '[mcp_servers.s]\r\ncommand = "x"\r\n\r\n# about b\r\n[b]\r\n';
+  const after = toml(before, "s", { command: "y" });
+  assertEquals(after, '\r\n# about b\r\n[b]\r\n\r\n[mcp_servers.s]\r\ncommand = "y"\r\n');
+});
+
+for (
+  const [text, told] of [
+    ["a = ", "Cannot read f.toml: "],
+    ["mcp_servers = 1", "Cannot change f.toml: mcp_servers is not a table; edit it by hand"],
+    ["mcp_servers = { a = { command = 'x' } }", "Cannot change f.toml: its mcp_servers.s cannot be replaced as text"],
+    ["[mcp_servers]\ns = { command = 'x' }", "Cannot change f.toml: its mcp_servers.s cannot be replaced as text"],
+    ["mcp_servers.s.command = 'x'", "Cannot change f.toml: its mcp_servers.s cannot be replaced as text"],
+  ]
+) {
+  Deno.test(`TOML that cannot be edited is rejected: ${text}`, () => {
+    const error = assertThrows(() => toml(text), CliError);
+    assert(error.message.startsWith(told), error.message);
+  });
+}
+
+for (
+  const before of [
+    "",
+    "# only a comment\n",
+    "extensions:\n",
+    "GOOSE_MODEL: x # mine\nextensions:\n  # the first\n  other:\n    cmd: y\n    args: [a, b]\n",
+    "extensions:\n  s:\n    cmd: old\n  t: {}\nlast: |\n  a\n  b\n",
+    `long: "${"word ".repeat(60)}"\n`,
+    "---\na: 1\n",
+  ]
+) {
+  Deno.test(`an entry is added to YAML: ${JSON.stringify(before.slice(0, 40))}`, () => {
+    const after = yaml(before);
+    const value = Object(parseYaml(before));
+    assertEquals(parseYaml(after), { ...value, extensions: { ...Object(value.extensions), s: entry } });
+    for (const [comment] of before.matchAll(/#.*/g)) assert(after.includes(comment), after);
+    assertEquals(yaml(after), after);
+  });
+}
+
+for (const text of ["a: [", "- a", "extensions: 1", "extensions: [a]", "a: 1\na: 2"]) {
+  Deno.test(`YAML that cannot be edited is rejected: ${JSON.stringify(text)}`, () => {
+    const error = assertThrows(() => yaml(text), CliError);
+    assert(/^Cannot (read|change) f\.yaml: .*; (edit|fix) it by hand$/.test(error.message), error.message);
+  });
+}

@@ -1,0 +1,67 @@
+// The modules of the command line that are loaded by computed specifiers.
+import { assert, assertEquals } from "@std/assert";
+import { loadAll } from "../../src/cli/cli.ts";
+import { platform } from "../../src/cli/platform.ts";
+import { importModule } from "../../src/cli/lazy_modules.ts";
+
+const root = decodeURIComponent(new URL("../../", import.meta.url).pathname);
+
+async function readText(path: string): Promise<string> {
+  return new TextDecoder().decode(await platform.files.read(`${root}src/cli/${path}`, 1_000_000));
+}
+
+Deno.test("the graph of ./cli contains every lazy module, so that a cache contains the whole command line", async () => {
+  await loadAll();
+  const listed = [...(await readText("lazy_modules.ts")).matchAll(/readonly "(\.\/\S+)": typeof/g)].map(([, path]) =>
+    path
+  );
+  const named = [...(await readText("cli.ts")).matchAll(/import\("(\.\/\S+)"\)/g)].map(([, path]) => path);
+  assert(listed.length > 20, listed.join(", "));
+  assertEquals(named.sort(), listed.sort());
+});
+
+Deno.test("a lazy module is loaded by its path", async () => {
+  assertEquals(typeof (await importModule("./demo.ts")).demo, "function");
+});
+
+Deno.test({
+  name: "the module graph of the library does not contain the command line",
+  ignore: typeof Deno === "undefined", // the graph comes from Deno
+  async fn() {
+    const list = async (entry: string) => {
+      const { stdout } = await new Deno.Command("deno", { args: ["info", "--json", root + entry] }).output();
+      const { modules }: { modules: { specifier: string; local?: string }[] } = JSON.parse(
+        new TextDecoder().decode(stdout),
+      );
+      return modules.map(({ specifier }) => specifier.replace(`file://${root}`, ""));
+    };
+    assertEquals((await list("mod.ts")).filter((path) => !/^(mod\.ts|src\/(?!cli\/))/.test(path)), []);
+  },
+});
+
+Deno.test({
+  name: "only the reader of config files and the editors of install import packages",
+  ignore: typeof Deno === "undefined",
+  async fn() {
+    const users: string[] = [];
+    const search = async (folder: string) => {
+      for (const { name, isFile, isDirectory } of Deno.readDirSync(`${root}src/cli/${folder}`)) {
+        if (isDirectory && name !== "config") await search(`${folder}${name}/`);
+        if (!isFile || !name.endsWith(".ts")) continue;
+        const source = await readText(`${folder}${name}`);
+        if (/from "(zod|yaml|jsonc-parser|smol-toml|@std\/)/.test(source)) {
+          users.push(folder + name);
+        }
+      }
+    };
+    await search("");
+    assertEquals(users.sort(), ["install/jsonc_edit.ts", "install/toml_edit.ts", "install/yaml_edit.ts"]);
+  },
+});
+
+Deno.test("every package has an exact version", async () => {
+  const bytes = await platform.files.read(`${root}deno.json`, 1_000_000);
+  const { imports }: { imports: Record<string, string> } = JSON.parse(new TextDecoder().decode(bytes));
+  const packages = Object.values(imports).filter((target) => !target.startsWith("./"));
+  assertEquals(packages.filter((target) => !/^npm:\/?(@[^/]+\/)?[^@]+@\d+\.\d+\.\d+(\/|$)/.test(target)), []);
+});

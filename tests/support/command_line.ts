@@ -1,0 +1,53 @@
+// Helpers of tests that run the command line as a process, on Deno and Bun.
+import { root } from "./processes.ts";
+
+/** Whether this is not Deno, which starts the processes of both runtimes. */
+export const isNotDeno: boolean = typeof Deno === "undefined";
+
+/** The command that runs the command line on each runtime, and the one that runs any file. */
+export const runtimes = [
+  { name: "deno", program: ["deno", "run", "-A", `${root}mod.ts`], file: ["deno", "run", "-A"] },
+  { name: "bun", program: ["bun", `${root}mod.ts`], file: ["bun"] },
+] as const;
+
+/** Request metadata of revision 2026-07-28. */
+export const _meta = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+
+/** A JSON-RPC request as a line of standard input. */
+export function toRequestLine(method: string, params: Record<string, unknown>, id: number | string = 1): string {
+  return JSON.stringify({ jsonrpc: "2.0", id, method, params }) + "\n";
+}
+
+/** Registers a test that Deno runs, because it starts processes. */
+export function testProcesses(name: string, fn: (t: Deno.TestContext) => Promise<void>): void {
+  Deno.test({ name, ignore: isNotDeno, fn });
+}
+
+/**
+ * Runs `use` in a temporary folder outside of the project. Values other than text are written as JSON, and `"@x/mcp"`
+ * becomes the path of this project. The folder's path has no links.
+ */
+export async function withFiles(
+  files: Readonly<Record<string, unknown>>,
+  use: (folder: string) => Promise<void>,
+): Promise<void> {
+  const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "mcp-files-" }));
+  try {
+    for (const [name, content] of Object.entries(files)) {
+      await Deno.mkdir(`${folder}/${name}`.replace(/\/[^/]*$/, ""), { recursive: true });
+      const text = typeof content === "string" ? content : JSON.stringify(content);
+      await Deno.writeTextFile(`${folder}/${name}`, text.replaceAll('"@x/mcp"', JSON.stringify(`${root}mod.ts`)));
+    }
+    await use(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** The names in a folder, sorted. */
+export function listNames(folder: string): string[] {
+  return [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
+}

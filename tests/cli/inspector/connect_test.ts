@@ -53,7 +53,7 @@ async function readEvents(response: Response | undefined): Promise<readonly Reco
   return [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data));
 }
 
-Deno.test("the relay is for the page only: its key, its origin and a loopback host", async () => {
+Deno.test("the relay accepts only requests with its key, its origin and a loopback host", async () => {
   const inspector = await createInspector({ endpoint: "/mcp", server: given });
   assertMatch(inspector.key, /^[\da-f]{64}$/);
   const ask = async (asked: Asked, info: object = local) => {
@@ -101,7 +101,7 @@ Deno.test("the relay is for the page only: its key, its origin and a loopback ho
   assertNotMatch(await page?.text() ?? "", new RegExp(inspector.key));
 });
 
-Deno.test("the relay starts no command that is named in a request, and takes only web addresses", async () => {
+Deno.test("the relay starts no command from a request, and accepts only HTTP URLs", async () => {
   const inspector = await createInspector({ endpoint: "/mcp" });
   const connect = (body: unknown) => inspector.respond(toRequest(inspector.key, { body: JSON.stringify(body) }), local);
   for (
@@ -130,7 +130,7 @@ Deno.test("the relay starts no command that is named in a request, and takes onl
 });
 
 Deno.test({
-  name: "the relay shows headers and messages to no other origin",
+  name: "the relay reveals headers and messages to no other origin",
   ignore,
   async fn() {
     const seen: string[] = [];
@@ -156,7 +156,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "inspect --page serves the page for a URL, whose headers the page does not see",
+  name: "inspect --page serves the page for a URL and hides its headers",
   ignore,
   async fn() {
     const seen: (string | null)[] = [];
@@ -188,7 +188,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "inspect --page says what it cannot do",
+  name: "inspect --page rejects invalid options",
   ignore,
   async fn() {
     for (
@@ -209,7 +209,7 @@ Deno.test({
   },
 });
 
-test("the page connects to a URL, with a token that stays in the tab", async (opened) => {
+test("the page connects to a URL with a token that stays in the tab", async (opened) => {
   const { page, panel, url, choose, press, turn, readResult } = opened;
   const seen: (string | null)[] = [];
   await using other = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, (request) => {
@@ -302,7 +302,7 @@ test("the page connects to a URL, with a token that stays in the tab", async (op
   await panel.getByText("This server has no prompts.").waitFor();
 }, { file: "tests/cli/inspector/remote.ts" });
 
-test("the page connects to a server of an earlier revision, which asks by itself", async (opened) => {
+test("the page connects to a server of an earlier revision, which sends requests by itself", async (opened) => {
   const { page, choose, press, readResult } = opened;
   const old = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, forgetModern(server.fetch));
   const dialog = page.getByRole("dialog");

@@ -12,7 +12,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
   };
   await choose("nested");
 
-  await step("required fields are marked, and each problem stands at its field", async () => {
+  await step("required fields are marked, and problems appear at their fields", async () => {
     assertEquals(await panel.getByText("required", { exact: true }).count(), 6);
     await press("Call");
     const problems = await panel.getByRole("alert").filter({ visible: true, hasText: /./ }).allInnerTexts();
@@ -30,7 +30,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertEquals(await street.getAttribute("aria-invalid"), null);
   });
 
-  await step("what is filled in is there as JSON too, though more is missing", async () => {
+  await step("incomplete input is kept in the JSON view", async () => {
     await press("JSON");
     assertEquals(JSON.parse(await panel.getByLabel("Arguments as JSON").inputValue()), {
       address: { street: "Main Street" },
@@ -42,7 +42,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertEquals(await panel.getByLabel("street").inputValue(), "Main Street");
   });
 
-  await step("an object in an object, and rows of objects", async () => {
+  await step("nested objects and lists of objects", async () => {
     await press("Add: geo");
     const geo = panel.getByRole("group", { name: "geo" });
     await geo.getByLabel("x").fill("1.5");
@@ -63,7 +63,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     await panel.getByRole("group", { name: "grid", exact: true }).getByRole("spinbutton").fill("7");
   });
 
-  await step("one of several forms", async () => {
+  await step("unions", async () => {
     const shape = panel.getByRole("combobox", { name: "shape", exact: true });
     assertEquals(await shape.locator("option").allInnerTexts(), ["Choose …", "kind: circle", "kind: square"]);
     await shape.selectOption("kind: circle");
@@ -77,7 +77,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     await shape.selectOption("kind: square");
   });
 
-  await step("fields that the schema does not name", async () => {
+  await step("additional fields", async () => {
     await panel.getByLabel("labels", { exact: true }).fill(`{"a":"b"}`);
     await press("Add: open");
     const open = panel.getByRole("group", { name: "open", exact: true });
@@ -109,7 +109,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertEquals(await readGiven(), { ...given, slow: "aa" });
   });
 
-  await step("the same as JSON, and back", async () => {
+  await step("the JSON view and back", async () => {
     await press("JSON");
     const area = panel.getByLabel("Arguments as JSON");
     assertEquals(JSON.parse(await area.inputValue()), { ...given, slow: "aa" });
@@ -133,7 +133,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
 }, { file });
 
 // What makes a form slow is what it draws; times differ with what else a machine does.
-test("a form draws little at once, however large and deep its schema is", async (opened, step) => {
+test("a form builds few fields at once for large and deep schemas", async (opened, step) => {
   const { page, panel, choose, press, readResult } = opened;
   const countFields = () => panel.locator("input, textarea, select").count();
 
@@ -156,7 +156,7 @@ test("a form draws little at once, however large and deep its schema is", async 
     await readResult("Tool error");
   });
 
-  await step("references in a circle", async () => {
+  await step("circular references", async () => {
     await choose("circle");
     await panel.getByRole("heading", { name: "circle" }).waitFor();
     const count = await countFields();

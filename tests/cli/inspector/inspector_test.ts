@@ -19,7 +19,7 @@ function visit(path = "/", headers: Record<string, string> = {}, method = "GET")
   return new Request(`http://${host}${path}`, { method, headers: { host, ...headers } });
 }
 
-Deno.test("the page is for loopback hosts and its own origin only", async () => {
+Deno.test("the page is served only to loopback hosts and its own origin", async () => {
   const inspector = await createInspector({ endpoint: "/mcp" });
   const answer = (request: Request, info: object = local) => {
     const response = inspector.respond(request, info);
@@ -45,7 +45,7 @@ Deno.test("the page is for loopback hosts and its own origin only", async () => 
   assertEquals([head?.status, await head?.text()], [200, ""]);
 });
 
-Deno.test("the page may run its own script and style, load nothing, and stand in no frame", async () => {
+Deno.test("the page runs only its own script and style, loads nothing and cannot be framed", async () => {
   const inspector = await createInspector({ endpoint: `/a"b</script><script>` });
   const response = await inspector.respond(visit(), local);
   const html = await response?.text() ?? "";
@@ -69,7 +69,7 @@ Deno.test("the page may run its own script and style, load nothing, and stand in
 });
 
 Deno.test({
-  name: "what runs in the page imports types only, and is one function a file",
+  name: "page modules import only types and have one function each",
   ignore: !isDeno, // files are read with Deno
   async fn() {
     const folder = `${root}src/cli/inspector/browser/`;
@@ -85,7 +85,7 @@ Deno.test({
   },
 });
 
-Deno.test("the page expands templates as the library does", () => {
+Deno.test("the page expands templates like the library", () => {
   const { names, expand } = createUriTemplates();
   const values = { a: "x y/ü", b: "50%(!)*'", c: "" };
   const templates = [
@@ -108,7 +108,7 @@ Deno.test("the page expands templates as the library does", () => {
 });
 
 Deno.test({
-  name: "--inspect needs HTTP, a loopback host and a path of its own",
+  name: "--inspect requires HTTP, a loopback host and a separate path",
   ignore: !isDeno,
   async fn() {
     for (const program of Object.values(programs)) {
@@ -129,7 +129,7 @@ Deno.test({
 
 // In a browser.
 
-test("the page shows a server, calls its tools and tells what happens", async (opened, step) => {
+test("the page shows a server, calls its tools and logs messages", async (opened, step) => {
   const { page, panel, choose, press, turn, readResult } = opened;
 
   await step("the server and its lists", async () => {
@@ -199,7 +199,7 @@ test("the page shows a server, calls its tools and tells what happens", async (o
     await panel.getByText("This is not a JSON object.").waitFor();
   });
 
-  await step("an argument that is repeated in a header", async () => {
+  await step("an argument in a header", async () => {
     await choose("repeated");
     await panel.getByLabel("region").fill("süd");
     await page.keyboard.press("Enter");
@@ -225,7 +225,7 @@ test("the page shows a server, calls its tools and tells what happens", async (o
     assertNotMatch(await readResult("Done"), /Log of step 1/);
   });
 
-  await step("a call that is stopped", async () => {
+  await step("a stopped call", async () => {
     await choose("endless");
     await press("Call");
     await panel.getByText("1", { exact: true }).waitFor();
@@ -251,7 +251,7 @@ test("the page shows a server, calls its tools and tells what happens", async (o
     assertMatch(text, /Invalid params \(-32602\)[^]*test:\/\/none/);
   });
 
-  await step("the log has every frame, with its time", async () => {
+  await step("the log has every message with its time", async () => {
     const log = page.getByRole("region", { name: "Log" });
     await log.getByLabel("Filter messages").fill("cupboard");
     const rows = log.locator("li").filter({ visible: true });
@@ -272,7 +272,7 @@ test(
   async ({ page, panel, choose, press, answer, readResult }, step) => {
     const dialog = page.getByRole("dialog");
 
-    await step("one form after another", async () => {
+    await step("several forms in sequence", async () => {
       await choose("ask_twice");
       await press("Call");
       assertStringIncludes(await dialog.innerText(), "Who are you?");
@@ -287,7 +287,7 @@ test(
       assertStringIncludes(result, `[{"name":"Ada","likes":["coffee"]},"accept",{"sure":true}]`);
     });
 
-    await step("no, and no answer", async () => {
+    await step("decline and cancel", async () => {
       await press("Call");
       await answer("Decline");
       await panel.getByText("The first answer was decline.").waitFor();
@@ -298,7 +298,7 @@ test(
       assertEquals(await dialog.count(), 0);
     });
 
-    await step("the model, roots, and a page to visit", async () => {
+    await step("sampling, roots and URL elicitation", async () => {
       await choose("ask_all");
       await press("Call");
       await dialog.getByText("Write a poem.").waitFor();
@@ -319,7 +319,7 @@ test(
       await readResult("Stopped");
     });
 
-    await step("only what the page says that it can", async () => {
+    await step("only declared capabilities", async () => {
       await page.getByRole("tab", { name: "Server" }).click();
       await panel.getByLabel("Sampling").uncheck();
       await panel.getByLabel("Roots").uncheck();
@@ -330,7 +330,7 @@ test(
   },
 );
 
-test("the page reads resources, completes arguments and hears of changes", async (opened, step) => {
+test("the page reads resources, completes arguments and receives notifications", async (opened, step) => {
   const { page, panel, choose, press, turn, readResult } = opened;
 
   await step("a resource", async () => {
@@ -369,7 +369,7 @@ test("the page reads resources, completes arguments and hears of changes", async
     assertMatch(await readResult("Done"), /user\s+Copy\s+Explain gravity\./);
   });
 
-  await step("a resource that is watched", async () => {
+  await step("a watched resource", async () => {
     await turn("Resources");
     await choose("ticks");
     await press("Watch");
@@ -386,7 +386,7 @@ test("the page reads resources, completes arguments and hears of changes", async
     await panel.getByRole("button", { name: "Watch", exact: true }).waitFor();
   });
 
-  await step("a list that changes", async () => {
+  await step("a changing list", async () => {
     await turn("Tools");
     await choose("turn");
     await press("Call");
@@ -396,7 +396,7 @@ test("the page reads resources, completes arguments and hears of changes", async
     assertEquals(await page.getByRole("tab").first().innerText(), "Tools 14");
   });
 
-  await step("a server that is started anew", async () => {
+  await step("a restarted server", async () => {
     await opened.restart(() => page.getByText("Disconnected").waitFor());
     await page.getByRole("tab", { name: "Tools 13" }).waitFor();
     await choose("tick");
@@ -430,7 +430,7 @@ test("what a hostile server sends is shown as text", async ({ page, panel, probl
   assertEquals(problems, []);
 });
 
-test("what the policy forbids is seen here", async ({ page, problems }) => {
+test("the test notices violations of the content security policy", async ({ page, problems }) => {
   await page.evaluate(`(async () => {
     const script = document.createElement("script");
     try { script.text = "document.title = 'broken'"; } catch {}
@@ -445,7 +445,7 @@ test("what the policy forbids is seen here", async ({ page, problems }) => {
   (problems as string[]).length = 0;
 });
 
-test("the page works from the keyboard, in 400 pixels, and with good contrast", async (opened, step) => {
+test("the page works with the keyboard, at 400 pixels and with sufficient contrast", async (opened, step) => {
   const { page, panel, choose, press, turn, readResult } = opened;
 
   await step("from the keyboard", async () => {
@@ -516,7 +516,7 @@ test("the page works from the keyboard, in 400 pixels, and with good contrast", 
   });
 });
 
-test("the page of a server on Bun is the same; a list in pages is loaded page by page", async (opened) => {
+test("the page works on Bun, and loads a paginated list page by page", async (opened) => {
   const { page, panel, choose, press, turn, readResult } = opened;
   await page.getByRole("tab", { name: "Tools 2+" }).waitFor();
   await press("Load more");

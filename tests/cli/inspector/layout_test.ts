@@ -24,7 +24,7 @@ async function forEachLook({ page }: Opened, look: (name: string) => Promise<voi
   }
 }
 
-test("forms and the dialog of the connection suit every look", async (opened) => {
+test("forms and the connection dialog fit every theme and width", async (opened) => {
   const { page, panel, choose, press } = opened;
   await choose("nested");
   await press("Add: geo");
@@ -44,7 +44,7 @@ test("forms and the dialog of the connection suit every look", async (opened) =>
   });
 }, { file: "tests/cli/inspector/forms.ts" });
 
-test("results suit every look", async (opened) => {
+test("results fit every theme and width", async (opened) => {
   const { page, panel, choose, press, turn, readResult } = opened;
   await page.getByRole("button", { name: /^Log/ }).click();
   await forEachLook(opened, async (name) => {
@@ -68,7 +68,7 @@ test("results suit every look", async (opened) => {
   });
 }, { file: "tests/cli/inspector/results.ts" });
 
-test("forms, results and the dialog work from the keyboard, and results are announced", async (opened) => {
+test("forms, results and the dialog work with the keyboard, and results are announced", async (opened) => {
   const { page, panel, choose, readResult } = opened;
   const { keyboard } = page;
   const focused = () =>

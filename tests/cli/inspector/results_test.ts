@@ -66,7 +66,7 @@ test(
   { file },
 );
 
-test("Markdown is rendered safely, and shown as it is", async (opened, step) => {
+test("Markdown is rendered safely and can be shown raw", async (opened, step) => {
   const { page, panel, problems, choose, press, turn, readResult } = opened;
   const asked: string[] = [];
   page.on("request", (request) => asked.push(request.url()));
@@ -114,7 +114,7 @@ test("Markdown is rendered safely, and shown as it is", async (opened, step) => 
     await panel.locator(".prose").waitFor();
   });
 
-  await step("text that only looks like Markdown is raw at first", async () => {
+  await step("text that only resembles Markdown is raw initially", async () => {
     await turn("Tools");
     await choose("prose");
     await press("Call");
@@ -123,7 +123,7 @@ test("Markdown is rendered safely, and shown as it is", async (opened, step) => 
     await panel.locator(".prose").waitFor();
   });
 
-  await step("marks without an end", async () => {
+  await step("unclosed marks", async () => {
     await choose("unclosed");
     for (const mark of ["[", "**", "`", "![", "<", "> ", "- ", "_a", "*a ", "[](", "|", "\\n|-|"]) {
       await panel.getByLabel("mark").fill(mark);
@@ -144,7 +144,7 @@ test("Markdown is rendered safely, and shown as it is", async (opened, step) => 
   assertEquals(problems, []);
 }, { file });
 
-test("images and sounds of safe types are shown, and run and load nothing", async (opened) => {
+test("images and audio of safe types are shown without running or loading anything", async (opened) => {
   const { page, panel, problems, choose, press, turn, readResult } = opened;
   const asked: string[] = [];
   page.on("request", (request) => asked.push(request.url()));
@@ -179,7 +179,7 @@ test("images and sounds of safe types are shown, and run and load nothing", asyn
   assertEquals(problems, []);
 }, { file });
 
-test("what is empty says so, and what cannot be seen is shown", async (opened) => {
+test("empty results and invisible characters are shown", async (opened) => {
   const { panel, choose, press, turn, readResult } = opened;
   await choose("empty");
   await press("Call");

@@ -10,6 +10,7 @@ import {
   type Broken,
   type Id,
   type Incoming,
+  isObject,
   type Notification,
   type Request,
   type Result,
@@ -19,7 +20,6 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
-import type { Meta } from "../../protocol/types.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Engine, Era } from "../../core/era.ts";
@@ -210,7 +210,8 @@ class LegacyEra implements Era {
 
   #answer(session: Session, message: Request, link: Link): Reply | Promise<Reply> {
     const method = this.#engine.registry.methods.get(message.method);
-    const { progressToken }: Meta = Object(message.params?._meta);
+    const meta = message.params?._meta;
+    const progressToken = isObject(meta) ? meta.progressToken : undefined;
     const { idCharacters } = this.#engine.core.limits.request;
     // The token is copied into every notification of progress.
     if (typeof progressToken === "string" && progressToken.length > idCharacters) {

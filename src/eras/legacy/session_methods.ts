@@ -14,7 +14,7 @@ import type { Engine } from "../../core/era.ts";
 import type { Limits } from "../../core/limits.ts";
 import { isWatchable } from "../../core/watching.ts";
 import { BUSY } from "../../core/scheduler.ts";
-import type { Session } from "./session.ts";
+import type { Session } from "./session_state.ts";
 
 /** Runs one of them; returns false if the method is none of them. Their result is always empty. */
 export function runSessionMethod({ core, registry }: Engine, session: Session, call: Call): boolean {

@@ -378,13 +378,14 @@ export function readLimits(changes: LimitOptions = {}): Limits {
       throw refuse(`${group}.${name} to ${value}`, "it must be a number above 0, or Infinity to switch the limit off");
     }
   }
+  const merge = <G extends keyof Limits>(group: G): Limits[G] => ({ ...LIMITS[group], ...changes[group] });
   return {
-    request: { ...LIMITS.request, ...changes.request },
-    calls: { ...LIMITS.calls, ...changes.calls },
-    streams: { ...LIMITS.streams, ...changes.streams },
-    sessions: { ...LIMITS.sessions, ...changes.sessions },
-    replay: { ...LIMITS.replay, ...changes.replay },
-    memory: { ...LIMITS.memory, ...changes.memory },
+    request: merge("request"),
+    calls: merge("calls"),
+    streams: merge("streams"),
+    sessions: merge("sessions"),
+    replay: merge("replay"),
+    memory: merge("memory"),
   };
 }
 

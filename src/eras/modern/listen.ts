@@ -13,7 +13,10 @@ import type { Engine } from "../../core/era.ts";
 import { createNotifier, isWatchable, mayHear } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
 import { BUSY } from "../../core/scheduler.ts";
-import { META_SUBSCRIPTION } from "./meta_keys.ts";
+import { META } from "./meta_keys.ts";
+
+/** Which subscription a notification belongs to. */
+const META_SUBSCRIPTION = `${META}subscriptionId`;
 
 /** Which changes one subscription is about. */
 interface Filter {

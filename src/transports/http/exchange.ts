@@ -14,7 +14,7 @@ import type { Accepts } from "./accept.ts";
 import type { Receiver, Unread } from "./request_body.ts";
 import { COMMENT, type EventStream, type EventStreams, toEvent } from "./event_stream.ts";
 
-export const JSON_HEADERS = { "content-type": "application/json" };
+const JSON_HEADERS = { "content-type": "application/json" };
 const STREAM_HEADERS = {
   "content-type": "text/event-stream",
   "cache-control": "no-cache, no-transform",
@@ -90,8 +90,9 @@ export class Exchange implements Link, Receiver {
   }
 
   /** Refuses a body that is not waited for. */
-  giveUp({ status, message, headers }: Unread): void {
-    this.finish({ text: toFailure(undefined, { code: INVALID_REQUEST, message }), status, headers });
+  giveUp(unread: Unread): void {
+    this.isGiven = true;
+    this.#head.respond(toRefusal(unread));
   }
 
   send(text: string, event?: EventFields): Promise<void> | undefined {
@@ -184,7 +185,12 @@ export class Exchange implements Link, Receiver {
     sliced.end();
     if (!isRefused) return new Response(sliced.toBody(), init);
     const message = "Cannot send the result: too much is unread (memory.bytesPerClient, memory.bytes)";
-    const failure = toFailure(undefined, { code: INTERNAL_ERROR, message });
-    return new Response(failure, { status: 503, headers: { ...JSON_HEADERS, ...LATER } });
+    return toRefusal({ status: 503, message, headers: LATER }, INTERNAL_ERROR);
   }
+}
+
+/** The response to a request that is not served. */
+export function toRefusal({ status, message, headers }: Unread, code: number = INVALID_REQUEST): Response {
+  const text = toFailure(undefined, { code, message });
+  return new Response(text, { status, headers: { ...JSON_HEADERS, ...headers } });
 }

@@ -4,8 +4,7 @@
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @module
  */
-import { INVALID_REQUEST, PARSE_ERROR } from "../../protocol/errors.ts";
-import { type Incoming, parseMessage, toFailure } from "../../protocol/jsonrpc.ts";
+import { type Incoming, NOT_UTF8, parseMessage, toFailure } from "../../protocol/jsonrpc.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
@@ -22,7 +21,7 @@ import {
   readPrincipal,
 } from "./access.ts";
 import { EventStreams } from "./event_stream.ts";
-import { Exchange, type ExchangeParts, JSON_HEADERS } from "./exchange.ts";
+import { Exchange, type ExchangeParts, toRefusal } from "./exchange.ts";
 import { BROKEN_OFF, RequestBodies } from "./request_body.ts";
 import type { HttpParts } from "./upgrades.ts";
 
@@ -152,7 +151,7 @@ export class Endpoint {
       text = lenient.decode(body);
       if (text.includes("\ufffd")) text = strict.decode(body);
     } catch {
-      return { kind: "broken", code: PARSE_ERROR, message: "Cannot read the message: it is not UTF-8" };
+      return NOT_UTF8;
     }
     return parseMessage(text, this.#engine.core.limits.request);
   }
@@ -212,8 +211,7 @@ function toReason(state: string): string {
 }
 
 function refuse(status: number, message: string, headers?: Readonly<Record<string, string>>): Promise<Response> {
-  const text = toFailure(undefined, { code: INVALID_REQUEST, message });
-  return Promise.resolve(new Response(text, { status, headers: { ...JSON_HEADERS, ...headers } }));
+  return Promise.resolve(toRefusal({ status, message, headers }));
 }
 
 // Whether a URL is this host and path, and nothing more than a query. Compared, not parsed: it is nearly always so. An

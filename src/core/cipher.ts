@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { fromBase64Url, toBase64Url } from "../protocol/base64.ts";
+import { fromBase64Url, toBase64Url } from "../protocol/base64_url.ts";
 
 /** Seals under the first of its secrets, and opens under any of them. */
 export class Cipher {

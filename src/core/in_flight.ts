@@ -32,14 +32,14 @@ export class InFlight {
     else this.#calls = [call];
   }
 
-  /** Removes a call that has ended. Returns how many are left. */
-  remove(call: Cancellable): number {
+  /** Removes a call that has ended. Returns whether others are left that are not subscriptions. */
+  remove(call: Cancellable): boolean {
     const calls = this.#calls;
-    if (!calls) return 0;
+    if (!calls) return false;
     const at = calls.lastIndexOf(call);
     if (at === calls.length - 1) calls.pop();
     else if (at >= 0) calls.splice(at, 1);
-    return calls.length;
+    return calls.length > 0 && !calls.every(isSubscription);
   }
 
   /** Takes a notification of the client, which may cancel the newest call with an id. */
@@ -66,3 +66,6 @@ export class InFlight {
 
 /** The reason of a subscription that ends because its connection is about to. */
 export const SHUTDOWN: unique symbol = Symbol();
+function isSubscription(call: Cancellable): boolean {
+  return call.isSubscription;
+}

@@ -382,13 +382,14 @@ export function readLimits(changes: LimitOptions = {}): Limits {
       );
     }
   }
+  const merge = <G extends keyof Limits>(group: G): Limits[G] => ({ ...LIMITS[group], ...changes[group] });
   return {
-    request: { ...LIMITS.request, ...changes.request },
-    calls: { ...LIMITS.calls, ...changes.calls },
-    streams: { ...LIMITS.streams, ...changes.streams },
-    sessions: { ...LIMITS.sessions, ...changes.sessions },
-    replay: { ...LIMITS.replay, ...changes.replay },
-    memory: { ...LIMITS.memory, ...changes.memory },
+    request: merge("request"),
+    calls: merge("calls"),
+    streams: merge("streams"),
+    sessions: merge("sessions"),
+    replay: merge("replay"),
+    memory: merge("memory"),
   };
 }
 

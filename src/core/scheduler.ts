@@ -136,9 +136,7 @@ export class Scheduler {
 
   #giveBack(call: Call, account: Account): void {
     this.#running--;
-    account.free(call.weight);
-    account.finish();
-    this.#next(account);
+    this.#release(call, account);
   }
 
   // A queue that is full is a refusal, not a longer queue: what waits costs memory, and its client gives up anyway.
@@ -147,19 +145,18 @@ export class Scheduler {
     const { calls } = this.#core.limits;
     const { account } = call.link;
     const { isFull } = account;
-    if (!isFull && this.#running < calls.running) {
-      if (!account.hold(call.weigh())) return tooHeavy();
-      call.account = account;
-      return this.#start(call, runner);
-    }
+    const mustWait = isFull || this.#running >= calls.running;
     // No client takes the whole queue.
-    if (this.waiting >= calls.waiting || account.waiting.size >= Math.ceil(calls.waiting / 4)) {
+    if (mustWait && (this.waiting >= calls.waiting || account.waiting.size >= Math.ceil(calls.waiting / 4))) {
       const name = isFull ? "calls.runningPerClient" : "calls.running";
       return { error: new McpError(BUSY, `Cannot run the call: too many run and wait (${name}, calls.waiting)`) };
     }
-    if (!account.hold(call.weigh())) return tooHeavy();
+    if (!account.hold(call.weigh())) {
+      const state = "too much is held already (memory.bytesPerClient, memory.bytes)";
+      return { error: new McpError(BUSY, `Cannot run the call: ${state}`) };
+    }
     call.account = account;
-    return this.#wait(call, account, () => this.#start(call, runner));
+    return mustWait ? this.#wait(call, account, () => this.#start(call, runner)) : this.#start(call, runner);
   }
 
   // A call that waits can be cancelled like one that runs, or it would run for a client that has gone.
@@ -319,12 +316,6 @@ const UNWEIGHED = 16;
 
 function toCancelled({ error }: Call): Outcome {
   return error && { error };
-}
-
-function tooHeavy(): Outcome {
-  return {
-    error: new McpError(BUSY, "Cannot run the call: too much is held already (memory.bytesPerClient, memory.bytes)"),
-  };
 }
 
 /** The server has no room for the call now. Outside the range that the specification reserves. */

@@ -304,11 +304,14 @@ function toFullResult(full: ToolResult, place: string): Result | Promise<Result>
 
 function toJsonResult(value: unknown, place: string): Result | Promise<Result> {
   const text = toJson(value);
-  const finish = ({ text = "", block }: Encoded): Result => ({
+  return text ? withText(value, { text }) : encode(value, place).then((encoded) => withText(value, encoded));
+}
+
+function withText(value: unknown, { text = "", block }: Encoded): Result {
+  return {
     content: [block ?? toText(text)],
     structuredContent: !block && typeof value === "object" ? value ?? undefined : undefined,
-  });
-  return text ? finish({ text }) : encode(value, place).then(finish);
+  };
 }
 
 function toText(text: string): Content {

@@ -12,22 +12,17 @@ export function toBase64(bytes: Uint8Array): string {
   return bytes.toBase64();
 }
 
-/** Writes bytes in the URL-safe alphabet, without padding. */
-export function toBase64Url(bytes: Uint8Array): string {
-  return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
-}
-
 /** Reads what {@linkcode toBase64} wrote; `undefined` for any other text. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
-  return read(text, "base64", toBase64);
+  return readCanonical(text, "base64", toBase64);
 }
 
-/** Reads what {@linkcode toBase64Url} wrote; `undefined` for any other text. */
-export function fromBase64Url(text: string): Uint8Array<ArrayBuffer> | undefined {
-  return read(text, "base64url", toBase64Url);
-}
-
-function read(text: string, alphabet: "base64" | "base64url", write: typeof toBase64) {
+/** Reads text in an alphabet; `undefined` if `write` would not have written it. */
+export function readCanonical(
+  text: string,
+  alphabet: "base64" | "base64url",
+  write: typeof toBase64,
+): Uint8Array<ArrayBuffer> | undefined {
   try {
     const bytes = Uint8Array.fromBase64(text, { alphabet });
     if (write(bytes) === text) return bytes;

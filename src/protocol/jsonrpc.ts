@@ -62,6 +62,9 @@ export interface Broken {
 /** What one text from the other side turned out to be. */
 export type Incoming = Request | Notification | Response | Batch | Broken;
 
+/** A text that cannot be decoded. */
+export const NOT_UTF8: Broken = broken(PARSE_ERROR, "it is not UTF-8");
+
 /** How large the parts of a message may be. */
 export interface MessageLimits {
   /** Levels of nested objects and arrays. */

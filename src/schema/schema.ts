@@ -139,14 +139,16 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     const json = toRoot(schema);
     const inspected = inspectJsonSchema(schema, name);
     let check: ((value: unknown) => readonly Issue[]) | undefined;
-    // Most servers describe their input in another way, and need none of this.
+    let loading: Promise<(value: unknown) => readonly Issue[]> | undefined;
+    // Most servers describe their input in another way, and need none of this. Loaded once, because two imports of one
+    // file may end in any order, and so would the first calls.
     const load = async () => check = (await import("./json_check.ts")).createCheck(inspected);
     const toResult = (value: unknown, issues: readonly Issue[]): Checked =>
       issues.length ? { problem: toProblem(issues) } : { value };
     made = {
       json: () => json,
       validate: (value) =>
-        check ? toResult(value, check(value)) : load().then((check) => toResult(value, check(value))),
+        check ? toResult(value, check(value)) : (loading ??= load()).then((check) => toResult(value, check(value))),
     };
   }
   compiled[use].set(schema, made);

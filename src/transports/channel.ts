@@ -4,8 +4,8 @@
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
  */
-import { INVALID_REQUEST, PARSE_ERROR } from "../protocol/errors.ts";
-import { type Broken, type Incoming, parseMessage, toFailure } from "../protocol/jsonrpc.ts";
+import { INVALID_REQUEST } from "../protocol/errors.ts";
+import { type Broken, type Incoming, NOT_UTF8, parseMessage, toFailure } from "../protocol/jsonrpc.ts";
 import type { Account } from "../core/account.ts";
 import type { Principal } from "../core/context.ts";
 import type { Engine, Era } from "../core/era.ts";
@@ -166,8 +166,6 @@ interface ChannelOptions {
   readonly principal?: Principal;
   readonly account?: Account;
 }
-
-const NOT_UTF8: Broken = { kind: "broken", code: PARSE_ERROR, message: "Cannot read the message: it is not UTF-8" };
 
 function tooLong(limit: number): Broken {
   return {

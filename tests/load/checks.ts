@@ -1,8 +1,7 @@
-// `deno task checks [--slices N] [--starts N]`: what all checks of a request cost together. The server as it is, and a copy of it in
-// which nothing is refused, run side by side and take turns in slices of a second; what is compared is processor time.
-// What a server must find out to answer at all stays in both: the path, which answers the client takes, the era. So do
-// schemas: they are what a tool is made of. Two runs of the same program differ by one part in fifty, so that both are
-// started several times.
+// Measures what all checks of a request cost together. `deno task checks [--slices N] [--starts N]` runs the server and
+// a copy that refuses nothing side by side, in alternating slices of a second, and compares their processor time.
+// `checks_edits.ts` lists the checks that the copy leaves out. Two processes of the same program differ by about 2 %, so
+// both are started several times.
 import { readAnswer, toAsk } from "../../bench/asks.ts";
 import { load } from "../../bench/load.ts";
 import {
@@ -16,124 +15,12 @@ import {
 } from "../../bench/machine.ts";
 import { readTaskOptions } from "../../bench/options.ts";
 import { readNumber } from "../support/options.ts";
+import { EDITS, removeChecks } from "./checks_edits.ts";
 import { RUNTIMES } from "./processes.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
 const program = "bench/programs/ours.ts";
 const AIM = 0.9;
-
-/** A check, and what stands in its place. */
-interface Edit {
-  readonly path: string;
-  readonly what: string;
-  readonly from: string;
-  readonly to: string;
-}
-
-const HTTP = "src/transports/http/fetch.ts";
-const JSONRPC = "src/protocol/jsonrpc.ts";
-const MODERN = "src/eras/modern/modern.ts";
-const LEGACY = "src/eras/legacy/legacy.ts";
-const RUN = "src/core/scheduler.ts";
-
-const edits: readonly Edit[] = [
-  {
-    path: HTTP,
-    what: "who calls, and where",
-    from: 'if (headers.has("origin") || headers.get("Host") !== goodHost || !isTarget(request.url, goodTarget)) {',
-    to: "if (!isTarget(request.url, goodTarget)) {",
-  },
-  {
-    path: HTTP,
-    what: "Content-Type and Content-Encoding",
-    from: 'method === "POST" ? checkPost(headers, accepts) :',
-    to: 'method === "POST" ? undefined :',
-  },
-  {
-    path: HTTP,
-    what: "the length of the body",
-    from: `const length = headers.get("content-length");`,
-    to: "const length = '';",
-  },
-  { path: HTTP, what: "how long it takes", from: "if (isSmall) watch(exchange);", to: "" },
-  { path: HTTP, what: "the end of that watch", from: "if (!young.delete(exchange)) older.delete(exchange);", to: "" },
-  {
-    path: HTTP,
-    what: "UTF-8",
-    from: 'if (text.includes("\\ufffd")) text = strict.decode(body);',
-    to: "",
-  },
-  { path: JSONRPC, what: "depth", from: "const excess = findExcess(text, limits);", to: "const excess = undefined;" },
-  {
-    path: JSONRPC,
-    what: "the message",
-    from: '  if (!isObject(value)) return broken(INVALID_REQUEST, "it is not a JSON object");\n',
-    to: `  {
-    const { id, method, params } = value as any;
-    return id === undefined ? { kind: "notification", method, params } : { kind: "request", id, method, params };
-  }
-`,
-  },
-  {
-    path: MODERN,
-    what: "the envelope, and the headers that repeat it",
-    from: '  if (!isObject(meta)) throw invalid("params._meta is not an object");\n',
-    to: `  return {
-    version: meta[META_VERSION],
-    info: meta[META_CLIENT],
-    capabilities: meta[META_CAPABILITIES],
-    logLevel: meta[META_LEVEL],
-  };
-`,
-  },
-  {
-    path: MODERN,
-    what: "the size of a result",
-    from: "if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {",
-    to: "if (false) {",
-  },
-  {
-    path: LEGACY,
-    what: "the size of a result",
-    from: "if (text.length * 3 <= resultBytes || isWithin(text, resultBytes)) return text;",
-    to: "if (true) return text;",
-  },
-  {
-    path: LEGACY,
-    what: "the version of a session",
-    from: 'if (typeof version === "string" && !isVersion(version)) {',
-    to: "if (false) {",
-  },
-  {
-    path: RUN,
-    what: "slots",
-    from: `    const isFull = scope.size >= limits.calls.runningPerClient;
-    const mustWait = isFull || taken >= limits.calls.running;`,
-    to: "    const isFull = false, mustWait = false;",
-  },
-  {
-    path: RUN,
-    what: "the queue",
-    from: `    const state = !isOpen
-      ? "the server is closing"
-      : mustWait && waiting >= limits.calls.waiting
-      ? \`too many run and wait (\${isFull ? "calls.runningPerClient" : "calls.running"}, calls.waiting)\`
-      : undefined;
-    if (state) return`,
-    to: "    if (false) return",
-  },
-];
-
-/** The source without its checks. A check that is not found where it was would be measured, and so it is an error. */
-function strip(path: string, source: string): string {
-  for (const { what, from, to } of edits.filter((edit) => edit.path === path)) {
-    if (source.split(from).length !== 2) {
-      throw new Error(`Cannot take out the check of ${what}: ${path} does not hold its text once; mend checks.ts`);
-    }
-    source = source.replace(from, () => to);
-  }
-  return source;
-}
 
 async function copyFolder(from: string, to: string): Promise<void> {
   await Deno.mkdir(to, { recursive: true });
@@ -143,20 +30,20 @@ async function copyFolder(from: string, to: string): Promise<void> {
   }
 }
 
-/** A copy of the project, with its checks or without. Both servers run from one, so that nothing else differs. */
+/** Copies the project, with its checks or without. Both servers run from a copy, so that nothing else differs. */
 async function createCopy(isChecked: boolean): Promise<string> {
   const folder = await Deno.makeTempDir({ prefix: "checks-" });
   for (const part of ["src", "bench/programs"]) await copyFolder(root + part, `${folder}/${part}`);
   for (const part of ["mod.ts", "deno.json", "deno.lock"]) await Deno.copyFile(root + part, `${folder}/${part}`);
   await Deno.symlink(`${root}node_modules`, `${folder}/node_modules`);
   if (isChecked) return folder;
-  for (const path of new Set(edits.map(({ path }) => path))) {
-    await Deno.writeTextFile(`${folder}/${path}`, strip(path, await Deno.readTextFile(root + path)));
+  for (const path of new Set(EDITS.map(({ path }) => path))) {
+    await Deno.writeTextFile(`${folder}/${path}`, removeChecks(path, await Deno.readTextFile(root + path)));
   }
   return folder;
 }
 
-/** What is refused where there are checks, and served where there are none. */
+/** Requests that the server refuses and the copy without checks serves. */
 const wrong: readonly { readonly title: string; readonly headers: Record<string, string>; readonly body?: string }[] = [
   { title: "another method in a header", headers: { "mcp-method": "tools/list" } },
   { title: "another version in a header", headers: { "mcp-protocol-version": "2099-01-01" } },
@@ -179,7 +66,7 @@ async function prove(port: number, isChecked: boolean): Promise<void> {
 
 const manners = [["modern", "tools/call"], ["session", "tools/call in a session"]] as const;
 
-/** Microseconds of each slice, with checks and without, of one start of both servers. */
+/** Starts both servers once. Returns the microseconds per request of each slice, with checks and without. */
 async function compare(runtime: Runtime, folders: readonly string[], slices: number): Promise<number[][][]> {
   const servers = [];
   try {
@@ -193,11 +80,11 @@ async function compare(runtime: Runtime, folders: readonly string[], slices: num
       const asks = await Promise.all(servers.map(({ port }) => toAsk(port, "add", manner)));
       for (const [i, { port }] of servers.entries()) {
         await readAnswer(port, asks[i], "add");
-        await load(port, asks[i], 32, 2); // until the code is compiled
+        await load(port, asks[i], 32, 2); // warm up
       }
       const micros: number[][] = [[], []];
       for (let slice = 0; slice < slices; slice++) {
-        // Neither is always the first after the other.
+        // Each goes first as often as the other.
         for (const i of slice % 2 ? [1, 0] : [0, 1]) {
           const { pid, port } = servers[i];
           const { cpu, value } = await measure(pid, () => load(port, asks[i], 32));
@@ -214,8 +101,8 @@ async function compare(runtime: Runtime, folders: readonly string[], slices: num
 
 const options = readTaskOptions(Deno.args, {
   name: "checks",
-  summary: "Compares the server with a copy that refuses nothing, to show what all checks of a request cost.",
-  values: { "--slices N": "Slices of a second for each start", "--starts N": "Times that both are started" },
+  summary: "Compares the server with a copy that refuses nothing. Shows what all checks of a request cost.",
+  values: { "--slices N": "Slices of a second per start", "--starts N": "How often both servers are started" },
 });
 const slices = readNumber(options, "--slices", 9);
 const starts = readNumber(options, "--starts", 5);
@@ -234,8 +121,12 @@ try {
       console.log(`| ${title} | ${runtime} | ${figure} | ≥ ${AIM} | ${checked.toFixed(1)} | ${bare.toFixed(1)} |`);
     }
   }
-  const shared = measured.shared ? `; others took part of ${measured.shared} of ${measured.all} slices` : "";
-  console.log(`\nMedians of ${slices} slices in each of ${starts} starts${shared}. What misses its aim is in bold.`);
+  const shared = measured.shared
+    ? `; other processes used the machine in ${measured.shared} of ${measured.all} slices`
+    : "";
+  console.log(
+    `\nMedians of ${slices} slices in each of ${starts} starts${shared}. Figures that miss the aim are in bold.`,
+  );
 } finally {
   for (const folder of folders) await Deno.remove(folder, { recursive: true });
 }

@@ -1,4 +1,5 @@
-import { fromBase64, fromBase64Url, toBase64, toBase64Url } from "../../src/protocol/base64.ts";
+import { fromBase64, toBase64 } from "../../src/protocol/base64.ts";
+import { fromBase64Url, toBase64Url } from "../../src/protocol/base64_url.ts";
 import { decodeHeaderValue, encodeHeaderValue } from "../../src/protocol/header_value.ts";
 import { random } from "../support/random.ts";
 import { assert, assertEquals, assertMatch, assertStrictEquals } from "../support/std.ts";

@@ -7,7 +7,7 @@
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
 import type { Engine } from "../../core/era.ts";
-import type { SessionFacts } from "./session.ts";
+import type { SessionFacts } from "./session_state.ts";
 import { isVersion, VERSIONS } from "./versions.ts";
 
 /** Characters of the capabilities as JSON: what a client states about itself is kept, and part of the session id. */

@@ -21,7 +21,6 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
-import type { Meta } from "../../protocol/types.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Engine, Era } from "../../core/era.ts";
@@ -34,9 +33,9 @@ import { BUSY, type Outcome } from "../../core/scheduler.ts";
 import { createNotifier, mayHear } from "../../core/watching.ts";
 import { downgradeError, downgradeResult } from "./downgrade.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
-import { ReplayLink } from "./replay.ts";
-import { createSession, type Session, type SessionFacts, Sessions } from "./session.ts";
+import type { HttpSession, Sessions } from "./session.ts";
 import { findSessionMethod } from "./session_methods.ts";
+import { createSession, type Session, type SessionFacts } from "./session_state.ts";
 import { hasBatches, isVersion, toNoId, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
 
 /** Serves revisions up to 2025-11-25. */
@@ -47,9 +46,22 @@ export function legacyEra(engine: Engine): Era {
 /** A message that could be read. */
 type Readable = Exclude<Incoming, Broken>;
 
+/** A message and where it came from. */
+interface Received {
+  readonly message: Readable;
+  readonly link: Link;
+}
+
+/** A session over HTTP, or why there is none. */
+type FoundSession =
+  | { readonly sessions: Sessions; readonly session: HttpSession; readonly refusal?: undefined }
+  | { readonly sessions?: undefined; readonly session?: undefined; readonly refusal: Reply };
+
 class LegacyEra implements Era {
   readonly #engine: Engine;
-  readonly #sessions: Sessions;
+  /** Sessions over HTTP, once the first request needs them: a byte stream starts in two thirds of the time without. */
+  #sessions?: Sessions;
+  #loading?: Promise<Sessions>;
   /** Sessions of byte streams, which live as long as these. */
   readonly #piped = new Map<InFlight, Session>();
   // By connection and not by call: a weak map that every call enters makes each collection of garbage slower.
@@ -68,10 +80,9 @@ class LegacyEra implements Era {
       ask: async (call, _key, question) => await this.#sessionOf.get(call.inFlight)?.requests.ask(call, question),
       once: (call, key, make) => this.#once(call, key, make),
       release: ({ link }, retryMs) => {
-        if (link instanceof ReplayLink) link.release(retryMs === undefined ? undefined : { retry: retryMs });
+        if (this.#sessions?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
       },
     };
-    this.#sessions = new Sessions(engine.core);
   }
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
@@ -87,20 +98,22 @@ class LegacyEra implements Era {
     if (message.kind === "request" && message.method === "initialize") return this.#initialize(message, link, id);
     if (!http) return this.#acceptPiped(message, link);
     if (typeof id !== "string") return this.#acceptBare(message, link);
-    const session = this.#sessions.find(id, link);
-    return session ? this.#serveReplayed(session, message, link) : this.#openAndServe(id, message, link);
+    const session = this.#sessions?.find(id, link);
+    return session && this.#sessions
+      ? this.#serveReplayed(this.#sessions, session, { message, link })
+      : this.#openAndServe(id, message, link);
   }
 
   /** The revision that a client speaks, before its message is read. */
   #versionOf(link: Link): string | null | undefined {
     const id = link.headers?.get("mcp-session-id");
-    const session = link.http ? id ? this.#sessions.find(id, link) : undefined : this.#piped.get(link.inFlight);
+    const session = link.http ? id ? this.#sessions?.find(id, link) : undefined : this.#piped.get(link.inFlight);
     return session ? session.client.version : link.version;
   }
 
   async attach(link: Link): Promise<Reply> {
-    const session = await this.#find(link);
-    if (!("inFlight" in session)) return session;
+    const { session, refusal } = await this.#find(link);
+    if (!session) return refusal;
     const { account } = link;
     if (!account.openStream()) {
       const state = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
@@ -118,34 +131,42 @@ class LegacyEra implements Era {
   }
 
   async detach(link: Link): Promise<Reply> {
-    const session = await this.#find(link);
-    if (!("inFlight" in session)) return session;
-    this.#sessions.end(session, true);
+    const { sessions, session, refusal } = await this.#find(link);
+    if (!session) return refusal;
+    sessions.end(session, true);
     return { status: 204 };
   }
 
-  async #find(link: Link): Promise<Session | Reply> {
+  async #find(link: Link): Promise<FoundSession> {
     const id = link.headers?.get("mcp-session-id");
-    if (typeof id !== "string") return this.#refuseBare(link);
+    if (typeof id !== "string") return { refusal: this.#refuseBare(link) };
     this.#engine.changes.listeners.add(this.#hear);
+    const sessions = await this.#openSessions();
     try {
-      return await this.#sessions.open(id, link) ?? refuse(link, 404, UNKNOWN_SESSION);
+      const session = await sessions.open(id, link);
+      return session ? { sessions, session } : { refusal: refuse(link, 404, UNKNOWN_SESSION) };
     } catch (error) {
-      return toBusyReply(link, error);
+      return { refusal: toBusyReply(link, error) };
     }
+  }
+
+  async #openSessions(): Promise<Sessions> {
+    const load = async () => new (await import("./session.ts")).Sessions(this.#engine.core);
+    return this.#sessions = await (this.#loading ??= load());
   }
 
   async #openAndServe(id: string, message: Readable, link: Link): Promise<Reply> {
     const { version } = link;
     let session;
     this.#engine.changes.listeners.add(this.#hear);
+    const sessions = await this.#openSessions();
     try {
-      session = await this.#sessions.open(id, link);
+      session = await sessions.open(id, link);
     } catch (error) {
       return toBusyReply({ message, version }, error);
     }
     return session
-      ? await this.#serveReplayed(session, message, link)
+      ? await this.#serveReplayed(sessions, session, { message, link })
       : refuse({ message, version }, 404, UNKNOWN_SESSION);
   }
 
@@ -166,7 +187,7 @@ class LegacyEra implements Era {
 
   #toBare({ inFlight, account, principal, version }: Link): Session {
     const client = { version: isVersion(version) ? version : UNSTATED_VERSION, capabilities: {} };
-    return createSession(this.#engine.core, client, { account, caller: principal, inFlight });
+    return createSession(this.#engine.core, client, { account, notify: () => {}, caller: principal, inFlight });
   }
 
   #refuseBare(refused: Refused): Reply {
@@ -178,7 +199,7 @@ class LegacyEra implements Era {
     const { core, changes } = this.#engine;
     changes.listeners.add(this.#hear);
     try {
-      const isKnown = link.http && typeof id === "string" && await this.#sessions.open(id, link);
+      const isKnown = link.http && typeof id === "string" && await (await this.#openSessions()).open(id, link);
       if (isKnown) throw toKnown();
       const client = readOffer(message.params);
       const outcome = core.hasMiddleware
@@ -189,10 +210,13 @@ class LegacyEra implements Era {
       if (outcome.error) return toErrorReply(message, outcome.error);
       if (!link.http && this.#piped.has(link.inFlight)) throw toKnown();
       const text = toSuccess(message.id, JSON.stringify(outcome.result));
-      if (link.http) return { text, headers: { "mcp-session-id": await this.#sessions.create(client, link) } };
+      if (link.http) {
+        const sessions = await this.#openSessions();
+        return { text, headers: { "mcp-session-id": await sessions.create(client, link) } };
+      }
       const { inFlight, account, principal } = link;
       const notify = createNotifier((text) => link.send(text));
-      const session = { ...createSession(core, client, { account, caller: principal, inFlight }), notify };
+      const session = createSession(core, client, { account, notify, caller: principal, inFlight });
       this.#piped.set(inFlight, session);
       link.wait({ lost: () => this.#endPiped(session) });
       return { text };
@@ -217,9 +241,9 @@ class LegacyEra implements Era {
   }
 
   // An answer that becomes a stream can be read again over another connection; the answers of a batch travel together.
-  #serveReplayed(session: Session, message: Readable, link: Link): Reply | Promise<Reply> {
+  #serveReplayed(sessions: Sessions, session: HttpSession, { message, link }: Received): Reply | Promise<Reply> {
     if (message.kind !== "request" && message.kind !== "batch") return this.#serve(session, message, link);
-    const replayed = new ReplayLink(session, link);
+    const replayed = sessions.wrap(session, link);
     const reply = this.#serve(session, message, replayed);
     const id = message.kind === "request" ? message.id : findId(message);
     return reply instanceof Promise ? reply.then((reply) => replayed.finish(reply, id)) : replayed.finish(reply, id);
@@ -241,7 +265,8 @@ class LegacyEra implements Era {
 
   #answer(session: Session, message: Request, link: Link): Reply | Promise<Reply> {
     const method = this.#engine.registry.methods.get(message.method);
-    const { progressToken }: Meta = Object(message.params?._meta);
+    const meta = message.params?._meta;
+    const progressToken = isObject(meta) ? meta.progressToken : undefined;
     const { idCharacters } = this.#engine.core.limits.request;
     // The token is copied into every notification of progress.
     if (typeof progressToken === "string" && progressToken.length > idCharacters) {
@@ -384,9 +409,9 @@ class LegacyEra implements Era {
   // Listens from the first client on: changes before that, while a server is being made, set no timer.
   #announce(change: Change): void {
     const text = toAnnouncement(change);
-    for (const session of [...this.#sessions.known, ...this.#piped.values()]) {
+    for (const session of [...this.#sessions?.known ?? [], ...this.#piped.values()]) {
       // Answers of calls that still run have their own streams.
-      if (change.kind === "close") session.streams.leave();
+      if (change.kind === "close") session.streams?.leave();
       else if (change.kind === "list" || session.watched.has(change.uri)) this.#notify(session, change, text);
     }
   }

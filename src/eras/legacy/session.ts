@@ -1,57 +1,24 @@
 /**
- * Sessions: an id that holds all that was agreed, and a little state beside it.
+ * Sessions over HTTP: an id that holds all that was agreed, and a little state beside it. Loaded with the first of them.
  *
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
  */
 import { INVALID_PARAMS, INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
-import type { ClientCapabilities, Implementation, LogLevel } from "../../protocol/types.ts";
+import type { ClientCapabilities, Implementation } from "../../protocol/types.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account } from "../../core/account.ts";
-import type { Call } from "../../core/call.ts";
-import type { ClientFacts, Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
-import { InFlight } from "../../core/in_flight.ts";
 import type { Link } from "../../core/link.ts";
 import { BUSY } from "../../core/scheduler.ts";
-import { ServerRequests } from "./server_requests.ts";
-import { type Kept, Streams } from "./replay.ts";
+import { type Kept, ReplayLink, Streams } from "./replay.ts";
+import { createSession, type Session, type SessionFacts } from "./session_state.ts";
 import { hasPriming, isVersion, type Version } from "./versions.ts";
 
-/** What client and server agreed on, with the log level that may change. */
-export interface SessionFacts extends ClientFacts {
-  readonly version: Version;
-  logLevel?: LogLevel;
-}
-
-/** One session as this process knows it. */
-export interface Session {
-  /** Its id; none if it lives as long as its connection, or as its one request. */
-  readonly id?: string;
-  readonly client: SessionFacts;
-  /** Id of the principal that it belongs to. */
-  readonly principal?: string;
-  /** Who it belongs to, as last seen: what a principal may do can change while a session lives. */
-  caller?: Principal;
-  /** Stands for the client where no request of it runs. */
-  watcher?: Call;
-  /** The calls of the session, where its request ids are unique. */
-  readonly inFlight: InFlight;
-  readonly requests: ServerRequests;
+/** A session that has an id, and streams that can be read again. */
+export interface HttpSession extends Session {
   readonly streams: Streams;
-  /** Resources the client watches. */
-  readonly watched: Set<string>;
-  /** Sends the client a notification that belongs to no request. */
-  notify(text: string): void;
-  /** What its client is charged with. */
-  readonly account: Account;
-  /** Bytes that are charged. */
-  held: number;
-  /** When the client last sent something. */
-  seen: number;
-  /** When it ends, however busy it is. */
-  readonly ends: number;
 }
 
 /** What is sealed into an id. Short names, because it travels with every request. */
@@ -81,16 +48,16 @@ interface Ended {
  */
 export class Sessions {
   readonly #core: Core;
-  readonly #known = new Map<string, Session>();
+  readonly #known = new Map<string, HttpSession>();
   /** Those of each client: one of them must not take the room of all. */
-  readonly #owned = new Map<string, Map<string, Session>>();
+  readonly #owned = new Map<string, Map<string, HttpSession>>();
   readonly #kept: Kept = { bytes: 0 };
   readonly #ended = new Map<string, Ended>();
   /** How many ids of each client have ended. */
   readonly #endedOf = new Map<string, number>();
   readonly #sweep = (now: number): number | undefined => this.#tidy(now);
   /** The session that was used last, which is at the end of the maps already. */
-  #newest?: Session;
+  #newest?: HttpSession;
   #isForeignKnown = false;
 
   /** No sessions yet. */
@@ -99,7 +66,7 @@ export class Sessions {
   }
 
   /** Every session this process knows. */
-  get known(): Iterable<Session> {
+  get known(): Iterable<HttpSession> {
     return this.#known.values();
   }
 
@@ -124,7 +91,7 @@ export class Sessions {
   }
 
   /** The session of an id that was used before, without a pause. */
-  find(id: string, { principal }: Link): Session | undefined {
+  find(id: string, { principal }: Link): HttpSession | undefined {
     const session = this.#known.get(id);
     if (!session || session.principal !== principal?.id) return;
     session.seen = this.#core.ticker.clock.now();
@@ -140,7 +107,7 @@ export class Sessions {
    * The session of an id; `undefined` if the id was changed, has expired or was ended, or is somebody else's. Throws if
    * there is no room for its state.
    */
-  async open(id: string, link: Link): Promise<Session | undefined> {
+  async open(id: string, link: Link): Promise<HttpSession | undefined> {
     const found = this.find(id, link);
     if (found || id.length > MOST_ID) return found;
     const { limits, sealer, ticker } = this.#core;
@@ -154,21 +121,32 @@ export class Sessions {
     const raced = this.find(id, link);
     if (raced || this.#ended.has(toEnd(id))) return raced;
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
-    const session = createSession(this.#core, facts, {
+    const account = this.#charge(id, link);
+    const streams = new Streams(this.#core, hasPriming(facts.version), this.#kept);
+    const session: HttpSession = {
+      ...createSession(this.#core, facts, { account, caller: link.principal, notify: streams.notify }),
       id,
-      account: this.#charge(id, link),
       held: toHeld(id),
-      caller: link.principal,
       ends: ticker.clock.now() + leftMs,
-      kept: this.#kept,
-    });
+      streams,
+    };
     this.#keep(id, session);
     ticker.wake(this.#sweep, SWEEP_MS);
     return session;
   }
 
+  /** Wraps the link of a request, so that its answer can be read again if it becomes a stream. */
+  wrap(session: HttpSession, link: Link): ReplayLink {
+    return new ReplayLink(session, link);
+  }
+
+  /** Whether a link was wrapped. */
+  isWrapped(link: Link): boolean {
+    return link instanceof ReplayLink;
+  }
+
   /** Ends a session for good, with all that runs in it. Those that a client ends count against it. */
-  end(session: Session, isByClient = false): void {
+  end(session: HttpSession, isByClient = false): void {
     this.#forget(session);
     if (session.id === undefined) return;
     const { account } = session;
@@ -199,7 +177,7 @@ export class Sessions {
   }
 
   // The maps are in the order of last use, so that the first of them can make room.
-  #keep(id: string, session: Session): void {
+  #keep(id: string, session: HttpSession): void {
     this.#newest = session;
     this.#known.delete(id);
     this.#known.set(id, session);
@@ -211,7 +189,7 @@ export class Sessions {
     owned.set(id, session);
   }
 
-  #forget(session: Session): void {
+  #forget(session: HttpSession): void {
     const { id = "", account: { key = "" } } = session;
     if (session === this.#newest) this.#newest = undefined;
     if (this.#known.delete(id)) session.account.free(session.held);
@@ -224,13 +202,13 @@ export class Sessions {
   }
 
   // The answers of calls that were cancelled are some turns behind.
-  async #endStreams({ streams }: Session): Promise<void> {
+  async #endStreams({ streams }: HttpSession): Promise<void> {
     for (let turns = 32; turns; turns--) await undefined;
     streams.end();
   }
 
   // The state of the session that was idle for longest; its id stays good.
-  #makeRoom(sessions: Map<string, Session>, limit: string): void {
+  #makeRoom(sessions: Map<string, HttpSession>, limit: string): void {
     let left = sessions.size;
     this.#newest = undefined;
     for (const [id, session] of sessions) {
@@ -294,35 +272,7 @@ function toHeld(id: string): number {
   return SESSION_BYTES + 4 * toBytes(id);
 }
 
-/** A session that has just been agreed on. Without an id it lives as long as its connection or its request. */
-export function createSession(
-  core: Core,
-  client: SessionFacts,
-  known: Pick<Session, "account"> & Partial<Pick<Session, "id" | "held" | "caller" | "ends" | "inFlight">> & {
-    readonly kept?: Kept;
-  },
-): Session {
-  const { id, account, held = 0, caller, ends = Infinity, inFlight = new InFlight(), kept = { bytes: 0 } } = known;
-  const streams = new Streams(core, hasPriming(client.version), kept);
-  return {
-    id,
-    // Until a client sets a level.
-    client: { logLevel: "info", ...client },
-    principal: caller?.id,
-    caller,
-    inFlight,
-    requests: new ServerRequests(core),
-    streams,
-    watched: new Set(),
-    notify: streams.notify,
-    account,
-    held,
-    seen: core.ticker.clock.now(),
-    ends,
-  };
-}
-
-function isBusy({ inFlight, streams }: Session): boolean {
+function isBusy({ inFlight, streams }: HttpSession): boolean {
   return inFlight.size > 0 || streams.isOpen;
 }
 

@@ -16,7 +16,7 @@ import type { Runner } from "../../core/feature.ts";
 import type { Limits } from "../../core/limits.ts";
 import { isWatchable } from "../../core/watching.ts";
 import { BUSY } from "../../core/scheduler.ts";
-import type { Session } from "./session.ts";
+import type { Session } from "./session_state.ts";
 
 /** Finds what runs one of them; `undefined` if the method is none of them. Their result is always empty. */
 export function findSessionMethod({ core, registry }: Engine, session: Session, call: Call): Runner | undefined {

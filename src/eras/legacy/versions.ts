@@ -11,12 +11,14 @@ export const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
 /** One of the revisions. */
 export type Version = typeof VERSIONS[number];
 
+const known: readonly unknown[] = VERSIONS;
+
 /** The revision of a client that states none. */
 export const UNSTATED_VERSION: Version = "2025-03-26";
 
 /** Whether a text names one of the revisions. */
 export function isVersion(value: unknown): value is Version {
-  return VERSIONS.some((version) => version === value);
+  return known.includes(value);
 }
 
 /** Streams open with an event that primes the client to come back (its data is empty; older clients choke on that). */

@@ -15,7 +15,10 @@ import { createNotifier, isWatchable, mayHear } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
 import { BUSY } from "../../core/scheduler.ts";
-import { META_SERVER, META_SUBSCRIPTION } from "./meta_keys.ts";
+import { META, META_SERVER } from "./meta_keys.ts";
+
+/** Key of the subscription that a notification belongs to. */
+const META_SUBSCRIPTION = `${META}subscriptionId`;
 
 /** Which changes one subscription is about. */
 interface Filter {

@@ -21,5 +21,3 @@ export const META_CLIENT = `${META}clientInfo`;
 export const META_LEVEL = `${META}logLevel`;
 /** Who the server is. */
 export const META_SERVER = `${META}serverInfo`;
-/** Which subscription a notification belongs to. */
-export const META_SUBSCRIPTION = `${META}subscriptionId`;

@@ -6,7 +6,7 @@
  */
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { toBase64Url } from "../../protocol/base64.ts";
+import { toBase64Url } from "../../protocol/base64_url.ts";
 import type { Call } from "../../core/call.ts";
 import type { Core } from "../../core/core.ts";
 

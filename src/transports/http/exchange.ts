@@ -4,16 +4,17 @@
  * @module
  */
 import { toFailure } from "../../protocol/jsonrpc.ts";
-import { INTERNAL_ERROR } from "../../protocol/errors.ts";
+import { INTERNAL_ERROR, INVALID_REQUEST } from "../../protocol/errors.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import { InFlight } from "../../core/in_flight.ts";
 import { type EventFields, LATER, type Link, type LinkEvents, type Reply } from "../../core/link.ts";
 import type { Aging } from "../../core/timers.ts";
 import type { Accepts } from "./accept.ts";
+import type { Receiver, Unread } from "./request_body.ts";
 import { COMMENT, type EventStream, type EventStreams, toEvent } from "./event_stream.ts";
 
-export const JSON_HEADERS = { "content-type": "application/json" };
+const JSON_HEADERS = { "content-type": "application/json" };
 const STREAM_HEADERS = {
   "content-type": "text/event-stream",
   "cache-control": "no-cache, no-transform",
@@ -46,16 +47,20 @@ export interface Head {
   readonly info: unknown;
   readonly principal?: Principal;
   readonly accepts: Accepts;
+  /** Gives the response; called once. */
+  readonly respond: (response: Response) => void;
 }
 
 /** One HTTP request and its response. */
-export class Exchange implements Link {
+export class Exchange implements Link, Receiver {
   readonly http: Request;
   readonly headers: Headers;
   readonly version: string | null;
   readonly principal?: Principal;
   readonly streams: boolean;
   readonly inFlight: InFlight;
+  /** Whether the response was given. */
+  isGiven: boolean;
   readonly #head: Head;
   readonly #parts: ExchangeParts;
   #events?: LinkEvents;
@@ -64,17 +69,13 @@ export class Exchange implements Link {
   /** How many texts that is, with the one that opens the stream. */
   #texts: number;
   #stream?: EventStream;
-  /** The response that carries the stream, and what waits for it. */
-  #response?: Response;
-  #opened?: PromiseWithResolvers<Response>;
-  #isGiven: boolean;
 
   /** An exchange that has just begun. */
   constructor(head: Head, parts: ExchangeParts) {
     this.#head = head;
     this.#parts = parts;
     this.#texts = 1;
-    this.#isGiven = false;
+    this.isGiven = false;
     this.inFlight = new InFlight();
     this.http = head.request;
     this.headers = head.headers;
@@ -88,13 +89,10 @@ export class Exchange implements Link {
     return this.#parts.account(request, info, principal);
   }
 
-  /** The response: the reply, or a stream that ends with it if one is opened before. */
-  respond(reply: Reply | Promise<Reply>): Response | Promise<Response> {
-    if (!(reply instanceof Promise)) return this.#finish(reply);
-    const opened = this.#opened = Promise.withResolvers<Response>();
-    if (this.#response) opened.resolve(this.#response);
-    reply.then((reply) => opened.resolve(this.#finish(reply))).catch(opened.reject);
-    return opened.promise;
+  /** Refuses a body that is not waited for. */
+  giveUp(unread: Unread): void {
+    this.isGiven = true;
+    this.#head.respond(toRefusal(unread));
   }
 
   send(text: string, event?: EventFields): Promise<void> | undefined {
@@ -108,12 +106,12 @@ export class Exchange implements Link {
 
   wait(events?: LinkEvents): void {
     if (events) this.#events = events;
-    if (this.#early === undefined && !this.#stream && !this.#isGiven) this.#parts.waiting.add(this);
+    if (this.#early === undefined && !this.#stream && !this.isGiven) this.#parts.waiting.add(this);
   }
 
   // For a client that takes no events, what keeps the stream alive is white space before the JSON.
   open(): void {
-    if (this.#stream || this.#isGiven) return;
+    if (this.#stream || this.isGiven) return;
     this.#parts.waiting.delete(this);
     const early = this.#early ?? this.#toOpening();
     const stream = this.#stream = this.#parts.streams.create({
@@ -125,10 +123,9 @@ export class Exchange implements Link {
       comment: this.streams ? undefined : SPACE,
     });
     stream.push(early, this.#texts);
-    this.#isGiven = true;
+    this.isGiven = true;
     const headers = this.streams ? STREAM_HEADERS : JSON_HEADERS;
-    this.#response = new Response(stream.toBody(), { headers });
-    this.#opened?.resolve(this.#response);
+    this.#head.respond(new Response(stream.toBody(), { headers }));
   }
 
   release(event?: EventFields): void {
@@ -145,8 +142,8 @@ export class Exchange implements Link {
   }
 
   async #openLater(): Promise<void> {
-    for (let turns = TURNS; turns && !this.#isGiven; turns--) await undefined;
-    if (!this.#isGiven) this.open();
+    for (let turns = TURNS; turns && !this.isGiven; turns--) await undefined;
+    if (!this.isGiven) this.open();
   }
 
   #toOpening(): string {
@@ -155,25 +152,25 @@ export class Exchange implements Link {
     return opening ? toEvent("", opening) : COMMENT;
   }
 
-  /** The reply as the response, or as the last event of the stream. */
-  #finish({ text, status, headers, event }: Reply): Response {
+  /** Gives the reply: as the response, or as the last event of the stream. */
+  finish({ text, status, headers, event }: Reply): void {
     this.#parts.waiting.delete(this);
-    if (this.#response) return this.#endStream(this.#response, text, event);
-    this.#isGiven = true;
-    const isEvent = text !== undefined && !status && !this.#head.accepts.json;
+    if (this.#stream) return this.#endStream(this.#stream, text, event);
+    this.isGiven = true;
+    const { respond, accepts } = this.#head;
+    const isEvent = text !== undefined && !status && !accepts.json;
     if (this.#early || isEvent) {
       const early = this.#early ?? this.#toOpening();
       const body = text === undefined ? early : early + toEvent(text, event);
-      return this.#toResponse(body, { headers: STREAM_HEADERS });
+      return respond(this.#toResponse(body, { headers: STREAM_HEADERS }));
     }
-    if (text === undefined) return new Response(null, { status: status ?? 202, headers });
-    return this.#toResponse(text, { status, headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS });
+    if (text === undefined) return respond(new Response(null, { status: status ?? 202, headers }));
+    respond(this.#toResponse(text, { status, headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS }));
   }
 
-  #endStream(response: Response, text: string | undefined, event: EventFields | undefined): Response {
-    if (text !== undefined) this.streams ? this.#stream?.write(text, event) : this.#stream?.push(text);
-    this.#stream?.end();
-    return response;
+  #endStream(stream: EventStream, text: string | undefined, event: EventFields | undefined): void {
+    if (text !== undefined) this.streams ? stream.write(text, event) : stream.push(text);
+    stream.end();
   }
 
   // A runtime takes a body that is handed over whole, and holds it for as long as the client does not read.
@@ -188,7 +185,12 @@ export class Exchange implements Link {
     sliced.end();
     if (!isRefused) return new Response(sliced.toBody(), init);
     const message = "Cannot send the result: too much is unread (memory.bytesPerClient, memory.bytes)";
-    const failure = toFailure(undefined, { code: INTERNAL_ERROR, message });
-    return new Response(failure, { status: 503, headers: { ...JSON_HEADERS, ...LATER } });
+    return toRefusal({ status: 503, message, headers: LATER }, INTERNAL_ERROR);
   }
+}
+
+/** The response to a request that is not served. */
+export function toRefusal({ status, message, headers }: Unread, code: number = INVALID_REQUEST): Response {
+  const text = toFailure(undefined, { code, message });
+  return new Response(text, { status, headers: { ...JSON_HEADERS, ...headers } });
 }

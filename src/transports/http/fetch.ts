@@ -4,12 +4,11 @@
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @module
  */
-import { INVALID_REQUEST, PARSE_ERROR } from "../../protocol/errors.ts";
-import { type Incoming, parseMessage, toFailure } from "../../protocol/jsonrpc.ts";
+import { type Incoming, NOT_UTF8, parseMessage, toFailure } from "../../protocol/jsonrpc.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
-import { LATER } from "../../core/link.ts";
+import { LATER, type Reply } from "../../core/link.ts";
 import { Aging } from "../../core/timers.ts";
 import { type Accepts, isJsonType, readAccept } from "./accept.ts";
 import {
@@ -22,8 +21,8 @@ import {
   readPrincipal,
 } from "./access.ts";
 import { EventStreams } from "./event_stream.ts";
-import { Exchange, type ExchangeParts, JSON_HEADERS } from "./exchange.ts";
-import { RequestBodies } from "./request_body.ts";
+import { Exchange, type ExchangeParts, toRefusal } from "./exchange.ts";
+import { BROKEN_OFF, RequestBodies } from "./request_body.ts";
 import type { HttpParts } from "./upgrades.ts";
 
 /** What the HTTP transport needs to know. */
@@ -108,37 +107,41 @@ export class Endpoint {
     const refused = method === "POST" ? checkPost(headers, accepts) : this.#checkVisit(method, headers, accepts);
     if (refused) return refuse(...refused);
     const principal = info?.principal === undefined ? undefined : readPrincipal(info);
-    const exchange = new Exchange({ request, headers, info, principal, accepts }, this.#exchanges);
-    return method === "POST" ? this.#post(exchange) : this.#visit(exchange, method);
+    return new Promise((respond) => {
+      const exchange = new Exchange({ request, headers, info, principal, accepts, respond }, this.#exchanges);
+      method === "POST" ? this.#post(exchange) : this.#visit(exchange, method);
+    });
   };
 
-  async #post(exchange: Exchange): Promise<Response> {
+  async #post(exchange: Exchange): Promise<void> {
     let body;
     try {
-      body = await this.#bodies.read(exchange.http, () => exchange.account);
+      body = await this.#bodies.read(exchange.http, exchange);
     } catch {
-      return await refuse(400, BROKEN_OFF);
+      body = BROKEN_OFF;
     }
-    if ("status" in body) return await refuse(body.status, body.message, body.headers);
+    this.#bodies.end(exchange);
+    if (exchange.isGiven) return;
+    if ("status" in body) return exchange.giveUp(body);
     try {
-      const response = exchange.respond(this.#era.accept(this.#parse(body), exchange));
-      return response instanceof Promise ? await response : response;
+      const reply = this.#era.accept(this.#parse(body), exchange);
+      exchange.finish(reply instanceof Promise ? await reply : reply);
     } catch (error) {
-      return this.#toFault(error);
+      exchange.finish(this.#toFault(error));
     }
   }
 
-  async #visit(exchange: Exchange, method: string): Promise<Response> {
+  async #visit(exchange: Exchange, method: string): Promise<void> {
     try {
       const reply = method === "GET" ? this.#era.attach?.(exchange) : this.#era.detach?.(exchange);
-      return await exchange.respond(reply ?? {});
+      exchange.finish(await reply ?? {});
     } catch (error) {
-      return this.#toFault(error);
+      exchange.finish(this.#toFault(error));
     }
   }
 
-  #toFault(error: unknown): Response {
-    return new Response(toFailure(undefined, this.#engine.core.report(error)), { status: 200, headers: JSON_HEADERS });
+  #toFault(error: unknown): Reply {
+    return { text: toFailure(undefined, this.#engine.core.report(error)), status: 200 };
   }
 
   #parse(body: ArrayBuffer): Incoming {
@@ -148,7 +151,7 @@ export class Endpoint {
       text = lenient.decode(body);
       if (text.includes("\ufffd")) text = strict.decode(body);
     } catch {
-      return { kind: "broken", code: PARSE_ERROR, message: "Cannot read the message: it is not UTF-8" };
+      return NOT_UTF8;
     }
     return parseMessage(text, this.#engine.core.limits.request);
   }
@@ -188,7 +191,6 @@ export class Endpoint {
 }
 
 const CLOSING: Refused = [503, toReason("the server is closing"), LATER];
-const BROKEN_OFF = "Cannot read the body: it broke off";
 
 function checkPost(headers: Headers, accepts: Accepts): Refused | undefined {
   const type = headers.get("Content-Type");
@@ -209,8 +211,7 @@ function toReason(state: string): string {
 }
 
 function refuse(status: number, message: string, headers?: Readonly<Record<string, string>>): Promise<Response> {
-  const text = toFailure(undefined, { code: INVALID_REQUEST, message });
-  return Promise.resolve(new Response(text, { status, headers: { ...JSON_HEADERS, ...headers } }));
+  return Promise.resolve(toRefusal({ status, message, headers }));
 }
 
 // Whether a URL is this host and path, and nothing more than a query. Compared, not parsed: it is nearly always so. An

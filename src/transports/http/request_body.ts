@@ -25,14 +25,19 @@ export interface Unread {
   readonly headers?: Reply["headers"];
 }
 
-/** A small body on its way. */
-interface Arrival {
-  /** Gives the body up. */
-  readonly giveUp: (unread: Unread) => void;
-  readonly account: () => Account;
-  deadline?: Alarm;
-  /** The client that is charged with it, once it is found to be slow. */
-  charged?: Account;
+/** Waits for one body. */
+export interface Receiver {
+  /** The client that sends it. Looked up for a body that is large or slow. */
+  readonly account: Account;
+  /** Called at most once, if the body is not waited for any longer. What arrives after that is to be dropped. */
+  giveUp(unread: Unread): void;
+}
+
+/** A small body that was found to be slow. */
+interface Slow {
+  readonly deadline: Alarm;
+  /** The client that is charged with it. */
+  readonly account: Account;
 }
 
 /** Reads bodies. */
@@ -40,7 +45,8 @@ export class RequestBodies {
   readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
   readonly #small: number;
-  readonly #arriving: Aging<Arrival>;
+  readonly #arriving: Aging<Receiver>;
+  readonly #slow = new Map<Receiver, Slow>();
   #large?: LargeBodies;
 
   /** Nothing read yet. */
@@ -48,40 +54,41 @@ export class RequestBodies {
     this.#limits = limits;
     this.#ticker = ticker;
     this.#small = Math.min(SMALL, limits.bodyBytes);
-    this.#arriving = new Aging(ticker, SLOW_MS, (arrival) => this.#setDeadline(arrival));
+    this.#arriving = new Aging(ticker, SLOW_MS, (receiver) => this.#setDeadline(receiver));
   }
 
-  /** All bytes, or why not. Throws if the client breaks off. `account` is called for a large body. */
-  read(request: Request, account: () => Account): Promise<ArrayBuffer | Unread> {
+  /**
+   * All bytes, or why not. Throws if the client breaks off. In any case call {@linkcode RequestBodies.end} afterwards: a
+   * promise around that of the runtime would cost more than the rest of the reading.
+   */
+  read(request: Request, receiver: Receiver): Promise<ArrayBuffer | Unread> {
     const length = request.headers.get("content-length");
     // The runtime holds the client to the length of a small body, but not to a time.
-    if (length === null || !(Number(length) <= this.#small)) return this.#readLarge(request, account());
-    return new Promise((resolve, reject) => {
-      const arrival: Arrival = { giveUp: resolve, account };
-      this.#arriving.add(arrival);
-      request.arrayBuffer().then((body) => {
-        this.#arriving.delete(arrival);
-        if (arrival.deadline) this.#drop(arrival, arrival.deadline);
-        resolve(body);
-      }, (error) => {
-        this.#arriving.delete(arrival);
-        if (arrival.deadline) this.#drop(arrival, arrival.deadline);
-        reject(error);
-      });
-    });
+    if (length === null || !(Number(length) <= this.#small)) return this.#readLarge(request, receiver.account);
+    this.#arriving.add(receiver);
+    return request.arrayBuffer();
   }
 
-  #setDeadline(arrival: Arrival): void {
+  /** To be called when reading has ended. */
+  end(receiver: Receiver): void {
+    this.#arriving.delete(receiver);
+    if (this.#slow.size) this.#endSlow(receiver);
+  }
+
+  #setDeadline(receiver: Receiver): void {
     const { bodyMs } = this.#limits;
-    arrival.deadline = this.#ticker.alarm(bodyMs, () => arrival.giveUp(tooSlow(bodyMs)));
-    const account = arrival.account();
-    if (account.hold(SLOW_BYTES)) arrival.charged = account;
-    else arrival.giveUp(CROWDED);
+    const { account } = receiver;
+    if (!account.hold(SLOW_BYTES)) return receiver.giveUp(CROWDED);
+    const deadline = this.#ticker.alarm(bodyMs, () => receiver.giveUp(tooSlow(bodyMs)));
+    this.#slow.set(receiver, { deadline, account });
   }
 
-  #drop(arrival: Arrival, deadline: Alarm): void {
-    this.#ticker.drop(deadline);
-    arrival.charged?.free(SLOW_BYTES);
+  #endSlow(receiver: Receiver): void {
+    const slow = this.#slow.get(receiver);
+    if (!slow) return;
+    this.#slow.delete(receiver);
+    this.#ticker.drop(slow.deadline);
+    slow.account.free(SLOW_BYTES);
   }
 
   // Loaded with the first of them.
@@ -91,6 +98,9 @@ export class RequestBodies {
     return await this.#large.read(request, account);
   }
 }
+
+/** Why a body was not read whose client broke off. */
+export const BROKEN_OFF: Unread = { status: 400, message: "Cannot read the body: it broke off" };
 
 /** Why a body that does not come to its end is not waited for. */
 export function tooSlow(bodyMs: number): Unread {

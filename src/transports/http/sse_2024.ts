@@ -18,6 +18,7 @@ import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import { isJsonType } from "./accept.ts";
 import { type ConnectionInfo, readPath, readPrincipal } from "./access.ts";
+import type { Receiver, Unread } from "./request_body.ts";
 import type { HttpParts } from "./upgrades.ts";
 import type { OpenPipe, Pipe, PipeServer } from "../channel.ts";
 
@@ -106,7 +107,7 @@ export function httpSse(
     }
     let text;
     try {
-      const body = await server[INTERNALS].http.bodies.read(request, () => open.pipe.account);
+      const body = await read(request, open.pipe);
       if ("status" in body) return new Response(body.message, body);
       text = utf8.decode(body);
     } catch {
@@ -115,6 +116,19 @@ export function httpSse(
     // The next message is taken when this one has found room: that is how this client is made to wait.
     await open.pipe.receive(text);
     return new Response("Accepted", { status: 202 });
+  }
+
+  function read(request: Request, pipe: Pipe): Promise<ArrayBuffer | Unread> {
+    const { bodies } = server[INTERNALS].http;
+    const { promise, resolve } = Promise.withResolvers<Unread>();
+    const receiver: Receiver = {
+      get account() {
+        return pipe.account;
+      },
+      giveUp: resolve,
+    };
+    const body = bodies.read(request, receiver).finally(() => bodies.end(receiver));
+    return Promise.race([body, promise]);
   }
 
   return { fetch };

@@ -1,0 +1,81 @@
+// Which calls are weighed, and when a connection has nothing left to wait for.
+import { assert, assertEquals, assertLess } from "@std/assert";
+import { tool } from "../../mod.ts";
+import { Call } from "../../src/core/call.ts";
+import type { Engine } from "../../src/core/era.ts";
+import { InFlight } from "../../src/core/in_flight.ts";
+import type { Link } from "../../src/core/link.ts";
+import { LIMITS } from "../../src/core/limits.ts";
+import { modernEra } from "../../src/eras/modern/modern.ts";
+import { parseMessage } from "../../src/protocol/jsonrpc.ts";
+import { buildServer, type ServerOptions } from "../../src/server.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { gate } from "../support/behaviour.ts";
+import { toRequest } from "../support/requests.ts";
+
+/** A server and what its era works with. */
+function start(options: Partial<ServerOptions> = {}) {
+  const engines: Engine[] = [];
+  const server = buildServer({ name: "scheduled", version: "1.0.0", ...options }, (engine) => {
+    engines.push(engine);
+    return modernEra(engine);
+  });
+  return { server, engine: engines[0] };
+}
+
+/** A call over a connection of its own. */
+function createCall({ accounts, host }: Engine, id: number): Call {
+  const text = JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "hold" } });
+  const message = parseMessage(text, LIMITS.request);
+  assert(message.kind === "request");
+  const link: Link = {
+    inFlight: new InFlight(),
+    account: accounts.find(),
+    streams: false,
+    send: () => undefined,
+    wait() {},
+    open() {},
+    release() {},
+  };
+  const carrier = { host, notify: () => undefined, ask: () => Promise.resolve(), once: () => Promise.resolve() };
+  return new Call(carrier, link, message, { version: "2026-07-28", capabilities: {} });
+}
+
+Deno.test("at most 16 of the calls that run have not been weighed", async () => {
+  const { server, engine } = start();
+  const { pass, open } = gate();
+  const runner = { run: () => pass.then(() => ({})) };
+  const calls = Array.from({ length: 40 }, (_, id) => createCall(engine, id));
+  const guess = calls[0].weight;
+  const outcomes = calls.map((call) => engine.scheduler.run(call, runner));
+  assertEquals(calls.filter(({ weight }) => weight >= guess).length, 16);
+  assertLess(calls[39].weight, guess / 10);
+  open();
+  await Promise.all(outcomes);
+  // Those that came later can take the places of those that ended.
+  const later = createCall(engine, 0);
+  await engine.scheduler.run(later, runner);
+  assertEquals(later.weight, guess);
+  await server.close();
+});
+
+Deno.test("a subscription on a connection whose calls have ended does not delay the end of the server", async () => {
+  const { pass, open } = gate();
+  const hold = tool({ name: "hold", run: () => pass });
+  const { server, engine } = start({ handlers: [hold], limits: { calls: { closeMs: 60_000 } } });
+  const lines: string[] = [];
+  const pipe = server[INTERNALS].openPipe((line) => void lines.push(line));
+  pipe.receive(await toRequest("tools/call", { name: "hold" }).text());
+  pipe.receive(await toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } }).text());
+  while (!lines.some((line) => line.includes("acknowledged"))) await new Promise((resolve) => setTimeout(resolve));
+  let isIdle = false;
+  engine.scheduler.idle().then(() => isIdle = true);
+  await new Promise((resolve) => setTimeout(resolve));
+  assertEquals(isIdle, false, "the call still runs");
+  open();
+  await new Promise((resolve) => setTimeout(resolve));
+  assertEquals(isIdle, true, "only the subscription is left");
+  assertEquals(lines.length, 2);
+  await server.close();
+  pipe.close();
+});

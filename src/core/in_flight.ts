@@ -66,6 +66,7 @@ export class InFlight {
 
 /** The reason of a subscription that ends because its connection is about to. */
 export const SHUTDOWN: unique symbol = Symbol();
+
 function isSubscription(call: Cancellable): boolean {
   return call.isSubscription;
 }

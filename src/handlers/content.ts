@@ -15,7 +15,9 @@ import type {
   ImageContent,
   ResourceLink,
 } from "../protocol/types.ts";
-import type { Encoded } from "./encoders.ts";
+import type { Call } from "../core/call.ts";
+import type { Core } from "../core/core.ts";
+import type { EncodedResults } from "./encoded_results.ts";
 
 /** More about a piece of media. */
 export interface MediaOptions {
@@ -96,14 +98,21 @@ export function toJson(value: unknown): string | undefined {
 // headers and bytes on some runtime, but not on others, or not in a form that anybody wants.
 function isOdd(value: unknown): boolean {
   if (typeof value !== "object" || !value) return /^[fs]..[cb]/.test(typeof value);
-  const isNamed = Symbol.toStringTag in value || value instanceof Error;
+  const isNamed = Symbol.toStringTag in value || Symbol.asyncIterator in value || value instanceof Error;
   return isNamed && (Symbol.iterator in value || !("toJSON" in value));
 }
 
-/** Encodes a value that {@linkcode toJson} has no text for. */
-export async function encode(value: unknown, place: string): Promise<Encoded> {
-  const { encode } = await import("./encoders.ts");
-  const made = await encode(value);
-  if (made.lost) throw new ResultError(`Cannot send the result of ${place}: ${made.lost}`);
-  return made;
+/** What is being sent. */
+export interface Sending {
+  /** What errors name, such as `tool "add"`. */
+  readonly place: string;
+  readonly call: Call;
+  readonly core: Core;
+}
+
+/** Loads what sends the values that {@linkcode toJson} has no text for. */
+export async function loadResults(sending: Sending): Promise<EncodedResults> {
+  const { EncodedResults } = await import("./encoded_results.ts");
+  const refuse = (state: string) => new ResultError(`Cannot send the result of ${sending.place}: ${state}`);
+  return new EncodedResults({ ...sending, isContent, refuse });
 }

@@ -16,17 +16,28 @@ import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod
 import { createList, type Entry } from "../core/pagination.ts";
 import { attempt } from "./attempt.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
-import { encode, isContent } from "./content.ts";
+import { isContent, loadResults, type Sending } from "./content.ts";
 
 /**
  * What a prompt may return. A string or a content block is one message of the user, and so are bytes, a `Blob` or a
- * `File`; several blocks are as many messages; messages and full results stay what they are.
+ * `File`; several blocks are as many messages; messages and full results stay what they are. A stream, a `Response`, an
+ * iterable, a `Map`, a `Set`, a `Date`, a `URL` and a `bigint` are encoded as in the result of a tool. A `Response` with an
+ * error status is refused.
  */
 export type PromptReturn =
   | string
+  | bigint
+  | Date
+  | URL
   | ArrayBuffer
   | ArrayBufferView
   | Blob
+  | Response
+  | ReadableStream
+  | AsyncIterable<unknown>
+  | Generator<unknown, unknown, undefined>
+  | ReadonlyMap<unknown, unknown>
+  | ReadonlySet<unknown>
   | Content
   | readonly Content[]
   | PromptMessage
@@ -113,7 +124,7 @@ interface Argument {
 interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly inputs: readonly Argument[];
-  readonly invoke: (call: Call, input: unknown) => Result | Promise<Result>;
+  readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
 
 function define<I extends Schema>(options: PromptOptions<I>, place: string): Definition {
@@ -126,9 +137,9 @@ function define<I extends Schema>(options: PromptOptions<I>, place: string): Def
     input,
     inputs,
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
-    invoke: compose(use, async (call, value: unknown) => {
+    invoke: compose(use, async (call, value: unknown, core: Core) => {
       // `value` is what the input schema let through, which is what Infer stands for.
-      return toPromptResult(await run(value as Infer<I>, call), place);
+      return toPromptResult(await run(value as Infer<I>, call), { place, call, core });
     }),
   };
 }
@@ -173,7 +184,7 @@ async function getPrompt({ key, input, invoke }: Definition, call: Call, core: C
   return await attempt({ core, call, subject: key }, async () => {
     const checked = input ? await input.validate(args) : { value: args };
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
-    return await invoke(call, checked.value);
+    return await invoke(call, checked.value, core);
   });
 }
 
@@ -192,18 +203,19 @@ function toArguments(schema: Params, place: string): Argument[] {
   });
 }
 
-async function toPromptResult(value: unknown, place: string): Promise<Result> {
+async function toPromptResult(value: unknown, sending: Sending): Promise<Result> {
   const isFull = isObject(value) && Array.isArray(value.messages);
   const given: unknown = isFull ? value.messages : value;
+  const messages = toMessages(given) ?? toMessages(await (await loadResults(sending)).promptMessages(given));
+  if (!messages) throw new Error(`Cannot send ${sending.place}: run did not return text, content or messages`);
+  return isFull ? { ...value, messages } : { messages };
+}
+
+function toMessages(given: unknown): unknown[] | undefined {
   const messages = typeof given === "string"
     ? [{ role: "user", content: { type: "text", text: given } }]
     : (Array.isArray(given) ? given : [given]).map((one) => isContent(one) ? { role: "user", content: one } : one);
-  if (!messages.every(isMessage)) {
-    const { block } = await encode(given, place);
-    if (block) return { messages: [{ role: "user", content: block }] };
-    throw new Error(`Cannot send ${place}: run did not return text, content or messages`);
-  }
-  return isFull ? { ...value, messages } : { messages };
+  return messages.every(isMessage) ? messages : undefined;
 }
 
 function isMessage(value: unknown): value is PromptMessage {

@@ -30,33 +30,48 @@ import type { Core } from "../core/core.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/feature.ts";
 import { createList, type Entry } from "../core/pagination.ts";
-import { encode, isContent, toJson } from "./content.ts";
-import type { Encoded } from "./encoders.ts";
+import { isContent, loadResults, type Sending, toJson } from "./content.ts";
 
 /**
- * What a tool may return. A string or a number becomes text; an object or an array becomes structured content and
- * text; content blocks and full results stay what they are. Bytes, a `Blob` or a `File` become an image or a sound, or an
- * embedded resource with a URI such as `result:report.pdf` (`result:bytes` without a name). Nothing becomes no content.
+ * What a tool may return. Each value is sent as what it means to a model:
  *
- * Values that JSON has no word for, such as a `Map`, a stream or a `Response`, are refused.
+ * - A string or a number is text. An object or an array is structured content, and JSON text. `undefined` is no content.
+ * - Content blocks and full results are sent as they are.
+ * - Bytes, a `Blob` or a `File` are an image or a sound, text if that is their type, or else an embedded resource with a
+ *   URI such as `result:report.pdf` (`result:bytes` without a name).
+ * - A `ReadableStream` is read to its end: bytes become media, strings a text, and other values an array. A `Response`
+ *   becomes a value, a text or media by its content type. One with an error status makes the result an error.
+ * - `Map`, `Set`, `Date`, `URL`, `bigint`, generators and async iterables are JSON of what they hold: a map is an object,
+ *   or an array of pairs if not all keys are strings, and a bigint beyond the safe integers is a string.
+ *
+ * The same holds within objects and arrays. Media in an array of texts, content blocks and media are content in their
+ * order. Elsewhere JSON has their URI, such as `result:chart`, and they follow the JSON text as content.
+ *
+ * `limits.calls` bounds what is read, by `resultBytes` and `readMs`. Other values are refused by name.
  */
 export type ToolReturn =
   | string
   | number
+  | bigint
   | boolean
   | null
   | undefined
   | void
   | readonly unknown[]
+  | ReadonlyMap<unknown, unknown>
+  | ReadonlySet<unknown>
   | ArrayBuffer
   | ArrayBufferView
   | Blob
+  | Response
+  | ReadableStream
+  | AsyncIterable<unknown>
+  | Generator<unknown, unknown, undefined>
   | { readonly toJSON: (key: string) => unknown }
   | { readonly [key: string]: unknown }
   | (object & {
     readonly [Symbol.toStringTag]?: never;
     readonly [Symbol.iterator]?: never;
-    readonly [Symbol.asyncIterator]?: never;
     readonly apply?: never;
     readonly bodyUsed?: never;
     readonly lastIndex?: never;
@@ -138,7 +153,7 @@ interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly output?: CompiledSchema;
   readonly headers?: readonly HeaderParam[];
-  readonly invoke: (call: Call, input: unknown) => Result | Promise<Result>;
+  readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
 
 function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>): Definition {
@@ -146,7 +161,6 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
   const place = `tool ${JSON.stringify(name)}`;
   const input = options.input && compileSchema(options.input, { use: "input", place });
   const output = options.output && compileSchema(options.output, { use: "output", place });
-  const answer = (value: unknown) => output ? toCheckedResult(value, place, output) : toPlainResult(value, place);
   return {
     key: name,
     allow,
@@ -163,7 +177,11 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
       icons,
       _meta,
     }),
-    invoke: compose(use, (call, value: unknown) => {
+    invoke: compose(use, (call, value: unknown, core: Core) => {
+      const answer = (value: unknown) => {
+        const sending = { place, call, core };
+        return output ? toCheckedResult(value, sending, output) : toPlainResult(value, sending);
+      };
       // `value` is what the input schema let through, which is what Infer stands for.
       const returned: unknown = run(value as Infer<I>, call);
       // Query builders and their like can be awaited, and are no promises.
@@ -233,18 +251,18 @@ function runTool(definition: Definition, call: Call, given: Params, core: Core):
   try {
     const reading = definition.input ? definition.input.validate(given) : { value: given };
     const result = reading instanceof Promise
-      ? reading.then((checked) => invoke(definition, call, checked))
-      : invoke(definition, call, reading);
+      ? reading.then((checked) => invoke(definition, call, checked, core))
+      : invoke(definition, call, reading, core);
     return result instanceof Promise ? result.catch((error) => toFailed(definition, call, error, core)) : result;
   } catch (error) {
     return toFailed(definition, call, error, core);
   }
 }
 
-function invoke({ key, invoke }: Definition, call: Call, checked: Checked): Result | Promise<Result> {
+function invoke({ key, invoke }: Definition, call: Call, checked: Checked, core: Core): Result | Promise<Result> {
   // Told as a result, not as an error: the model reads it and can mend its call.
   return checked.problem === undefined
-    ? invoke(call, checked.value)
+    ? invoke(call, checked.value, core)
     : toToolError(`Cannot call ${key}: ${checked.problem}`);
 }
 
@@ -262,40 +280,41 @@ function toToolError(content: string | readonly Content[]): Result {
   return { content: typeof content === "string" ? [toText(content)] : content, isError: true };
 }
 
-function toCheckedResult(value: unknown, place: string, output: CompiledSchema): Result | Promise<Result> {
+function toCheckedResult(value: unknown, sending: Sending, output: CompiledSchema): Result | Promise<Result> {
   const full = isToolResult(value) ? value : undefined;
   if (full?.isError) return { ...full };
-  const reading = output.validate(full ? full.structuredContent : value);
-  const finish = (checked: Checked): Result | Promise<Result> => {
-    if (checked.problem !== undefined) throw new ResultError(`Cannot send the result of ${place}: ${checked.problem}`);
-    return full ? toFullResult(full, place) : toJsonResult(checked.value, place);
+  const given = full ? full.structuredContent : value;
+  const finish = ({ problem, value }: { readonly problem?: string; readonly value?: unknown }) => {
+    if (problem !== undefined) {
+      return loadResults(sending).then((to) => to.toolResult(given, { full, output, problem }));
+    }
+    return full ? toFullResult(full, sending, output) : toJsonResult(value, sending, output);
   };
+  const reading = output.validate(given);
   return reading instanceof Promise ? reading.then(finish) : finish(reading);
 }
 
-function toPlainResult(value: unknown, place: string): Result | Promise<Result> {
+function toPlainResult(value: unknown, sending: Sending): Result | Promise<Result> {
   if (typeof value === "string") return { content: [toText(value)] };
   if (value === undefined) return { content: [] };
-  if (isToolResult(value)) return toFullResult(value, place);
+  if (isToolResult(value)) return toFullResult(value, sending);
   if (isContent(value)) return { content: [value] };
   if (Array.isArray(value) && value.length && value.every(isContent)) return { content: value };
-  return toJsonResult(value, place);
+  return toJsonResult(value, sending);
 }
 
-function toFullResult(full: ToolResult, place: string): Result | Promise<Result> {
+function toFullResult(full: ToolResult, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
   const { structuredContent } = full;
   return structuredContent === undefined || toJson(structuredContent)
     ? { ...full }
-    : encode(structuredContent, place).then(() => ({ ...full }));
+    : loadResults(sending).then((to) => to.toolResult(structuredContent, { full, output }));
 }
 
-function toJsonResult(value: unknown, place: string): Result | Promise<Result> {
+function toJsonResult(value: unknown, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
   const text = toJson(value);
-  const finish = ({ text = "", block }: Encoded): Result => ({
-    content: [block ?? toText(text)],
-    structuredContent: !block && typeof value === "object" ? value ?? undefined : undefined,
-  });
-  return text ? finish({ text }) : encode(value, place).then(finish);
+  return text
+    ? { content: [toText(text)], structuredContent: typeof value === "object" ? value ?? undefined : undefined }
+    : loadResults(sending).then((to) => to.toolResult(value, { output }));
 }
 
 function toText(text: string): Content {

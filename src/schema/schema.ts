@@ -71,6 +71,8 @@ export interface CompiledSchema {
   json(): JsonSchema;
   /** Checks a value; at once, unless the schema itself is asynchronous. A problem has at most 2 KB. */
   validate(value: unknown): Checked | Promise<Checked>;
+  /** Whether it is a raw JSON Schema. */
+  readonly isRaw?: boolean;
 }
 
 /** What a schema is for. */
@@ -144,6 +146,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     const toResult = (value: unknown, issues: readonly Issue[]): Checked =>
       issues.length ? { problem: toProblem(issues) } : { value };
     made = {
+      isRaw: true,
       json: () => json,
       validate: (value) =>
         check ? toResult(value, check(value)) : load().then((check) => toResult(value, check(value))),

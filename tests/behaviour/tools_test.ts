@@ -335,10 +335,9 @@ behaviour("a result that JSON cannot hold is an internal error, and the next cal
   const bad: Readonly<Record<string, unknown>> = {
     function: () => {},
     symbol: Symbol("secret"),
-    bigint: 1n,
-    deepBigint: { a: [1n] },
+    deepWeakMap: { a: [new WeakMap()] },
     cycle,
-    fullBigint: { content: [], structuredContent: { n: 1n } },
+    fullSymbol: { content: [], structuredContent: { n: Symbol("secret") } },
     fullCycle: { content: [], _meta: cycle },
     throwing: {
       toJSON() {

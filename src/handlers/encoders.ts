@@ -54,7 +54,7 @@ export async function encode(value: unknown, options: EncodeOptions): Promise<En
   try {
     return await encoder.encode(value);
   } catch (error) {
-    release(value);
+    quietly(() => release(value));
     if (error instanceof Lost) return { media: [], lost: error.message };
     throw error;
   } finally {

@@ -82,6 +82,11 @@ export function isContent(value: unknown): value is Content {
   }
 }
 
+/** Whether a content block has parts that may be wrong, though it looks like one. */
+export function isDoubtful({ type, annotations }: Content): boolean {
+  return type === "resource" || annotations !== undefined;
+}
+
 /** A value as JSON text; `undefined` if JSON cannot hold it, or may lose a part of it without a word. */
 export function toJson(value: unknown): string | undefined {
   try {

@@ -46,12 +46,34 @@ export class EncodedResults {
       if (checked.problem !== undefined) throw refuse(checked.problem);
     }
     const found = media.map(({ block }) => block);
+    this.checkContent({ content: full?.content ?? blocks ?? [] });
     if (full) return { ...full, content: [...full.content, ...found], structuredContent };
     return {
       content: blocks ?? [...text === undefined ? [] : [toText(text)], ...found],
       structuredContent,
       isError: isError || undefined,
     };
+  }
+
+  /** The result as it was given. Throws if a content block is not what the protocol wants it to be. */
+  checkContent<R extends { readonly content: readonly Content[] }>(result: R): R {
+    result.content.forEach((block, i) => {
+      const refuse = (state: string) => this.#tools.refuse(`content[${i}] ${state}`);
+      if (block.type === "resource" && typeof (block.resource.text ?? block.resource.blob) !== "string") {
+        throw refuse("is a resource without text or blob; give it one of them, or link to it");
+      }
+      const { annotations } = block;
+      if (annotations === undefined) return;
+      const { audience, priority }: { readonly audience?: unknown; readonly priority?: unknown } = Object(annotations);
+      if (priority !== undefined && !(typeof priority === "number" && priority >= 0 && priority <= 1)) {
+        throw refuse(`has the priority ${show(priority)}; give a number from 0 to 1`);
+      }
+      const known = Array.isArray(audience) && audience.every((role) => role === "user" || role === "assistant");
+      if (audience !== undefined && !known) {
+        throw refuse(`has the audience ${show(audience)}; give a list of "user" and "assistant"`);
+      }
+    });
+    return result;
   }
 
   /** The contents of a resource; `undefined` if there is none. */
@@ -104,6 +126,10 @@ export class EncodedResults {
   #toFailed(): Error {
     return this.#tools.refuse("it returned a Response that is not ok; look at its status, and throw an error");
   }
+}
+
+function show(value: unknown): string {
+  return String(JSON.stringify(value) ?? value).slice(0, 60);
 }
 
 function toText(text: string): Content {

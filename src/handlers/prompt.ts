@@ -16,7 +16,7 @@ import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod
 import { createList, type Entry } from "../core/pagination.ts";
 import { attempt } from "./attempt.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
-import { isContent, loadResults, type Sending } from "./content.ts";
+import { isContent, isDoubtful, loadResults, type Sending } from "./content.ts";
 
 /**
  * What a prompt may return. A string or a content block is one message of the user, and so are bytes, a `Blob` or a
@@ -208,10 +208,12 @@ async function toPromptResult(value: unknown, sending: Sending): Promise<Result>
   const given: unknown = isFull ? value.messages : value;
   const messages = toMessages(given) ?? toMessages(await (await loadResults(sending)).promptMessages(given));
   if (!messages) throw new Error(`Cannot send ${sending.place}: run did not return text, content or messages`);
+  const content = messages.map(({ content }) => content);
+  if (content.some(isDoubtful)) (await loadResults(sending)).checkContent({ content });
   return isFull ? { ...value, messages } : { messages };
 }
 
-function toMessages(given: unknown): unknown[] | undefined {
+function toMessages(given: unknown): PromptMessage[] | undefined {
   const messages = typeof given === "string"
     ? [{ role: "user", content: { type: "text", text: given } }]
     : (Array.isArray(given) ? given : [given]).map((one) => isContent(one) ? { role: "user", content: one } : one);

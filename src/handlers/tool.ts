@@ -30,7 +30,7 @@ import type { Core } from "../core/core.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import { type Allow, type Feature, type Handler, revealTo, type Runner, toMethod } from "../core/feature.ts";
 import { createList, type Entry } from "../core/pagination.ts";
-import { isContent, loadResults, type Sending, toJson } from "./content.ts";
+import { isContent, isDoubtful, loadResults, type Sending, toJson } from "./content.ts";
 
 /**
  * What a tool may return. Each value is sent as what it means to a model:
@@ -298,15 +298,21 @@ function toPlainResult(value: unknown, sending: Sending): Result | Promise<Resul
   if (typeof value === "string") return { content: [toText(value)] };
   if (value === undefined) return { content: [] };
   if (isToolResult(value)) return toFullResult(value, sending);
-  if (isContent(value)) return { content: [value] };
-  if (Array.isArray(value) && value.length && value.every(isContent)) return { content: value };
+  if (isContent(value)) return toContentResult({ content: [value] }, sending);
+  if (Array.isArray(value) && value.length && value.every(isContent)) {
+    return toContentResult({ content: value }, sending);
+  }
   return toJsonResult(value, sending);
+}
+
+function toContentResult(result: ToolResult & Result, sending: Sending): Result | Promise<Result> {
+  return result.content.some(isDoubtful) ? loadResults(sending).then((to) => to.checkContent(result)) : result;
 }
 
 function toFullResult(full: ToolResult, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
   const { structuredContent } = full;
   return structuredContent === undefined || toJson(structuredContent)
-    ? { ...full }
+    ? toContentResult({ ...full }, sending)
     : loadResults(sending).then((to) => to.toolResult(structuredContent, { full, output }));
 }
 

@@ -35,6 +35,8 @@ export interface Core {
   readonly hasMiddleware: boolean;
   /** Whether requests of revisions with sessions need a session id. */
   readonly requiresSession: boolean;
+  /** Whether arguments may be JSON text where their schema wants no text. */
+  readonly lenientArguments?: boolean;
   /** Words for the model about an unexpected error of a tool. */
   readonly toToolError?: (error: unknown, call: Call) => string | ToolError | undefined;
   /** Passes an unexpected error to `onError`, and returns what the client may know of it. */

@@ -305,7 +305,7 @@ export class Scheduler {
     try {
       if (isMcpError(error)) {
         if (hasValidCode(error)) return error;
-        const state = `Cannot send the error code ${error.code}: use an integer outside -32768 to -32000`;
+        const state = `Cannot send code ${error.code}: use an integer outside -32768 to -32000`;
         return this.#core.report(new TypeError(state, { cause: error }), call);
       }
       // A handler that stops because it was told to is no fault.

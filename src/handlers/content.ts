@@ -118,6 +118,5 @@ export interface Sending {
 /** Loads what sends the values that {@linkcode toJson} has no text for. */
 export async function loadResults(sending: Sending): Promise<EncodedResults> {
   const { EncodedResults } = await import("./encoded_results.ts");
-  const refuse = (state: string) => new ResultError(`Cannot send the result of ${sending.place}: ${state}`);
-  return new EncodedResults({ ...sending, isContent, refuse });
+  return new EncodedResults({ ...sending, isContent, ResultError });
 }

@@ -13,8 +13,8 @@ import { encode, type Encoded } from "./encoders.ts";
 /** What results are made with. */
 export interface ResultTools extends Sending {
   readonly isContent: (value: unknown) => value is Content;
-  /** Makes the error for what cannot be sent. */
-  readonly refuse: (state: string) => Error;
+  /** The class of errors for what cannot be sent. */
+  readonly ResultError: new (text: string) => Error;
 }
 
 /** What is known of the result of a tool. */
@@ -36,14 +36,13 @@ export class EncodedResults {
 
   /** The result of a tool. */
   async toolResult(given: unknown, { full, output, problem }: ToolResultOptions): Promise<Record<string, unknown>> {
-    const { refuse } = this.#tools;
     // A raw JSON Schema is of what is sent, and any other schema of what the handler made.
-    if (problem !== undefined && !output?.isRaw) throw refuse(problem);
+    if (problem !== undefined && !output?.isRaw) throw this.#refuse(problem);
     const { value, text, media, blocks, isError } = await this.#encode(given);
     const structuredContent = typeof value === "object" && (full || !blocks) ? value ?? undefined : undefined;
     if (output?.isRaw && !isError) {
       const checked = await output.validate(value);
-      if (checked.problem !== undefined) throw refuse(checked.problem);
+      if (checked.problem !== undefined) throw this.#refuse(checked.problem);
     }
     const found = media.map(({ block }) => block);
     this.checkContent({ content: full?.content ?? blocks ?? [] });
@@ -58,7 +57,7 @@ export class EncodedResults {
   /** The result as it was given. Throws if a content block is not what the protocol wants it to be. */
   checkContent<R extends { readonly content: readonly Content[] }>(result: R): R {
     result.content.forEach((block, i) => {
-      const refuse = (state: string) => this.#tools.refuse(`content[${i}] ${state}`);
+      const refuse = (state: string) => this.#refuse(`content[${i}] ${state}`);
       if (block.type === "resource" && typeof (block.resource.text ?? block.resource.blob) !== "string") {
         throw refuse("is a resource without text or blob; give it one of them, or link to it");
       }
@@ -108,7 +107,7 @@ export class EncodedResults {
   }
 
   async #encode(value: unknown): Promise<Encoded> {
-    const { call, core: { limits: { calls }, ticker }, isContent, refuse } = this.#tools;
+    const { call, core: { limits: { calls }, ticker }, isContent } = this.#tools;
     const made = await encode(value, {
       signal: call.signal,
       maxBytes: calls.resultBytes,
@@ -119,12 +118,17 @@ export class EncodedResults {
         return () => ticker.drop(alarm);
       },
     });
-    if (made.lost) throw refuse(made.lost);
+    if (made.lost) throw this.#refuse(made.lost);
     return made;
   }
 
+  #refuse(state: string): Error {
+    const { place, ResultError } = this.#tools;
+    return new ResultError(`Cannot send the result of ${place}: ${state}`);
+  }
+
   #toFailed(): Error {
-    return this.#tools.refuse("it returned a Response that is not ok; look at its status, and throw an error");
+    return this.#refuse("it returned a Response that is not ok; look at its status, and throw an error");
   }
 }
 

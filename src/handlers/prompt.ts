@@ -101,7 +101,7 @@ export interface Prompt<Input = never> extends Handler {
  *
  * @throws {TypeError} if the name or the schema cannot be used, or a completer is for no argument of it.
  */
-export function prompt<I extends Schema = Schema>(options: PromptOptions<I>): Prompt<Infer<I>> {
+export function prompt<const I extends Schema = Schema>(options: PromptOptions<I>): Prompt<Infer<I>> {
   const { name, run, complete, allow } = options;
   const place = `prompt ${quote(name)}`;
   if (typeof name !== "string" || !name) throw new TypeError(`Cannot make ${place}: it has no name`);

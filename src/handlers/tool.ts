@@ -85,8 +85,13 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
   readonly title?: string;
   /** What the tool does, for the model that decides to call it. */
   readonly description?: string;
-  /** What the tool takes: an object. Without it, nothing. */
+  /** What the tool takes: an object. Without it, nothing. See {@linkcode Schema} for what it may be. */
   readonly input?: I;
+  /**
+   * Whether an argument may be JSON text where the input wants an object, an array, a number or a boolean, because some
+   * models write `"[1, 2]"` for `[1, 2]`. Defaults to the server's `lenientArguments`.
+   */
+  readonly lenientArguments?: boolean;
   /** What the tool gives. The result is checked before it is sent. */
   readonly output?: O;
   /** Hints about what the tool does. */
@@ -139,7 +144,9 @@ export interface Tool<Input = never> extends Handler {
  *
  * @throws {TypeError} if the name or a schema cannot be used.
  */
-export function tool<I extends Schema = Schema, O extends Schema = Schema>(options: ToolOptions<I, O>): Tool<Infer<I>> {
+export function tool<const I extends Schema = Schema, const O extends Schema = Schema>(
+  options: ToolOptions<I, O>,
+): Tool<Infer<I>> {
   const { name, run } = options;
   if (typeof name !== "string" || !/^[\w.-]{1,128}$/.test(name)) {
     throw new TypeError(`Cannot make tool ${quote(name)}: a name is 1 to 128 letters, digits, "_", "-" and "."`);
@@ -151,6 +158,7 @@ export function tool<I extends Schema = Schema, O extends Schema = Schema>(optio
 /** A tool as the registry sees it: its types are forgotten, its schemas do the checking. */
 interface Definition extends Entry {
   readonly input?: CompiledSchema;
+  readonly lenient?: boolean;
   readonly output?: CompiledSchema;
   readonly headers?: readonly HeaderParam[];
   readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
@@ -165,6 +173,7 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
     key: name,
     allow,
     input,
+    lenient: options.lenientArguments,
     output,
     headers: input && toHeaders(input),
     wire: () => ({
@@ -249,7 +258,8 @@ function toUnknown(name: unknown): McpError {
 // A tool that answers at once makes no promise.
 function runTool(definition: Definition, call: Call, given: Params, core: Core): Result | Promise<Result> {
   try {
-    const reading = definition.input ? definition.input.validate(given) : { value: given };
+    const { input, lenient = core.lenientArguments } = definition;
+    const reading = !input ? { value: given } : lenient ? readLeniently(input, given, core) : input.validate(given);
     const result = reading instanceof Promise
       ? reading.then((checked) => invoke(definition, call, checked, core))
       : invoke(definition, call, reading, core);
@@ -257,6 +267,11 @@ function runTool(definition: Definition, call: Call, given: Params, core: Core):
   } catch (error) {
     return toFailed(definition, call, error, core);
   }
+}
+
+async function readLeniently(input: CompiledSchema, given: Params, { limits }: Core): Promise<Checked> {
+  const { adaptInput } = await import("../schema/adapt_input.ts");
+  return await input.validate(adaptInput(given, input.json(), { jsonText: limits.request }));
 }
 
 function invoke({ key, invoke }: Definition, call: Call, checked: Checked, core: Core): Result | Promise<Result> {
@@ -298,22 +313,17 @@ function toPlainResult(value: unknown, sending: Sending): Result | Promise<Resul
   if (typeof value === "string") return { content: [toText(value)] };
   if (value === undefined) return { content: [] };
   if (isToolResult(value)) return toFullResult(value, sending);
-  if (isContent(value)) return toContentResult({ content: [value] }, sending);
+  if (isContent(value)) return toFullResult({ content: [value] }, sending);
   if (Array.isArray(value) && value.length && value.every(isContent)) {
-    return toContentResult({ content: value }, sending);
+    return toFullResult({ content: value }, sending);
   }
   return toJsonResult(value, sending);
 }
 
-function toContentResult(result: ToolResult & Result, sending: Sending): Result | Promise<Result> {
-  return result.content.some(isDoubtful) ? loadResults(sending).then((to) => to.checkContent(result)) : result;
-}
-
 function toFullResult(full: ToolResult, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
-  const { structuredContent } = full;
-  return structuredContent === undefined || toJson(structuredContent)
-    ? toContentResult({ ...full }, sending)
-    : loadResults(sending).then((to) => to.toolResult(structuredContent, { full, output }));
+  const { content, structuredContent } = full;
+  const isFine = (structuredContent === undefined || toJson(structuredContent)) && !content.some(isDoubtful);
+  return isFine ? { ...full } : loadResults(sending).then((to) => to.toolResult(structuredContent, { full, output }));
 }
 
 function toJsonResult(value: unknown, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {

@@ -100,7 +100,7 @@ for (
     });
     assertEquals(answers, [-32603, -32603]);
     for (const one of told) {
-      assertStringIncludes(one, `Cannot send the error code ${code}: use an integer outside -32768 to -32000`);
+      assertStringIncludes(one, `Cannot send code ${code}: use an integer outside -32768 to -32000`);
     }
   });
 }

@@ -29,6 +29,8 @@ const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d
 /**
  * Changes a value to what a schema wants; what does not fit stays as it is, for the check to find. The value itself is
  * never changed. Defaults do not count within `anyOf`, `oneOf`, `if` and `not`.
+ *
+ * @throws {RangeError} if more than 10,000 defaults would have to be inserted.
  */
 export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonText, revive }: AdaptOptions): unknown {
   const targets = new Map<unknown, unknown>();
@@ -141,7 +143,7 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
       for (const [name, part] of properties) {
         const { default: missing }: { readonly default?: unknown } = Object(part);
         if (missing === undefined || Object.hasOwn(value, name) && value[name] !== undefined) continue;
-        if (!left--) throw new RangeError("Cannot insert defaults: too many are missing; send them");
+        if (!left--) throw new RangeError();
         made.set(name, structuredClone(missing));
         isChanged = true;
       }

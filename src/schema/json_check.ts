@@ -93,7 +93,13 @@ export function createReader(
   const root: JsonSchema = Object(inspected.refs.get("#"));
   const hasDefaults = JSON.stringify(root).includes('"default":');
   return (given) => {
-    const value = hasDefaults ? adaptInput(given, root, { defaults: true }) : given;
+    let value = given;
+    try {
+      if (hasDefaults) value = adaptInput(given, root, { defaults: true });
+    } catch (error) {
+      if (error instanceof RangeError) return { problem: "too much of what has a default is missing" };
+      throw error;
+    }
     const issues = check(value);
     return issues.length ? { problem: toProblem(issues) } : { value };
   };

@@ -61,7 +61,7 @@ export interface StandardIssue {
 /** What a schema gives for a valid value. Of a raw JSON Schema that is no literal only this is known: it is an object. */
 export type Infer<S> = S extends StandardTypes<infer Output, unknown> ? Output
   : S extends Shape ? InferShape<{ [K in keyof S]: Infer<S[K]> }>
-  : S extends { readonly type: "object" } ? string extends S["type"] ? Record<string, unknown> : InferJson<S>
+  : S extends { readonly type: "object" } ? InferType<"object", S>
   : Record<string, unknown>;
 
 /** What a schema takes. A raw JSON Schema that is no literal may be asked about anything. */
@@ -83,9 +83,9 @@ export type InferShape<T> =
 /** The values of a raw JSON Schema, as far as a literal tells them. */
 export type InferJson<S> = S extends { readonly const: infer C } ? C
   : S extends { readonly enum: readonly (infer E)[] } ? E
+  : S extends { readonly type: infer T } ? T extends readonly (infer One)[] ? InferType<One, S> : InferType<T, S>
   : S extends { readonly anyOf: readonly (infer A)[] } | { readonly oneOf: readonly (infer A)[] }
     ? A extends unknown ? InferJson<A> : never
-  : S extends { readonly type: infer T } ? T extends readonly (infer One)[] ? InferType<One, S> : InferType<T, S>
   : unknown;
 
 /** The values of one type of JSON Schema. */

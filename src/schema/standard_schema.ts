@@ -78,8 +78,7 @@ function writeShape(shape: Shape, use: Use): JsonSchema {
 /** Whether a property must be there. */
 function isRequired(schema: StandardSchema, use: Use): boolean {
   if (use === "output" && toKind(schema) === "default") return true;
-  return Object.hasOwn(Object(schema["~standard"].validate(undefined)), "issues") &&
-    Object(schema["~standard"].validate(undefined)).issues !== undefined;
+  return Object(schema["~standard"].validate(undefined)).issues !== undefined;
 }
 
 /** What the parts that JSON has no word for are on the wire. */
@@ -205,7 +204,7 @@ class Writer {
     const json = this.#describeKind(kind, def, its);
     if (!json) return;
     const registry = Object(globalThis)["__zod_globalRegistry"];
-    const { description, title } = Object(registry?.get?.(schema) ?? {});
+    const { description, title } = Object(its._zod ? registry?.get?.(schema) : undefined);
     const told = {
       title,
       description: description ?? def.description ??

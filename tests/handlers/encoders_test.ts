@@ -1,7 +1,6 @@
 // What handlers may return, and what clients get for it: the meaning of a value, or a refusal by name.
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { connect } from "../../src/testing/testing.ts";
-import { random } from "../support/random.ts";
 import { assert, assertEquals, assertStringIncludes } from "../support/std.ts";
 
 const bytes = new Uint8Array([137, 80, 78, 71, 0, 255]);

@@ -315,8 +315,7 @@ function toDefault(def: Def): JsonSchema {
 
 /** What a schema says of lengths, sizes and formats. */
 function toBounds(kind: string, def: Def, its: Def): JsonSchema {
-  const bag: Def = Object(Object(its._zod).bag);
-  const checks = [...toList(def.checks), ...toList(its.pipe)].map((check): Def => Object(check));
+  const checks = [...toList(def.checks), ...toList(its.pipe)].map(toCheck);
   const json: Record<string, unknown> = {};
   const [least, most] = kind === "string"
     ? ["minLength", "maxLength"]
@@ -329,25 +328,36 @@ function toBounds(kind: string, def: Def, its: Def): JsonSchema {
     const number = isObject(value) ? value.value : value;
     if (name && typeof number === "number" && Math.abs(number) < Number.MAX_SAFE_INTEGER) json[name] = number;
   };
-  put(least, bag.minimum ?? def.minLength ?? def.minSize);
-  put(most, bag.maximum ?? def.maxLength ?? def.maxSize);
-  if (kind === "number") {
-    put("exclusiveMinimum", bag.exclusiveMinimum);
-    put("exclusiveMaximum", bag.exclusiveMaximum);
-    put("multipleOf", bag.multipleOf);
-    if (/int/.test(String(bag.format))) json.type = "integer";
-  }
-  if (kind === "string") addFormat(json, bag.format ?? def.format, toList(bag.patterns)[0]);
+  put(least, def.minLength ?? def.minSize);
+  put(most, def.maxLength ?? def.maxSize);
+  if (kind === "number" && /int/.test(String(def.format))) json.type = "integer";
+  if (kind === "string") addFormat(json, def.format, def.pattern);
   for (const { kind: zodKind, type, value, requirement, inclusive, regex } of checks) {
     const name = String(zodKind === "validation" ? type : zodKind);
     const bound = value ?? requirement;
-    if (/^min/.test(name)) put(inclusive === false ? "exclusiveMinimum" : least, bound);
+    if (/^length/.test(name)) [least, most].forEach((each) => put(each, bound));
+    else if (/^min/.test(name)) put(inclusive === false ? "exclusiveMinimum" : least, bound);
     else if (/^max/.test(name)) put(inclusive === false ? "exclusiveMaximum" : most, bound);
     else if (/^(int|integer)$/.test(name)) json.type = "integer";
     else if (name === "multipleOf" || name === "multiple_of") put("multipleOf", bound);
     else if (kind === "string") addFormat(json, name, regex ?? (name === "regex" ? requirement : undefined));
   }
   return json;
+}
+
+/** A check in the words of zod 3, which are nearly those of valibot; zod 4 has others. */
+function toCheck(check: unknown): Def {
+  const def: Def | undefined = Object(Object(check)._zod).def as Def | undefined; // or it is another library's
+  if (!def) return Object(check);
+  const { check: name, minimum, maximum, length, value = minimum ?? maximum ?? length, inclusive, format, pattern } =
+    def;
+  const kind = String(name).replace("greater_than", "min").replace("less_than", "max").replace("_format", "");
+  return {
+    kind: kind === "number" && /int/.test(String(format)) ? "int" : kind === "string" ? format : kind,
+    value,
+    inclusive,
+    regex: pattern,
+  };
 }
 
 function addFormat(json: Record<string, unknown>, name: unknown, pattern: unknown): void {

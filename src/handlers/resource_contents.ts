@@ -10,7 +10,7 @@ import { loadResults, type Sending, toJson } from "./content.ts";
 import type { ToolReturn } from "./tool.ts";
 
 /**
- * What `read` may return: text, one or more {@linkcode ResourceContents}, or any other value that a tool may return. Bytes,
+ * What `read` may return: text, one or more {@linkcode ResourceContents}, also as `{ contents }`, or any other value that a tool may return. Bytes,
  * a `Blob`, a `File`, a stream and a `Response` are text or bytes by their type, and other objects are JSON text; media
  * within them are further contents, such as `config://app#chart`. A `Response` with an error status is refused.
  *
@@ -32,7 +32,8 @@ export async function toContents(
   sending: Sending,
 ): Promise<ResourceContents[] | undefined> {
   if (value === undefined || value === null) return;
-  const list = Array.isArray(value) && value.length ? value : [value];
+  const given = isObject(value) && Array.isArray(value.contents) ? value.contents : value;
+  const list = Array.isArray(given) && given.length ? given : [given];
   if (list.every(isContents)) return toFull(list, mimeType);
   if (typeof value === "string") return [{ uri, mimeType: mimeType ?? TEXT, text: value }];
   const json = toJson(value);

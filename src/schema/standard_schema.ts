@@ -40,17 +40,14 @@ export type { JsonSchema } from "./json_schema.ts";
 export function toStandardSchema<const S extends StandardSchema | Shape>(
   schema: S,
 ): StandardSchema<Infer<S>, InferInput<S>> {
-  const isShape = !("~standard" in schema);
-  const write = (use: Use) =>
-    isShape ? writeShape(schema as Shape, use) : new Writer(use).write(schema as StandardSchema); // as seen
+  const given: StandardSchema | Shape = schema;
+  const write = (use: Use) => isSchema(given) ? new Writer(use).write(given) : writeShape(given, use);
   // Written at once, so that what cannot be used fails here.
   const marked = { input: write("input"), output: write("output") };
   const shown = { input: withoutKinds(marked.input), output: withoutKinds(marked.output) };
   const validate = (value: unknown) => {
     const adapted = adaptInput(value, marked.input, { revive: true });
-    return isShape
-      ? validateShape(schema as Shape, adapted)
-      : (schema as StandardSchema)["~standard"].validate(adapted); // as seen
+    return isSchema(given) ? given["~standard"].validate(adapted) : validateShape(given, adapted);
   };
   return {
     "~standard": {
@@ -61,6 +58,10 @@ export function toStandardSchema<const S extends StandardSchema | Shape>(
       jsonSchema: { input: () => shown.input, output: () => shown.output },
     },
   };
+}
+
+function isSchema(given: StandardSchema | Shape): given is StandardSchema {
+  return "~standard" in given;
 }
 
 type Use = "input" | "output";
@@ -127,8 +128,8 @@ const FORMATS: Readonly<Record<string, string>> = {
 
 /** The kind of a schema, by the name that most libraries have for it. */
 function toKind(schema: unknown): string {
-  const { _zod, _def, type }: Record<string, Record<string, Def>> = Object(schema);
-  const name = String(_zod?.def.type ?? (_def?.typeName as unknown) ?? type);
+  const { _zod, _def, type }: Record<string, unknown> = Object(schema);
+  const name = String(Object(Object(_zod).def).type ?? Object(_def).typeName ?? type);
   const kind = name.replace(/^Zod/, "").replaceAll("_", "").toLowerCase();
   return SAME[kind] ?? kind;
 }

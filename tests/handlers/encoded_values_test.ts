@@ -56,7 +56,6 @@ function stream(...chunks: readonly unknown[]): ReadableStream {
     },
   });
 }
-const utf8 = (text: string) => new TextEncoder().encode(text);
 class Cursor {
   rows = [1, 2];
   async *[Symbol.asyncIterator]() {

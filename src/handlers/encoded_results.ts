@@ -35,7 +35,7 @@ export class EncodedResults {
   }
 
   /** The result of a tool. */
-  async toolResult(given: unknown, { full, output, problem }: ToolResultOptions): Promise<Record<string, unknown>> {
+  async ofTool(given: unknown, { full, output, problem }: ToolResultOptions): Promise<Record<string, unknown>> {
     // A raw JSON Schema is of what is sent, and any other schema of what the handler made.
     if (problem !== undefined && !output?.isRaw) throw this.#refuse(problem);
     const { value, text, media, blocks, isError } = await this.#encode(given);
@@ -76,7 +76,7 @@ export class EncodedResults {
   }
 
   /** The contents of a resource; `undefined` if there is none. */
-  async resourceContents(
+  async ofResource(
     given: unknown,
     { uri, mimeType }: { readonly uri: string; readonly mimeType?: string },
   ): Promise<readonly unknown[] | undefined> {
@@ -96,7 +96,7 @@ export class EncodedResults {
   }
 
   /** The messages of a prompt, or what stands for messages: texts and content blocks. */
-  async promptMessages(given: unknown): Promise<unknown> {
+  async ofPrompt(given: unknown): Promise<unknown> {
     const { value, text, media, blocks, isError, isPlain } = await this.#encode(given);
     if (isError) throw this.#toFailed();
     if (blocks?.length) return blocks;

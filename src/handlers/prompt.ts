@@ -206,7 +206,7 @@ function toArguments(schema: Params, place: string): Argument[] {
 async function toPromptResult(value: unknown, sending: Sending): Promise<Result> {
   const isFull = isObject(value) && Array.isArray(value.messages);
   const given: unknown = isFull ? value.messages : value;
-  const messages = toMessages(given) ?? toMessages(await (await loadResults(sending)).promptMessages(given));
+  const messages = toMessages(given) ?? toMessages(await (await loadResults(sending)).ofPrompt(given));
   if (!messages) throw new Error(`Cannot send ${sending.place}: run did not return text, content or messages`);
   const content = messages.map(({ content }) => content);
   if (content.some(isDoubtful)) (await loadResults(sending)).checkContent({ content });

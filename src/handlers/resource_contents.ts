@@ -39,7 +39,7 @@ export async function toContents(
   const json = toJson(value);
   if (json) return [{ uri, mimeType: mimeType ?? "application/json", text: json }];
   const results = await loadResults(sending);
-  const contents = await results.resourceContents(value, { uri, mimeType });
+  const contents = await results.ofResource(value, { uri, mimeType });
   return contents?.every(isContents) ? toFull(contents, mimeType) : undefined;
 }
 

@@ -293,7 +293,7 @@ function toCheckedResult(value: unknown, sending: Sending, output: CompiledSchem
   const given = full ? full.structuredContent : value;
   const finish = ({ problem, value }: { readonly problem?: string; readonly value?: unknown }) => {
     if (problem !== undefined) {
-      return loadResults(sending).then((to) => to.toolResult(given, { full, output, problem }));
+      return loadResults(sending).then((to) => to.ofTool(given, { full, output, problem }));
     }
     return full ? toFullResult(full, sending, output) : toJsonResult(value, sending, output);
   };
@@ -315,14 +315,14 @@ function toPlainResult(value: unknown, sending: Sending): Result | Promise<Resul
 function toFullResult(full: ToolResult, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
   const { content, structuredContent } = full;
   const isFine = (structuredContent === undefined || toJson(structuredContent)) && !content.some(isDoubtful);
-  return isFine ? { ...full } : loadResults(sending).then((to) => to.toolResult(structuredContent, { full, output }));
+  return isFine ? { ...full } : loadResults(sending).then((to) => to.ofTool(structuredContent, { full, output }));
 }
 
 function toJsonResult(value: unknown, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
   const text = toJson(value);
   return text
     ? { content: [toText(text)], structuredContent: typeof value === "object" ? value ?? undefined : undefined }
-    : loadResults(sending).then((to) => to.toolResult(value, { output }));
+    : loadResults(sending).then((to) => to.ofTool(value, { output }));
 }
 
 function toText(text: string): Content {

@@ -97,7 +97,7 @@ const KNOWN = /^-32(700|60[0-3]|0([01]\d|2[0-2]|42))$/;
 
 /** Whether an error may be sent: its code is an integer, and outside the range of the protocol or one that it knows. */
 export function hasValidCode({ code }: McpError): boolean {
-  return Number.isSafeInteger(code) && (code < -32768 || code > -32000 || KNOWN.test(`${code}`));
+  return Number.isInteger(code) && (code < -32768 || code > -32000 || KNOWN.test(`${code}`));
 }
 
 /** Whether an error is an {@linkcode McpError} of any copy of this library. */

@@ -183,7 +183,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
       },
     };
     // An empty object is no JSON Schema either, because an input is an object.
-  } else if (use === "input" && Object.values(schema).every(isStandard)) {
+  } else if (use === "input" && !Array.isArray(schema) && Object.values(schema).every(isStandard)) {
     const shape = schema as Shape; // as every property of it says
     const properties = Object.entries(shape).map(([name, part]) => {
       // References to the root of a part lead to the place where it stands now.

@@ -68,6 +68,11 @@ export interface ServerOptions {
    * sessions and questions end with the process.
    */
   readonly secret?: string | readonly string[];
+  /**
+   * Whether arguments of tools may be JSON text where the input wants an object, an array, a number or a boolean. A tool
+   * may say otherwise. Defaults to `false`.
+   */
+  readonly lenientArguments?: boolean;
   /** Limits that differ from the defaults. */
   readonly limits?: LimitOptions;
   /** Milliseconds for which clients may keep lists and resources, unless a handler says otherwise; 0 if nothing is said. */
@@ -154,6 +159,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
     describeError: options.describeError,
+    lenientArguments: options.lenientArguments,
     sealer: new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) }),
     report,
   };

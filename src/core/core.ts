@@ -39,6 +39,8 @@ export interface Core {
   readonly requiresSession: boolean;
   /** Describes an unexpected error of a tool to the model. */
   readonly describeError?: (error: unknown, call: Call) => string | ToolError | undefined;
+  /** Whether arguments may be JSON text where their schema expects another type. */
+  readonly lenientArguments?: boolean;
   /** Passes an unexpected error to `onError`, and returns what the client may know of it. */
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
 }

@@ -148,6 +148,14 @@ export interface Limits {
      */
     readonly resultBytes: number;
     /**
+     * Time to read the streams and iterables that one handler returned.
+     *
+     * Together: what was read counts towards `calls.resultBytes`.
+     *
+     * Exceeded: the stream is cancelled, the client gets code -32603 "Internal error", and `onError` gets the reason.
+     */
+    readonly readMs: number;
+    /**
      * Items on one page of a list.
      *
      * Exceeded: the page ends, and the result has a `nextCursor`.
@@ -335,6 +343,7 @@ export const LIMITS: Limits = {
     stateMs: 600_000,
     // Well below `memory.bytesPerClient`, which bounds all that one client leaves unread.
     resultBytes: 8 * 1024 * 1024,
+    readMs: 60_000,
     pageItems: 250,
     closeMs: 5000,
   },

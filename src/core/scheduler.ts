@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { INTERNAL_ERROR, isMcpError, McpError } from "../protocol/errors.ts";
+import { hasValidCode, INTERNAL_ERROR, isMcpError, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Start } from "./account.ts";
 import type { Call } from "./call.ts";
@@ -298,7 +298,11 @@ export class Scheduler {
 
   #toError(error: unknown, call: Call): McpError {
     try {
-      if (isMcpError(error)) return error;
+      if (isMcpError(error)) {
+        if (hasValidCode(error)) return error;
+        const state = `Cannot send code ${error.code}: use an integer outside -32768 to -32000`;
+        return this.#core.report(new TypeError(state, { cause: error }), call);
+      }
       // A handler that stops because it was told to is no fault.
       if (call.ended && error === call.reason) return new McpError(INTERNAL_ERROR, "Cancelled");
     } catch {

@@ -15,7 +15,9 @@ import type {
   ImageContent,
   ResourceLink,
 } from "../protocol/types.ts";
-import type { Encoded } from "./encoders.ts";
+import type { Call } from "../core/call.ts";
+import type { Core } from "../core/core.ts";
+import type { EncodedResults } from "./encoded_results.ts";
 
 /** More about a piece of media. */
 export interface MediaOptions {
@@ -80,6 +82,11 @@ export function isContent(value: unknown): value is Content {
   }
 }
 
+/** Whether a content block has parts that may be wrong, though it looks like one. */
+export function isDoubtful({ type, annotations }: Content): boolean {
+  return type === "resource" || annotations !== undefined;
+}
+
 /** A value as JSON text; `undefined` if JSON cannot hold it, or may lose a part of it without a word. */
 export function toJson(value: unknown): string | undefined {
   try {
@@ -97,15 +104,23 @@ export function toJson(value: unknown): string | undefined {
 // The kinds that runtimes have built in name themselves; those that have a JSON form (dates, URLs) say so. So do lists of
 // headers and bytes on some runtime, but not on others, or not in a form that anybody wants.
 function isOdd(value: unknown): boolean {
-  if (typeof value !== "object" || !value) return typeof value === "function" || typeof value === "symbol";
-  const isNamed = Symbol.toStringTag in value || value instanceof Error;
+  if (typeof value !== "object" || !value) {
+    return typeof value === "function" || typeof value === "symbol" || typeof value === "bigint";
+  }
+  const isNamed = Symbol.toStringTag in value || Symbol.asyncIterator in value || value instanceof Error;
   return isNamed && (Symbol.iterator in value || !("toJSON" in value));
 }
 
-/** Encodes a value that {@linkcode toJson} has no text for. */
-export async function encode(value: unknown, place: string): Promise<Encoded> {
-  const { encode } = await import("./encoders.ts");
-  const made = await encode(value);
-  if (made.lost) throw new ResultError(`Cannot send the result of ${place}: ${made.lost}`);
-  return made;
+/** What is being sent. */
+export interface Sending {
+  /** What errors name, such as `tool "add"`. */
+  readonly place: string;
+  readonly call: Call;
+  readonly core: Core;
+}
+
+/** Loads what sends the values that {@linkcode toJson} has no text for. */
+export async function loadResults(sending: Sending): Promise<EncodedResults> {
+  const { EncodedResults } = await import("./encoded_results.ts");
+  return new EncodedResults({ ...sending, isContent, ResultError });
 }

@@ -1,118 +1,539 @@
 /**
- * What becomes of values that JSON has no word for. Loaded when a handler first returns one.
+ * What becomes of values that JSON has no word for: a table of encoders, and what reads streams and iterables.
  *
  * @module
  */
 import type { Content } from "../protocol/types.ts";
 
-// Nothing that runs is imported: a bundler would cut what the server shares with this file out of the server's own.
+/** What the encoding of one value needs to know. */
+export interface EncodeOptions {
+  /** Aborts when the call is over: what is being read is cancelled. */
+  readonly signal: AbortSignal;
+  /** Bytes that the value may take as JSON text, `calls.resultBytes`. */
+  readonly maxBytes: number;
+  /** Milliseconds that streams and iterables may take, `calls.readMs`. */
+  readonly readMs: number;
+  /** Runs a function after some milliseconds, and returns a function that prevents it. */
+  readonly startTimer: (run: () => void, ms: number) => () => void;
+  readonly isContent: (value: unknown) => value is Content;
+}
 
-/** Bytes with their media type. */
-export interface Bytes {
+/** Bytes, or text with a name: what is sent beside JSON. */
+export interface Media {
+  /** Where it was in the value, such as `rows[1].chart`; empty for the value itself. */
+  readonly path: string;
+  readonly text?: string;
   /** In base64. */
-  readonly blob: string;
+  readonly blob?: string;
   readonly mimeType?: string;
-  /** Of a file. */
-  readonly name?: string;
+  /** As a content block: an image, a sound, or an embedded resource, whose URI is `result:` and its name. */
+  readonly block: Content;
 }
-
-/** One kind of value: what makes bytes of it, or what its author should return instead. */
-interface Encoder {
-  readonly is: (value: object, tag: string) => boolean;
-  readonly encode?: (value: object) => Bytes | Promise<Bytes>;
-  /** What to do instead, if it is lost; where there is an encoder, for a value inside of another one. */
-  readonly remedy?: string;
-}
-
-const byTag = (tag: RegExp, remedy: string): Encoder => ({ is: (_, its) => tag.test(its), remedy });
-
-// The first that fits counts.
-const ENCODERS: readonly Encoder[] = [
-  {
-    is: (value) => ArrayBuffer.isView(value) || isTagged(value, "ArrayBuffer") || isTagged(value, "SharedArrayBuffer"),
-    encode: (value) => ({ blob: toBytes(value).toBase64() }),
-    remedy: "return it alone, as media(bytes, type) among content blocks, or as numbers with Array.from(bytes)",
-  },
-  {
-    // One runtime gives a file the tag of a blob.
-    is: (_, tag) => tag === "Blob" || tag === "File",
-    async encode(value) {
-      const blob = value as Blob; // its tag says so
-      const { type, name }: { readonly type: string; readonly name?: string } = blob;
-      return { blob: new Uint8Array(await blob.arrayBuffer()).toBase64(), mimeType: type || undefined, name };
-    },
-    remedy: "return it alone, or media(await blob.bytes(), blob.type) among content blocks",
-  },
-  byTag(/^(Headers|URLSearchParams|FormData)$/, "return Object.fromEntries(value)"),
-  // What knows its JSON is asked for it.
-  { is: (value) => typeof Object(value).toJSON === "function" },
-  byTag(/^Map$/, "return Object.fromEntries(map), or an array with [...map]"),
-  byTag(/^Set$/, "return an array with [...set]"),
-  byTag(/^Weak/, "return a plain object; what it holds cannot be listed"),
-  byTag(/^Promise$/, "await it"),
-  byTag(/^Response$/, "return await response.json(), .text() or .blob()"),
-  byTag(/^Request$/, "return await request.json(), .text() or .blob()"),
-  byTag(/^ReadableStream$/, "return await new Response(stream).text() or .blob()"),
-  byTag(/^RegExp$/, "return its source"),
-  byTag(/Error$|^DOMException$/, "throw it, or return its message"),
-  byTag(/Function$/, "call it and return its result"),
-  byTag(/^Symbol$/, "return its description"),
-  byTag(/^BigInt$/, "return String(value), or Number(value) if it is small enough"),
-  { is: (value) => Symbol.asyncIterator in value && isBare(value), remedy: "return await Array.fromAsync(value)" },
-  { is: (value) => Symbol.iterator in value && isBare(value), remedy: "return an array with [...value]" },
-  { is: isBare, remedy: "return a plain object, or give its class a toJSON() method" },
-];
 
 /** What a value is sent as. */
 export interface Encoded {
-  /** JSON text. */
+  /** The value as JSON has it: media are references such as `result:chart`. */
+  readonly value?: unknown;
+  /** A text as it is, anything else as JSON text. `undefined` if there is nothing. */
   readonly text?: string;
-  readonly bytes?: Bytes;
-  /** The bytes as a content block. */
-  readonly block?: Content;
+  /** The media in the value, in their order. */
+  readonly media: readonly Media[];
+  /** Content blocks that stand for the whole value: one for media, several for a list of texts, blocks and media. */
+  readonly blocks?: readonly Content[];
+  /** Whether JSON could hold the value as it was. */
+  readonly isPlain?: boolean;
+  /** Whether the value is a response that tells of an error. */
+  readonly isError?: boolean;
   /** What JSON would lose of the value, and what to return instead. */
   readonly lost?: string;
 }
 
-/** Finds out what a value is sent as, if it can be. */
-export async function encode(value: unknown): Promise<Encoded> {
-  const bytes = isObjectLike(value) ? await find(value)?.encode?.(value) : undefined;
-  if (bytes) return { bytes, block: toBlock(bytes) };
+/** Finds out what a value is sent as, if it can be, and reads what has to be read for that. */
+export async function encode(value: unknown, options: EncodeOptions): Promise<Encoded> {
+  const encoder = new Encoder(options);
   try {
-    const lost = findLost(value, "", new Set());
-    if (lost) return { lost };
-    return { text: JSON.stringify(value) ?? "null" };
+    return await encoder.encode(value);
   } catch (error) {
-    return { lost: `JSON cannot hold what it returned (${error}); return a plain object` };
+    quietly(() => release(value));
+    if (error instanceof Lost) return { media: [], lost: error.message };
+    throw error;
+  } finally {
+    encoder.close();
   }
 }
 
-/** Bytes as a content block: an image, a sound, or an embedded resource, whose URI is `result:` and the file's name. */
-function toBlock({ blob, mimeType = "application/octet-stream", name = "bytes" }: Bytes): Content {
-  const [type] = mimeType.split("/");
-  return type === "image" || type === "audio"
-    ? { type, data: blob, mimeType }
-    : { type: "resource", resource: { uri: `result:${encodeURIComponent(name)}`, mimeType, blob } };
+/** Why a value cannot be sent. */
+class Lost extends Error {}
+
+/** One kind of value: what makes JSON, text or {@linkcode Media} of it, or what its author should return instead. */
+interface Kind {
+  readonly is: (value: object, tag: string) => boolean;
+  readonly encode?: (encoder: Encoder, value: object, place: Place) => unknown;
+  readonly remedy?: string;
 }
 
-/** What is wrong with a value or a part of it. `open` holds the objects on the way to it. */
-function findLost(value: unknown, path: string, open: Set<unknown>): string | undefined {
-  if (value === null || ["undefined", "string", "number", "boolean"].includes(typeof value)) return;
-  const object = Object(value);
-  const at = path && ` at ${path.slice(0, 200)}`;
-  if (open.has(value)) return `it returned an object that holds itself${at}; return a copy without it`;
-  const known = find(object);
-  if (known) return known.remedy && `it returned ${toName(object)}${at}; ${known.remedy}`;
-  open.add(value);
-  for (const [key, part] of Object.entries(object)) {
-    const lost = findLost(part, path + (Array.isArray(value) ? `[${key}]` : path ? `.${key}` : key), open);
-    if (lost) return lost;
+/** Where a value is in the one that a handler returned. */
+interface Place {
+  readonly path: string;
+  readonly depth: number;
+}
+
+const byTag = (tag: RegExp, remedy: string): Kind => ({ is: (_, its) => tag.test(its), remedy });
+const encodeTag = <T>(tag: RegExp, encode: (encoder: Encoder, value: T, place: Place) => unknown): Kind => ({
+  is: (_, its) => tag.test(its),
+  encode: (encoder, value, place) => encode(encoder, value as T, place), // as the tag says
+});
+
+// The first that fits counts.
+const KINDS: readonly Kind[] = [
+  {
+    is: (value, tag) => ArrayBuffer.isView(value) || /^(Shared)?ArrayBuffer$/.test(tag),
+    encode: (encoder, value, { path }) => encoder.toMedia(toBytes(value), { path }),
+  },
+  // One runtime gives a file the tag of a blob.
+  encodeTag<Blob>(/^(Blob|File)$/, (encoder, value, place) => encoder.readBlob(value, place)),
+  encodeTag<Response>(/^Response$/, (encoder, value, place) => encoder.readResponse(value, place)),
+  encodeTag<ReadableStream>(/^ReadableStream$/, (encoder, value, place) => encoder.readStream(value, place)),
+  encodeTag<Map<unknown, unknown>>(/^Map$/, (encoder, value, place) => encoder.toEntries(value, place)),
+  encodeTag<Set<unknown>>(/^Set$/, (encoder, value, place) => encoder.toList(value, place)),
+  encodeTag<bigint>(/^BigInt$/, (_, value) => Number.isSafeInteger(Number(value)) ? Number(value) : String(value)),
+  byTag(/^(Headers|URLSearchParams|FormData)$/, "return Object.fromEntries(value)"),
+  // What knows its JSON is asked for it.
+  {
+    is: (value) => typeof Object(value).toJSON === "function",
+    encode: (encoder, value, place) =>
+      encoder.toPart(ask(() => Object(value).toJSON(place.path), place), place, { isJson: true }),
+  },
+  byTag(/^Weak/, "return a plain object; what it holds cannot be listed"),
+  byTag(/^Promise$/, "await it"),
+  byTag(/^Request$/, "return await request.json(), .text() or .blob()"),
+  byTag(/^RegExp$/, "return its source"),
+  byTag(/Error$|^DOMException$/, "throw it, or return its message"),
+  byTag(/Function$/, "call it and return its result"),
+  byTag(/^Symbol$/, "return its description"),
+  {
+    is: (value) => Symbol.asyncIterator in value,
+    encode: (encoder, value, place) => encoder.readIterable(value as AsyncIterable<unknown>, place), // as seen above
+  },
+  {
+    is: (value) => Symbol.iterator in value && isBare(value),
+    encode: (encoder, value, place) => encoder.toList(value as Iterable<unknown>, place), // as seen above
+  },
+  { is: isBare, remedy: "return a plain object, or give its class a toJSON() method" },
+];
+
+/** What text is, by its media type. */
+const TEXT = /^(text\/|application\/([\w.-]+\+)?(json|xml|yaml|toml|javascript|x-ndjson|x-www-form-urlencoded)\b)/i;
+const JSON_TYPE = /^(application|text)\/([\w.-]+\+)?json\b/i;
+// As many levels as a message of a client may have: walking deeper ones could end the stack.
+const MAX_DEPTH = 128;
+// Milliseconds for which a source that never waits may hold up the rest of the server.
+const MAX_PAUSE = 20;
+
+/** Reads from a source, one piece after the other. */
+interface Reader {
+  read(): Promise<{ readonly done?: boolean; readonly value?: unknown }>;
+  /** Tells the source that nothing more is read. It is not waited for. */
+  cancel(): unknown;
+}
+
+/** What is known of a body. */
+interface BodyOptions {
+  readonly place: Place;
+  readonly mimeType?: string;
+  /** Whether bytes without a type may be text. */
+  readonly mayBeText?: boolean;
+}
+
+/** Reads and encodes one value. */
+class Encoder {
+  readonly #options: EncodeOptions;
+  readonly #media: Media[] = [];
+  /** The objects on the way to the one being encoded. */
+  readonly #open = new Set<unknown>();
+  #isError = false;
+  #isPlain = true;
+  #used = 0;
+  #stopTimer?: () => void;
+  /** Why nothing more is read. */
+  #reason?: unknown;
+  #reject?: (reason: unknown) => void;
+  #lastPause = performance.now();
+
+  constructor(options: EncodeOptions) {
+    this.#options = options;
+    options.signal.addEventListener("abort", this.#abort);
+    if (options.signal.aborted) this.#abort();
   }
-  open.delete(value);
+
+  /** Ends the timer, and forgets the call. */
+  close(): void {
+    this.#options.signal.removeEventListener("abort", this.#abort);
+    this.#stopTimer?.();
+  }
+
+  async encode(given: unknown): Promise<Encoded> {
+    const value = await this.toPart(given, { path: "", depth: 0 });
+    const isError = this.#isError;
+    if (value instanceof Found) {
+      const [media, blocks] = [[value.media], [value.media.block]];
+      return { media, blocks, text: value.media.text, isError };
+    }
+    if (value === undefined) return { media: [], blocks: [], isError };
+    const blocks = Array.isArray(value) ? this.#toBlocks(value) : undefined;
+    const json = this.#refer(value);
+    const text = typeof json === "string" ? json : JSON.stringify(json);
+    return { value: json, text, media: this.#media, blocks, isError, isPlain: this.#isPlain };
+  }
+
+  /** A value, or a part of one, as JSON has it; media are {@linkcode Found}. */
+  async toPart(value: unknown, place: Place, { isJson = false } = {}): Promise<unknown> {
+    const { path, depth } = place;
+    if (typeof value === "string") {
+      this.#spend(value.length + 2, path);
+      return value;
+    }
+    this.#spend(2, path);
+    if (value === null || value === undefined || typeof value === "boolean") return value;
+    if (typeof value === "number") return Number.isFinite(value) ? value : null;
+    if (depth > MAX_DEPTH) throw new Lost(`it is nested deeper than ${MAX_DEPTH} levels${at(path)}; return less`);
+    if (!isJson && this.#open.has(value)) {
+      throw new Lost(`it returned an object that holds itself${at(path)}; return a copy without it`);
+    }
+    const object = Object(value);
+    const kind = KINDS.find((kind) => kind.is(object, toTag(object)) && !(isJson && kind === KINDS[TO_JSON]));
+    if (kind && !kind.encode) throw new Lost(`it returned ${toName(object)}${at(path)}; ${kind.remedy}`);
+    if (this.#reason) throw this.#reason;
+    this.#open.add(value);
+    if (kind) this.#isPlain = false;
+    const made = kind?.encode
+      ? await kind.encode(this, object, place)
+      : Array.isArray(value)
+      ? await this.toList(value, place)
+      : /^(String|Number|Boolean)$/.test(toTag(object))
+      ? object.valueOf()
+      : await this.#toObject(ask(() => Object.entries<unknown>(object), place), place);
+    this.#open.delete(value);
+    return made;
+  }
+
+  /** The items of a list; what it leaves out is `null`, as in JSON. */
+  async toList(items: Iterable<unknown>, place: Place): Promise<unknown[]> {
+    const list: unknown[] = [];
+    if (!Array.isArray(items)) this.#startTimer();
+    for (const item of items) {
+      list.push(await this.#toItem(item, place, list.length));
+      await this.#pause();
+    }
+    return list;
+  }
+
+  async #toItem(item: unknown, { path, depth }: Place, index: number): Promise<unknown> {
+    return await this.toPart(item, { path: `${path}[${index}]`, depth: depth + 1 }) ?? null;
+  }
+
+  async #toObject(entries: Iterable<readonly [string, unknown]>, { path, depth }: Place): Promise<unknown> {
+    const made: [string, unknown][] = [];
+    for (const [key, value] of entries) {
+      if (value === undefined) continue;
+      const inner = path ? `${path}.${key}` : key;
+      this.#spend(key.length, inner);
+      made.push([key, await this.toPart(value, { path: inner, depth: depth + 1 })]);
+      await this.#pause();
+    }
+    return Object.fromEntries(made);
+  }
+
+  /** A map: an object if its keys are texts, else a list of pairs. */
+  async toEntries(map: ReadonlyMap<unknown, unknown>, place: Place): Promise<unknown> {
+    const entries = [...map];
+    const named = entries.filter((entry): entry is [string, unknown] => typeof entry[0] === "string");
+    return named.length === entries.length ? await this.#toObject(named, place) : await this.toList(entries, place);
+  }
+
+  /** Bytes by their type; text that is none stays bytes. */
+  toMedia(
+    bytes: Uint8Array,
+    { path, mimeType, name }: { readonly path: string; readonly mimeType?: string; readonly name?: string },
+  ): unknown {
+    this.#spend(bytes.length, path);
+    const text = mimeType && TEXT.test(mimeType) ? toText(bytes, mimeType) : undefined;
+    if (text !== undefined && name === undefined) return text;
+    const end = name ?? (path || "bytes");
+    const shown = mimeType || "application/octet-stream";
+    const blob = text === undefined ? bytes.toBase64() : undefined;
+    const [type] = shown.split("/");
+    const block: Content = blob !== undefined && (type === "image" || type === "audio")
+      ? { type, data: blob, mimeType: shown }
+      : {
+        type: "resource",
+        resource: { uri: toUri(end), mimeType: shown, ...(text === undefined ? { blob } : { text }) },
+      };
+    return new Found({ path, text, blob, mimeType: mimeType || undefined, block }, toUri(end));
+  }
+
+  async readBlob(blob: Blob, { path }: Place): Promise<unknown> {
+    this.#expect(blob.size, path);
+    const { type, name }: { readonly type: string; readonly name?: string } = blob;
+    return this.toMedia(new Uint8Array(await this.#wait(blob.arrayBuffer())), { path, mimeType: type, name });
+  }
+
+  async readStream(stream: ReadableStream, place: Place): Promise<unknown> {
+    if (stream.locked) throw this.#taken(stream, place);
+    return await this.readBody(toReader(stream), { place });
+  }
+
+  /** What a response holds, by its type. One that tells of an error is no success: alone it makes the result an error. */
+  async readResponse(response: Response, place: Place): Promise<unknown> {
+    const { path } = place;
+    const { body, ok, status, statusText, bodyUsed } = response;
+    if (bodyUsed || body?.locked) throw this.#taken(response, place);
+    if (!ok && path) {
+      throw new Lost(
+        `it returned a Response of status ${status}${at(path)}; look at response.ok, and throw a ToolError`,
+      );
+    }
+    const mimeType = response.headers.get("content-type") ?? undefined;
+    const content = body ? await this.readBody(toReader(body), { place, mimeType, mayBeText: true }) : undefined;
+    let made = content;
+    if (typeof content === "string" && mimeType && JSON_TYPE.test(mimeType)) {
+      try {
+        made = await this.toPart(JSON.parse(content), place);
+      } catch (error) {
+        if (error instanceof Lost) throw error;
+        // What is no JSON, whatever its type, is a text.
+      }
+    }
+    if (ok) return made;
+    this.#isError = true;
+    const state = `HTTP ${status}${statusText && ` ${statusText}`}`;
+    if (content instanceof Found) return [state, content];
+    return content ? `${state}\n${content}` : state;
+  }
+
+  /** All that a stream gives: bytes by their type, texts joined, and a list of what else there is. */
+  async readBody(reader: Reader, { place, mimeType, mayBeText }: BodyOptions): Promise<unknown> {
+    const { path } = place;
+    const items: unknown[] = [];
+    let kind: string | undefined;
+    let buffer = new Uint8Array(1024);
+    let length = 0;
+    let text = "";
+    await this.#read(reader, path, async (chunk) => {
+      const its = typeof chunk === "string" ? "text" : isBytes(chunk) ? "bytes" : "values";
+      kind ??= its;
+      if (kind === "values") items.push(await this.#toItem(chunk, place, items.length));
+      else if (its !== kind) throw new Lost(`it returned a stream of ${kind} and of ${its}${at(path)}; send one kind`);
+      else if (typeof chunk === "string") {
+        this.#expect(text.length + chunk.length, path);
+        text += chunk;
+      } else if (isBytes(chunk)) {
+        const bytes = toBytes(chunk);
+        this.#expect(length + bytes.length, path);
+        if (length + bytes.length > buffer.length) {
+          const larger = new Uint8Array(Math.max(2 * buffer.length, length + bytes.length));
+          larger.set(buffer);
+          buffer = larger;
+        }
+        buffer.set(bytes, length);
+        length += bytes.length;
+      }
+    });
+    if (kind === "values") return items;
+    if (kind === "bytes") {
+      const bytes = buffer.subarray(0, length);
+      // One runtime gives a response made of a text no type.
+      return this.toMedia(bytes, {
+        path,
+        mimeType: mimeType ?? (mayBeText && isText(bytes) ? "text/plain" : undefined),
+      });
+    }
+    this.#spend(text.length, path);
+    return text;
+  }
+
+  /** A list of all that an iterable gives. A stream of Node.js is a stream, however its bytes are cut. */
+  async readIterable(iterable: AsyncIterable<unknown>, place: Place): Promise<unknown> {
+    const reader = toReader(iterable);
+    if ("pipe" in iterable) return await this.readBody(reader, { place });
+    const items: unknown[] = [];
+    await this.#read(reader, place.path, async (item) => {
+      items.push(await this.#toItem(item, place, items.length));
+    });
+    return items;
+  }
+
+  /** Reads to the end. A source that is not read to its end is told so. */
+  async #read(reader: Reader, path: string, take: (value: unknown) => Promise<void>): Promise<void> {
+    this.#startTimer();
+    let isDone = false;
+    try {
+      while (true) {
+        const { done, value } = await this.#wait(reader.read());
+        if (done) break;
+        // Even pieces that hold nothing come to an end.
+        this.#spend(1, path);
+        await take(value);
+        await this.#pause();
+      }
+      isDone = true;
+    } finally {
+      if (!isDone) quietly(() => reader.cancel());
+    }
+  }
+
+  #startTimer(): void {
+    const { readMs, startTimer } = this.#options;
+    const stop = () => this.#stop(new Lost(`it took longer than ${readMs} ms to read (calls.readMs); return less`));
+    this.#stopTimer ??= startTimer(stop, readMs);
+  }
+
+  /** Waits for a source, or until nothing more is read. */
+  #wait<T>(coming: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#reject = reject;
+      if (this.#reason) reject(this.#reason);
+      coming.then(resolve, reject);
+    });
+  }
+
+  #stop(reason: unknown): void {
+    this.#reason ??= reason;
+    this.#reject?.(this.#reason);
+  }
+
+  readonly #abort = (): void => this.#stop(this.#options.signal.reason);
+
+  /** Lets others work from time to time: what is read may never wait for anything. */
+  async #pause(): Promise<void> {
+    if (performance.now() - this.#lastPause < MAX_PAUSE) return;
+    await new Promise((resolve) => setTimeout(resolve));
+    this.#lastPause = performance.now();
+    if (this.#reason) throw this.#reason;
+  }
+
+  #spend(bytes: number, path: string): void {
+    this.#expect(bytes, path);
+    this.#used += bytes;
+  }
+
+  /** Throws if so many more bytes are too many. */
+  #expect(bytes: number, path: string): void {
+    const { maxBytes } = this.#options;
+    if (this.#used + bytes > maxBytes) {
+      throw new Lost(`it is longer than ${maxBytes} bytes (calls.resultBytes)${at(path)}; return less`);
+    }
+  }
+
+  #taken(value: object, { path }: Place): Lost {
+    return new Lost(`it returned ${toName(value)}${at(path)} that is read already; return what was read of it`);
+  }
+
+  /** A list of texts, content blocks and media, with one that is no text, as blocks. */
+  #toBlocks(list: readonly unknown[]): Content[] | undefined {
+    const { isContent } = this.#options;
+    const blocks = list.flatMap((item): Content[] =>
+      item instanceof Found
+        ? [item.media.block]
+        : typeof item === "string"
+        ? [{ type: "text", text: item }]
+        : isContent(item)
+        ? [item]
+        : []
+    );
+    return blocks.length === list.length && list.some((item) => typeof item !== "string") ? blocks : undefined;
+  }
+
+  /** The value with references where media were found. */
+  #refer(value: unknown): unknown {
+    if (value instanceof Found) {
+      this.#media.push(value.media);
+      return value.uri;
+    }
+    if (Array.isArray(value)) return value.map((item) => this.#refer(item));
+    if (typeof value !== "object" || !value) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, this.#refer(part)]));
+  }
 }
 
-function find(value: object): Encoder | undefined {
-  return ENCODERS.find(({ is }) => is(value, toTag(value)));
+/** Media in the place where they were found. */
+class Found {
+  readonly media: Media;
+  readonly uri: string;
+
+  constructor(media: Media, uri: string) {
+    this.media = media;
+    this.uri = uri;
+  }
+}
+
+const TO_JSON = KINDS.findIndex(({ is }) => is({ toJSON() {} }, "Object"));
+
+/** Cancels the streams in a value that is not sent after all. */
+function release(value: unknown, depth = 0): void {
+  if (typeof value !== "object" || !value || depth > 3) return;
+  const tag = toTag(value);
+  if (tag === "ReadableStream" || tag === "Response") {
+    const stream = tag === "Response" ? (value as Response).body : value as ReadableStream; // as the tag says
+    if (stream && !stream.locked) quietly(() => stream.cancel());
+  } else if (/^(Object|Array|Map|Set)$/.test(tag)) {
+    const { values = () => Object.values(value) }: { readonly values?: () => Iterable<unknown> } = tag === "Object"
+      ? {}
+      : value;
+    const parts = values.call(value);
+    for (const part of parts) release(part, depth + 1);
+  }
+}
+
+/** Asks a value for what it holds. */
+function ask<T>(run: () => T, { path }: Place): T {
+  try {
+    return run();
+  } catch (error) {
+    throw new Lost(`JSON cannot hold what it returned${at(path)} (${error}); return a plain object`);
+  }
+}
+
+/** Does what may fail, now or later, without anybody to care. */
+function quietly(run: () => unknown): void {
+  try {
+    Promise.resolve(run()).catch(() => {});
+  } catch {
+    // As above.
+  }
+}
+
+function toReader(source: ReadableStream | AsyncIterable<unknown>): Reader {
+  if ("getReader" in source) {
+    const reader: ReadableStreamDefaultReader = source.getReader();
+    return { read: () => reader.read(), cancel: () => reader.cancel() };
+  }
+  const iterator = source[Symbol.asyncIterator]();
+  return { read: async () => await iterator.next(), cancel: () => iterator.return?.() };
+}
+
+function at(path: string): string {
+  return path && ` at ${path.slice(0, 200)}`;
+}
+
+function toUri(name: string): string {
+  return `result:${encodeURIComponent(name.toWellFormed().slice(0, 200))}`;
+}
+
+/** Bytes as text, unless they are not what their type says. */
+function toText(bytes: Uint8Array, mimeType: string): string | undefined {
+  try {
+    const [, charset = "utf-8"] = /charset="?([^\s;"]+)/i.exec(mimeType) ?? [];
+    return new TextDecoder(charset, { fatal: true }).decode(bytes);
+  } catch {
+    // It stays bytes.
+  }
+}
+
+/** Whether bytes are UTF-8 without control characters that no text has. */
+function isText(bytes: Uint8Array): boolean {
+  return !bytes.some((byte) => byte < 32 && (byte < 9 || byte > 13) && byte !== 27) &&
+    toText(bytes, "text/plain") !== undefined;
 }
 
 /** The name of a value's kind, whichever realm it is from. */
@@ -120,8 +541,9 @@ function toTag(value: object): string {
   return Object.prototype.toString.call(value).slice(8, -1);
 }
 
-function isTagged(value: object, tag: string): boolean {
-  return toTag(value) === tag;
+function isBytes(value: unknown): value is object {
+  return ArrayBuffer.isView(value) ||
+    typeof value === "object" && !!value && /^(Shared)?ArrayBuffer$/.test(toTag(value));
 }
 
 function toBytes(value: object): Uint8Array {
@@ -136,9 +558,7 @@ function isBare(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   const isPlain = !prototype || !Object.getPrototypeOf(prototype);
   // Texts, numbers and booleans may come as objects. A plain object may still be iterable.
-  return isPlain
-    ? Symbol.iterator in value || Symbol.asyncIterator in value
-    : !/^(String|Number|Boolean)$/.test(toTag(value));
+  return isPlain ? Symbol.iterator in value : !/^(String|Number|Boolean)$/.test(toTag(value));
 }
 
 function toName(value: object): string {
@@ -146,8 +566,4 @@ function toName(value: object): string {
   const { name = tag }: { readonly name?: unknown } = Object(value.constructor);
   const word = String(tag === "Object" && name ? name : tag);
   return `${/^[AEIOU]/.test(word) ? "an" : "a"} ${word}`;
-}
-
-function isObjectLike(value: unknown): value is object {
-  return typeof value === "object" && value !== null;
 }

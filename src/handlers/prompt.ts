@@ -26,7 +26,7 @@ import { type Need, readNeeds } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import { attempt } from "./attempt.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
-import { encode, isContent } from "./content.ts";
+import { isContent, isDoubtful, loadResults, type Sending } from "./content.ts";
 
 /** One message of a prompt. Text may be given as a string. */
 export interface PromptMessageReturn {
@@ -40,13 +40,24 @@ export interface PromptMessageReturn {
 
 /**
  * What a prompt may return. A string or a content block is one message of the user, and so are bytes, a `Blob` or a
- * `File`. Several blocks are as many messages. Messages and full results are sent as they are.
+ * `File`. Several blocks are as many messages. Messages and full results are sent as they are. A stream, a `Response`,
+ * an iterable, a `Map`, a `Set`, a `Date`, a `URL` and a `bigint` are encoded as in the result of a tool. A `Response`
+ * with an error status is refused.
  */
 export type PromptReturn =
   | string
+  | bigint
+  | Date
+  | URL
   | ArrayBuffer
   | ArrayBufferView
   | Blob
+  | Response
+  | ReadableStream
+  | AsyncIterable<unknown>
+  | Generator<unknown, unknown, undefined>
+  | ReadonlyMap<unknown, unknown>
+  | ReadonlySet<unknown>
   | Content
   | PromptMessageReturn
   | readonly (Content | PromptMessageReturn)[]
@@ -113,7 +124,7 @@ export interface Prompt<Input = never> extends Handler {
  *
  * @throws {TypeError} if the name or the schema cannot be used, or a completer is for no argument of it.
  */
-export function prompt<I extends Schema = Schema>(options: PromptOptions<I>): Prompt<Infer<I>> {
+export function prompt<const I extends Schema = Schema>(options: PromptOptions<I>): Prompt<Infer<I>> {
   const { name, run, complete, allow } = options;
   const place = `prompt ${quote(name)}`;
   if (typeof name !== "string" || !name) throw new TypeError(`Cannot make ${place}: it has no name`);
@@ -137,7 +148,7 @@ interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly inputs: readonly Argument[];
   readonly needs?: readonly string[];
-  readonly invoke: (call: Call, input: unknown) => Result | Promise<Result>;
+  readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
 
 function define<I extends Schema>(options: PromptOptions<I>, place: string): Definition {
@@ -151,9 +162,9 @@ function define<I extends Schema>(options: PromptOptions<I>, place: string): Def
     inputs,
     needs: readNeeds(options.needs, place),
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
-    invoke: compose(use, async (call, value: unknown) => {
+    invoke: compose(use, async (call, value: unknown, core: Core) => {
       // `value` is what the input schema let through, which is what Infer stands for.
-      return toPromptResult(await run(value as Infer<I>, call), place);
+      return toPromptResult(await run(value as Infer<I>, call), { place, call, core });
     }),
   };
 }
@@ -197,7 +208,7 @@ async function getPrompt({ key, input, invoke }: Definition, call: Call, core: C
   return await attempt({ core, call, subject: key }, async () => {
     const checked = input ? await input.validate(args) : { value: args };
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
-    return await invoke(call, checked.value);
+    return await invoke(call, checked.value, core);
   });
 }
 
@@ -239,16 +250,19 @@ function isCoerced(input: CompiledSchema, name: string, type: unknown): boolean 
   }
 }
 
-async function toPromptResult(value: unknown, place: string): Promise<Result> {
+async function toPromptResult(value: unknown, sending: Sending): Promise<Result> {
   const isFull = isObject(value) && Array.isArray(value.messages);
   const given: unknown = isFull ? value.messages : value;
-  const messages = typeof given === "string" ? [toTextMessage("user", given)] : [given].flat().map(toMessage);
-  if (!messages.every(isMessage)) {
-    const { block } = await encode(given, place);
-    if (block) return { messages: [{ role: "user", content: block }] };
-    throw new Error(`Cannot send ${place}: run did not return text, content or messages`);
-  }
+  const messages = toMessages(given) ?? toMessages(await (await loadResults(sending)).ofPrompt(given));
+  if (!messages) throw new Error(`Cannot send ${sending.place}: run did not return text, content or messages`);
+  const content = messages.map(({ content }) => content);
+  if (content.some(isDoubtful)) (await loadResults(sending)).checkContent({ content });
   return isFull ? { ...value, messages } : { messages };
+}
+
+function toMessages(given: unknown): PromptMessage[] | undefined {
+  const messages = typeof given === "string" ? [toTextMessage("user", given)] : [given].flat().map(toMessage);
+  return messages.every(isMessage) ? messages : undefined;
 }
 
 function toMessage(one: unknown): unknown {

@@ -7,6 +7,7 @@
 import { McpError, quote } from "../protocol/errors.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
 import type { Context } from "../core/context.ts";
+import type { Core } from "../core/core.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import { type Need, readNeeds } from "../core/question.ts";
 import type { Allow, Handler } from "../core/feature.ts";
@@ -223,9 +224,10 @@ function define<Input>(form: Form<Input>): Defined {
       const { resources, nextCursor } = "resources" in listed ? listed : cut(listed, Number(cursor ?? 0), size);
       return { resources: resources.map((entry) => ({ mimeType, ...entry })), nextCursor };
     }),
-    invoke: compose(use, async (call, uri: string, matched: unknown) => {
+    invoke: compose(use, async (call, uri: string, matched: unknown, core: Core) => {
+      const sending = { place: `resource ${quote(uri)}`, call, core };
       // `matched` comes from the matcher of this form, which is what Input stands for.
-      const contents = await toContents(await read(matched as Input, call), { uri, mimeType });
+      const contents = await toContents(await read(matched as Input, call), { uri, mimeType }, sending);
       if (!contents) throw McpError.resourceNotFound(uri);
       return { contents };
     }),

@@ -6,12 +6,15 @@
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { ResourceContents } from "../protocol/types.ts";
-import { encode, toJson } from "./content.ts";
+import { loadResults, type Sending, toJson } from "./content.ts";
 import type { ToolReturn } from "./tool.ts";
 
 /**
- * What `read` may return: text, bytes, a `Blob` or `File`, one or more {@linkcode ResourceContents}, or any other
- * object, which becomes JSON text. `undefined` and `null` stand for a resource that does not exist.
+ * What `read` may return: text, one or more {@linkcode ResourceContents}, also as `{ contents }`, or any other value that a tool may return. Bytes,
+ * a `Blob`, a `File`, a stream and a `Response` are text or bytes by their type, and other objects are JSON text; media
+ * within them are further contents, such as `config://app#chart`. A `Response` with an error status is refused.
+ *
+ * `undefined` and `null` stand for a resource that does not exist.
  */
 export type ResourceReturn = Exclude<ToolReturn, number | boolean>;
 
@@ -26,21 +29,22 @@ export interface ContentsOptions {
 export async function toContents(
   value: unknown,
   { uri, mimeType }: ContentsOptions,
+  sending: Sending,
 ): Promise<ResourceContents[] | undefined> {
   if (value === undefined || value === null) return;
-  const list = Array.isArray(value) && value.length ? value : [value];
-  if (list.every(isContents)) {
-    return list.map((one) => ({
-      ...one,
-      mimeType: one.mimeType ?? mimeType ?? (one.text === undefined ? BYTES : TEXT),
-    }));
-  }
+  const given = isObject(value) && Array.isArray(value.contents) ? value.contents : value;
+  const list = Array.isArray(given) && given.length ? given : [given];
+  if (list.every(isContents)) return toFull(list, mimeType);
   if (typeof value === "string") return [{ uri, mimeType: mimeType ?? TEXT, text: value }];
   const json = toJson(value);
-  const { text, bytes } = json ? { text: json } : await encode(value, `resource ${JSON.stringify(uri)}`);
-  return bytes
-    ? [{ uri, mimeType: bytes.mimeType ?? mimeType ?? BYTES, blob: bytes.blob }]
-    : [{ uri, mimeType: mimeType ?? "application/json", text }];
+  if (json) return [{ uri, mimeType: mimeType ?? "application/json", text: json }];
+  const results = await loadResults(sending);
+  const contents = await results.ofResource(value, { uri, mimeType });
+  return contents?.every(isContents) ? toFull(contents, mimeType) : undefined;
+}
+
+function toFull(list: readonly ResourceContents[], mimeType: string | undefined): ResourceContents[] {
+  return list.map((one) => ({ ...one, mimeType: one.mimeType ?? mimeType ?? (one.text === undefined ? BYTES : TEXT) }));
 }
 
 const TEXT = "text/plain";

@@ -41,7 +41,7 @@ export interface Definition extends Entry {
   /** What `invoke` is given for a URI; `undefined` if the URI is not one of this template or provider. */
   readonly match: (uri: string) => unknown;
   /** Reads; throws if there is nothing to be read. */
-  readonly invoke: (call: Call, uri: string, matched: unknown) => Result | Promise<Result>;
+  readonly invoke: (call: Call, uri: string, matched: unknown, core: Core) => Result | Promise<Result>;
   readonly needs?: readonly string[];
   /** Who may keep what was read, and for how many milliseconds. */
   readonly scope: "public" | "private";
@@ -82,7 +82,7 @@ export const resources: Feature = {
     }
 
     async function read({ definition, matched }: Found, uri: string, call: Call): Promise<Result> {
-      return await attempt({ core, call, subject: uri }, () => definition.invoke(call, uri, matched));
+      return await attempt({ core, call, subject: uri }, () => definition.invoke(call, uri, matched, core));
     }
 
     return {

@@ -13,7 +13,7 @@ import {
   quote,
   ResultError,
 } from "../protocol/errors.ts";
-import { isObject, type Result } from "../protocol/jsonrpc.ts";
+import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
 import {
   type Checked,
@@ -40,33 +40,48 @@ import {
 import { INTERNALS } from "../core/internals.ts";
 import { type Need, readNeeds } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
-import { encode, isContent, toJson } from "./content.ts";
-import type { Encoded } from "./encoders.ts";
+import { isContent, isDoubtful, loadResults, type Sending, toJson } from "./content.ts";
 
 /**
- * What a tool may return. A string or a number becomes text; an object or an array becomes structured content and
- * text; content blocks and full results stay what they are. Bytes, a `Blob` or a `File` become an image or a sound, or an
- * embedded resource with a URI such as `result:report.pdf` (`result:bytes` without a name). Nothing becomes no content.
+ * What a tool may return. Each value is sent as what it means to a model:
  *
- * Values that JSON has no word for, such as a `Map`, a stream or a `Response`, are refused.
+ * - A string or a number is text. An object or an array is structured content, and JSON text. `undefined` is no content.
+ * - Content blocks and full results are sent as they are.
+ * - Bytes, a `Blob` or a `File` are an image or a sound, text if that is their type, or else an embedded resource with a
+ *   URI such as `result:report.pdf` (`result:bytes` without a name).
+ * - A `ReadableStream` is read to its end: bytes become media, strings a text, and other values an array. A `Response`
+ *   becomes a value, a text or media by its content type. One with an error status makes the result an error.
+ * - `Map`, `Set`, `Date`, `URL`, `bigint`, generators and async iterables are JSON of what they hold: a map is an object,
+ *   or an array of pairs if not all keys are strings, and a bigint beyond the safe integers is a string.
+ *
+ * The same holds within objects and arrays. Media in an array of texts, content blocks and media are content in their
+ * order. Elsewhere JSON has their URI, such as `result:chart`, and they follow the JSON text as content.
+ *
+ * `limits.calls` bounds what is read, by `resultBytes` and `readMs`. Other values are refused by name.
  */
 export type ToolReturn =
   | string
   | number
+  | bigint
   | boolean
   | null
   | undefined
   | void
   | readonly unknown[]
+  | ReadonlyMap<unknown, unknown>
+  | ReadonlySet<unknown>
   | ArrayBuffer
   | ArrayBufferView
   | Blob
+  | Response
+  | ReadableStream
+  | AsyncIterable<unknown>
+  | Generator<unknown, unknown, undefined>
   | { readonly toJSON: (key: string) => unknown }
   | { readonly [key: string]: unknown }
   | (object & {
     readonly [Symbol.toStringTag]?: never;
     readonly [Symbol.iterator]?: never;
-    readonly [Symbol.asyncIterator]?: never;
     readonly apply?: never;
     readonly bodyUsed?: never;
     readonly lastIndex?: never;
@@ -80,8 +95,13 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
   readonly title?: string;
   /** What the tool does, for the model that decides to call it. */
   readonly description?: string;
-  /** What the tool takes: an object. Without it, nothing. */
+  /** What the tool takes: an object. Without it, nothing. See {@linkcode Schema} for what it may be. */
   readonly input?: I;
+  /**
+   * Whether an argument may be JSON text where the input wants an object, an array, a number or a boolean, because some
+   * models write `"[1, 2]"` for `[1, 2]`. Defaults to the server's `lenientArguments`.
+   */
+  readonly lenientArguments?: boolean;
   /** What the tool gives. The result is checked before it is sent. */
   readonly output?: O;
   /** Hints about what the tool does. */
@@ -134,7 +154,9 @@ export interface Tool<Input = never> extends Handler {
  *
  * @throws {TypeError} if the name, a schema or a need cannot be used.
  */
-export function tool<I extends Schema = Schema, O extends Schema = Schema>(options: ToolOptions<I, O>): Tool<Infer<I>> {
+export function tool<const I extends Schema = Schema, const O extends Schema = Schema>(
+  options: ToolOptions<I, O>,
+): Tool<Infer<I>> {
   const { name, run } = options;
   if (typeof name !== "string" || !/^[\w.-]{1,128}$/.test(name)) {
     throw new TypeError(`Cannot make tool ${quote(name)}: a name is 1 to 128 letters, digits, "_", "-" and "."`);
@@ -146,10 +168,11 @@ export function tool<I extends Schema = Schema, O extends Schema = Schema>(optio
 /** A tool as the registry sees it: its types are forgotten, its schemas do the checking. */
 interface Definition extends Entry {
   readonly input?: CompiledSchema;
+  readonly lenient?: boolean;
   readonly output?: CompiledSchema;
   readonly headers?: readonly HeaderParam[];
   readonly needs?: readonly string[];
-  readonly invoke: (call: Call, input: unknown) => Result | Promise<Result>;
+  readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
 
 function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>): Definition {
@@ -157,11 +180,11 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
   const place = `tool ${JSON.stringify(name)}`;
   const input = options.input && compileSchema(options.input, { use: "input", place });
   const output = options.output && compileSchema(options.output, { use: "output", place });
-  const answer = (value: unknown) => output ? toCheckedResult(value, place, output) : toPlainResult(value, place);
   return {
     key: name,
     allow,
     input,
+    lenient: options.lenientArguments,
     output,
     headers: input && toHeaders(input),
     needs: readNeeds(options.needs, place),
@@ -175,7 +198,11 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
       icons,
       _meta,
     }),
-    invoke: compose(use, (call, value: unknown) => {
+    invoke: compose(use, (call, value: unknown, core: Core) => {
+      const answer = (value: unknown) => {
+        const sending = { place, call, core };
+        return output ? toCheckedResult(value, sending, output) : toPlainResult(value, sending);
+      };
       // `value` is what the input schema let through, which is what Infer stands for.
       const returned: unknown = run(value as Infer<I>, call);
       // Query builders and their like can be awaited, and are no promises.
@@ -237,10 +264,15 @@ class ToolRunner implements Runner {
       throw new McpError(INVALID_PARAMS, `Cannot call ${quote(definition.key)}: arguments is not an object`);
     }
     try {
-      const reading = definition.input ? definition.input.validate(given) : { value: given };
+      const { input, lenient = this.#core.lenientArguments } = definition;
+      const reading = !input
+        ? { value: given }
+        : lenient
+        ? readLeniently(input, given, this.#core)
+        : input.validate(given);
       const result = reading instanceof Promise
-        ? reading.then((checked) => invoke(definition, call, checked))
-        : invoke(definition, call, reading);
+        ? reading.then((checked) => invoke(definition, call, checked, this.#core))
+        : invoke(definition, call, reading, this.#core);
       return result instanceof Promise
         ? result.catch((error) => toFailed(definition, call, error, this.#core))
         : result;
@@ -254,10 +286,15 @@ function toUnknown(name: unknown): McpError {
   return new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
 }
 
-function invoke({ key, invoke }: Definition, call: Call, checked: Checked): Result | Promise<Result> {
+async function readLeniently(input: CompiledSchema, given: Params, { limits }: Core): Promise<Checked> {
+  const { adaptInput } = await import("../schema/adapt_input.ts");
+  return await input.validate(adaptInput(given, input.json(), { jsonText: limits.request }));
+}
+
+function invoke({ key, invoke }: Definition, call: Call, checked: Checked, core: Core): Result | Promise<Result> {
   // Told as a result, not as an error: the model reads it and can mend its call.
   return checked.problem === undefined
-    ? invoke(call, checked.value)
+    ? invoke(call, checked.value, core)
     : toToolError(`Cannot call ${key}: ${checked.problem}`);
 }
 
@@ -275,43 +312,42 @@ function toToolError(content: string | readonly Content[]): Result {
   return { content: typeof content === "string" ? [toText(content)] : content, isError: true };
 }
 
-function toCheckedResult(value: unknown, place: string, output: CompiledSchema): Result | Promise<Result> {
+function toCheckedResult(value: unknown, sending: Sending, output: CompiledSchema): Result | Promise<Result> {
   const full = isToolResult(value) ? value : undefined;
   if (full?.isError) return { ...full };
-  const reading = output.validate(full ? full.structuredContent : value);
-  const finish = (checked: Checked): Result | Promise<Result> => {
-    if (checked.problem !== undefined) throw new ResultError(`Cannot send the result of ${place}: ${checked.problem}`);
-    return full ? toFullResult(full, place) : toJsonResult(checked.value, place);
+  const given = full ? full.structuredContent : value;
+  const finish = ({ problem, value }: { readonly problem?: string; readonly value?: unknown }) => {
+    if (problem !== undefined) {
+      return loadResults(sending).then((to) => to.ofTool(given, { full, output, problem }));
+    }
+    return full ? toFullResult(full, sending, output) : toJsonResult(value, sending, output);
   };
+  const reading = output.validate(given);
   return reading instanceof Promise ? reading.then(finish) : finish(reading);
 }
 
-function toPlainResult(value: unknown, place: string): Result | Promise<Result> {
+function toPlainResult(value: unknown, sending: Sending): Result | Promise<Result> {
   if (typeof value === "string") return { content: [{ type: "text", text: value }] };
   if (value === undefined) return { content: [] };
-  if (isToolResult(value)) return toFullResult(value, place);
-  if (isContent(value)) return { content: [value] };
-  if (Array.isArray(value) && value.length && value.every(isContent)) return { content: value };
-  return toJsonResult(value, place);
+  if (isToolResult(value)) return toFullResult(value, sending);
+  if (isContent(value)) return toFullResult({ content: [value] }, sending);
+  if (Array.isArray(value) && value.length && value.every(isContent)) {
+    return toFullResult({ content: value }, sending);
+  }
+  return toJsonResult(value, sending);
 }
 
-function toFullResult(full: ToolResult, place: string): Result | Promise<Result> {
-  const { structuredContent } = full;
-  return structuredContent === undefined || toJson(structuredContent)
-    ? { ...full }
-    : encode(structuredContent, place).then(() => ({ ...full }));
+function toFullResult(full: ToolResult, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
+  const { content, structuredContent } = full;
+  const isFine = (structuredContent === undefined || toJson(structuredContent)) && !content.some(isDoubtful);
+  return isFine ? { ...full } : loadResults(sending).then((to) => to.ofTool(structuredContent, { full, output }));
 }
 
-function toJsonResult(value: unknown, place: string): Result | Promise<Result> {
+function toJsonResult(value: unknown, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
   const text = toJson(value);
-  return text ? withText(value, { text }) : encode(value, place).then((encoded) => withText(value, encoded));
-}
-
-function withText(value: unknown, { text = "", block }: Encoded): Result {
-  return {
-    content: [block ?? toText(text)],
-    structuredContent: !block && typeof value === "object" ? value ?? undefined : undefined,
-  };
+  return text
+    ? { content: [toText(text)], structuredContent: typeof value === "object" ? value ?? undefined : undefined }
+    : loadResults(sending).then((to) => to.ofTool(value, { output }));
 }
 
 function toText(text: string): Content {

@@ -39,7 +39,7 @@ const KIND: unique symbol = Symbol.for("mcp.error");
 export class McpError extends Error {
   /** `McpError`. */
   override readonly name = "McpError";
-  /** A JSON-RPC error code, an integer. */
+  /** A JSON-RPC error code: an integer outside -32768 to -32000, or one that the protocol has given a meaning. */
   readonly code: number;
   /** Any JSON value. */
   readonly data?: unknown;
@@ -116,6 +116,14 @@ export class ToolError extends Error {
 export class ResultError extends Error {
   /** @internal */
   readonly [KIND] = "result";
+}
+
+// In the range of the protocol: those that it has given a meaning, in any revision, and those it leaves to libraries.
+const KNOWN = /^-32(700|60[0-3]|0([01]\d|2[0-2]|42))$/;
+
+/** Whether an error may be sent: its code is an integer, and outside the range of the protocol or one that it knows. */
+export function hasValidCode({ code }: McpError): boolean {
+  return Number.isInteger(code) && (code < -32768 || code > -32000 || KNOWN.test(`${code}`));
 }
 
 /** Whether an error is an {@linkcode McpError} of any copy of this library. */

@@ -18,6 +18,9 @@ import {
   toText,
 } from "./json_schema.ts";
 
+import { adaptInput } from "./adapt_input.ts";
+import type { Checked } from "./schema.ts";
+
 type Sub = boolean | Node;
 type Named<T> = { readonly [name: string]: T };
 type Key = string | number;
@@ -79,6 +82,27 @@ const NAME = 12;
 /** Inspects a schema and makes its check: see {@linkcode inspectJsonSchema} and {@linkcode createCheck}. */
 export function compileJsonSchema(schema: JsonSchema, name?: string): (value: unknown) => Issue[] {
   return createCheck(inspectJsonSchema(schema, name));
+}
+
+/** Makes a function that checks a value, after it was given the defaults of the schema; `toProblem` words issues. */
+export function createReader(
+  inspected: Inspected,
+  toProblem: (issues: readonly Issue[]) => string,
+): (value: unknown) => Checked {
+  const check = createCheck(inspected);
+  const root: JsonSchema = Object(inspected.refs.get("#"));
+  const hasDefaults = JSON.stringify(root).includes('"default":');
+  return (given) => {
+    let value = given;
+    try {
+      if (hasDefaults) value = adaptInput(given, root, { defaults: true });
+    } catch (error) {
+      if (error instanceof RangeError) return { problem: "too much of what has a default is missing" };
+      throw error;
+    }
+    const issues = check(value);
+    return issues.length ? { problem: toProblem(issues) } : { value };
+  };
 }
 
 /**

@@ -7,8 +7,20 @@ import { inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "
 
 export type { JsonSchema };
 
-/** A schema: of any library that speaks Standard Schema and Standard JSON Schema, or a raw JSON Schema 2020-12. */
-export type Schema<T = unknown> = StandardSchema<T> | JsonSchema;
+/**
+ * A schema:
+ *
+ * - of a library that speaks Standard Schema and Standard JSON Schema, such as zod 4.2 or later and arktype;
+ * - a shape, which is an object of such schemas: `{ a: z.number(), b: z.string().optional() }`;
+ * - a raw JSON Schema of the dialect 2020-12 or, if its `$schema` says so, draft-07. Its `default` counts for properties
+ *   that are missing, except within `anyOf`, `oneOf` and `if`. A literal tells TypeScript the type of its values.
+ *
+ * `toStandardSchema` of `@x/mcp/schema` takes what else there is: dates, bigints, sets and maps, zod/mini and zod 3.
+ */
+export type Schema<T = unknown> = StandardSchema<T> | Shape | JsonSchema;
+
+/** An object of schemas, one for each property. */
+export type Shape = { readonly [name: string]: StandardSchema };
 
 /** The part of Standard Schema (version 1) and of Standard JSON Schema that is used here. */
 export interface StandardSchema<Output = unknown, Input = unknown> {
@@ -46,15 +58,54 @@ export interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a schema gives for a valid value. Of a raw JSON Schema only this is known: it is used for objects. */
-export type Infer<S> = S extends
-  { readonly "~standard": { readonly types?: { readonly output: infer Output } | undefined } } ? Output
+/** What a schema gives for a valid value. Of a raw JSON Schema that is no literal only this is known: it is an object. */
+export type Infer<S> = S extends StandardTypes<infer Output, unknown> ? Output
+  : S extends Shape ? InferShape<{ [K in keyof S]: Infer<S[K]> }>
+  : S extends { readonly type: "object" } ? InferType<"object", S>
   : Record<string, unknown>;
 
-/** What a schema takes. A raw JSON Schema may be asked about anything. */
-export type InferInput<S> = S extends
-  { readonly "~standard": { readonly types?: { readonly input: infer Input } | undefined } } ? Input
+/** What a schema takes. A raw JSON Schema that is no literal may be asked about anything. */
+export type InferInput<S> = S extends StandardTypes<unknown, infer Input> ? Input
+  : S extends Shape ? InferShape<{ [K in keyof S]: InferInput<S[K]> }>
   : unknown;
+
+/** The part of a Standard Schema that tells its types. */
+export interface StandardTypes<Output, Input> {
+  /** As in {@linkcode StandardSchema}. */
+  readonly "~standard": { readonly types?: { readonly input: Input; readonly output: Output } | undefined };
+}
+
+/** The values of a shape: a property that may be `undefined` may be missing. */
+export type InferShape<T> =
+  & { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
+  & { [K in keyof T as undefined extends T[K] ? K : never]?: T[K] };
+
+/** The values of a raw JSON Schema, as far as a literal tells them. */
+export type InferJson<S> = S extends { readonly const: infer C } ? C
+  : S extends { readonly enum: readonly (infer E)[] } ? E
+  : S extends { readonly type: infer T } ? T extends readonly (infer One)[] ? InferType<One, S> : InferType<T, S>
+  : S extends { readonly anyOf: readonly (infer A)[] } | { readonly oneOf: readonly (infer A)[] }
+    ? A extends unknown ? InferJson<A> : never
+  : unknown;
+
+/** The values of one type of JSON Schema. */
+export type InferType<T, S> = T extends "string" ? string
+  : T extends "number" | "integer" ? number
+  : T extends "boolean" ? boolean
+  : T extends "null" ? null
+  : T extends "array" ? S extends { readonly items: infer I } ? InferJson<I>[] : unknown[]
+  : T extends "object" ? S extends { readonly properties: infer P } ? InferProperties<P, S> : Record<string, unknown>
+  : unknown;
+
+/** The values of an object: what is required or has a default is there. */
+export type InferProperties<P, S> =
+  & { [K in keyof P as IsGiven<K, P, S> extends true ? K : never]: InferJson<P[K]> }
+  & { [K in keyof P as IsGiven<K, P, S> extends true ? never : K]?: InferJson<P[K]> };
+
+/** Whether a property is there in every valid value. */
+export type IsGiven<K extends keyof P, P, S> = P[K] extends { readonly default: unknown } ? true
+  : S extends { readonly required: readonly (infer R)[] } ? K extends R ? true : false
+  : false;
 
 /** A checked value, or one text that names each wrong field: `a: expected number, got string; b: required`. */
 export type Checked =
@@ -71,6 +122,8 @@ export interface CompiledSchema {
   json(): JsonSchema;
   /** Checks a value; at once, unless the schema itself is asynchronous. A problem has at most 2 KB. */
   validate(value: unknown): Checked | Promise<Checked>;
+  /** Whether it is a raw JSON Schema. */
+  readonly isRaw?: boolean;
 }
 
 /** What a schema is for. */
@@ -81,10 +134,7 @@ export interface SchemaOptions {
   readonly place: string;
 }
 
-const REMEDIES: { readonly [vendor: string]: string } = {
-  valibot: "wrap it in toStandardJsonSchema() of @valibot/to-json-schema",
-  zod: "wrap it in z.toJSONSchema(), or use zod 4.2 or later and not zod/mini",
-};
+const REMEDY = "wrap it in toStandardSchema() of @x/mcp/schema, or give a raw JSON Schema";
 const MAX_ISSUES = 20;
 const MAX_BYTES = 2000;
 
@@ -110,53 +160,61 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     throw refuse('it takes other things than objects; give one whose type is "object"');
   }
 
+  function write({ "~standard": { jsonSchema } }: StandardSchema): JsonSchema {
+    try {
+      // 2020-12 is what clients assume; the URL of the dialect is what some of them do not know.
+      const { $schema: _, ...json } = Object(jsonSchema)[use]({ target: "draft-2020-12" });
+      return json;
+    } catch (error) {
+      throw refuse(`it cannot be shown as JSON Schema${jsonSchema ? ` (${error})` : ""}; ${REMEDY}`, error);
+    }
+  }
+
   let made: CompiledSchema;
+  let json: JsonSchema | undefined;
   if (isStandard(schema)) {
     const { "~standard": standard } = schema;
-    const { vendor, jsonSchema } = standard;
-    if (!jsonSchema) throw refuse(`it cannot be shown as JSON Schema; ${REMEDIES[vendor] ?? "give a raw JSON Schema"}`);
-    const write = () => {
-      try {
-        // 2020-12 is what clients assume; the URL of the dialect is what some of them do not know.
-        const { $schema: _, ...json } = jsonSchema[use]({ target: "draft-2020-12" });
-        return json;
-      } catch (error) {
-        throw refuse(
-          `it cannot be shown as JSON Schema (${error}); give a raw JSON Schema, or leave that part out`,
-          error,
-        );
-      }
-    };
-    let json: JsonSchema | undefined;
+    if (!standard.jsonSchema) write(schema);
     made = {
-      json: () => json ??= toRoot(write()),
+      json: () => json ??= toRoot(write(schema)),
       validate(value) {
         const result = standard.validate(value);
         return result instanceof Promise ? result.then(toChecked) : toChecked(result);
       },
     };
+    // An empty object is no JSON Schema either, because an input is an object.
+  } else if (use === "input" && !Array.isArray(schema) && Object.values(schema).every(isStandard)) {
+    const shape = schema as Shape; // as every property of it says
+    const properties = Object.entries(shape).map(([name, part]) => {
+      // References to the root of a part lead to the place where it stands now.
+      const place = `"$ref":"#/properties/${encodeURIComponent(name)}`;
+      return [name, JSON.parse(JSON.stringify(write(part)).replaceAll('"$ref":"#', place))];
+    });
+    const required = Object.keys(shape).filter((name) => Object(shape[name]["~standard"].validate(undefined)).issues);
+    made = {
+      json: () => json ??= { type: "object", properties: Object.fromEntries(properties), required },
+      validate: async (value) => toChecked(await (await import("./shape.ts")).validateShape(shape, value)),
+    };
   } else {
-    const json = toRoot(schema);
+    json = toRoot(schema);
     const inspected = inspectJsonSchema(schema, name);
-    let check: ((value: unknown) => readonly Issue[]) | undefined;
-    let loading: Promise<(value: unknown) => readonly Issue[]> | undefined;
+    let check: CompiledSchema["validate"] | undefined;
+    let loading: Promise<CompiledSchema["validate"]> | undefined;
     // Most servers describe their input in another way, and need none of this. Loaded once, because two imports of one
     // file may end in any order, and so would the first calls.
-    const load = async () => check = (await import("./json_check.ts")).createCheck(inspected);
-    const toResult = (value: unknown, issues: readonly Issue[]): Checked =>
-      issues.length ? { problem: toProblem(issues) } : { value };
+    const load = async () => check = (await import("./json_check.ts")).createReader(inspected, toProblem);
     made = {
-      json: () => json,
-      validate: (value) =>
-        check ? toResult(value, check(value)) : (loading ??= load()).then((check) => toResult(value, check(value))),
+      isRaw: true,
+      json: () => json ?? schema,
+      validate: (value) => check ? check(value) : (loading ??= load()).then((check) => check(value)),
     };
   }
   compiled[use].set(schema, made);
   return made;
 }
 
-function isStandard(schema: Schema): schema is StandardSchema {
-  return "~standard" in schema;
+function isStandard(schema: unknown): schema is StandardSchema {
+  return "~standard" in Object(schema);
 }
 
 function toChecked(result: StandardResult): Checked {

@@ -48,7 +48,7 @@ behaviour("middleware may change a result, answer by itself, or fail", async (co
       case "answered":
         return { content: [{ type: "text", text: "not run" }] };
       case "refused":
-        throw new McpError(-32050, "Not today");
+        throw new McpError(4050, "Not today");
       case "broken":
         throw new Error("secret");
       default:
@@ -68,7 +68,7 @@ behaviour("middleware may change a result, answer by itself, or fail", async (co
   const { client, takeFaults } = await connect({ handlers, use: [use] });
   assertEquals(Object(await client.callTool("changed"))._meta["example.com/by"], "middleware");
   assertEquals(textOf(await client.callTool("answered")), "not run");
-  assertEquals((await assertRejects(() => client.callTool("refused"), RpcError)).code, -32050);
+  assertEquals((await assertRejects(() => client.callTool("refused"), RpcError)).code, 4050);
   const error = await assertRejects(() => client.callTool("broken"), RpcError);
   const [fault] = takeFaults();
   assertEquals([error.code, error.message, error.data], [-32603, "Internal error", { errorId: fault.id }]);

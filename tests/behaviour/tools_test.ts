@@ -284,7 +284,7 @@ function failing(): Parameters<Connect>[0] {
       tool({
         name: "coded",
         run() {
-          throw new McpError(-32099, "Out of paper", { tray: 2 });
+          throw new McpError(4099, "Out of paper", { tray: 2 });
         },
       }),
       tool({ name: "error", run: () => Promise.reject(new Error(secret)) }),
@@ -311,7 +311,7 @@ behaviour("a ToolError is what the model reads", async (connect) => {
 behaviour("an McpError is what the client gets", async (connect) => {
   const { client } = await connect(failing());
   const error = await assertRejects(() => client.callTool("coded"), RpcError);
-  assertEquals([error.code, error.message, error.data], [-32099, "Out of paper", { tray: 2 }]);
+  assertEquals([error.code, error.message, error.data], [4099, "Out of paper", { tray: 2 }]);
 });
 
 behaviour("of any other error the client gets an id, and onError the truth", async (connect) => {
@@ -335,10 +335,9 @@ behaviour("a result that JSON cannot hold is an internal error, and the next cal
   const bad: Readonly<Record<string, unknown>> = {
     function: () => {},
     symbol: Symbol("secret"),
-    bigint: 1n,
-    deepBigint: { a: [1n] },
+    deepWeakMap: { a: [new WeakMap()] },
     cycle,
-    fullBigint: { content: [], structuredContent: { n: 1n } },
+    fullSymbol: { content: [], structuredContent: { n: Symbol("secret") } },
     fullCycle: { content: [], _meta: cycle },
     throwing: {
       toJSON() {

@@ -44,6 +44,13 @@ function start(limits: LimitOptions, more: Partial<ServerOptions> = {}) {
     }),
     tool({ name: "give", input: any, run: ({ size }: { readonly size?: unknown }) => "x".repeat(Number(size)) }),
     tool({
+      name: "stream",
+      run() {
+        counts.started++;
+        return new ReadableStream({ cancel: () => void counts.aborted++ });
+      },
+    }),
+    tool({
       name: "ask",
       input: any,
       async run({ size, times }: { readonly size?: unknown; readonly times?: unknown }, ctx) {
@@ -290,6 +297,17 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const { error } = await send(held, "tools/call", { name: "give", arguments: { size: 1000 } });
     assertEquals(error?.message, "Internal error");
     assertStringIncludes(held.faults.join(), "calls.resultBytes");
+  },
+  async "calls.readMs"() {
+    await using held = start({ calls: { readMs: 5000 } });
+    const coming = send(held, "tools/call", { name: "stream" });
+    await until(() => held.counts.started === 1, "it runs");
+    await held.clock.advance(4000);
+    assertEquals(held.counts.aborted, 0);
+    await held.clock.advance(2000);
+    assertEquals((await coming).error?.message, "Internal error");
+    assertStringIncludes(held.faults.join(), "calls.readMs");
+    assertEquals(held.counts.aborted, 1);
   },
   async "streams.openAfterMs"() {
     await using held = start({ streams: { openAfterMs: 100 } });

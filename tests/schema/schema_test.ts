@@ -179,8 +179,8 @@ Deno.test("schema: an input takes objects, and a union of objects says so", () =
 
 Deno.test("schema: what cannot be shown is refused with the place and the library's remedy", () => {
   const cases: [schema: unknown, remedy: string][] = [
-    [v.object({ a: v.number() }), "toStandardJsonSchema() of @valibot/to-json-schema"],
-    [mini.object({ a: mini.number() }), "z.toJSONSchema()"],
+    [v.object({ a: v.number() }), "toStandardSchema() of @x/mcp/schema"],
+    [mini.object({ a: mini.number() }), "toStandardSchema() of @x/mcp/schema"],
     [{ "~standard": { version: 1, vendor: "other", validate: (value: unknown) => ({ value }) } }, "raw JSON Schema"],
     [undefined, "give a Standard Schema or a JSON Schema"],
     ["string", "give a Standard Schema or a JSON Schema"],

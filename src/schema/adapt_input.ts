@@ -1,0 +1,189 @@
+/**
+ * Changes arguments to what their schema wants before they are checked: defaults of raw JSON Schema, JSON text in place
+ * of what it stands for, and texts in place of dates and their like. Loaded when a schema or a server first needs it.
+ *
+ * @module
+ */
+import { isObject } from "../protocol/jsonrpc.ts";
+import type { JsonSchema } from "./json_schema.ts";
+
+/** What is changed. Nothing is, unless it is named here. */
+export interface AdaptOptions {
+  /** Whether missing properties get their `default`. */
+  readonly defaults?: boolean;
+  /** Takes JSON text where no text is wanted, within these limits. */
+  readonly jsonText?: { readonly depth: number; readonly values: number };
+  /** Reads what {@linkcode KIND} marks. */
+  readonly revive?: boolean;
+}
+
+/** The keyword that marks what JSON has no word for: `date`, `bigint`, `set`, `map` or `pairs`. */
+export const KIND = "x-mcp-kind";
+
+// References and alternatives within each other, at one and the same value: more are a circle.
+const MAX_STEPS = 64;
+// Clients pay for what is inserted with what they send, but at another rate.
+const MAX_DEFAULTS = 10_000;
+const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i;
+
+/**
+ * Changes a value to what a schema wants; what does not fit stays as it is, for the check to find. The value itself is
+ * never changed. Defaults do not count within `anyOf`, `oneOf`, `if` and `not`.
+ *
+ * @throws {RangeError} if more than 10,000 defaults would have to be inserted.
+ */
+export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonText, revive }: AdaptOptions): unknown {
+  const targets = new Map<unknown, unknown>();
+  let left = MAX_DEFAULTS;
+  let values = jsonText?.values ?? 0;
+
+  function follow(ref: unknown): JsonSchema | undefined {
+    if (!targets.has(ref)) {
+      const tokens = String(ref).startsWith("#") ? decodeURIComponent(String(ref)).split("/").slice(1) : [NaN];
+      targets.set(
+        ref,
+        tokens.reduce((target: unknown, token) => {
+          const key = String(token).replaceAll("~1", "/").replaceAll("~0", "~");
+          return Object.getOwnPropertyDescriptor(Object(target), key)?.value;
+        }, root),
+      );
+    }
+    const target = targets.get(ref);
+    return isObject(target) ? target : undefined;
+  }
+
+  /** Whether a schema may take a kind of value. */
+  function takes(schema: unknown, kind: string, steps = 0): boolean {
+    if (schema === false) return false;
+    if (!isObject(schema) || steps > MAX_STEPS) return true;
+    const { type, enum: all, const: only, anyOf, oneOf, allOf, $ref } = schema;
+    if (type !== undefined && ![type].flat().some((one) => one === kind || one === "integer" && kind === "number")) {
+      return false;
+    }
+    const choices = Array.isArray(all) ? all : only === undefined ? undefined : [only];
+    if (choices && !choices.some((choice) => toKind(choice) === kind)) return false;
+    for (const forms of [anyOf, oneOf]) {
+      if (Array.isArray(forms) && !forms.some((form) => takes(form, kind, steps + 1))) return false;
+    }
+    if (Array.isArray(allOf) && !allOf.every((form) => takes(form, kind, steps + 1))) return false;
+    return $ref === undefined || takes(follow($ref), kind, steps + 1);
+  }
+
+  /** Whether a value looks like what a schema wants: itself, and with `deep` its properties. */
+  function fits(schema: unknown, value: unknown, deep = true): boolean {
+    if (!isObject(schema)) return schema !== false;
+    const target = schema.$ref === undefined ? undefined : follow(schema.$ref);
+    if (target && !fits(target, value, deep)) return false;
+    if (!takes(schema, toKind(value)) && !(typeof value === "string" && toValue(schema, value) !== value)) return false;
+    const { enum: all, const: only, required, properties } = schema;
+    const choices = Array.isArray(all) ? all : only === undefined ? undefined : [only];
+    if (choices && typeof value !== "object" && !choices.includes(value)) return false;
+    if (revive && typeof value === "string" && schema[KIND] && toRevived(schema[KIND], value) === value) return false;
+    if (!deep || !isObject(value)) return true;
+    if (Array.isArray(required) && required.some((name) => !Object.hasOwn(value, name))) return false;
+    return Object.entries(Object(properties)).every(([name, part]) =>
+      !Object.hasOwn(value, name) || fits(part, value[name], false)
+    );
+  }
+
+  /** What a text stands for, where a schema wants no text. */
+  function toValue(schema: JsonSchema, text: string): unknown {
+    if (!jsonText || takes(schema, "string")) return text;
+    if (isExcessive(text, jsonText.depth, values)) return text;
+    try {
+      const value: unknown = JSON.parse(text);
+      // A number that is not what its digits say must not pass for it.
+      const isExact = typeof value !== "number" ||
+        Number.isFinite(value) && (value % 1 !== 0 || Number.isSafeInteger(value));
+      return isExact && takes(schema, toKind(value)) ? value : text;
+    } catch {
+      return text;
+    }
+  }
+
+  function adapt(schema: unknown, given: unknown, steps = 0, isSure = true): unknown {
+    if (!isObject(schema) || steps > MAX_STEPS) return given;
+    const { $ref, allOf, anyOf, oneOf } = schema;
+    let value = given;
+    if (typeof value === "string") {
+      value = toValue(schema, value);
+      // Each text may hold as many values as all of them together.
+      if (value !== given) values -= String(given).split(",").length;
+    }
+    if ($ref !== undefined) value = adapt(follow($ref), value, steps + 1, isSure);
+    if (Array.isArray(allOf)) { for (const form of allOf) value = adapt(form, value, steps + 1, isSure); }
+    for (const forms of [anyOf, oneOf]) {
+      const form = Array.isArray(forms) && forms.find((form) => fits(form, value));
+      if (form) value = adapt(form, value, steps + 1, false);
+    }
+    if (Array.isArray(value)) value = adaptItems(schema, value, isSure);
+    else if (isPlain(value)) value = adaptProperties(schema, value, isSure);
+    return revive && schema[KIND] ? toRevived(schema[KIND], value) : value;
+  }
+
+  function adaptItems({ prefixItems, items, additionalItems }: JsonSchema, list: readonly unknown[], isSure: boolean) {
+    const [first, rest] = Array.isArray(items) ? [items, additionalItems] : [prefixItems, items];
+    const tuple: readonly unknown[] = Array.isArray(first) ? first : [];
+    if (!tuple.length && !isObject(rest)) return list;
+    const made = list.map((item, i) => adapt(i < tuple.length ? tuple[i] : rest, item, 0, isSure));
+    return made.some((item, i) => item !== list[i]) ? made : list;
+  }
+
+  function adaptProperties(schema: JsonSchema, value: Record<string, unknown>, isSure: boolean): unknown {
+    const { additionalProperties } = schema;
+    const properties = new Map(Object.entries(Object(schema.properties)));
+    const made = new Map<string, unknown>();
+    let isChanged = false;
+    for (const [name, part] of Object.entries(value)) {
+      const adapted = adapt(properties.has(name) ? properties.get(name) : additionalProperties, part, 0, isSure);
+      isChanged ||= adapted !== part;
+      made.set(name, adapted);
+    }
+    if (defaults && isSure) {
+      for (const [name, part] of properties) {
+        const { default: missing }: { readonly default?: unknown } = Object(part);
+        if (missing === undefined || Object.hasOwn(value, name) && value[name] !== undefined) continue;
+        if (!left--) throw new RangeError();
+        made.set(name, structuredClone(missing));
+        isChanged = true;
+      }
+    }
+    return isChanged ? Object.fromEntries(made) : value;
+  }
+
+  return adapt(root, given);
+}
+
+/** Whether a text nests deeper, or holds more values, found before anything is made of it. */
+function isExcessive(text: string, mostLevels: number, mostValues: number): boolean {
+  const brackets = text.replace(/"(?:[^"\\]|\\.)*"/g, "").match(/[[\]{},]/g) ?? [];
+  let depth = 0;
+  for (const bracket of brackets) {
+    if ("[{".includes(bracket) && ++depth > mostLevels) return true;
+    if ("]}".includes(bracket)) depth--;
+  }
+  return brackets.length > mostValues;
+}
+
+/** What a value stands for, if it is of the kind. */
+function toRevived(kind: unknown, value: unknown): unknown {
+  if (kind === "date" && typeof value === "string" && ISO.test(value)) {
+    // A time without a zone would be another one on each machine: it is UTC.
+    const date = new Date(/T\d\d:\d\d(:[\d.]+)?$/i.test(value) ? `${value}Z` : value);
+    return Number.isNaN(date.getTime()) ? value : date;
+  }
+  const isInteger = typeof value === "string" ? /^-?\d{1,1000}$/.test(value) : Number.isSafeInteger(value);
+  if (kind === "bigint" && isInteger) return BigInt(value as string | number); // as the line above says
+  if (kind === "set" && Array.isArray(value)) return new Set(value);
+  if (kind === "map" && isPlain(value)) return new Map(Object.entries(value));
+  const isPairs = Array.isArray(value) && value.every((pair) => Array.isArray(pair) && pair.length === 2);
+  return kind === "pairs" && isPairs ? new Map(value) : value;
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return isObject(value) && Object.prototype.toString.call(value) === "[object Object]";
+}
+
+function toKind(value: unknown): string {
+  return value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+}

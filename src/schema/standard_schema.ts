@@ -1,0 +1,380 @@
+/**
+ * Schemas that do not say their JSON Schema, or hold what JSON has no word for, made ready for the server.
+ *
+ * ```ts
+ * import { tool } from "@x/mcp";
+ * import { toStandardSchema } from "@x/mcp/schema";
+ * import { z } from "zod";
+ *
+ * const input = toStandardSchema({ day: z.date(), tags: z.set(z.string()) });
+ * const plan = tool({ name: "plan", input, run: ({ day, tags }) => `${day.getFullYear()}: ${tags.size}` });
+ * ```
+ *
+ * @module
+ */
+import { isObject } from "../protocol/jsonrpc.ts";
+import { adaptInput, KIND } from "./adapt_input.ts";
+import type { JsonSchema } from "./json_schema.ts";
+import type { Infer, InferInput, Shape, StandardResult, StandardSchema } from "./schema.ts";
+import { validateShape } from "./shape.ts";
+
+export type { Infer, InferInput, InferShape, Shape, StandardSchema, StandardTypes } from "./schema.ts";
+export type { StandardIssue, StandardProps, StandardResult } from "./schema.ts";
+export type { InferJson, InferProperties, InferType, IsGiven } from "./schema.ts";
+export type { JsonSchema } from "./json_schema.ts";
+
+/**
+ * Makes a schema ready that the server refuses: of zod 3, zod/mini or plain valibot, with parts that JSON has no word for,
+ * or a shape of such schemas. What these parts are on the wire:
+ *
+ * - a date is ISO 8601 text, in UTC unless it names a zone;
+ * - a bigint is a text of digits, and a safe integer will do;
+ * - a set is an array;
+ * - a map is an object if its keys are texts, else an array of pairs.
+ *
+ * The handler gets what the schema makes of them. Parts of zod and valibot are understood, and dates, bigints, sets and
+ * maps of arktype, whose content it does not tell.
+ *
+ * @throws {TypeError} naming the part that JSON has no word for.
+ */
+export function toStandardSchema<const S extends StandardSchema | Shape>(
+  schema: S,
+): StandardSchema<Infer<S>, InferInput<S>> {
+  const given: StandardSchema | Shape = schema;
+  const write = (use: Use) => isSchema(given) ? new Writer(use).write(given) : writeShape(given, use);
+  // Written at once, so that what cannot be used fails here.
+  const marked = { input: write("input"), output: write("output") };
+  const shown = { input: withoutKinds(marked.input), output: withoutKinds(marked.output) };
+  const validate = (value: unknown) => {
+    const adapted = adaptInput(value, marked.input, { revive: true });
+    return isSchema(given) ? given["~standard"].validate(adapted) : validateShape(given, adapted);
+  };
+  return {
+    "~standard": {
+      version: 1,
+      vendor: "x-mcp",
+      // What the schema gives for a valid value is what Infer stands for.
+      validate: validate as (value: unknown) => StandardResult<Infer<S>> | Promise<StandardResult<Infer<S>>>,
+      jsonSchema: { input: () => shown.input, output: () => shown.output },
+    },
+  };
+}
+
+function isSchema(given: StandardSchema | Shape): given is StandardSchema {
+  return "~standard" in given;
+}
+
+type Use = "input" | "output";
+type Def = Record<string, unknown>;
+
+function writeShape(shape: Shape, use: Use): JsonSchema {
+  const properties = Object.entries(shape).map(([name, part]) => {
+    const place = `"$ref":"#/properties/${encodeURIComponent(name)}`;
+    return [name, JSON.parse(JSON.stringify(new Writer(use, name).write(part)).replaceAll('"$ref":"#', place))];
+  });
+  const required = Object.keys(shape).filter((name) => isRequired(shape[name], use));
+  return { type: "object", properties: Object.fromEntries(properties), required };
+}
+
+/** Whether a property must be there. */
+function isRequired(schema: StandardSchema, use: Use): boolean {
+  if (use === "output" && toKind(schema) === "default") return true;
+  return Object(schema["~standard"].validate(undefined)).issues !== undefined;
+}
+
+/** What the parts that JSON has no word for are on the wire. */
+const SENT: Readonly<Record<string, JsonSchema>> = {
+  date: { type: "string", format: "date-time", [KIND]: "date" },
+  bigint: { type: "string", pattern: "^-?\\d+$", [KIND]: "bigint" },
+  set: { type: "array", uniqueItems: true, [KIND]: "set" },
+  map: { type: "object", [KIND]: "map" },
+};
+const SIMPLE: Readonly<Record<string, JsonSchema>> = {
+  string: { type: "string" },
+  number: { type: "number" },
+  boolean: { type: "boolean" },
+  null: { type: "null" },
+  any: {},
+  unknown: {},
+  never: { not: {} },
+  ...SENT,
+};
+/** Names of one kind in several libraries. */
+const SAME: Readonly<Record<string, string>> = {
+  picklist: "enum",
+  nativeenum: "enum",
+  strictobject: "object",
+  looseobject: "object",
+  variant: "union",
+  discriminatedunion: "union",
+  intersect: "intersection",
+  stricttuple: "tuple",
+  loosetuple: "tuple",
+  exactoptional: "optional",
+  undefinedable: "optional",
+};
+/** Kinds that say nothing of their own, and where their inner schema is. */
+const INNER = ["innerType", "wrapped", "schema", "type"];
+const FORMATS: Readonly<Record<string, string>> = {
+  email: "email",
+  url: "uri",
+  uuid: "uuid",
+  datetime: "date-time",
+  iso_timestamp: "date-time",
+  iso_date: "date",
+  date: "date",
+  time: "time",
+};
+
+/** The kind of a schema, by the name that most libraries have for it. */
+function toKind(schema: unknown): string {
+  const { _zod, _def, type }: Record<string, unknown> = Object(schema);
+  const name = String(Object(Object(_zod).def).type ?? Object(_def).typeName ?? type);
+  const kind = name.replace(/^Zod/, "").replaceAll("_", "").toLowerCase();
+  return SAME[kind] ?? kind;
+}
+
+/** Writes one schema, and what it refers to, with marks at what JSON has no word for. */
+class Writer {
+  readonly #use: Use;
+  readonly #path: string[];
+  /** The schemas on the way to the one being written, and the names of those that hold themselves. */
+  readonly #open = new Map<unknown, string | undefined>();
+  readonly #defs: Record<string, JsonSchema> = {};
+
+  constructor(use: Use, name?: string) {
+    this.#use = use;
+    this.#path = name === undefined ? [] : [name];
+  }
+
+  write(schema: StandardSchema): JsonSchema {
+    const json = this.#write(schema);
+    return Object.keys(this.#defs).length ? { ...json, $defs: this.#defs } : json;
+  }
+
+  #write(schema: unknown): JsonSchema {
+    const { jsonSchema }: Partial<StandardSchema["~standard"]> = Object(Object(schema)["~standard"]);
+    if (this.#open.has(schema)) {
+      const name = this.#open.get(schema) ?? `part${this.#open.size}`;
+      this.#open.set(schema, name);
+      return { $ref: `#/$defs/${name}` };
+    }
+    this.#open.set(schema, undefined);
+    const isKnown = Object(schema)._zod || Object(schema)._def || Object(schema).kind === "schema";
+    const json = isKnown ? this.#describe(schema) : jsonSchema ? this.#ask(jsonSchema) : undefined;
+    if (!json) throw this.#refuse(toKind(schema));
+    const name = this.#open.get(schema);
+    this.#open.delete(schema);
+    if (!name) return json;
+    this.#defs[name] = json;
+    return { $ref: `#/$defs/${name}` };
+  }
+
+  #refuse(kind: string): TypeError {
+    const place = this.#path.length ? ` at ${this.#path.join(".")}` : "";
+    return new TypeError(
+      `Cannot make a schema ready: JSON has no word for ${
+        kind === "undefined" ? "it" : kind
+      }${place}; take a string and transform it`,
+    );
+  }
+
+  #inside(name: string, schema: unknown): JsonSchema {
+    this.#path.push(name);
+    const json = this.#write(schema);
+    this.#path.pop();
+    return json;
+  }
+
+  /** What a library writes by itself, with what it has no word for as on the wire. */
+  #ask(jsonSchema: NonNullable<StandardSchema["~standard"]["jsonSchema"]>): JsonSchema {
+    const fallback = ({ base, code, domain, proto }: Record<string, unknown>) => {
+      const kind = String(domain ?? Object(proto).name ?? code).toLowerCase();
+      if (!SENT[kind]) throw this.#refuse(kind);
+      return { ...Object(base), ...SENT[kind] };
+    };
+    const options = { target: "draft-2020-12", libraryOptions: { fallback } } as const; // the one target there is
+    const { $schema: _, ...json } = jsonSchema[this.#use](options);
+    return json;
+  }
+
+  #describe(schema: unknown): JsonSchema | undefined {
+    const its: Def & { readonly _zod?: { readonly def: Def } } = Object(schema);
+    const def: Def = Object(its._zod?.def ?? its._def ?? its);
+    const kind = toKind(schema);
+    const json = this.#describeKind(kind, def, its);
+    if (!json) return;
+    const registry = Object(globalThis)["__zod_globalRegistry"];
+    const { description, title } = Object(its._zod ? registry?.get?.(schema) : undefined);
+    const told = {
+      title,
+      description: description ?? def.description ??
+        (typeof its.description === "string" ? its.description : undefined),
+    };
+    const kept = Object.entries(told).filter(([, text]) => text !== undefined);
+    return { ...json, ...toBounds(kind, def, its), ...Object.fromEntries(kept) };
+  }
+
+  #describeKind(kind: string, def: Def, its: Def): JsonSchema | undefined {
+    const all = (parts: unknown, name = "[]") =>
+      Array.from(parts as Iterable<unknown>, (part) => this.#inside(name, part)); // a list
+    switch (kind) {
+      case "literal":
+      case "enum":
+        return toChoices(def.values ?? def.entries ?? def.options ?? [def.value ?? def.literal]);
+      case "array":
+        return { type: "array", items: this.#inside("[]", def.element ?? def.item ?? def.type) };
+      case "set":
+        return { ...SENT.set, items: this.#inside("[]", def.valueType ?? def.value) };
+      case "map":
+      case "record":
+        return this.#describeEntries(kind, def.keyType ?? def.key, def.valueType ?? def.value);
+      case "tuple": {
+        const rest = def.rest ? { items: this.#inside("[]", def.rest) } : { items: false };
+        const prefixItems = all(def.items);
+        return { type: "array", prefixItems, minItems: prefixItems.length, ...rest };
+      }
+      case "object":
+        return this.#describeObject(def, String(its.type));
+      case "union":
+        return { anyOf: all(def.options, "|") };
+      case "intersection":
+        return { allOf: all(def.options ?? [def.left, def.right], "&") };
+      case "nullable":
+      case "nullish":
+        return { anyOf: [this.#inside("?", def.innerType ?? def.wrapped), { type: "null" }], ...toDefault(def) };
+      case "lazy":
+        return this.#write(Object(def.getter).call());
+      case "pipe":
+      case "pipeline":
+        return this.#use === "input" ? this.#inside("|", def.in) : this.#inside("|", def.out);
+      case "effects":
+      case "optional":
+      case "nonoptional":
+      case "default":
+      case "prefault":
+      case "catch":
+      case "readonly":
+      case "branded": {
+        const inner = INNER.map((name) => def[name]).find((part) => Object(part)["~standard"]);
+        return { ...this.#write(inner), ...toDefault(def) };
+      }
+      case "transform":
+        return this.#use === "output" ? {} : undefined;
+      default:
+        return SIMPLE[kind];
+    }
+  }
+
+  #describeEntries(kind: string, key: unknown, value: unknown): JsonSchema {
+    const [first, second] = [this.#inside("(key)", key), this.#inside("(value)", value)];
+    const isNamed = first.type === "string" && !first[KIND];
+    if (kind === "record") return { type: "object", propertyNames: first, additionalProperties: second };
+    if (isNamed) return { ...SENT.map, additionalProperties: second };
+    return {
+      type: "array",
+      items: { type: "array", prefixItems: [first, second], minItems: 2, maxItems: 2 },
+      [KIND]: "pairs",
+    };
+  }
+
+  #describeObject(def: Def, type: string): JsonSchema {
+    const shape: Shape = typeof def.shape === "function" ? def.shape() : def.shape ?? def.entries;
+    const properties = Object.entries(shape).map(([name, part]) => [name, this.#inside(name, part)]);
+    const required = Object.keys(shape).filter((name) => isRequired(shape[name], this.#use));
+    const isStrict = def.unknownKeys === "strict" || type === "strict_object" ||
+      toKind(def.catchall) === "never" && def.unknownKeys === undefined;
+    return {
+      type: "object",
+      properties: Object.fromEntries(properties),
+      ...required.length ? { required } : {},
+      ...isStrict ? { additionalProperties: false } : {},
+    };
+  }
+}
+
+function toChoices(values: unknown): JsonSchema | undefined {
+  // An enum of TypeScript with numbers has its names as values too.
+  const entries = Array.isArray(values) ? undefined : Object.entries(Object(values));
+  const all: readonly unknown[] = entries
+    ? entries.filter(([name]) => typeof Object(values)[Object(values)[name]] !== "number").map(([, value]) => value)
+    : Array.from(values as Iterable<unknown>); // a list
+  if (!all.every((one) => one === null || /^(string|number|boolean)$/.test(typeof one))) return;
+  const types = [...new Set(all.map((one) => one === null ? "null" : typeof one))];
+  return { type: types.length === 1 ? types[0] : types, ...(all.length === 1 ? { const: all[0] } : { enum: all }) };
+}
+
+function toDefault(def: Def): JsonSchema {
+  const given = def.defaultValue ?? def.default;
+  if (given === undefined) return {};
+  const value: unknown = typeof given === "function" ? given() : given;
+  const text = typeof value === "bigint" || value instanceof Set || value instanceof Map
+    ? undefined
+    : JSON.stringify(value);
+  return text === undefined ? {} : { default: JSON.parse(text) };
+}
+
+/** What a schema says of lengths, sizes and formats. */
+function toBounds(kind: string, def: Def, its: Def): JsonSchema {
+  const checks = [...toList(def.checks), ...toList(its.pipe)].map(toCheck);
+  const json: Record<string, unknown> = {};
+  const [least, most] = kind === "string"
+    ? ["minLength", "maxLength"]
+    : kind === "array" || kind === "set"
+    ? ["minItems", "maxItems"]
+    : kind === "number"
+    ? ["minimum", "maximum"]
+    : [];
+  const put = (name: string | undefined, value: unknown) => {
+    const number = isObject(value) ? value.value : value;
+    if (name && typeof number === "number" && Math.abs(number) < Number.MAX_SAFE_INTEGER) json[name] = number;
+  };
+  put(least, def.minLength ?? def.minSize);
+  put(most, def.maxLength ?? def.maxSize);
+  if (kind === "number" && /int/.test(String(def.format))) json.type = "integer";
+  if (kind === "string") addFormat(json, def.format, def.pattern);
+  for (const { kind: zodKind, type, value, requirement, inclusive, regex } of checks) {
+    const name = String(zodKind === "validation" ? type : zodKind);
+    const bound = value ?? requirement;
+    if (/^length/.test(name)) [least, most].forEach((each) => put(each, bound));
+    else if (/^min/.test(name)) put(inclusive === false ? "exclusiveMinimum" : least, bound);
+    else if (/^max/.test(name)) put(inclusive === false ? "exclusiveMaximum" : most, bound);
+    else if (/^(int|integer)$/.test(name)) json.type = "integer";
+    else if (name === "multipleOf" || name === "multiple_of") put("multipleOf", bound);
+    else if (kind === "string") addFormat(json, name, regex ?? (name === "regex" ? requirement : undefined));
+  }
+  return json;
+}
+
+/** A check in the words of zod 3, which are nearly those of valibot; zod 4 has others. */
+function toCheck(check: unknown): Def {
+  const def: Def | undefined = Object(Object(check)._zod).def as Def | undefined; // or it is another library's
+  if (!def) return Object(check);
+  const { check: name, minimum, maximum, length, value = minimum ?? maximum ?? length, inclusive, format, pattern } =
+    def;
+  const kind = String(name).replace("greater_than", "min").replace("less_than", "max").replace("_format", "");
+  return {
+    kind: kind === "number" && /int/.test(String(format)) ? "int" : kind === "string" ? format : kind,
+    value,
+    inclusive,
+    regex: pattern,
+  };
+}
+
+function addFormat(json: Record<string, unknown>, name: unknown, pattern: unknown): void {
+  const format = FORMATS[String(name)];
+  if (format) json.format = format;
+  // Flags have no place in a JSON Schema.
+  else if (pattern instanceof RegExp && !/[imsy]/.test(pattern.flags)) json.pattern = pattern.source;
+}
+
+function toList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) || value instanceof Set ? [...value] : [];
+}
+
+/** What clients see: the marks are for the library. */
+function withoutKinds(json: JsonSchema): JsonSchema {
+  return JSON.parse(
+    JSON.stringify(json, (key, value) => key === KIND && typeof value === "string" ? undefined : value),
+  );
+}

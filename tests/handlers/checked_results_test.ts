@@ -1,0 +1,123 @@
+// What authors return or throw, checked before a client sees it.
+import { type Content, createServer, McpError, prompt, tool, ToolError } from "../../mod.ts";
+import { connect } from "../../src/testing/testing.ts";
+import { assertEquals, assertStringIncludes } from "../support/std.ts";
+
+const text = { type: "text", text: "x" } as const;
+const uri = "test://a";
+
+async function run(give: () => unknown) {
+  const told: string[] = [];
+  const server = createServer({
+    name: "t",
+    version: "1",
+    handlers: [
+      tool({ name: "x", run: () => give() as never }),
+      prompt({ name: "x", run: () => give() as never }),
+    ],
+    onError: (error) => told.push(String(error)),
+  });
+  await using client = await connect(server, { era: "modern", transport: "memory" });
+  const ask = (method: string) =>
+    client.request(method, { name: "x" }).then(() => "sent", (error: McpError) => error.code);
+  const answers = [await ask("tools/call"), await ask("prompts/get")];
+  await server.close();
+  return { told, answers };
+}
+
+const wrong: Record<string, readonly [content: unknown, words: string]> = {
+  "an embedded resource without text or blob": [
+    { type: "resource", resource: { uri } },
+    "without text or blob; give it",
+  ],
+  "an embedded resource whose text is none": [{ type: "resource", resource: { uri, text: 1 } }, "without text or blob"],
+  "a priority above 1": [
+    { ...text, annotations: { priority: 1.1 } },
+    "has the priority 1.1; give a number from 0 to 1",
+  ],
+  "a priority below 0": [{ ...text, annotations: { priority: -0.1 } }, "has the priority -0.1"],
+  "a priority that is no number": [{ ...text, annotations: { priority: "high" } }, 'has the priority "high"'],
+  "a priority that is NaN": [{ ...text, annotations: { priority: NaN } }, "has the priority null"],
+  "an unknown audience": [
+    { ...text, annotations: { audience: ["user", "admin"] } },
+    'has the audience ["user","admin"]',
+  ],
+  "an audience that is no list": [
+    { ...text, annotations: { audience: "user" } },
+    'has the audience "user"; give a list',
+  ],
+};
+
+for (const [name, [content, words]] of Object.entries(wrong)) {
+  Deno.test(`checked results: ${name} is refused with a remedy`, async () => {
+    const places: readonly (readonly [unknown, number])[] = [
+      [content, 0],
+      [[text, content], 1],
+      [{ content: [text, text, content], messages: [{ role: "user", content }] }, 2],
+      [{ content: [content], structuredContent: new Map(), messages: [{ role: "user", content }] }, 0],
+      [new Set([text, content]), 1],
+    ];
+    for (const [value, at] of places) {
+      const { told, answers } = await run(() => value);
+      assertEquals(answers, [-32603, -32603]);
+      assertStringIncludes(told[0], `Cannot send the result of tool "x": content[${at}] `);
+      for (const one of told) assertStringIncludes(one, words);
+    }
+  });
+}
+
+Deno.test("checked results: what is as it should be is sent", async () => {
+  const fine: readonly Content[] = [
+    { ...text, annotations: {} },
+    { ...text, annotations: { audience: [], priority: 0 } },
+    { ...text, annotations: { audience: ["user", "assistant"], priority: 1, lastModified: "2025-01-12T15:00:58Z" } },
+    { type: "resource", resource: { uri, text: "" } },
+    { type: "resource", resource: { uri, blob: "" }, annotations: { priority: 0.5 } },
+  ];
+  assertEquals(await run(() => fine), { told: [], answers: ["sent", "sent"] });
+});
+
+for (
+  const code of [
+    1.5,
+    NaN,
+    Infinity,
+    "-32602",
+    undefined,
+    -32023,
+    -32041,
+    -32050,
+    -32099,
+    -32100,
+    -32604,
+    -32768,
+  ]
+) {
+  Deno.test(`checked results: an McpError of code ${code} is an internal error, and its author is told why`, async () => {
+    const { told, answers } = await run(() => {
+      throw new McpError(code as number, "x");
+    });
+    assertEquals(answers, [-32603, -32603]);
+    for (const one of told) {
+      assertStringIncludes(one, `Cannot send code ${code}: use an integer outside -32768 to -32000`);
+    }
+  });
+}
+
+for (const code of [0, 1, 4711, -1, -31999, -32769, -32602, -32603, -32002, -32000, -32019, -32042]) {
+  Deno.test(`checked results: an McpError of code ${code} is sent`, async () => {
+    const { told, answers } = await run(() => {
+      throw new McpError(code, "x");
+    });
+    assertEquals([told, answers], [[], [code, code]]);
+  });
+}
+
+Deno.test("checked results: blocks of a ToolError are the model's to read", async () => {
+  assertEquals(
+    (await run(() => {
+      throw new ToolError([text]);
+    })).answers,
+    ["sent", -32603],
+  );
+});

@@ -1,0 +1,66 @@
+// A server with the habits of the official SDK, version 1: plain shapes of zod 3 and 4, handlers that return full results,
+// resources that get a URL and return `{ contents }`. Only what is registered below is of this library.
+import { z } from "zod";
+import { z as z3 } from "zod/v3";
+import { createServer, prompt, resource, type Server, tool } from "../../../mod.ts";
+import { toStandardSchema } from "../../../src/schema/standard_schema.ts";
+
+const forecastSchema = {
+  city: z.string().min(1).describe("Name of the city"),
+  days: z.number().int().min(1).max(7).default(3),
+  units: z.enum(["metric", "imperial"]).optional(),
+};
+async function forecast({ city, days, units }: { city: string; days: number; units?: "metric" | "imperial" }) {
+  const degrees = units === "imperial" ? "F" : "C";
+  const outlook = await Promise.resolve(Array.from({ length: days }, (_, day) => `${day + 1}: 20 °${degrees}`));
+  return {
+    content: [{ type: "text" as const, text: `${city}\n${outlook.join("\n")}` }],
+    structuredContent: { city, days: outlook.length },
+  };
+}
+
+const historySchema = {
+  since: z3.coerce.date(),
+  until: z3.date().optional(),
+  stations: z3.set(z3.string()).optional(),
+};
+function history({ since, until, stations }: { since: Date; until?: Date; stations?: Set<string> }) {
+  const end = until ?? new Date("2026-01-31T00:00:00Z");
+  const days = Math.round((end.getTime() - since.getTime()) / 86_400_000);
+  return { content: [{ type: "text" as const, text: `${days} days at ${stations?.size ?? 0} stations` }] };
+}
+
+function radar() {
+  const bytes = new Uint8Array([137, 80, 78, 71]);
+  return { content: [{ type: "image" as const, data: bytes.toBase64(), mimeType: "image/png" }] };
+}
+
+function fail() {
+  return { content: [{ type: "text" as const, text: "The station is down" }], isError: true };
+}
+
+const readStation = (uri: URL) => ({
+  contents: [{ uri: uri.href, mimeType: "text/plain", text: `Station ${uri.host}` }],
+});
+
+const reportSchema = { city: z.string(), tone: z.string().optional() };
+const report = ({ city, tone }: { city: string; tone?: string }) => ({
+  messages: [{
+    role: "user" as const,
+    content: { type: "text" as const, text: `Write a ${tone ?? "short"} report on ${city}.` },
+  }],
+});
+
+/** Serves the weather. */
+export const weather: Server = createServer({
+  name: "weather",
+  version: "1.0.0",
+  handlers: [
+    tool({ name: "forecast", description: "Tells the weather", input: forecastSchema, run: forecast }),
+    tool({ name: "history", input: toStandardSchema(historySchema), run: history }),
+    tool({ name: "radar", input: {}, run: radar }),
+    tool({ name: "fail", input: {}, run: fail }),
+    resource({ uri: "station://{id}", name: "station", read: ({ id }) => readStation(new URL(`station://${id}`)) }),
+    prompt({ name: "report", input: reportSchema, run: report }),
+  ],
+});

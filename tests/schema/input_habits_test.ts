@@ -1,0 +1,430 @@
+// Inputs as people write them: shapes, dates, other libraries, raw schemas with defaults, and arguments as JSON text.
+import { type } from "arktype";
+import * as v from "valibot";
+import { toStandardJsonSchema } from "@valibot/to-json-schema";
+import { z } from "zod";
+import * as mini from "zod/mini";
+import { z as z3 } from "zod/v3";
+import { createServer, prompt, tool } from "../../mod.ts";
+import { toStandardSchema } from "../../src/schema/standard_schema.ts";
+import type { Schema } from "../../src/schema/schema.ts";
+import { connect } from "../../src/testing/testing.ts";
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "../support/std.ts";
+
+interface Given {
+  readonly lenientArguments?: boolean;
+  readonly server?: boolean;
+}
+
+/** What a tool with an input is given for arguments, or what it says is wrong. */
+async function give(input: Schema, args: unknown, { lenientArguments, server: all }: Given = {}): Promise<unknown> {
+  let got: unknown;
+  const server = createServer({
+    name: "t",
+    version: "1",
+    lenientArguments: all,
+    handlers: [tool({ name: "x", input, lenientArguments, run: (args: unknown) => void (got = args) })],
+  });
+  await using client = await connect(server, { era: "modern", transport: "memory" });
+  const result = await client.request("tools/call", { name: "x", arguments: args });
+  await server.close();
+  return result.isError ? Object(result.content)[0].text : got;
+}
+
+async function show(input: Schema): Promise<Record<string, unknown>> {
+  const server = createServer({ name: "t", version: "1", handlers: [tool({ name: "x", input, run: () => "" })] });
+  await using client = await connect(server, { era: "modern", transport: "memory" });
+  const { tools } = await client.request("tools/list", {});
+  await server.close();
+  return Object(tools)[0].inputSchema;
+}
+
+const day = new Date("2026-01-02T03:04:05Z");
+const iso = "2026-01-02T03:04:05Z";
+
+Deno.test("input: a shape is an object of schemas, of one library or several", async () => {
+  const shape = {
+    a: z.string().describe("A"),
+    n: z.coerce.number().default(5),
+    list: type("string[]"),
+    "b/~ c": toStandardJsonSchema(v.optional(v.boolean())),
+  };
+  assertEquals(await show(shape), {
+    type: "object",
+    properties: {
+      a: { type: "string", description: "A" },
+      n: { type: "number", default: 5 },
+      list: { type: "array", items: { type: "string" } },
+      "b/~ c": { type: "boolean" },
+    },
+    required: ["a", "list"],
+  });
+  assertEquals(await give(shape, { a: "x", n: "7", list: [], more: 1 }), { a: "x", n: 7, list: [] });
+  assertEquals(await give(shape, { a: "x", list: ["y"], "b/~ c": true }), { a: "x", n: 5, list: ["y"], "b/~ c": true });
+  const text = String(await give(shape, { a: 1, list: [2] }));
+  assertStringIncludes(text, "Cannot call x: a: ");
+  assertStringIncludes(text, "; list[0]");
+  assertStringIncludes(String(await give({ toString: z.string() }, {})), "toString: ");
+});
+
+Deno.test("input: an empty shape takes an object, and asynchronous parts of a shape are waited for", async () => {
+  assertEquals(await give({}, { a: 1 }), {});
+  const late = z.string().refine(async (text) => await Promise.resolve(text !== "no"));
+  assertEquals(await give({ a: late, b: z.number() }, { a: "yes", b: 1 }), { a: "yes", b: 1 });
+  assertStringIncludes(String(await give({ a: late, b: z.number() }, { a: "no", b: "x" })), "a: ");
+});
+
+Deno.test("input: references within a part of a shape lead to that part", async () => {
+  const tree = z.object({
+    name: z.string(),
+    get children() {
+      return z.array(tree);
+    },
+  });
+  const shown = await show({ "a b": tree, other: z.string() });
+  const value = { "a b": { name: "x", children: [{ name: "y", children: [] }] }, other: "z" };
+  assertEquals(await give(shown, value), value);
+  assertStringIncludes(
+    String(await give(shown, { ...value, "a b": { name: "x", children: [{}] } })),
+    "a b.children[0]",
+  );
+});
+
+Deno.test("input: a part of a shape that cannot be shown is refused with the remedy", () => {
+  const run = () => "";
+  for (const part of [mini.string(), z3.string(), v.string(), z.date(), z.map(z.string(), z.number())]) {
+    const { message } = assertThrows(() => tool({ name: "x", input: { a: part }, run }), TypeError);
+    assertStringIncludes(message, 'Cannot use the input schema of tool "x": it cannot be shown as JSON Schema');
+    assertStringIncludes(message, "; wrap it in toStandardSchema() of @x/mcp/schema");
+  }
+});
+
+Deno.test("input: a prompt may have a shape", async () => {
+  const hello = prompt({
+    name: "hello",
+    input: { name: z.string(), tone: z.string().optional() },
+    complete: { tone: () => ["loud"] },
+    run: ({ name, tone }) => `${name} ${tone?.length}`,
+  });
+  const server = createServer({ name: "t", version: "1", handlers: [hello] });
+  await using client = await connect(server, { era: "modern", transport: "memory" });
+  const { prompts } = await client.request("prompts/list", {});
+  assertEquals(Object(prompts)[0].arguments, [{ name: "name", required: true }, { name: "tone" }]);
+  const { messages } = await client.request("prompts/get", { name: "hello", arguments: { name: "Ada" } });
+  assertEquals(Object(messages)[0].content.text, "Ada undefined");
+  await server.close();
+});
+
+/** The same parts in every library: a date, a bigint, a set of dates, a map by name. */
+const ODD: Record<string, Schema> = {
+  zod: z.object({
+    at: z.date(),
+    n: z.bigint(),
+    days: z.set(z.date()).optional(),
+    by: z.map(z.string(), z.number()).optional(),
+  }),
+  "zod, coerced": z.object({
+    at: z.coerce.date(),
+    n: z.coerce.bigint(),
+    days: z.set(z.coerce.date()).optional(),
+    by: z.map(z.string(), z.coerce.number()).optional(),
+  }),
+  "zod/mini": mini.object({
+    at: mini.date(),
+    n: mini.bigint(),
+    days: mini.optional(mini.set(mini.date())),
+    by: mini.optional(mini.map(mini.string(), mini.number())),
+  }),
+  "zod 3": z3.object({
+    at: z3.date(),
+    n: z3.bigint(),
+    days: z3.set(z3.date()).optional(),
+    by: z3.map(z3.string(), z3.number()).optional(),
+  }),
+  "zod 3, coerced": z3.object({
+    at: z3.coerce.date(),
+    n: z3.coerce.bigint(),
+    days: z3.set(z3.coerce.date()).optional(),
+    by: z3.map(z3.string(), z3.coerce.number()).optional(),
+  }),
+  valibot: v.object({
+    at: v.date(),
+    n: v.bigint(),
+    days: v.optional(v.set(v.date())),
+    by: v.optional(v.map(v.string(), v.number())),
+  }),
+};
+
+for (const [name, schema] of Object.entries(ODD)) {
+  Deno.test(`input: dates, bigints, sets and maps of ${name} arrive as what they are`, async () => {
+    const input = toStandardSchema(schema as Parameters<typeof toStandardSchema>[0]);
+    const shown = await show(input);
+    assertEquals(shown, {
+      type: "object",
+      properties: {
+        at: { type: "string", format: "date-time" },
+        n: { type: "string", pattern: "^-?\\d+$" },
+        days: { type: "array", uniqueItems: true, items: { type: "string", format: "date-time" } },
+        by: { type: "object", additionalProperties: { type: "number" } },
+      },
+      required: ["at", "n"],
+    });
+    assertEquals(await give(input, { at: iso, n: "9007199254740993", days: [iso], by: { a: 1 } }), {
+      at: day,
+      n: 9007199254740993n,
+      days: new Set([day]),
+      by: new Map([["a", 1]]),
+    });
+    assertEquals(await give(input, { at: "2026-01-02T03:04:05", n: 5 }), { at: day, n: 5n });
+    assertStringIncludes(String(await give(input, { at: iso, n: "x" })), "n");
+    if (!name.includes("coerced")) {
+      assertStringIncludes(String(await give(input, { at: "tomorrow", n: "1" })), "at: ");
+      assertStringIncludes(String(await give(input, { at: iso, n: 2 ** 60 })), "n: ");
+    }
+  });
+}
+
+Deno.test("input: dates and their like of arktype arrive as what they are", async () => {
+  const input = toStandardSchema(type({ at: "Date", n: "bigint", "days?": "Date[]", "set?": "Set" }));
+  assertEquals(await give(input, { at: iso, n: "5", days: [iso], set: [1] }), {
+    at: day,
+    n: 5n,
+    days: [day],
+    set: new Set([1]),
+  });
+  assertThrows(() => toStandardSchema(type({ a: "symbol" })), TypeError, "JSON has no word for symbol");
+});
+
+Deno.test("input: odd parts are found wherever they are", async () => {
+  const input = toStandardSchema({
+    either: z.union([z.object({ k: z.literal("at"), v: z.date() }), z.object({ k: z.literal("text"), v: z.string() })]),
+    maybe: z.date().nullable().optional(),
+    texts: z.array(z.union([z.string(), z.date()])),
+    dates: z.array(z.union([z.date(), z.string()])),
+    pairs: z.map(z.number(), z.date()),
+    record: z.record(z.string(), z.bigint()),
+    both: z.object({ a: z.date() }).and(z.object({ b: z.date() })),
+    tuple: z.tuple([z.string(), z.date()]).rest(z.bigint()),
+    later: z.lazy(() => z.date()).default(day),
+  });
+  const json = {
+    either: { k: "text", v: iso },
+    maybe: null,
+    texts: [iso],
+    dates: ["x", iso],
+    pairs: [[1, iso]],
+    record: { a: "1", ["__proto__"]: "2" },
+    both: { a: iso, b: iso },
+    tuple: [iso, iso, "7"],
+  };
+  const { record, ...rest } = Object(await give(input, json));
+  const { record: _, ...others } = json;
+  assertEquals(rest, {
+    ...others,
+    dates: ["x", day],
+    pairs: new Map([[1, day]]),
+    both: { a: day, b: day },
+    tuple: [iso, day, 7n],
+    later: day,
+  });
+  assertEquals(record.a, 1n);
+  assertEquals(Object(await give(input, { ...json, either: { k: "at", v: iso }, maybe: iso })).either.v, day);
+});
+
+Deno.test("input: a recursive schema of another library is shown and read", async () => {
+  interface Tree {
+    at: Date;
+    next?: Tree | undefined;
+  }
+  const tree: z3.ZodType<Tree> = z3.object({ at: z3.date(), next: z3.lazy(() => tree).optional() });
+  const input = toStandardSchema({ tree });
+  assertEquals(await give(input, { tree: { at: iso, next: { at: iso } } }), { tree: { at: day, next: { at: day } } });
+});
+
+Deno.test("input: bounds and formats of other libraries are shown", async () => {
+  const expected = {
+    type: "object",
+    properties: {
+      s: { type: "string", minLength: 1, maxLength: 5, description: "S" },
+      mail: { type: "string", format: "email" },
+      n: { type: "integer", minimum: 1, maximum: 9 },
+      e: { type: "string", enum: ["a", "b"] },
+      l: { type: "number", const: 1 },
+      o: { type: "object", properties: { x: { type: "boolean" } }, required: ["x"] },
+      d: { type: "string", default: "z" },
+    },
+    required: ["s", "mail", "n", "e", "l", "o"],
+  };
+  const three = z3.object({
+    s: z3.string().min(1).max(5).describe("S"),
+    mail: z3.string().email(),
+    n: z3.number().int().min(1).max(9),
+    e: z3.enum(["a", "b"]),
+    l: z3.literal(1),
+    o: z3.object({ x: z3.boolean() }),
+    d: z3.string().default("z"),
+  });
+  assertEquals(await show(toStandardSchema(three)), expected);
+  assertEquals(await show(toStandardSchema(three.shape)), expected);
+  const small = mini.object({
+    s: mini.string().check(mini.minLength(1), mini.maxLength(5), mini.describe("S")),
+    mail: mini.email(),
+    n: mini.int().check(mini.minimum(1), mini.maximum(9)),
+    e: mini.enum(["a", "b"]),
+    l: mini.literal(1),
+    o: mini.object({ x: mini.boolean() }),
+    d: mini._default(mini.string(), "z"),
+  });
+  const shown = JSON.parse(JSON.stringify(await show(toStandardSchema(small))));
+  delete shown.properties.mail.pattern;
+  assertEquals(shown, expected);
+  const vali = v.object({
+    s: v.pipe(v.string(), v.minLength(1), v.maxLength(5), v.description("S")),
+    mail: v.pipe(v.string(), v.email()),
+    n: v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(9)),
+    e: v.picklist(["a", "b"]),
+    l: v.literal(1),
+    o: v.object({ x: v.boolean() }),
+    d: v.optional(v.string(), "z"),
+  });
+  const { s, ...others } = Object(await show(toStandardSchema(vali))).properties;
+  assertEquals(others, Object.fromEntries(Object.entries(expected.properties).filter(([name]) => name !== "s")));
+  assertEquals([s.minLength, s.maxLength], [1, 5]);
+});
+
+Deno.test("input: what JSON has no word for is refused when the schema is made, with its place", () => {
+  const wrong: readonly (readonly [() => unknown, string])[] = [
+    [() => toStandardSchema({ a: z.symbol() }), "no word for symbol at a; take a string and transform it"],
+    [() => toStandardSchema(z.object({ a: z.array(z.object({ b: z.instanceof(URL) })) })), "custom at a.[].b"],
+    [() => toStandardSchema(z3.object({ a: z3.function() })), "function at a"],
+    [() => toStandardSchema(v.object({ a: v.instance(URL) })), "instance at a"],
+    [() => toStandardSchema(z.object({ a: z.literal(1n) })), "literal at a"],
+  ];
+  for (const [make, words] of wrong) assertStringIncludes(assertThrows(make, TypeError).message, words);
+});
+
+const raw = {
+  type: "object",
+  properties: {
+    a: { type: "number", default: 5 },
+    list: { type: "array", items: { type: "object", properties: { b: { default: { c: [] } } } } },
+    deep: { $ref: "#/$defs/deep" },
+    named: { default: "x" },
+  },
+  required: ["a"],
+  allOf: [{ properties: { all: { default: true } } }],
+  anyOf: [{ properties: { any: { default: 1 } } }, {}],
+  $defs: { deep: { type: "object", properties: { d: { type: "string", default: "e" } } } },
+} as const;
+
+Deno.test("input: defaults of raw JSON Schema are applied to what is missing, before it is checked", async () => {
+  assertEquals(await give(raw, {}), { all: true, a: 5, named: "x" });
+  const given = { a: 0, list: [{}, { b: null }], deep: {}, named: "", all: false };
+  const made = { ...given, list: [{ b: { c: [] } }, { b: null }], deep: { d: "e" } };
+  assertEquals(await give(raw, given), made);
+  assertStringIncludes(String(await give(raw, { a: "x" })), "a: expected number");
+  const [one, two] = [Object(await give(raw, { list: [{}] })), Object(await give(raw, { list: [{}] }))];
+  one.list[0].b.c.push(1);
+  assertEquals(two.list[0].b.c, [], "each call has its own");
+  assertStringIncludes(
+    String(await give(raw, { list: Array(20_000).fill({}) })),
+    "too much of what has a default is missing",
+  );
+  const looping = { type: "object", properties: { next: { $ref: "#", default: {} } } };
+  assertEquals(await give(looping, {}), { next: {} });
+});
+
+const typed = { type: "object", properties: { n: { type: "number" }, s: { type: "string" } } } as const;
+const LENIENT: readonly (readonly [name: string, schema: Schema, args: unknown, made: unknown])[] = [
+  ["a number", typed, { n: "5" }, { n: 5 }],
+  ["a number with spaces", typed, { n: " -1.5e2 " }, { n: -150 }],
+  ["a text where a text is wanted", typed, { s: "5" }, { s: "5" }],
+  ["an object in zod", z.object({ o: z.object({ a: z.array(z.number()) }) }), { o: '{"a":"[1,\\"2\\"]"}' }, {
+    o: { a: [1, 2] },
+  }],
+  ["a boolean", z.object({ b: z.boolean().optional(), c: z.boolean() }), { b: "true", c: "false" }, {
+    b: true,
+    c: false,
+  }],
+  ["null", z.object({ n: z.number().nullable() }), { n: "null" }, { n: null }],
+  ["a union with text", z.object({ u: z.union([z.string(), z.number()]) }), { u: "5" }, { u: "5" }],
+  ["a union without text", z.object({ u: z.union([z.number(), z.array(z.boolean())]) }), { u: '["true"]' }, {
+    u: [true],
+  }],
+  ["an enum of numbers", { type: "object", properties: { e: { enum: [1, 2] } } }, { e: "2" }, { e: 2 }],
+  ["an enum with texts", { type: "object", properties: { e: { enum: ["1", 2] } } }, { e: "1" }, { e: "1" }],
+  ["anything", z.object({ x: z.unknown() }), { x: "[1]" }, { x: "[1]" }],
+  ["a shape", { a: z.array(z.string()), b: z.number() }, { a: '["1"]', b: "2" }, { a: ["1"], b: 2 }],
+  ["a set of dates", toStandardSchema({ a: z.set(z.date()) }), { a: `["${iso}"]` }, { a: new Set([day]) }],
+];
+for (const [name, schema, args, made] of LENIENT) {
+  Deno.test(`input: lenient arguments: ${name}`, async () => {
+    assertEquals(await give(schema, args, { lenientArguments: true }), made);
+    assertEquals(await give(schema, args, { server: true }), made);
+    if (JSON.stringify(args) !== JSON.stringify(made)) {
+      assert(typeof await give(schema, args) === "string", "without the option it is refused");
+      assert(typeof await give(schema, args, { server: true, lenientArguments: false }) === "string");
+    }
+  });
+}
+
+Deno.test("input: lenient arguments do not take what is no JSON, of another type, inexact or too large", async () => {
+  const array = z.object({
+    a: z.array(z.unknown()).optional(),
+    n: z.number().optional(),
+    o: z.looseObject({}).optional(),
+  });
+  const wrong = [
+    { a: "x" },
+    { a: '{"a":1}' },
+    { a: "" },
+    { n: "12345678901234567890" },
+    { n: "1e999" },
+    { n: "0x10" },
+    { o: "[1]" },
+    { a: "[".repeat(200) + "]".repeat(200) },
+    { a: `[${"1,".repeat(250_000)}1]` },
+    { a: "[".repeat(500_000) },
+  ];
+  for (const args of wrong) {
+    const start = performance.now();
+    const text = await give(array, args, { lenientArguments: true });
+    assert(typeof text === "string" && text.startsWith("Cannot call x: "), JSON.stringify(args).slice(0, 80));
+    assert(performance.now() - start < 2000);
+  }
+});
+
+Deno.test("input: types follow shapes, literals and what is made ready", () => {
+  const made = [
+    tool({ name: "a", input: { a: z.string(), b: z.number().optional() }, run: ({ a, b }) => a.length + (b ?? 0) }),
+    // @ts-expect-error: a is a string
+    tool({ name: "b", input: { a: z.string() }, run: ({ a }) => a.toFixed() }),
+    tool({ name: "c", input: raw, run: ({ a, list }) => a.toFixed() + (list?.length ?? 0) }),
+    tool({
+      name: "d",
+      input: {
+        type: "object",
+        properties: {
+          e: { enum: ["x", "y"] },
+          n: { type: ["number", "null"] },
+          l: { type: "array", items: { const: 1 } },
+        },
+        required: ["e", "n", "l"],
+      },
+      run({ e, n, l }) {
+        const [one]: 1[] = l;
+        const exact: "x" | "y" = e;
+        const maybe: number | null = n;
+        return [exact, maybe, one];
+      },
+    }),
+    // @ts-expect-error: there is no such property
+    tool({ name: "e", input: { type: "object", properties: { a: { type: "string" } } }, run: ({ b }) => b }),
+    tool({ name: "f", input: toStandardSchema({ at: z.date() }), run: ({ at }) => at.getTime() }),
+    tool({ name: "g", input: toStandardSchema({ at: z3.date() }), run: ({ at }) => at.getTime() }),
+    tool({ name: "h", input: toStandardSchema(mini.object({ at: mini.date() })), run: ({ at }) => at.getTime() }),
+    tool({ name: "i", input: { type: "object" } as Record<string, unknown>, run: (args) => String(args.anything) }),
+    tool({ name: "j", input: {}, run: () => 1 }),
+  ];
+  assertEquals(made.length, 10);
+});

@@ -39,7 +39,9 @@ export class EncodedResults {
     // A raw JSON Schema is of what is sent, and any other schema of what the handler made.
     if (problem !== undefined && !output?.isRaw) throw this.#refuse(problem);
     const { value, text, media, blocks, isError } = await this.#encode(given);
-    const structuredContent = typeof value === "object" && (full || !blocks) ? value ?? undefined : undefined;
+    // Of a full result, structured content may be any JSON value. Bytes are content alone.
+    const isStructured = typeof value === "object" ? full || !blocks : full && !media.length;
+    const structuredContent = isStructured ? full ? value : value ?? undefined : undefined;
     if (output?.isRaw && !isError) {
       const checked = await output.validate(value);
       if (checked.problem !== undefined) throw this.#refuse(checked.problem);

@@ -4,15 +4,7 @@
  * @see specification/2026-07-28/server/tools
  * @module
  */
-import {
-  INVALID_PARAMS,
-  isMcpError,
-  isResultError,
-  isToolError,
-  McpError,
-  quote,
-  ResultError,
-} from "../protocol/errors.ts";
+import { INVALID_PARAMS, isMcpError, isResultError, isToolError, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
 import {

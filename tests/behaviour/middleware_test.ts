@@ -64,14 +64,14 @@ behaviour("middleware refuses whatever it wants to, and nothing is left of it", 
   let refused = "";
   const use: Middleware = async (call, next) => {
     await pause();
-    if (call.method === refused) throw new McpError(-32050, "Not today", { method: call.method });
+    if (call.method === refused) throw new McpError(4050, "Not today", { method: call.method });
     return await next();
   };
   const { client, join } = await connect({ handlers, use: [use], limits: { streams: { open: 1 } } });
   const fail = async (method: string, params?: Record<string, unknown>) => {
     refused = method;
     const error = await assertRejects(() => client.request(method, params), RpcError, "Not today");
-    assertEquals([error.code, error.data], [-32050, { method }]);
+    assertEquals([error.code, error.data], [4050, { method }]);
     assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200, method);
   };
   if (era === "modern") {
@@ -90,7 +90,7 @@ behaviour("middleware refuses whatever it wants to, and nothing is left of it", 
       ] as const
     ) await fail(method, params);
     refused = "initialize";
-    assertEquals((await assertRejects(() => join(), RpcError, "Not today")).code, -32050);
+    assertEquals((await assertRejects(() => join(), RpcError, "Not today")).code, 4050);
   }
   refused = "";
   assertEquals((await client.listTools()).length, 1);

@@ -32,7 +32,7 @@ function toHandlers({ tool, prompt, resource, ToolError, McpError }: Library, su
         throw new Own();
       },
     }),
-    tool({ name: `map_${suffix}`, run: () => ({ map: new Map() }) }),
+    tool({ name: `map_${suffix}`, run: () => ({ map: new WeakMap() }) }),
     tool({ name: `output_${suffix}`, output: { type: "object", required: ["a"] }, run: () => ({}) }),
     prompt({ name: `prompt_${suffix}`, input: kind, run: ({ kind }): string => fail(kind) }),
     resource({ uri: `test-${suffix}://{kind}`, name: suffix, read: ({ kind }): string => fail(kind) }),
@@ -84,7 +84,7 @@ for (const [order, names] of Object.entries(orders)) {
             for (const name of ["map", "output"]) assertEquals((await call(name)).code, -32603, name);
             assertEquals(told.length, 3);
             assertEquals(told[0], "RangeError: secret");
-            assertStringIncludes(String(told[1]), "it returned a Map at map");
+            assertStringIncludes(String(told[1]), "it returned a WeakMap at map");
             assertStringIncludes(String(told[2]), "Cannot send the result of");
             told.length = 0;
           }

@@ -1,8 +1,8 @@
 /**
- * Bytes as Base64 text and back, by the methods the runtimes have built in.
+ * Converts bytes to Base64 text and back, with the runtime's built-in methods.
  *
- * Reading is canonical: text that the matching writer would not have produced (spaces, wrong padding, stray bits in the
- * last character) is refused, because two spellings of one value would let a sealed token be altered without notice.
+ * Reading is canonical. Text that the matching writer would not produce is rejected: spaces, wrong padding, or stray
+ * bits in the last character. Otherwise a client could alter a sealed token without the server noticing.
  *
  * @module
  */
@@ -17,12 +17,12 @@ export function toBase64Url(bytes: Uint8Array): string {
   return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/** Reads what {@linkcode toBase64} wrote; `undefined` for any other text. */
+/** Reads the output of {@linkcode toBase64}. Returns `undefined` for any other text. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
   return read(text, "base64", toBase64);
 }
 
-/** Reads what {@linkcode toBase64Url} wrote; `undefined` for any other text. */
+/** Reads the output of {@linkcode toBase64Url}. Returns `undefined` for any other text. */
 export function fromBase64Url(text: string): Uint8Array<ArrayBuffer> | undefined {
   return read(text, "base64url", toBase64Url);
 }
@@ -32,6 +32,6 @@ function read(text: string, alphabet: "base64" | "base64url", write: typeof toBa
     const bytes = Uint8Array.fromBase64(text, { alphabet });
     if (write(bytes) === text) return bytes;
   } catch {
-    // A character outside the alphabet or a cut group: malformed like the rest.
+    // A character outside of the alphabet, or an incomplete group.
   }
 }

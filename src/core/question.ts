@@ -1,5 +1,6 @@
 /**
- * Questions to the client: what each asks, what the client must have declared, and how its answer is read.
+ * Requests to the client: elicitation, sampling and roots, with the capabilities they need and the checks of their
+ * answers.
  *
  * @module
  */
@@ -9,22 +10,22 @@ import { toForm } from "../schema/form.ts";
 import type { Checked } from "../schema/schema.ts";
 import type { ElicitOptions, ElicitUrlOptions } from "./context.ts";
 
-/** Something to ask the client. */
+/** A request to the client. */
 export interface Question {
   readonly method: "elicitation/create" | "sampling/createMessage" | "roots/list";
   readonly params: Params;
-  /** Reads the client's answer. */
+  /** Checks the client's answer. */
   read(answer: unknown): Checked | Promise<Checked>;
 }
 
-/** A question that is made only once the client is known to have what it needs. */
+/** A request that is built once the client is known to have the capabilities it needs. */
 export interface Asking {
   readonly key: string;
   readonly needs: ClientCapabilities;
   make(): Question;
 }
 
-/** Asks the user to fill in a form. */
+/** Creates an elicitation with a form. */
 export function elicitation(key: string, { message, schema }: ElicitOptions): Asking {
   return {
     key,
@@ -45,7 +46,7 @@ export function elicitation(key: string, { message, schema }: ElicitOptions): As
   };
 }
 
-/** Asks the user to open a page. */
+/** Creates an elicitation with a web page. */
 export function urlElicitation(key: string, { message, url }: ElicitUrlOptions): Asking {
   return {
     key,
@@ -54,7 +55,7 @@ export function urlElicitation(key: string, { message, url }: ElicitUrlOptions):
   };
 }
 
-/** Asks the client's model. */
+/** Creates a sampling request. */
 export function sampling(key: string, request: SamplingRequest): Asking {
   return {
     key,
@@ -63,14 +64,14 @@ export function sampling(key: string, request: SamplingRequest): Asking {
   };
 }
 
-/** Asks for the client's roots. */
+/** Requests the client's roots. */
 export const ROOTS: Asking = {
   key: "roots",
   needs: { roots: {} },
   make: () => ({ method: "roots/list", params: {}, read: readRoots }),
 };
 
-/** Whether a client declared all that is needed. An elicitation capability without a mode means forms. */
+/** Tests whether a client declared the needed capabilities. An elicitation capability without a mode means forms. */
 export function hasCapabilities(has: ClientCapabilities, needs: ClientCapabilities): boolean {
   return Object.entries(needs).every(([name, wanted]) => {
     const offered = has[name];

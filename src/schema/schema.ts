@@ -1,5 +1,5 @@
 /**
- * What users may give as a schema, and what the library makes of it: a JSON Schema to show and a function that checks.
+ * Schemas of any kind, compiled to a JSON Schema and a validator.
  *
  * @module
  */
@@ -7,77 +7,78 @@ import { inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "
 
 export type { JsonSchema };
 
-/** A schema: of any library that speaks Standard Schema and Standard JSON Schema, or a raw JSON Schema 2020-12. */
+/** A schema: from any library with Standard Schema and Standard JSON Schema, or a raw JSON Schema 2020-12. */
 export type Schema<T = unknown> = StandardSchema<T> | JsonSchema;
 
-/** The part of Standard Schema (version 1) and of Standard JSON Schema that is used here. */
+/** The parts of Standard Schema (version 1) and Standard JSON Schema that this library uses. */
 export interface StandardSchema<Output = unknown, Input = unknown> {
-  /** What other code may use of the schema. */
+  /** Interface of the schema for other libraries. */
   readonly "~standard": StandardProps<Output, Input>;
 }
 
-/** What stands behind `~standard`. */
+/** The `~standard` property. */
 export interface StandardProps<Output = unknown, Input = unknown> {
-  /** The version of Standard Schema. */
+  /** Version of Standard Schema. */
   readonly version: 1;
-  /** Name of the library, such as `zod`. */
+  /** Name of the schema library, such as `zod`. */
   readonly vendor: string;
-  /** Checks a value, and perhaps changes it. */
+  /** Validates a value, and may transform it. */
   readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>;
-  /** Writes the schema as JSON Schema. Some libraries add it by a function of their own. */
+  /** Converts the schema to JSON Schema. Some libraries need an extra function to add it. */
   readonly jsonSchema?: {
     readonly input: (options: { readonly target: "draft-2020-12" }) => JsonSchema;
     readonly output: (options: { readonly target: "draft-2020-12" }) => JsonSchema;
   } | undefined;
-  /** Exists for the type checker alone. */
+  /** Types for inference only. Never set at runtime. */
   readonly types?: { readonly input: Input; readonly output: Output } | undefined;
 }
 
-/** The value, perhaps changed by the schema, or what is wrong with it. */
+/** The validated, possibly transformed value, or the issues. */
 export type StandardResult<Output = unknown> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
 
-/** One way in which a value does not fit. */
+/** An issue of validation. */
 export interface StandardIssue {
-  /** What is wrong, readable for people. */
+  /** Description for people. */
   readonly message: string;
-  /** The keys that lead to it. */
+  /** Path to the invalid value. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a schema gives for a valid value. Of a raw JSON Schema only this is known: it is used for objects. */
+/** Output type of a schema. A raw JSON Schema has no type beyond an object. */
 export type Infer<S> = S extends
   { readonly "~standard": { readonly types?: { readonly output: infer Output } | undefined } } ? Output
   : Record<string, unknown>;
 
-/** What a schema takes. A raw JSON Schema may be asked about anything. */
+/** Input type of a schema. A raw JSON Schema accepts anything. */
 export type InferInput<S> = S extends
   { readonly "~standard": { readonly types?: { readonly input: infer Input } | undefined } } ? Input
   : unknown;
 
-/** A checked value, or one text that names each wrong field: `a: expected number, got string; b: required`. */
+/** A validated value, or a text with all issues: `a: expected number, got string; b: required`. */
 export type Checked =
   | { readonly value: unknown; readonly problem?: undefined }
   | { readonly problem: string };
 
-/** A schema, ready for use. */
+/** A compiled schema. */
 export interface CompiledSchema {
   /**
-   * The JSON Schema to show; always the same object.
+   * Returns the JSON Schema, always as the same object.
    *
-   * @throws {TypeError} naming the place if the schema cannot be written as one, or takes no object where it must.
+   * @throws {TypeError} with the location if the schema has no JSON Schema, or an input schema accepts values that are
+   * not objects.
    */
   json(): JsonSchema;
-  /** Checks a value; at once, unless the schema itself is asynchronous. A problem has at most 2 KB. */
+  /** Validates a value. The result is synchronous unless the schema is asynchronous. A problem has at most 2 KB. */
   validate(value: unknown): Checked | Promise<Checked>;
 }
 
-/** What a schema is for. */
+/** Use and location of a schema. */
 export interface SchemaOptions {
-  /** The side to show and, for a schema that changes values, to start from. An input must be an object. */
+  /** Whether to use the input or the output side of a schema that transforms values. An input must be an object. */
   readonly use: "input" | "output";
-  /** What errors name, such as `tool "add"`. */
+  /** Location for error messages, such as `tool "add"`. */
   readonly place: string;
 }
 
@@ -91,9 +92,9 @@ const MAX_BYTES = 2000;
 const compiled = { input: new WeakMap<object, CompiledSchema>(), output: new WeakMap<object, CompiledSchema>() };
 
 /**
- * Prepares a schema; a schema seen before comes back as it was, from a cache.
+ * Compiles a schema. The result is cached.
  *
- * @throws {TypeError} naming the place if it is no schema, cannot be written as JSON Schema, or is malformed.
+ * @throws {TypeError} with the location if the value is not a schema, is malformed, or has no JSON Schema.
  */
 export function compileSchema(schema: Schema, { use, place }: SchemaOptions): CompiledSchema {
   const name = `the ${use} schema of ${place}`;
@@ -105,7 +106,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
   function toRoot(json: JsonSchema): JsonSchema {
     const forms = json.anyOf ?? json.oneOf;
     if (use === "output" || json.type === "object") return json;
-    // A union of objects takes objects alone, but the protocol wants that said.
+    // A union of objects only accepts objects, but the protocol requires an explicit type.
     if (Array.isArray(forms) && forms.every(({ type }) => type === "object")) return { type: "object", ...json };
     throw refuse('it takes other things than objects; give one whose type is "object"');
   }
@@ -117,7 +118,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     if (!jsonSchema) throw refuse(`it cannot be shown as JSON Schema; ${REMEDIES[vendor] ?? "give a raw JSON Schema"}`);
     const write = () => {
       try {
-        // 2020-12 is what clients assume; the URL of the dialect is what some of them do not know.
+        // Clients assume 2020-12, and some do not know the dialect's URL.
         const { $schema: _, ...json } = jsonSchema[use]({ target: "draft-2020-12" });
         return json;
       } catch (error) {
@@ -139,7 +140,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     const json = toRoot(schema);
     const inspected = inspectJsonSchema(schema, name);
     let check: ((value: unknown) => readonly Issue[]) | undefined;
-    // Most servers describe their input in another way, and need none of this.
+    // Loaded on demand, because most servers do not use raw JSON Schema.
     const load = async () => check = (await import("./json_check.ts")).createCheck(inspected);
     const toResult = (value: unknown, issues: readonly Issue[]): Checked =>
       issues.length ? { problem: toProblem(issues) } : { value };

@@ -1,5 +1,5 @@
 /**
- * Content blocks made short.
+ * Helpers that create content blocks.
  *
  * @see specification/2026-07-28/server/tools (Tool Result)
  * @module
@@ -17,16 +17,16 @@ import type {
 } from "../protocol/types.ts";
 import type { Encoded } from "./encoders.ts";
 
-/** More about a piece of media. */
+/** Options of a media block. */
 export interface MediaOptions {
-  /** Where it is from; needed for what is neither image nor sound. */
+  /** URI of the data. Required unless it is an image or audio. */
   readonly uri?: string;
-  /** Hints for clients on how to use it. */
+  /** Hints for clients. */
   readonly annotations?: Annotations;
 }
 
 /**
- * Bytes as a content block: an image, a sound, or an embedded resource for any other type.
+ * Creates a content block from bytes: an image, audio, or an embedded resource for any other media type.
  *
  * ```ts
  * import { media } from "@x/mcp";
@@ -48,7 +48,7 @@ export function media(
 }
 
 /**
- * A pointer to a resource that the client may read; it is named by the end of its path unless a name is given.
+ * Creates a link to a resource that the client can read. The name defaults to the last part of the URI's path.
  *
  * ```ts
  * import { resourceLink } from "@x/mcp";
@@ -62,7 +62,7 @@ export function resourceLink(uri: string, options: Partial<Omit<ResourceLink, "t
   return { type: "resource_link", uri, name: uri.slice(0, end).split("/").at(-1) || uri, ...options };
 }
 
-/** Whether a value is a content block. */
+/** Tests for a content block. */
 export function isContent(value: unknown): value is Content {
   if (!isObject(value)) return false;
   switch (value.type) {
@@ -80,27 +80,27 @@ export function isContent(value: unknown): value is Content {
   }
 }
 
-/** A value as JSON text; `undefined` if JSON cannot hold it, or may lose a part of it without a word. */
+/** Serializes a value as JSON. Returns `undefined` if JSON cannot represent it, or would silently lose a part. */
 export function toJson(value: unknown): string | undefined {
   try {
     if (isOdd(value) || typeof value === "object" && value && Object.values(value).some(isOdd)) return;
     const text = JSON.stringify(value);
-    // This is what maps, streams and their like become, and bytes.
+    // Maps, streams, bytes and similar objects serialize like this.
     return text && !/\{\}|\{"0":/.test(text) ? text : undefined;
   } catch {
-    // It holds a bigint or itself, or code of its own that fails.
+    // The value contains a bigint or a cycle, or its own toJSON() throws.
   }
 }
 
-// The kinds that runtimes have built in name themselves; those that have a JSON form (dates, URLs) say so. So do lists of
-// headers and bytes on some runtime, but not on others, or not in a form that anybody wants.
+// Built-in objects have a tag, and dates and URLs also have toJSON(). Headers and byte arrays have toJSON() on some
+// runtimes only, with a result that nobody wants.
 function isOdd(value: unknown): boolean {
   if (typeof value !== "object" || !value) return /^[fs]..[cb]/.test(typeof value);
   const isNamed = Symbol.toStringTag in value || value instanceof Error;
   return isNamed && (Symbol.iterator in value || !("toJSON" in value));
 }
 
-/** Encodes a value that {@linkcode toJson} has no text for. */
+/** Encodes a value for which {@linkcode toJson} returns `undefined`. */
 export async function encode(value: unknown, place: string): Promise<Encoded> {
   const { encode } = await import("./encoders.ts");
   const made = await encode(value);

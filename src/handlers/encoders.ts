@@ -1,32 +1,32 @@
 /**
- * What becomes of values that JSON has no word for. Loaded when a handler first returns one.
+ * Encodes values that JSON cannot represent. Loaded when a handler first returns one.
  *
  * @module
  */
 import type { Content } from "../protocol/types.ts";
 
-// Nothing that runs is imported: a bundler would cut what the server shares with this file out of the server's own.
+// This file imports no code, because bundlers would move shared code out of the server's own chunk.
 
 /** Bytes with their media type. */
 export interface Bytes {
-  /** In base64. */
+  /** The bytes in Base64. */
   readonly blob: string;
   readonly mimeType?: string;
-  /** Of a file. */
+  /** Name of the file. */
   readonly name?: string;
 }
 
-/** One kind of value: what makes bytes of it, or what its author should return instead. */
+/** A kind of value, with its encoder or a remedy for the author. */
 interface Encoder {
   readonly is: (value: object, tag: string) => boolean;
   readonly encode?: (value: object) => Bytes | Promise<Bytes>;
-  /** What to do instead, if it is lost; where there is an encoder, for a value inside of another one. */
+  /** What to return instead. If there is an encoder, it applies to nested values only. */
   readonly remedy?: string;
 }
 
 const byTag = (tag: RegExp, remedy: string): Encoder => ({ is: (_, its) => tag.test(its), remedy });
 
-// The first that fits counts.
+// The first match counts.
 const ENCODERS: readonly Encoder[] = [
   {
     is: (value) => ArrayBuffer.isView(value) || isTagged(value, "ArrayBuffer") || isTagged(value, "SharedArrayBuffer"),
@@ -34,17 +34,17 @@ const ENCODERS: readonly Encoder[] = [
     remedy: "return it alone, as media(bytes, type) among content blocks, or as numbers with Array.from(bytes)",
   },
   {
-    // One runtime gives a file the tag of a blob.
+    // On one runtime, a file has the tag of a blob.
     is: (_, tag) => tag === "Blob" || tag === "File",
     async encode(value) {
-      const blob = value as Blob; // its tag says so
+      const blob = value as Blob; // The tag identifies it.
       const { type, name }: { readonly type: string; readonly name?: string } = blob;
       return { blob: new Uint8Array(await blob.arrayBuffer()).toBase64(), mimeType: type || undefined, name };
     },
     remedy: "return it alone, or media(await blob.bytes(), blob.type) among content blocks",
   },
   byTag(/^(Headers|URLSearchParams|FormData)$/, "return Object.fromEntries(value)"),
-  // What knows its JSON is asked for it.
+  // A value with toJSON() serializes itself.
   { is: (value) => typeof Object(value).toJSON === "function" },
   byTag(/^Map$/, "return Object.fromEntries(map), or an array with [...map]"),
   byTag(/^Set$/, "return an array with [...set]"),
@@ -63,18 +63,18 @@ const ENCODERS: readonly Encoder[] = [
   { is: isBare, remedy: "return a plain object, or give its class a toJSON() method" },
 ];
 
-/** What a value is sent as. */
+/** An encoded value. */
 export interface Encoded {
-  /** JSON text. */
+  /** The value as JSON. */
   readonly text?: string;
   readonly bytes?: Bytes;
   /** The bytes as a content block. */
   readonly block?: Content;
-  /** What JSON would lose of the value, and what to return instead. */
+  /** The part of the value that JSON would lose, and what to return instead. */
   readonly lost?: string;
 }
 
-/** Finds out what a value is sent as, if it can be. */
+/** Encodes a value, if possible. */
 export async function encode(value: unknown): Promise<Encoded> {
   const bytes = isObjectLike(value) ? await find(value)?.encode?.(value) : undefined;
   if (bytes) return { bytes, block: toBlock(bytes) };
@@ -87,7 +87,9 @@ export async function encode(value: unknown): Promise<Encoded> {
   }
 }
 
-/** Bytes as a content block: an image, a sound, or an embedded resource, whose URI is `result:` and the file's name. */
+/**
+ * Creates a content block from bytes: an image, audio, or an embedded resource with a URI such as `result:report.pdf`.
+ */
 function toBlock({ blob, mimeType = "application/octet-stream", name = "bytes" }: Bytes): Content {
   const [type] = mimeType.split("/");
   return type === "image" || type === "audio"
@@ -95,7 +97,7 @@ function toBlock({ blob, mimeType = "application/octet-stream", name = "bytes" }
     : { type: "resource", resource: { uri: `result:${encodeURIComponent(name)}`, mimeType, blob } };
 }
 
-/** What is wrong with a value or a part of it. `open` holds the objects on the way to it. */
+/** Finds the first part of a value that JSON would lose. `open` holds the objects on the path to it. */
 function findLost(value: unknown, path: string, open: Set<unknown>): string | undefined {
   if (value === null || ["undefined", "string", "number", "boolean"].includes(typeof value)) return;
   const object = Object(value);
@@ -115,7 +117,7 @@ function find(value: object): Encoder | undefined {
   return ENCODERS.find(({ is }) => is(value, toTag(value)));
 }
 
-/** The name of a value's kind, whichever realm it is from. */
+/** Returns the tag of an object, which is the same in every realm. */
 function toTag(value: object): string {
   return Object.prototype.toString.call(value).slice(8, -1);
 }
@@ -127,15 +129,15 @@ function isTagged(value: object, tag: string): boolean {
 function toBytes(value: object): Uint8Array {
   return ArrayBuffer.isView(value)
     ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
-    : new Uint8Array(value as ArrayBuffer); // the one other kind of bytes
+    : new Uint8Array(value as ArrayBuffer); // Only an ArrayBuffer is left.
 }
 
-/** Whether an object is not a plain one and has no properties that JSON would show. */
+/** Tests for an object that is not plain and has no properties for JSON. */
 function isBare(value: object): boolean {
   if (Array.isArray(value) || Object.keys(value).length) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   const isPlain = !prototype || !Object.getPrototypeOf(prototype);
-  // Texts, numbers and booleans may come as objects. A plain object may still be iterable.
+  // Strings, numbers and booleans may be wrapped in objects. A plain object may still be iterable.
   return isPlain
     ? Symbol.iterator in value || Symbol.asyncIterator in value
     : !/^(String|Number|Boolean)$/.test(toTag(value));

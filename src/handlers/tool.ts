@@ -1,5 +1,5 @@
 /**
- * Tools: what a model can do here.
+ * Tools: functions that a model can call.
  *
  * @see specification/2026-07-28/server/tools
  * @module
@@ -43,11 +43,16 @@ import { encode, isContent, toJson } from "./content.ts";
 import type { Encoded } from "./encoders.ts";
 
 /**
- * What a tool may return. A string or a number becomes text; an object or an array becomes structured content and
- * text; content blocks and full results stay what they are. Bytes, a `Blob` or a `File` become an image or a sound, or an
- * embedded resource with a URI such as `result:report.pdf` (`result:bytes` without a name). Nothing becomes no content.
+ * The return value of a tool.
  *
- * Values that JSON has no word for, such as a `Map`, a stream or a `Response`, are refused.
+ * - A string or a number becomes text.
+ * - An object or an array becomes structured content and text.
+ * - Content blocks and full results are sent unchanged.
+ * - Bytes, a `Blob` or a `File` become an image or audio. Other media types become an embedded resource with a URI such
+ *   as `result:report.pdf`, or `result:bytes` without a name.
+ * - `undefined` and `null` become no content.
+ *
+ * Values that JSON cannot represent, such as a `Map`, a stream or a `Response`, are an error.
  */
 export type ToolReturn =
   | string
@@ -71,29 +76,29 @@ export type ToolReturn =
     readonly lastIndex?: never;
   });
 
-/** What a tool is made of. Only `name` and `run` must be said. */
+/** Options of a tool. Only `name` and `run` are required. */
 export interface ToolOptions<I extends Schema, O extends Schema> {
-  /** 1 to 128 letters, digits, `_`, `-` and `.`; unique in the server. */
+  /** Name of the tool, unique in the server: 1 to 128 letters, digits, `_`, `-` and `.`. */
   readonly name: string;
-  /** The name for people. */
+  /** Name for people. */
   readonly title?: string;
-  /** What the tool does, for the model that decides to call it. */
+  /** Description for the model, which decides by it whether to call the tool. */
   readonly description?: string;
-  /** What the tool takes: an object. Without it, nothing. */
+  /** Schema of the arguments: an object. Defaults to no arguments. */
   readonly input?: I;
-  /** What the tool gives. The result is checked before it is sent. */
+  /** Schema of the result, which is validated before it is sent. */
   readonly output?: O;
-  /** Hints about what the tool does. */
+  /** Hints about the tool's behavior. */
   readonly annotations?: ToolAnnotations;
-  /** Images that stand for the tool. */
+  /** Icons of the tool. */
   readonly icons?: readonly Icon[];
-  /** Free metadata, shown on the list. */
+  /** Metadata for lists. */
   readonly _meta?: Meta;
-  /** Code around this tool's calls; the first is the outermost. */
+  /** Middleware for this tool. The first one is the outermost. */
   readonly use?: readonly Middleware[];
-  /** Whether a caller may see and call the tool; to others it does not exist. */
+  /** Decides whether a caller may see and call the tool. For other callers it does not exist. */
   readonly allow?: Allow;
-  /** Does the work. What it throws as a `ToolError` the model reads; other errors stay here. */
+  /** Runs the tool. The model reads a `ToolError` that it throws. For any other error it gets an id. */
   readonly run: (
     input: Infer<I>,
     ctx: Context,
@@ -102,16 +107,16 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
     | Promise<Schema extends O ? ToolReturn : InferInput<O> | ToolResult>;
 }
 
-/** A tool, ready to be registered, or to be run by a test. */
+/** A tool for `handlers`. Tests can run it directly. */
 export interface Tool<Input = never> extends Handler {
-  /** The name that clients call. */
+  /** Name of the tool. */
   readonly name: string;
-  /** The function as it was given: nothing is checked. */
+  /** The `run` function from the options, without validation. */
   readonly run: (input: Input, ctx: Context) => unknown;
 }
 
 /**
- * Makes a tool.
+ * Creates a tool.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -125,7 +130,7 @@ export interface Tool<Input = never> extends Handler {
  * });
  * ```
  *
- * @throws {TypeError} if the name or a schema cannot be used.
+ * @throws {TypeError} if the name or a schema is invalid.
  */
 export function tool<I extends Schema = Schema, O extends Schema = Schema>(options: ToolOptions<I, O>): Tool<Infer<I>> {
   const { name, run } = options;
@@ -136,7 +141,7 @@ export function tool<I extends Schema = Schema, O extends Schema = Schema>(optio
   return { name, run, allow: options.allow, [INTERNALS]: { feature: tools, key: name, definition: define(options) } };
 }
 
-/** A tool as the registry sees it: its types are forgotten, its schemas do the checking. */
+/** A tool for the registry, without its type parameters. Its schemas validate at runtime. */
 interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly output?: CompiledSchema;
@@ -167,9 +172,9 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
       _meta,
     }),
     invoke: compose(use, (call, value: unknown) => {
-      // `value` is what the input schema let through, which is what Infer stands for.
+      // The input schema has validated `value`, so its type is Infer.
       const returned: unknown = run(value as Infer<I>, call);
-      // Query builders and their like can be awaited, and are no promises.
+      // Query builders are thenables but not promises.
       return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
     }),
   };
@@ -180,12 +185,12 @@ function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {
   return headers.length ? headers : undefined;
 }
 
-/** The feature that all tools belong to. */
+/** The feature that serves all tools. */
 const tools: Feature = {
   name: "tools",
   compile(handlers, core) {
     const definitions = toDefinitions<Definition>(handlers);
-    // Asked for whatever a client gives as a name.
+    // The keys are unknown, because a client may send any value as a name.
     const byName = new Map<unknown, ToolRunner>(
       definitions.map((definition) => [definition.key, new ToolRunner(definition, core)]),
     );
@@ -204,7 +209,7 @@ const tools: Feature = {
   },
 };
 
-/** A tool as a call finds it. */
+/** The runner of a tool. */
 class ToolRunner implements Runner {
   readonly allow?: Allow;
   readonly headers?: readonly HeaderParam[];
@@ -218,7 +223,7 @@ class ToolRunner implements Runner {
     this.#core = core;
   }
 
-  // A tool that answers at once makes no promise.
+  // Fast path: a tool that returns synchronously needs no promise.
   run(call: Call): Result | Promise<Result> {
     const definition = this.#definition;
     const { arguments: given = {} } = call.params;
@@ -244,13 +249,13 @@ function toUnknown(name: unknown): McpError {
 }
 
 function invoke({ key, invoke }: Definition, call: Call, checked: Checked): Result | Promise<Result> {
-  // Told as a result, not as an error: the model reads it and can mend its call.
+  // Invalid arguments become a result and not an error, so that the model can read the problem and fix its call.
   return checked.problem === undefined
     ? invoke(call, checked.value)
     : toToolError(`Cannot call ${key}: ${checked.problem}`);
 }
 
-/** What the model is told of an error; throws what it is not for. */
+/** Returns the result with which the model learns of an error. Throws errors that are not for the model. */
 function toFailed({ key }: Definition, call: Call, error: unknown, core: Core): Result {
   if (isMcpError(error) || (call.ended && error === call.reason)) throw error;
   if (isToolError(error)) return toToolError(error.content);

@@ -1,5 +1,5 @@
 /**
- * What clients of older revisions must not see, turned into what they know.
+ * Converts results and errors to what clients of older revisions understand.
  *
  * @see specification/2025-06-18/changelog
  * @module
@@ -8,10 +8,10 @@ import { INVALID_PARAMS, INVALID_REQUEST, McpError, MISSING_CAPABILITY } from ".
 import { isObject, type Result } from "../../protocol/jsonrpc.ts";
 import type { Version } from "./versions.ts";
 
-/** "Resource not found", up to 2025-11-25. */
+/** Error code "Resource not found" of the revisions up to 2025-11-25. */
 const RESOURCE_NOT_FOUND = -32002;
 
-/** A method's result as a client of this revision may see it. */
+/** Converts the result of a method for a client of this revision. */
 export function downgradeResult(method: string, result: Result, version: Version): Result {
   switch (method) {
     case "tools/list":
@@ -34,7 +34,7 @@ export function downgradeResult(method: string, result: Result, version: Version
   }
 }
 
-/** An error with the codes of older revisions. */
+/** Converts an error to the codes of older revisions. */
 export function downgradeError(method: string, error: McpError): McpError {
   const isMissing = method === "resources/read" && error.code === INVALID_PARAMS &&
     isObject(error.data) &&
@@ -44,7 +44,7 @@ export function downgradeError(method: string, error: McpError): McpError {
   return error;
 }
 
-// Up to 2025-11-25 structured content is an object, and so is the root of its schema; before 2025-06-18 there is none.
+// Up to 2025-11-25, structured content and the root of its schema are objects. Before 2025-06-18, neither exists.
 function downgradeTool(tool: Result, version: Version): Result {
   const { outputSchema: schema, ...rest } = tool;
   return version >= "2025-06-18" && isObject(schema) && schema.type === "object" ? tool : rest;

@@ -1,5 +1,5 @@
 /**
- * The legacy era: revisions that begin with a handshake and keep a session, translated to calls.
+ * The legacy era: translates revisions with a handshake and sessions to calls.
  *
  * @see specification/2025-11-25/basic/lifecycle
  * @module
@@ -36,23 +36,23 @@ import { createSession, type Session, Sessions } from "./session.ts";
 import { runSessionMethod } from "./session_methods.ts";
 import { hasBatches, isVersion, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
 
-/** Serves revisions up to 2025-11-25. */
+/** Creates the era of the revisions up to 2025-11-25. */
 export function legacyEra(engine: Engine): Era {
   return new LegacyEra(engine);
 }
 
-/** A message that could be read. */
+/** A message that could be parsed. */
 type Readable = Exclude<Incoming, Broken>;
 
 class LegacyEra implements Era {
   readonly #engine: Engine;
   readonly #sessions: Sessions;
-  /** Sessions of byte streams, which live as long as these. */
+  /** Sessions of stdio and socket connections, which end with their connection. */
   readonly #piped = new Map<InFlight, Session>();
-  // By connection and not by call: a weak map that every call enters makes each collection of garbage slower.
+  // Keyed by connection and not by call, because a weak map with an entry per call slows down garbage collection.
   readonly #sessionOf = new WeakMap<InFlight, Session>();
   readonly #made = new WeakMap<Call, Map<string, Promise<unknown>>>();
-  /** Texts of results that stay the same object. */
+  /** Cached JSON of results that stay the same object. */
   readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
   readonly #hear = (change: Change): void => this.#announce(change);
   readonly #carrier: Carrier;
@@ -137,13 +137,14 @@ class LegacyEra implements Era {
   #acceptPiped(message: Readable, link: Link): Reply | Promise<Reply> {
     const session = this.#piped.get(link.inFlight);
     if (session) return this.#serve(session, message, link);
-    // On a byte stream a cancellation does not tell which era it is of.
+    // On stdio and sockets, a cancellation does not show which era it belongs to.
     if (message.kind === "notification") return takeNotification(link.inFlight, message);
     if (message.kind === "request" && message.method === "ping") return { text: toSuccess(message.id, "{}") };
     return refuse(message, 400, "initialize first");
   }
 
-  // Some clients drop the session id: each request of theirs is served on its own, by a client that can do nothing.
+  // Some clients lose their session id. Each of their requests is served by itself, as if the client had no
+  // capabilities.
   #acceptBare(message: Readable, link: Link): Reply | Promise<Reply> {
     if (this.#engine.core.requiresSession) return this.#refuseBare(message);
     const { inFlight, account, principal, version } = link;
@@ -188,7 +189,7 @@ class LegacyEra implements Era {
     account.free(held);
   }
 
-  // An answer that becomes a stream can be read again over another connection; the answers of a batch travel together.
+  // A response that becomes a stream can be resumed over another connection. The responses of a batch travel together.
   #serveReplayed(session: Session, message: Readable, link: Link): Reply | Promise<Reply> {
     if (message.kind !== "request" && message.kind !== "batch") return this.#serve(session, message, link);
     const replayed = new ReplayLink(session, link);
@@ -214,7 +215,7 @@ class LegacyEra implements Era {
     const method = this.#engine.registry.methods.get(message.method);
     const { progressToken }: Meta = Object(message.params?._meta);
     const { idCharacters } = this.#engine.core.limits.request;
-    // The token is copied into every notification of progress.
+    // The token is repeated in every progress notification.
     if (typeof progressToken === "string" && progressToken.length > idCharacters) {
       const state = `Cannot serve the request: progressToken is longer than ${idCharacters} (request.idCharacters)`;
       return toErrorReply(message, new McpError(INVALID_PARAMS, state));
@@ -276,7 +277,7 @@ class LegacyEra implements Era {
     }
   }
 
-  // One revision lets several messages come in one array, and has the answers go back in one.
+  // One revision allows several messages in one array. Their responses return in one array too.
   async #serveBatch(session: Session, batch: Batch, link: Link): Promise<Reply> {
     const { request } = this.#engine.core.limits;
     const { items } = batch;
@@ -291,7 +292,7 @@ class LegacyEra implements Era {
     const messages = items.map((item) => toMessage(item, request));
     const conflict = findConflict(messages);
     if (conflict) return refuse(batch, 400, conflict);
-    // All items are in memory until the last one is answered.
+    // All items stay in memory until the last response.
     const { account } = link;
     if (!account.hold(batch.weight)) {
       const state = "Cannot run the batch: too much is held already (memory.bytesPerClient, memory.bytes)";
@@ -306,13 +307,13 @@ class LegacyEra implements Era {
     }
   }
 
-  // A batch may cost as much as its messages together: others get their turn in between.
+  // A batch can take as long as all its messages together, so other requests get a turn in between.
   async #serveItems(session: Session, messages: readonly Exclude<Incoming, Batch>[], link: Link): Promise<Reply[]> {
     const { limits: { calls }, ticker: { clock } } = this.#engine.core;
     const replies: Promise<Reply>[] = [];
     let length = 0;
     let since = clock.now();
-    // The answers travel together, so together they may be as long as one.
+    // The limit for one result applies to all responses of the batch together.
     const take = ({ text = "" }: Reply, message: Incoming): Reply => {
       length += text.length;
       if (length <= calls.resultBytes) return { text: text || undefined };
@@ -340,11 +341,11 @@ class LegacyEra implements Era {
     return value;
   }
 
-  // Listens from the first client on: changes before that, while a server is being made, set no timer.
+  // Listens only once a client is there, so that changes before that set no timer.
   #announce(change: Change): void {
     const text = toAnnouncement(change);
     for (const session of [...this.#sessions.known, ...this.#piped.values()]) {
-      // Answers of calls that still run have their own streams.
+      // The streams of running calls stay open for their responses.
       if (change.kind === "close") session.streams.leave();
       else if (change.kind === "list" || session.watched.has(change.uri)) this.#notify(session, change, text);
     }
@@ -356,7 +357,7 @@ class LegacyEra implements Era {
     else if (seen) seen.then((seen) => seen && session.notify(text));
   }
 
-  /** A call that stands for a session's client where no request of it runs: `allow` is asked about it. */
+  /** Creates a call that represents the session's client between its requests. `allow` decides on it. */
   #toWatcher({ client, caller: principal, inFlight, account }: Session): Call {
     const send = () => undefined;
     const link: Link = { inFlight, account, principal, streams: false, send, wait() {}, open() {}, release() {} };
@@ -365,7 +366,7 @@ class LegacyEra implements Era {
   }
 }
 
-/** Milliseconds after which a batch lets others go first. */
+/** Milliseconds after which a batch lets other requests run. */
 const TURN_MS = 20;
 
 const UNKNOWN_SESSION = "the session is unknown or has ended; initialize again";
@@ -387,7 +388,7 @@ function refuse(message: Incoming | undefined, status: number, state: string): R
   return { text: toFailure(id, new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`)), status };
 }
 
-// For what has nothing to do with the client that gets it: it may come back as it is.
+// The server is at a limit, which is not the client's fault, so the client may retry.
 function toBusyReply(message: Incoming | undefined, error: unknown): Reply {
   if (!isMcpError(error)) throw error;
   const text = toFailure(message?.kind === "request" ? message.id : null, error);

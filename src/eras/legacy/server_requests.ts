@@ -1,5 +1,5 @@
 /**
- * Requests to the client, and its answers.
+ * Requests from the server to the client, and their responses.
  *
  * @see specification/2025-11-25/client/elicitation
  * @module
@@ -10,28 +10,28 @@ import type { Call } from "../../core/call.ts";
 import type { Core } from "../../core/core.ts";
 import type { Question } from "../../core/question.ts";
 
-/** What waits for the client of one session. */
+/** Pending requests to the client of one session. */
 export class ServerRequests {
   readonly #core: Core;
   readonly #waiting = new Map<string | number, (answer: Response) => void>();
   #last = 0;
 
-  /** Nothing waits yet. */
+  /** Creates an empty set of requests. */
   constructor(core: Core) {
     this.#core = core;
   }
 
-  /** Whether the client owes an answer. */
+  /** Whether a request is pending. */
   get waits(): boolean {
     return this.#waiting.size > 0;
   }
 
-  /** Takes an answer; one that nobody waits for (unknown, late, a second time) is passed over. */
+  /** Handles a response. One that matches no pending request is ignored. */
   answer(response: Response): void {
     this.#waiting.get(response.id)?.(response);
   }
 
-  /** Asks over the stream of the call that needs to know, and waits. */
+  /** Sends a request over the stream of the call, and waits for the response. */
   async ask(call: Call, question: Question): Promise<unknown> {
     const { link, signal } = call;
     if (!link.streams) {
@@ -66,7 +66,7 @@ export class ServerRequests {
   }
 }
 
-// Up to 2025-11-25 a page to visit has an id of its own.
+// Up to 2025-11-25, an elicitation with a URL has an id of its own.
 function toParams({ params }: Question): Question["params"] {
   return params.mode === "url" ? { ...params, elicitationId: crypto.randomUUID() } : params;
 }

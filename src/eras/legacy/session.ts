@@ -1,5 +1,5 @@
 /**
- * Sessions: an id that holds all that was agreed, and a little state beside it.
+ * Sessions: a sealed id with everything that was negotiated, and a little state in memory.
  *
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
@@ -19,44 +19,44 @@ import { ServerRequests } from "./server_requests.ts";
 import { type Kept, Streams } from "./replay.ts";
 import { hasPriming, isVersion, type Version } from "./versions.ts";
 
-/** What client and server agreed on, with the log level that may change. */
+/** The negotiated facts, with the log level, which can change. */
 export interface SessionFacts extends ClientFacts {
   readonly version: Version;
   logLevel?: LogLevel;
 }
 
-/** One session as this process knows it. */
+/** The state of a session in this process. */
 export interface Session {
-  /** Its id; none if it lives as long as its connection, or as its one request. */
+  /** Session id. `undefined` for a session that lives as long as its connection or its single request. */
   readonly id?: string;
   readonly client: SessionFacts;
-  /** Id of the principal that it belongs to. */
+  /** Id of the principal that owns the session. */
   readonly principal?: string;
-  /** Who it belongs to, as last seen: what a principal may do can change while a session lives. */
+  /** The principal of the latest request. Its permissions can change during a session. */
   caller?: Principal;
-  /** Stands for the client where no request of it runs. */
+  /** Represents the client between its requests. */
   watcher?: Call;
-  /** The calls of the session, where its request ids are unique. */
+  /** Running calls, within which request ids are unique. */
   readonly inFlight: InFlight;
   readonly requests: ServerRequests;
   readonly streams: Streams;
-  /** Resources the client watches. */
+  /** Resources to which the client is subscribed. */
   readonly watched: Set<string>;
-  /** Sends the client a notification that belongs to no request. */
+  /** Sends a notification outside of any request. */
   notify(text: string): void;
-  /** What its client is charged with. */
+  /** The account that is charged. */
   readonly account: Account;
-  /** Bytes that are charged. */
+  /** Charged bytes. */
   held: number;
-  /** When the client last sent something. */
+  /** Time of the client's latest message. */
   seen: number;
-  /** When it ends, however busy it is. */
+  /** Time at which the session ends in any case. */
   readonly ends: number;
 }
 
-/** What is sealed into an id. Short names, because it travels with every request. */
+/** Contents of an id. The names are short, because the id travels with every request. */
 interface Sealed {
-  /** When the session began, in milliseconds since 1970. */
+  /** Start of the session, in milliseconds since 1970. */
   readonly t: number;
   readonly v: Version;
   readonly i?: Implementation;
@@ -64,49 +64,49 @@ interface Sealed {
   readonly p?: string;
 }
 
-/** An id that is no longer good. */
+/** An id that is no longer valid. */
 interface Ended {
-  /** When it would have expired anyway. */
+  /** Time at which it would have expired. */
   readonly until: number;
   readonly account: Account;
-  /** Bytes that the client is charged with. */
+  /** Charged bytes. */
   readonly held: number;
-  /** Whether it counts against the client. */
+  /** Whether it counts against the client's limit. */
   readonly isByClient: boolean;
 }
 
 /**
- * All sessions over HTTP. The id is sealed and holds everything, so that a session survives a restart and works on
- * any instance with the same secret; what is kept here is what changed since, and its loss does not end a session.
+ * All sessions over HTTP. The sealed id contains everything that was negotiated. So a session survives a restart, and
+ * works on any instance with the same secret. Losing the state in memory does not end a session.
  */
 export class Sessions {
   readonly #core: Core;
   readonly #known = new Map<string, Session>();
-  /** Those of each client: one of them must not take the room of all. */
+  /** Sessions by client, so that one client cannot use up the limit of all. */
   readonly #owned = new Map<string, Map<string, Session>>();
   readonly #kept: Kept = { bytes: 0 };
   readonly #ended = new Map<string, Ended>();
-  /** How many ids of each client have ended. */
+  /** Number of ended ids by client. */
   readonly #endedOf = new Map<string, number>();
   readonly #sweep = (now: number): number | undefined => this.#tidy(now);
-  /** The session that was used last, which is at the end of the maps already. */
+  /** The most recently used session, which is already at the end of the maps. */
   #newest?: Session;
   #isForeignKnown = false;
 
-  /** No sessions yet. */
+  /** Creates an empty set of sessions. */
   constructor(core: Core) {
     this.#core = core;
   }
 
-  /** Every session this process knows. */
+  /** All sessions that this process knows. */
   get known(): Iterable<Session> {
     return this.#known.values();
   }
 
-  /** Makes an id for what was agreed. Throws if there is too much of it, or this client has ended too many sessions. */
+  /** Creates a session id. Throws if the facts are too long, or the client has ended too many sessions. */
   async create({ version, info, capabilities }: SessionFacts, { principal, account }: Link): Promise<string> {
     const { limits, sealer, ticker } = this.#core;
-    // An ended id must be refused until it expires: there is no room for a session whose end could not be kept.
+    // An ended id must be rejected until it expires. So no new session is created if its end could not be recorded.
     const ended = account.key === undefined ? 0 : this.#endedOf.get(account.key) ?? 0;
     if (
       ended >= limits.sessions.openPerClient * ENDED_SHARE || this.#ended.size >= limits.sessions.open * ENDED_SHARE
@@ -123,7 +123,7 @@ export class Sessions {
     throw new McpError(INVALID_PARAMS, "Cannot initialize: capabilities are too long for a session id");
   }
 
-  /** The session of an id that was used before, without a pause. */
+  /** Finds the session of a known id synchronously. */
   find(id: string, { principal }: Link): Session | undefined {
     const session = this.#known.get(id);
     if (!session || session.principal !== principal?.id) return;
@@ -137,8 +137,8 @@ export class Sessions {
   }
 
   /**
-   * The session of an id; `undefined` if the id was changed, has expired or was ended, or is somebody else's. Throws if
-   * there is no room for its state.
+   * Opens the session of an id. Returns `undefined` if the id is invalid, has expired or ended, or belongs to another
+   * principal. Throws if the server has no room for the state.
    */
   async open(id: string, link: Link): Promise<Session | undefined> {
     const found = this.find(id, link);
@@ -147,10 +147,10 @@ export class Sessions {
     const sealed = await sealer.open(PURPOSE, id);
     if (!isSealed(sealed)) return this.#warnOfForeign(id);
     if (sealed.p !== link.principal?.id) return;
-    // From here on time is counted, and not read from the system's clock: that may be set while the session lives.
+    // From here on, the monotonic clock counts. The system's clock may be changed during the session.
     const leftMs = sealed.t + limits.sessions.lifeMs - ticker.clock.date();
     if (leftMs < 0) return;
-    // Two requests may open the same session at once: both must get the one that is kept, or none if it was ended.
+    // Two requests may open the same session at once. Both get the one that was stored, or none if it has ended.
     const raced = this.find(id, link);
     if (raced || this.#ended.has(toEnd(id))) return raced;
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
@@ -167,7 +167,7 @@ export class Sessions {
     return session;
   }
 
-  /** Ends a session for good, with all that runs in it. Those that a client ends count against it. */
+  /** Ends a session permanently, and cancels its calls. A session that a client ends counts against that client. */
   end(session: Session, isByClient = false): void {
     this.#forget(session);
     if (session.id === undefined) return;
@@ -185,10 +185,10 @@ export class Sessions {
     }
   }
 
-  // Charges the client with a session, for which another one may have to make room.
+  // Charges the client with a session. At the limit, another session is dropped.
   #charge(id: string, link: Link): Account {
     const { limits } = this.#core;
-    // Clients that are not known are not told apart, and share the room of all.
+    // Unknown clients cannot be distinguished, so they share the limit of all.
     const { key } = link.account;
     const owned = key === undefined ? undefined : this.#owned.get(key);
     if (owned && owned.size >= limits.sessions.openPerClient) this.#makeRoom(owned, "sessions.openPerClient");
@@ -198,7 +198,7 @@ export class Sessions {
     throw new McpError(BUSY, "Cannot open the session: too much is held already (memory.bytesPerClient, memory.bytes)");
   }
 
-  // The maps are in the order of last use, so that the first of them can make room.
+  // The maps are in the order of last use, so that the first session is dropped first.
   #keep(id: string, session: Session): void {
     this.#newest = session;
     this.#known.delete(id);
@@ -223,27 +223,27 @@ export class Sessions {
     this.#endStreams(session);
   }
 
-  // The answers of calls that were cancelled are some turns behind.
+  // Responses of cancelled calls arrive some microtasks later.
   async #endStreams({ streams }: Session): Promise<void> {
     for (let turns = 32; turns; turns--) await undefined;
     streams.end();
   }
 
-  // The state of the session that was idle for longest; its id stays good.
+  // Drops the state of the session that was idle for longest. Its id stays valid.
   #makeRoom(sessions: Map<string, Session>, limit: string): void {
     let left = sessions.size;
     this.#newest = undefined;
     for (const [id, session] of sessions) {
       if (!isBusy(session)) return this.#forget(session);
       if (!left--) break;
-      // The next search begins behind this one.
+      // The next search starts after this session.
       sessions.delete(id);
       sessions.set(id, session);
     }
     throw new McpError(BUSY, `Cannot open the session: ${sessions.size} sessions are at work (${limit})`);
   }
 
-  // Several processes behind one address are easily started, and each refuses the sessions of the others.
+  // Several processes behind one address reject each other's sessions, which is an easy mistake to make.
   #warnOfForeign(id: string): undefined {
     if (this.#isForeignKnown || this.#core.sealer.isShared || id.length < SHORTEST_ID) return;
     this.#isForeignKnown = true;
@@ -278,23 +278,23 @@ export class Sessions {
 const PURPOSE = "session";
 const SWEEP_MS = 60_000;
 
-/** Ended ids that are kept for each session that may be open. */
+/** Number of ended ids to remember for each session that may be open. */
 const ENDED_SHARE = 100;
 /** Bytes of an ended id with its entry. */
 const ENDED_BYTES = 150;
 
-/** Characters of an id, and of the shortest there is. */
+/** Maximum and minimum characters of an id. */
 const MOST_ID = 16_384;
 const SHORTEST_ID = 64;
 
-/** Bytes that the state of a session takes beside its id: measured at 3,100 to 4,400. */
+/** Bytes of a session's state without its id. Measured: 3,100 to 4,400. */
 const SESSION_BYTES = 4096;
 
 function toHeld(id: string): number {
   return SESSION_BYTES + 4 * toBytes(id);
 }
 
-/** A session that has just been agreed on. Without an id it lives as long as its connection or its request. */
+/** Creates a negotiated session. Without an id, it lives as long as its connection or its request. */
 export function createSession(
   core: Core,
   client: SessionFacts,
@@ -306,7 +306,7 @@ export function createSession(
   const streams = new Streams(core, hasPriming(client.version), kept);
   return {
     id,
-    // Until a client sets a level.
+    // Applies until the client sets a level.
     client: { logLevel: "info", ...client },
     principal: caller?.id,
     caller,
@@ -326,8 +326,8 @@ function isBusy({ inFlight, streams }: Session): boolean {
   return inFlight.size > 0 || streams.isOpen;
 }
 
-// The end of an id is its seal: 48 bits of it are enough to tell a million apart. Of a longer part an engine would keep
-// no copy, but the whole id.
+// The end of an id belongs to its seal, and its 48 bits distinguish a million ids. An engine copies such a short slice,
+// but a longer one would keep the whole id in memory.
 function toEnd(id: string): string {
   return id.slice(-8);
 }

@@ -1,5 +1,5 @@
 /**
- * The methods that only sessions have.
+ * Methods that exist only in sessions.
  *
  * @see specification/2025-11-25/basic/utilities/ping
  * @see specification/2025-11-25/server/utilities/logging
@@ -16,7 +16,7 @@ import { isWatchable } from "../../core/watching.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import type { Session } from "./session.ts";
 
-/** Runs one of them; returns false if the method is none of them. Their result is always empty. */
+/** Runs a method of sessions, whose result is always empty. Returns `false` for any other method. */
 export function runSessionMethod({ core, registry }: Engine, session: Session, call: Call): boolean {
   const { method, params } = call;
   switch (method) {
@@ -52,7 +52,7 @@ function readUri(uri: unknown): string {
   throw new McpError(INVALID_PARAMS, "Cannot subscribe: uri is not a string");
 }
 
-// What a caller may not see can be watched like what does not exist: `allow` decides when it changes.
+// A client can subscribe to a hidden resource as it can to an unknown one. `allow` decides at each change.
 function watch(session: Session, uri: string, limits: Limits): void {
   const { account, watched } = session;
   if (watched.has(uri)) return;
@@ -75,7 +75,7 @@ function unwatch(session: Session, uri: string): void {
   session.held -= toHeld(uri);
 }
 
-/** Bytes of a watched URI and of its entry. */
+/** Returns the bytes of a watched URI and its entry. */
 function toHeld(uri: string): number {
   return toBytes(uri) + 100;
 }

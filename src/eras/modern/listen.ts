@@ -1,5 +1,5 @@
 /**
- * `subscriptions/listen`: a call that resolves late and sends notifications of changes until then.
+ * The method `subscriptions/listen`, which sends notifications of changes until the subscription ends.
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
  * @module
@@ -15,7 +15,7 @@ import type { Reply } from "../../core/link.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import { META_SUBSCRIPTION } from "./meta_keys.ts";
 
-/** Which changes one subscription is about. */
+/** The changes that a subscription includes. */
 interface Filter {
   readonly lists: ReadonlySet<string>;
   readonly uris: ReadonlySet<string>;
@@ -27,7 +27,7 @@ export function listen(engine: Engine, call: Call): Promise<Reply> {
   const { filter, granted } = readFilter(engine, call.params.notifications);
   if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
   const { account } = link;
-  // What the client states about itself is kept with the call: with all that came with it, it is charged for as long.
+  // The call and the client's metadata stay in memory with the subscription, so they are charged for as long.
   const bytes = [...filter.uris].reduce((bytes, uri) => bytes + toBytes(uri) + URI_BYTES, call.weigh());
   if (!engine.scheduler.isOpen) throw new McpError(BUSY, "Cannot open the subscription: the server is closing");
   if (!account.openStream()) {
@@ -52,10 +52,10 @@ export function listen(engine: Engine, call: Call): Promise<Reply> {
   });
 }
 
-/** Bytes of a watched URI beside its text. */
+/** Bytes of a watched URI without its text. */
 const URI_BYTES = 100;
 
-/** One open subscription. */
+/** An open subscription. */
 class Subscription {
   readonly #engine: Engine;
   readonly #call: Call;
@@ -73,7 +73,7 @@ class Subscription {
     this.#notify = createNotifier((text) => call.link.send(text));
   }
 
-  /** Sends what was granted, and then each change, until the call or the server ends. */
+  /** Sends the acknowledgment and then each change, until the call or the server ends. */
   open(granted: Params, ended: (reply: Reply) => void): void {
     const { id, inFlight, link } = this.#call;
     this.#ended = ended;
@@ -97,8 +97,8 @@ class Subscription {
     else if (seen) seen.then((seen) => seen && !this.#call.ended && this.#notify(text));
   }
 
-  // On a byte stream there is no response to close, so the end is sent in both of the forms that clients look for. The
-  // result comes first: a client may forget its request when it hears that it is cancelled.
+  // Stdio and sockets have no response stream to close, so the end is sent in both forms that clients expect. The result comes
+  // first, because a client may forget a cancelled request.
   #finish(): void {
     const { id, link } = this.#call;
     const text = toSuccess(id, `{"resultType":"complete","_meta":${JSON.stringify({ [META_SUBSCRIPTION]: id })}}`);
@@ -117,8 +117,8 @@ class Subscription {
   }
 }
 
-// What the server has no notifications of is left out of what it grants. What the caller may not see is granted like
-// what does not exist: `allow` decides when it changes.
+// The server does not acknowledge notifications that it never sends. It acknowledges hidden resources like unknown
+// ones, and `allow` decides at each change.
 function readFilter({ core, registry }: Engine, wanted: unknown): { filter: Filter; granted: Params } {
   if (!isObject(wanted)) throw invalid("params.notifications is not an object");
   const { capabilities } = registry;
@@ -150,7 +150,7 @@ function invalid(state: string): McpError {
   return new McpError(INVALID_PARAMS, `Cannot open the subscription: ${state}`);
 }
 
-// All subscriptions get the same change object: its text is made once, and only their ids are inserted.
+// All subscriptions receive the same change object. Its text is built once, and each subscription inserts its id.
 let lastChange: Change | undefined;
 let lastFrame: readonly [string, string] = ["", ""];
 

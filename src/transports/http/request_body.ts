@@ -1,5 +1,5 @@
 /**
- * Request bodies, read within the limits.
+ * Reads request bodies within the limits.
  *
  * @module
  */
@@ -9,33 +9,33 @@ import { LATER, type Reply } from "../../core/link.ts";
 import { Aging, type Alarm, type Ticker } from "../../core/timers.ts";
 import type { LargeBodies } from "./large_body.ts";
 
-/** Bytes up to which a body is small: what a few thousand of these hold is no danger. */
+/** Maximum bytes of a small body. Even thousands of them take little memory. */
 export const SMALL = 65_536;
 
-/** Milliseconds after which a small body is found to be slow, and gets a deadline. */
+/** Milliseconds after which a small body counts as slow, and gets a timeout. */
 const SLOW_MS = 25;
 
-/** Bytes that a small body takes while it is on its way, with what the runtime keeps for it. */
+/** Bytes to charge for a slow small body, including the runtime's buffer. */
 const SLOW_BYTES = 2 * SMALL;
 
-/** Why a body was not read. */
+/** The reason why a body was not read. */
 export interface Unread {
   readonly status: number;
   readonly message: string;
   readonly headers?: Reply["headers"];
 }
 
-/** A small body on its way. */
+/** A small body that is arriving. */
 interface Arrival {
-  /** Gives the body up. */
+  /** Stops waiting for the body. */
   readonly giveUp: (unread: Unread) => void;
   readonly account: () => Account;
   deadline?: Alarm;
-  /** The client that is charged with it, once it is found to be slow. */
+  /** The charged account, once the body is slow. */
   charged?: Account;
 }
 
-/** Reads bodies. */
+/** Reads request bodies. */
 export class RequestBodies {
   readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
@@ -43,7 +43,7 @@ export class RequestBodies {
   readonly #arriving: Aging<Arrival>;
   #large?: LargeBodies;
 
-  /** Nothing read yet. */
+  /** Creates a reader of bodies. */
   constructor(limits: Limits["request"], ticker: Ticker) {
     this.#limits = limits;
     this.#ticker = ticker;
@@ -51,10 +51,13 @@ export class RequestBodies {
     this.#arriving = new Aging(ticker, SLOW_MS, (arrival) => this.#setDeadline(arrival));
   }
 
-  /** All bytes, or why not. Throws if the client breaks off. `account` is called for a large body. */
+  /**
+   * Returns the body, or the reason why it was not read. Throws if the client disconnects. Calls `account` for a large
+   * body.
+   */
   read(request: Request, account: () => Account): Promise<ArrayBuffer | Unread> {
     const length = request.headers.get("content-length");
-    // The runtime holds the client to the length of a small body, but not to a time.
+    // The runtime enforces the length of a small body, but no timeout.
     if (length === null || !(Number(length) <= this.#small)) return this.#readLarge(request, account());
     return new Promise((resolve, reject) => {
       const arrival: Arrival = { giveUp: resolve, account };
@@ -84,7 +87,7 @@ export class RequestBodies {
     arrival.charged?.free(SLOW_BYTES);
   }
 
-  // Loaded with the first of them.
+  // Loaded on demand.
   async #readLarge(request: Request, account: Account): Promise<ArrayBuffer | Unread> {
     const { LargeBodies } = await import("./large_body.ts");
     this.#large ??= new LargeBodies(this.#limits, this.#ticker);
@@ -92,12 +95,12 @@ export class RequestBodies {
   }
 }
 
-/** Why a body that does not come to its end is not waited for. */
+/** Returns the rejection of a body that takes too long. */
 export function tooSlow(bodyMs: number): Unread {
   return { status: 408, message: `Cannot read the body: it took longer than ${bodyMs} ms (request.bodyMs)` };
 }
 
-/** Why a body is not read when too much is on its way. */
+/** The rejection of a body while too many bytes are arriving. */
 export const CROWDED: Unread = {
   status: 503,
   message:

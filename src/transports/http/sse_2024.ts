@@ -1,6 +1,6 @@
 /**
- * The first transport over HTTP, for clients that know no other: one stream for all that the server says, and a second
- * address for what the client says.
+ * The HTTP+SSE transport of revision 2024-11-05, for older clients. The server sends over one event stream, and clients
+ * post their messages to a second path.
  *
  * ```ts ignore
  * import { httpSse } from "@x/mcp/http-sse";
@@ -25,33 +25,33 @@ export type { PipeServer };
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** What can be served: a server made by `createServer`. */
+/** A server that can be served over HTTP+SSE, created by `createServer`. */
 export interface SseServer extends PipeServer {
-  /** Answers what is at neither address. */
+  /** Handles requests for other paths. */
   fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
   /**
-   * Checks callers and makes streams.
+   * Opens channels, checks requests and creates streams.
    *
    * @ignore
    */
   readonly [INTERNALS]: { readonly openPipe: OpenPipe; readonly http: HttpParts };
 }
 
-/** The two addresses. */
+/** Paths of the HTTP+SSE transport. */
 export interface HttpSseOptions {
-  /** Where the stream is opened; `/sse` if nothing is said. */
+  /** Path of the event stream. Defaults to `/sse`. */
   readonly path?: string;
-  /** Where messages are posted; `/messages` if nothing is said. */
+  /** Path to which clients post messages. Defaults to `/messages`. */
   readonly messages?: string;
 }
 
-/** Serves the two addresses beside the server's own endpoint, with the same checks of Host and Origin. */
+/** Serves the HTTP+SSE transport beside the server's own endpoint, with the same checks of Host and Origin. */
 export function httpSse(
   server: SseServer,
   options: HttpSseOptions = {},
 ): { readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response> } {
   const { path = "/sse", messages = "/messages" } = options;
-  // A pipe is found by an id that nobody can guess, and lives as long as its stream.
+  // Each channel has an unguessable id, and lives as long as its stream.
   const pipes = new Map<string, { readonly pipe: Pipe; readonly owner?: string }>();
 
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
@@ -111,7 +111,7 @@ export function httpSse(
     } catch {
       return new Response("Cannot take the message: it broke off, or is not UTF-8", { status: 400 });
     }
-    // The next message is taken when this one has found room: that is how this client is made to wait.
+    // Backpressure: the response waits until the server has room for another message.
     await open.pipe.receive(text);
     return new Response("Accepted", { status: 202 });
   }

@@ -12,9 +12,10 @@ import { buildServer, type Server, type ServerOptions } from "./server.ts";
 export * from "./modern.ts";
 
 /**
- * Creates an MCP server for clients of every protocol revision. Export it as the default of a file.
+ * Creates an MCP server for clients of every protocol revision.
  *
- * That file runs with `deno serve` and `bun`, on Deno Deploy and Workers, and over stdio.
+ * A file with the server as its default export runs with `deno serve` and `bun`, on Deno Deploy and Workers, and over
+ * stdio.
  *
  * @throws {TypeError} if an option is invalid, or two handlers have the same name.
  */

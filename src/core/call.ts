@@ -223,7 +223,7 @@ export class Call implements Context, Cancellable {
         { requiredCapabilities: needs },
       );
     }
-    if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call is over");
+    if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
     const { host: { reruns } } = this.#carrier;
     const question = make();
     const ask = () => this.#carrier.ask(this, key, question);

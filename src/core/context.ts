@@ -97,7 +97,7 @@ export interface Context {
   readonly meta: Meta;
   /** The HTTP request that carried the call, if any. Its body has already been read. */
   readonly http?: Request;
-  /** Aborts when the call is cancelled or times out, or when a disconnected client cancels it. */
+  /** Aborts when the call is cancelled or times out, or when its client disconnects and cannot resume. */
   readonly signal: AbortSignal;
   /**
    * Sends a progress notification, if the client asked for progress. Returns a promise that settles when the client has
@@ -118,7 +118,7 @@ export interface Context {
    */
   readonly log: Log;
   /**
-   * Asks the user to fill in a form. `key` identifies the question within this call.
+   * Asks the user to fill in a form. `key` identifies the question within this call: ask each question under its own key.
    *
    * When the answer arrives, the handler may run again from the top. Do irreversible work after the last question.
    *

@@ -125,7 +125,7 @@ export class Scheduler {
     const { account } = call.link;
     const hasSlot = !account.isFull && this.#running < this.#core.limits.calls.running;
     if (!hasSlot || !account.hold(call.weigh())) {
-      throw new McpError(BUSY, "Cannot run the call: too much runs (calls.runningPerClient, calls.running, memory)");
+      throw new McpError(BUSY, "Cannot run the call: too many run (calls.runningPerClient, calls.running, memory)");
     }
     account.start();
     this.#running++;
@@ -322,7 +322,7 @@ function toCancelled({ error }: Call): Outcome {
 
 function tooHeavy(): Outcome {
   return {
-    error: new McpError(BUSY, "Cannot run the call: too much is held already (memory.bytesPerClient, memory.bytes)"),
+    error: new McpError(BUSY, "Cannot run the call: too much memory is used (memory.bytesPerClient, memory.bytes)"),
   };
 }
 

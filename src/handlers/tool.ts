@@ -82,7 +82,7 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
   readonly name: string;
   /** Name for people. */
   readonly title?: string;
-  /** Description for the model, which decides by it whether to call the tool. */
+  /** Description for the model, which uses it to decide whether to call the tool. */
   readonly description?: string;
   /** Schema of the arguments: an object. Defaults to no arguments. */
   readonly input?: I;

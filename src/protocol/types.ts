@@ -51,7 +51,7 @@ export type Meta = { readonly [key: string]: unknown };
 
 /** Text for a model or a person. */
 export interface TextContent {
-  /** Content type. */
+  /** Kind of content block. */
   readonly type: "text";
   /** The text. */
   readonly text: string;
@@ -63,7 +63,7 @@ export interface TextContent {
 
 /** An image, encoded in Base64. */
 export interface ImageContent {
-  /** Content type. */
+  /** Kind of content block. */
   readonly type: "image";
   /** Bytes in Base64. */
   readonly data: string;
@@ -77,7 +77,7 @@ export interface ImageContent {
 
 /** Audio, encoded in Base64. */
 export interface AudioContent {
-  /** Content type. */
+  /** Kind of content block. */
   readonly type: "audio";
   /** Bytes in Base64. */
   readonly data: string;
@@ -91,7 +91,7 @@ export interface AudioContent {
 
 /** A link to a resource that the client can read. */
 export interface ResourceLink {
-  /** Content type. */
+  /** Kind of content block. */
   readonly type: "resource_link";
   /** URI of the resource. */
   readonly uri: string;
@@ -129,7 +129,7 @@ export interface ResourceContents {
 
 /** A resource embedded in a message. */
 export interface EmbeddedResource {
-  /** Content type. */
+  /** Kind of content block. */
   readonly type: "resource";
   /** Contents of the resource. */
   readonly resource: ResourceContents;

@@ -65,8 +65,13 @@ export interface Inspected {
 /**
  * Inspects a whole schema, and collects what its validator needs. Error messages use `name`.
  *
- * @throws {TypeError} if the schema is malformed, has an external or a dangling reference, refers to itself in a loop,
- * has more than 64 levels or 10,000 subschemas, or declares a dialect other than 2020-12 and draft-07.
+ * Not allowed are:
+ *
+ * - malformed schemas, and dialects other than 2020-12 and draft-07;
+ * - external and dangling references, and references that loop;
+ * - more than 64 levels or 10,000 subschemas.
+ *
+ * @throws {TypeError} if the schema is not allowed.
  */
 export function inspectJsonSchema(schema: JsonSchema, name = "JSON Schema"): Inspected {
   const refuse = (state: string) => new TypeError(`Cannot use ${name}: ${state}`);
@@ -91,7 +96,7 @@ export function inspectJsonSchema(schema: JsonSchema, name = "JSON Schema"): Ins
 
   function visit(sub: unknown, place: string, depth: number): void {
     if (typeof sub === "boolean") return;
-    if (!isObject(sub)) throw refuse(`${place} leads to ${show(sub)} in place of a schema; correct it`);
+    if (!isObject(sub)) throw refuse(`${place} leads to ${show(sub)}, which is not a schema; correct it`);
     if (open.get(sub)) throw refuse(`${place} leads back to itself; let it pass through a property or an item`);
     if (open.has(sub)) return;
     open.set(sub, true);

@@ -108,7 +108,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     if (use === "output" || json.type === "object") return json;
     // A union of objects only accepts objects, but the protocol requires an explicit type.
     if (Array.isArray(forms) && forms.every(({ type }) => type === "object")) return { type: "object", ...json };
-    throw refuse('it takes other things than objects; give one whose type is "object"');
+    throw refuse('it accepts values that are not objects; give a schema whose type is "object"');
   }
 
   let made: CompiledSchema;

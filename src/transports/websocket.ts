@@ -107,7 +107,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
       } catch {
         // A header of the upgrade is missing.
         owner.account?.closeStream();
-        return new Response("Cannot open the socket: the request is no complete upgrade", { status: 400 });
+        return new Response("Cannot open the socket: the upgrade request is incomplete", { status: 400 });
       }
       const { socket, response } = upgraded;
       open(socket, owner);
@@ -202,7 +202,7 @@ class SocketLine {
     if (hasRoom && this.#pipe.account.hold(2 * data.length)) return void this.#late.push(data);
     // The client may send until the socket is closed. Those messages are dropped.
     this.#lateSize = Infinity;
-    this.#socket.close(TRY_LATER, "too much waits");
+    this.#socket.close(TRY_LATER, "too many messages are waiting");
   }
 
   /** Continues writing when the socket has room. */

@@ -295,7 +295,7 @@ class LegacyEra implements Era {
     // All items stay in memory until the last response.
     const { account } = link;
     if (!account.hold(batch.weight)) {
-      const state = "Cannot run the batch: too much is held already (memory.bytesPerClient, memory.bytes)";
+      const state = "Cannot run the batch: too much memory is used (memory.bytesPerClient, memory.bytes)";
       return toBusyReply(batch, new McpError(BUSY, state));
     }
     try {
@@ -317,7 +317,7 @@ class LegacyEra implements Era {
     const take = ({ text = "" }: Reply, message: Incoming): Reply => {
       length += text.length;
       if (length <= calls.resultBytes) return { text: text || undefined };
-      const state = "Cannot send the result: the answers of the batch are too long (calls.resultBytes)";
+      const state = "Cannot send the result: the responses of the batch are too long (calls.resultBytes)";
       const id = message.kind === "request" ? message.id : null;
       return { text: text && toFailure(id, new McpError(INVALID_REQUEST, state)) };
     };

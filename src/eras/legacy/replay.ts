@@ -207,7 +207,7 @@ export class Streams {
     const stream = this.#streams.get(name);
     const after = Number(digits);
     if (!stream || after > stream.last || after + 1 < stream.first) {
-      throw new McpError(INVALID_REQUEST, "Cannot resume the stream: what follows Last-Event-ID is no longer kept");
+      throw new McpError(INVALID_REQUEST, "Cannot resume the stream: events after Last-Event-ID are no longer kept");
     }
     return this.#open(stream, link, after);
   }

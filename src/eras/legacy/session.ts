@@ -195,7 +195,7 @@ export class Sessions {
     if (this.#known.size >= limits.sessions.open) this.#makeRoom(this.#known, "sessions.open");
     const { account } = link;
     if (account.hold(toHeld(id))) return account;
-    throw new McpError(BUSY, "Cannot open the session: too much is held already (memory.bytesPerClient, memory.bytes)");
+    throw new McpError(BUSY, "Cannot open the session: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
 
   // The maps are in the order of last use, so that the first session is dropped first.
@@ -240,7 +240,7 @@ export class Sessions {
       sessions.delete(id);
       sessions.set(id, session);
     }
-    throw new McpError(BUSY, `Cannot open the session: ${sessions.size} sessions are at work (${limit})`);
+    throw new McpError(BUSY, `Cannot open the session: ${sessions.size} sessions are busy (${limit})`);
   }
 
   // Several processes behind one address reject each other's sessions, which is an easy mistake to make.

@@ -43,7 +43,7 @@ const NO_SESSION = "Cannot subscribe: the request has no Mcp-Session-Id, so ther
 
 function readLevel(level: unknown): typeof LOG_LEVELS[number] {
   const known = LOG_LEVELS.find((each) => each === level);
-  if (!known) throw new McpError(INVALID_PARAMS, `Cannot set the log level: ${quote(level)} is not one`);
+  if (!known) throw new McpError(INVALID_PARAMS, `Cannot set the log level: ${quote(level)} is not a log level`);
   return known;
 }
 
@@ -59,11 +59,11 @@ function watch(session: Session, uri: string, limits: Limits): void {
   if (!isWatchable([...watched, uri], limits)) {
     throw new McpError(
       INVALID_PARAMS,
-      "Cannot subscribe: too many resources are watched, or too long ones (streams.watchedUris)",
+      "Cannot subscribe: too many resources are watched, or their URIs are too long (streams.watchedUris)",
     );
   }
   if (!account.hold(toHeld(uri))) {
-    throw new McpError(BUSY, "Cannot subscribe: too much is held already (memory.bytesPerClient, memory.bytes)");
+    throw new McpError(BUSY, "Cannot subscribe: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
   session.held += toHeld(uri);
   watched.add(uri);

@@ -29,7 +29,7 @@ export function readEnvelope(
   if (!isObject(meta)) throw invalid("params._meta is not an object");
   const { [META_VERSION]: version, [META_CAPABILITIES]: capabilities, [META_LEVEL]: level, progressToken } = meta;
   if (typeof version !== "string") {
-    throw invalid(`params._meta["${META_VERSION}"] is missing; this server speaks ${VERSION}`);
+    throw invalid(`params._meta["${META_VERSION}"] is missing; this server supports ${VERSION}`);
   }
   const { headers } = link;
   if (headers && link.version !== version) throw toMismatch("MCP-Protocol-Version", link.version, version);

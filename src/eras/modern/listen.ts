@@ -37,7 +37,7 @@ export function listen(engine: Engine, call: Call): Promise<Reply> {
     account.closeStream();
     throw new McpError(
       BUSY,
-      "Cannot open the subscription: too much is held already (memory.bytesPerClient, memory.bytes)",
+      "Cannot open the subscription: too much memory is used (memory.bytesPerClient, memory.bytes)",
     );
   }
   call.subscribe();
@@ -128,7 +128,7 @@ function readFilter({ core, registry }: Engine, wanted: unknown): { filter: Filt
     throw invalid("params.notifications.resourceSubscriptions is not an array of strings");
   }
   if (!isWatchable(given, core.limits)) {
-    throw invalid("too many resources are watched, or too long ones (streams.watchedUris)");
+    throw invalid("too many resources are watched, or their URIs are too long (streams.watchedUris)");
   }
   const uris = "resources" in capabilities ? given : [];
   return {

@@ -33,6 +33,6 @@ export function toMismatch(name: string, header: string | null | undefined, body
   const state = header === null || header === undefined ? "is missing" : `is ${quote(header)}`;
   return new McpError(
     HEADER_MISMATCH,
-    `Cannot serve the request: header ${name} ${state}, the body says ${quote(body)}`,
+    `Cannot serve the request: header ${name} ${state}, the body has ${quote(body)}`,
   );
 }

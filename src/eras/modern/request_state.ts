@@ -72,7 +72,7 @@ async function toBond({ principal, method, params }: Call): Promise<string> {
 }
 
 function refuse(state: string): McpError {
-  return new McpError(INVALID_PARAMS, `Cannot go on with the call: ${state}`);
+  return new McpError(INVALID_PARAMS, `Cannot continue the call: ${state}`);
 }
 
 // A client may send the same arguments with their keys in another order.

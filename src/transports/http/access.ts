@@ -69,7 +69,7 @@ export function checkCaller(
   if (target !== undefined && parseAuthority(target)?.name !== authority.name) {
     return {
       status: 403,
-      reason: `it is for ${quoted(target)}, its Host says ${quoted(host)}`,
+      reason: `its target is ${quoted(target)}, but its Host header is ${quoted(host)}`,
     };
   }
   const known = isLoopbackName(authority.name) || isListed(authority, options);

@@ -44,7 +44,7 @@ export function corsRule(
   const { origins, credentials = false } = cors;
   if (origins === "*" && credentials) {
     throw new TypeError(
-      'Cannot set cors: credentials for every page ("*") would lend every user to every page; list origins',
+      'Cannot set cors: credentials for every page ("*") would let every page act as its users; list origins',
     );
   }
   const known = origins === "*" ? undefined : readOrigins(origins);

@@ -193,7 +193,7 @@ export class Exchange implements Link {
     sliced.push(body);
     sliced.end();
     if (!isRefused) return new Response(sliced.toBody(), init);
-    const message = "Cannot send the result: too much is unread (memory.bytesPerClient, memory.bytes)";
+    const message = "Cannot send the result: too much data is unread (memory.bytesPerClient, memory.bytes)";
     const failure = toFailure(undefined, { code: INTERNAL_ERROR, message });
     return new Response(failure, { status: 503, headers: { ...JSON_HEADERS, ...LATER } });
   }

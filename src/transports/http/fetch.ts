@@ -189,7 +189,7 @@ export class Endpoint {
 }
 
 const CLOSING: Refused = [503, toReason("the server is closing"), LATER];
-const BROKEN_OFF = "Cannot read the body: it broke off";
+const BROKEN_OFF = "Cannot read the body: it is incomplete";
 
 function checkPost(headers: Headers, accepts: Accepts): Refused | undefined {
   const type = headers.get("Content-Type");

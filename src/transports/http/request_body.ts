@@ -104,6 +104,6 @@ export function tooSlow(bodyMs: number): Unread {
 export const CROWDED: Unread = {
   status: 503,
   message:
-    "Cannot read the body: too much is on its way (request.allBodiesBytes, memory.bytesPerClient, memory.bytes); send it again",
+    "Cannot read the body: too much data is arriving (request.allBodiesBytes, memory.bytesPerClient, memory.bytes); send it again",
   headers: LATER,
 };

@@ -1,6 +1,6 @@
 /**
- * The HTTP+SSE transport of revision 2024-11-05, for older clients. The server sends over one event stream, and clients
- * post their messages to a second path.
+ * The HTTP+SSE transport of the first protocol revision, for older clients. The server sends over one event stream, and
+ * clients post their messages to a second path.
  *
  * ```ts ignore
  * import { httpSse } from "@x/mcp/http-sse";
@@ -98,10 +98,10 @@ export function httpSse(
   async function take(request: Request, id: string, principal?: Principal): Promise<Response> {
     const open = pipes.get(id);
     if (!open || open.owner !== principal?.id) {
-      return new Response("Cannot take the message: this stream is not open", { status: 404 });
+      return new Response("Cannot accept the message: the stream is not open", { status: 404 });
     }
     if (!isJsonType(request.headers.get("content-type"))) {
-      return new Response("Cannot take the message: Content-Type must be application/json", { status: 415 });
+      return new Response("Cannot accept the message: Content-Type must be application/json", { status: 415 });
     }
     let text;
     try {
@@ -109,7 +109,7 @@ export function httpSse(
       if ("status" in body) return new Response(body.message, body);
       text = utf8.decode(body);
     } catch {
-      return new Response("Cannot take the message: it broke off, or is not UTF-8", { status: 400 });
+      return new Response("Cannot read the message: it is incomplete or not UTF-8", { status: 400 });
     }
     // Backpressure: the response waits until the server has room for another message.
     await open.pipe.receive(text);

@@ -1,5 +1,5 @@
 /**
- * The same library for revision 2026-07-28 only. It is smaller, and the server is stateless between requests.
+ * The library for revision 2026-07-28 only. It is smaller than the main entry, and keeps no sessions.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp/modern";

@@ -246,8 +246,8 @@ function createReport(name: string, onError: ServerOptions["onError"]): Core["re
     const id = crypto.randomUUID().slice(0, 8);
     try {
       const fault = { id, method: about.method, subject: about.subject };
-      const telling: unknown = onError?.(error, fault);
-      if (telling instanceof Promise) telling.catch(() => {});
+      const returned: unknown = onError?.(error, fault);
+      if (returned instanceof Promise) returned.catch(() => {});
       if (!onError) {
         import("./protocol/printable.ts").then(({ printFault }) =>
           printFault(`${id} in ${about.method ?? name}`, error)

@@ -7,7 +7,7 @@ import { INTERNAL_ERROR, isMcpError, isToolError, McpError } from "../protocol/e
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
 
-/** Context of a function call, for error reports. */
+/** The call that a function of the author serves. */
 export interface Attempt {
   readonly core: Core;
   readonly call: Call;

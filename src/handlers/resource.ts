@@ -28,7 +28,7 @@ export interface ResourceCommonOptions {
   readonly allow?: Allow;
   /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
   readonly ttlMs?: number;
-  /** Whether callers may share cached contents. Defaults to `"private"`, and always is with `allow`. */
+  /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
   readonly cacheScope?: "public" | "private";
 }
 

@@ -82,7 +82,7 @@ export class LargeBodies {
   }
 
   // Drops the oldest body of the client with most bytes. So a slow body cannot block all others, and no client can
-  // evict the bodies of others. A single body may use the whole limit.
+  // evict the bodies of others. A single body may exceed the limit.
   #makeRoom(): void {
     while (this.#held > this.#limits.allBodiesBytes && this.#large.size > 1) {
       const held = new Map<unknown, number>();
@@ -125,6 +125,6 @@ function stop(body: Coming, unread?: Unread): void {
 
 const TOO_LARGE: Unread = {
   status: 413,
-  message: "Cannot read the body: it is larger than the server takes (request.bodyBytes)",
+  message: "Cannot read the body: it is larger than the server accepts (request.bodyBytes)",
 };
 const TOO_SMALL_PIECES: Unread = { status: 400, message: "Cannot read the body: it comes in too many small pieces" };

@@ -53,7 +53,7 @@ function redirectConsole(print: Print): Readonly<Record<string, Print>> {
   const starts = new Map<string, number>();
   const toLabel = (label: unknown) => label === undefined ? "default" : String(label);
 
-  function tellTime(given: unknown, ...data: readonly unknown[]): void {
+  function printTime(given: unknown, ...data: readonly unknown[]): void {
     const label = toLabel(given);
     const start = starts.get(label);
     if (start === undefined) print(`Timer '${label}' does not exist`);
@@ -76,9 +76,9 @@ function redirectConsole(print: Print): Readonly<Record<string, Print>> {
     },
     countReset: (label) => void counts.delete(toLabel(label)),
     time: (label) => void starts.set(toLabel(label), performance.now()),
-    timeLog: tellTime,
+    timeLog: printTime,
     timeEnd(label) {
-      tellTime(label);
+      printTime(label);
       starts.delete(toLabel(label));
     },
     trace(...data) {

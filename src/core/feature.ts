@@ -62,7 +62,7 @@ export interface Compiled {
   /** Capabilities that the server declares. */
   readonly capabilities: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly methods: Readonly<Record<string, Method>>;
-  /** Whether a caller may learn of changes of a resource. An unknown resource is hidden from nobody. */
+  /** Whether a caller may learn of changes of a resource. Every caller may learn of an unknown one. */
   sees?(uri: string, call: Call): boolean | Promise<boolean>;
 }
 

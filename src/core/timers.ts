@@ -145,7 +145,7 @@ export class Ticker {
 const DROPPED_MS = 100;
 
 /**
- * Finds items that stay longer than one to two periods. Adding and deleting read no clock and set no timer, and
+ * Finds items that stay too long, after one to two periods. Adding and deleting read no clock and set no timer, and
  * short-lived items cost little garbage collection.
  */
 export class Aging<T> {

@@ -93,7 +93,7 @@ export function toJson(value: unknown): string | undefined {
 }
 
 // Built-in objects have a tag, and dates and URLs also have toJSON(). Headers and byte arrays have toJSON() on some
-// runtimes only, with a result that nobody wants.
+// runtimes only, and the result is not useful.
 function isOdd(value: unknown): boolean {
   if (typeof value !== "object" || !value) return /^[fs]..[cb]/.test(typeof value);
   const isNamed = Symbol.toStringTag in value || value instanceof Error;

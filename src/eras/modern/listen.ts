@@ -27,7 +27,7 @@ export function listen(engine: Engine, call: Call): Promise<Reply> {
   const { filter, granted } = readFilter(engine, call.params.notifications);
   if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
   const { account } = link;
-  // The call and the client's metadata stay in memory with the subscription, so they are charged for as long.
+  // The call stays in memory with its subscription, so its bytes are charged until the end.
   const bytes = [...filter.uris].reduce((bytes, uri) => bytes + toBytes(uri) + URI_BYTES, call.weigh());
   if (!engine.scheduler.isOpen) throw new McpError(BUSY, "Cannot open the subscription: the server is closing");
   if (!account.openStream()) {
@@ -97,8 +97,8 @@ class Subscription {
     else if (seen) seen.then((seen) => seen && !this.#call.ended && this.#notify(text));
   }
 
-  // Stdio and sockets have no response stream to close, so the end is sent in both forms that clients expect. The result comes
-  // first, because a client may forget a cancelled request.
+  // Stdio and sockets have no response stream to close, so the end is sent in both forms that clients expect. The
+  // result comes first, because a client may forget a cancelled request.
   #finish(): void {
     const { id, link } = this.#call;
     const text = toSuccess(id, `{"resultType":"complete","_meta":${JSON.stringify({ [META_SUBSCRIPTION]: id })}}`);

@@ -1,5 +1,5 @@
 /**
- * Checks who may call the server over HTTP. It runs before anything of a request is parsed.
+ * Checks who may call the server over HTTP. These checks run before the request is parsed.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module

@@ -29,7 +29,7 @@ export interface StdioOptions {
   readonly output?: (bytes: Uint8Array) => Promise<unknown>;
   /** Milliseconds for which running calls may finish after the input has ended. Defaults to 1500. */
   readonly drainMs?: number;
-  /** Stops serving, as the end of the input does. */
+  /** Stops serving when it aborts, like the end of the input. */
   readonly signal?: AbortSignal;
 }
 

@@ -187,6 +187,8 @@ class SocketLine {
   #isPolling = false;
   /** Bytes in the socket's buffer that are charged to the client. */
   #held = 0;
+  /** Bytes that are charged for the buffer of the longest message so far. */
+  #buffer = 0;
 
   constructor(server: PipeServer, socket: Socket, principal?: Principal, account?: Account) {
     this.#socket = socket;
@@ -196,6 +198,7 @@ class SocketLine {
 
   receive(data: unknown): void {
     if (typeof data !== "string") return this.#socket.close(UNSUPPORTED_DATA, "messages are text");
+    if (!this.#growBuffer(data)) return this.#socket.close(TRY_LATER, "too much is held");
     if (this.#isReading) return this.#take(data);
     this.#lateSize += data.length;
     const hasRoom = this.#late.length < MOST_LATE && this.#lateSize <= this.#pipe.lineBytes;
@@ -203,6 +206,16 @@ class SocketLine {
     // The client may send until the socket is closed. Those messages are dropped.
     this.#lateSize = Infinity;
     this.#socket.close(TRY_LATER, "too many messages are waiting");
+  }
+
+  // Charges the buffer of a message, which both runtimes keep until the connection ends. Deno keeps the text too.
+  #growBuffer({ length }: string): boolean {
+    const bytes = length > LARGE ? 2 * length - this.#buffer : 0;
+    if (bytes <= 0) return true;
+    this.#buffer += bytes;
+    if (this.#pipe.account.hold(bytes)) return true;
+    this.#pipe.account.charge(bytes);
+    return false;
   }
 
   /** Continues writing when the socket has room. */
@@ -216,8 +229,13 @@ class SocketLine {
   close(): void {
     this.#outbox.clear();
     const late = this.#late.splice(0).reduce((bytes, text) => bytes + 2 * text.length, 0);
-    this.#pipe.account.free(this.#held + late);
+    const { account } = this.#pipe;
+    account.free(this.#held + late);
     this.#held = 0;
+    // A closed socket keeps its buffer while the client leaves the connection open, and nothing tells when that ends.
+    const buffer = this.#buffer;
+    this.#buffer = 0;
+    if (buffer) startBackgroundTimer(() => account.free(buffer), STALLED_MS);
     this.#pipe.close();
   }
 

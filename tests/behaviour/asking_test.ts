@@ -2,17 +2,11 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool, ToolError } from "../../mod.ts";
-import {
-  connect as connectTo,
-  type ConnectOptions,
-  fakeClock,
-  type RequestHandler,
-  RpcError,
-} from "../../src/testing/testing.ts";
+import { connect as connectTo, type ConnectOptions, fakeClock, RpcError } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 
 const yesNo = z.object({ ok: z.boolean() });
-const accept = (content: object) => ({ action: "accept", content });
+const accept = <C>(content: C) => ({ action: "accept", content }) as const;
 
 /** How many requests the client sent. */
 function countCalls({ transcript }: { readonly transcript: readonly string[] }, method = "tools/call"): number {
@@ -27,10 +21,15 @@ behaviour("a handler asks the user, whatever the user does", async (connect) => 
       return answer.action === "accept" ? `accepted ${answer.content.ok}` : answer.action;
     },
   });
-  const answers = [accept({ ok: true }), accept({ ok: false }), { action: "decline" }, { action: "cancel" }];
+  const answers = [
+    accept({ ok: true }),
+    accept({ ok: false }),
+    { action: "decline" } as const,
+    { action: "cancel" } as const,
+  ];
   const asked: unknown[] = [];
   const { client } = await connect({ handlers: [order] }, {
-    answer(request) {
+    onElicit(request) {
       asked.push(request);
       return answers[asked.length - 1];
     },
@@ -39,11 +38,8 @@ behaviour("a handler asks the user, whatever the user does", async (connect) => 
     assertEquals(textOf(await client.callTool("order")), text);
   }
   assertEquals(asked[0], {
-    method: "elicitation/create",
-    params: {
-      message: "Order?",
-      requestedSchema: { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] },
-    },
+    message: "Order?",
+    requestedSchema: { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] },
   });
 });
 
@@ -60,16 +56,17 @@ behaviour("a handler asks the model, for roots, and for a visit to a page", asyn
       return { said: said.content, roots, action };
     },
   });
-  const answer: RequestHandler = ({ method, params }) => {
-    if (method === "roots/list") return { roots: [{ uri: "file:///home", name: "home" }] };
-    if (method === "elicitation/create") {
-      assertEquals([params.mode, params.url], ["url", "https://example.com/pay"]);
+  const { client } = await connect({ handlers: [all] }, {
+    roots: [{ uri: "file:///home", name: "home" }],
+    onElicitUrl({ mode, url }) {
+      assertEquals([mode, url], ["url", "https://example.com/pay"]);
       return { action: "accept" };
-    }
-    assertEquals(params, { messages: [{ role: "user", content: { type: "text", text: "A joke" } }], maxTokens: 9 });
-    return { role: "assistant", content: { type: "text", text: "Knock, knock" }, model: "m" };
-  };
-  const { client } = await connect({ handlers: [all] }, { answer });
+    },
+    onSample(request) {
+      assertEquals(request, { messages: [{ role: "user", content: { type: "text", text: "A joke" } }], maxTokens: 9 });
+      return { role: "assistant", content: { type: "text", text: "Knock, knock" }, model: "m" };
+    },
+  });
   assertEquals((await client.callTool("all")).structuredContent, {
     said: { type: "text", text: "Knock, knock" },
     roots: [{ uri: "file:///home", name: "home" }],
@@ -98,8 +95,8 @@ behaviour("questions asked side by side travel together, one after the other in 
   });
   const asked: unknown[] = [];
   const { client } = await connect({ handlers: [both] }, {
-    answer({ params }) {
-      asked.push(params.message);
+    onElicit({ message }) {
+      asked.push(message);
       return accept({ ok: true });
     },
   });
@@ -124,7 +121,7 @@ behaviour("a handler that catches everything cannot swallow a question, and its 
       }
     },
   });
-  const { client } = await connect({ handlers: [stubborn] }, { answer: () => accept({ ok: true }) });
+  const { client } = await connect({ handlers: [stubborn] }, { onElicit: () => accept({ ok: true }) });
   assertEquals(textOf(await client.callTool("stubborn")), "accept");
   assert(log.length >= 1);
 });
@@ -143,8 +140,8 @@ behaviour("an answer counts only for the question as it was asked", async (conne
   });
   const asked: unknown[] = [];
   const { client } = await connect({ handlers: [pay] }, {
-    answer({ params }) {
-      asked.push(params.message);
+    onElicit({ message }) {
+      asked.push(message);
       if (asked.length < 3) price++;
       return accept({ ok: true });
     },
@@ -243,7 +240,7 @@ behaviour("prompts and resources may ask as well", async (connect) => {
     prompt({ name: "p", run: (_input, ctx) => ask(ctx) }),
     resource({ uri: "x://r", name: "r", ttlMs: 60_000, read: (_uri, ctx) => ask(ctx) }),
   ];
-  const { client } = await connect({ handlers }, { answer: () => ({ action: "decline" }) });
+  const { client } = await connect({ handlers }, { onElicit: () => ({ action: "decline" }) });
   const { messages } = await client.getPrompt("p");
   assertEquals(messages, [{ role: "user", content: { type: "text", text: "decline" } }]);
   const { contents, ttlMs } = await client.readResource("x://r");
@@ -328,7 +325,7 @@ behaviour("a call can only be sent back so many times", async (connect) => {
     },
   });
   const { client } = await connect({ handlers: [endless], limits: { calls: { rounds: 3 } } }, {
-    answer: () => accept({ ok: true }),
+    onElicit: () => accept({ ok: true }),
   });
   const error = await assertRejects(() => client.callTool("endless"), RpcError);
   assertEquals(error.code, -32602);
@@ -346,7 +343,7 @@ behaviour("what travels with a question is bounded", async (connect) => {
   });
   const handlers = [heavy, order];
   const { client, takeFaults } = await connect({ handlers, limits: { calls: { stateBytes: 3000 } } }, {
-    answer: () => accept({ ok: true }),
+    onElicit: () => accept({ ok: true }),
   });
   assertEquals((await assertRejects(() => client.callTool("heavy"), RpcError)).code, -32603);
   assertStringIncludes(String(takeFaults()[0].error), "calls.stateBytes");
@@ -355,7 +352,7 @@ behaviour("what travels with a question is bounded", async (connect) => {
 
 behaviour("a client that never answers is not waited for without end", async (connect) => {
   const { client } = await connect({ handlers: [order], limits: { calls: { answerMs: 40 } } }, {
-    answer: () => new Promise(() => {}),
+    onElicit: () => new Promise(() => {}),
   });
   const error = await assertRejects(() => client.callTool("order"), RpcError);
   assertEquals(error.code, -32602);
@@ -370,7 +367,7 @@ behaviour("a client that never answers is not waited for without end", async (co
 behaviour("a cancelled call no longer waits for its answer", async (connect) => {
   const stop = new AbortController();
   const { client } = await connect({ handlers: [order] }, {
-    answer() {
+    onElicit() {
       setTimeout(() => stop.abort(), 1);
       return new Promise(() => {});
     },

@@ -8,7 +8,7 @@ import { behaviour } from "../support/behaviour.ts";
 
 const schema = z.object({ ok: z.boolean() });
 const ask = (ctx: Context, key: string) => ctx.elicit(key, { message: "?", schema });
-const client = { answer: () => ({ action: "accept", content: { ok: true } }), logLevel: "debug" } as const;
+const client = { onElicit: () => ({ action: "accept", content: { ok: true } }) as const, logLevel: "debug" } as const;
 
 /** Runs something and returns what it warned of. */
 async function collect(run: () => Promise<unknown>): Promise<string[]> {

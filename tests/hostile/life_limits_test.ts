@@ -255,8 +255,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     await using held = start({ calls: { answerMs: 10_000 } });
     const client = await connect(held.server, {
       era: "legacy",
-      capabilities: { elicitation: {} },
-      answer: () => new Promise(() => {}),
+      onElicit: () => new Promise(() => {}),
     });
     const coming = started(client.callTool("ask").catch((error) => error.message));
     await until(() => client.transcript.some((line) => line.includes("elicitation/create")), "the client is asked");

@@ -23,7 +23,7 @@ export interface Page {
 }
 
 function readBlocks(markdown: string): readonly Block[] {
-  const blocks = markdown.matchAll(/(?:`([\w./-]+)`:\n\n)?^( *)```(\w+)([^\n]*)\n([^]*?)^\2```$/gm);
+  const blocks = markdown.matchAll(/(?:^`([\w./-]+)`:\n\n)?^( *)```(\w+)([^\n]*)\n([^]*?)^\2```$/gm);
   return [...blocks].map(({ index, 0: whole, 1: file, 3: language, 4: flags, 5: text }) => {
     const head = whole.slice(0, whole.indexOf("```"));
     const line = (markdown.slice(0, index) + head).split("\n").length + 1;

@@ -318,7 +318,7 @@ for (const era of ["modern", "legacy"] as const) {
     const client = await connect(file, {
       era,
       transport: "stdio",
-      answer: () => ({ action: "accept", content: { name: "Ada" } }),
+      onElicit: () => ({ action: "accept", content: { name: "Ada" } }),
     });
     try {
       assertEquals((await client.listTools()).map(({ name }) => name), [

@@ -1,0 +1,129 @@
+// The client of the test kit is that of the library: same methods, same options, and what a test wants to know.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { z } from "zod";
+import { createServer, prompt, resource, tool } from "../../mod.ts";
+import { connect as connectClient } from "../../src/client/client.ts";
+import { connect, RpcError } from "../../src/testing/testing.ts";
+import { behaviour, textOf } from "../support/behaviour.ts";
+
+const handlers = [
+  tool({
+    name: "ask",
+    async run(_input, ctx) {
+      await ctx.log.info("asking");
+      const form = await ctx.elicit("form", {
+        message: "Name?",
+        schema: z.object({ name: z.string().default("Ada") }),
+      });
+      const page = await ctx.elicitUrl("page", { message: "Pay", url: "https://example.com/pay" });
+      const sample = await ctx.sample("joke", { messages: [], maxTokens: 1 });
+      const roots = await ctx.roots();
+      return [form.content?.name, page.action, sample.model, roots.length].join();
+    },
+  }),
+  resource({ uri: "note://{id}", name: "note", list: () => [{ uri: "note://1", name: "1" }], read: ({ id }) => id }),
+  prompt({
+    name: "greet",
+    input: z.object({ who: z.string() }),
+    complete: { who: () => ["Ada", "Alan"] },
+    run: ({ who }) => `Hello, ${who}`,
+  }),
+];
+
+const answers = {
+  onElicit: () => ({ action: "accept" }) as const,
+  onElicitUrl: () => ({ action: "decline" }) as const,
+  onSample: () => ({ role: "assistant", content: { type: "text", text: "Ha" }, model: "m" }) as const,
+  roots: () => [{ uri: "file:///a" }],
+};
+
+Deno.test("the client of the test kit has every member of the client of the library", async () => {
+  const server = createServer({ name: "s", version: "1.0.0", handlers });
+  await using tested = await connect(server);
+  await using client = await connectClient(server);
+  for (const name of Reflect.ownKeys(client)) assert(Object.hasOwn(tested, name), String(name));
+  const extra = Object.keys(tested).filter((name) =>
+    !Object.hasOwn(client, name) && tested[name as keyof typeof tested]
+  );
+  assertEquals(extra.sort(), ["era", "path", "received", "transcript", "transport", "url"]);
+});
+
+behaviour("every method works, with the options of the library's client", async (join, way) => {
+  const told: string[] = [];
+  const { client, server } = await join({ handlers }, {
+    ...answers,
+    logLevel: "debug",
+    info: { name: "kit", version: "2" },
+    onNotification: ({ method }) => void told.push(method),
+  });
+  assertEquals([client.era, client.transport, client.path], [way.era, way.transport, "/mcp"]);
+  assertEquals([client.server.era, client.server.version], [way.era, way.version]);
+  assertEquals((await client.listTools()).map(({ name }) => name), ["ask"]);
+  assertEquals((await client.listResources()).map(({ uri }) => uri), ["note://1"]);
+  assertEquals((await client.listResourceTemplates()).map(({ uriTemplate }) => uriTemplate), ["note://{id}"]);
+  assertEquals((await client.listPrompts()).map(({ name }) => name), ["greet"]);
+  assertEquals(textOf(await client.callTool("ask")), "Ada,decline,m,1");
+  assert(told.includes("notifications/message") && client.received.length >= told.length);
+  assertEquals((await client.readResource("note://x")).contents[0].text, "x");
+  assertEquals((await client.getPrompt("greet", { who: "Ada" })).messages.length, 1);
+  const argument = { name: "who", value: "A" };
+  assertEquals((await client.complete({ type: "ref/prompt", name: "greet" }, argument)).values, ["Ada", "Alan"]);
+  const before = client.received.length;
+  await client.setLogLevel("error");
+  await client.callTool("ask");
+  assertEquals(client.received.slice(before), []);
+  assert(client.transcript.some((line) => line.includes(`"name":"kit"`)));
+  const subscription = await client.subscribe({ toolsListChanged: true });
+  const read = (async () => {
+    const seen = [];
+    for await (const { method } of subscription) seen.push(method);
+    return seen;
+  })();
+  server.listChanged("tools");
+  await subscription.take(1);
+  await subscription.close();
+  assertEquals(await read, ["notifications/tools/list_changed"]);
+  assertEquals(subscription.received.length, 1);
+});
+
+Deno.test("subscriptions are iterated in the same way by both clients: what was taken is gone", async () => {
+  for (const open of [connect, connectClient]) {
+    const server = createServer({ name: "s", version: "1.0.0", handlers });
+    await using client = await open(server);
+    await using subscription = await client.subscribe({ toolsListChanged: true, promptsListChanged: true });
+    server.listChanged("tools");
+    server.listChanged("prompts");
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    for (const list of ["tools", "prompts"]) {
+      for await (const { method } of subscription) {
+        assertEquals(method, `notifications/${list}/list_changed`);
+        break;
+      }
+    }
+    await server.close();
+  }
+});
+
+Deno.test("headers go along with every request over HTTP, and timeoutMs bounds each", async () => {
+  const seen: unknown[] = [];
+  const server = createServer({
+    name: "s",
+    version: "1.0.0",
+    handlers: [
+      tool({ name: "see", run: (_input, { http }) => void seen.push(http?.headers.get("x-tag")) }),
+      tool({ name: "wait", run: (_input, { signal }) => new Promise((_, reject) => (signal.onabort = reject)) }),
+    ],
+  });
+  await using client = await connect(server, { headers: { "x-tag": "1" }, timeoutMs: 50 });
+  await client.callTool("see");
+  assertEquals(seen, ["1"]);
+  await assertRejects(() => client.callTool("wait"), DOMException, "no response in 50 ms");
+  await server.close();
+});
+
+Deno.test("a question without a function for it names the options", async () => {
+  const server = createServer({ name: "s", version: "1.0.0", handlers });
+  await using client = await connect(server, { era: "legacy", transport: "pipe", capabilities: { elicitation: {} } });
+  await assertRejects(() => client.callTool("ask"), RpcError, "give connect onElicit, onElicitUrl, onSample or roots");
+  await server.close();
+});

@@ -1,6 +1,6 @@
 /**
- * An MCP server library for Deno and Bun: one server file runs over HTTP and over standard input and output, for
- * clients of every revision of the protocol.
+ * An MCP server library for Deno and Bun. One file serves MCP over HTTP and stdio, to clients of every protocol
+ * revision.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";

@@ -1,5 +1,5 @@
 /**
- * The library: servers that speak every revision of the protocol, and every public name.
+ * The library: `createServer` for every protocol revision, and all public names.
  *
  * @module
  */
@@ -8,14 +8,16 @@ import { lazyEra } from "./eras/lazy.ts";
 import { modernEra } from "./eras/modern/modern.ts";
 import { buildServer, type Server, type ServerOptions } from "./server.ts";
 
-// All names but `createServer`: a declaration of this file's own takes precedence over the one of the same name there.
+// `createServer` below takes precedence over the one that this exports.
 export * from "./modern.ts";
 
 /**
- * Creates a server that speaks every revision of the protocol. Make it the default export of a file, and that file
- * runs with `deno serve`, `bun`, on Deno Deploy and Workers, and over standard input and output.
+ * Creates an MCP server for clients of every protocol revision.
  *
- * @throws {TypeError} if an option cannot be used, or two handlers have the same name.
+ * A file with the server as its default export runs with `deno serve` and `bun`, on Deno Deploy and Workers, and over
+ * stdio.
+ *
+ * @throws {TypeError} if an option is invalid, or two handlers have the same name.
  */
 export function createServer(options: ServerOptions): Server {
   return buildServer(options, (engine) => {

@@ -1,5 +1,5 @@
 /**
- * The same library without the revisions up to 2025-11-25: smaller, and nothing is kept between requests.
+ * The library for revision 2026-07-28 only. It is smaller than the main entry, and keeps no sessions.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp/modern";
@@ -14,7 +14,11 @@
 import { modernEra } from "./eras/modern/modern.ts";
 import { buildServer, type Server, type ServerOptions } from "./server.ts";
 
-/** Creates a server that speaks revision 2026-07-28 alone. @throws {TypeError} if an option cannot be used. */
+/**
+ * Creates an MCP server for clients of revision 2026-07-28 only.
+ *
+ * @throws {TypeError} if an option is invalid, or two handlers have the same name.
+ */
 export function createServer(options: ServerOptions): Server {
   return buildServer(options, modernEra);
 }

@@ -1,8 +1,8 @@
 /**
- * Deno's and Bun's globals: their types, and where they are looked up. Every other file imports them from here.
+ * Types and access for the globals of Deno and Bun. All other files import them from here.
  *
- * Only what the library uses is typed, and nothing of either runtime is imported, because this file must also load
- * where there is neither, such as in workerd.
+ * The types cover only what the library uses. Nothing is imported from either runtime, because this file must also load
+ * on other platforms, such as workerd.
  *
  * @module
  */
@@ -10,14 +10,14 @@
 /** A readable stream of bytes. */
 type Bytes = ReadableStream<Uint8Array>;
 
-/** Answers HTTP requests. `info` is what the runtime knows of the connection. */
+/** Handles HTTP requests. `info` describes the connection. */
 export type RuntimeFetch = (request: Request, info: RuntimeInfo) => Response | Promise<Response>;
 
-/** What a runtime hands to `fetch` beside the request. */
+/** The second argument of `fetch`. */
 export interface RuntimeInfo {
   /** Set by Deno. */
   readonly remoteAddr?: unknown;
-  /** Set by Bun, whose second argument is its server. */
+  /** Set by Bun, which passes its server. */
   readonly requestIP?: unknown;
 }
 
@@ -28,7 +28,7 @@ export interface DenoGlobal {
   readonly version: { readonly deno: string };
   readonly noColor: boolean;
   readonly env: { get(name: string): string | undefined };
-  /** Absent on some hosts. */
+  /** Not available on some platforms. */
   readonly permissions?: { querySync(wanted: DenoPermission): { readonly state: string } };
   readonly stdin: { isTerminal(): boolean; readonly readable: Bytes };
   readonly stdout: DenoOutput;
@@ -41,7 +41,7 @@ export interface DenoGlobal {
   addSignalListener(signal: string, listener: () => void): void;
   unrefTimer?(timer: unknown): void;
   serve(options: DenoServeOptions, handler: RuntimeFetch): DenoServer;
-  /** Absent on some hosts. */
+  /** Not available on some platforms. */
   upgradeWebSocket?(
     request: Request,
     options: { readonly protocol?: string },
@@ -65,7 +65,7 @@ export interface DenoGlobal {
   };
 }
 
-/** A permission to ask for. */
+/** A permission to query. */
 export type DenoPermission =
   | { readonly name: "read"; readonly path: string }
   | { readonly name: "env"; readonly variable: string };
@@ -78,7 +78,7 @@ export interface DenoOutput {
   readonly writable: WritableStream<Uint8Array>;
 }
 
-/** How to start a program. */
+/** Options of a child process. */
 export interface DenoCommandOptions {
   readonly args: readonly string[];
   readonly cwd?: string;
@@ -89,17 +89,17 @@ export interface DenoCommandOptions {
   readonly stderr: "piped" | "inherit";
 }
 
-/** A started program. Reading a stream that is not piped throws. */
+/** A child process. Reading a stream that is not piped throws. */
 export interface DenoChild {
   readonly stdin: WritableStream<Uint8Array>;
   readonly stdout: Bytes;
   readonly stderr: Bytes;
   readonly status: Promise<{ readonly code: number }>;
-  /** Throws if the program has exited. */
+  /** Throws if the process has exited. */
   kill(signal: string): void;
 }
 
-/** Where to serve. */
+/** Options of an HTTP server. */
 export interface DenoServeOptions {
   readonly hostname: string;
   readonly port: number;
@@ -114,18 +114,18 @@ export interface DenoServer {
   shutdown(): Promise<void>;
 }
 
-/** What a path names. */
+/** The kind of a file. */
 export interface DenoFileKinds {
   readonly isFile: boolean;
   readonly isDirectory: boolean;
   readonly isSymlink: boolean;
 }
 
-/** What is known of a file. What the system does not have is `null`. */
+/** Metadata of a file. Fields that the system does not support are `null`. */
 export interface DenoFileInfo extends DenoFileKinds {
   readonly size: number;
   readonly mtime: Date | null;
-  /** When its content, its facts or, for a folder, its entries were last changed; nobody can set it. */
+  /** Time of the last change of the contents or metadata. Programs cannot set it. */
   readonly ctime?: Date | null;
   readonly dev: number;
   readonly ino: number | null;
@@ -134,7 +134,7 @@ export interface DenoFileInfo extends DenoFileKinds {
   readonly gid: number | null;
 }
 
-/** How to open a file. */
+/** Options for opening a file. */
 export interface DenoOpenOptions {
   readonly read?: boolean;
   readonly write?: boolean;
@@ -166,7 +166,7 @@ export interface BunGlobal {
   serve(options: BunServeOptions): BunServer;
 }
 
-/** How to start a program that reads given bytes, or nothing. */
+/** Options of a child process that reads the given bytes, or nothing. */
 export interface BunSpawnOptions {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -175,13 +175,13 @@ export interface BunSpawnOptions {
   readonly stderr: "pipe";
 }
 
-/** How to start a program whose input is piped. */
+/** Options of a child process with piped input. */
 export interface BunPipedOptions extends Omit<BunSpawnOptions, "stdin" | "stderr"> {
   readonly stdin: "pipe";
   readonly stderr: "pipe" | "inherit";
 }
 
-/** A started program. */
+/** A child process. */
 export interface BunChild {
   readonly stdout: Bytes;
   readonly stderr: Bytes;
@@ -189,32 +189,32 @@ export interface BunChild {
   kill(signal: string): void;
 }
 
-/** A started program whose input is piped. */
+/** A child process with piped input. */
 export interface BunPipedChild extends Omit<BunChild, "stderr"> {
-  /** Absent when it is inherited. */
+  /** Not available if it is inherited. */
   readonly stderr?: Bytes;
   readonly stdin: { write(bytes: Uint8Array): unknown; flush(): unknown; end(): unknown };
 }
 
-/** Where to serve, and what. */
+/** Options of an HTTP server with its handlers. */
 export interface BunServeOptions {
   readonly hostname: string;
   readonly port: number;
   readonly fetch: RuntimeFetch;
-  /** In seconds. */
+  /** Idle timeout in seconds. */
   readonly idleTimeout?: number;
 }
 
 /** A running HTTP server. */
 export interface BunServer {
   readonly port: number;
-  /** With `now`, closes all connections; without it, waits for the responses in flight. */
+  /** With `now`, closes all connections. Otherwise waits for pending responses. */
   stop(now?: boolean): Promise<void>;
 }
 
-/** The parts of `process` that the library uses; Deno has it too. */
+/** The parts of `process` that the library uses, which Deno supports too. */
 export interface ProcessGlobal {
-  /** Can be replaced, so that a package that reads the environment as it loads asks for no permission. */
+  /** Can be replaced, so that packages which read the environment on import need no permission. */
   env: object;
   readonly platform: string;
   readonly execPath: string;
@@ -230,7 +230,7 @@ export interface ProcessGlobal {
   getBuiltinModule(name: "http"): HttpModule;
 }
 
-/** The built-in module for files. */
+/** The built-in `fs` module. */
 export interface FsModule {
   readonly promises: {
     stat(path: string): Promise<FsFacts>;
@@ -256,7 +256,7 @@ export interface FsModule {
   fstatSync(file: number): { isCharacterDevice(): boolean };
 }
 
-/** What is known of a file. */
+/** Metadata of a file. */
 export interface FsFacts extends FsKinds {
   readonly size: number;
   readonly mtimeMs: number;
@@ -277,21 +277,21 @@ export interface FsFile {
   close(): Promise<void>;
 }
 
-/** What a path names. */
+/** The kind of a file. */
 export interface FsKinds {
   isFile(): boolean;
   isDirectory(): boolean;
   isSymbolicLink(): boolean;
 }
 
-/** The built-in module for host names. */
+/** The built-in `dns` module. */
 export interface DnsModule {
   readonly promises: {
     lookup(name: string, options: { readonly all: true }): Promise<readonly { readonly address: string }[]>;
   };
 }
 
-/** The built-in module for HTTP. */
+/** The built-in `http` module. */
 export interface HttpModule {
   request(
     url: string,
@@ -310,35 +310,39 @@ interface Globals {
   readonly process: ProcessGlobal;
 }
 
-// Each runtime has types for its own global only, and other platforms have neither global.
+// Each runtime only has types for its own global, and other platforms have neither.
 const globals = globalThis as unknown as Globals;
 
-/** `Deno`; `undefined` on other runtimes. */
+/** The global `Deno`, or `undefined` on other runtimes. */
 export const deno: DenoGlobal | undefined = globals.Deno;
 
-/** `Bun`; `undefined` on other runtimes. */
+/** The global `Bun`, or `undefined` on other runtimes. */
 export const bun: BunGlobal | undefined = globals.Bun;
 
-/** `Deno` at this moment. Use it where the answer depends on the platform, so that tests can stand in for one. */
+/**
+ * Returns the current global `Deno`. Use it where behavior depends on the platform, so that tests can replace the
+ * global.
+ */
 export function findDeno(): DenoGlobal | undefined {
   return globals.Deno;
 }
 
-/** `process`. It is not looked up before it is needed, because on Deno that loads the modules behind it. */
+/** Returns the global `process`. It is read only when needed, because on Deno that loads several modules. */
 export function findProcess(): ProcessGlobal {
   return globals.process;
 }
 
 /**
- * Runs `job` once after `ms` milliseconds, and returns a function that cancels it. The timer does not keep the process
- * alive, so use it for housekeeping only: if nothing else keeps the process alive, `job` never runs.
+ * Runs `job` once after `ms` milliseconds. Returns a function that cancels it.
+ *
+ * The timer does not keep the process alive. Use it for housekeeping only, because `job` may never run.
  */
 export function startBackgroundTimer(job: () => void, ms: number): () => void {
-  // A number in browsers and workerd, where no timer keeps anything alive; an object elsewhere.
+  // A number in browsers and workerd, where timers keep nothing alive, and an object elsewhere.
   const timer: unknown = setTimeout(job, ms);
   if (deno?.unrefTimer) deno.unrefTimer(timer);
   else if (isUnrefable(timer)) timer.unref();
-  return () => clearTimeout(timer as number); // It is what `setTimeout` returned, whatever its type is.
+  return () => clearTimeout(timer as number); // `setTimeout` returned it, whatever its type is.
 }
 
 function isUnrefable(timer: unknown): timer is { unref(): void } {

@@ -1,5 +1,5 @@
 /**
- * Puts a server together: options in, a web-standard `fetch` and a pipe opener out.
+ * Creates servers: checks the options and connects the parts.
  *
  * @module
  */
@@ -25,47 +25,47 @@ import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
 import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
 import type { HttpParts } from "./transports/http/upgrades.ts";
 
-/** What a server is made of. Only `name` and `version` must be said. */
+/** Options of a server. Only `name` and `version` are required. */
 export interface ServerOptions {
-  /** The server's name for programs, such as `weather`. */
+  /** Name for programs, such as `weather`. */
   readonly name: string;
-  /** The server's own version, such as `1.0.0`. */
+  /** Version of the server, such as `1.0.0`. */
   readonly version: string;
-  /** The server's name for people. */
+  /** Name for people. */
   readonly title?: string;
-  /** What the server is for, in a sentence. */
+  /** Description of the server in a sentence. */
   readonly description?: string;
-  /** Where people read more. */
+  /** Page with more information. */
   readonly websiteUrl?: string;
-  /** Images that stand for the server. */
+  /** Icons of the server. */
   readonly icons?: readonly Icon[];
-  /** What a model should know to use this server well. */
+  /** Instructions for models on how to use the server. */
   readonly instructions?: string;
-  /** Tools, resources and prompts. */
+  /** The tools, resources and prompts. */
   readonly handlers?: readonly Handler[];
-  /** Code around every call; the first is the outermost. */
+  /** Middleware that wraps every call. The first one is the outermost. */
   readonly use?: readonly Middleware[];
-  /** Path of the HTTP endpoint, without parameters. Defaults to `/mcp`. */
+  /** Path of the HTTP endpoint. Defaults to `/mcp`. */
   readonly path?: string;
-  /** Hosts that callers on this machine may name beside loopback, such as `box.local`. */
+  /** Hosts that clients may use, such as `mcp.example.com`. If set, other Host headers except loopback are rejected. */
   readonly hosts?: readonly string[];
   /**
-   * Addresses of proxies in front of the server, such as `127.0.0.1`. What they forward in `X-Forwarded-For` is the
-   * address of the client; without it, all clients behind a proxy count as one.
+   * IP addresses of reverse proxies in front of the server, such as `127.0.0.1`. The server then reads client addresses
+   * from their `X-Forwarded-For`. Without it, all clients behind a proxy share the limits of one.
    */
   readonly proxies?: readonly string[];
   /**
-   * Whether requests of revisions with sessions need a session id. Defaults to `"optional"`: a request without one is
-   * served on its own, without questions to the client and without streams that can be resumed.
+   * Whether requests of revisions with sessions must have a session id. Defaults to `"optional"`: a request without one
+   * is served by itself. It can neither send requests to the client nor resume a stream.
    */
   readonly sessions?: "optional" | "required";
-  /** Origins of web pages that may call beside the server's own, such as `https://app.example.com`. */
+  /** Origins of web pages that may call the server besides its own, such as `https://app.example.com`. */
   readonly origins?: readonly string[];
-  /** Pages of other origins that may call from a browser; `"none"` if nothing is said. */
+  /** Cross-origin access for browsers. Defaults to `"none"`. */
   readonly cors?: Cors;
   /**
-   * At least 32 characters that all instances of this server share; a list rotates it, newest first. Without it,
-   * sessions and questions end with the process.
+   * Secret of at least 32 characters that all instances of this server share. A list rotates it, newest first. Without
+   * it, sessions and pending questions do not survive a restart.
    */
   readonly secret?: string | readonly string[];
   /**
@@ -75,52 +75,52 @@ export interface ServerOptions {
   readonly lenientArguments?: boolean;
   /** Limits that differ from the defaults. */
   readonly limits?: LimitOptions;
-  /** Milliseconds for which clients may keep lists and resources, unless a handler says otherwise; 0 if nothing is said. */
+  /** Milliseconds for which clients may cache lists and resources without a `ttlMs` of their own. Defaults to 0. */
   readonly ttlMs?: number;
   /**
-   * Who may keep lists: everybody (`"public"`) or only the caller (`"private"`). Defaults to `"private"` for a caller
-   * that is known and for a server with `use`, because these may change what a list holds, and to `"public"` otherwise.
-   * Lists with anything that not everybody may see are private in any case, and so is what is read, unless its handler
-   * has a `cacheScope`.
+   * Cache scope of lists: shared by all callers (`"public"`) or bound to one (`"private"`).
+   *
+   * Defaults to `"private"` for authenticated callers and for servers with `use`, because both may change a list, and
+   * to `"public"` otherwise. A list with an `allow` is always private. Resources are private unless they have a
+   * `cacheScope`.
    */
   readonly cacheScope?: "public" | "private";
-  /** Told the truth about unexpected errors; clients are told only `fault.id`. Without it, they go to `console.error`. */
+  /** Called for each unexpected error. Clients only receive `fault.id`. Defaults to printing with `console.error`. */
   readonly onError?: (error: unknown, fault: Fault) => void;
   /**
-   * Describes an unexpected error of a tool to the model that called it. Returns `undefined` for errors that the model
-   * should not know of: it then reads "Internal error" and an id. `onError` is called in any case.
+   * Describes an unexpected error of a tool to the model. If it returns `undefined`, the model gets "Internal error"
+   * and an id. `onError` is called in either case.
    */
   readonly describeError?: (error: unknown, ctx: Context) => string | ToolError | undefined;
   /**
-   * Whether to warn, with `console.warn`, of mistakes that only show with some clients: work that a handler does before
-   * a question and does again when the answer comes. Defaults to `false`, but `mcp --watch`, `mcp --inspect`
-   * and `connect` of `@x/mcp/testing` turn it on.
+   * Whether to print warnings with `console.warn` about work before a question, which some clients make the handler
+   * repeat. Defaults to `false`. `mcp --watch`, `mcp --inspect` and `connect` from `@x/mcp/testing` turn it on.
    */
   readonly development?: boolean;
-  /** Time, for tests. */
+  /** Source of the time, for tests. */
   readonly clock?: Clock;
 }
 
-/** A server: the default export of a server file. */
+/** An MCP server: the default export of a server file. */
 export interface Server extends ChangeNotifier {
-  /** Answers web-standard requests; `deno serve`, Bun, Deno Deploy, Workers and routers call it. */
+  /** Handles web-standard requests. Called by `deno serve`, Bun, Deno Deploy, Workers and routers. */
   readonly fetch: Fetch;
-  /** The handlers, which may change while the server runs. */
+  /** The handlers, which can change while the server runs. */
   readonly handlers: {
-    /** Adds handlers, and tells clients that lists have changed. */
+    /** Adds handlers, and notifies clients of the changed lists. */
     add(...handlers: readonly Handler[]): void;
-    /** Takes handlers away, and tells clients that lists have changed. */
+    /** Removes handlers, and notifies clients of the changed lists. */
     remove(...handlers: readonly Handler[]): void;
-    /** Those that are there, in the order in which they came. */
+    /** Returns the handlers in the order in which they were added. */
     list(): readonly Handler[];
   };
   /**
-   * Takes no new calls, lets running ones finish for a while (`calls.closeMs` of the limits), ends streams, and settles
-   * when all is over.
+   * Stops accepting calls, waits up to `calls.closeMs` milliseconds for running ones, and ends all streams. Settles
+   * when everything has ended.
    */
   close(): Promise<void>;
   /**
-   * What transports, the command line and the test kit need.
+   * Internals for transports, the command line and the test kit.
    *
    * @ignore
    */
@@ -128,20 +128,20 @@ export interface Server extends ChangeNotifier {
 }
 
 /**
- * What transports, the command line and the test kit need of a server.
+ * Internals for transports, the command line and the test kit.
  *
  * @internal
  */
 export interface ServerInternals {
   /** Opens a channel to the server. */
   readonly openPipe: OpenPipe;
-  /** What other transports over HTTP share with the endpoint. */
+  /** Parts that other HTTP transports share with the endpoint. */
   readonly http: HttpParts;
-  /** Turns `development` on, unless the server's options say otherwise. Settles when it is on. */
+  /** Turns `development` on, unless the options set it to `false`. Settles when it is on. */
   develop(): Promise<void>;
 }
 
-/** Builds a server of the era that `createEra` makes. */
+/** Creates a server for the era that `createEra` creates. */
 export function buildServer(options: ServerOptions, createEra: CreateEra): Server {
   checkOptions(options);
   const { name, version, title, description, websiteUrl, icons, instructions, path = "/mcp", ttlMs = 0 } = options;
@@ -192,7 +192,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   });
   const { fetch, parts } = endpoint;
 
-  // Loaded for those who develop alone.
+  // Loaded only in development.
   async function develop(): Promise<void> {
     if (options.development === false) return;
     const { RerunWatch, toWarning } = await import("./core/rerun_watch.ts");
@@ -208,7 +208,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     ticker.alarm(limits.calls.closeMs, resolve);
     await Promise.race([scheduler.idle(), promise]);
     scheduler.cancelAll();
-    // The last outcomes are still on their way to their streams, some promises further on; a turn later they are written.
+    // Outcomes reach their streams some microtasks later, so wait for one turn of the event loop.
     await new Promise((resolve) => setTimeout(resolve));
     parts.streams.end();
     end();
@@ -228,7 +228,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   };
 }
 
-/** Loads what most servers do not need with the first request. */
+/** Loads CORS support with the first request, because most servers do not need it. */
 function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): Fetch {
   const loading = async () => (await import("./transports/http/cors_headers.ts")).withCors(allows, fetch);
   let wrapped: Promise<Fetch> | undefined;
@@ -246,21 +246,21 @@ function checkOptions({ name, version, ttlMs = 0, sessions = "optional" }: Serve
   }
 }
 
-/** Makes the function that passes unexpected errors on, and returns what the client may know of them. */
+/** Creates the function that reports unexpected errors and returns the error for the client. */
 function createReport(name: string, onError: ServerOptions["onError"]): Core["report"] {
   return (error, about = {}) => {
     const id = crypto.randomUUID().slice(0, 8);
     try {
       const fault = { id, method: about.method, subject: about.subject };
-      const telling: unknown = onError?.(error, fault);
-      if (telling instanceof Promise) telling.catch(() => {});
+      const returned: unknown = onError?.(error, fault);
+      if (returned instanceof Promise) returned.catch(() => {});
       if (!onError) {
         import("./protocol/printable.ts").then(({ printFault }) =>
           printFault(`${id} in ${about.method ?? name}`, error)
         );
       }
     } catch {
-      // An error that cannot be printed, or whose listener fails, must not become the next error.
+      // A failing `onError`, or an error that cannot be printed, must not cause another error.
     }
     return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
   };

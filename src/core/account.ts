@@ -1,5 +1,5 @@
 /**
- * What clients make the server hold, per client and in total.
+ * Counts what the server holds for its clients, per client and in total.
  *
  * @module
  */
@@ -8,9 +8,9 @@ import type { Limits } from "./limits.ts";
 /** Starts a call that waited for a slot. */
 export type Start = () => void;
 
-/** What one client holds: a principal, else a peer address, else a connection. */
+/** The slots, bytes and streams of one client. A client is a principal, else a peer address, else a connection. */
 export class Account {
-  /** What is the client's own, such as its principal; `undefined` for a connection of a client that is not known. */
+  /** Key of the client, such as its principal. `undefined` for a connection without a known client. */
   readonly key?: string;
   readonly #all: Accounts;
   readonly #waiting: Set<Start> = new Set();
@@ -18,21 +18,21 @@ export class Account {
   #bytes = 0;
   #streams = 0;
   #room?: PromiseWithResolvers<void>;
-  /** The account that counts, if another one of the same client had begun to hold something before this one did. */
+  /** The account that counts instead, if another account of the same client was remembered first. */
   #successor?: Account;
 
-  /** The account of a client that is known by `key`, or of one connection. */
+  /** Creates the account of the client with this key, or of one connection. */
   constructor(all: Accounts, key?: string) {
     this.#all = all;
     this.key = key;
   }
 
-  /** Calls that wait for a slot of this client, the oldest first. */
+  /** Calls that wait for a slot of this client, oldest first. */
   get waiting(): Set<Start> {
     return this.#counting().#waiting;
   }
 
-  /** Whether all slots of this client are taken. */
+  /** Whether all slots of this client are in use. */
   get isFull(): boolean {
     return this.#counting().#running >= this.#all.limits.calls.runningPerClient;
   }
@@ -42,13 +42,15 @@ export class Account {
     this.#enter().#running++;
   }
 
-  /** Gives a slot back. */
+  /** Releases a slot. */
   finish(): void {
     this.#counting().#running--;
     this.settle();
   }
 
-  /** Holds bytes, unless that is more than this client or all together may hold. */
+  /**
+   * Charges bytes and returns `true`. Returns `false` if they would exceed `memory.bytesPerClient` or `memory.bytes`.
+   */
   hold(bytes: number): boolean {
     const { memory } = this.#all.limits;
     if (this.#counting().#bytes + bytes > memory.bytesPerClient || this.#all.bytes + bytes > memory.bytes) return false;
@@ -56,20 +58,20 @@ export class Account {
     return true;
   }
 
-  /** Holds bytes that are held already. */
+  /** Charges bytes that are already in memory, without checking the limits. */
   charge(bytes: number): void {
     this.#enter().#bytes += bytes;
     this.#all.bytes += bytes;
   }
 
-  /** Frees bytes that were held. */
+  /** Releases bytes that were charged. */
   free(bytes: number): void {
     this.#counting().#bytes -= bytes;
     this.#all.bytes -= bytes;
     this.settle();
   }
 
-  /** Opens a stream, socket or subscription, unless there are too many. */
+  /** Counts a new stream, socket or subscription and returns `true`. Returns `false` at the limit. */
   openStream(): boolean {
     const { streams } = this.#all.limits;
     if (this.#counting().#streams >= streams.openPerClient || this.#all.streams >= streams.open) return false;
@@ -78,19 +80,22 @@ export class Account {
     return true;
   }
 
-  /** Closes a stream that was opened. */
+  /** Counts a closed stream, socket or subscription. */
   closeStream(): void {
     this.#counting().#streams--;
     this.#all.streams--;
     this.settle();
   }
 
-  /** Settles once fewer calls of this client wait. */
+  /** Returns a promise that settles once fewer calls of this client wait. */
   untilRoom(): Promise<void> {
     return (this.#counting().#room ??= Promise.withResolvers<void>()).promise;
   }
 
-  /** To be called when something of this client has ended. */
+  /**
+   * Wakes callers of {@linkcode untilRoom}, and forgets an idle client. Call it when something of this client has
+   * ended.
+   */
   settle(): void {
     const { key } = this;
     const account = this.#counting();
@@ -121,20 +126,20 @@ export class Accounts {
   streams = 0;
   readonly #known = new Map<string, Account>();
 
-  /** No accounts yet. */
+  /** Creates an empty set of accounts. */
   constructor(limits: Limits) {
     this.limits = limits;
   }
 
   /**
-   * The account of a client, by a key that is its own, or a new one for a connection without a key. An account that
-   * holds nothing is not kept: look it up again each time something is to be held.
+   * Finds the account of a client by its key. Returns a new one for an unknown client or a connection without a key. An
+   * account that holds nothing is not stored, so look it up again each time something is charged.
    */
   find(key?: string): Account {
     return key === undefined ? new Account(this) : this.#known.get(key) ?? new Account(this, key);
   }
 
-  /** Keeps the account of a client that holds something. Returns the one that is kept already, if there is one. */
+  /** Stores the account of a client that holds something. Returns the stored one if the client already has one. */
   remember(key: string, account: Account): Account {
     const known = this.#known.get(key);
     if (known) return known;
@@ -142,7 +147,7 @@ export class Accounts {
     return account;
   }
 
-  /** Forgets a client that holds nothing. */
+  /** Removes the account of a client that holds nothing. */
   forget(key: string, account: Account): void {
     if (this.#known.get(key) === account) this.#known.delete(key);
   }

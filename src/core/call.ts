@@ -1,5 +1,5 @@
 /**
- * One request, the same in every era and on every transport.
+ * A request in progress, the same in every protocol revision and on every transport.
  *
  * @module
  */
@@ -23,20 +23,20 @@ import {
 } from "./question.ts";
 import type { RerunWatch } from "./rerun_watch.ts";
 
-/** What all calls of one server share. */
+/** State that all calls of one server share. */
 export interface CallHost {
   readonly server: ChangeNotifier;
   /** Set in development. */
   reruns?: RerunWatch;
 }
 
-/** How an era carries what a call sends before its result. */
+/** Sends what a call sends before its result. Each era implements it. */
 export interface Carrier {
   readonly host: CallHost;
   notify(call: Call, method: string, params: Params): Promise<void> | undefined;
   ask(call: Call, key: string, question: Question): Promise<unknown>;
   once(call: Call, key: string, make: () => unknown): Promise<unknown>;
-  /** Ends the connection but not the call, where the client can read the rest later. */
+  /** Closes the connection but not the call, if the client can resume the stream later. */
   release?(call: Call, retryMs: number | undefined): void;
 }
 
@@ -46,19 +46,19 @@ export class Call implements Context, Cancellable {
   readonly method: string;
   readonly client: ClientFacts;
   readonly link: Link;
-  /** The calls among which this one is found by its id. */
+  /** The calls of the connection, where this one can be found by its id. */
   readonly inFlight: InFlight;
-  /** Bytes that its parameters take at most. */
+  /** Upper bound of the bytes that the parameters take. */
   weight: number;
-  /** The client that is charged with the call; nobody yet, while little is held. */
+  /** The client that is charged with the call. `undefined` while the server holds too little to charge anybody. */
   account?: Account;
   /** Why the call was cancelled, if it was. */
   reason?: unknown;
-  /** The answer to the call that was cancelled, if it has one. */
+  /** The response to a cancelled call, if it gets one. */
   error?: McpError;
-  /** Dropped by a subscription. */
+  /** Parameters of the request. A subscription drops them. */
   params: Params;
-  /** Whether nothing more may be sent for this call. */
+  /** Whether the call can no longer send anything. */
   ended = false;
   /** Whether the client can be asked now: not while a call is looked up, and only by methods that wait for answers. */
   asks = false;
@@ -67,7 +67,7 @@ export class Call implements Context, Cancellable {
   /** Called once if the call is cancelled. */
   onCancel?: () => void;
   readonly #carrier: Carrier;
-  /** The text of the request, until it is weighed. */
+  /** Text of the request, until it is weighed. */
   #text?: string;
   #controller?: AbortController;
   #progress = -Infinity;
@@ -75,7 +75,7 @@ export class Call implements Context, Cancellable {
   #merged?: Params;
   #ahead = 0;
 
-  /** A call that came over `link` and whose messages `carrier` carries. */
+  /** Creates a call that arrived over `link` and sends through `carrier`. */
   constructor(
     carrier: Carrier,
     link: Link,
@@ -120,8 +120,8 @@ export class Call implements Context, Cancellable {
     return this.#controller.signal;
   }
 
-  // Handlers take the methods below out of their context: `run: (input, { log }) => …`. As getters, each of them knows
-  // its call, and a call whose handler reads none makes none.
+  // Handlers destructure these methods: `run: (input, { log }) => …`. They are getters, so that each is bound to its
+  // call and costs nothing until a handler reads it.
 
   get progress(): Context["progress"] {
     return (progress, { total, message } = {}) => {
@@ -130,7 +130,7 @@ export class Call implements Context, Cancellable {
       this.#progress = progress;
       const params = { progressToken: token, progress, total, message };
       if (!this.#waiting) return this.#send("notifications/progress", params);
-      // The client reads more slowly than the handler works: only the newest value is worth sending.
+      // The client reads more slowly than the handler works, so only the newest value is kept.
       this.#merged = params;
       return this.#waiting;
     };
@@ -141,7 +141,7 @@ export class Call implements Context, Cancellable {
       const wanted = this.client.logLevel;
       const rank = LOG_LEVELS.indexOf(level);
       if (!wanted || rank < LOG_LEVELS.indexOf(wanted)) return done;
-      // A handler that does not wait gets only so far ahead of its client: further messages are dropped.
+      // A handler that does not wait gets ahead of its client. Beyond this limit, its messages are dropped.
       if (this.#waiting && this.#ahead++ >= MOST_AHEAD) return this.#waiting;
       return this.#send("notifications/message", { level, logger, data: toLoggable(data) });
     });
@@ -164,10 +164,10 @@ export class Call implements Context, Cancellable {
   }
 
   get once(): Context["once"] {
-    // What comes back is what `make` returned, after a journey as JSON.
+    // The value has the type of `make`, apart from its conversion to JSON and back.
     return <T>(key: string, make: () => T | Promise<T>) => {
       const { host: { reruns } } = this.#carrier;
-      const run = () => this.#carrier.once(this, key, make) as Promise<T>; // As above.
+      const run = () => this.#carrier.once(this, key, make) as Promise<T>; // As in `once` above.
       return quiet(reruns ? reruns.once(this, run) : run());
     };
   }
@@ -178,13 +178,13 @@ export class Call implements Context, Cancellable {
     };
   }
 
-  /** Makes the call a subscription: it holds no slot, and what it was asked with is no longer needed. */
+  /** Turns the call into a subscription, which holds no slot and no longer needs its parameters. */
   subscribe(): void {
     this.isSubscription = true;
     this.params = {};
   }
 
-  /** Finds out how many bytes its parameters take. */
+  /** Measures the bytes that the parameters take. */
   weigh(): number {
     if (this.#text !== undefined) {
       this.weight = toWeight(this.#text, { most: 0, indexes: countIndexes(this.#text) });
@@ -193,7 +193,7 @@ export class Call implements Context, Cancellable {
     return this.weight;
   }
 
-  /** Charges the client with a running call, if nobody is charged with it yet. */
+  /** Charges the client with this running call, unless it is charged already. */
   charge(): void {
     if (this.account || this.isSubscription) return;
     this.account = this.link.account;
@@ -201,7 +201,7 @@ export class Call implements Context, Cancellable {
     this.account.charge(this.weigh());
   }
 
-  /** Stops the call: without an error there is no answer, with one that is the answer. */
+  /** Cancels the call. It gets a response only if `error` is set. */
   cancel(reason?: unknown, error?: McpError): void {
     if (this.ended) return;
     this.ended = true;
@@ -212,17 +212,17 @@ export class Call implements Context, Cancellable {
   }
 
   #ask<T>(asking: Asking): Promise<T> {
-    // The question's `read` let through only what T allows.
+    // The question's `read` returns only values of type T.
     return quiet(this.#put(asking) as Promise<T>);
   }
 
-  // Runs up to the carrier without a pause, so that questions asked side by side travel together.
+  // Reaches the carrier synchronously, so that questions asked together are sent together.
   async #put({ key, needs, make }: Asking): Promise<unknown> {
     if (!this.asks) {
       throw new TypeError(`Cannot ask the client in ${this.method}: ask in a tool, a prompt or a resource`);
     }
     requireCapabilities(this.client.capabilities, needs, "ask the client");
-    if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call is over");
+    if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
     const { host: { reruns } } = this.#carrier;
     const question = make(this.client.capabilities);
     const ask = () => this.#carrier.ask(this, key, question);
@@ -236,7 +236,7 @@ export class Call implements Context, Cancellable {
     try {
       room = this.#carrier.notify(this, method, params);
     } catch {
-      // What JSON cannot hold must not end the handler that wanted to send it.
+      // A value that JSON cannot represent must not fail the handler that sends it.
       if ("data" in params) return this.#send(method, { level: params.level, data: "[a value that JSON cannot hold]" });
     }
     if (!room || this.#waiting) return this.#waiting ?? done;
@@ -252,16 +252,16 @@ export class Call implements Context, Cancellable {
 
 const done = Promise.resolve();
 
-/** What a handler does when it sends a notification. */
+/** Work that a handler does by sending a notification, for warnings in development. */
 const SENT: Readonly<Record<string, string>> = {
   "notifications/progress": "reports progress",
   "notifications/message": "logs a message",
 };
 
-/** Log messages that may follow one for which there was no room. */
+/** Number of log messages that may wait after one that found no room. */
 const MOST_AHEAD = 256;
 
-// A question may fail before its asker waits for it; that is no unhandled rejection, which would end the process.
+// A question may fail before the handler awaits it. Without a handler, that rejection would end the process.
 function quiet<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;
@@ -272,7 +272,7 @@ export function isProgressToken(value: unknown): value is string | number {
   return typeof value === "string" || Number.isInteger(value);
 }
 
-// What JSON leaves out would leave a message without data.
+// JSON omits these types, which would leave a message without data.
 function toLoggable(data: unknown): unknown {
   return ["undefined", "function", "symbol"].includes(typeof data) ? String(data) : data;
 }

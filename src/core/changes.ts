@@ -1,37 +1,37 @@
 /**
- * Changes that clients may want to hear of.
+ * Collects changes of lists and resources, and passes them to subscriptions.
  *
  * @module
  */
 import type { Handler } from "./feature.ts";
 import type { Ticker } from "./timers.ts";
 
-/** Something that clients may want to hear of. */
+/** A change that clients can subscribe to, or the end of the server. */
 export type Change =
   | {
     readonly kind: "list";
     readonly feature: string;
-    /** Those that came or left, if that is known: a caller that may see none of them does not hear of it. */
+    /** The handlers that were added or removed, if known. A caller that may see none of them is not notified. */
     readonly handlers?: readonly Handler[];
   }
   | { readonly kind: "resource"; readonly uri: string }
   | { readonly kind: "close" };
 
-/** Is called for each change. */
+/** Called for each change. */
 export type Listener = (change: Change) => void;
 
-/** Who hears of changes. Changes that come in a burst are announced once. */
+/** The listeners of a server. Changes in quick succession are announced once. */
 export class Changes {
   readonly listeners: Set<Listener> = new Set();
   readonly #ticker: Ticker;
   readonly #burst = new Map<string, Change>();
 
-  /** No changes yet. */
+  /** Creates an empty set of listeners. */
   constructor(ticker: Ticker) {
     this.#ticker = ticker;
   }
 
-  /** Announces a change soon. */
+  /** Announces a change within {@linkcode BURST_MS}. */
   emit(change: Change): void {
     if (!this.listeners.size) return;
     if (!this.#burst.size) this.#ticker.alarm(BURST_MS, () => this.flush());
@@ -39,14 +39,14 @@ export class Changes {
     this.#burst.set(key, merge(this.#burst.get(key), change));
   }
 
-  /** Announces at once what has changed. */
+  /** Announces pending changes at once. */
   flush(): void {
     const changes = [...this.#burst.values()];
     this.#burst.clear();
     for (const change of changes) this.#announce(change);
   }
 
-  /** Announces what is left, and that the server closes. */
+  /** Announces pending changes, and then that the server closes. */
   close(): void {
     this.flush();
     this.#announce({ kind: "close" });
@@ -57,14 +57,14 @@ export class Changes {
   }
 }
 
-/** How long changes are gathered before they are announced. */
+/** Milliseconds for which changes are collected before they are announced. */
 const BURST_MS = 10;
 
 function toKey(change: Change): string {
   return change.kind === "list" ? change.feature : change.kind === "resource" ? `uri ${change.uri}` : "";
 }
 
-// A caller that may see any of what changed hears of it.
+// A caller is notified if it may see any of the changed handlers.
 function merge(before: Change | undefined, change: Change): Change {
   if (before?.kind !== "list" || change.kind !== "list" || !change.handlers) return change;
   return { ...change, handlers: before.handlers && [...before.handlers, ...change.handlers] };

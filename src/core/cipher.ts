@@ -5,19 +5,19 @@
  */
 import { fromBase64Url, toBase64Url } from "../protocol/base64_url.ts";
 
-/** Seals under the first of its secrets, and opens under any of them. */
+/** Seals with the first of its secrets, and opens with any of them. */
 export class Cipher {
   readonly #realm: string;
   readonly #secrets: readonly (string | undefined)[];
   readonly #keys: Promise<CryptoKey>[] = [];
 
-  /** A cipher of one server. Without a secret its key is random. */
+  /** Creates the cipher of one server. Without a secret its key is random. */
   constructor(realm: string, secrets: readonly string[]) {
     this.#realm = realm;
     this.#secrets = secrets.length ? secrets : [undefined];
   }
 
-  /** A JSON value as an opaque text of letters, digits, `-` and `_`; `purpose` must be the same at both ends. */
+  /** Seals a JSON value into an opaque text of letters, digits, `-` and `_`. Opening it needs the same `purpose`. */
   async seal(purpose: string, value: unknown): Promise<string> {
     const iv = crypto.getRandomValues(new Uint8Array(12));
     const plain = new TextEncoder().encode(JSON.stringify(value));
@@ -28,7 +28,7 @@ export class Cipher {
     return toBase64Url(bytes);
   }
 
-  /** What was sealed; `undefined` if it was changed, or sealed under another secret or for another purpose. */
+  /** Opens a sealed value. Returns `undefined` if it was changed, or sealed with another secret or purpose. */
   async open(purpose: string, text: string): Promise<unknown> {
     const bytes = fromBase64Url(text);
     if (!bytes || bytes.length < 28) return;
@@ -38,19 +38,19 @@ export class Cipher {
         const plain = await crypto.subtle.decrypt(this.#toAlgorithm(purpose, iv), await this.#key(i), bytes.slice(12));
         return JSON.parse(new TextDecoder().decode(plain));
       } catch {
-        // Not this secret: the next one may fit.
+        // Another secret may fit.
       }
     }
   }
 
   #key(index: number): Promise<CryptoKey> {
-    // Random only when it is needed: Workers refuse randomness while a module, and with it a server, is loading.
+    // Created only when needed, because Workers forbid randomness while a module loads.
     const secret = this.#secrets[index];
     const bytes = secret === undefined ? crypto.getRandomValues(new Uint8Array(32)) : new TextEncoder().encode(secret);
     return this.#keys[index] ??= toKey(bytes);
   }
 
-  // As JSON, so that no realm and purpose together read like another pair.
+  // JSON separates realm and purpose, so that no two pairs have the same text.
   #toAlgorithm(purpose: string, iv: Uint8Array<ArrayBuffer>): AesGcmParams {
     return { name: "AES-GCM", iv, additionalData: new TextEncoder().encode(JSON.stringify([this.#realm, purpose])) };
   }

@@ -1,5 +1,5 @@
 /**
- * What a handler is given beside its input.
+ * The context of a call, which handlers receive with their input.
  *
  * @module
  */
@@ -8,145 +8,150 @@ import type { SamplingRequest, SamplingResult } from "../protocol/types.ts";
 import type { Infer, Schema } from "../schema/schema.ts";
 import type { Log } from "./log.ts";
 
-/** Who is asking, as far as something in front of the library found out. */
+/** The authenticated caller, as established by code in front of the server. */
 export interface Principal {
-  /** Stable and unique: sessions and the state of questions are bound to it. */
+  /** Stable, unique id of the caller. Sessions and the state of elicitations are bound to it. */
   readonly id: string;
-  /** What the caller may do. */
+  /** Permissions of the caller. */
   readonly scopes?: readonly string[];
-  /** Whatever else the code in front wants handlers to know. */
+  /** Any other facts for handlers. */
   readonly [key: string]: unknown;
 }
 
-/** What the client told about itself. It is not verified: show it, log it, do not decide by it. */
+/** Facts that the client declares about itself. They are not verified: never use them to authorize. */
 export interface ClientFacts {
-  /** The protocol version of this call. */
+  /** Protocol revision of this call. */
   readonly version: string;
-  /** Its name and version, if it said so. */
+  /** Name and version of the client, if it sent them. */
   readonly info?: Implementation;
-  /** What it can do. */
+  /** Capabilities of the client. */
   readonly capabilities: ClientCapabilities;
-  /** Least severe log message the client wants; without it, none is sent. */
+  /** Least severe log level that the client wants. If not set, it gets no log messages. */
   readonly logLevel?: LogLevel;
 }
 
-/** A form for the user. */
+/** A form for an elicitation. */
 export interface ElicitOptions<S extends Schema = Schema> {
-  /** What the user reads above the form. */
+  /** Text above the form. */
   readonly message: string;
-  /** A flat object of strings, numbers, booleans and choices. */
+  /** Schema of the form: a flat object of strings, numbers, booleans and choices. */
   readonly schema: S;
 }
 
-/** A page for the user to visit, for what must not pass through the client (passwords, payments). */
+/**
+ * A web page for an elicitation. Use it for data that must not pass through the client, such as passwords and payments.
+ */
 export interface ElicitUrlOptions {
-  /** Why the user should go there. */
+  /** Reason why the user should open the page. */
   readonly message: string;
-  /** The page: an `http` or `https` URL. */
+  /** URL of the page. */
   readonly url: string;
 }
 
-/** What the user did with a form. */
+/** The user's answer to a form. */
 export type Elicited<T> =
   | { readonly action: "accept"; readonly content: T }
   | { readonly action: "decline" | "cancel"; readonly content?: undefined };
 
-/** The lists that a server has: the kinds of handlers. */
+/** A list of the server, named after its kind of handlers. */
 export type ListName = "tools" | "resources" | "prompts";
 
-/** Notifies clients of changes. Changes that follow each other within 10 milliseconds are announced once. */
+/** Notifies clients of changes. Changes within 10 milliseconds are announced once. */
 export interface ChangeNotifier {
-  /** Notifies the clients that have subscribed to this resource, and may see it, that it has changed. */
+  /** Notifies subscribers of a resource that it has changed. Callers that may not see the resource are not notified. */
   resourceUpdated(uri: string): void;
   /**
-   * Notifies clients that a list has changed, for example because `allow` decides differently from now on. Adding and
-   * removing handlers does this by itself. Does nothing if the server has never had handlers of this kind, because its
-   * clients know of no such list.
+   * Notifies clients that a list has changed, for example because `allow` now decides differently. Adding and removing
+   * handlers notifies them automatically. Does nothing if the server has never had handlers of this kind.
    *
-   * @throws {TypeError} if there is no list of this name.
+   * @throws {TypeError} if no list has this name.
    */
   listChanged(list: ListName): void;
 }
 
-/** How far a call has come. */
+/** Details of a progress notification. */
 export interface ProgressOptions {
-  /** The value that means done, if it is known. */
+  /** The value at which the work is done, if known. */
   readonly total?: number;
-  /** A few words for people. */
+  /** A short message for people. */
   readonly message?: string;
 }
 
 /**
- * What a handler is given beside its input: who asks, and what can be said to the client before the result.
+ * The context of a call: who the caller is, and methods to reach the client before the result.
  *
- * Nothing here fails because the client went away or the call is over: such words are dropped. Only tools, prompts and
- * reads of resources can ask the client: elsewhere, as in `complete`, `list` and `allow`, questions throw a `TypeError`.
+ * Once the call has ended or the client is gone, the methods that send notifications do nothing. They never throw.
  */
 export interface Context {
-  /** What the client told about itself. */
+  /** Facts that the client declares about itself. */
   readonly client: ClientFacts;
-  /** Who is asking, if the server is told (see `fetch`). */
+  /** The authenticated caller, if one was passed to `fetch`. */
   readonly principal?: Principal;
-  /** Notifies clients of changes, as the methods of the same names of the server do. */
+  /** Notifies clients of changes, like the methods of the same names on the server. */
   readonly server: ChangeNotifier;
-  /** The method that is being answered, such as `tools/call`. */
+  /** Method of the request, such as `tools/call`. */
   readonly method: string;
-  /** The parameters as the client sent them. */
+  /** Parameters of the request, as the client sent them. */
   readonly params: Meta;
-  /** The `_meta` of the request. */
+  /** The request's `_meta`. */
   readonly meta: Meta;
-  /** The HTTP request, if the call came by one. Its body has been read. */
+  /** The HTTP request that carried the call, if any. Its body has already been read. */
   readonly http?: Request;
-  /** Aborts when the call is cancelled, its client is gone (where that means cancel), or its time is over. */
+  /** Aborts when the call is cancelled or times out, or when its client disconnects and cannot resume. */
   readonly signal: AbortSignal;
   /**
-   * Tells how far the call has come, if the client asked for it. A value that does not grow is dropped; values that
-   * come faster than the client reads are merged. Settles when there is room for more.
+   * Sends a progress notification, if the client asked for progress. Returns a promise that settles when the client has
+   * room for more.
+   *
+   * A value that does not grow is dropped. If the client reads too slowly, only the newest value is sent.
    *
    * @see specification/2026-07-28/basic/patterns/progress
    */
   progress(progress: number, options?: ProgressOptions): Promise<void>;
   /**
-   * Sends log messages: `ctx.log.info(data, { logger: "db" })`. Messages of a level that the client does not want are
-   * dropped. Each method returns a promise that settles when there is room for more. A handler that does not await it,
-   * and gets far ahead of its client, loses messages.
+   * Sends log messages: `ctx.log.info(data, { logger: "db" })`. Messages below the client's log level are dropped.
+   *
+   * Each method returns a promise that settles when the client has room for more. Await it if you log a lot: otherwise
+   * messages are dropped when the client reads too slowly.
    *
    * @see specification/2026-07-28/server/utilities/logging
    */
   readonly log: Log;
   /**
-   * Asks the user to fill in a form. `key` names the question within this call; the same key and form is the same
-   * question. The handler may be run again from the top when the answer comes, so irreversible work goes after the
-   * last question.
+   * Asks the user to fill in a form. `key` identifies the question within this call: ask each question under its own key.
    *
-   * @throws {McpError} -32021 if the client has no forms.
+   * When the answer arrives, the handler may run again from the top. Do irreversible work after the last question.
+   *
+   * @throws {McpError} with code -32021 if the client does not support forms.
    * @see specification/2026-07-28/client/elicitation
    */
   elicit<S extends Schema>(key: string, options: ElicitOptions<S>): Promise<Elicited<Infer<S>>>;
   /**
-   * Asks the user to visit a page.
+   * Asks the user to open a web page.
    *
-   * @throws {McpError} -32021 if the client cannot open pages.
-   * @throws {TypeError} if `url` is not a whole `http` or `https` URL.
+   * @throws {McpError} with code -32021 if the client cannot open pages.
    */
   elicitUrl(key: string, options: ElicitUrlOptions): Promise<{ readonly action: "accept" | "decline" | "cancel" }>;
   /**
-   * Asks the client's model.
+   * Sends a sampling request to the client's model.
    *
-   * @throws {McpError} -32021 if the client has none, or the messages use tools and its model cannot.
-   * @throws {TypeError} if `tool_use` blocks are not followed at once by a message of their `tool_result` blocks.
+   * @throws {McpError} with code -32021 if the client does not support sampling.
    */
   sample(key: string, request: SamplingRequest): Promise<SamplingResult>;
-  /** Asks which directories and files the client offers. @throws {McpError} -32021 if it offers none. */
+  /**
+   * Requests the client's roots: the directories and files that it offers.
+   *
+   * @throws {McpError} with code -32021 if the client does not support roots.
+   */
   roots(): Promise<readonly Root[]>;
   /**
-   * Makes a JSON value once per call, even if the handler is run again after a question: at least once, not exactly
-   * once. The value travels with the client, sealed.
+   * Computes a JSON value once per call, even if the handler runs again after a question. It runs at least once, not
+   * exactly once. The sealed value travels through the client.
    */
   once<T>(key: string, make: () => T | Promise<T>): Promise<T>;
   /**
-   * Ends the connection but not the call, where the client can fetch the rest later; elsewhere it does nothing.
-   * `retryMs` is when the client should come back.
+   * Closes the response stream but not the call. The client can reconnect for the rest after `retryMs` milliseconds.
+   * Does nothing where streams cannot be resumed.
    */
   closeStream(retryMs?: number): void;
 }

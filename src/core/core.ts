@@ -1,5 +1,5 @@
 /**
- * What the parts of one server share.
+ * Options and services that all parts of one server share.
  *
  * @module
  */
@@ -10,17 +10,17 @@ import type { Limits } from "./limits.ts";
 import type { Sealer } from "./sealer.ts";
 import type { Ticker } from "./timers.ts";
 
-/** What went wrong, for `onError`. */
+/** Details of an unexpected error, for `onError`. */
 export interface Fault {
-  /** The id that the client was sent, to find the one by the other. */
+  /** Id of the error. The client receives the same id. */
   readonly id: string;
-  /** The method that was being answered, if it was one. */
+  /** Method of the request, if the error belongs to one. */
   readonly method?: string;
-  /** The tool, prompt or resource, if it was one. */
+  /** Name of the tool or prompt, or URI of the resource, if the error belongs to one. */
   readonly subject?: string;
 }
 
-/** What the parts of one server share. */
+/** Options and services that all parts of one server share. */
 export interface Core {
   readonly identity: Implementation;
   /** Its name and version, which every result may carry. */
@@ -29,13 +29,13 @@ export interface Core {
   readonly limits: Limits;
   readonly ticker: Ticker;
   readonly sealer: Sealer;
-  /** How long clients may keep what has no time of its own, in milliseconds. */
+  /** Milliseconds for which clients may cache results without a `ttlMs` of their own. */
   readonly ttlMs: number;
-  /** Who may keep lists that are the same for everybody. */
+  /** Cache scope of lists that are the same for every caller. */
   readonly cacheScope: "public" | "private" | "anonymous";
-  /** Whether code around all calls may see and change what they return. */
+  /** Whether middleware runs around every call, and may change results. */
   readonly hasMiddleware: boolean;
-  /** Whether requests of revisions with sessions need a session id. */
+  /** Whether requests of revisions with sessions must have a session id. */
   readonly requiresSession: boolean;
   /** Describes an unexpected error of a tool to the model. */
   readonly describeError?: (error: unknown, call: Call) => string | ToolError | undefined;

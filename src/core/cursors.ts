@@ -1,5 +1,5 @@
 /**
- * Cursors of lists.
+ * Seals and opens the cursors of lists.
  *
  * @see specification/2026-07-28/server/utilities/pagination
  * @module
@@ -9,27 +9,30 @@ import type { Call } from "./call.ts";
 import type { Core } from "./core.ts";
 
 /**
- * The cursors of one list. They are sealed, because the place that one names may be something its holder must not
- * see; those of a list that is not the same for everybody are good for one principal.
+ * The cursors of one list. They are sealed, because the position in a cursor may be something that the caller must not
+ * see. Cursors of a list that differs between callers are bound to the principal.
  */
 export class Cursors {
   readonly #core: Core;
   readonly #list: string;
   readonly #isPrivate: boolean;
 
-  /** The cursors of `list`. */
+  /** Creates the cursors of `list`. */
   constructor(core: Core, list: string, isPrivate: boolean) {
     this.#core = core;
     this.#list = list;
     this.#isPrivate = isPrivate;
   }
 
-  /** The cursor to what follows `place`. */
+  /** Returns the cursor of the entries after `place`. */
   write(place: string, call: Call): Promise<string> {
     return this.#core.sealer.seal(this.#purpose(call), place);
   }
 
-  /** The place that a call's cursor names; `undefined` without one. Throws if the cursor is not one of this list. */
+  /**
+   * Returns the position in a call's cursor, or `undefined` without a cursor. Throws if the cursor is not from this
+   * list.
+   */
   async read(call: Call): Promise<string | undefined> {
     const { cursor } = call.params;
     if (cursor === undefined) return;
@@ -39,7 +42,7 @@ export class Cursors {
     return place;
   }
 
-  /** The error for a cursor that leads nowhere. */
+  /** Creates the error for an invalid cursor. */
   refuse({ params: { cursor } }: Call): McpError {
     return new McpError(
       INVALID_PARAMS,
@@ -52,5 +55,5 @@ export class Cursors {
   }
 }
 
-/** Characters of a cursor; a provider's own may be long. */
+/** Maximum characters of a cursor. It includes a provider's own cursor, which may be long. */
 const MAX_CURSOR = 65_536;

@@ -1,5 +1,5 @@
 /**
- * A generation of the protocol, and what it works with.
+ * The contract of an era, a generation of the protocol.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import type { Link, Reply } from "./link.ts";
 import type { Registry } from "./registry.ts";
 import type { Scheduler } from "./scheduler.ts";
 
-/** What an era works with. */
+/** The parts of a server that an era uses. */
 export interface Engine {
   readonly core: Core;
   readonly registry: Registry;
@@ -22,14 +22,14 @@ export interface Engine {
   readonly host: CallHost;
 }
 
-/** A generation of the protocol: turns a message into a call, and the outcome of the call into a reply. */
+/** A generation of the protocol. It turns a message into a call, and the outcome of the call into a reply. */
 export interface Era {
   accept(message: Incoming, link: Link): Reply | Promise<Reply>;
-  /** Opens a stream that no request asked for; the reply ends it. */
+  /** Opens a stream without a request. The reply ends it. */
   attach?(link: Link): Reply | Promise<Reply>;
-  /** Ends what `attach` and the like hold. */
+  /** Ends what `attach` opened. */
   detach?(link: Link): Reply | Promise<Reply>;
 }
 
-/** Makes an era. */
+/** Creates an era. */
 export type CreateEra = (engine: Engine) => Era;

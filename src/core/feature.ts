@@ -1,5 +1,5 @@
 /**
- * What users register, and the features their handlers belong to.
+ * Handlers, and the features that serve them.
  *
  * @module
  */
@@ -10,17 +10,17 @@ import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
 import { INTERNALS } from "./internals.ts";
 
-/** Whether a caller may see and use something. */
+/** Decides whether a caller may see and use a handler. */
 export type Allow = (call: Context) => boolean | Promise<boolean>;
 
-/** A tool, a resource or a prompt: an object made by one of the factories. */
+/** A tool, a resource or a prompt, created by its factory. */
 export interface Handler {
-  /** Its name. */
+  /** Name of the handler. */
   readonly name: string;
-  /** Decides whether a caller may see and use it. Without it, everybody may. */
+  /** Decides whether a caller may see and use the handler. Defaults to every caller. */
   readonly allow?: Allow;
   /**
-   * What the registry needs.
+   * Internal state for the registry.
    *
    * @ignore
    */
@@ -28,48 +28,48 @@ export interface Handler {
 }
 
 /**
- * What the registry needs of a handler.
+ * Internal state of a handler for the registry.
  *
  * @internal
  */
 export interface HandlerInternals<Definition = unknown> {
-  /** What the handler is part of. */
+  /** The feature that serves the handler. */
   readonly feature: Feature;
-  /** Unique within its feature. */
+  /** Key of the handler, unique within its feature. */
   readonly key: string;
-  /** Handlers of other features that come and go with this one. */
+  /** Handlers of other features that are added and removed with this one. */
   readonly also?: readonly Handler[];
-  /** What the feature needs to serve it. */
+  /** Definition of the handler, as its feature needs it. */
   readonly definition: Definition;
 }
 
-/** What the handlers of one feature are made of. Their types are what that feature's factory has put in. */
+/** Returns the definitions of a feature's handlers. The feature's own factory created them, so it knows their type. */
 export function toDefinitions<Definition>(handlers: readonly Handler[]): readonly Definition[] {
-  // The registry hands every feature its own handlers back.
+  // The registry passes each feature only its own handlers.
   return handlers.map((handler) => handler[INTERNALS].definition as Definition);
 }
 
-/** A capability of a server and the methods that come with it. */
+/** A capability of a server with its methods. */
 export interface Feature {
-  /** The capability's name on the wire, such as `tools`. */
+  /** Name of the capability in the protocol, such as `tools`. */
   readonly name: string;
-  /** Makes the methods out of all handlers of this feature; throws if they cannot stand together. */
+  /** Compiles all handlers of this feature to methods. Throws if the handlers are in conflict. */
   compile(handlers: readonly Handler[], core: Core): Compiled;
 }
 
-/** A feature that is ready to serve. */
+/** A compiled feature, ready to serve. */
 export interface Compiled {
-  /** What the server declares, by capability. */
+  /** Capabilities that the server declares. */
   readonly capabilities: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly methods: Readonly<Record<string, Method>>;
-  /** Whether a caller may hear of changes of a resource. One that is not there yet, or no longer, is hidden from nobody. */
+  /** Whether a caller may learn of changes of a resource. Every caller may learn of an unknown one. */
   sees?(uri: string, call: Call): boolean | Promise<boolean>;
 }
 
-/** What runs a call: a method that is about nothing in particular, or the handler that a call names. */
+/** Runs a call. It belongs to a method, or to the handler that the call names. */
 export interface Runner {
   run(call: Call): Result | Promise<Result>;
-  /** Parameters that intermediaries see in headers. */
+  /** Parameters that clients repeat in HTTP headers. */
   readonly headers?: readonly HeaderParam[];
   /** What the client must have declared, by dotted names. It is checked before anything is sent. */
   readonly needs?: readonly string[];
@@ -77,38 +77,36 @@ export interface Runner {
   readonly cache?: Cache;
 }
 
-/**
- * Who may keep a result: everybody, only the caller, or everybody if nothing is known of the caller.
- */
+/** Scope of a cached result: shared by all callers, bound to one caller, or shared only if the caller is anonymous. */
 export type CacheScope = "public" | "private" | "anonymous";
 
-/** Who may keep a result, and for how many milliseconds. */
+/** Scope and lifetime of a cached result, in milliseconds. */
 export interface Cache {
   readonly ttlMs: number;
   readonly scope: CacheScope;
 }
 
-/** What answers one method. */
+/** Serves one method. */
 export interface Method {
   /**
-   * Finds what runs a call. Throws what the caller learns if there is no such thing; what it may not see is no such
-   * thing. Nothing else is checked or compared before this, so that nothing tells the two apart.
+   * Finds the runner of a call. Throws the error for an unknown name, also if the caller may not see the handler.
+   * Nothing is checked before it, so that a caller cannot tell hidden from unknown.
    */
   find(call: Call): Runner | Promise<Runner>;
-  /** The parameter that names what the call is about, and that intermediaries see in a header. */
+  /** The parameter that identifies the handler, and that clients repeat in an HTTP header. */
   readonly subject?: "name" | "uri";
-  /** Whether a handler may ask the client something. */
+  /** Whether a handler may send requests to the client. */
   readonly asks?: boolean;
-  /** Whether a result is the same object as long as nothing changes, so that its text can be kept. */
+  /** Whether the result stays the same object until handlers change, so that its JSON text can be cached. */
   readonly stable?: boolean;
 }
 
-/** A method that is about nothing in particular. */
+/** Creates a method with a single runner. */
 export function toMethod(runner: Runner, options: Omit<Method, "find"> = {}): Method {
   return { ...options, find: () => runner };
 }
 
-/** Whether a caller may see something; `false` if that fails for a reason the author is told. */
+/** Tests whether a caller may see something. If `allow` fails, reports the error and returns `false`. */
 export function isAllowed(allow: Allow | undefined, call: Call, core: Core): boolean | Promise<boolean> {
   if (!allow) return true;
   const fail = (error: unknown) => {
@@ -117,14 +115,14 @@ export function isAllowed(allow: Allow | undefined, call: Call, core: Core): boo
   };
   try {
     const allowed: unknown = allow(call);
-    // Query builders and the like can be awaited, and are no promises.
+    // Query builders are thenables but not promises.
     return typeof Object(allowed).then === "function" ? Promise.resolve(allowed).then(Boolean, fail) : Boolean(allowed);
   } catch (error) {
     return fail(error);
   }
 }
 
-/** What was found, if the caller may see it; else throws the refusal of what does not exist. */
+/** Returns `found` if the caller may see it. Otherwise throws the same refusal as for an unknown name. */
 export function revealTo<T extends { readonly allow?: Allow }>(
   call: Call,
   found: T | undefined,

@@ -1,5 +1,5 @@
 /**
- * The calls of one connection, by id.
+ * The running calls of one connection.
  *
  * @module
  */
@@ -9,24 +9,24 @@ import type { Id, Notification } from "../protocol/jsonrpc.ts";
 /** A call that can be cancelled. */
 export interface Cancellable {
   readonly id: Id;
-  /** Whether this is a subscription, which ends when nothing else runs. */
+  /** Whether this is a subscription, which does not keep the connection busy. */
   readonly isSubscription: boolean;
   cancel(reason?: unknown, error?: McpError): void;
-  /** Charges the client with a running call, if nobody is charged with it yet. */
+  /** Charges the client with this running call, unless it is charged already. */
   charge(): void;
 }
 
-/** The calls of one connection or exchange. */
+/** The running calls of one connection or exchange. */
 export class InFlight {
-  // Mostly none or one, and bounded by the limits: a list is cheaper to make than anything with keys.
+  // Usually holds one call at most, and the limits bound it. An array is cheaper than a map.
   #calls?: Cancellable[];
 
-  /** How many calls there are. */
+  /** Number of calls. */
   get size(): number {
     return this.#calls?.length ?? 0;
   }
 
-  /** Adds a call. An id may be in flight twice, because some clients give every request the id 1: both are kept. */
+  /** Adds a call. Two calls may have the same id, because some clients use the id 1 for every request. */
   add(call: Cancellable): void {
     if (this.#calls) this.#calls.push(call);
     else this.#calls = [call];
@@ -42,18 +42,18 @@ export class InFlight {
     return calls.length > 0 && !calls.every(isSubscription);
   }
 
-  /** Takes a notification of the client, which may cancel the newest call with an id. */
+  /** Handles a notification of the client, which may cancel the newest call with an id. */
   notify({ method, params }: Notification): void {
     if (method !== "notifications/cancelled") return;
     this.#calls?.findLast(({ id }) => id === params?.requestId)?.cancel(params?.reason);
   }
 
-  /** Charges clients with the calls that nobody is charged with yet. */
+  /** Charges clients with all calls that are not charged yet. */
   charge(): void {
     for (const call of this.#calls ?? []) call.charge();
   }
 
-  /** Cancels every call. The error, if there is one, is their answer. */
+  /** Cancels all calls. They get a response only if `error` is set. */
   cancelAll(reason?: unknown, error?: McpError): void {
     for (const call of [...this.#calls ?? []]) call.cancel(reason, error);
   }

@@ -1,12 +1,12 @@
 /**
- * Where servers and handlers keep what other parts of the library need, out of sight of their users.
+ * The key under which servers and handlers store internal state, out of sight of users.
  *
  * @module
  */
 
 /**
- * The one key of everything internal. The symbol is global, because a command line, a server file and a package of
- * handlers may each bring their own copy of the library.
+ * The key of all internal state. The symbol is global, because a server file and a package of handlers may each import
+ * their own copy of the library.
  *
  * @internal
  */

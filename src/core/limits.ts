@@ -316,7 +316,7 @@ export interface Limits {
   };
 }
 
-/** Any part of {@linkcode Limits}; the rest keeps its defaults. */
+/** Any part of {@linkcode Limits}. Other limits keep their defaults. */
 export type LimitOptions = { readonly [group in keyof Limits]?: Partial<Limits[group]> };
 
 /** Default limits. */
@@ -341,7 +341,7 @@ export const LIMITS: Limits = {
     rounds: 16,
     stateBytes: 65_536,
     stateMs: 600_000,
-    // Well below `memory.bytesPerClient`, which bounds all that one client leaves unread.
+    // Well below `memory.bytesPerClient`, which limits all unread data of one client.
     resultBytes: 8 * 1024 * 1024,
     readMs: 60_000,
     pageItems: 250,
@@ -374,7 +374,10 @@ export const LIMITS: Limits = {
   },
 };
 
-/** The defaults with what the user changed. Throws if a group or name is unknown, or a value is no number above 0. */
+/**
+ * Merges the user's limits into the defaults. Throws if a group or name is unknown, or if a value is not a number above
+ * 0.
+ */
 export function readLimits(changes: LimitOptions = {}): Limits {
   const groups = new Map<string, Readonly<Record<string, number>>>(Object.entries(LIMITS));
   for (const [group, values] of Object.entries(changes)) {

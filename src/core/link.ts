@@ -1,5 +1,5 @@
 /**
- * The way back to a client: where a message came from, and where frames go before the answer.
+ * The contract between a transport and an era: the source of a message, and its reply.
  *
  * @module
  */
@@ -7,60 +7,60 @@ import type { Account } from "./account.ts";
 import type { Principal } from "./context.ts";
 import type { InFlight } from "./in_flight.ts";
 
-/** Fields of a stream event beside its text. */
+/** Fields of a server-sent event beside its data. */
 export interface EventFields {
   readonly id?: string;
-  /** The event's type. Defaults to `message`. */
+  /** Event type. Defaults to `message`. */
   readonly event?: string;
-  /** Milliseconds after which the client should reconnect. */
+  /** Delay in milliseconds before the client should reconnect. */
   readonly retry?: number;
 }
 
-/** What an era wants to know of a link while an answer is on its way. */
+/** Events of a link during a call. */
 export interface LinkEvents {
-  /** Called when the answer becomes a stream. Returns the fields of the event that opens it, if it has one. */
+  /** Called when the response becomes a stream. May return the fields of the first event. */
   opened?(): EventFields | undefined;
-  /** Called once when the client can no longer be reached. */
+  /** Called once when the client disconnects. */
   lost?(): void;
 }
 
-/** Where a message came from. Made by a transport; an era may wrap it. */
+/** The source of a message, created by a transport. An era may wrap it. */
 export interface Link {
-  /** The calls of this connection or exchange, where request ids are unique. */
+  /** The calls of this connection or exchange, within which request ids are unique. */
   readonly inFlight: InFlight;
-  /** What the client makes the server hold. Looked up when it is first read. */
+  /** The client's account. It is looked up on first access. */
   readonly account: Account;
   /** The HTTP request that carried the message. */
   readonly http?: Request;
-  /** That request's headers. */
+  /** Headers of that request. */
   readonly headers?: Headers;
-  /** Its `MCP-Protocol-Version` header; `null` if it has none. */
+  /** Its `MCP-Protocol-Version` header, or `null` if it has none. */
   readonly version?: string | null;
   readonly principal?: Principal;
-  /** Whether texts can reach the client before the answer. */
+  /** Whether messages can be sent before the response. */
   readonly streams: boolean;
-  /** Sends a JSON text before the answer. Returns a promise if the sender should wait for room. */
+  /** Sends a JSON text before the response. Returns a promise if the sender should wait for room. */
   send(text: string, event?: EventFields): Promise<void> | undefined;
   /**
-   * Says that the answer takes a while. From here on the transport may turn it into a stream, keeps the connection
-   * alive and notices when the client is gone. Everything that decides an HTTP status must come before this.
+   * Announces that the response takes time. From here on, the transport may turn the response into a stream, send
+   * heartbeats and detect a disconnected client. Errors with their own HTTP status must come before.
    */
   wait(events?: LinkEvents): void;
-  /** Starts the stream without waiting for a text. */
+  /** Starts the stream at once, without a message. */
   open(): void;
-  /** Ends the connection but not the call. */
+  /** Closes the connection but not the call. */
   release(event?: EventFields): void;
 }
 
-/** The answer to one message. A byte stream ignores the HTTP hints. Without a text there is nothing to say. */
+/** The response to one message. Only HTTP uses the other fields. Without a text, no message is sent. */
 export interface Reply {
-  /** One JSON-RPC message as JSON. */
+  /** A JSON-RPC message as JSON. */
   readonly text?: string;
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Fields of the event that carries the text, if the answer has become a stream. */
+  /** Fields of the event that carries the text, if the response is a stream. */
   readonly event?: EventFields;
 }
 
-/** Goes with a refusal for lack of room: when to come back, in seconds. */
+/** Headers of a refusal at a limit: retry after one second. */
 export const LATER = { "retry-after": "1" } as const;

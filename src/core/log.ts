@@ -1,44 +1,44 @@
 /**
- * Log messages: one method for each level.
+ * The log methods of a context, one for each level.
  *
  * @see specification/2026-07-28/server/utilities/logging
  * @module
  */
 import { LOG_LEVELS, type LogLevel } from "../protocol/types.ts";
 
-/** What goes with a log message. */
+/** Options of a log message. */
 export interface LogOptions {
-  /** The part of the server that the message comes from, such as `db`. */
+  /** Name of the logger, such as `db`. */
   readonly logger?: string;
 }
 
-/** Sends a log message with any JSON value. Settles when there is room for more. */
+/** Sends a log message with any JSON value. Returns a promise that settles when the client has room for more. */
 export type LogMethod = (data: unknown, options?: LogOptions) => Promise<void>;
 
-/** Sends log messages, one method for each level. The methods work when destructured. */
+/** Sends log messages, with one method for each level. The methods work when destructured. */
 export interface Log {
-  /** For developers. */
+  /** Logs details for debugging. */
   readonly debug: LogMethod;
-  /** What happens normally. */
+  /** Logs a normal event. */
   readonly info: LogMethod;
-  /** Normal, but significant. */
+  /** Logs a normal but significant event. */
   readonly notice: LogMethod;
-  /** May become a problem. */
+  /** Logs a possible problem. */
   readonly warning: LogMethod;
-  /** An operation failed. */
+  /** Logs a failed operation. */
   readonly error: LogMethod;
-  /** A component failed. */
+  /** Logs a failed component. */
   readonly critical: LogMethod;
-  /** Needs action at once. */
+  /** Logs a condition that needs immediate action. */
   readonly alert: LogMethod;
-  /** The system cannot be used. */
+  /** Logs that the system is unusable. */
   readonly emergency: LogMethod;
 }
 
 /** Sends one message. */
 type WriteLog = (level: LogLevel, data: unknown, logger?: string) => Promise<void>;
 
-/** What all logs of calls have: a getter for each level. */
+/** The shared prototype of all logs, with a getter for each level. */
 const levels = Object.defineProperties(
   {},
   Object.fromEntries(LOG_LEVELS.map((level) => [level, {
@@ -49,9 +49,8 @@ const levels = Object.defineProperties(
 );
 
 /**
- * Makes the log of one call, whose messages `write` sends. Each method is made when it is read, so a call pays for those
- * that its handler uses.
+ * Creates the log of one call, which sends its messages with `write`. A method is created only when a handler reads it.
  */
 export function createLog(write: WriteLog): Log {
-  return Object.create(levels, { write: { value: write } }); // Its prototype has all levels.
+  return Object.create(levels, { write: { value: write } }); // The prototype has all levels.
 }

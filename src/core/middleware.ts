@@ -1,5 +1,5 @@
 /**
- * Code around calls.
+ * Middleware: functions that wrap calls.
  *
  * @module
  */
@@ -8,9 +8,7 @@ import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
 
 /**
- * Code around a call. It sees the call, calls `next` for the result, and returns it, another one, or throws. It runs
- * for every method that the server answers, handshakes and pings included. For a subscription, `next` settles when that
- * ends, and throws if the client ended it. During a handshake nothing can be sent before its result.
+ * Wraps a call. It calls `next` for the result, and returns that result or another one, or throws.
  *
  * ```ts
  * import type { Middleware } from "@x/mcp";
@@ -25,7 +23,7 @@ import type { Context } from "./context.ts";
  */
 export type Middleware = (call: Context, next: () => Promise<Result>) => Promise<Result>;
 
-/** Composes middleware around what it wraps, once; the first is the outermost. */
+/** Composes middleware around a function. The first one is the outermost. */
 export function compose<A extends readonly unknown[]>(
   middleware: readonly Middleware[],
   last: (call: Call, ...rest: A) => Result | Promise<Result>,

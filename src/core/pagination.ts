@@ -1,5 +1,5 @@
 /**
- * Lists in pages.
+ * Serves lists page by page.
  *
  * @see specification/2026-07-28/server/utilities/pagination
  * @module
@@ -10,18 +10,18 @@ import type { Core } from "./core.ts";
 import type { Cursors } from "./cursors.ts";
 import { type Allow, isAllowed, type Runner } from "./feature.ts";
 
-/** One thing on a list. */
+/** An entry of a list. */
 export interface Entry {
-  /** Unique on the list. */
+  /** Key of the entry, unique within the list. */
   readonly key: string;
-  /** What clients see. */
+  /** Returns the entry as clients see it. */
   readonly wire: () => object;
   readonly allow?: Allow;
 }
 
 /**
- * Makes what answers a list's method. A page is made once and given out as the same object until the
- * list is compiled anew. A list with anything that not everybody may see is made for each caller.
+ * Creates the method of a list. Each page is built once, and is the same object until handlers change. A list with
+ * entries that some callers may not see is built for each call.
  */
 export function createList(
   name: string,
@@ -43,7 +43,7 @@ export function createList(
     return cursors().then(async (cursors) => ({ ...page, nextCursor: await cursors.write(last.key, call) }));
   }
 
-  // The place of a cursor holds on the whole list, so that a page does not shift with what its reader may see.
+  // Cursors hold a position in the full list, so that pages do not shift with the visible entries.
   async function toVisiblePage(from: number, call: Call): Promise<Result> {
     const rest = entries.slice(from);
     const allowed = await Promise.all(rest.map(({ allow }) => isAllowed(allow, call, core)));
@@ -54,7 +54,7 @@ export function createList(
     const known = pages.get(from);
     if (known) return known;
     const page = toPage(from, entries, call);
-    // Middleware may change the page that it is given.
+    // Middleware may change the page, so it is not shared.
     if (core.hasMiddleware) return page;
     pages.set(from, page);
     if (page instanceof Promise) page.then((page) => pages.set(from, page));
@@ -79,7 +79,7 @@ function isPrivate(entries: readonly Entry[]): boolean {
   return entries.some(({ allow }) => allow);
 }
 
-/** Makes the function that loads the cursors of a list when they are first needed: most lists have one page. */
+/** Creates a function that loads the cursors of a list on first use. Most lists have one page and need none. */
 export function openCursors(core: Core, list: string, isPrivate: boolean): () => Promise<Cursors> {
   let loading: Promise<Cursors> | undefined;
   return () => loading ??= import("./cursors.ts").then(({ Cursors }) => new Cursors(core, list, isPrivate));

@@ -1,5 +1,6 @@
 /**
- * Questions to the client: what each asks, what the client must have declared, and how its answer is read.
+ * Requests to the client: elicitation, sampling and roots, with the capabilities they need and the checks of their
+ * answers.
  *
  * @module
  */
@@ -10,15 +11,15 @@ import { toForm } from "../schema/form.ts";
 import type { Checked } from "../schema/schema.ts";
 import type { ElicitOptions, ElicitUrlOptions } from "./context.ts";
 
-/** Something to ask the client. */
+/** A request to the client. */
 export interface Question {
   readonly method: "elicitation/create" | "sampling/createMessage" | "roots/list";
   readonly params: Params;
-  /** Reads the client's answer. */
+  /** Checks the client's answer. */
   read(answer: unknown): Checked | Promise<Checked>;
 }
 
-/** A question that is made only once the client is known to have what it needs. */
+/** A request that is built once the client is known to have the capabilities it needs. */
 export interface Asking {
   readonly key: string;
   /** Dotted names of the modes of capabilities that the client must have declared. */
@@ -27,7 +28,7 @@ export interface Asking {
   make(has: ClientCapabilities): Question;
 }
 
-/** Asks the user to fill in a form. */
+/** Creates an elicitation with a form. */
 export function elicitation(key: string, { message, schema }: ElicitOptions): Asking {
   return {
     key,
@@ -48,7 +49,7 @@ export function elicitation(key: string, { message, schema }: ElicitOptions): As
   };
 }
 
-/** Asks the user to open a page. */
+/** Creates an elicitation with a web page. */
 export function urlElicitation(key: string, { message, url }: ElicitUrlOptions): Asking {
   return {
     key,
@@ -63,7 +64,7 @@ export function urlElicitation(key: string, { message, url }: ElicitUrlOptions):
   };
 }
 
-/** Asks the client's model. */
+/** Creates a sampling request. */
 export function sampling(key: string, request: SamplingRequest): Asking {
   const { messages, tools, toolChoice, includeContext } = request;
   const wrong = findUnbalanced(messages);

@@ -1,5 +1,5 @@
 /**
- * The handlers of a server, compiled to the methods they answer.
+ * The handlers of a server, compiled to methods.
  *
  * @module
  */
@@ -9,38 +9,42 @@ import type { Core } from "./core.ts";
 import type { Compiled, Feature, Handler, Method } from "./feature.ts";
 import { INTERNALS } from "./internals.ts";
 
-/** The handlers of a server. They are compiled when they change, never while a call runs. */
+/** The handlers of a server. They are compiled when they change, never during a call. */
 export class Registry {
   readonly #core: Core;
   readonly #changes: Changes;
   #handlers: readonly Handler[] = [];
   #compiled = new Map<string, Compiled>();
-  /** What answers each method; swapped whole when handlers change. */
+  /** Compiled methods by name. The map is replaced as a whole when handlers change. */
   methods: ReadonlyMap<string, Method> = new Map();
 
-  /** An empty registry, whose changes `changes` announces. */
+  /** Creates an empty registry, which announces its changes through `changes`. */
   constructor(core: Core, changes: Changes) {
     this.#core = core;
     this.#changes = changes;
   }
 
-  /** What the server declares. */
+  /** Capabilities that the server declares. */
   get capabilities(): Record<string, Readonly<Record<string, unknown>>> {
     return Object.assign({}, ...[...this.#compiled.values()].map((compiled) => compiled.capabilities));
   }
 
-  /** What was added; what came along with it is not told. */
+  /** Handlers that were added, without those that came along with another handler. */
   get handlers(): readonly Handler[] {
     const also = new Set(this.#handlers.flatMap((handler) => handler[INTERNALS].also ?? []));
     return this.#handlers.filter((handler) => !also.has(handler));
   }
 
-  /** What a feature compiled to, by its name. */
+  /** Returns a compiled feature by its name. */
   compiled(feature: string): Compiled | undefined {
     return this.#compiled.get(feature);
   }
 
-  /** Whether clients know of a list. @throws {TypeError} if there is no list of this name. */
+  /**
+   * Tests whether clients know of a list.
+   *
+   * @throws {TypeError} if no list has this name.
+   */
   hasList(name: string): boolean {
     if (!LISTS.includes(name)) {
       throw new TypeError(`Cannot announce that ${quote(name)} have changed: the lists are ${LISTS.join(", ")}`);
@@ -48,7 +52,7 @@ export class Registry {
     return this.#compiled.has(name);
   }
 
-  /** Adds handlers; throws, and changes nothing, if one of them cannot stand beside the others. */
+  /** Adds handlers. If one of them is in conflict, throws and changes nothing. */
   add(handlers: readonly Handler[]): void {
     const added = handlers.flatMap(withAlso);
     const known = new Set(this.#handlers.map(toName));
@@ -60,7 +64,7 @@ export class Registry {
     this.#swap([...this.#handlers, ...added], added);
   }
 
-  /** Takes handlers away; those that are not there are passed over. */
+  /** Removes handlers. Unknown ones are ignored. */
   remove(handlers: readonly Handler[]): void {
     const gone = new Set(handlers.flatMap(withAlso));
     const left = this.#handlers.filter((handler) => !gone.has(handler));
@@ -69,8 +73,8 @@ export class Registry {
     this.#swap(left, taken);
   }
 
-  // By name, not by identity: a handler from a package may come with its own copy of this library.
-  // A feature whose last handler left keeps its methods: its list is empty, and clients know the capability.
+  // Compares by name and not by identity, because a package of handlers may import its own copy of the library. A
+  // feature without handlers keeps its methods and an empty list, because clients already know the capability.
   #swap(handlers: readonly Handler[], changed: readonly Handler[]): void {
     const features = new Map<string, Feature>(changed.map(({ [INTERNALS]: { feature } }) => [feature.name, feature]));
     const compiled = new Map(this.#compiled);
@@ -90,7 +94,7 @@ export class Registry {
 
 const LISTS: readonly string[] = ["tools", "resources", "prompts"];
 
-/** The error for a method that nobody answers. */
+/** Creates the error for an unknown method. */
 export function toUnknownMethod(name: string): McpError {
   return new McpError(METHOD_NOT_FOUND, `Cannot run ${quote(name)}: this server has no such method`);
 }

@@ -1,6 +1,6 @@
 /**
- * Warns, in development, of work that a handler does before a question. In revisions without sessions the handler runs
- * again from the top when the answer comes, and that work is done again.
+ * Warns, in development, about work before a question. In revisions without sessions the handler runs again from the
+ * top when the answer arrives, which repeats that work.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
@@ -8,33 +8,33 @@
 import type { Call } from "./call.ts";
 import type { Clock } from "./timers.ts";
 
-/** Work that a handler does before a question, and again when the answer comes. */
+/** Work that a handler does before a question, and repeats when the answer arrives. */
 export interface RepeatedWork {
-  /** The call, such as `tools/call "order"`. */
+  /** Method and subject of the call, such as `tools/call "order"`. */
   readonly place: string;
-  /** The key of the question. */
+  /** Key of the question. */
   readonly key: string;
-  /** What the handler does, such as `logs a message`. */
+  /** Descriptions of the work, such as `logs a message`. */
   readonly work: readonly string[];
 }
 
-/** What a handler has done since it began, or since its last question was answered. */
+/** Work of a handler since it started, or since its last question was answered. */
 interface Stretch {
-  /** Such as `logs a message`. */
+  /** Descriptions such as `logs a message`. */
   readonly work: Set<string>;
-  /** When the stretch began, in milliseconds. Time spent in `ctx.once` moves it, because that work is not repeated. */
+  /** Start time in milliseconds. Time spent in `ctx.once` moves it, because that work is not repeated. */
   since: number;
-  /** How many `ctx.once` run. */
+  /** Number of running `ctx.once`. */
   kept: number;
 }
 
-/** Milliseconds of a stretch that are too many to spend twice. */
+/** Milliseconds of work above which repeating it is worth a warning. */
 const SLOW_MS = 100;
 
-/** How much repeated work is remembered, so that each is reported once. */
+/** Maximum number of reports to remember, so that each is printed once. */
 const MOST_REPORTS = 1000;
 
-/** Says what is repeated, and what to do about it. */
+/** Formats the warning with its remedy. */
 export function toWarning({ place, key, work }: RepeatedWork): string {
   return `Cannot run ${place} without repeating work: before the question ${JSON.stringify(key)} it ${
     work.join(", ")
@@ -42,31 +42,31 @@ export function toWarning({ place, key, work }: RepeatedWork): string {
     "again when the answer comes; do this after the last question, or keep its value with ctx.once(key, make)";
 }
 
-/** Watches the calls of a server in development. */
+/** Watches all calls of a server in development. */
 export class RerunWatch {
   readonly #clock: Pick<Clock, "now">;
   readonly #onRepeat: (repeated: RepeatedWork) => void;
   readonly #stretches = new WeakMap<Call, Stretch>();
   readonly #reported = new Set<string>();
 
-  /** A watch that calls `onRepeat` once for each kind of repeated work. */
+  /** Creates a watch that calls `onRepeat` once for each kind of repeated work. */
   constructor(clock: Pick<Clock, "now">, onRepeat: (repeated: RepeatedWork) => void) {
     this.#clock = clock;
     this.#onRepeat = onRepeat;
   }
 
-  /** Begins a stretch. */
+  /** Starts a stretch. */
   begin(call: Call): void {
     this.#stretches.set(call, { work: new Set(), since: this.#clock.now(), kept: 0 });
   }
 
-  /** Notes work, such as `logs a message`. */
+  /** Records work, such as `logs a message`. */
   note(call: Call, work: string): void {
     const stretch = this.#stretches.get(call);
     if (stretch && !stretch.kept) stretch.work.add(work);
   }
 
-  /** Asks a question; the answer begins a stretch. */
+  /** Asks a question. The answer starts a new stretch. */
   async ask<T>(call: Call, key: string, ask: () => Promise<T>): Promise<T> {
     this.#report(call, key);
     try {

@@ -1,5 +1,5 @@
 /**
- * Runs calls: room for what they hold, a slot, a deadline, and exactly one outcome.
+ * Runs calls within the limits on slots, memory and time, to exactly one outcome.
  *
  * @module
  */
@@ -13,42 +13,42 @@ import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
 import type { Alarm } from "./timers.ts";
 
-/** How a call ended: `undefined` if it was cancelled without an answer. */
+/** The end of a call. `undefined` if it was cancelled without a response. */
 export type Outcome =
   | { readonly result: Result; readonly error?: undefined }
   | { readonly error: McpError; readonly result?: undefined }
   | undefined;
 
 /**
- * Runs every call of a server. What a call does before its first `await` cannot be overtaken, so a call that ends there
- * takes no slot, no room and no deadline: it costs what its handler costs.
+ * Runs every call of a server. Fast path: a call that ends before its first `await` needs no slot, no memory check and
+ * no timeout, because nothing can interrupt it.
  */
 export class Scheduler {
-  /** Whether new calls are taken. */
+  /** Whether new calls are accepted. */
   isOpen = true;
-  /** How many calls are looked up that take time. */
+  /** Number of calls whose runner is being looked up asynchronously. */
   preparing = 0;
-  /** How many calls wait for a slot. */
+  /** Number of calls that wait for a slot. */
   waiting = 0;
   readonly #core: Core;
   readonly #accounts: Accounts;
-  /** How many calls may run, and how many bytes may be held, before any client can be over its limits. */
+  /** Number of running calls and of bytes below which no client can exceed its limits. */
   readonly #quietCalls: number;
   readonly #quietBytes: number;
   /** Runs a call through the middleware, if there is any. By itself it takes no slot and sets no deadline. */
   readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   /** Calls that have a slot of their client and wait for one of the process, the oldest first. */
   readonly #queue = new Set<Start>();
-  /** Where calls run or wait. */
+  /** The connections with running or waiting calls. */
   readonly #busy = new Set<InFlight>();
   readonly #idlers: (() => void)[] = [];
   #running = 0;
-  /** Calls that run and are not charged yet, and the most bytes that they may take: see {@linkcode Scheduler.run}. */
+  /** Number of running calls without a charge, and an upper bound of their bytes. See {@linkcode Scheduler.run}. */
   #uncharged = 0;
   #unchargedBytes = 0;
   #isStarting = false;
 
-  /** A scheduler that runs all calls through `middleware`. */
+  /** Creates a scheduler that runs all calls through `middleware`. */
   constructor(core: Core, accounts: Accounts, middleware: readonly Middleware[] = []) {
     this.#core = core;
     this.#accounts = accounts;
@@ -61,9 +61,9 @@ export class Scheduler {
   /**
    * Runs a call to its one outcome.
    *
-   * While fewer calls run than one client may run, and less is held than one client may hold, no client can be over its
-   * limits: calls are not charged to anybody, which saves looking up the client of each request (a tenth of a small
-   * call). The first call that comes when this is over has all of them charged.
+   * Fast path: while all calls together stay below the limits of one client, no client can exceed its limits. Calls are
+   * then not charged, which saves looking up the client (a tenth of a small call). The first call above that charges
+   * them all.
    */
   run(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     if (call.ended) return;
@@ -73,7 +73,7 @@ export class Scheduler {
     return isQuiet ? this.#start(call, runner) : this.#admit(call, runner);
   }
 
-  /** Finds what runs a call while others are looked up that take time: see {@linkcode prepare}. */
+  /** Finds the runner of a call while other runners are being looked up. See {@linkcode prepare}. */
   find(call: Call, method: Method): Runner | Promise<Runner> {
     const account = this.#takeSlot(call);
     let runner;
@@ -89,8 +89,8 @@ export class Scheduler {
   }
 
   /**
-   * Waits for what runs a call, if its `allow` takes time. Meanwhile the call has a slot, and its weight is charged, so
-   * that no client can have more of it under way than calls.
+   * Waits for the runner of a call whose `allow` is asynchronous. Meanwhile the call holds a slot and its bytes are
+   * charged, so that the limits of its client apply.
    */
   async prepare(call: Call, runner: Promise<Runner>, account: Account = this.#takeSlot(call)): Promise<Runner> {
     this.preparing++;
@@ -102,21 +102,21 @@ export class Scheduler {
     }
   }
 
-  /** Refuses new calls. */
+  /** Stops accepting new calls. */
   stop(): void {
     this.isOpen = false;
   }
 
-  /** Settles when nothing runs or waits. */
+  /** Settles when no call runs or waits. */
   idle(): Promise<void> {
     // A subscription that ends leaves its connection without a word.
     for (const inFlight of this.#busy) if (!inFlight.size) this.#busy.delete(inFlight);
     return this.#busy.size ? new Promise((resolve) => this.#idlers.push(resolve)) : Promise.resolve();
   }
 
-  /** Cancels everything, with an error as its answer. */
+  /** Cancels all calls with an error. */
   cancelAll(): void {
-    // What waits is not started only to be cancelled.
+    // Prevents waiting calls from being started only to be cancelled.
     this.#isStarting = true;
     const text = "Cannot finish the call: the server is closing";
     const error = new McpError(INTERNAL_ERROR, text);
@@ -127,7 +127,7 @@ export class Scheduler {
     const { account } = call.link;
     const hasSlot = !account.isFull && this.#running < this.#core.limits.calls.running;
     if (!hasSlot || !account.hold(call.weigh())) {
-      throw new McpError(BUSY, "Cannot run the call: too much runs (calls.runningPerClient, calls.running, memory)");
+      throw new McpError(BUSY, "Cannot run the call: too many run (calls.runningPerClient, calls.running, memory)");
     }
     account.start();
     this.#running++;
@@ -139,7 +139,7 @@ export class Scheduler {
     this.#release(call, account);
   }
 
-  // A queue that is full is a refusal, not a longer queue: what waits costs memory, and its client gives up anyway.
+  // A full queue refuses calls. A longer queue would cost memory for calls whose clients give up anyway.
   #admit(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     this.#chargeAll();
     const { calls } = this.#core.limits;
@@ -152,14 +152,14 @@ export class Scheduler {
       return { error: new McpError(BUSY, `Cannot run the call: too many run and wait (${name}, calls.waiting)`) };
     }
     if (!account.hold(call.weigh())) {
-      const state = "too much is held already (memory.bytesPerClient, memory.bytes)";
+      const state = "too much memory is used (memory.bytesPerClient, memory.bytes)";
       return { error: new McpError(BUSY, `Cannot run the call: ${state}`) };
     }
     call.account = account;
     return mustWait ? this.#wait(call, account, () => this.#start(call, runner)) : this.#start(call, runner);
   }
 
-  // A call that waits can be cancelled like one that runs, or it would run for a client that has gone.
+  // A waiting call can be cancelled too. Otherwise it would run later for a client that has disconnected.
   #wait(call: Call, account: Account, start: () => Outcome | Promise<Outcome>): Promise<Outcome> {
     const { isFull } = account;
     this.waiting++;
@@ -172,7 +172,7 @@ export class Scheduler {
         const outcome = start();
         account.finish();
         this.#leave(call);
-        // A call that ended at once freed its room while it still had this slot.
+        // A call that ended synchronously released its memory while it still held this slot.
         this.#next(account);
         resolve(outcome);
       };
@@ -239,8 +239,8 @@ export class Scheduler {
       }
       resolve(ended);
     };
-    // Not written where it is assigned: V8 takes a function that is for one that lives long, puts it where only a full
-    // collection looks, and with it keeps all that belongs to the request.
+    // A separate constant, because V8 allocates a function that is assigned to a field as a long-lived object. It would
+    // keep everything of the request in memory until a full garbage collection.
     const onCancel = () => settle();
     call.onCancel = onCancel;
     result.then((result) => settle({ result }), (error) => settle({ error: this.#toError(error, call) }));
@@ -274,7 +274,7 @@ export class Scheduler {
     if (!this.#busy.size) this.#idlers.splice(0).forEach((idle) => idle());
   }
 
-  // A slot that is free goes to the oldest call of its client, behind those that waited for the process before.
+  // A free slot goes to the oldest waiting call of its client, which joins the queue of the process.
   #next(account: Account): void {
     if (!this.waiting) return;
     for (const begin of account.waiting) {
@@ -283,7 +283,8 @@ export class Scheduler {
       account.start();
       this.#queue.add(begin);
     }
-    // A call that ends at once comes back here: one loop starts them all, or the stack would grow with the queue.
+    // A call that ends synchronously re-enters this method. A single loop starts them all, so that the stack does not
+    // grow.
     if (this.#isStarting) return;
     this.#isStarting = true;
     for (const begin of this.#queue) {
@@ -306,15 +307,15 @@ export class Scheduler {
       // A handler that stops because it was told to is no fault.
       if (call.ended && error === call.reason) return new McpError(INTERNAL_ERROR, "Cancelled");
     } catch {
-      // A thrown proxy may throw when it is looked at, which must not cost the call its end.
+      // Inspecting a thrown proxy may throw, which must not leave the call without an outcome.
     }
     return this.#core.report(error, call);
   }
 }
 
 /**
- * Calls that may run without having been weighed. An engine may keep all that was read together for the text of one of
- * them, and the rest would not be counted.
+ * Number of calls that may run without being weighed. An engine may retain a whole chunk of input for the text of one
+ * call, which would not be counted.
  */
 const UNWEIGHED = 16;
 

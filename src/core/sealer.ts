@@ -1,30 +1,34 @@
 /**
- * Values that travel through a client and come back: nobody can read or change them on the way.
+ * Seals values that travel through a client, so that nobody can read or change them.
  *
  * @module
  */
 import type { Cipher } from "./cipher.ts";
 
-/** Whose seals these are: what one server sealed must not open at another that shares its secret. */
+/** The identity of a sealer. Values sealed by one server cannot be opened by another server with the same secret. */
 export interface SealerOptions {
-  /** One or more secrets, newest first; random if there is none. */
+  /** One or more secrets, newest first. Defaults to a random key. */
   readonly secret?: string | readonly string[];
-  /** What sets the server apart from others, such as its name and path. */
+  /** Identity of the server among those that share a secret, such as its name and path. */
   readonly realm: string;
 }
 
 /**
  * Seals with AES-GCM under the newest secret and opens under any of them, so that secrets can be rotated. Without a
- * secret the key is random: what was sealed before a restart, or by another instance, cannot be opened.
+ * secret the key is random, and values cannot be opened after a restart or by another instance.
  */
 export class Sealer {
-  /** Whether other processes can open what this one sealed. */
+  /** Whether other processes can open what this one seals. */
   readonly isShared: boolean;
   readonly #realm: string;
   readonly #secrets: readonly string[];
   #cipher?: Promise<Cipher>;
 
-  /** A sealer of one server. A short secret is refused, because it could be guessed. */
+  /**
+   * Creates the sealer of one server.
+   *
+   * @throws {TypeError} if a secret has fewer than 32 characters, because it could be guessed.
+   */
   constructor({ secret = [], realm }: SealerOptions) {
     this.#realm = realm;
     this.#secrets = typeof secret === "string" ? [secret] : secret;
@@ -36,17 +40,19 @@ export class Sealer {
     }
   }
 
-  /** A JSON value as an opaque text of letters, digits, `-` and `_`; `purpose` must be the same at both ends. */
+  /** Seals a JSON value into an opaque text of letters, digits, `-` and `_`. Opening it needs the same `purpose`. */
   async seal(purpose: string, value: unknown): Promise<string> {
     return await (await this.#load()).seal(purpose, value);
   }
 
-  /** What was sealed; `undefined` if it was changed, or sealed by another server or for another purpose. */
+  /**
+   * Opens a sealed value. Returns `undefined` if it was changed, or sealed by another server or for another purpose.
+   */
   async open(purpose: string, text: string): Promise<unknown> {
     return await (await this.#load()).open(purpose, text);
   }
 
-  // Loaded with the first seal: many servers need none.
+  // Loaded on first use, because many servers never seal anything.
   #load(): Promise<Cipher> {
     return this.#cipher ??= import("./cipher.ts").then(({ Cipher }) => new Cipher(this.#realm, this.#secrets));
   }

@@ -1,24 +1,24 @@
 /**
- * Time, and the one timer that everything waits on.
+ * Time, and the single timer of a server.
  *
  * @module
  */
 import { startBackgroundTimer } from "../runtime.ts";
 
-/** Where the library reads the time; tests pass one they can turn. */
+/** The source of time. Tests pass a clock that they control. */
 export interface Clock {
-  /** Milliseconds that only grow; they do not jump when the system's clock is set. */
+  /** Returns a monotonic time in milliseconds. */
   now(): number;
-  /** Milliseconds since 1970, for what other machines must read. */
+  /** Returns the wall-clock time in milliseconds since 1970. */
   date(): number;
   /**
-   * Runs `job` once after `ms` milliseconds, and returns a function that cancels it. With `background`, the process may
-   * exit before.
+   * Runs `job` once after `ms` milliseconds. Returns a function that cancels it. With `background`, the timer does not
+   * keep the process alive.
    */
   start(job: () => void, ms: number, options?: { readonly background?: boolean }): () => void;
 }
 
-/** The machine's own time. */
+/** The system's clock. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   date: () => Date.now(),
@@ -31,21 +31,21 @@ export const systemClock: Clock = {
 
 const BACKGROUND = { background: true };
 
-/** Looks after many things at once; says in how many milliseconds it wants to look again, or nothing. */
+/** Checks many items at once. Returns the milliseconds until the next check, or `undefined` if none is needed. */
 export type Sweep = (now: number) => number | undefined;
 
-/** Something that happens at a time unless it is dropped before. */
+/** A job that runs at a given time unless it is dropped before. */
 export interface Alarm {
   readonly due: number;
   readonly ring: () => void;
 }
 
 /**
- * One timer for all waiting. A timer per request would cost a third of the request, and thousands of idle streams
- * with a timer each would never let the process sleep.
+ * One timer for all timeouts of a server. A timer per request would take a third of the request's time. Thousands of
+ * idle streams with a timer each would keep the process awake.
  *
- * The timer keeps the process alive only while an alarm or an awaited sweep is set, because a promise that somebody
- * awaits may depend on it, such as the result of a call that times out. Nobody awaits the other sweeps: they tidy up.
+ * The timer keeps the process alive only while an alarm or an awaited sweep is set. A promise that somebody awaits may
+ * depend on those, such as the result of a call with a timeout. Other sweeps only tidy up.
  */
 export class Ticker {
   readonly clock: Clock;
@@ -62,21 +62,24 @@ export class Ticker {
   };
   #stop = () => {};
   #at = Infinity;
-  /** Whether the timer lets the process exit. */
+  /** Whether the current timer lets the process exit. */
   #isBackground = false;
   #closed = false;
 
-  /** A ticker on a clock; it holds no timer until something waits. */
+  /** Creates a ticker. It starts no timer until something waits. */
   constructor(clock: Clock) {
     this.clock = clock;
   }
 
-  /** How many jobs wait. */
+  /** Number of waiting jobs. */
   get size(): number {
     return this.#sweeps.size + this.#alarms.size;
   }
 
-  /** Has `sweep` run in `ms` at the latest. An awaited one keeps the process alive until it wants to look no more. */
+  /**
+   * Schedules `sweep` to run within `ms` milliseconds. An awaited sweep keeps the process alive until it needs no more
+   * checks.
+   */
   wake(sweep: Sweep, ms: number, options?: { readonly isAwaited?: boolean }): void {
     const due = this.clock.now() + ms;
     if (this.#closed || (this.#sweeps.get(sweep) ?? Infinity) <= due) return;
@@ -85,7 +88,7 @@ export class Ticker {
     this.#arm(due);
   }
 
-  /** Rings once after `ms`, unless it is dropped. `Infinity` never rings. */
+  /** Schedules `ring` to run once after `ms` milliseconds. `Infinity` means never. */
   alarm(ms: number, ring: () => void): Alarm {
     const alarm = { due: this.clock.now() + ms, ring };
     if (ms === Infinity) return alarm;
@@ -95,15 +98,15 @@ export class Ticker {
     return alarm;
   }
 
-  /** Forgets an alarm. */
+  /** Cancels an alarm. */
   drop(alarm: Alarm): void {
     this.#alarms.delete(alarm);
-    // A timer set for what was dropped would keep a process alive that has nothing else to do. It is moved and not
-    // stopped, because the next alarm is often set at once: so a held timer is replaced at most once in that time.
+    // A timer for dropped alarms would keep an otherwise idle process alive. It is moved and not stopped, because the
+    // next alarm often follows at once. So the timer is replaced at most once per DROPPED_MS.
     if (!this.#alarms.size && this.#sweeps.has(this.#ring)) this.wake(this.#ring, DROPPED_MS);
   }
 
-  /** Stops for good. */
+  /** Stops the timer permanently. */
   close(): void {
     this.#closed = true;
     this.#stop();
@@ -118,7 +121,7 @@ export class Ticker {
     this.#stop();
     this.#at = Math.min(at, this.#at);
     this.#isBackground = isBackground;
-    // A delay of 2^31 or more would ring at once.
+    // setTimeout() fires at once for a delay of 2^31 or more.
     const ms = Math.min(Math.max(1, this.#at - this.clock.now()), 2 ** 31 - 1);
     this.#stop = this.clock.start(() => this.#tick(), ms, isBackground ? BACKGROUND : undefined);
   }
@@ -138,12 +141,12 @@ export class Ticker {
   }
 }
 
-/** How long the timer may outlast the last alarm. */
+/** Milliseconds for which the timer may outlast the last alarm. */
 const DROPPED_MS = 100;
 
 /**
- * Finds what stays for longer than a period: items that are there for one to two of them. Adding and deleting read no
- * time and set no timer of their own, and what leaves soon costs garbage collection nothing.
+ * Finds items that stay too long, after one to two periods. Adding and deleting read no clock and set no timer, and
+ * short-lived items cost little garbage collection.
  */
 export class Aging<T> {
   readonly #ticker: Ticker;
@@ -161,7 +164,7 @@ export class Aging<T> {
     this.#onOld = onOld;
   }
 
-  /** Adds an item. Somebody waits for what it stands for, so it keeps the process alive. */
+  /** Adds an item. It keeps the process alive, because a caller awaits it. */
   add(item: T): void {
     this.#young.add(item);
     if (this.#isWatching) return;

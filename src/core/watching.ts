@@ -1,5 +1,5 @@
 /**
- * What clients may watch, and of which changes they may hear.
+ * Subscriptions: the limits on watched resources, and which changes a caller may learn of.
  *
  * @module
  */
@@ -9,12 +9,12 @@ import type { Engine } from "./era.ts";
 import { isAllowed } from "./feature.ts";
 import type { Limits } from "./limits.ts";
 
-/** Whether one client may watch all these resources. */
+/** Tests whether one client may watch all these resources. */
 export function isWatchable(uris: readonly string[], { streams: { watchedUris } }: Limits): boolean {
   return uris.length <= watchedUris && uris.join("").length <= watchedUris * 256;
 }
 
-/** Whether a caller may hear of a change: it must be of something that it may see. */
+/** Tests whether a caller may learn of a change, which requires that it may see the changed thing. */
 export function mayHear({ core, registry }: Engine, change: Change, call: Call): boolean | Promise<boolean> {
   if (change.kind === "close") return true;
   if (change.kind === "resource") return registry.compiled("resources")?.sees?.(change.uri, call) ?? true;
@@ -25,8 +25,8 @@ export function mayHear({ core, registry }: Engine, change: Change, call: Call):
 }
 
 /**
- * Makes a function that sends notifications of changes. While the client has no room, the same text is kept once,
- * however often it comes, so what waits is bounded by what there is to change.
+ * Creates a function that sends notifications of changes. While the client has no room, equal notifications are merged,
+ * so the queue is bounded by the number of things that can change.
  */
 export function createNotifier(send: (text: string) => Promise<void> | undefined): (text: string) => void {
   const late = new Set<string>();

@@ -1,5 +1,5 @@
 /**
- * Loads an era when the first client needs it.
+ * Loads an era on demand.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import type { Incoming } from "../protocol/jsonrpc.ts";
 import type { Era } from "../core/era.ts";
 import type { Link, Reply } from "../core/link.ts";
 
-/** An era that is loaded with its first message. */
+/** Creates an era that loads with its first message. */
 export function lazyEra(load: () => Promise<Era>): Era {
   return new LazyEra(load);
 }
@@ -15,9 +15,9 @@ export function lazyEra(load: () => Promise<Era>): Era {
 class LazyEra implements Era {
   readonly #load: () => Promise<Era>;
   #loading?: Promise<Era>;
-  /** The era, once it is loaded and nothing waits for it any more. */
+  /** The era, once it is loaded and no message waits for it. */
   #ready?: Era;
-  /** Settles when the messages that came before have been accepted. */
+  /** Settles when all earlier messages have been accepted. */
   #before: Promise<void> = Promise.resolve();
 
   constructor(load: () => Promise<Era>) {
@@ -36,8 +36,8 @@ class LazyEra implements Era {
     return await (await this.#open()).detach?.(link) ?? {};
   }
 
-  // What arrives while the era is loading is accepted in order: each message some turns after the one before, so that an
-  // answer that is ready at once is written first.
+  // Messages that arrive while the era loads are accepted in order. Each waits some microtasks after the previous one,
+  // so that an immediate response to that one is written first.
   async #acceptLater(message: Incoming, link: Link): Promise<Reply> {
     const { promise: accepted, resolve } = Promise.withResolvers<void>();
     const before = this.#before;

@@ -1,5 +1,5 @@
 /**
- * What happens to errors of the code that users write for prompts, resources and completions.
+ * Handles errors from the functions of prompts, resources and completions.
  *
  * @module
  */
@@ -7,17 +7,17 @@ import { INTERNAL_ERROR, isMcpError, isToolError, McpError } from "../protocol/e
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
 
-/** What an attempt is about. */
+/** The call that a function of the author serves. */
 export interface Attempt {
   readonly core: Core;
   readonly call: Call;
-  /** Name or URI, for `onError`. */
+  /** Name or URI for `onError`. */
   readonly subject: string;
 }
 
 /**
- * Runs code of the author's. An `McpError` reaches the client as it stands and a `ToolError` by its text; of any other
- * error the client is told an id, and `onError` the truth.
+ * Runs a function of the server's author. An `McpError` reaches the client unchanged, and a `ToolError` with its text.
+ * For any other error the client gets an id, and `onError` gets the error.
  */
 export async function attempt<T>({ core, call, subject }: Attempt, run: () => T | Promise<T>): Promise<T> {
   try {

@@ -1,5 +1,5 @@
 /**
- * Completions: what a user may mean while typing an argument of a prompt or a variable of a resource template.
+ * Completion of prompt arguments and of variables in resource templates.
  *
  * @see specification/2026-07-28/server/utilities/completion
  * @module
@@ -21,19 +21,19 @@ import {
 import { INTERNALS } from "../core/internals.ts";
 import { attempt } from "./attempt.ts";
 
-/** Suggestions, the best first: all there are, or some of them with their number. Clients are sent 100 at most. */
+/** Suggestions, best first: all of them, or some with their total. The server sends at most 100. */
 export type Completion = readonly string[] | {
   readonly values: readonly string[];
-  /** How many there are, sent or not. */
+  /** Number of all suggestions, including those that are not returned. */
   readonly total?: number;
-  /** Whether there are more than these. */
+  /** Whether more suggestions exist. */
   readonly hasMore?: boolean;
 };
 
 /**
- * Suggests values for one argument. `value` is what the user has typed so far, `others` are the arguments that have a
- * value already. What it returns is sent as it is: the library filters nothing by `value`, because what fits is the
- * author's to say (a prefix, a fuzzy match, a nickname).
+ * Suggests values for one argument. `value` is the user's input so far. `others` are the other arguments with a value.
+ *
+ * The library does not filter the suggestions by `value`, so that you can choose prefixes, fuzzy matches or synonyms.
  */
 export type Completer = (
   value: string,
@@ -41,32 +41,32 @@ export type Completer = (
   ctx: Context,
 ) => Completion | Promise<Completion>;
 
-/** Completers by the name of their argument. */
+/** Completers by argument name. */
 export type Completers<Name extends string = string> = { readonly [N in Name]?: Completer };
 
-/** What can be completed, and by whom. */
+/** A prompt or template with its completers. */
 interface Definition {
-  /** Of the place, such as `prompt "review"`, for errors. */
+  /** Location for error messages, such as `prompt "review"`. */
   readonly place: string;
   readonly type: "ref/prompt" | "ref/resource";
-  /** The prompt's name, or the template's text. */
+  /** Name of the prompt, or text of the template. */
   readonly name: string;
   /** Names of all arguments. */
   readonly names: readonly string[];
   readonly complete?: Completers;
   readonly allow?: Allow;
-  /** Whether a URI is one of the template's: it answers something, or nothing. */
+  /** Matches a URI of the template. Returns `undefined` for another URI. */
   readonly match?: (uri: string) => unknown;
 }
 
-// More are forbidden on the wire.
+// The protocol allows at most this number.
 const MAX_VALUES = 100;
 
 /**
- * Makes the part of a prompt or a template that answers completions. One that completes nothing is made too: a client
- * that asks about it gets an empty answer, not an error.
+ * Creates the completion handler of a prompt or a template. It is created even without completers, so that a client
+ * gets an empty list and not an error.
  *
- * @throws {TypeError} if a completer is none, or is for an argument that does not exist.
+ * @throws {TypeError} if a completer is not a function, or its argument does not exist.
  */
 export function completion(definition: Definition): Handler {
   const { place, type, name, names, complete = {} } = definition;
@@ -85,16 +85,16 @@ export function completion(definition: Definition): Handler {
   return { name, allow, [INTERNALS]: { feature: completions, key: `${type} ${name}`, definition } };
 }
 
-/** Arguments as clients give them: strings by name. Throws the first that is something else. */
+/** Reads a client's arguments: strings by name. Throws at the first that is not a string. */
 export function readArguments(given: unknown, place: string): Readonly<Record<string, string>> {
   if (!isObject(given)) throw new McpError(INVALID_PARAMS, `${place}: arguments is not an object`);
   const wrong = Object.keys(given).find((name) => typeof given[name] !== "string");
   if (wrong !== undefined) throw new McpError(INVALID_PARAMS, `${place}: argument ${quote(wrong)} is not a string`);
-  // Every value was seen to be a string.
+  // The check above has shown that all values are strings.
   return given as Record<string, string>;
 }
 
-/** The feature that all completers belong to. It is there only if somebody completes something. */
+/** The feature that serves all completers. It exists only if there is a completer. */
 const completions: Feature = {
   name: "completions",
   compile(handlers, core): Compiled {
@@ -124,7 +124,7 @@ async function answer(definition: Definition, call: Call, core: Core): Promise<R
   }));
 }
 
-// A client may point at a template by its text, or by a URI that it matches.
+// A client may refer to a template by its text, or by a URI that it matches.
 function findCompleter(
   byKey: ReadonlyMap<string, Definition>,
   call: Call,

@@ -1,5 +1,5 @@
 /**
- * Content blocks made short.
+ * Helpers that create content blocks.
  *
  * @see specification/2026-07-28/server/tools (Tool Result)
  * @module
@@ -19,16 +19,16 @@ import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
 import type { EncodedResults } from "./encoded_results.ts";
 
-/** More about a piece of media. */
+/** Options of a media block. */
 export interface MediaOptions {
-  /** Where it is from; needed for what is neither image nor sound. */
+  /** URI of the data. Required unless it is an image or audio. */
   readonly uri?: string;
-  /** Hints for clients on how to use it. */
+  /** Hints for clients. */
   readonly annotations?: Annotations;
 }
 
 /**
- * Bytes as a content block: an image, a sound, or an embedded resource for any other type.
+ * Creates a content block from bytes: an image, audio, or an embedded resource for any other media type.
  *
  * ```ts
  * import { media } from "@x/mcp";
@@ -50,7 +50,7 @@ export function media(
 }
 
 /**
- * A pointer to a resource that the client may read; it is named by the end of its path unless a name is given.
+ * Creates a link to a resource that the client can read. The name defaults to the last part of the URI's path.
  *
  * ```ts
  * import { resourceLink } from "@x/mcp";
@@ -64,7 +64,7 @@ export function resourceLink(uri: string, options: Partial<Omit<ResourceLink, "t
   return { type: "resource_link", uri, name: uri.slice(0, end).split("/").at(-1) || uri, ...options };
 }
 
-/** Whether a value is a content block. */
+/** Tests for a content block. */
 export function isContent(value: unknown): value is Content {
   if (!isObject(value)) return false;
   switch (value.type) {
@@ -97,12 +97,12 @@ export function toJson(value: unknown): string | undefined {
     // This is what maps, streams and their like become, and bytes.
     return text && !text.includes("{}") && !text.includes('{"0":') ? text : undefined;
   } catch {
-    // It holds a bigint or itself, or code of its own that fails.
+    // The value contains a bigint or a cycle, or its own toJSON() throws.
   }
 }
 
-// The kinds that runtimes have built in name themselves; those that have a JSON form (dates, URLs) say so. So do lists of
-// headers and bytes on some runtime, but not on others, or not in a form that anybody wants.
+// Built-in objects have a tag, and dates and URLs also have toJSON(). Headers and byte arrays have toJSON() on some
+// runtimes only, and the result is not useful.
 function isOdd(value: unknown): boolean {
   if (typeof value !== "object" || !value) {
     return typeof value === "function" || typeof value === "symbol" || typeof value === "bigint";

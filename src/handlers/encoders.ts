@@ -1,5 +1,5 @@
 /**
- * What becomes of values that JSON has no word for: a table of encoders, and what reads streams and iterables.
+ * Encodes values that JSON cannot represent. Loaded when a handler first returns one.
  *
  * @module
  */
@@ -536,7 +536,7 @@ function isText(bytes: Uint8Array): boolean {
     toText(bytes, "text/plain") !== undefined;
 }
 
-/** The name of a value's kind, whichever realm it is from. */
+/** Returns the tag of an object, which is the same in every realm. */
 function toTag(value: object): string {
   return Object.prototype.toString.call(value).slice(8, -1);
 }
@@ -549,10 +549,10 @@ function isBytes(value: unknown): value is object {
 function toBytes(value: object): Uint8Array {
   return ArrayBuffer.isView(value)
     ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
-    : new Uint8Array(value as ArrayBuffer); // the one other kind of bytes
+    : new Uint8Array(value as ArrayBuffer); // Only an ArrayBuffer is left.
 }
 
-/** Whether an object is not a plain one and has no properties that JSON would show. */
+/** Tests for an object that is not plain and has no properties for JSON. */
 function isBare(value: object): boolean {
   if (Array.isArray(value) || Object.keys(value).length) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

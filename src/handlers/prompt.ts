@@ -1,5 +1,5 @@
 /**
- * Prompts: what a user can start with one word.
+ * Prompts: messages that a user can insert by name.
  *
  * @see specification/2026-07-28/server/prompts
  * @module
@@ -28,21 +28,22 @@ import { attempt } from "./attempt.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
 import { isContent, isDoubtful, loadResults, type Sending } from "./content.ts";
 
-/** One message of a prompt. Text may be given as a string. */
+/** A message that a prompt returns. Its text may be a plain string. */
 export interface PromptMessageReturn {
-  /** Whose message it is. */
+  /** Sender of the message. */
   readonly role: "user" | "assistant";
-  /** A text, or a content block. */
+  /** Text, or a content block. */
   readonly content: string | Content;
-  /** Of content blocks alone. */
+  /** Distinguishes messages from content blocks. */
   readonly type?: undefined;
 }
 
 /**
- * What a prompt may return. A string or a content block is one message of the user, and so are bytes, a `Blob` or a
- * `File`. Several blocks are as many messages. Messages and full results are sent as they are. A stream, a `Response`,
- * an iterable, a `Map`, a `Set`, a `Date`, a `URL` and a `bigint` are encoded as in the result of a tool. A `Response`
- * with an error status is refused.
+ * The return value of a prompt.
+ *
+ * - A string, a content block, bytes, a `Blob` or a `File` becomes one user message.
+ * - Several content blocks become one user message each.
+ * - Messages and full results are sent unchanged.
  */
 export type PromptReturn =
   | string
@@ -63,31 +64,31 @@ export type PromptReturn =
   | readonly (Content | PromptMessageReturn)[]
   | { readonly description?: string; readonly messages: readonly PromptMessageReturn[] };
 
-/** Names of what a schema takes; of a raw JSON Schema any names. */
+/** Property names of a schema's input. A raw JSON Schema allows any name. */
 export type ArgumentNames<I extends Schema> = Extract<
   keyof (unknown extends InferInput<I> ? Infer<I> : InferInput<I>),
   string
 >;
 
-/** What a prompt is made of. Only `name` and `run` must be said. */
+/** Options of a prompt. Only `name` and `run` are required. */
 export interface PromptOptions<I extends Schema> {
-  /** Unique in the server. */
+  /** Name of the prompt, unique in the server. */
   readonly name: string;
-  /** The name for people. */
+  /** Name for people. */
   readonly title?: string;
-  /** What the prompt is for. */
+  /** Description of the prompt. */
   readonly description?: string;
-  /** What the prompt takes: an object of strings. A schema may turn them into something else. Without it, nothing. */
+  /** Schema of the arguments: an object of strings, which may transform them. Defaults to no arguments. */
   readonly input?: I;
-  /** Suggests values for arguments. */
+  /** Completers for arguments. */
   readonly complete?: Completers<ArgumentNames<I>>;
-  /** Pictures for lists. */
+  /** Icons for lists. */
   readonly icons?: readonly Icon[];
-  /** More about it, for programs. */
+  /** Metadata for programs. */
   readonly _meta?: Meta;
-  /** Code around this prompt's calls; the first is the outermost. */
+  /** Middleware for this prompt. The first one is the outermost. */
   readonly use?: readonly Middleware[];
-  /** Whether a caller may see and get the prompt; to others it does not exist. */
+  /** Decides whether a caller may see and get the prompt. For other callers it does not exist. */
   readonly allow?: Allow;
   /**
    * What the client must have declared, such as `["elicitation"]`. A call of another client is refused with -32021 (over
@@ -99,16 +100,16 @@ export interface PromptOptions<I extends Schema> {
   readonly run: (input: Infer<I>, ctx: Context) => PromptReturn | Promise<PromptReturn>;
 }
 
-/** A prompt, ready to be registered, or to be run by a test. */
+/** A prompt for `handlers`. Tests can run it directly. */
 export interface Prompt<Input = never> extends Handler {
-  /** As it was given. */
+  /** Name of the prompt. */
   readonly name: string;
-  /** The function as it was given: nothing is checked. */
+  /** The `run` function from the options, without validation. */
   readonly run: (input: Input, ctx: Context) => unknown;
 }
 
 /**
- * Makes a prompt.
+ * Creates a prompt.
  *
  * ```ts
  * import { prompt } from "@x/mcp";
@@ -122,7 +123,7 @@ export interface Prompt<Input = never> extends Handler {
  * });
  * ```
  *
- * @throws {TypeError} if the name or the schema cannot be used, or a completer is for no argument of it.
+ * @throws {TypeError} if the name or the schema is invalid, or a completer's argument does not exist.
  */
 export function prompt<const I extends Schema = Schema>(options: PromptOptions<I>): Prompt<Infer<I>> {
   const { name, run, complete, allow } = options;
@@ -135,7 +136,7 @@ export function prompt<const I extends Schema = Schema>(options: PromptOptions<I
   return { name, run, allow, [INTERNALS]: { feature: prompts, key: name, definition, also } };
 }
 
-/** One argument, as clients see it. */
+/** An argument, as clients see it. */
 interface Argument {
   readonly name: string;
   readonly title?: unknown;
@@ -143,7 +144,7 @@ interface Argument {
   readonly required?: boolean;
 }
 
-/** A prompt as the registry sees it: its types are forgotten, its schema does the checking. */
+/** A prompt for the registry, without its type parameters. Its schema validates at runtime. */
 interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly inputs: readonly Argument[];
@@ -169,12 +170,12 @@ function define<I extends Schema>(options: PromptOptions<I>, place: string): Def
   };
 }
 
-/** The feature that all prompts belong to. */
+/** The feature that serves all prompts. */
 const prompts: Feature = {
   name: "prompts",
   compile(handlers, core) {
     const definitions = toDefinitions<Definition>(handlers);
-    // Asked for whatever a client gives as a name.
+    // The keys are unknown, because a client may send any value as a name.
     const byName = new Map<unknown, Found>(
       definitions.map((definition) => {
         const { key, allow, needs } = definition;
@@ -196,7 +197,7 @@ const prompts: Feature = {
   },
 };
 
-/** A prompt as a call finds it. */
+/** The runner of a prompt. */
 interface Found extends Runner {
   readonly allow?: Allow;
 }
@@ -212,7 +213,7 @@ async function getPrompt({ key, input, invoke }: Definition, call: Call, core: C
   });
 }
 
-// On the wire every argument is a string, so one whose schema takes no string could never be given.
+// Arguments are always strings in the protocol. A schema that accepts no string could never be satisfied.
 function toArguments(input: CompiledSchema, place: string): Argument[] {
   const schema = input.json();
   const required = Array.isArray(schema.required) ? schema.required : [];
@@ -229,17 +230,17 @@ function toArguments(input: CompiledSchema, place: string): Argument[] {
   });
 }
 
-/** Values of each type, as they are and as strings. */
+/** A sample value of each type. */
 const SAMPLES: Readonly<Record<string, unknown>> = { number: 1, integer: 1, boolean: true };
 
-// A schema such as z.coerce.number() is shown like z.number(). What tells them apart is that it finds the same wrong with
-// a number as with the number's text. No other argument is given: what is wrong with those is the same both times.
+// A schema such as z.coerce.number() has the same JSON Schema as z.number(). A coercing schema reports the same issues
+// for a number and for its text. Other arguments are omitted, because their issues are the same in both cases.
 function isCoerced(input: CompiledSchema, name: string, type: unknown): boolean {
   const sample = SAMPLES[String(type)];
   if (sample === undefined) return false;
   try {
     const [given, asText] = [sample, String(sample)].map((value) => input.validate({ [name]: value }));
-    // A schema that takes time cannot be tried here.
+    // An asynchronous schema cannot be tested here.
     if (given instanceof Promise || asText instanceof Promise) {
       Promise.allSettled([given, asText]);
       return false;

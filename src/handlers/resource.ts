@@ -1,5 +1,5 @@
 /**
- * Resources: what there is to be read here.
+ * Resources: data that clients can read.
  *
  * @see specification/2026-07-28/server/resources
  * @module
@@ -16,15 +16,17 @@ import { type Completers, completion } from "./completion.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 
-/** The options that all forms of resources have. */
+/** Options of all resources. */
 export interface ResourceCommonOptions {
-  /** For people and models. */
+  /** Name for people and models. */
   readonly name: string;
-  /** Type of what is read, if `read` does not say; else `text/plain`, `application/json` or `application/octet-stream`. */
+  /**
+   * Media type, unless `read` returns one. Defaults to `text/plain`, `application/json` or `application/octet-stream`.
+   */
   readonly mimeType?: string;
-  /** Code around the reads of this resource; the first is the outermost. */
+  /** Middleware for reads of this resource. The first one is the outermost. */
   readonly use?: readonly Middleware[];
-  /** Whether a caller may see and read it; to others it does not exist. */
+  /** Decides whether a caller may see and read the resource. For other callers it does not exist. */
   readonly allow?: Allow;
   /**
    * What the client must have declared, such as `["elicitation"]`. A read by another client is refused with -32021 (over
@@ -34,78 +36,79 @@ export interface ResourceCommonOptions {
   readonly needs?: readonly Need[];
   /** Milliseconds for which clients may keep what they read; the server's `ttlMs` if nothing is said. */
   readonly ttlMs?: number;
-  /** Who else may be given what one caller read: `private`, nobody, if nothing is said, and always with `allow`. */
+  /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
   readonly cacheScope?: "public" | "private";
 }
 
-/** One resource. Only `uri`, `name` and `read` are required. */
+/** Options of a fixed resource. Only `uri`, `name` and `read` are required. */
 export interface ResourceFixedOptions extends ResourceCommonOptions, ResourceEntry {
-  /** Reads it. Clients see the text of a `ToolError` that it throws, and of other errors only an id. */
+  /** Reads the resource. Clients get the text of a `ToolError` that it throws. For any other error they get an id. */
   readonly read: (uri: string, ctx: Context) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-/** Resources whose URIs have one form. Only `uri`, `name` and `read` are required. */
+/** Options of a resource template. Only `uri`, `name` and `read` are required. */
 export interface ResourceTemplateOptions<U extends string>
   extends ResourceCommonOptions, Omit<ResourceEntry, "uri" | "size"> {
-  /** A URI template, such as `repo://{owner}/{name}{?ref}`. */
+  /** URI template, such as `repo://{owner}/{name}{?ref}`. */
   readonly uri: U;
-  /** Suggests values for variables. */
+  /** Completers for variables. */
   readonly complete?: Completers<Extract<keyof TemplateVariables<U>, string>>;
-  /** Lists resources of this form beside the fixed ones. Without it, clients know the template only. */
+  /** Lists resources of this template. Without it, clients only see the template. */
   readonly list?: (ctx: Context) => readonly ResourceEntry[] | Promise<readonly ResourceEntry[]>;
-  /** Reads one, given the values of the variables. */
+  /** Reads a resource, given the values of its variables. */
   readonly read: (variables: TemplateVariables<U>, ctx: Context) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-/** All resources of one URI scheme. Only `scheme`, `name` and `read` are required. */
+/** Options of a provider. Only `scheme`, `name` and `read` are required. */
 export interface ResourceProviderOptions extends ResourceCommonOptions {
-  /** The scheme without a colon, such as `repo`. Fixed resources and templates of the same scheme take precedence. */
+  /** URI scheme without a colon, such as `repo`. Fixed resources and templates of this scheme take precedence. */
   readonly scheme: string;
   /**
-   * Lists resources page by page. `cursor` is the `nextCursor` of the page before, and `undefined` for the first page.
-   * It passes through the client: treat it as input.
+   * Lists resources page by page. `cursor` is the `nextCursor` of the previous page, and `undefined` for the first
+   * page. It passes through the client, so treat it as untrusted input.
    */
   readonly list?: (cursor: string | undefined, ctx: Context) => ResourcePage | Promise<ResourcePage>;
-  /** Reads any URI of the scheme but those with NUL or a `..` segment, however encoded: they lead out of a folder. */
+  /** Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if encoded. */
   readonly read: (uri: string, ctx: Context) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-/** What a resource is made of: a fixed `uri`, or a `uri` with variables. */
+/** Options of a resource: a fixed `uri`, or a URI template. */
 export type ResourceOptions<U extends string> = U extends TemplateText ? ResourceTemplateOptions<U>
   : ResourceFixedOptions;
 
-/** What {@linkcode resource} returns: a template if the URI has variables. */
+/** Return type of {@linkcode resource}: a template if the URI has variables. */
 export type ResourceOf<U extends string> = U extends TemplateText ? ResourceTemplate<TemplateVariables<U>>
   : FixedResource;
 
-/** A text with a variable. A template that is not a literal needs this type, or it is taken for a fixed URI. */
+/** Type of a URI template. Use it for a template that is not a literal, which would count as a fixed URI otherwise. */
 export type TemplateText = `${string}{${string}}${string}`;
 
-/** A resource, a template or a provider, ready to be registered, or to be read by a test. */
+/** A resource, a template or a provider for `handlers`. Tests can read it directly. */
 export interface Resource<Input = never> extends Handler {
-  /** Reads: the function as it was given, without any checks. */
+  /** The `read` function from the options, without validation. */
   readonly read: (input: Input, ctx: Context) => unknown;
 }
 
 /** A resource with a fixed URI. */
 export interface FixedResource extends Resource<string> {
-  /** Returns its URI. */
+  /** Returns the URI of the resource. */
   readonly uri: () => string;
 }
 
-/** All resources whose URIs have one form. */
+/** The resources of a URI template. */
 export interface ResourceTemplate<Variables> extends Resource<Variables> {
   /**
-   * Builds the URI of one of these resources. Values are percent-encoded as the template says. The URI reads back to the
+   * Builds the URI of a resource of this template. Values are percent-encoded as needed. Reading the URI returns the
    * same values.
    *
-   * @throws {TypeError} if a variable is missing or unknown, or its value is no string or cannot be read back.
+   * @throws {TypeError} if a variable is missing or unknown, or its value is not a string or would not be read back
+   * unchanged.
    */
   readonly uri: (variables: Variables) => string;
 }
 
 /**
- * Makes a resource: one with a fixed URI, or all those of a URI template.
+ * Creates a resource with a fixed URI, or the resources of a URI template.
  *
  * ```ts
  * import { resource } from "@x/mcp";
@@ -123,14 +126,14 @@ export interface ResourceTemplate<Variables> extends Resource<Variables> {
  * if (readme.uri({ owner: "ada", name: "my notes" }) !== "repo://ada/my%20notes/readme") throw new Error("not encoded");
  * ```
  *
- * @throws {TypeError} if the URI or the template cannot be used, or a completer is for no variable of it.
+ * @throws {TypeError} if the URI or the template is invalid, or a completer's variable does not exist.
  */
 export function resource<const U extends string>(options: { readonly uri: U } & ResourceOptions<U>): ResourceOf<U> {
-  // Every form is one of these; which of them is seen where it matters.
+  // All options have this shape, and `define` finds out which kind they are.
   const form = options as unknown as Form<never>;
   const { definition, template } = define(form);
   const { key, match, variables: names } = definition;
-  // The template of the URI has the variables of the type.
+  // At runtime, the template has the variables of its type.
   if (!template) return { ...toResource(form, definition), uri: () => key } as unknown as ResourceOf<U>;
   const { name, complete, allow } = form;
   const place = `resource ${quote(key)}`;
@@ -140,7 +143,7 @@ export function resource<const U extends string>(options: { readonly uri: U } & 
 }
 
 /**
- * Makes a provider of all resources of a URI scheme.
+ * Creates a provider of all resources of a URI scheme.
  *
  * ```ts
  * import { resourceProvider } from "@x/mcp";
@@ -153,7 +156,7 @@ export function resource<const U extends string>(options: { readonly uri: U } & 
  * });
  * ```
  *
- * @throws {TypeError} if the scheme cannot be used.
+ * @throws {TypeError} if the scheme is invalid.
  */
 export function resourceProvider(options: ResourceProviderOptions): Resource<string> {
   return toResource(options, define<string>(options).definition);
@@ -167,7 +170,7 @@ function toResource<Input>(
   return { name, read, allow, [INTERNALS]: { feature: resources, key: definition.key, definition, also } };
 }
 
-/** Any of the forms, once their types have done their work. */
+/** Options of any kind, without type parameters. */
 interface Form<Input> extends Omit<ResourceEntry, "uri">, ResourceCommonOptions {
   readonly uri?: string;
   readonly scheme?: string;
@@ -180,7 +183,7 @@ type Listed = readonly ResourceEntry[] | ResourcePage;
 
 interface Defined {
   readonly definition: Definition;
-  /** The URI template, if there is one. */
+  /** URI template, if any. */
   readonly template?: UriTemplate;
 }
 
@@ -219,7 +222,7 @@ function define<Input>(form: Form<Input>): Defined {
       _meta,
     }),
     list: list && (async (cursor, call, size) => {
-      // Whose `list` takes what is in the signatures above: a template's takes the context alone.
+      // The signatures above define the arguments: a template's `list` only takes the context.
       const listed = await (isTemplate ? list(call as never, call) : list(cursor as never, call));
       const { resources, nextCursor } = "resources" in listed ? listed : cut(listed, Number(cursor ?? 0), size);
       return { resources: resources.map((entry) => ({ mimeType, ...entry })), nextCursor };

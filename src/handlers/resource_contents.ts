@@ -1,5 +1,5 @@
 /**
- * What a resource's `read` may return, and what clients get for it.
+ * Converts the return value of a resource's `read` to contents.
  *
  * @see specification/2026-07-28/server/resources (Resource Contents)
  * @module
@@ -10,22 +10,19 @@ import { loadResults, type Sending, toJson } from "./content.ts";
 import type { ToolReturn } from "./tool.ts";
 
 /**
- * What `read` may return: text, one or more {@linkcode ResourceContents}, also as `{ contents }`, or any other value that a tool may return. Bytes,
- * a `Blob`, a `File`, a stream and a `Response` are text or bytes by their type, and other objects are JSON text; media
- * within them are further contents, such as `config://app#chart`. A `Response` with an error status is refused.
- *
- * `undefined` and `null` stand for a resource that does not exist.
+ * The return value of `read`: text, bytes, a `Blob` or `File`, or one or more {@linkcode ResourceContents}. Any other
+ * object becomes JSON text. `undefined` and `null` mean that the resource does not exist.
  */
 export type ResourceReturn = Exclude<ToolReturn, number | boolean>;
 
-/** Where contents are from. */
+/** URI and media type of contents. */
 export interface ContentsOptions {
   readonly uri: string;
-  /** The type, if `read` does not say one. */
+  /** Media type, unless `read` returns one. */
   readonly mimeType?: string;
 }
 
-/** What `read` returned, as contents. `undefined` if there is no such resource. */
+/** Converts a return value to contents. Returns `undefined` if the resource does not exist. */
 export async function toContents(
   value: unknown,
   { uri, mimeType }: ContentsOptions,

@@ -22,23 +22,23 @@ import {
 import { createList, type Entry, openCursors } from "../core/pagination.ts";
 import { attempt } from "./attempt.ts";
 
-/** A resource as it stands on a list. Only `uri` and `name` must be said; `size` is in bytes. */
+/** A resource in a list. Only `uri` and `name` are required. `size` is in bytes. */
 export type ResourceEntry = Omit<ResourceLink, "type">;
 
-/** A page of a provider's list. */
+/** A page of resources. */
 export interface ResourcePage {
-  /** At most some hundreds. */
+  /** The resources, at most some hundreds. */
   readonly resources: readonly ResourceEntry[];
-  /** Where the next page begins, in the provider's own terms; without it, this page is the last. */
+  /** Cursor of the next page, in a form of your choice. Without it, this is the last page. */
   readonly nextCursor?: string;
 }
 
-/** A resource as the registry sees it: its types are forgotten. */
+/** A resource for the registry, without its type parameters. */
 export interface Definition extends Entry {
   readonly kind: "fixed" | "template" | "provider";
-  /** Names of a template's variables. */
+  /** Names of the template's variables. */
   readonly variables: readonly string[];
-  /** What `invoke` is given for a URI; `undefined` if the URI is not one of this template or provider. */
+  /** Matches a URI. The result goes to `invoke`. Returns `undefined` if the URI does not match. */
   readonly match: (uri: string) => unknown;
   /** Reads; throws if there is nothing to be read. */
   readonly invoke: (call: Call, uri: string, matched: unknown, core: Core) => Result | Promise<Result>;
@@ -46,11 +46,11 @@ export interface Definition extends Entry {
   /** Who may keep what was read, and for how many milliseconds. */
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
-  /** A page of what is listed behind the fixed resources, of about this size. */
+  /** Lists a page of about this size. */
   readonly list?: (cursor: string | undefined, call: Call, size: number) => Promise<ResourcePage>;
 }
 
-/** The feature that all resources belong to. */
+/** The feature that serves all resources. */
 export const resources: Feature = {
   name: "resources",
   compile(handlers, core) {
@@ -99,21 +99,21 @@ export const resources: Feature = {
   },
 };
 
-/** A resource as a call finds it. */
+/** A resource that matches a call. */
 interface Found {
   readonly definition: Definition;
   readonly allow?: Allow;
-  /** What `invoke` is given for the URI. */
+  /** The match of the URI, for `invoke`. */
   readonly matched: unknown;
 }
 
-// What templates and providers list follows the fixed resources, on the same page while there is room. The place it
-// begins at starts with a line break, which no URI holds, and names the source that is next; behind a second line break
-// stands the source's own cursor.
+// Lists fixed resources, and then those of templates and providers, on the same page while there is room. A place in
+// the second part starts with a line break, which no URI contains, and names the next source. After another line break
+// it has that source's own cursor.
 function listResources(fixed: readonly Definition[], all: readonly Definition[], core: Core): Method {
   const sources = all.flatMap(({ key, allow, list }) => list ? { key, allow, list } : []);
   if (!sources.length) return toMethod(createList("resources", fixed, core), { stable: true });
-  // What is listed here may depend on who asks.
+  // These lists may depend on the caller.
   const cursors = openCursors(core, "resources", true);
   const listFixed = createList("resources", fixed, core, true);
 

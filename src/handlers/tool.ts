@@ -1,5 +1,5 @@
 /**
- * Tools: what a model can do here.
+ * Tools: functions that a model can call.
  *
  * @see specification/2026-07-28/server/tools
  * @module
@@ -35,21 +35,16 @@ import { createList, type Entry } from "../core/pagination.ts";
 import { isContent, isDoubtful, loadResults, type Sending, toJson } from "./content.ts";
 
 /**
- * What a tool may return. Each value is sent as what it means to a model:
+ * The return value of a tool.
  *
- * - A string or a number is text. An object or an array is structured content, and JSON text. `undefined` is no content.
- * - Content blocks and full results are sent as they are.
- * - Bytes, a `Blob` or a `File` are an image or a sound, text if that is their type, or else an embedded resource with a
- *   URI such as `result:report.pdf` (`result:bytes` without a name).
- * - A `ReadableStream` is read to its end: bytes become media, strings a text, and other values an array. A `Response`
- *   becomes a value, a text or media by its content type. One with an error status makes the result an error.
- * - `Map`, `Set`, `Date`, `URL`, `bigint`, generators and async iterables are JSON of what they hold: a map is an object,
- *   or an array of pairs if not all keys are strings, and a bigint beyond the safe integers is a string.
+ * - A string or a number becomes text.
+ * - An object or an array becomes structured content and text.
+ * - Content blocks and full results are sent unchanged.
+ * - Bytes, a `Blob` or a `File` become an image or audio. Other media types become an embedded resource with a URI such
+ *   as `result:report.pdf`, or `result:bytes` without a name.
+ * - `undefined` and `null` become no content.
  *
- * The same holds within objects and arrays. Media in an array of texts, content blocks and media are content in their
- * order. Elsewhere JSON has their URI, such as `result:chart`, and they follow the JSON text as content.
- *
- * `limits.calls` bounds what is read, by `resultBytes` and `readMs`. Other values are refused by name.
+ * Values that JSON cannot represent, such as a `Map`, a stream or a `Response`, are an error.
  */
 export type ToolReturn =
   | string
@@ -79,13 +74,13 @@ export type ToolReturn =
     readonly lastIndex?: never;
   });
 
-/** What a tool is made of. Only `name` and `run` must be said. */
+/** Options of a tool. Only `name` and `run` are required. */
 export interface ToolOptions<I extends Schema, O extends Schema> {
-  /** 1 to 128 letters, digits, `_`, `-` and `.`; unique in the server. */
+  /** Name of the tool, unique in the server: 1 to 128 letters, digits, `_`, `-` and `.`. */
   readonly name: string;
-  /** The name for people. */
+  /** Name for people. */
   readonly title?: string;
-  /** What the tool does, for the model that decides to call it. */
+  /** Description for the model, which uses it to decide whether to call the tool. */
   readonly description?: string;
   /** What the tool takes: an object. Without it, nothing. See {@linkcode Schema} for what it may be. */
   readonly input?: I;
@@ -96,15 +91,15 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
   readonly lenientArguments?: boolean;
   /** What the tool gives. The result is checked before it is sent. */
   readonly output?: O;
-  /** Hints about what the tool does. */
+  /** Hints about the tool's behavior. */
   readonly annotations?: ToolAnnotations;
-  /** Images that stand for the tool. */
+  /** Icons of the tool. */
   readonly icons?: readonly Icon[];
-  /** Free metadata, shown on the list. */
+  /** Metadata for lists. */
   readonly _meta?: Meta;
-  /** Code around this tool's calls; the first is the outermost. */
+  /** Middleware for this tool. The first one is the outermost. */
   readonly use?: readonly Middleware[];
-  /** Whether a caller may see and call the tool; to others it does not exist. */
+  /** Decides whether a caller may see and call the tool. For other callers it does not exist. */
   readonly allow?: Allow;
   /**
    * What the client must have declared, such as `["elicitation"]`. A call of another client is refused with -32021 (over
@@ -121,16 +116,16 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
     | Promise<Schema extends O ? ToolReturn : InferInput<O> | ToolResult>;
 }
 
-/** A tool, ready to be registered, or to be run by a test. */
+/** A tool for `handlers`. Tests can run it directly. */
 export interface Tool<Input = never> extends Handler {
-  /** The name that clients call. */
+  /** Name of the tool. */
   readonly name: string;
-  /** The function as it was given: nothing is checked. */
+  /** The `run` function from the options, without validation. */
   readonly run: (input: Input, ctx: Context) => unknown;
 }
 
 /**
- * Makes a tool.
+ * Creates a tool.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -144,7 +139,7 @@ export interface Tool<Input = never> extends Handler {
  * });
  * ```
  *
- * @throws {TypeError} if the name, a schema or a need cannot be used.
+ * @throws {TypeError} if the name or a schema is invalid.
  */
 export function tool<const I extends Schema = Schema, const O extends Schema = Schema>(
   options: ToolOptions<I, O>,
@@ -157,7 +152,7 @@ export function tool<const I extends Schema = Schema, const O extends Schema = S
   return { name, run, allow: options.allow, [INTERNALS]: { feature: tools, key: name, definition: define(options) } };
 }
 
-/** A tool as the registry sees it: its types are forgotten, its schemas do the checking. */
+/** A tool for the registry, without its type parameters. Its schemas validate at runtime. */
 interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly lenient?: boolean;
@@ -197,7 +192,7 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
       };
       // `value` is what the input schema let through, which is what Infer stands for.
       const returned: unknown = run(value as Infer<I>, call);
-      // Query builders and their like can be awaited, and are no promises.
+      // Query builders are thenables but not promises.
       return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
     }),
   };
@@ -208,12 +203,12 @@ function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {
   return headers.length ? headers : undefined;
 }
 
-/** The feature that all tools belong to. */
+/** The feature that serves all tools. */
 const tools: Feature = {
   name: "tools",
   compile(handlers, core) {
     const definitions = toDefinitions<Definition>(handlers);
-    // Asked for whatever a client gives as a name.
+    // The keys are unknown, because a client may send any value as a name.
     const byName = new Map<unknown, ToolRunner>(
       definitions.map((definition) => [definition.key, new ToolRunner(definition, core)]),
     );
@@ -232,7 +227,7 @@ const tools: Feature = {
   },
 };
 
-/** A tool as a call finds it. */
+/** The runner of a tool. */
 class ToolRunner implements Runner {
   readonly allow?: Allow;
   readonly headers?: readonly HeaderParam[];
@@ -248,7 +243,7 @@ class ToolRunner implements Runner {
     this.#core = core;
   }
 
-  // A tool that answers at once makes no promise.
+  // Fast path: a tool that returns synchronously needs no promise.
   run(call: Call): Result | Promise<Result> {
     const definition = this.#definition;
     const { arguments: given = {} } = call.params;
@@ -290,7 +285,7 @@ function invoke({ key, invoke }: Definition, call: Call, checked: Checked, core:
     : toToolError(`Cannot call ${key}: ${checked.problem}`);
 }
 
-/** What the model is told of an error; throws what it is not for. */
+/** Returns the result with which the model learns of an error. Throws errors that are not for the model. */
 function toFailed({ key }: Definition, call: Call, error: unknown, core: Core): Result {
   if (isMcpError(error) || (call.ended && error === call.reason)) throw error;
   if (isToolError(error)) return toToolError(error.content);

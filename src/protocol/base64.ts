@@ -1,8 +1,8 @@
 /**
- * Bytes as Base64 text and back, by the methods the runtimes have built in.
+ * Converts bytes to Base64 text and back, with the runtime's built-in methods.
  *
- * Reading is canonical: text that the matching writer would not have produced (spaces, wrong padding, stray bits in the
- * last character) is refused, because two spellings of one value would let a sealed token be altered without notice.
+ * Reading is canonical. Text that the matching writer would not produce is rejected: spaces, wrong padding, or stray
+ * bits in the last character. Otherwise a client could alter a sealed token without the server noticing.
  *
  * @module
  */
@@ -27,6 +27,6 @@ export function readCanonical(
     const bytes = Uint8Array.fromBase64(text, { alphabet });
     if (write(bytes) === text) return bytes;
   } catch {
-    // A character outside the alphabet or a cut group: malformed like the rest.
+    // A character outside of the alphabet, or an incomplete group.
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Errors that a client is told about, and the table of codes.
+ * Errors that reach the client, and their codes.
  *
  * @see specification/2026-07-28/basic (Error Codes)
  * @module
@@ -8,26 +8,26 @@ import type { Content } from "./types.ts";
 
 /** The text is not JSON. */
 export const PARSE_ERROR = -32700;
-/** The JSON is not a request, or breaks a limit. */
+/** The JSON is not a JSON-RPC request, or exceeds a limit. */
 export const INVALID_REQUEST = -32600;
-/** Nobody answers this method. */
+/** The server does not support the method. */
 export const METHOD_NOT_FOUND = -32601;
-/** The parameters are wrong, or name something unknown. */
+/** The parameters are invalid, or name something unknown. */
 export const INVALID_PARAMS = -32602;
-/** The server's own fault. */
+/** The server failed unexpectedly. */
 export const INTERNAL_ERROR = -32603;
 /** A header does not match the body. */
 export const HEADER_MISMATCH = -32020;
-/** The client did not declare a capability that the request needs. */
+/** The request needs a capability that the client did not declare. */
 export const MISSING_CAPABILITY = -32021;
-/** The protocol version is not spoken here. */
+/** The server does not support the protocol version. */
 export const UNSUPPORTED_VERSION = -32022;
 
-// Errors are told apart by what their prototypes say, because a handler may come with its own copy of this library.
+// Errors are recognized by a brand and not by `instanceof`, because a handler may bring its own copy of the library.
 const KIND: unique symbol = Symbol.for("mcp.error");
 
 /**
- * An error of the protocol. The client receives `code`, `message` and `data` as they are, so put nothing secret in.
+ * A JSON-RPC error response. The client receives `code`, `message` and `data` unchanged, so never put secrets in them.
  *
  * ```ts
  * import { McpError } from "@x/mcp";
@@ -37,41 +37,44 @@ const KIND: unique symbol = Symbol.for("mcp.error");
  * ```
  */
 export class McpError extends Error {
-  /** `McpError`. */
+  /** The class name, `McpError`. */
   override readonly name = "McpError";
-  /** A JSON-RPC error code: an integer outside -32768 to -32000, or one that the protocol has given a meaning. */
+  /** The JSON-RPC error code, an integer. */
   readonly code: number;
-  /** Any JSON value. */
+  /** Any JSON value for programs. */
   readonly data?: unknown;
 
-  /** An error with a code, a text for people, and optional data for programs. */
+  /** Creates an error with a code, a message for people, and optional data for programs. */
   constructor(code: number, message: string, data?: unknown) {
     super(message);
     this.code = code;
     this.data = data;
   }
 
-  /** The parameters are wrong, or name something unknown: code -32602. */
+  /** Creates an error for invalid parameters or an unknown name (code -32602). */
   static invalidParams(message: string, data?: unknown): McpError {
     return new McpError(INVALID_PARAMS, message, data);
   }
 
-  /** The message is no request, or comes at the wrong time: code -32600. */
+  /** Creates an error for an invalid or badly timed message (code -32600). */
   static invalidRequest(message: string, data?: unknown): McpError {
     return new McpError(INVALID_REQUEST, message, data);
   }
 
-  /** The server has no such method: code -32601. */
+  /** Creates an error for an unknown method (code -32601). */
   static methodNotFound(message: string, data?: unknown): McpError {
     return new McpError(METHOD_NOT_FOUND, message, data);
   }
 
-  /** The server failed: code -32603. */
+  /** Creates an error for a failure of the server (code -32603). */
   static internalError(message: string, data?: unknown): McpError {
     return new McpError(INTERNAL_ERROR, message, data);
   }
 
-  /** There is no such resource, or not for this caller: the code that the protocol revision of the client has for it. */
+  /**
+   * Creates an error for a resource that does not exist, or is hidden from the caller. The code depends on the client's
+   * protocol revision.
+   */
   static resourceNotFound(uri: string): McpError {
     return new McpError(INVALID_PARAMS, "Resource not found", { uri });
   }
@@ -83,7 +86,7 @@ export class McpError extends Error {
 }
 
 /**
- * A failure of a tool that the model should read and can act on. It becomes a result with `isError: true`.
+ * A tool failure that the model can read and act on. It becomes a result with `isError: true`.
  *
  * ```ts
  * import { ToolError } from "@x/mcp";
@@ -94,12 +97,12 @@ export class McpError extends Error {
  * @see specification/2026-07-28/server/tools (Error Handling)
  */
 export class ToolError extends Error {
-  /** `ToolError`. */
+  /** The class name, `ToolError`. */
   override readonly name = "ToolError";
-  /** What the model sees. */
+  /** The content blocks that the model reads. */
   readonly content: readonly Content[];
 
-  /** A failure told as a text, or as content blocks. */
+  /** Creates an error with a text or content blocks for the model. */
   constructor(content: string | readonly Content[]) {
     const isText = typeof content === "string";
     super(isText ? content : "Tool error");
@@ -112,7 +115,7 @@ export class ToolError extends Error {
   }
 }
 
-/** What a handler returned cannot be sent: the server's fault, and nothing that a model could fix. */
+/** The value that a handler returned cannot be sent. This is a bug of the server, which a model cannot fix. */
 export class ResultError extends Error {
   /** @internal */
   readonly [KIND] = "result";
@@ -131,12 +134,12 @@ export function isMcpError(error: unknown): error is McpError {
   return isOf(error, "mcp");
 }
 
-/** Whether an error is a {@linkcode ToolError} of any copy of this library. */
+/** Tests for a {@linkcode ToolError} from any copy of this library. */
 export function isToolError(error: unknown): error is ToolError {
   return isOf(error, "tool");
 }
 
-/** Whether an error is a {@linkcode ResultError} of any copy of this library. */
+/** Tests for a {@linkcode ResultError} from any copy of this library. */
 export function isResultError(error: unknown): boolean {
   return isOf(error, "result");
 }
@@ -145,7 +148,7 @@ function isOf(error: unknown, kind: string): boolean {
   return Object(error)[KIND] === kind;
 }
 
-/** A value quoted for an error text: never longer than 200 characters, whatever a client sent. */
+/** Quotes a value for an error message, in at most 200 characters. */
 export function quote(value: unknown): string {
   const text = typeof value === "string" ? value : typeof value;
   return JSON.stringify(text.length > 200 ? text.slice(0, 200) + "…" : text);

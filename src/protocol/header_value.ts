@@ -1,8 +1,8 @@
 /**
- * Strings as HTTP header values: plain where that is safe, else `=?base64?…?=` around the Base64 of their UTF-8 bytes.
+ * HTTP header values that can hold any string. Safe text stays as it is. Other text becomes `=?base64?…?=` around the
+ * Base64 of its UTF-8 bytes.
  *
- * Described by `specification/2026-07-28/basic/transports/streamable-http`, "Value Encoding".
- *
+ * @see specification/2026-07-28/basic/transports/streamable-http (Value Encoding)
  * @module
  */
 import { fromBase64, toBase64 } from "./base64.ts";
@@ -13,8 +13,8 @@ const SUFFIX = "?=";
 /**
  * Writes a string as a header value.
  *
- * Text that is not printable ASCII, that begins or ends with a space or tab, or that looks encoded already comes out in
- * the Base64 form. A lone surrogate becomes U+FFFD, as everywhere in UTF-8.
+ * The Base64 form is used for text that is not printable ASCII, that begins or ends with a space or tab, or that looks
+ * encoded already. A lone surrogate becomes U+FFFD, as always in UTF-8.
  */
 export function encodeHeaderValue(value: string): string {
   const plain = !/[^\t -~]|^[\t ]|[\t ]$/.test(value) && !(value.startsWith(PREFIX) && value.endsWith(SUFFIX));
@@ -22,13 +22,13 @@ export function encodeHeaderValue(value: string): string {
 }
 
 /**
- * Reads a header value back into its string, without the spaces and tabs around it.
+ * Reads a header value back into its string, without surrounding spaces and tabs.
  *
- * `undefined` means malformed: characters other than printable ASCII and tab, or Base64 that is not canonical or not
- * UTF-8. The markers are case-sensitive; a value that lacks either of them is taken literally.
+ * Returns `undefined` if the value has characters other than printable ASCII and tab, or if its Base64 is not canonical
+ * or not UTF-8. The markers are case-sensitive. A value without both markers is taken literally.
  */
 export function decodeHeaderValue(header: string): string | undefined {
-  // Before trim(), which would also remove characters that no header may contain.
+  // This check precedes trim(), because trim() would remove invalid characters too.
   if (/[^\t -~]/.test(header)) return;
   const value = header.trim();
   if (value.length < 11 || !value.startsWith(PREFIX) || !value.endsWith(SUFFIX)) return value;
@@ -36,6 +36,6 @@ export function decodeHeaderValue(header: string): string | undefined {
   try {
     return bytes && new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    // Not UTF-8: malformed.
+    // The bytes are not UTF-8.
   }
 }

@@ -1,5 +1,5 @@
 /**
- * JSON-RPC 2.0 messages: text in, a checked message out, and the texts of answers.
+ * JSON-RPC 2.0 messages: parses and checks incoming text, and writes responses and notifications.
  *
  * @see specification/2026-07-28/basic (Messages)
  * @module
@@ -7,35 +7,35 @@
 import { INVALID_PARAMS, INVALID_REQUEST, type McpError, PARSE_ERROR } from "./errors.ts";
 import { countIndexes, KEY_LENGTH, MOST_BYTES, SHORT, toWeight } from "./weight.ts";
 
-/** A request's id: a string or an integer. */
+/** A request id: a string or an integer. */
 export type Id = string | number;
 
 /** The named parameters of a message. */
 export type Params = { readonly [key: string]: unknown };
 
-/** The outcome of a method: a JSON object. */
+/** The result of a method: a JSON object. */
 export type Result = { readonly [key: string]: unknown };
 
-/** A message that waits for an answer. */
+/** A message that expects a response. */
 export interface Request {
   readonly kind: "request";
   readonly id: Id;
   readonly method: string;
   readonly params?: Params;
-  /** Bytes that the parameters take in memory; the most that they may take if there is a `text`. */
+  /** Bytes of memory that the parameters take. If `text` is set, this is an upper bound. */
   readonly weight: number;
-  /** The text of a short message, which is weighed when it matters: that takes a tenth of a small call. */
+  /** The text of a short message, which is weighed only when needed. Weighing takes a tenth of a small call's time. */
   readonly text?: string;
 }
 
-/** A message that has no answer. */
+/** A message without a response. */
 export interface Notification {
   readonly kind: "notification";
   readonly method: string;
   readonly params?: Params;
 }
 
-/** The other side's answer to a request of ours. */
+/** The client's response to a request of the server. */
 export interface Response {
   readonly kind: "response";
   readonly id: Id;
@@ -43,15 +43,15 @@ export interface Response {
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
-/** Several messages in one array, not looked at yet. */
+/** Several messages in one array, not parsed yet. */
 export interface Batch {
   readonly kind: "batch";
   readonly items: readonly unknown[];
-  /** Bytes that all items take in memory. */
+  /** Bytes of memory that all items take. */
   readonly weight: number;
 }
 
-/** Something that is not a message, and what is wrong with it; the id where it could be read. */
+/** An invalid message: the error, and the id if it could be read. */
 export interface Broken {
   readonly kind: "broken";
   readonly id?: Id;
@@ -59,7 +59,7 @@ export interface Broken {
   readonly message: string;
 }
 
-/** What one text from the other side turned out to be. */
+/** The result of parsing one text. */
 export type Incoming = Request | Notification | Response | Batch | Broken;
 
 /** A text that cannot be decoded. */
@@ -69,15 +69,15 @@ export const NOT_UTF8: Broken = broken(PARSE_ERROR, "it is not UTF-8");
 export interface MessageLimits {
   /** Levels of nested objects and arrays. */
   readonly depth: number;
-  /** Values of all kinds, nested ones included. */
+  /** JSON values, including nested ones. */
   readonly values: number;
-  /** Characters of an id. */
+  /** Characters of a request id. */
   readonly idCharacters: number;
   /** Characters of a method name. */
   readonly methodCharacters: number;
 }
 
-/** Reads one text. It never throws: what is wrong comes back as a {@linkcode Broken}. */
+/** Parses one message. Never throws: an invalid message becomes a {@linkcode Broken}. */
 export function parseMessage(text: string, limits: MessageLimits): Incoming {
   const excess = findExcess(text, limits);
   if (excess) return broken(INVALID_REQUEST, excess);
@@ -100,7 +100,7 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
   return toMessage(value, limits, { weight, text: isShort ? text : undefined });
 }
 
-/** Checks one JSON value. Without a weight, what it takes in memory is counted elsewhere. */
+/** Checks one parsed JSON value. Without a weight, its memory is counted elsewhere. */
 export function toMessage(
   value: unknown,
   limits: MessageLimits,
@@ -140,39 +140,42 @@ export function toMessage(
     : { kind: "request", id: known, method, params, weight, text };
 }
 
-/** The text of a successful answer; `result` is JSON text already. */
+/** Writes a success response. `result` is already JSON text. */
 export function toSuccess(id: Id, result: string): string {
   return `{"jsonrpc":"2.0","id":${toIdText(id)},"result":${result}}`;
 }
 
-/** The text of a failed answer. `null` is an id that could not be read, `undefined` leaves the id out. */
+/** Writes an error response. `null` means that the id could not be read; `undefined` omits the id. */
 export function toFailure(id: Id | null | undefined, error: Pick<McpError, "code" | "message" | "data">): string {
   const { code, message, data } = error;
   const toText = (data?: unknown) => JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } });
   try {
     return toText(data);
   } catch {
-    // Data that JSON cannot hold must not cost the client its answer.
+    // Data that JSON cannot represent is dropped, so that the client still gets its response.
     return toText();
   }
 }
 
-/** The text of a notification. */
+/** Writes a notification. */
 export function toNotification(method: string, params?: Params): string {
   return JSON.stringify({ jsonrpc: "2.0", method, params });
 }
 
-/** An id as JSON text. */
+/** Writes an id as JSON. */
 export function toIdText(id: Id): string {
   return typeof id === "number" ? `${id}` : JSON.stringify(id);
 }
 
-/** Whether a value is a JSON object (not null, not an array). */
+/** Tests for a JSON object: not null, and not an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Whether a value can be an id. A fraction or a number past 2^53 would not come back as it was sent. */
+/**
+ * Tests for a valid request id. A fraction or a number above 2^53 is not valid, because it could change on its way
+ * back.
+ */
 export function isId(value: unknown): value is Id {
   return typeof value === "string" || Number.isSafeInteger(value);
 }
@@ -185,25 +188,25 @@ function broken(code: number, state: string, id?: Id): Broken {
   return { kind: "broken", id, code, message: `Cannot read the message: ${state}` };
 }
 
-/** What a text has too much of. Found before JSON.parse builds anything: four million brackets cost a scan, no memory. */
+/** Returns the limit that a text exceeds. It runs before JSON.parse, so that millions of brackets take no memory. */
 function findExcess(text: string, { depth: mostLevels, values: mostValues }: MessageLimits): string | undefined {
-  // A value takes two characters at least, and a level that is an object some four. Most messages are too short for too
-  // many of either, or hold too few brackets, which the engine's own search finds in no time.
+  // A value takes at least two characters, and a nested object about four. So most messages are too short to exceed a
+  // limit, or a native search shows that they have too few brackets.
   const arrays = count(text, "[", mostLevels);
   const isFlat = arrays + text.length / 4 <= mostLevels || arrays + count(text, "{", mostLevels) <= mostLevels;
   if (isFlat && text.length < 2 * mostValues) return;
 
   let depth = 0;
-  // Every comma is followed by one more value, and every bracket that is not closed at once by the first of its own.
+  // Each comma precedes one more value. Each bracket that is not closed at once precedes its first value.
   let values = 1;
   let opened = -1;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
-    // Digits and spaces, of which there are most, are left soonest.
+    // Digits and spaces are the most frequent, so they are skipped first.
     if (code < 34 || code > 44 && code < 91) continue;
     if (code === 34) {
       i = findQuote(text, i + 1);
-      if (i < 0) return; // the text ends within a string: not JSON
+      if (i < 0) return; // The text ends within a string.
     } else if (code === 44) {
       if (++values > mostValues) break;
     } else if (code === 123 || code === 91) {
@@ -219,7 +222,7 @@ function findExcess(text: string, { depth: mostLevels, values: mostValues }: Mes
   if (values > mostValues) return `more than ${mostValues} values (request.values)`;
 }
 
-/** The quote that ends a string, or -1: one behind an even number of backslashes. */
+/** Returns the position of the quote that ends a string, or -1. Such a quote follows an even number of backslashes. */
 function findQuote(text: string, from: number): number {
   let slashes;
   do {
@@ -229,7 +232,7 @@ function findQuote(text: string, from: number): number {
   return from - 1;
 }
 
-/** How often a character occurs; counting stops when it is too often. */
+/** Counts a character, and stops above `most`. */
 function count(text: string, character: string, most: number): number {
   let found = 0;
   for (let at = text.indexOf(character); at >= 0 && found <= most; at = text.indexOf(character, at + 1)) found++;

@@ -1,48 +1,45 @@
 /**
- * Text from outside, made safe to print: a terminal or a log shows what it holds, and does nothing that it says.
+ * Escapes untrusted text, so that it cannot control a terminal or forge log lines.
  *
  * @module
  */
 
-// Control characters start escape sequences, and forge lines of a log. Format and ignorable characters are invisible:
-// they reorder what stands around them, or carry text that only programs see. Lone surrogates are no text at all.
+// Control characters start escape sequences and forge log lines. Invisible format characters reorder the surrounding
+// text, or hide content from people. Lone surrogates are not valid text.
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/u;
 const PICTURE = String.raw`\p{Extended_Pictographic}\ufe0f?\p{Emoji_Modifier}?`;
-// Within an emoji, invisible characters choose its form, and join several to one.
+// Within an emoji, invisible characters select its form or join several emoji.
 const PIECES = new RegExp(
   String.raw`[0-9#*]\ufe0f\u20e3|${PICTURE}(?:\u200d${PICTURE})*|${UNPRINTABLE.source}`,
   "gu",
 );
 
-/**
- * The text with all control and invisible characters escaped as `\u{1b}`, but for line feeds and tabs. Emoji stay as
- * they are.
- */
+/** Escapes control and invisible characters as `\u{1b}`, except for line feeds, tabs and the parts of emoji. */
 export function toPrintable(text: unknown): string {
   return escape(String(text), "\n\t", (code) => `\\u{${code.toString(16)}}`);
 }
 
-/** As {@linkcode toPrintable}, with line feeds and tabs escaped too, so that the text cannot forge another line. */
+/** Like {@linkcode toPrintable}, but also escapes line feeds and tabs, so that the text cannot forge another line. */
 export function toPrintableLine(text: unknown): string {
   return escape(String(text), "", (code) => `\\u{${code.toString(16)}}`);
 }
 
-/** JSON text with the same characters escaped as JSON does, so that its value stays the same. */
+/** Escapes the same characters in JSON text with JSON escapes, which keeps its value. */
 export function toPrintableJson(json: string): string {
   return escape(json, "\n\t", toJsonEscape);
 }
 
 /**
- * Prints an unexpected error. Its texts may come from anywhere, and control characters in them could steer a terminal.
- * `about` tells which error it is.
+ * Prints an unexpected error to standard error. Its text is escaped, because control characters could steer a terminal.
+ * `about` identifies the error.
  */
 export function printFault(about: string, error: unknown): void {
   console.error(`Error ${toPrintableLine(about)}:\n${describeError(error)}`);
 }
 
 /**
- * An unexpected error for a log: its name and message in one line, then where it happened and what caused it, each
- * frame on a line of its own.
+ * Formats an unexpected error for a log. The first line has its name and message. Stack frames and causes follow, one
+ * per line.
  */
 export function describeError(error: unknown): string {
   const lines: string[] = [];
@@ -61,7 +58,7 @@ const MOST_ERRORS = 10;
 function describeOne(error: unknown): string {
   if (!(error instanceof Error)) return toPrintableLine(toText(error));
   const { name, message, stack = "" } = error;
-  // The stack begins with the message, whose lines are not to be taken for frames. Some have no such beginning.
+  // The stack usually begins with the message, whose lines must not be read as frames.
   const at = message ? stack.indexOf(message) : -1;
   const rest = at < 0 ? stack : stack.slice(at + message.length);
   const frames = rest.split("\n").filter((line) => /^\s+at |^[^\s@]*@\S+:\d+/.test(line));

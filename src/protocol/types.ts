@@ -1,201 +1,201 @@
 /**
- * The shapes of the wire that a user of this library touches.
+ * Protocol types that users of this library see.
  *
  * @see specification/2026-07-28/schema
  * @module
  */
 
-/** Who a message is for or from. */
+/** The sender or recipient of a message. */
 export type Role = "user" | "assistant";
 
-/** Hints for a client on how to use or show something. `priority` is 0 (least) to 1 (most important). */
+/** Hints for a client on how to use or show something. */
 export interface Annotations {
-  /** Whom it is for. */
+  /** The intended recipients. */
   readonly audience?: readonly Role[];
-  /** 0 (least) to 1 (most important). */
+  /** Importance, from 0 (least) to 1 (most). */
   readonly priority?: number;
-  /** ISO 8601, such as `2025-01-12T15:00:58Z`. */
+  /** Time of the last change in ISO 8601, such as `2025-01-12T15:00:58Z`. */
   readonly lastModified?: string;
 }
 
-/** An image that stands for a server, a tool, a resource or a prompt. `src` is an https or data URI. */
+/** An icon of a server, a tool, a resource or a prompt. */
 export interface Icon {
-  /** An https or data URI. */
+  /** An `https:` or `data:` URI. */
   readonly src: string;
-  /** Its media type, such as `text/plain`. */
+  /** Media type, such as `image/png`. */
   readonly mimeType?: string;
-  /** Such as `48x48`, or `any` for a scalable format. */
+  /** Sizes such as `48x48`, or `any` for a scalable format. */
   readonly sizes?: readonly string[];
-  /** The background it is made for. */
+  /** The background that the icon is designed for. */
   readonly theme?: "light" | "dark";
 }
 
-/** Name and version of a piece of software. */
+/** Name and version of a program. */
 export interface Implementation {
-  /** The name for programs. */
+  /** Name for programs. */
   readonly name: string;
-  /** Its version, such as `1.0.0`. */
+  /** Version, such as `1.0.0`. */
   readonly version: string;
-  /** The name for people. */
+  /** Name for people. */
   readonly title?: string;
-  /** What it is, in a sentence or two. */
+  /** Description in a sentence or two. */
   readonly description?: string;
-  /** Where people read more. */
+  /** Page with more information. */
   readonly websiteUrl?: string;
-  /** Images that stand for it. */
+  /** Icons of the program. */
   readonly icons?: readonly Icon[];
 }
 
-/** Free metadata; keys follow the rules of specification/2026-07-28/basic (`_meta`). */
+/** Metadata of any kind. Its keys follow the rules of specification/2026-07-28/basic (`_meta`). */
 export type Meta = { readonly [key: string]: unknown };
 
 /** Text for a model or a person. */
 export interface TextContent {
-  /** Which kind it is. */
+  /** Kind of content block. */
   readonly type: "text";
   /** The text. */
   readonly text: string;
-  /** Hints for clients on how to use it. */
+  /** Hints for clients. */
   readonly annotations?: Annotations;
-  /** Free metadata. */
+  /** Metadata. */
   readonly _meta?: Meta;
 }
 
-/** An image, base64 encoded. */
+/** An image, encoded in Base64. */
 export interface ImageContent {
-  /** Which kind it is. */
+  /** Kind of content block. */
   readonly type: "image";
-  /** The bytes in base64. */
+  /** Bytes in Base64. */
   readonly data: string;
-  /** Its media type, such as `text/plain`. */
+  /** Media type, such as `image/png`. */
   readonly mimeType: string;
-  /** Hints for clients on how to use it. */
+  /** Hints for clients. */
   readonly annotations?: Annotations;
-  /** Free metadata. */
+  /** Metadata. */
   readonly _meta?: Meta;
 }
 
-/** A sound, base64 encoded. */
+/** Audio, encoded in Base64. */
 export interface AudioContent {
-  /** Which kind it is. */
+  /** Kind of content block. */
   readonly type: "audio";
-  /** The bytes in base64. */
+  /** Bytes in Base64. */
   readonly data: string;
-  /** Its media type, such as `text/plain`. */
+  /** Media type, such as `audio/wav`. */
   readonly mimeType: string;
-  /** Hints for clients on how to use it. */
+  /** Hints for clients. */
   readonly annotations?: Annotations;
-  /** Free metadata. */
+  /** Metadata. */
   readonly _meta?: Meta;
 }
 
-/** A pointer to a resource that the client may read. */
+/** A link to a resource that the client can read. */
 export interface ResourceLink {
-  /** Which kind it is. */
+  /** Kind of content block. */
   readonly type: "resource_link";
-  /** Its URI. */
+  /** URI of the resource. */
   readonly uri: string;
-  /** The name for programs. */
+  /** Name for programs. */
   readonly name: string;
-  /** The name for people. */
+  /** Name for people. */
   readonly title?: string;
-  /** What it is, in a sentence or two. */
+  /** Description in a sentence or two. */
   readonly description?: string;
-  /** Its media type, such as `text/plain`. */
+  /** Media type, such as `text/plain`. */
   readonly mimeType?: string;
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size?: number;
-  /** Images that stand for it. */
+  /** Icons of the resource. */
   readonly icons?: readonly Icon[];
-  /** Hints for clients on how to use it. */
+  /** Hints for clients. */
   readonly annotations?: Annotations;
-  /** Free metadata. */
+  /** Metadata. */
   readonly _meta?: Meta;
 }
 
-/** What a resource holds: `text`, or `blob` in base64. */
+/** Contents of a resource: `text`, or `blob` in Base64. */
 export interface ResourceContents {
-  /** Its URI. */
+  /** URI of the resource. */
   readonly uri: string;
-  /** Its media type, such as `text/plain`. */
+  /** Media type, such as `text/plain`. */
   readonly mimeType?: string;
-  /** The text. */
+  /** Text contents. */
   readonly text?: string;
-  /** The bytes in base64. */
+  /** Binary contents in Base64. */
   readonly blob?: string;
-  /** Free metadata. */
+  /** Metadata. */
   readonly _meta?: Meta;
 }
 
-/** A resource carried inside a message. */
+/** A resource embedded in a message. */
 export interface EmbeddedResource {
-  /** Which kind it is. */
+  /** Kind of content block. */
   readonly type: "resource";
-  /** What it holds. */
+  /** Contents of the resource. */
   readonly resource: ResourceContents;
-  /** Hints for clients on how to use it. */
+  /** Hints for clients. */
   readonly annotations?: Annotations;
-  /** Free metadata. */
+  /** Metadata. */
   readonly _meta?: Meta;
 }
 
-/** One block of a tool's answer or of a prompt. */
+/** One content block of a tool result or a prompt. */
 export type Content = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource;
 
-/** Hints about what a tool does; clients treat them as untrusted. */
+/** Hints about what a tool does. Clients must treat them as untrusted. */
 export interface ToolAnnotations {
-  /** The name for people. */
+  /** Name for people. */
   readonly title?: string;
-  /** It changes nothing. */
+  /** The tool does not modify anything. */
   readonly readOnlyHint?: boolean;
-  /** It may destroy something; only told of tools that change something. */
+  /** The tool may delete or overwrite something. Meaningful only if `readOnlyHint` is not `true`. */
   readonly destructiveHint?: boolean;
-  /** Calling it again changes nothing more. */
+  /** Repeating a call with the same arguments has no further effect. */
   readonly idempotentHint?: boolean;
-  /** It deals with a world outside, such as the web. */
+  /** The tool interacts with the outside world, such as the web. */
   readonly openWorldHint?: boolean;
 }
 
-/** A tool's full result, for a handler that wants to say everything itself. */
+/** The full result of a tool, for a handler that sets every field itself. */
 export interface ToolResult {
-  /** The content blocks. */
+  /** Content blocks. */
   readonly content: readonly Content[];
-  /** The same as JSON, for programs. */
+  /** The result as JSON, for programs. */
   readonly structuredContent?: unknown;
   /** Whether the tool failed. */
   readonly isError?: boolean;
-  /** Free metadata. */
+  /** Metadata. */
   readonly _meta?: Meta;
 }
 
 /** One message of a prompt. */
 export interface PromptMessage {
-  /** Who says it. */
+  /** Sender of the message. */
   readonly role: Role;
-  /** The content blocks. */
+  /** Content block. */
   readonly content: Content;
 }
 
-/** What a client says it can do. */
+/** Capabilities that a client declares. */
 export interface ClientCapabilities {
-  /** What no specification describes. */
+  /** Capabilities outside of the specification. */
   readonly experimental?: Meta;
-  /** Directories and files it offers. */
+  /** The client offers directories and files. */
   readonly roots?: { readonly listChanged?: boolean };
-  /** Its model can be asked. */
+  /** The client lets servers use its model. */
   readonly sampling?: { readonly context?: Meta; readonly tools?: Meta };
-  /** Its user can be asked; `form` if neither is named. */
+  /** The client can ask its user. Defaults to `form` if no mode is declared. */
   readonly elicitation?: { readonly form?: Meta; readonly url?: Meta };
-  /** Extensions it speaks, by id. */
+  /** Extensions that the client supports, by id. */
   readonly extensions?: { readonly [id: string]: unknown };
-  /** Further ones. */
+  /** Other capabilities. */
   readonly [key: string]: unknown;
 }
 
-/** Severity of a log message, from RFC 5424. */
+/** Severity of a log message, as in RFC 5424. */
 export type LogLevel = "debug" | "info" | "notice" | "warning" | "error" | "critical" | "alert" | "emergency";
 
-/** The log levels, least severe first. */
+/** Log levels from least to most severe. */
 export const LOG_LEVELS: readonly LogLevel[] = [
   "debug",
   "info",
@@ -209,23 +209,23 @@ export const LOG_LEVELS: readonly LogLevel[] = [
 
 /** A directory or file that the client offers. */
 export interface Root {
-  /** Its URI. */
+  /** URI, usually `file:`. */
   readonly uri: string;
-  /** The name for programs. */
+  /** Name for people. */
   readonly name?: string;
-  /** Free metadata. */
+  /** Metadata. */
   readonly _meta?: Meta;
 }
 
 /** A message of a conversation with the client's model. */
 export interface SamplingMessage {
-  /** Who says it. */
+  /** Sender of the message. */
   readonly role: Role;
-  /** The content blocks. */
+  /** Content blocks. */
   readonly content: SamplingContent | readonly SamplingContent[];
 }
 
-/** What a sampling message holds. */
+/** Content of a sampling message. */
 export type SamplingContent =
   | TextContent
   | ImageContent
@@ -244,23 +244,27 @@ export type SamplingContent =
     readonly isError?: boolean;
   };
 
-/** What to ask the client's model. @see specification/2026-07-28/client/sampling */
+/**
+ * A sampling request to the client's model.
+ *
+ * @see specification/2026-07-28/client/sampling
+ */
 export interface SamplingRequest {
-  /** The conversation so far. */
+  /** Conversation so far. */
   readonly messages: readonly SamplingMessage[];
-  /** Most tokens the client should sample. */
+  /** Maximum number of tokens to sample. */
   readonly maxTokens: number;
-  /** What to tell the model first. */
+  /** System prompt. */
   readonly systemPrompt?: string;
-  /** 0 to 1 and up; the client may ignore it. */
+  /** Sampling temperature. The client may ignore it. */
   readonly temperature?: number;
-  /** Texts at which to stop. */
+  /** Texts at which the model stops. */
   readonly stopSequences?: readonly string[];
-  /** Whose context to add; deprecated but for `none`. Not sent to clients that did not declare `sampling.context`. */
+  /** Servers whose context the client should add. Deprecated, except for `none`. */
   readonly includeContext?: "none" | "thisServer" | "allServers";
-  /** For the provider of the model. */
+  /** Metadata for the provider of the model. */
   readonly metadata?: Meta;
-  /** Which model would suit; the client chooses. */
+  /** Preferences for a model. The client makes the choice. */
   readonly modelPreferences?: {
     readonly hints?: readonly { readonly name?: string }[];
     readonly costPriority?: number;
@@ -269,14 +273,14 @@ export interface SamplingRequest {
   };
   /** Tools that the model may use. */
   readonly tools?: readonly Meta[];
-  /** Whether it must use one. */
+  /** Whether the model must use a tool. */
   readonly toolChoice?: { readonly mode?: "auto" | "required" | "none" };
 }
 
-/** What the client's model said. */
+/** The response of the client's model. */
 export interface SamplingResult extends SamplingMessage {
-  /** The model that answered. */
+  /** Name of the model. */
   readonly model: string;
-  /** Why it stopped, such as `endTurn`. */
+  /** Reason why sampling stopped, such as `endTurn`. */
   readonly stopReason?: string;
 }

@@ -1,45 +1,48 @@
 /**
- * URI templates (RFC 6570, levels 1 to 3) that can be matched as well as expanded.
+ * URI templates (RFC 6570, levels 1 to 3) that expand to URIs and match them.
  *
- * `specification/2026-07-28/server/resources` names resources by such templates. RFC 6570 defines expansion only, so a
- * template is refused where a URI could not be read back in one way.
+ * RFC 6570 defines expansion only. A template is rejected if one of its URIs could be matched in more than one way.
  *
+ * @see specification/2026-07-28/server/resources (Resource Templates)
  * @module
  */
 
 /** A parsed template. Made by {@linkcode parseTemplate}. */
 export interface UriTemplate {
-  /** The text it was made from. */
+  /** Source text of the template. */
   readonly template: string;
   /** Names of the variables, in the order of the template. */
   readonly variables: readonly string[];
   /**
-   * Reads the variables out of a URI, percent-decoded, into an object without a prototype; `undefined` if the URI does
-   * not fit. Query and `;` parameters may come in any order and may be absent; unknown ones do not fit.
+   * Matches a URI, and returns its variables, percent-decoded, in an object without a prototype. Returns `undefined` if
+   * the URI does not match. Takes time linear in the length of the URI.
    *
-   * A variable ends where the literal text after it first occurs (last occurs, for the variables after a `{+name}`), is
-   * never empty, and holds no raw `?` or `#` (that of a `{+name}` may). Outside of the query no value leads out of its
-   * folder: NUL, a `..` segment, and in a plain value any slash, backslash or lone `.` do not fit, however encoded.
-   * Time grows linearly with the length of the URI.
+   * - Query and `;` parameters may come in any order, and may be absent. A URI with unknown parameters does not match.
+   * - A variable ends at the first occurrence of the literal text that follows it. After a `{+name}`, it ends at the
+   *   last occurrence.
+   * - A variable of the path is never empty. Only a `{+name}` can contain a raw `?` or `#`.
+   * - Outside of the query, no value can leave its folder, even if encoded. NUL and `..` segments never match. A plain
+   *   value also has no slash, no backslash, and is not `.`.
    */
   match(uri: string): Record<string, string> | undefined;
-  /** Writes the URI for these values as RFC 6570 says; a variable without a value is left out. */
+  /** Expands the template with these values, as RFC 6570 defines. A variable without a value is omitted. */
   expand(values: Readonly<Record<string, string | undefined>>): string;
   /**
-   * Writes the URI for these values, from which {@linkcode match} reads the same values.
+   * Builds the URI for these values, from which {@linkcode match} reads the same values. `name` names the resource in
+   * error messages.
    *
-   * @throws {TypeError} if a variable of the path is missing, one is unknown, or a value is no string or would not be
-   * read back as it is. `name` names the resource in the message.
+   * @throws {TypeError} if a variable of the path is missing or a variable is unknown, or if a value is not a string or
+   * would not be read back unchanged.
    */
   build(values: Readonly<Record<string, string | undefined>>, name: string): string;
 }
 
-/** The names in a list: `NameList<"a,b">` is `"a" | "b"`. */
+/** Names in a comma-separated list: `NameList<"a,b">` is `"a" | "b"`. */
 export type NameList<L extends string> = L extends `${infer Name},${infer Rest}` ? Name | NameList<Rest> : L;
 
 /**
- * The variables of a literal template as an object type: `TemplateVariables<"repo://{owner}/{name}{?ref}">` is
- * `{ owner: string } & { name: string } & { ref?: string }`. For a template that is not a literal: any names.
+ * Variables of a literal template as an object type. `TemplateVariables<"repo://{owner}/{name}{?ref}">` is
+ * `{ owner: string } & { name: string } & { ref?: string }`. A template that is not a literal allows any names.
  */
 export type TemplateVariables<T extends string> = string extends T ? { readonly [name: string]: string }
   : T extends `${string}{${infer E}}${infer Rest}` ?
@@ -51,22 +54,22 @@ export type TemplateVariables<T extends string> = string extends T ? { readonly 
 
 type Values = Readonly<Record<string, string | undefined>>;
 
-// Bounds the searches that one URI can cause; no template that people read comes near.
+// Limits the searches that one URI can cause. Real templates have far fewer variables.
 const MAX_VARIABLES = 50;
 
 /**
  * Parses a template: `{a}`, `{+a}`, `{#a}`, `{.a}`, `{/a}`, lists such as `{a,b}`, and at the end `{;a,b}`, then
  * `{?a,b}` or `{&a}`.
  *
- * @throws {TypeError} for `{a*}` and `{a:3}`, unbalanced braces, a name used twice, expressions that could not be told
- * apart in a URI (a second `{+a}` or `{#a}` among them), and more than 50 variables.
+ * @throws {TypeError} for `{a*}` and `{a:3}`, unbalanced braces, duplicate names, ambiguous expressions (such as a
+ * second `{+a}` or `{#a}`), and more than 50 variables.
  */
 export function parseTemplate(template: string): UriTemplate {
   const refuse = (state: string) => new TypeError(`Cannot parse URI template ${JSON.stringify(template)}: ${state}`);
   const writers: ((values: Values) => string)[] = [];
   const variables: string[] = [];
   const parameters: { readonly operator: string; readonly names: readonly string[]; readonly skip: number }[] = [];
-  // The path reads literals[0] path[0] literals[1] path[1] … and ends with a literal.
+  // The path is literals[0] path[0] literals[1] path[1] … and ends with a literal.
   const literals = [""];
   const path: string[] = [];
   let wide: string | undefined;
@@ -77,7 +80,7 @@ export function parseTemplate(template: string): UriTemplate {
       throw refuse(`"${piece}" follows the parameters; end with one {;…}, then one {?…} or {&…}`);
     }
     if (index % 2 === 0) {
-      if (/[{}]/.test(piece)) throw refuse("a brace stands alone; write variables as {name}");
+      if (/[{}]/.test(piece)) throw refuse("a brace is unbalanced; write variables as {name}");
       literals[path.length] += piece;
       writers.push(() => piece);
       return;
@@ -86,7 +89,7 @@ export function parseTemplate(template: string): UriTemplate {
     for (const name of names) {
       if (/[*:]/.test(name)) throw refuse(`{${piece}} cannot be matched; leave out * and :length`);
       if (!/^\w+(\.\w+)*$/.test(name)) throw refuse(`{${piece}} lacks a name; use letters, digits and _`);
-      if (variables.includes(name)) throw refuse(`"${name}" stands in it twice; rename one`);
+      if (variables.includes(name)) throw refuse(`"${name}" is used twice; rename one`);
       if (variables.push(name) > MAX_VARIABLES) throw refuse(`more than ${MAX_VARIABLES} variables; use fewer`);
     }
     const open = /[+#]/.test(operator);
@@ -103,7 +106,7 @@ export function parseTemplate(template: string): UriTemplate {
       return written.length ? first + written.join(next) : "";
     });
     if (named) {
-      // Values cannot hold the operator, so the parameters begin behind as many of it as the literals hold.
+      // Values cannot contain the operator, so the parameters begin after as many operators as the literals contain.
       parameters.unshift({ operator, names, skip: literals.join("").split(operator).length });
       return;
     }
@@ -115,7 +118,7 @@ export function parseTemplate(template: string): UriTemplate {
       literals[path.push(name)] = "";
     });
   });
-  // This variable takes what is left when the others have been cut off from both ends.
+  // This variable takes the rest, after the others have been matched from both ends.
   const middle = wide ? path.indexOf(wide) : path.length - 1;
 
   function match(uri: string): Record<string, string> | undefined {
@@ -125,14 +128,15 @@ export function parseTemplate(template: string): UriTemplate {
         values[name] = decodeURIComponent(raw);
         return !kind[0].test(raw) && !kind[1].test(values[name]);
       } catch {
-        return false; // a % without two digits, or bytes that are not UTF-8
+        return false; // A % without two digits, or bytes that are not UTF-8.
       }
     };
     for (const { operator, names, skip } of parameters) {
       let at = -1;
       for (let n = skip; n && (at = uri.indexOf(operator, at + 1)) >= 0; n--);
       if (at < 0) continue;
-      // One more than there are names holds a name that is unknown or there already: a URI may have millions.
+      // Splitting stops one past the number of names, because a URI may have millions of parameters. The extra one is
+      // unknown or a duplicate.
       for (const pair of uri.slice(at + 1).split(operator === ";" ? ";" : "&", names.length + 1)) {
         const end = pair.includes("=") ? pair.indexOf("=") : pair.length;
         const name = pair.slice(0, end);
@@ -152,7 +156,7 @@ export function parseTemplate(template: string): UriTemplate {
     }
     for (let i = path.length - 1; i > middle; i--) {
       const { length } = literals[i];
-      // lastIndexOf() takes a negative position for 0.
+      // lastIndexOf() treats a negative position as 0.
       const at = end <= length ? -1 : uri.lastIndexOf(literals[i], end - length - 1);
       if (at < 0 || !put(path[i], uri.slice(at + length, end), PLAIN)) return;
       end = at;
@@ -170,7 +174,7 @@ export function parseTemplate(template: string): UriTemplate {
     for (const [key, value] of given) {
       if (!variables.includes(key)) throw refuse(`${template} has no variable ${key}; give ${variables.join(", ")}`);
       if (typeof value !== "string") throw refuse(`${key} is of type ${typeof value}; give a string`);
-      // Encoding would throw.
+      // encodeURIComponent() throws for such a value.
       if (!value.isWellFormed()) throw refuse(`${key} has half of a surrogate pair; give a well-formed string`);
       if (value === "" && path.includes(key)) throw refuse(`${key} is empty; give at least one character`);
     }
@@ -189,18 +193,18 @@ export function parseTemplate(template: string): UriTemplate {
   return { template, variables, match, expand, build };
 }
 
-/** What a kind of variable refuses: in the raw text, and in the decoded one. */
+/** Patterns that a kind of variable rejects, in its raw and its decoded text. */
 type Kind = readonly [raw: RegExp, decoded: RegExp];
 const PLAIN: Kind = [/[?#]/, /^\.\.?$|[/\\\0]/];
 const WIDE: Kind = [/(?!)/, /(^|[/\\])\.\.([/\\]|$)|\0/];
 const QUERY: Kind = [/#/, /(?!)/];
 
-/** Percent-encodes; `open` leaves reserved characters and triplets such as `%20` as they are. */
+/** Percent-encodes a value. With `open`, reserved characters and triplets such as `%20` stay as they are. */
 function encode(value: string, open: boolean): string {
   return value.replace(open ? /%[\da-f]{2}|[^\w.~:/?#[\]@!$&'()*+,;=-]/giu : /[^\w.~-]/gu, (c) => {
     if (c.length > 2) return c;
     const encoded = encodeURIComponent(c);
-    // RFC 6570 encodes the five characters !'()* that encodeURIComponent() leaves.
+    // RFC 6570 also encodes !'()*, which encodeURIComponent() leaves as they are.
     return encoded === c ? "%" + c.charCodeAt(0).toString(16).toUpperCase() : encoded;
   });
 }

@@ -1,20 +1,20 @@
 /**
- * Narrows a schema to what a client can show as a form: a flat object of text, numbers, switches and choices.
+ * Converts a schema to an elicitation form: a flat object of strings, numbers, booleans and choices.
  *
  * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import { type Checked, compileSchema, type JsonSchema, type Schema } from "./schema.ts";
 
-/** A question that a client can show, and the check of its answer. */
+/** A form that a client can show, and the check of its answer. */
 export interface Form {
-  /** The schema in the words of `specification/2026-07-28/client/elicitation`, "Requested Schema". */
+  /** The restricted JSON Schema of `specification/2026-07-28/client/elicitation` (Requested Schema). */
   readonly requestedSchema: JsonSchema;
-  /** Checks what the user filled in, by the whole schema and not by what is left of it here. */
+  /** Checks the user's answer against the original schema, not against the restricted one. */
   check(content: unknown): Checked | Promise<Checked>;
 }
 
-// What each type may carry besides a title, a description and a default.
+// Keywords that each type may have besides a title, a description and a default.
 const KEPT: { readonly [type: string]: readonly string[] } = {
   string: ["minLength", "maxLength", "format"],
   number: ["minimum", "maximum"],
@@ -22,17 +22,17 @@ const KEPT: { readonly [type: string]: readonly string[] } = {
   boolean: [],
   array: ["minItems", "maxItems"],
 };
-// What a client would not keep to, so that an answer could be refused for no reason that its author sees.
+// Keywords that a form cannot express. Clients would send answers that the schema rejects.
 const LOST = /^(pattern|multipleOf|exclusive.+|const|enum|...Of|not|if)$/;
 const FORMATS: readonly unknown[] = ["email", "uri", "date", "date-time", undefined];
 
 const IDLE: readonly unknown[] = [undefined, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
 
 /**
- * Makes a form of a schema. What only restates the rest is dropped: the pattern beside a known format, bounds at the
- * ends of the safe integers.
+ * Converts a schema to a form. Keywords without further effect are dropped: the pattern of a known format, and bounds
+ * at the ends of the safe integers.
  *
- * @throws {TypeError} naming the field and the remedy if a form cannot ask for it; `place` tells where.
+ * @throws {TypeError} with the field and the remedy if a form cannot express the schema. `place` names its location.
  */
 export function toForm(schema: Schema, place: string): Form {
   const { json, validate } = compileSchema(schema, { use: "input", place });
@@ -51,7 +51,7 @@ export function toForm(schema: Schema, place: string): Form {
   };
 }
 
-/** The field as forms know it, or why they do not. */
+/** Returns the form's schema of a field, or the reason why there is none. */
 function toField(given: unknown, $defs: unknown): JsonSchema | string {
   const field = resolve(given, $defs);
   const many = field.type === "array";
@@ -85,14 +85,14 @@ function toField(given: unknown, $defs: unknown): JsonSchema | string {
   return { type, ...Object.fromEntries(kept), ...(many ? { items } : choices) };
 }
 
-/** A copy of a schema in which a reference to a definition is replaced by what it means. */
+/** Returns a copy of a schema with its reference to a definition resolved. */
 function resolve(schema: unknown, $defs: unknown): Record<string, unknown> {
   const { $ref, ...own } = isObject(schema) ? schema : {};
   const name = String($ref).replace("#/$defs/", "");
   return { ...(isObject($defs) && Object.hasOwn($defs, name) ? Object($defs[name]) : {}), ...own };
 }
 
-/** A choice of texts, with titles if one of them has one. */
+/** Returns the choices of a string field, with titles if any of them has one. */
 function toChoices({ oneOf, anyOf = oneOf, const: only, enum: all = only && [only], enumNames }: JsonSchema) {
   if (Array.isArray(anyOf) && anyOf.every((one) => typeof one.const === "string")) {
     return anyOf.some((one) => one.title)

@@ -1,34 +1,34 @@
 /**
- * Finds the parameters of a tool that clients repeat in HTTP headers.
+ * Finds the tool parameters that clients repeat in HTTP headers.
  *
  * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import { eachSubschema, type JsonSchema } from "./json_schema.ts";
 
-/** A tool parameter that travels in a header too. */
+/** A tool parameter that clients repeat in an HTTP header. */
 export interface HeaderParam {
-  /** The part of the header's name behind `Mcp-Param-`. */
+  /** Name of the header after `Mcp-Param-`. */
   readonly header: string;
-  /** Property names that lead from the arguments to the parameter. */
+  /** Property names from the arguments to the parameter. */
   readonly path: readonly string[];
-  /** Its JSON type. */
+  /** JSON type of the parameter. */
   readonly type: "string" | "integer" | "boolean";
 }
 
 const TYPES: readonly HeaderParam["type"][] = ["string", "integer", "boolean"];
 
 /**
- * Lists the `x-mcp-header` annotations of an input schema, in its order; the rules stand in
- * `specification/2026-07-28/basic/transports/streamable-http`, "Schema Extension".
+ * Lists the `x-mcp-header` annotations of an input schema in its order.
+ * `specification/2026-07-28/basic/transports/streamable-http` (Schema Extension) has the rules.
  *
- * @throws {TypeError} naming the property whose annotation is not a header token, repeats another one (whatever the
- * case), stands on another type than string, integer or boolean, or cannot be reached through `properties` alone.
+ * @throws {TypeError} with the property's name if its annotation is invalid. A header must be a token and unique,
+ * ignoring case. The property must be a string, an integer or a boolean, and reachable through `properties` alone.
  */
 export function findHeaderParams(schema: JsonSchema): readonly HeaderParam[] {
   const found: HeaderParam[] = [];
 
-  // `path` is undefined from the first step on that is not one through `properties`.
+  // `path` is `undefined` below the first step that is not a property.
   function visit(node: JsonSchema, name: string, path: readonly string[] | undefined): void {
     const header = node["x-mcp-header"];
     if (Object.hasOwn(node, "x-mcp-header")) {

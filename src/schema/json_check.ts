@@ -1,8 +1,8 @@
 /**
- * Checks values by raw JSON Schema.
+ * Validates values against a raw JSON Schema.
  *
- * `format` and `content…` are annotations. A `pattern` runs as the author wrote it, and only on text within
- * `maxLength`: one that backtracks without end is the author's to avoid.
+ * `format` and `content…` are annotations without effect. A `pattern` runs unchanged, and only on strings within
+ * `maxLength`. The author must avoid patterns with catastrophic backtracking.
  *
  * @module
  */
@@ -68,18 +68,18 @@ interface Node {
   readonly else?: Sub;
 }
 
-// A model repairs a call from the first few; thousands would only fill its context.
+// The first issues are enough for a model to fix its call. Thousands would only fill its context.
 const MAX_ISSUES = 20;
-// What the check of one value may cost, in units of about 10 nanoseconds. Without a bound, a schema that branches at every
-// level takes exponential time, and one with a thousand forms takes a thousand times as long as the value is large.
+// Maximum cost of one validation, in units of about 10 nanoseconds. Without it, a schema that branches at every level
+// takes exponential time, and a schema with a thousand alternatives takes a thousand times as long.
 const MAX_COST = 12_000_000;
-// A step into a subschema.
+// Cost of a step into a subschema.
 const STEP = 10;
 const FAILURE = 60;
-// A property, at the pace of objects with very many of them.
+// Cost of a property, measured on objects with very many of them.
 const NAME = 12;
 
-/** Inspects a schema and makes its check: see {@linkcode inspectJsonSchema} and {@linkcode createCheck}. */
+/** Inspects a schema and creates its validator. See {@linkcode inspectJsonSchema} and {@linkcode createCheck}. */
 export function compileJsonSchema(schema: JsonSchema, name?: string): (value: unknown) => Issue[] {
   return createCheck(inspectJsonSchema(schema, name));
 }
@@ -106,12 +106,12 @@ export function createReader(
 }
 
 /**
- * Makes a function that lists how a value does not fit a schema: no issues for a value that does, never more than 20.
+ * Creates a validator, which returns at most 20 issues, and none for a valid value.
  *
- * Only own properties count, and one whose value is `undefined` counts as absent, as it is in JSON text.
+ * Only own properties count. A property with the value `undefined` counts as absent, as in JSON.
  */
 export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspected): (value: unknown) => Issue[] {
-  const refs = targets as ReadonlyMap<unknown, Sub>; // inspectJsonSchema() has seen that they are schemas
+  const refs = targets as ReadonlyMap<unknown, Sub>; // inspectJsonSchema() has checked that they are schemas.
   const choices = new WeakMap<Node, readonly Choices[]>();
   let path: Key[];
   let issues: Issue[];
@@ -137,7 +137,7 @@ export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspect
     return !!patterns.get(pattern)?.test(text);
   }
 
-  /** Why a value does not fit where it need not, or undefined. */
+  /** Returns the first issue of a value under a subschema that it need not match, or `undefined` if it matches. */
   function attempt(sub: Sub, value: unknown, seen?: Set<Key>): string | undefined {
     const outer = { path, issues, limit };
     path = [];
@@ -149,7 +149,7 @@ export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspect
     return first && toText(first);
   }
 
-  /** `seen` collects the keys that a keyword has looked at, for the unevaluated… keywords further out. */
+  /** Checks a value. `seen` collects the keys that a keyword has evaluated, for the outer unevaluated… keywords. */
   function check(sub: Sub | undefined, value: unknown, seen?: Set<Key>): void {
     if (sub === false) fail("not allowed");
     if (typeof sub !== "object" || issues.length >= limit) return;
@@ -169,7 +169,7 @@ export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspect
     check(refs.get(sub.$ref), value, own);
     if (draft7 && sub.$ref !== undefined) return;
     check(refs.get(sub.$dynamicRef), value, own);
-    // One type or several: no name of a kind is a part of another one.
+    // A substring test works for one type or several, because no type name contains another one.
     if (sub.type && !sub.type.includes(kind) && !(sub.type.includes("integer") && Number.isInteger(value))) {
       return expect(String(sub.type).replaceAll(",", " or "), kind);
     }
@@ -196,7 +196,7 @@ export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspect
       bound(value, "", sub.minimum, sub.maximum);
       if (value <= over) expect(`more than ${over}`, value);
       if (value >= under) expect(`less than ${under}`, value);
-      // Binary fractions miss their multiples by a hair: 0.3 / 0.1 is 2.9999999999999996.
+      // Floating-point division is inexact: 0.3 / 0.1 is 2.9999999999999996.
       if (unit && value % unit !== 0 && (Number.isInteger(unit) || +(value / unit).toPrecision(15) % 1 !== 0)) {
         expect(`a multiple of ${unit}`, value);
       }
@@ -281,33 +281,33 @@ export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspect
   };
 }
 
-/** The JSON type of a value; for what JSON cannot hold its own name, such as `NaN` or `undefined`. */
+/** Returns the JSON type of a value. A value outside of JSON gets its own name, such as `NaN` or `undefined`. */
 function toKind(value: unknown): string {
   if (typeof value === "number") return Number.isFinite(value) ? "number" : String(value);
   return value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
 }
 
-/** An own property; the names in a schema and in a value may be those of inherited ones. */
+/** Returns an own property. Names in schemas and values may collide with inherited ones. */
 function lookUp<T>(named: Named<T>, name: string): T | undefined {
   return Object.hasOwn(named, name) ? named[name] : undefined;
 }
 
-/** What `enum` or `const` allows. */
+/** The values that `enum` or `const` allows. */
 interface Choices {
-  /** The values; only those that are no objects are found by identity. */
+  /** Primitive values, which are compared by identity. */
   readonly values: ReadonlySet<unknown>;
-  /** The keys of those that are objects or arrays. */
+  /** Keys of objects and arrays. */
   readonly keys: ReadonlySet<string>;
-  /** The first of them, for errors. */
+  /** The first few values, for error messages. */
   readonly told: string;
 }
 
-/** What `enum` and `const` of a schema allow; made once. */
+/** Returns the values that `enum` and `const` allow. They are computed once per schema. */
 function findChoices(sub: Node, known: WeakMap<Node, readonly Choices[]>): readonly Choices[] {
   if (sub.enum === undefined && sub.const === undefined) return NONE;
   let choices = known.get(sub);
   if (!choices) {
-    // The author's values cost the client nothing.
+    // The schema's own values do not count towards the cost of a validation.
     const before = cost;
     cost = -Infinity;
     const lists = [sub.enum, sub.const === undefined ? undefined : [sub.const]];
@@ -323,12 +323,12 @@ function toChoices(list: readonly unknown[]): Choices {
   return {
     values: new Set(list),
     keys: new Set(list.filter((one) => typeof one === "object").map(toKey)),
-    // As many as fill the text, even if they are all of one digit.
+    // Enough values to fill the text, even if each has a single digit.
     told: cut(list.slice(0, 50).map(show).join(" or "), 200),
   };
 }
 
-// What the check that is running has cost so far: no other one runs before it ends.
+// Cost of the current validation. Validations are synchronous, so they never overlap.
 let cost = 0;
 
 function spend(units: number): void {
@@ -337,9 +337,10 @@ function spend(units: number): void {
 }
 
 /**
- * One text for all values that are equal in JSON, whatever the order of their properties. Numbers and strings of digits
- * begin with another character than a digit, because engines hash texts of digits, and numbers, without a secret: a
- * client could send a set of them that all collide.
+ * Returns the same text for all values that are equal in JSON, regardless of the order of properties.
+ *
+ * The text of a number or of a string of digits begins with another character. Engines hash such texts without a
+ * secret, so a client could send a set of values that all collide.
  */
 function toKey(value: unknown): string {
   spend(2 * STEP);
@@ -358,7 +359,7 @@ function toKey(value: unknown): string {
   return text + "}";
 }
 
-/** Counts code points: a surrogate pair counts once. */
+/** Counts code points, so that a surrogate pair counts once. */
 function countCharacters(text: string): number {
   spend(text.length / 2);
   let count = 0;

@@ -1,5 +1,5 @@
 /**
- * What users may give as a schema, and what the library makes of it: a JSON Schema to show and a function that checks.
+ * Schemas of any kind, compiled to a JSON Schema and a validator.
  *
  * @module
  */
@@ -22,39 +22,39 @@ export type Schema<T = unknown> = StandardSchema<T> | Shape | JsonSchema;
 /** An object of schemas, one for each property. */
 export type Shape = { readonly [name: string]: StandardSchema };
 
-/** The part of Standard Schema (version 1) and of Standard JSON Schema that is used here. */
+/** The parts of Standard Schema (version 1) and Standard JSON Schema that this library uses. */
 export interface StandardSchema<Output = unknown, Input = unknown> {
-  /** What other code may use of the schema. */
+  /** Interface of the schema for other libraries. */
   readonly "~standard": StandardProps<Output, Input>;
 }
 
-/** What stands behind `~standard`. */
+/** The `~standard` property. */
 export interface StandardProps<Output = unknown, Input = unknown> {
-  /** The version of Standard Schema. */
+  /** Version of Standard Schema. */
   readonly version: 1;
-  /** Name of the library, such as `zod`. */
+  /** Name of the schema library, such as `zod`. */
   readonly vendor: string;
-  /** Checks a value, and perhaps changes it. */
+  /** Validates a value, and may transform it. */
   readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>;
-  /** Writes the schema as JSON Schema. Some libraries add it by a function of their own. */
+  /** Converts the schema to JSON Schema. Some libraries need an extra function to add it. */
   readonly jsonSchema?: {
     readonly input: (options: { readonly target: "draft-2020-12" }) => JsonSchema;
     readonly output: (options: { readonly target: "draft-2020-12" }) => JsonSchema;
   } | undefined;
-  /** Exists for the type checker alone. */
+  /** Types for inference only. Never set at runtime. */
   readonly types?: { readonly input: Input; readonly output: Output } | undefined;
 }
 
-/** The value, perhaps changed by the schema, or what is wrong with it. */
+/** The validated, possibly transformed value, or the issues. */
 export type StandardResult<Output = unknown> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
 
-/** One way in which a value does not fit. */
+/** An issue of validation. */
 export interface StandardIssue {
-  /** What is wrong, readable for people. */
+  /** Description for people. */
   readonly message: string;
-  /** The keys that lead to it. */
+  /** Path to the invalid value. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
@@ -112,25 +112,26 @@ export type Checked =
   | { readonly value: unknown; readonly problem?: undefined }
   | { readonly problem: string };
 
-/** A schema, ready for use. */
+/** A compiled schema. */
 export interface CompiledSchema {
   /**
-   * The JSON Schema to show; always the same object.
+   * Returns the JSON Schema, always as the same object.
    *
-   * @throws {TypeError} naming the place if the schema cannot be written as one, or takes no object where it must.
+   * @throws {TypeError} with the location if the schema has no JSON Schema, or an input schema accepts values that are
+   * not objects.
    */
   json(): JsonSchema;
-  /** Checks a value; at once, unless the schema itself is asynchronous. A problem has at most 2 KB. */
+  /** Validates a value. The result is synchronous unless the schema is asynchronous. A problem has at most 2 KB. */
   validate(value: unknown): Checked | Promise<Checked>;
   /** Whether it is a raw JSON Schema. */
   readonly isRaw?: boolean;
 }
 
-/** What a schema is for. */
+/** Use and location of a schema. */
 export interface SchemaOptions {
-  /** The side to show and, for a schema that changes values, to start from. An input must be an object. */
+  /** Whether to use the input or the output side of a schema that transforms values. An input must be an object. */
   readonly use: "input" | "output";
-  /** What errors name, such as `tool "add"`. */
+  /** Location for error messages, such as `tool "add"`. */
   readonly place: string;
 }
 
@@ -141,9 +142,9 @@ const MAX_BYTES = 2000;
 const compiled = { input: new WeakMap<object, CompiledSchema>(), output: new WeakMap<object, CompiledSchema>() };
 
 /**
- * Prepares a schema; a schema seen before comes back as it was, from a cache.
+ * Compiles a schema. The result is cached.
  *
- * @throws {TypeError} naming the place if it is no schema, cannot be written as JSON Schema, or is malformed.
+ * @throws {TypeError} with the location if the value is not a schema, is malformed, or has no JSON Schema.
  */
 export function compileSchema(schema: Schema, { use, place }: SchemaOptions): CompiledSchema {
   const name = `the ${use} schema of ${place}`;
@@ -155,9 +156,9 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
   function toRoot(json: JsonSchema): JsonSchema {
     const forms = json.anyOf ?? json.oneOf;
     if (use === "output" || json.type === "object") return json;
-    // A union of objects takes objects alone, but the protocol wants that said.
+    // A union of objects only accepts objects, but the protocol requires an explicit type.
     if (Array.isArray(forms) && forms.every(({ type }) => type === "object")) return { type: "object", ...json };
-    throw refuse('it takes other things than objects; give one whose type is "object"');
+    throw refuse('it accepts values that are not objects; give a schema whose type is "object"');
   }
 
   function write({ "~standard": { jsonSchema } }: StandardSchema): JsonSchema {

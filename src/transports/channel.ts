@@ -1,5 +1,5 @@
 /**
- * A two-way channel of whole messages: standard streams, a socket, or two ends in one process.
+ * A two-way channel of whole messages: stdio, a socket, or two ends in one process.
  *
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
@@ -13,16 +13,16 @@ import { InFlight } from "../core/in_flight.ts";
 import type { INTERNALS } from "../core/internals.ts";
 import type { Link, LinkEvents } from "../core/link.ts";
 
-/** Writes one text; a promise if the writer should wait for room. */
+/** Writes a message. Returns a promise if the writer should wait for room. */
 export type Write = (text: string) => Promise<void> | undefined;
 
 /** The server's end of a channel. */
 export interface Pipe {
-  /** Takes one text; a promise if the reader should wait before it reads on. */
+  /** Receives a message. Returns a promise if the reader should wait before it reads on. */
   receive(text: string): Promise<void> | undefined;
-  /** Answers a text that cannot be a message. */
+  /** Sends an error for input that cannot be a message. */
   reject(problem: "long" | "encoding"): Promise<void> | undefined;
-  /** Bytes of the longest text. */
+  /** Maximum bytes of a message. */
   readonly lineBytes: number;
   /**
    * The account of the client.
@@ -30,22 +30,22 @@ export interface Pipe {
    * @internal
    */
   readonly account: Account;
-  /** Whether anything runs. */
+  /** Whether any call is running. */
   readonly isBusy: boolean;
-  /** Ends subscriptions, and settles when nothing runs any more. */
+  /** Ends subscriptions. Settles when no call is running. */
   idle(): Promise<void>;
-  /** Cancels what runs; nothing is written from now on. */
+  /** Cancels all calls. Nothing is written from now on. */
   close(): void;
 }
 
 /**
- * Opens a server's end of a channel. Without an account, the client is known by its principal, if it has one.
+ * Opens the server's end of a channel. Without an account, the client is identified by its principal, if any.
  *
  * @internal
  */
 export type OpenPipe = (write: Write, principal?: Principal, account?: Account) => Pipe;
 
-/** What can be served over a channel: a server made by `createServer`. */
+/** A server that can be served over a channel, created by `createServer`. */
 export interface PipeServer {
   /**
    * Opens a channel to the server.
@@ -55,12 +55,12 @@ export interface PipeServer {
   readonly [INTERNALS]: { readonly openPipe: OpenPipe };
 }
 
-/** Makes the function that opens pipes. */
+/** Creates the function that opens channels. */
 export function pipeOpener(engine: Engine, era: Era): OpenPipe {
   return (write, principal, account) => new Channel(engine, era, { write, principal, account });
 }
 
-/** One open channel: the link of all messages that come over it. */
+/** An open channel, which is the link of all its messages. */
 class Channel implements Pipe, Link {
   readonly inFlight: InFlight = new InFlight();
   readonly principal?: Principal;
@@ -98,7 +98,7 @@ class Channel implements Pipe, Link {
     if (!this.#isOpen) return;
     const { limits } = this.#engine.core;
     this.#accept(parseMessage(text, limits.request));
-    // Backpressure: stop reading from a client that does not read its answers, or has a full queue of calls.
+    // Backpressure: stop reading from a client that does not read its responses, or whose queue of calls is full.
     if (!this.#engine.scheduler.waiting) return this.#room;
     const { account } = this;
     return account.waiting.size >= limits.calls.runningPerClient ? account.untilRoom() : this.#room;

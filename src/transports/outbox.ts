@@ -1,41 +1,41 @@
 /**
- * What waits to be read by one client: everything that is sent passes through an outbox.
+ * The queue of messages that one client has not read yet. All messages pass through it.
  *
  * @module
  */
 import type { Account } from "../core/account.ts";
 
-/** How much may wait before the producer has to. */
+/** Limits of a queue, above which the producer should wait. */
 export interface OutboxOptions {
-  /** Texts that may wait. */
+  /** Number of texts. */
   readonly texts: number;
-  /** Characters that may wait. */
+  /** Number of characters. */
   readonly characters: number;
-  /** The client that is charged with what waits. Not looked up before there is much. */
+  /** The account of the client. It is looked up only when the queue grows large. */
   readonly account: () => Account;
 }
 
-/** Texts that wait for one reader, in order. What they take is charged to the client as long as it is much. */
+/** A queue of texts for one reader. A large queue is charged to the client. */
 export class Outbox {
-  /** Characters that wait. */
+  /** Number of characters in the queue. */
   length = 0;
   readonly #options: OutboxOptions;
-  /** Characters up to which texts are joined. */
+  /** Number of characters up to which texts are joined. */
   readonly #joined: number;
   #texts: string[] = [];
-  /** The newest texts, joined: an engine joins as it adds, in a fraction of the time that a list of texts takes. */
+  /** The newest texts, joined into one string, which is much faster than an array. */
   #tail = "";
-  /** How many texts wait, or some more while a part of them was taken. */
+  /** Number of texts in the queue. It may be too high while a part of them has been taken. */
   #count = 0;
-  /** Characters of the first text that have been taken. */
+  /** Number of characters of the first text that have been taken. */
   #taken = 0;
-  /** Bytes that the client is charged with, and the characters that they cover. */
+  /** Bytes that are charged, and the characters that they cover. */
   #held = 0;
   #covered = FREE;
   #account?: Account;
   #room?: PromiseWithResolvers<void>;
 
-  /** Nothing waits yet. */
+  /** Creates an empty queue. */
   constructor(options: OutboxOptions) {
     this.#options = options;
     this.#joined = Math.min(options.characters, FREE);
@@ -47,9 +47,11 @@ export class Outbox {
     return this.length >= characters || this.#count >= texts;
   }
 
-  /** Adds a text, or several that are joined, unless the client holds too much already. */
+  /**
+   * Adds a text, or several joined texts, and returns `true`. Returns `false` if the client's memory limit is exceeded.
+   */
   push(text: string, texts = 1): boolean {
-    // A text of which a part was taken is in memory as a whole.
+    // A partly taken text is still in memory as a whole.
     const held = this.length + this.#taken + text.length;
     if (held > this.#covered && !this.#hold(held)) return false;
     if (this.#tail.length + text.length <= this.#joined) this.#tail += text;
@@ -62,12 +64,12 @@ export class Outbox {
     return true;
   }
 
-  /** Settles when there is room. */
+  /** Settles when the queue has room. */
   untilRoom(): Promise<void> {
     return (this.#room ??= Promise.withResolvers<void>()).promise;
   }
 
-  /** Takes whole texts that are ready, or the next piece of a long one: about `most` characters. */
+  /** Takes several whole texts, or the next piece of a long one, of about `most` characters. */
   take(most: number): string {
     let piece = this.#tail;
     if (this.#texts.length || piece.length > most) piece = this.#takeSome(most);
@@ -78,7 +80,7 @@ export class Outbox {
     return piece;
   }
 
-  /** Takes the next whole text; nothing was joined if one character makes the producer wait. */
+  /** Takes the next whole text. Requires a limit of one character, with which texts are never joined. */
   next(): string | undefined {
     this.#endTail();
     const [text] = this.#texts.splice(0, 1);
@@ -88,7 +90,7 @@ export class Outbox {
     return text;
   }
 
-  /** Drops what waits. */
+  /** Empties the queue, and lets the producer continue. */
   clear(): void {
     this.#texts = [];
     this.#tail = "";
@@ -97,7 +99,7 @@ export class Outbox {
     this.close();
   }
 
-  /** Lets the producer go on: nothing more will be read. */
+  /** Lets the producer continue, because nothing more will be read. */
   close(): void {
     this.#room?.resolve();
     this.#room = undefined;
@@ -131,7 +133,7 @@ export class Outbox {
   }
 
   #hold(length: number): boolean {
-    // In steps, because a client is charged for each text otherwise.
+    // In steps, because charging for each text would be slow.
     const bytes = length > FREE ? Math.ceil(2 * length / STEP) * STEP : 0;
     if (bytes <= this.#held) this.#account?.free(this.#held - bytes);
     else {
@@ -144,12 +146,12 @@ export class Outbox {
   }
 }
 
-/** Characters that may wait for free: a few thousand outboxes with so much are no danger. */
+/** Characters per queue that are not charged. Even thousands of such queues take little memory. */
 const FREE = 16_384;
-/** Bytes by which what a client is charged with grows and shrinks. */
+/** Step in bytes by which the charge grows and shrinks. */
 const STEP = 65_536;
 
-// A surrogate pair that is cut would arrive as two unreadable characters.
+// A split surrogate pair would arrive as two invalid characters.
 function toEnd(text: string, end: number): number {
   const code = text.charCodeAt(end - 1);
   return end < text.length && code >= 0xd800 && code < 0xdc00 ? end + 1 : end;

@@ -1,5 +1,5 @@
 /**
- * Serves a server over WebSocket, one JSON message a frame.
+ * Serves MCP over WebSocket, with one JSON message per frame.
  *
  * ```ts ignore
  * import { webSocket } from "@x/mcp/websocket";
@@ -26,43 +26,43 @@ import type { OpenPipe, Pipe, PipeServer } from "./channel.ts";
 
 export type { PipeServer };
 
-/** What can be served beside its endpoint: a server made by `createServer`. */
+/** A server that can be served over WebSocket, created by `createServer`. */
 export interface SocketServer extends PipeServer {
-  /** Answers what is no socket. */
+  /** Handles requests that do not open a socket. */
   fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
   /**
-   * Checks callers.
+   * Opens channels and checks requests.
    *
    * @ignore
    */
   readonly [INTERNALS]: { readonly openPipe: OpenPipe; readonly http: HttpParts };
 }
 
-/** How sockets are opened. */
+/** Options of the WebSocket transport. */
 export interface WebSocketOptions {
-  /** The path where sockets are opened; `/ws` if nothing is said. */
+  /** Path of the WebSocket endpoint. Defaults to `/ws`. */
   readonly path?: string;
 }
 
-/** The part of a socket that a server needs; the standard `WebSocket` and Bun's own both have it. */
+/** The parts of a socket that a server uses. The standard `WebSocket` and Bun's own socket both have them. */
 export interface Socket {
-  /** Sends one frame. */
+  /** Sends a frame. */
   send(text: string): unknown;
-  /** Closes with a code and a reason. */
+  /** Closes the socket with a code and a reason. */
   close(code?: number, reason?: string): void;
-  /** What Bun keeps for the one who upgraded the request. */
+  /** Data that Bun attaches at the upgrade. */
   readonly data?: unknown;
-  /** Bytes that were sent and have not left yet. */
+  /** Number of bytes that have not been sent yet. */
   readonly bufferedAmount?: number;
-  /** Bun's form of `bufferedAmount`. */
+  /** Bun's equivalent of `bufferedAmount`. */
   getBufferedAmount?(): number;
 }
 
-/** Both runtimes' ways to take sockets: `fetch` upgrades, `websocket` is what Bun calls afterwards. */
+/** The handlers for both runtimes. `fetch` upgrades requests, and Bun calls `websocket` afterwards. */
 export interface WebSocketService {
-  /** Opens sockets at the path and hands everything else to the server. */
+  /** Upgrades requests at the path, and passes all others to the server. */
   readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response>;
-  /** For `Bun.serve`. */
+  /** Socket handlers for `Bun.serve`. */
   readonly websocket: {
     open(socket: Socket): void;
     message(socket: Socket, data: unknown): void;
@@ -72,8 +72,8 @@ export interface WebSocketService {
 }
 
 /**
- * Serves sockets beside the HTTP endpoint. Host and Origin are checked before a socket is opened; sockets close when
- * the server does.
+ * Serves MCP over WebSocket beside the HTTP endpoint. Host and Origin are checked before an upgrade. All sockets close
+ * with the server.
  */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   const { path = "/ws" } = options;
@@ -98,7 +98,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     return upgrade(request, info, { principal, account });
   }
 
-  // The subprotocol is named only to a client that asked for it: others would close at once.
+  // The subprotocol is named only if the client requested it, because other clients would close the connection.
   function upgrade(request: Request, info: ConnectionInfo | undefined, owner: Owner): Response {
     const asked = /(^|,)\s*mcp\s*(,|$)/.test(request.headers.get("sec-websocket-protocol") ?? "");
     if (deno?.upgradeWebSocket) {
@@ -106,9 +106,9 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
       try {
         upgraded = deno.upgradeWebSocket(request, asked ? { protocol: "mcp" } : {});
       } catch {
-        // Not all headers of an upgrade are there.
+        // A header of the upgrade is missing.
         owner.account?.closeStream();
-        return new Response("Cannot open the socket: the request is no complete upgrade", { status: 400 });
+        return new Response("Cannot open the socket: the upgrade request is incomplete", { status: 400 });
       }
       const { socket, response } = upgraded;
       open(socket, owner);
@@ -138,7 +138,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   return {
     fetch,
     websocket: {
-      // What was handed over with the upgrade comes back as it was.
+      // Bun returns the data of the upgrade unchanged.
       open: (socket) => open(socket, isObject(socket.data) ? socket.data as Owner : {}),
       message: (socket, data) => lines.get(socket)?.receive(data),
       drain: (socket) => lines.get(socket)?.drain(),
@@ -147,13 +147,13 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   };
 }
 
-/** Who opened a socket. */
+/** The client that opened a socket. */
 interface Owner {
   readonly principal?: Principal;
   readonly account?: Account;
 }
 
-/** Serves one standard socket that is open or opening; for those who upgrade on their own. */
+/** Serves MCP over a standard socket that is open or connecting. Use it if you upgrade requests yourself. */
 export function attachSocket(server: PipeServer, socket: WebSocket, principal?: Principal): void {
   const line = new SocketLine(server, socket, principal);
   socket.addEventListener("message", ({ data }) => line.receive(data));
@@ -161,20 +161,23 @@ export function attachSocket(server: PipeServer, socket: WebSocket, principal?: 
   socket.addEventListener("error", () => line.close());
 }
 
-/** Bytes waiting in a socket before writers have to wait. */
+/** Maximum bytes in a socket's buffer before writers wait. */
 const MOST_BUFFERED = 1024 * 1024;
-/** Characters of a text from which on what the socket holds is charged to the client. */
+/** Characters above which a text in the socket's buffer is charged to the client. */
 const LARGE = 16_384;
-/** After which time a client that does not read is let go, in milliseconds. */
+/** Milliseconds after which a client that does not read is disconnected. */
 const STALLED_MS = 30_000;
 const POLL_MS = 50;
-/** Messages that wait while the server is busy, as long as one may be in all: a socket cannot be read slowly. */
+/**
+ * Number of messages to queue while the server is busy, because reading from a socket cannot be paused. Together they
+ * may be as long as one message.
+ */
 const MOST_LATE = 1024;
 const GOING_AWAY = 1001;
 const TRY_LATER = 1013;
 const UNSUPPORTED_DATA = 1003;
 
-/** One socket and its channel. */
+/** A socket with its channel. */
 class SocketLine {
   readonly #socket: Socket;
   readonly #pipe: Pipe;
@@ -183,9 +186,9 @@ class SocketLine {
   #lateSize = 0;
   #isReading = true;
   #isPolling = false;
-  /** Bytes in the socket that the client is charged with. */
+  /** Bytes in the socket's buffer that are charged to the client. */
   #held = 0;
-  /** Bytes charged for the buffer of the longest message so far. */
+  /** Bytes that are charged for the buffer of the longest message so far. */
   #buffer = 0;
 
   constructor(server: PipeServer, socket: Socket, principal?: Principal, account?: Account) {
@@ -201,12 +204,12 @@ class SocketLine {
     this.#lateSize += data.length;
     const hasRoom = this.#late.length < MOST_LATE && this.#lateSize <= this.#pipe.lineBytes;
     if (hasRoom && this.#pipe.account.hold(2 * data.length)) return void this.#late.push(data);
-    // A client goes on sending until the socket is closed: from here on nothing of that is taken.
+    // The client may send until the socket is closed. Those messages are dropped.
     this.#lateSize = Infinity;
-    this.#socket.close(TRY_LATER, "too much waits");
+    this.#socket.close(TRY_LATER, "too many messages are waiting");
   }
 
-  // Both runtimes keep a buffer as large as the longest message until the connection ends, and Deno keeps its text too.
+  // Charges the buffer of a message, which both runtimes keep until the connection ends. Deno keeps the text too.
   #growBuffer({ length }: string): boolean {
     const bytes = length > LARGE ? 2 * length - this.#buffer : 0;
     if (bytes <= 0) return true;
@@ -216,7 +219,7 @@ class SocketLine {
     return false;
   }
 
-  /** The socket has room again. */
+  /** Continues writing when the socket has room. */
   drain(): void {
     if (toBuffered(this.#socket) > MOST_BUFFERED) return;
     this.#pipe.account.free(this.#held);
@@ -250,7 +253,7 @@ class SocketLine {
       try {
         this.#socket.send(text);
       } catch {
-        // The client went away; its close event follows.
+        // The client has disconnected, and its close event follows.
         return this.#outbox.clear();
       }
     }
@@ -264,10 +267,10 @@ class SocketLine {
     return true;
   }
 
-  // Standard sockets do not tell when there is room again.
+  // Standard sockets have no event for new room, so poll.
   #poll(waited: number): void {
     this.#isPolling = true;
-    // The open socket keeps the process alive, and the call that waits for room has a timeout of its own.
+    // The open socket keeps the process alive. A call that waits for room has its own timeout.
     startBackgroundTimer(() => {
       this.#isPolling = false;
       const isEmpty = !this.#outbox.length;

@@ -277,7 +277,7 @@ Deno.test("only the state of so many sessions is kept; an id whose state made ro
   let text = "";
   while (!text.includes("list_changed")) text += new TextDecoder().decode((await reader?.read())?.value);
   assertEquals(await isGood(held, b), true);
-  // Nothing can make room while both are at work.
+  // Nothing can make room while both are busy.
   const busy = send(held, b, call("hold"));
   await until(() => held.log.includes("hold"), "the tool runs");
   const full = await send(held, c, level);

@@ -187,9 +187,9 @@ Deno.test("template: expansion follows the tables of RFC 6570, levels 1 to 3", (
 
 Deno.test("template: what cannot be matched in one way is refused with the reason", () => {
   const cases: [template: string, reason: string][] = [
-    ["x/{id", "a brace stands alone"],
-    ["x/id}", "a brace stands alone"],
-    ["x/{{id}}", "a brace stands alone"],
+    ["x/{id", "a brace is unbalanced"],
+    ["x/id}", "a brace is unbalanced"],
+    ["x/{{id}}", "a brace is unbalanced"],
     ["x/{}", "lacks a name"],
     ["x/{+}", "lacks a name"],
     ["x/{a,}", "lacks a name"],
@@ -198,8 +198,8 @@ Deno.test("template: what cannot be matched in one way is refused with the reaso
     ["x/{a-b}", "lacks a name"],
     ["x/{list*}", "cannot be matched"],
     ["x/{id:3}", "cannot be matched"],
-    ["x/{a}/{a}", '"a" stands in it twice'],
-    ["x/{a}{?a}", '"a" stands in it twice'],
+    ["x/{a}/{a}", '"a" is used twice'],
+    ["x/{a}{?a}", '"a" is used twice'],
     ["x/{a}{b}", "cannot be told apart"],
     ["x/{+a}{b}", "cannot be told apart"],
     ["x/{a}{+b}", "cannot be told apart"],

@@ -169,7 +169,7 @@ Deno.test("schema: an input takes objects, and a union of objects says so", () =
       TypeError,
       'the input schema of tool "add"',
     );
-    assertStringIncludes(message, "takes other things than objects; ");
+    assertStringIncludes(message, "accepts values that are not objects; ");
   }
   assertThrows(() => compileSchema({ type: "array" }, input), TypeError, 'the input schema of tool "add"');
   assertThrows(() => compileSchema({ properties: {} }, input), TypeError, 'the input schema of tool "add"');

@@ -1,5 +1,5 @@
 /**
- * What clients of older revisions must not see, turned into what they know.
+ * Converts results and errors to what clients of older revisions understand.
  *
  * @see specification/2025-06-18/changelog
  * @module
@@ -9,10 +9,10 @@ import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
 import type { Question } from "../../core/question.ts";
 import type { Version } from "./versions.ts";
 
-/** "Resource not found", up to 2025-11-25. */
+/** Error code "Resource not found" of the revisions up to 2025-11-25. */
 const RESOURCE_NOT_FOUND = -32002;
 
-/** A method's result as a client of this revision may see it. */
+/** Converts the result of a method for a client of this revision. */
 export function downgradeResult(method: string, result: Result, version: Version): Result {
   switch (method) {
     case "tools/list":
@@ -35,7 +35,7 @@ export function downgradeResult(method: string, result: Result, version: Version
   }
 }
 
-/** An error with the codes of older revisions. */
+/** Converts an error to the codes of older revisions. */
 export function downgradeError(method: string, error: McpError): McpError {
   const isMissing = method === "resources/read" && error.code === INVALID_PARAMS &&
     isObject(error.data) &&

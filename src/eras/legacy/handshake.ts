@@ -1,5 +1,5 @@
 /**
- * `initialize`: what the two sides agree on.
+ * The `initialize` handshake.
  *
  * @see specification/2025-11-25/basic/lifecycle
  * @module
@@ -10,10 +10,10 @@ import type { Engine } from "../../core/era.ts";
 import type { SessionFacts } from "./session_state.ts";
 import { isVersion, VERSIONS } from "./versions.ts";
 
-/** Characters of the capabilities as JSON: what a client states about itself is kept, and part of the session id. */
+/** Maximum characters of the client's capabilities as JSON, because they are part of the session id. */
 const MOST_CAPABILITIES = 4096;
 
-/** Reads what a client offers. A version we do not know is answered with our newest. */
+/** Reads the parameters of `initialize`. For an unknown version, the server offers its newest. */
 export function readOffer(params: Params = {}): SessionFacts {
   const { protocolVersion, capabilities, clientInfo } = params;
   if (typeof protocolVersion !== "string") throw invalid("protocolVersion is not a string");
@@ -36,12 +36,12 @@ export function readOffer(params: Params = {}): SessionFacts {
   };
 }
 
-// An engine keeps the whole text alive for a slice of it, and a session lives longer than its first message.
+// A slice can keep its whole source string in memory, and a session outlives its first message.
 function copyStart(text: string, length: number): string {
   return text.length <= length ? text : JSON.parse(JSON.stringify(text.slice(0, length)));
 }
 
-/** What the server answers. */
+/** Returns the result of `initialize`. */
 export function toAgreement({ core, registry }: Engine, { version }: SessionFacts): Result {
   return {
     protocolVersion: version,

@@ -1,5 +1,5 @@
 /**
- * The legacy era: revisions that begin with a handshake and keep a session, translated to calls.
+ * The legacy era: translates revisions with a handshake and sessions to calls.
  *
  * @see specification/2025-11-25/basic/lifecycle
  * @module
@@ -38,12 +38,12 @@ import { findSessionMethod } from "./session_methods.ts";
 import { createSession, type Session, type SessionFacts } from "./session_state.ts";
 import { hasBatches, isVersion, toNoId, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
 
-/** Serves revisions up to 2025-11-25. */
+/** Creates the era of the revisions up to 2025-11-25. */
 export function legacyEra(engine: Engine): Era {
   return new LegacyEra(engine);
 }
 
-/** A message that could be read. */
+/** A message that could be parsed. */
 type Readable = Exclude<Incoming, Broken>;
 
 /** A message and where it came from. */
@@ -64,10 +64,10 @@ class LegacyEra implements Era {
   #loading?: Promise<Sessions>;
   /** Sessions of byte streams, which live as long as these. */
   readonly #piped = new Map<InFlight, Session>();
-  // By connection and not by call: a weak map that every call enters makes each collection of garbage slower.
+  // Keyed by connection and not by call, because a weak map with an entry per call slows down garbage collection.
   readonly #sessionOf = new WeakMap<InFlight, Session>();
   readonly #made = new WeakMap<Call, Map<string, Promise<unknown>>>();
-  /** Texts of results that stay the same object. */
+  /** Cached JSON of results that stay the same object. */
   readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
   readonly #hear = (change: Change): void => this.#announce(change);
   readonly #carrier: Carrier;
@@ -173,13 +173,14 @@ class LegacyEra implements Era {
   #acceptPiped(message: Readable, link: Link): Reply | Promise<Reply> {
     const session = this.#piped.get(link.inFlight);
     if (session) return this.#serve(session, message, link);
-    // On a byte stream a cancellation does not tell which era it is of.
+    // On stdio and sockets, a cancellation does not show which era it belongs to.
     if (message.kind === "notification") return takeNotification(link.inFlight, message);
     if (message.kind === "request" && message.method === "ping") return this.#serve(this.#toBare(link), message, link);
     return refuse({ message }, 400, "initialize first");
   }
 
-  // Some clients drop the session id: each request of theirs is served on its own, by a client that can do nothing.
+  // Some clients lose their session id. Each of their requests is served by itself, as if the client had no
+  // capabilities.
   #acceptBare(message: Readable, link: Link): Reply | Promise<Reply> {
     if (this.#engine.core.requiresSession) return this.#refuseBare({ message, version: link.version });
     return this.#serve(this.#toBare(link), message, link);
@@ -268,7 +269,7 @@ class LegacyEra implements Era {
     const meta = message.params?._meta;
     const progressToken = isObject(meta) ? meta.progressToken : undefined;
     const { idCharacters } = this.#engine.core.limits.request;
-    // The token is copied into every notification of progress.
+    // The token is repeated in every progress notification.
     if (typeof progressToken === "string" && progressToken.length > idCharacters) {
       const state = `Cannot serve the request: progressToken is longer than ${idCharacters} (request.idCharacters)`;
       return toErrorReply(message, new McpError(INVALID_PARAMS, state));
@@ -341,7 +342,7 @@ class LegacyEra implements Era {
     }
   }
 
-  // One revision lets several messages come in one array, and has the answers go back in one.
+  // One revision allows several messages in one array. Their responses return in one array too.
   async #serveBatch(session: Session, batch: Batch, link: Link): Promise<Reply> {
     const { request } = this.#engine.core.limits;
     const { items } = batch;
@@ -360,7 +361,7 @@ class LegacyEra implements Era {
     // All items are in memory until the last one is answered.
     const { account } = link;
     if (!account.hold(batch.weight)) {
-      const state = "Cannot run the batch: too much is held already (memory.bytesPerClient, memory.bytes)";
+      const state = "Cannot run the batch: too much memory is used (memory.bytesPerClient, memory.bytes)";
       return toBusyReply({ version }, new McpError(BUSY, state));
     }
     try {
@@ -372,17 +373,17 @@ class LegacyEra implements Era {
     }
   }
 
-  // A batch may cost as much as its messages together: others get their turn in between.
+  // A batch can take as long as all its messages together, so other requests get a turn in between.
   async #serveItems(session: Session, messages: readonly Exclude<Incoming, Batch>[], link: Link): Promise<Reply[]> {
     const { limits: { calls }, ticker: { clock } } = this.#engine.core;
     const replies: Promise<Reply>[] = [];
     let length = 0;
     let since = clock.now();
-    // The answers travel together, so together they may be as long as one.
+    // The limit for one result applies to all responses of the batch together.
     const take = ({ text = "" }: Reply, message: Incoming): Reply => {
       length += text.length;
       if (length <= calls.resultBytes) return { text: text || undefined };
-      const state = "Cannot send the result: the answers of the batch are too long (calls.resultBytes)";
+      const state = "Cannot send the result: the responses of the batch are too long (calls.resultBytes)";
       const id = message.kind === "request" ? message.id : null;
       return { text: text && toFailure(id, new McpError(INVALID_REQUEST, state)) };
     };
@@ -406,7 +407,7 @@ class LegacyEra implements Era {
     return value;
   }
 
-  // Listens from the first client on: changes before that, while a server is being made, set no timer.
+  // Listens only once a client is there, so that changes before that set no timer.
   #announce(change: Change): void {
     const text = toAnnouncement(change);
     for (const session of [...this.#sessions?.known ?? [], ...this.#piped.values()]) {
@@ -422,7 +423,7 @@ class LegacyEra implements Era {
     else if (seen) seen.then((seen) => seen && session.notify(text));
   }
 
-  /** A call that stands for a session's client where no request of it runs: `allow` is asked about it. */
+  /** Creates a call that represents the session's client between its requests. `allow` decides on it. */
   #toWatcher({ client, caller: principal, inFlight, account }: Session): Call {
     const link = toSilent({ inFlight, account, principal });
     const message: Request = { kind: "request", id: 0, method: "notifications", weight: 0 };
@@ -430,7 +431,7 @@ class LegacyEra implements Era {
   }
 }
 
-/** Milliseconds after which a batch lets others go first. */
+/** Milliseconds after which a batch lets other requests run. */
 const TURN_MS = 20;
 
 /** A link to the same client over which nothing is sent. */

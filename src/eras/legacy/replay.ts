@@ -1,5 +1,5 @@
 /**
- * Streams whose events are numbered and kept for a while, so that a client whose connection broke can read on.
+ * Resumable streams: events get ids and are kept for a while, so that a client can resume after a lost connection.
  *
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
  * @module
@@ -14,7 +14,7 @@ import type { InFlight } from "../../core/in_flight.ts";
 import type { EventFields, Link, LinkEvents, Reply } from "../../core/link.ts";
 import { createNotifier } from "../../core/watching.ts";
 
-/** When a client whose stream ended should reconnect, in milliseconds. */
+/** Delay in milliseconds before a client should reconnect. */
 const RETRY_MS = 1000;
 
 const CANCELLED = new McpError(INVALID_REQUEST, "Cannot finish the call: the client cancelled it");
@@ -24,27 +24,27 @@ interface Event {
   readonly at: number;
 }
 
-/** What all sessions of a server keep together, in bytes. */
+/** Bytes of the events that all sessions of a server keep. */
 export interface Kept {
   bytes: number;
 }
 
-/** One stream: its events in order, and the connection that reads it now. */
+/** One stream: its events in order, and its current connection. */
 class Stream {
   readonly name: string;
   readonly #owner: Streams;
-  /** What can be read again; the first has the number `first`. */
+  /** Kept events. The first has the number `first`. */
   readonly events: Event[];
   first: number;
-  /** Number of the last event that was written to some connection. */
+  /** Number of the last event that was written to any connection. */
   written: number;
-  /** Whether nothing more will come. */
+  /** Whether the stream has ended. */
   isOver: boolean;
-  /** The connection that reads the stream now. */
+  /** The current connection of the stream. */
   reader?: Link;
-  /** Ends the wait of whoever attached the reader. */
+  /** Settles the promise of the current connection. */
   #left?: () => void;
-  /** Until when a reader that is behind has no room. */
+  /** Settles when a slow connection has room. */
   #room?: Promise<void>;
 
   constructor(owner: Streams) {
@@ -64,12 +64,12 @@ class Stream {
     return `${this.name}_${place}`;
   }
 
-  /** The fields of the event that opens a connection behind an event. */
+  /** Returns the fields of the first event of a connection that continues after `place`. */
   toOpening(place: number): EventFields | undefined {
     return this.#owner.primes ? { id: this.toId(place), retry: RETRY_MS } : undefined;
   }
 
-  /** Keeps a text, and sends it to the connection that has read everything before. */
+  /** Keeps a text as an event. Sends it if the connection is up to date. */
   write(text: string): Promise<void> | undefined {
     const place = this.last + 1;
     this.#owner.keep(this, text);
@@ -79,36 +79,36 @@ class Stream {
     return this.reader.send(text, { id: this.toId(place) });
   }
 
-  /** Nothing more will come. */
+  /** Ends the stream. */
   end(): void {
     this.isOver = true;
     if (this.written >= this.last) this.leave();
     this.#owner.tidy(this);
   }
 
-  /** Ends the connection that reads the stream. */
+  /** Closes the current connection of the stream. */
   leave(): void {
     const left = this.#left;
     this.reader = this.#left = undefined;
     left?.();
   }
 
-  /** Reads the stream by a connection; `left` is called when it no longer does. */
+  /** Connects the stream. `left` is called when the connection no longer reads it. */
   readBy(link: Link, left: () => void): void {
-    // No message goes to two connections: the one that read until now may be lost without being known to be.
+    // A message must not go to two connections. The previous one may be lost without the server knowing.
     this.leave();
     this.reader = link;
     this.#left = left;
   }
 
-  /** Writes what comes after an event to a new connection, as fast as it reads. Settles when it should end. */
+  /** Writes the events after `after` to a new connection, as fast as it reads. Settles when it should close. */
   async replay(link: Link, after: number): Promise<void> {
     const { promise: left, resolve } = Promise.withResolvers<void>();
     this.readBy(link, resolve);
     this.written = after;
     while (this.reader === link && this.written < this.last) {
       const place = Math.max(this.written + 1, this.first);
-      // Everything was dropped before this connection could read it: the client has to begin anew.
+      // All events were dropped before the client could read them, so it must start again.
       if (place > this.last) return this.leave();
       this.written = place;
       this.#room = link.send(this.events[place - this.first].text, { id: this.toId(place) });
@@ -119,23 +119,23 @@ class Stream {
   }
 }
 
-/** All streams of one session. */
+/** The streams of one session. */
 export class Streams {
-  /** Whether a stream opens with an event of its own. */
+  /** Whether each stream starts with an empty event, which has an id. */
   readonly primes: boolean;
-  /** Sends a notification that belongs to no request; it is lost if no client ever listened. */
+  /** Sends a notification outside of any request. It is lost if the client has never opened a stream. */
   readonly notify: (text: string) => void = createNotifier((text) => this.#own?.write(text));
   readonly #core: Core;
   readonly #streams = new Map<string, Stream>();
-  /** What this session keeps, and what all keep. */
+  /** Bytes that all sessions keep. */
   readonly #all: Kept;
   #events = 0;
   #bytes = 0;
   #isOver = false;
-  /** The stream for what belongs to no request. */
+  /** The stream for notifications outside of any request. */
   #own?: Stream;
 
-  /** No streams yet. */
+  /** Creates an empty set of streams. */
   constructor(core: Core, primes: boolean, all: Kept) {
     this.#core = core;
     this.primes = primes;
@@ -147,7 +147,7 @@ export class Streams {
     return [...this.#streams.values()].some(({ reader }) => reader);
   }
 
-  /** A new stream that can be read again. */
+  /** Creates a resumable stream. */
   create(): Stream {
     const stream = new Stream(this);
     this.#streams.set(stream.name, stream);
@@ -155,8 +155,8 @@ export class Streams {
   }
 
   /**
-   * Keeps an event; the session's oldest make room. A session may hold as much as is free: so there is always room for
-   * others, the more of them the less for each, and nobody's events are lost to somebody else's flood.
+   * Keeps an event. At the limit, the session drops its oldest events. A session may use all free space but never takes
+   * space from others, so one busy session cannot evict the events of another.
    */
   keep(stream: Stream, text: string): void {
     if (this.#isOver) return;
@@ -172,31 +172,31 @@ export class Streams {
     }
   }
 
-  /** Serves a GET: reads an old stream on, or opens the session's own. Settles when the connection should end. */
+  /** Serves a GET request: resumes a stream, or opens the session's own. Settles when the connection should close. */
   attach(link: Link, lastEvent: string | null): Promise<void> {
     if (lastEvent !== null) return this.#resume(link, lastEvent);
     const own = this.#own ??= this.create();
     return this.#open(own, link, Math.max(own.written, own.first - 1));
   }
 
-  /** Forgets what is too old. */
+  /** Drops expired events. */
   sweep(now: number): void {
     for (const stream of this.#streams.values()) {
       while (stream.events.length && now - stream.events[0].at > this.#core.limits.replay.ms) this.#drop(stream);
     }
   }
 
-  /** Forgets a stream that holds nothing and gets nothing. */
+  /** Removes a stream that has ended and keeps no events. */
   tidy(stream: Stream): void {
     if (!stream.events.length && stream.isOver) this.#streams.delete(stream.name);
   }
 
-  /** Ends the connection that no request asked for. */
+  /** Closes the connection of the session's own stream. */
   leave(): void {
     this.#own?.leave();
   }
 
-  /** Ends every connection, and forgets everything. */
+  /** Closes all connections and drops all events. */
   end(): void {
     this.#isOver = true;
     for (const stream of this.#streams.values()) stream.leave();
@@ -210,12 +210,13 @@ export class Streams {
     const stream = this.#streams.get(name);
     const after = Number(digits);
     if (!stream || after > stream.last || after + 1 < stream.first) {
-      throw new McpError(INVALID_REQUEST, "Cannot resume the stream: what follows Last-Event-ID is no longer kept");
+      throw new McpError(INVALID_REQUEST, "Cannot resume the stream: events after Last-Event-ID are no longer kept");
     }
     return this.#open(stream, link, after);
   }
 
-  // Clients forget where they were with every connection: one that is lost before its first event would never resume.
+  // Clients forget their position with each connection. Without a first event, a client that loses the new connection
+  // early could not resume.
   #open(stream: Stream, link: Link, after: number): Promise<void> {
     link.wait({ lost: () => stream.reader === link && stream.leave() });
     link.open();
@@ -238,7 +239,7 @@ export class Streams {
   }
 }
 
-/** The link of an answer that can be read again over another connection, if it becomes a stream. */
+/** The link of a response that can be resumed over another connection, if it becomes a stream. */
 export class ReplayLink implements Link, LinkEvents {
   readonly inFlight: InFlight;
   readonly http?: Request;
@@ -252,10 +253,10 @@ export class ReplayLink implements Link, LinkEvents {
   #stream?: Stream;
   #events?: LinkEvents;
   #isWaiting?: boolean;
-  /** Whether the connection ends by itself, so that it need not be ended when another one reads on. */
+  /** Whether the connection closes by itself, so that another one need not close it. */
   #isEnding?: boolean;
 
-  /** Wraps the link of a request of one session, which is the client if that is not known otherwise. */
+  /** Wraps the link of a request. The session's account counts if the client is not known otherwise. */
   constructor({ streams, account }: { readonly streams: Streams; readonly account: Account }, link: Link) {
     this.#streams = streams;
     this.#session = account;
@@ -286,7 +287,7 @@ export class ReplayLink implements Link, LinkEvents {
     this.#link.wait(this);
   }
 
-  // A stream that is opened only to carry the reply cannot be read again.
+  // A stream that only carries the reply cannot be resumed.
   opened(): EventFields | undefined {
     return this.#isEnding && !this.#stream ? undefined : this.#open().toOpening(0);
   }
@@ -301,7 +302,7 @@ export class ReplayLink implements Link, LinkEvents {
     this.#link.open();
   }
 
-  /** Ends the connection: the rest can be read over another one. */
+  /** Closes the connection. The client can resume over another one. */
   release(event?: EventFields): void {
     if (!this.streams) return;
     this.open();

@@ -1,5 +1,5 @@
 /**
- * Requests to the client, and its answers.
+ * Requests from the server to the client, and their responses.
  *
  * @see specification/2025-11-25/client/elicitation
  * @module
@@ -11,28 +11,28 @@ import type { Core } from "../../core/core.ts";
 import type { Question } from "../../core/question.ts";
 import { downgradeQuestion } from "./downgrade.ts";
 
-/** What waits for the client of one session. */
+/** Pending requests to the client of one session. */
 export class ServerRequests {
   readonly #core: Core;
   readonly #waiting = new Map<string | number, (answer: Response) => void>();
   #last = 0;
 
-  /** Nothing waits yet. */
+  /** Creates an empty set of requests. */
   constructor(core: Core) {
     this.#core = core;
   }
 
-  /** Whether the client owes an answer. */
+  /** Whether a request is pending. */
   get waits(): boolean {
     return this.#waiting.size > 0;
   }
 
-  /** Takes an answer; one that nobody waits for (unknown, late, a second time) is passed over. */
+  /** Handles a response. One that matches no pending request is ignored. */
   answer(response: Response): void {
     this.#waiting.get(response.id)?.(response);
   }
 
-  /** Asks over the stream of the call that needs to know, and waits. */
+  /** Sends a request over the stream of the call, and waits for the response. */
   async ask(call: Call, question: Question): Promise<unknown> {
     const { client, link, signal } = call;
     const { params, restore = (answer: unknown) => answer } = downgradeQuestion(question, client.version);

@@ -1,5 +1,5 @@
 /**
- * Sessions over HTTP: an id that holds all that was agreed, and a little state beside it. Loaded with the first of them.
+ * Sessions: a sealed id with everything that was negotiated, and a little state in memory.
  *
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
@@ -21,9 +21,9 @@ export interface HttpSession extends Session {
   readonly streams: Streams;
 }
 
-/** What is sealed into an id. Short names, because it travels with every request. */
+/** Contents of an id. The names are short, because the id travels with every request. */
 interface Sealed {
-  /** When the session began, in milliseconds since 1970. */
+  /** Start of the session, in milliseconds since 1970. */
   readonly t: number;
   readonly v: Version;
   readonly i?: Implementation;
@@ -31,20 +31,20 @@ interface Sealed {
   readonly p?: string;
 }
 
-/** An id that is no longer good. */
+/** An id that is no longer valid. */
 interface Ended {
-  /** When it would have expired anyway. */
+  /** Time at which it would have expired. */
   readonly until: number;
   readonly account: Account;
-  /** Bytes that the client is charged with. */
+  /** Charged bytes. */
   readonly held: number;
-  /** Whether it counts against the client. */
+  /** Whether it counts against the client's limit. */
   readonly isByClient: boolean;
 }
 
 /**
- * All sessions over HTTP. The id is sealed and holds everything, so that a session survives a restart and works on
- * any instance with the same secret; what is kept here is what changed since, and its loss does not end a session.
+ * All sessions over HTTP. The sealed id contains everything that was negotiated. So a session survives a restart, and
+ * works on any instance with the same secret. Losing the state in memory does not end a session.
  */
 export class Sessions {
   readonly #core: Core;
@@ -53,14 +53,14 @@ export class Sessions {
   readonly #owned = new Map<string, Map<string, HttpSession>>();
   readonly #kept: Kept = { bytes: 0 };
   readonly #ended = new Map<string, Ended>();
-  /** How many ids of each client have ended. */
+  /** Number of ended ids by client. */
   readonly #endedOf = new Map<string, number>();
   readonly #sweep = (now: number): number | undefined => this.#tidy(now);
   /** The session that was used last, which is at the end of the maps already. */
   #newest?: HttpSession;
   #isForeignKnown = false;
 
-  /** No sessions yet. */
+  /** Creates an empty set of sessions. */
   constructor(core: Core) {
     this.#core = core;
   }
@@ -70,10 +70,10 @@ export class Sessions {
     return this.#known.values();
   }
 
-  /** Makes an id for what was agreed. Throws if there is too much of it, or this client has ended too many sessions. */
+  /** Creates a session id. Throws if the facts are too long, or the client has ended too many sessions. */
   async create({ version, info, capabilities }: SessionFacts, { principal, account }: Link): Promise<string> {
     const { limits, sealer, ticker } = this.#core;
-    // An ended id must be refused until it expires: there is no room for a session whose end could not be kept.
+    // An ended id must be rejected until it expires. So no new session is created if its end could not be recorded.
     const ended = account.key === undefined ? 0 : this.#endedOf.get(account.key) ?? 0;
     if (
       ended >= limits.sessions.openPerClient * ENDED_SHARE || this.#ended.size >= limits.sessions.open * ENDED_SHARE
@@ -104,8 +104,8 @@ export class Sessions {
   }
 
   /**
-   * The session of an id; `undefined` if the id was changed, has expired or was ended, or is somebody else's. Throws if
-   * there is no room for its state.
+   * Opens the session of an id. Returns `undefined` if the id is invalid, has expired or ended, or belongs to another
+   * principal. Throws if the server has no room for the state.
    */
   async open(id: string, link: Link): Promise<HttpSession | undefined> {
     const found = this.find(id, link);
@@ -114,10 +114,10 @@ export class Sessions {
     const sealed = await sealer.open(PURPOSE, id);
     if (!isSealed(sealed)) return this.#warnOfForeign(id);
     if (sealed.p !== link.principal?.id) return;
-    // From here on time is counted, and not read from the system's clock: that may be set while the session lives.
+    // From here on, the monotonic clock counts. The system's clock may be changed during the session.
     const leftMs = sealed.t + limits.sessions.lifeMs - ticker.clock.date();
     if (leftMs < 0) return;
-    // Two requests may open the same session at once: both must get the one that is kept, or none if it was ended.
+    // Two requests may open the same session at once. Both get the one that was stored, or none if it has ended.
     const raced = this.find(id, link);
     if (raced || this.#ended.has(toEnd(id))) return raced;
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
@@ -163,17 +163,17 @@ export class Sessions {
     }
   }
 
-  // Charges the client with a session, for which another one may have to make room.
+  // Charges the client with a session. At the limit, another session is dropped.
   #charge(id: string, link: Link): Account {
     const { limits } = this.#core;
-    // Clients that are not known are not told apart, and share the room of all.
+    // Unknown clients cannot be distinguished, so they share the limit of all.
     const { key } = link.account;
     const owned = key === undefined ? undefined : this.#owned.get(key);
     if (owned && owned.size >= limits.sessions.openPerClient) this.#makeRoom(owned, "sessions.openPerClient");
     if (this.#known.size >= limits.sessions.open) this.#makeRoom(this.#known, "sessions.open");
     const { account } = link;
     if (account.hold(toHeld(id))) return account;
-    throw new McpError(BUSY, "Cannot open the session: too much is held already (memory.bytesPerClient, memory.bytes)");
+    throw new McpError(BUSY, "Cannot open the session: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
 
   // The maps are in the order of last use, so that the first of them can make room.
@@ -214,14 +214,14 @@ export class Sessions {
     for (const [id, session] of sessions) {
       if (!isBusy(session)) return this.#forget(session);
       if (!left--) break;
-      // The next search begins behind this one.
+      // The next search starts after this session.
       sessions.delete(id);
       sessions.set(id, session);
     }
-    throw new McpError(BUSY, `Cannot open the session: ${sessions.size} sessions are at work (${limit})`);
+    throw new McpError(BUSY, `Cannot open the session: ${sessions.size} sessions are busy (${limit})`);
   }
 
-  // Several processes behind one address are easily started, and each refuses the sessions of the others.
+  // Several processes behind one address reject each other's sessions, which is an easy mistake to make.
   #warnOfForeign(id: string): undefined {
     if (this.#isForeignKnown || this.#core.sealer.isShared || id.length < SHORTEST_ID) return;
     this.#isForeignKnown = true;
@@ -256,16 +256,16 @@ export class Sessions {
 const PURPOSE = "session";
 const SWEEP_MS = 60_000;
 
-/** Ended ids that are kept for each session that may be open. */
+/** Number of ended ids to remember for each session that may be open. */
 const ENDED_SHARE = 100;
 /** Bytes of an ended id with its entry. */
 const ENDED_BYTES = 150;
 
-/** Characters of an id, and of the shortest there is. */
+/** Maximum and minimum characters of an id. */
 const MOST_ID = 16_384;
 const SHORTEST_ID = 64;
 
-/** Bytes that the state of a session takes beside its id: measured at 3,100 to 4,400. */
+/** Bytes of a session's state without its id. Measured: 3,100 to 4,400. */
 const SESSION_BYTES = 4096;
 
 function toHeld(id: string): number {
@@ -276,8 +276,8 @@ function isBusy({ inFlight, streams }: HttpSession): boolean {
   return inFlight.size > 0 || streams.isOpen;
 }
 
-// The end of an id is its seal: 48 bits of it are enough to tell a million apart. Of a longer part an engine would keep
-// no copy, but the whole id.
+// The end of an id belongs to its seal, and its 48 bits distinguish a million ids. An engine copies such a short slice,
+// but a longer one would keep the whole id in memory.
 function toEnd(id: string): string {
   return id.slice(-8);
 }

@@ -1,5 +1,5 @@
 /**
- * The methods that only sessions have.
+ * Methods that exist only in sessions.
  *
  * @see specification/2025-11-25/basic/utilities/ping
  * @see specification/2025-11-25/server/utilities/logging
@@ -57,7 +57,7 @@ const NO_SESSION = "Cannot subscribe: the request has no Mcp-Session-Id, so ther
 
 function readLevel(level: unknown): typeof LOG_LEVELS[number] {
   const known = LOG_LEVELS.find((each) => each === level);
-  if (!known) throw new McpError(INVALID_PARAMS, `Cannot set the log level: ${quote(level)} is not one`);
+  if (!known) throw new McpError(INVALID_PARAMS, `Cannot set the log level: ${quote(level)} is not a log level`);
   return known;
 }
 
@@ -66,18 +66,18 @@ function readUri(uri: unknown): string {
   throw new McpError(INVALID_PARAMS, "Cannot subscribe: uri is not a string");
 }
 
-// What a caller may not see can be watched like what does not exist: `allow` decides when it changes.
+// A client can subscribe to a hidden resource as it can to an unknown one. `allow` decides at each change.
 function watch(session: Session, uri: string, limits: Limits): void {
   const { account, watched } = session;
   if (watched.has(uri)) return;
   if (!isWatchable([...watched, uri], limits)) {
     throw new McpError(
       INVALID_PARAMS,
-      "Cannot subscribe: too many resources are watched, or too long ones (streams.watchedUris)",
+      "Cannot subscribe: too many resources are watched, or their URIs are too long (streams.watchedUris)",
     );
   }
   if (!account.hold(toHeld(uri))) {
-    throw new McpError(BUSY, "Cannot subscribe: too much is held already (memory.bytesPerClient, memory.bytes)");
+    throw new McpError(BUSY, "Cannot subscribe: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
   session.held += toHeld(uri);
   watched.add(uri);
@@ -89,7 +89,7 @@ function unwatch(session: Session, uri: string): void {
   session.held -= toHeld(uri);
 }
 
-/** Bytes of a watched URI and of its entry. */
+/** Returns the bytes of a watched URI and its entry. */
 function toHeld(uri: string): number {
   return toBytes(uri) + 100;
 }

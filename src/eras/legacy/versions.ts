@@ -1,14 +1,14 @@
 /**
- * The revisions that begin with a handshake, and what came with which.
+ * The revisions with a handshake, and their differences.
  *
  * @see specification/2025-11-25/changelog
  * @module
  */
 
-/** Newest first: the first is offered to a client that asks for one we do not know. */
+/** Newest first. The first one is offered to a client that requests an unknown version. */
 export const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
 
-/** One of the revisions. */
+/** A revision with a handshake. */
 export type Version = typeof VERSIONS[number];
 
 const known: readonly unknown[] = VERSIONS;
@@ -16,17 +16,17 @@ const known: readonly unknown[] = VERSIONS;
 /** The revision of a client that states none. */
 export const UNSTATED_VERSION: Version = "2025-03-26";
 
-/** Whether a text names one of the revisions. */
+/** Tests for a revision with a handshake. */
 export function isVersion(value: unknown): value is Version {
   return known.includes(value);
 }
 
-/** Streams open with an event that primes the client to come back (its data is empty; older clients choke on that). */
+/** Tests whether streams start with an empty event, so that clients can reconnect early. Older clients fail on it. */
 export function hasPriming(version: Version): boolean {
   return version >= "2025-11-25";
 }
 
-/** Several messages may come in one array. */
+/** Tests whether an array may contain several messages. */
 export function hasBatches(version: Version): boolean {
   return version === "2025-03-26";
 }

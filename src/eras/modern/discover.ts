@@ -1,5 +1,5 @@
 /**
- * `server/discover`: what this server is and can do.
+ * The method `server/discover`, which describes the server.
  *
  * @see specification/2026-07-28/server/discover
  * @module
@@ -8,7 +8,7 @@ import type { Engine } from "../../core/era.ts";
 import { type Method, toMethod } from "../../core/feature.ts";
 import { META_SERVER, VERSION } from "./meta_keys.ts";
 
-/** The method. */
+/** Creates the method `server/discover`. */
 export function discover({ core, registry }: Engine): Method {
   return toMethod({
     cache: { ttlMs: 0, scope: "public" },

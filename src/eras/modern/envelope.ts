@@ -1,5 +1,5 @@
 /**
- * What a request states about itself, and the headers that must repeat it.
+ * Reads the metadata of a request, and checks the HTTP headers that repeat it.
  *
  * @see specification/2026-07-28/basic (`_meta`)
  * @see specification/2026-07-28/basic/transports/streamable-http (Server Validation)
@@ -16,8 +16,8 @@ import { META_CAPABILITIES, META_CLIENT, META_LEVEL, META_VERSION, VERSION } fro
 import { checkHeaders, toMismatch } from "./request_headers.ts";
 
 /**
- * Reads the envelope in the order of the specification: first the body's `_meta`, then the headers. Throws what the
- * client gets.
+ * Reads the metadata in the order of the specification: first `_meta`, then the headers. Throws the error for the
+ * client.
  */
 export function readEnvelope(
   message: Request,
@@ -29,7 +29,7 @@ export function readEnvelope(
   if (!isObject(meta)) throw invalid("params._meta is not an object");
   const { [META_VERSION]: version, [META_CAPABILITIES]: capabilities, [META_LEVEL]: level, progressToken } = meta;
   if (typeof version !== "string") {
-    throw invalid(`params._meta["${META_VERSION}"] is missing; this server speaks ${VERSION}`);
+    throw invalid(`params._meta["${META_VERSION}"] is missing; this server supports ${VERSION}`);
   }
   const { headers } = link;
   if (headers && link.version !== version) throw toMismatch("MCP-Protocol-Version", link.version, version);
@@ -40,7 +40,7 @@ export function readEnvelope(
       { supported: [VERSION], requested: version.slice(0, 200) },
     );
   }
-  // Capabilities are open: each is looked at when it is needed.
+  // Capabilities are extensible, so each is checked only when needed.
   if (!isObject(capabilities)) {
     throw invalid(`params._meta["${META_CAPABILITIES}"] is not an object`);
   }
@@ -53,7 +53,7 @@ export function readEnvelope(
   if (progressToken !== undefined && !isProgressToken(progressToken)) {
     throw invalid("params._meta.progressToken is not a string or integer");
   }
-  // The token is copied into every notification of progress.
+  // The token is repeated in every progress notification.
   if (typeof progressToken === "string" && progressToken.length > maxToken) {
     throw invalid(`params._meta.progressToken is longer than ${maxToken} (request.idCharacters)`);
   }

@@ -1,5 +1,5 @@
 /**
- * The rounds of one call: what was asked, what was answered, and what is still open.
+ * The questions and answers of one call, over several rounds.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
@@ -11,8 +11,8 @@ import type { Question } from "../../core/question.ts";
 import type { Core } from "../../core/core.ts";
 
 /**
- * The questions and answers of one call. An answer counts only for the question as it was asked: if the handler asks
- * something else under the same key when it runs again, the user is asked again.
+ * The questions and answers of one call. An answer counts only for the exact question. If the handler asks something
+ * else under the same key when it runs again, the user is asked again.
  */
 export class InputRequests {
   readonly #core: Core;
@@ -24,18 +24,18 @@ export class InputRequests {
   #given: Params = {};
   #round = 0;
 
-  /** The answers of a call that has just begun. */
+  /** Creates the state of a new call. */
   constructor(core: Core, call: Call) {
     this.#core = core;
     this.#call = call;
   }
 
-  /** Whether the client has to be asked before there can be a result. */
+  /** Whether the client must answer a question before the call can have a result. */
   get isOpen(): boolean {
     return this.#open.size > 0;
   }
 
-  /** Takes up what the client brought back. Throws if it is not what was handed out. */
+  /** Restores the state that the client returned. Throws if it is not a state from this server. */
   async restore(): Promise<void> {
     const { openState } = await import("./request_state.ts");
     const opened = await openState(this.#core, this.#call);
@@ -48,7 +48,10 @@ export class InputRequests {
     for (const [key, json] of before.made) this.#made.set(key, json);
   }
 
-  /** The answer, if there is one for exactly this question; else the question is open and the handler unwinds. */
+  /**
+   * Returns the answer to exactly this question. Without one, records the question and throws, so that the handler
+   * unwinds.
+   */
   async ask(key: string, question: Question): Promise<unknown> {
     const text = JSON.stringify([question.method, question.params]);
     const kept = this.#answered.get(key);
@@ -64,7 +67,7 @@ export class InputRequests {
     return checked.value;
   }
 
-  /** The value made under this key in an earlier round, or now. */
+  /** Returns the value of an earlier round under this key, or computes it. */
   async once(key: string, make: () => unknown): Promise<unknown> {
     let json = this.#made.get(key);
     if (json === undefined) {
@@ -74,7 +77,7 @@ export class InputRequests {
     return JSON.parse(json);
   }
 
-  /** The result that asks the client. */
+  /** Returns the result that asks the client. */
   async toResult(): Promise<Result> {
     const { sealState } = await import("./request_state.ts");
     const questions = [...this.#open].map(([key, { method, params }]) => [key, { method, params }] as const);
@@ -89,7 +92,8 @@ export class InputRequests {
 
   #leaveOpen(key: string, question: Question): never {
     this.#open.set(key, question);
-    // Of this class, because others are reported as the server's fault. No client sees it: the questions go out instead.
+    // An McpError, because other errors are reported as unexpected. No client sees it, because the questions are sent
+    // instead.
     throw new McpError(INTERNAL_ERROR, "The client is being asked; this handler runs again when it has answered");
   }
 }

@@ -1,5 +1,5 @@
 /**
- * `subscriptions/listen`: a call that resolves late and sends notifications of changes until then.
+ * The method `subscriptions/listen`, which sends notifications of changes until the subscription ends.
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
  * @module
@@ -20,7 +20,7 @@ import { META, META_SERVER } from "./meta_keys.ts";
 /** Key of the subscription that a notification belongs to. */
 const META_SUBSCRIPTION = `${META}subscriptionId`;
 
-/** Which changes one subscription is about. */
+/** The changes that a subscription includes. */
 interface Filter {
   readonly lists: ReadonlySet<string>;
   readonly uris: ReadonlySet<string>;
@@ -83,7 +83,7 @@ function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const { filter, granted } = readFilter(engine, call.params.notifications);
   if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
   const { account } = link;
-  // What the client states about itself is kept with the call: with all that came with it, it is charged for as long.
+  // The call stays in memory with its subscription, so its bytes are charged until the end.
   const bytes = [...filter.uris].reduce((bytes, uri) => bytes + toBytes(uri) + URI_BYTES, call.weigh());
   if (!engine.scheduler.isOpen) throw new McpError(BUSY, "Cannot open the subscription: the server is closing");
   if (!account.openStream()) {
@@ -93,7 +93,7 @@ function open(engine: Engine, call: Call): Promise<Result | undefined> {
     account.closeStream();
     throw new McpError(
       BUSY,
-      "Cannot open the subscription: too much is held already (memory.bytesPerClient, memory.bytes)",
+      "Cannot open the subscription: too much memory is used (memory.bytesPerClient, memory.bytes)",
     );
   }
   call.subscribe();
@@ -108,10 +108,10 @@ function open(engine: Engine, call: Call): Promise<Result | undefined> {
   });
 }
 
-/** Bytes of a watched URI beside its text. */
+/** Bytes of a watched URI without its text. */
 const URI_BYTES = 100;
 
-/** One open subscription. */
+/** An open subscription. */
 class Subscription {
   readonly #engine: Engine;
   readonly #call: Call;
@@ -162,8 +162,8 @@ class Subscription {
   }
 }
 
-// What the server has no notifications of is left out of what it grants. What the caller may not see is granted like
-// what does not exist: `allow` decides when it changes.
+// The server does not acknowledge notifications that it never sends. It acknowledges hidden resources like unknown
+// ones, and `allow` decides at each change.
 function readFilter({ core, registry }: Engine, wanted: unknown): { filter: Filter; granted: Params } {
   if (!isObject(wanted)) throw invalid("params.notifications is not an object");
   const { capabilities } = registry;
@@ -173,7 +173,7 @@ function readFilter({ core, registry }: Engine, wanted: unknown): { filter: Filt
     throw invalid("params.notifications.resourceSubscriptions is not an array of strings");
   }
   if (!isWatchable(given, core.limits)) {
-    throw invalid("too many resources are watched, or too long ones (streams.watchedUris)");
+    throw invalid("too many resources are watched, or their URIs are too long (streams.watchedUris)");
   }
   const uris = "resources" in capabilities ? given : [];
   return {
@@ -195,7 +195,7 @@ function invalid(state: string): McpError {
   return new McpError(INVALID_PARAMS, `Cannot open the subscription: ${state}`);
 }
 
-// All subscriptions get the same change object: its text is made once, and only their ids are inserted.
+// All subscriptions receive the same change object. Its text is built once, and each subscription inserts its id.
 let lastChange: Change | undefined;
 let lastFrame: readonly [string, string] = ["", ""];
 

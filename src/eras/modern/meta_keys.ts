@@ -1,23 +1,23 @@
 /**
- * What names the modern revision.
+ * The modern revision and its metadata keys.
  *
  * @see specification/2026-07-28/basic (`_meta`)
  * @module
  */
 
-/** The revision that this era speaks. */
+/** The protocol revision of this era. */
 export const VERSION = "2026-07-28";
 
 /** Prefix of the protocol's own metadata. */
 export const META = "io.modelcontextprotocol/";
 
-/** The request's revision. */
+/** Protocol revision of the request. */
 export const META_VERSION = `${META}protocolVersion`;
-/** What the client can do. */
+/** Capabilities of the client. */
 export const META_CAPABILITIES = `${META}clientCapabilities`;
-/** Who the client is. */
+/** Name and version of the client. */
 export const META_CLIENT = `${META}clientInfo`;
-/** Least severe log message that the client wants. */
+/** Least severe log level that the client wants. */
 export const META_LEVEL = `${META}logLevel`;
-/** Who the server is. */
+/** Name and version of the server. */
 export const META_SERVER = `${META}serverInfo`;

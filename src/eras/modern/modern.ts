@@ -1,5 +1,5 @@
 /**
- * The modern era: every request stands for itself.
+ * The modern era, in which every request is independent.
  *
  * @see specification/2026-07-28/basic/versioning
  * @module
@@ -29,12 +29,12 @@ import { readEnvelope } from "./envelope.ts";
 import { InputRequests } from "./input_requests.ts";
 import { META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
 
-/** Serves requests of revision 2026-07-28. */
+/** Creates the era of revision 2026-07-28. */
 export function modernEra(engine: Engine): SelectiveEra {
   return new ModernEra(engine);
 }
 
-/** How a call reaches its runner. */
+/** A call with its runner. */
 interface Found {
   readonly call: Call;
   readonly method: Method;
@@ -45,9 +45,9 @@ class ModernEra implements SelectiveEra {
   readonly #engine: Engine;
   readonly #own: ReadonlyMap<string, Method>;
   readonly #inputs = new WeakMap<Call, InputRequests>();
-  /** Texts of results that stay the same object. */
+  /** Cached JSON of results that stay the same object. */
   readonly #texts = new WeakMap<Result, string>();
-  /** How every result begins: with what is the same in all of them. */
+  /** Beginning of every result, with the fields that are always the same. */
   readonly #head: string;
   readonly #carrier: Carrier;
 
@@ -63,7 +63,7 @@ class ModernEra implements SelectiveEra {
     this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.info })}`;
   }
 
-  /** A message is for this era if it or its headers say so, or if only this era has the method. */
+  /** Claims a message if its metadata or headers name this era, or if the method exists only in it. */
   claims(message: Incoming, link: Link): boolean {
     if (message.kind === "request") {
       const meta = message.params?._meta;
@@ -92,7 +92,7 @@ class ModernEra implements SelectiveEra {
     const { id, method } = message;
     try {
       const reply = this.#find(message, link);
-      // Holds nothing else of the message, because a subscription may last for days.
+      // The closure holds nothing else of the message, because a subscription may last for days.
       return reply instanceof Promise ? reply.catch((error) => this.#toFailed(id, method, error)) : reply;
     } catch (error) {
       return this.#toFailed(id, method, error);
@@ -111,7 +111,7 @@ class ModernEra implements SelectiveEra {
     if (message.method === "subscriptions/listen") return this.#listen(call);
     if (!method) throw toUnknownMethod(message.method);
     const { scheduler } = this.#engine;
-    // While no call is looked up that takes time, mostly none does.
+    // Fast path: as long as no lookup of a runner is asynchronous, the next one rarely is.
     const isSlow = scheduler.preparing > 0;
     const runner = isSlow ? scheduler.find(call, method) : method.find(call);
     if (!(runner instanceof Promise)) return this.#prepare({ call, method, runner });
@@ -119,13 +119,13 @@ class ModernEra implements SelectiveEra {
     return finding.then((runner) => this.#prepare({ call, method, runner }));
   }
 
-  // Most servers and clients never need it.
+  // Loaded on demand, because most servers and clients never subscribe.
   async #listen(call: Call): Promise<Reply> {
     const { listen } = await import("./listen.ts");
     return await listen(this.#engine, call);
   }
 
-  // Up to here everything that is wrong has its own HTTP status; from here on the answer may be a stream.
+  // Until here, each error has its own HTTP status. From here on, the response may be a stream.
   #prepare(found: Found, isChecked = false): Reply | Promise<Reply> {
     const { call: { client, link, params }, method, runner } = found;
     if (!isChecked && runner.headers && link.headers) return this.#checkParams(found, runner.headers, link.headers);
@@ -157,7 +157,7 @@ class ModernEra implements SelectiveEra {
     return inputs;
   }
 
-  // An open question comes before whatever the handler made of not having its answer.
+  // An open question takes precedence over the outcome of a handler that unwinds without its answer.
   #toReply(found: Found, outcome: Outcome): Reply | Promise<Reply> {
     if (!outcome) return {};
     const { call, method } = found;
@@ -167,7 +167,7 @@ class ModernEra implements SelectiveEra {
     }
     const { result, error } = outcome;
     if (error) throw error;
-    // Middleware may change what it is given, and what is known of the caller changes who may keep the result.
+    // Not shared if middleware may change the result, or if the caller affects its cache scope.
     const isShared = method.stable && !this.#engine.core.hasMiddleware && !call.link.principal;
     let text = isShared ? this.#texts.get(result) : undefined;
     if (!text) {
@@ -177,7 +177,7 @@ class ModernEra implements SelectiveEra {
     return { text: toSuccess(call.id, text) };
   }
 
-  // What every result carries is spliced into its text: written once, not copied for every call.
+  // The common fields are spliced into the JSON text, so that no call copies its result.
   #stamp({ call: { params, link: { principal } }, runner: { cache } }: Found, result: Result): string {
     const { core } = this.#engine;
     const { resultBytes } = core.limits.calls;
@@ -187,7 +187,7 @@ class ModernEra implements SelectiveEra {
     }
     let hints = "";
     if (cache) {
-      // What depends on answers must not be kept: they are no part of the request that a cache compares.
+      // Results that depend on answers must not be cached, because answers are not part of the cache key.
       const isKept = params.requestState === undefined && params.inputResponses === undefined;
       const isPublic = cache.scope === "public" || cache.scope === "anonymous" && !principal;
       hints = `,"ttlMs":${isKept ? cache.ttlMs : 0},"cacheScope":"${isKept && isPublic ? "public" : "private"}"`;

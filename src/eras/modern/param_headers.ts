@@ -1,5 +1,5 @@
 /**
- * Headers that repeat parameters of a tool, for those between client and server who do not read bodies.
+ * Checks the headers that repeat a tool's parameters for proxies that do not read bodies.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Custom Headers from Tool Parameters)
  * @module
@@ -9,7 +9,7 @@ import { decodeHeaderValue } from "../../protocol/header_value.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { isRepeated, toMismatch } from "./request_headers.ts";
 
-/** Checks the headers that a tool's schema asks for against its arguments. */
+/** Checks the headers that a tool's schema declares against the arguments. */
 export function checkParamHeaders(wanted: readonly HeaderParam[], headers: Headers, given: unknown): void {
   for (const { header, path, type } of wanted) {
     const said = headers.get(`mcp-param-${header}`);
@@ -19,8 +19,8 @@ export function checkParamHeaders(wanted: readonly HeaderParam[], headers: Heade
       if (said !== null) throw toMismatch(name, said, "nothing");
       continue;
     }
-    // A value of the wrong type is left for the tool's schema to name; only what the header claims is compared here.
-    // As JSON and not by String(): an object decides what that gives, and can make it throw.
+    // Only compares values: the tool's schema reports a wrong type. JSON and not String(), because an object's own
+    // toString() may throw.
     const text = typeof value === "string" ? value : JSON.stringify(value);
     const same = said !== null && (isRepeated(said, text) || (type === "integer" && isSameNumber(said, value)));
     if (!same) throw toMismatch(name, said, text);

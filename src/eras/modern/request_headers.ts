@@ -1,5 +1,5 @@
 /**
- * Headers that repeat the method and what the call is about, for those between client and server who do not read bodies.
+ * Checks the headers that repeat the method and the subject of a call for proxies that do not read bodies.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Standard Request Headers)
  * @module
@@ -8,31 +8,31 @@ import { HEADER_MISMATCH, McpError, quote } from "../../protocol/errors.ts";
 import type { Request } from "../../protocol/jsonrpc.ts";
 import { decodeHeaderValue } from "../../protocol/header_value.ts";
 
-// Text that stands for itself in a header. A raw byte beyond ASCII is read in one way here and in another elsewhere.
+// Text that needs no encoding in a header. Bytes beyond ASCII are decoded differently by different programs.
 const PLAIN = /^(?!=\?)[ -~]*$/;
 
-/** Whether a header says what the body says. Most names are plain; the rest are decoded. */
+/** Tests whether a header repeats a value of the body. */
 export function isRepeated(header: string | null, value: string): boolean {
   if (header === value && PLAIN.test(value)) return true;
   return header !== null && decodeHeaderValue(header) === value;
 }
 
-/** Checks the headers that repeat the method and the parameter that the call is about. */
+/** Checks the headers that repeat the method and the subject of the call. */
 export function checkHeaders({ method }: Request, headers: Headers, subject: unknown): void {
   const named = headers.get("mcp-method");
   if (named !== method) throw toMismatch("Mcp-Method", named, method);
   if (typeof subject !== "string") return;
   const name = headers.get("mcp-name");
-  // Most names are plain.
+  // Fast path: most names need no decoding.
   if (name === subject && PLAIN.test(name)) return;
   if (!isRepeated(name, subject)) throw toMismatch("Mcp-Name", name, subject);
 }
 
-/** The error for a header that is missing or says something else than the body. */
+/** Creates the error for a header that is missing or differs from the body. */
 export function toMismatch(name: string, header: string | null | undefined, body: string): McpError {
   const state = header === null || header === undefined ? "is missing" : `is ${quote(header)}`;
   return new McpError(
     HEADER_MISMATCH,
-    `Cannot serve the request: header ${name} ${state}, the body says ${quote(body)}`,
+    `Cannot serve the request: header ${name} ${state}, the body has ${quote(body)}`,
   );
 }

@@ -1,5 +1,5 @@
 /**
- * The state that travels sealed through the client between two rounds of one call.
+ * The sealed state that travels through the client between two rounds of a call.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
@@ -10,31 +10,32 @@ import { toBase64Url } from "../../protocol/base64_url.ts";
 import type { Call } from "../../core/call.ts";
 import type { Core } from "../../core/core.ts";
 
-/** What is known of a call after a round. */
+/** The state of a call after a round. */
 export interface Round {
   readonly round: number;
   /** Questions that were sent, as text, by key. */
   readonly asked: readonly (readonly [key: string, question: string])[];
-  /** Answers that were read, with the question each one answers. */
+  /** Accepted answers, each with its question. */
   readonly answered: readonly (readonly [key: string, question: string, answer: unknown])[];
-  /** Values made once. */
+  /** Values of `ctx.once`. */
   readonly made: readonly (readonly [key: string, json: string])[];
 }
 
-/** What is sealed. */
+/** The sealed contents. */
 interface State extends Round {
-  /** What the state is bound to: principal, method and parameters. */
+  /** Principal, method and parameters that the state is bound to. */
   readonly bound: string;
-  /** Milliseconds since 1970. */
+  /** Time of expiry, in milliseconds since 1970. */
   readonly expires: number;
 }
 
 const PURPOSE = "requestState";
 
 /**
- * Reads what the client brought back: the answers, and the round they belong to. `undefined` if there is no state,
- * because without it nobody knows which question an answer was for: a yes to paying 10 must not pay 12. Throws if it is
- * not what was handed out.
+ * Reads the answers that the client returned, and the round they belong to. Throws if the state is invalid.
+ *
+ * Returns `undefined` without a state, because nothing else shows which question an answer belongs to. A user who
+ * agreed to pay 10 must not pay 12.
  */
 export async function openState(core: Core, call: Call): Promise<{ given: Params; before: Round } | undefined> {
   const { inputResponses: given = {}, requestState: text } = call.params;
@@ -42,7 +43,7 @@ export async function openState(core: Core, call: Call): Promise<{ given: Params
   if (text === undefined) return;
   if (typeof text !== "string") throw refuse("requestState is not a string");
   const { sealer, limits: { calls }, ticker } = core;
-  // What was sealed here under this purpose is a State; nothing else opens.
+  // Only this server seals values for this purpose, so the value is a State.
   const state = (text.length <= calls.stateBytes * 2 ? await sealer.open(PURPOSE, text) : undefined) as
     | State
     | undefined;
@@ -54,7 +55,7 @@ export async function openState(core: Core, call: Call): Promise<{ given: Params
   return { given, before: state };
 }
 
-/** Seals a round. Throws if there were too many, or the state is too long. */
+/** Seals a round. Throws if there were too many rounds, or the state is too long. */
 export async function sealState(core: Core, call: Call, round: Round): Promise<string> {
   const { sealer, limits: { calls }, ticker } = core;
   if (round.round > calls.rounds) throw refuse(`the client was asked ${calls.rounds} times already (calls.rounds)`);
@@ -71,10 +72,10 @@ async function toBond({ principal, method, params }: Call): Promise<string> {
 }
 
 function refuse(state: string): McpError {
-  return new McpError(INVALID_PARAMS, `Cannot go on with the call: ${state}`);
+  return new McpError(INVALID_PARAMS, `Cannot continue the call: ${state}`);
 }
 
-// A client may write the keys of the same arguments in another order when it comes back.
+// A client may send the same arguments with their keys in another order.
 function toCanonical(value: unknown): string {
   return JSON.stringify(
     value,
@@ -83,7 +84,7 @@ function toCanonical(value: unknown): string {
 }
 
 function sortKeys(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  // Without a prototype, so that no key has a meaning of its own.
+  // An object without a prototype, so that no key has a special meaning.
   const sorted: Record<string, unknown> = Object.create(null);
   for (const key of Object.keys(value).sort()) sorted[key] = value[key];
   return sorted;

@@ -1,26 +1,26 @@
 /**
- * The types that a client sends and takes.
+ * Reads the Content-Type and Accept headers.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @module
  */
 
-/** Which answers a client takes. */
+/** Response types that a client accepts. */
 export interface Accepts {
   readonly json: boolean;
   readonly stream: boolean;
 }
 
-/** Whether a body is announced as JSON in UTF-8. Other types can be sent by any web page without asking first. */
+/** Tests for JSON in UTF-8. Web pages can send most other types without a CORS preflight. */
 export function isJsonType(type: string | null): boolean {
   if (type === "application/json") return true;
   const [name = "", ...parameters] = (type ?? "").toLowerCase().split(";").map((part) => part.trim());
-  // A comma joins several header lines to one: then nobody knows which of the types the sender meant.
+  // A comma joins several headers. Their type is ambiguous, so it is rejected.
   return name === "application/json" &&
     parameters.every((part) => part.startsWith("charset=") ? /^charset="?utf-8"?$/.test(part) : !part.includes(","));
 }
 
-/** Which answers a client takes, by its Accept header. Without one, or with `*` + `/*`, it takes both. */
+/** Returns the response types of an Accept header. Without the header, or with `*` + `/*`, the client accepts both. */
 export function readAccept(accept: string | null): Accepts {
   if (!accept?.trim()) return { json: true, stream: true };
   const ranges = new Map(
@@ -29,7 +29,7 @@ export function readAccept(accept: string | null): Accepts {
       return [range, !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))];
     }),
   );
-  // The narrowest range that was named decides.
+  // The most specific range counts.
   const takes = (...names: string[]) => !!names.map((name) => ranges.get(name)).find((wanted) => wanted !== undefined);
   return {
     json: takes("application/json", "application/*", "*/*"),

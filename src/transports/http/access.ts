@@ -1,5 +1,5 @@
 /**
- * Who may talk to the server over HTTP. Nothing of a request is parsed before it is through here.
+ * Checks who may call the server over HTTP. These checks run before the request is parsed.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
@@ -8,49 +8,51 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import type { Principal } from "../../core/context.ts";
 import { findDeno } from "../../runtime.ts";
 
-/** What the runtime or a router in front knows of a connection. Deno and Bun each hand over their own form. */
+/** Facts about a connection from the runtime or from code in front of the server, such as a router. */
 export interface ConnectionInfo {
-  /** Deno's form. */
+  /** Remote address, set by Deno. */
   readonly remoteAddr?: unknown;
-  /** Bun's form: its server object. */
+  /** Server object with the remote address, set by Bun. */
   readonly requestIP?: unknown;
-  /** What the runtime handed to code in front, passed on as it is: a copy of it may lack what Bun's holds. */
+  /** The runtime's own object, passed on unchanged. A copy of Bun's object would lack its methods. */
   readonly info?: ConnectionInfo;
-  /** Who is asking, from code in front that has authenticated the request. */
+  /** The caller that code in front has authenticated. */
   readonly principal?: unknown;
 }
 
-/** Which callers are let in beside those that are always. */
+/** Hosts and origins that are allowed besides the defaults. */
 export interface AccessOptions {
-  /** Hosts that every caller must use, such as `mcp.example.com` or `box.local:8080`; loopback hosts need no entry. */
+  /** Hosts that every request must use, such as `mcp.example.com` or `box.local:8080`. Loopback is always allowed. */
   readonly hosts: readonly string[];
   /** Origins of web pages that may call, such as `https://app.example.com`. */
   readonly origins: readonly string[];
-  /** Whether pages of a further origin may call, and whether they may use the user's cookies. */
+  /** Decides whether pages of another origin may call, and whether with the user's cookies. */
   readonly allows: (origin: string) => { readonly credentials: boolean } | undefined;
 }
 
-/** What a caller asks for beyond a request and its response. */
+/** Options for a request that opens a connection. */
 export interface CallerOptions {
   /**
-   * Whether this opens a connection that no browser checks with a preflight, such as a WebSocket. The browser sends the
-   * user's cookies along whatever page opens it.
+   * Whether the request opens a connection without a CORS preflight, such as a WebSocket. Any web page can open it, and
+   * the browser sends the user's cookies.
    */
   readonly isUpgrade?: boolean;
 }
 
-/** Why a caller is not let in. */
+/** The rejection of a request. */
 export interface Refusal {
   readonly status: number;
-  /** What follows "Cannot serve the request: ". */
+  /** Text after "Cannot serve the request: ". */
   readonly reason: string;
 }
 
 /**
- * Checks Host and Origin. A page in a browser can make any name point at this machine or its network (DNS rebinding),
- * but it cannot choose the Host and Origin its browser sends. Listed hosts therefore bind every caller. Without a list,
- * a caller on this machine must use a loopback host, and an Origin that equals the Host proves nothing unless the Host
- * is one that no page can take over.
+ * Checks Host and Origin, against DNS rebinding. A web page can make any name resolve to this machine, but it cannot
+ * choose the Host and Origin that its browser sends.
+ *
+ * - If hosts are listed, every request must use one of them or loopback.
+ * - Otherwise a request from this machine must use loopback.
+ * - An Origin that equals the Host is allowed only if no page can take over that Host.
  */
 export function checkCaller(
   request: Request,
@@ -59,7 +61,7 @@ export function checkCaller(
   { isUpgrade = false }: CallerOptions = {},
 ): Refusal | undefined {
   const { headers } = request;
-  // HTTP/2 has no Host header: what it has in its place the runtime puts into the URL.
+  // HTTP/2 has no Host header. The runtime puts its equivalent into the URL.
   const host = headers.get("host") ?? hostOf(request.url);
   const authority = parseAuthority(host);
   if (!authority) return { status: 400, reason: `the Host header is ${quoted(host)}` };
@@ -67,7 +69,7 @@ export function checkCaller(
   if (target !== undefined && parseAuthority(target)?.name !== authority.name) {
     return {
       status: 403,
-      reason: `it is for ${quoted(target)}, its Host says ${quoted(host)}`,
+      reason: `its target is ${quoted(target)}, but its Host header is ${quoted(host)}`,
     };
   }
   const known = isLoopbackName(authority.name) || isListed(authority, options);
@@ -88,7 +90,7 @@ export function checkCaller(
   if (options.origins.includes(toOrigin(origin))) return;
   const grant = options.allows(origin);
   if (grant && (grant.credentials || !isUpgrade)) return;
-  // An upgrade has no preflight, and cookies go with it, so that CORS alone lets no page in.
+  // An upgrade sends cookies and has no preflight, so CORS alone allows no page to do it.
   const remedy = isUpgrade ? `origins: [${quoted(origin)}]` : `cors: { origins: [${quoted(origin)}] }`;
   return {
     status: 403,
@@ -96,26 +98,26 @@ export function checkCaller(
   };
 }
 
-/** Whether a Host names this machine. */
+/** Tests whether a Host header names this machine. */
 export function isLoopbackHost(host: string): boolean {
   const authority = parseAuthority(host);
   return !!authority && isLoopbackName(authority.name);
 }
 
-/** Whether a Host can be let in again without looking, whoever sends it. */
+/** Tests whether a Host header is allowed for every caller, so that the result can be cached. */
 export function isKnownHost(host: string, options: AccessOptions): boolean {
   const authority = parseAuthority(host);
   return !!authority && (isLoopbackName(authority.name) || isListed(authority, options));
 }
 
-/** Hosts that a user lists, as they are compared. */
+/** Normalizes the hosts from the options. */
 export function readHosts(hosts: readonly string[] = []): readonly string[] {
   return hosts.map((each) => parseAuthority(each)?.host ?? complain(each, "a host like mcp.example.com"));
 }
 
 /**
- * Origins that a user lists, as they are compared. Extensions and the like have schemes of their own, and pages without
- * an origin say `null`.
+ * Normalizes the origins from the options. Browser extensions have their own schemes, and pages without an origin send
+ * `null`.
  */
 export function readOrigins(origins: readonly string[] = []): readonly string[] {
   return origins.map((each) =>
@@ -143,9 +145,10 @@ export function readPrincipal(info: ConnectionInfo | undefined): Principal | und
 }
 
 /**
- * The address of a request's client, as far as the platform gives it. Behind a listed proxy it is the one that the proxy
- * forwards: the last in `X-Forwarded-For` that is no listed proxy itself. IPv6 addresses are cut to their network of 64
- * bits, because a client can choose the rest.
+ * Returns the address of the client, or `undefined` if the platform does not provide it.
+ *
+ * Behind a listed proxy, this is the last address in `X-Forwarded-For` that is not a listed proxy. An IPv6 address is
+ * cut to its /64 network, because a client can choose the rest.
  */
 export function readPeer(request: Request, info: unknown, proxies: readonly string[]): string | undefined {
   const peer = findAddress(request, info);
@@ -155,20 +158,20 @@ export function readPeer(request: Request, info: unknown, proxies: readonly stri
   return toNetwork(client ?? toAddress(peer));
 }
 
-/** Addresses that a user lists, as they are compared. */
+/** Normalizes the proxy addresses from the options. */
 export function readProxies(proxies: readonly string[] = []): readonly string[] {
   return proxies.map((each) =>
     /^[0-9a-f]*[.:][0-9a-f.:]+$/.test(toAddress(each)) ? toAddress(each) : complain(each, "an address like 10.0.0.1")
   );
 }
 
-// IPv4 addresses in IPv6 form, ports and brackets are other spellings of the same address.
+// Removes ports, brackets and the IPv6 form of IPv4 addresses.
 function toAddress(text: string): string {
   const bare = text.toLowerCase().replace(/^\[([^\]]*)\](:\d+)?$/, "$1").replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, "$1");
   return bare.replace(/^::ffff:(?=\d+\.)/, "");
 }
 
-// What "::" stands for in the first half is left out, which at most counts neighbours as one client.
+// Groups that "::" omits in the first half are ignored. At worst, neighbors share the limits of one client.
 function toNetwork(address: string): string {
   if (!address.includes(":")) return address.slice(0, 64);
   return address.slice(0, 64).split("::")[0].split(":").slice(0, 4).join(":") || address.slice(0, 64);
@@ -186,13 +189,13 @@ function findAddress(request: Request, given: unknown): string | undefined {
 }
 
 interface Authority {
-  /** The name, an IPv6 address with its brackets. */
+  /** Name, or IPv6 address in brackets. */
   readonly name: string;
-  /** The name, and the port if there is one. */
+  /** Name, with the port if any. */
   readonly host: string;
 }
 
-// Strict: what a URL parser would mend (127.1, 0x7f.1, user@host) is not a Host that a client sends.
+// Strict, because clients never send other spellings that a URL parser accepts (127.1, 0x7f.1, user@host).
 function parseAuthority(text: string | undefined): Authority | undefined {
   const match = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63}){0,126}\.?)(:\d{1,5})?$/i.exec(
     text ?? "",
@@ -200,7 +203,7 @@ function parseAuthority(text: string | undefined): Authority | undefined {
   return match ? { host: match[0].toLowerCase(), name: match[1].toLowerCase() } : undefined;
 }
 
-// Sliced, not parsed: a runtime builds the URL from the Host header, and a parser may throw on what it made of it.
+// Sliced and not parsed. A runtime builds the URL from the Host header, so a parser may throw.
 function hostOf(url: string): string | undefined {
   return /^[^:/?#]+:\/\/([^/?#]*)/.exec(url)?.[1];
 }
@@ -209,13 +212,13 @@ function isListed({ host, name }: Authority, { hosts }: AccessOptions): boolean 
   return hosts.some((each) => each === host || each === name);
 }
 
-// Behind a proxy that ends TLS a public host is called by https pages, though the request itself came by http.
+// Behind a proxy that terminates TLS, https pages call a public host although the request arrives over http.
 function isSameOrigin(origin: string, { name, host }: Authority, url: string): boolean {
   const schemes = isLoopbackName(name) ? [url.startsWith("https:") ? "https" : "http"] : ["http", "https"];
   return schemes.some((scheme) => toOrigin(origin) === toOrigin(`${scheme}://${host}`));
 }
 
-/** Whether a host is an IP address: no page can make it point elsewhere. */
+/** Tests for an IP address, which no page can make resolve elsewhere. */
 function isAddress(name: string): boolean {
   return name.startsWith("[") || /^\d{1,3}(\.\d{1,3}){3}$/.test(name);
 }
@@ -225,14 +228,14 @@ function isLoopbackName(name: string): boolean {
 }
 
 /**
- * An origin as it is compared: whole, as a URL parser reads it, for `http://localhost.evil.example` starts like a good
- * one. What is not an origin and nothing more stays as it is, and equals nothing.
+ * Normalizes an origin with a URL parser. Comparing prefixes would be unsafe, because `http://localhost.evil.example`
+ * starts like an allowed origin. Any other text is returned unchanged.
  */
 export function toOrigin(text: string): string {
   return /^https?:\/\/[^/?#@\s]+$/i.test(text) && URL.canParse(text) ? new URL(text).origin : text;
 }
 
-// A caller nobody knows is taken for one on this machine, unless the platform is never on the caller's machine.
+// An unknown address counts as this machine, except on platforms that always run elsewhere.
 function isLocal(request: Request, info: unknown): boolean {
   const address = findAddress(request, info);
   if (address === undefined) return !isDeployed();
@@ -245,7 +248,7 @@ function isDeployed(): boolean {
   return deployed ??= globalThis.navigator?.userAgent === "Cloudflare-Workers" || isDenoDeploy();
 }
 
-// Asked only where reading is allowed already: a permission prompt would stop the server.
+// Only if the permission is granted already, because a prompt would block the server.
 function isDenoDeploy(): boolean {
   const deno = findDeno();
   const variable = "DENO_DEPLOYMENT_ID";

@@ -1,30 +1,28 @@
 /**
- * Lets web pages of other origins call the server from a browser.
+ * CORS rules: which web pages of other origins may call the server from a browser.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
  */
 import { readOrigins, toOrigin } from "./access.ts";
 
-/** Pages of which origins may call. */
+/** Options for cross-origin access. */
 export interface CorsOptions {
-  /** Origins such as `https://app.example.com`; `"*"` is every page there is. */
+  /** Origins such as `https://app.example.com`. `"*"` allows every page. */
   readonly origins: readonly string[] | "*";
-  /** Whether the browser sends cookies and the like along. */
+  /** Whether browsers may send cookies and other credentials. Defaults to `false`. */
   readonly credentials?: boolean;
 }
 
-/**
- * `"none"` lets no page of another origin in. A function decides for one origin at a time.
- */
+/** Cross-origin access from browsers. `"none"` allows no other origin. A function decides for each origin. */
 export type Cors = "none" | CorsOptions | ((origin: string) => boolean | { readonly credentials: boolean });
 
-/** What a page was granted. */
+/** Permissions of a page. */
 export interface Grant {
   readonly credentials: boolean;
 }
 
-/** Makes the function that says what pages of an origin may do; nothing, if they may not call. Errors are reported. */
+/** Creates the function that returns the permissions of an origin, or `undefined` if it may not call. */
 export function corsRule(
   cors: Cors = "none",
   report: (error: unknown) => unknown,
@@ -32,11 +30,11 @@ export function corsRule(
   if (cors === "none") return () => undefined;
   if (typeof cors === "function") {
     return (origin) => {
-      // A caller can write anything as its origin: a function that fails over it lets nobody in.
+      // A caller can send anything as its origin. If the function throws, the origin is not allowed.
       try {
         const granted = cors(origin);
         if (granted === true) return { credentials: false };
-        // A promise, which is no answer, has no such field: it must not let everybody in.
+        // A promise has no such field, so an async function does not allow every origin by mistake.
         if (granted && typeof granted.credentials === "boolean") return granted;
       } catch (error) {
         report(error);
@@ -46,7 +44,7 @@ export function corsRule(
   const { origins, credentials = false } = cors;
   if (origins === "*" && credentials) {
     throw new TypeError(
-      'Cannot set cors: credentials for every page ("*") would lend every user to every page; list origins',
+      'Cannot set cors: credentials for every page ("*") would let every page act as its users; list origins',
     );
   }
   const known = origins === "*" ? undefined : readOrigins(origins);

@@ -1,5 +1,5 @@
 /**
- * The headers that let web pages of other origins read what the server answers.
+ * Adds CORS headers to responses, and responds to preflight requests.
  *
  * @module
  */
@@ -9,10 +9,10 @@ import type { Grant } from "./cors.ts";
 const ALLOWED = "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, " +
   "mcp-session-id";
 const EXPOSED = "mcp-session-id, www-authenticate, retry-after";
-/** Seconds for which a browser need not ask again; more than two hours no browser takes. */
+/** Seconds for which browsers cache a preflight. No browser caches it for more than two hours. */
 const MAX_AGE = "7200";
 
-/** Puts the headers of the rule on what `fetch` answers, and answers the browser's question beforehand. */
+/** Wraps `fetch` to add CORS headers and to respond to preflight requests. */
 export function withCors(
   rule: (origin: string) => Grant | undefined,
   fetch: (request: Request, info?: ConnectionInfo) => Promise<Response>,
@@ -33,7 +33,7 @@ export function withCors(
   };
 }
 
-// Headers that mirror a tool's parameters have names that only the tool knows: those that are asked for are granted.
+// The names of headers that repeat parameters depend on the tool, so the requested ones are allowed.
 function toPreflight(request: Request): Record<string, string> {
   const asked = (request.headers.get("access-control-request-headers") ?? "").toLowerCase().split(",");
   const mirrored = asked.map((name) => name.trim()).filter((name) => /^mcp-param-[\w!#$%&'*+.^`|~-]+$/.test(name));

@@ -1,5 +1,5 @@
 /**
- * Response bodies that are written piece by piece: streams of server-sent events, and large answers.
+ * Response bodies that are written in pieces: server-sent events, and large results.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Receiving Messages)
  * @module
@@ -11,24 +11,24 @@ import type { Sweep, Ticker } from "../../core/timers.ts";
 import { Outbox } from "../outbox.ts";
 
 const encoder = new TextEncoder();
-/** What is written on a silent stream of events. */
+/** Heartbeat of an event stream. */
 export const COMMENT = ":\n\n";
 
-/** How a body behaves while nothing is written, and when nobody reads it. */
+/** Options of a stream. */
 export interface EventStreamOptions {
-  /** The client that reads it. */
+  /** The account of the client. */
   readonly account: () => Account;
-  /** Called once if the reader goes away or does not read. */
+  /** Called once if the client disconnects or stops reading. */
   readonly onLost: () => void;
-  /** What is written on a silent stream. Defaults to a comment. */
+  /** Text to send as a heartbeat. Defaults to a comment. */
   readonly comment?: string;
 }
 
-/** All open bodies of a server: one sweep writes their comments and ends those that nobody reads. */
+/** All open streams of a server. A single timer sends heartbeats and closes stalled streams. */
 export class EventStreams {
   readonly limits: Limits["streams"];
   readonly ticker: Ticker;
-  /** Milliseconds between two looks at all streams. */
+  /** Milliseconds between two checks of all streams. */
   readonly pause: number;
   readonly #open = new Set<EventStream>();
   readonly #sweep: Sweep = (now) => {
@@ -36,14 +36,14 @@ export class EventStreams {
     return this.#open.size ? this.pause : undefined;
   };
 
-  /** No streams yet. */
+  /** Creates an empty set of streams. */
   constructor(limits: Limits["streams"], ticker: Ticker) {
     this.limits = limits;
     this.ticker = ticker;
     this.pause = Math.min(1000, limits.heartbeatMs / 4, limits.writeMs / 4);
   }
 
-  /** How many are open. */
+  /** Number of open streams. */
   get size(): number {
     return this.#open.size;
   }
@@ -55,13 +55,13 @@ export class EventStreams {
     return stream;
   }
 
-  /** Ends all streams; what was written can still be read. */
+  /** Ends all streams. Clients can still read what was written. */
   end(): void {
     for (const stream of this.#open) stream.end();
   }
 }
 
-/** One body. Texts that are ready together leave in one chunk. */
+/** A response body. Texts that are ready together leave in one chunk. */
 export class EventStream {
   readonly #owner: EventStreams;
   readonly #options: EventStreamOptions;
@@ -70,11 +70,11 @@ export class EventStream {
   #controller?: ReadableStreamDefaultController<Uint8Array>;
   #pulled?: () => void;
   #isEnded = false;
-  /** Whether anything was written to an empty queue, or read, since `check` last looked; it looked at `#since`. */
+  /** Whether the client has read, or an empty queue has received a text, since the check at `#since`. */
   #moved = true;
   #since = 0;
 
-  /** A stream that belongs to `owner`, which forgets it by `forget`. */
+  /** Creates a stream of `owner`. `forget` removes it there. */
   constructor(owner: EventStreams, options: EventStreamOptions, forget: () => void) {
     this.#owner = owner;
     this.#options = options;
@@ -83,10 +83,10 @@ export class EventStream {
     this.#outbox = new Outbox({ texts, characters, account: options.account });
   }
 
-  /** The body of the response, made once. */
+  /** Creates the body of the response. Call it only once. */
   toBody(): ReadableStream<Uint8Array> {
-    // Both runtimes pull only when the socket takes more: what a reader leaves unread waits in the kernel (some 4 MB)
-    // and in the outbox. With a higher mark, or without a pull, the runtime would hold all that is written.
+    // Both runtimes pull only when the socket accepts more. Unread data stays in the kernel (about 4 MB) and in the
+    // outbox, which is limited. With a higher mark or without a pull, the runtime would buffer all of it.
     return new ReadableStream({
       start: (controller) => {
         this.#controller = controller;
@@ -96,17 +96,17 @@ export class EventStream {
     }, { highWaterMark: 0 });
   }
 
-  /** Writes one event. Returns a promise if the writer should wait for room. */
+  /** Writes an event. Returns a promise if the writer should wait for room. */
   write(text: string, fields?: EventFields): Promise<void> | undefined {
     return this.push(toEvent(text, fields));
   }
 
-  /** Writes a comment, which shows only that the stream is alive. */
+  /** Writes a heartbeat. */
   comment(): void {
     this.push(this.#options.comment ?? COMMENT);
   }
 
-  /** Writes a text, or several that are joined, as it is. A client that leaves more unread than it may is let go. */
+  /** Writes a text, or several joined texts, unchanged. Closes the stream if the client's memory limit is exceeded. */
   push(text: string, texts?: number): Promise<void> | undefined {
     if (this.#isEnded) return;
     if (!this.#outbox.length) this.#moved = true;
@@ -115,26 +115,26 @@ export class EventStream {
     return this.#outbox.isFull ? this.#outbox.untilRoom() : undefined;
   }
 
-  /** Ends the stream when everything written has been read. */
+  /** Ends the stream once everything written has been read. */
   end(): void {
     this.#isEnded = true;
     this.#outbox.close();
     this.#flush();
   }
 
-  /** Keeps the stream alive, or gives it up. */
+  /** Sends a heartbeat if the stream is silent, or closes it if the client does not read. */
   check(now: number): void {
     const { limits: { heartbeatMs, writeMs }, pause } = this.#owner;
     if (this.#moved) {
       this.#moved = false;
       this.#since = now;
     } else if (!this.#outbox.length && !this.#isEnded) {
-      // The silence may have begun a pause before it was seen, and would be seen the next time a pause from now.
+      // The silence may have started one interval before it was noticed, and the next check is one interval away.
       if (now - this.#since >= heartbeatMs - 2 * pause) this.comment();
     } else if (now - this.#since >= writeMs) this.#giveUp();
   }
 
-  // Only what the reader asked for is handed over: the rest waits here, where it is counted.
+  // Passes on only what the reader requested. The rest stays in the outbox, which is limited.
   #pull(): Promise<void> | undefined {
     if (this.#outbox.length || this.#isEnded) return void this.#hand();
     return new Promise((resolve) => {
@@ -153,15 +153,14 @@ export class EventStream {
     });
   }
 
-  // What the runtime holds for a client that does not read is a multiple of a chunk, so chunks are no larger than they
-  // have to be.
+  // A runtime buffers several chunks for a client that does not read, so chunks stay small.
   #hand(): void {
     const chunk = this.#outbox.take(this.#owner.limits.waitingCharacters);
     this.#moved = true;
     try {
       if (chunk) this.#controller?.enqueue(encoder.encode(chunk));
     } catch {
-      // The reader went away between asking and getting.
+      // The client disconnected after the pull.
       return this.#lose();
     }
     if (!this.#isEnded || this.#outbox.length) return;
@@ -169,7 +168,7 @@ export class EventStream {
     this.#close();
   }
 
-  // Closed and not broken off: neither runtime lets go of a socket sooner for an error, and both print it.
+  // Closed without an error: an error would not close the socket sooner, and both runtimes print it.
   #giveUp(): undefined {
     this.#lose();
     this.#close();
@@ -188,12 +187,12 @@ export class EventStream {
     try {
       this.#controller?.close();
     } catch {
-      // The reader has gone already.
+      // The client has disconnected already.
     }
   }
 }
 
-/** One event as text. JSON text holds no line break, so it always fits on one data line. */
+/** Formats an event. JSON contains no line breaks, so it always fits into one data line. */
 export function toEvent(text: string, fields?: EventFields): string {
   let head = "";
   if (fields) {

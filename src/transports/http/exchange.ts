@@ -1,5 +1,5 @@
 /**
- * One HTTP request and its response: the link of the messages that the request carries.
+ * One HTTP request with its response, which is the link of the messages in the request.
  *
  * @module
  */
@@ -21,29 +21,32 @@ const STREAM_HEADERS = {
   "x-accel-buffering": "no",
 };
 
-/** What is written on a silent body of JSON. */
+/** Heartbeat of a JSON body. */
 const SPACE = "\n";
 
-/** Characters up to which an answer is handed to the runtime whole, which then holds it until it is read. */
+/** Maximum characters of a response that the runtime receives whole, and buffers until it is read. */
 const LARGE = 16_384;
 
-/** What a handler sends without waiting for anything outside of itself is written, with its result, after some turns. */
+/**
+ * Number of microtasks to wait before opening a stream. Messages that a handler sends without waiting for I/O then
+ * leave together with its result.
+ */
 const TURNS = 64;
 
-/** What all exchanges of a server share. */
+/** Parts that all exchanges of a server share. */
 export interface ExchangeParts {
   readonly streams: EventStreams;
-  /** Exchanges whose answer takes a while. */
+  /** Exchanges with a running call. */
   readonly waiting: Aging<Exchange>;
-  /** The account of a request's client. */
+  /** Returns the account of the client. */
   account(request: Request, info: unknown, principal: Principal | undefined): Account;
 }
 
-/** What is known of a request before its body is read. */
+/** Facts about a request before its body is read. */
 export interface Head {
   readonly request: Request;
   readonly headers: Headers;
-  /** What the runtime or a router handed over with the request. */
+  /** Second argument of `fetch`, from the runtime or a router. */
   readonly info: unknown;
   readonly principal?: Principal;
   readonly accepts: Accepts;
@@ -64,13 +67,16 @@ export class Exchange implements Link, Receiver {
   readonly #head: Head;
   readonly #parts: ExchangeParts;
   #events?: LinkEvents;
-  /** What was sent before the response had to be given: often the whole answer, which then is no stream. */
+  /**
+   * Messages sent before the response started. Often they are followed by the result at once, so that no stream is
+   * needed.
+   */
   #early?: string;
-  /** How many texts that is, with the one that opens the stream. */
+  /** Number of those messages, including the opening event. */
   #texts: number;
   #stream?: EventStream;
 
-  /** An exchange that has just begun. */
+  /** Creates an exchange for a request. */
   constructor(head: Head, parts: ExchangeParts) {
     this.#head = head;
     this.#parts = parts;
@@ -109,7 +115,7 @@ export class Exchange implements Link, Receiver {
     if (this.#early === undefined && !this.#stream && !this.isGiven) this.#parts.waiting.add(this);
   }
 
-  // For a client that takes no events, what keeps the stream alive is white space before the JSON.
+  // For a client that does not accept events, the heartbeat is white space before the JSON.
   open(): void {
     if (this.#stream || this.isGiven) return;
     this.#parts.waiting.delete(this);
@@ -134,7 +140,7 @@ export class Exchange implements Link, Receiver {
     this.#stream?.end();
   }
 
-  /** Keeps what is sent for some turns of the microtasks, in which the answer may be complete. */
+  /** Collects messages for some microtasks, because the result may follow within them. */
   #begin(): string {
     this.#parts.waiting.delete(this);
     this.#openLater();
@@ -173,7 +179,7 @@ export class Exchange implements Link, Receiver {
     stream.end();
   }
 
-  // A runtime takes a body that is handed over whole, and holds it for as long as the client does not read.
+  // A runtime buffers a whole body until the client reads it, so a large body is sent in slices.
   #toResponse(body: string, init: ResponseInit): Response {
     if (body.length <= LARGE) return new Response(body, init);
     let isRefused = false;

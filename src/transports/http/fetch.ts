@@ -1,5 +1,5 @@
 /**
- * Streamable HTTP: web-standard requests in, responses out.
+ * The Streamable HTTP transport, as a web-standard `fetch` function.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @module
@@ -25,25 +25,25 @@ import { Exchange, type ExchangeParts, toRefusal } from "./exchange.ts";
 import { BROKEN_OFF, RequestBodies } from "./request_body.ts";
 import type { HttpParts } from "./upgrades.ts";
 
-/** What the HTTP transport needs to know. */
+/** Options of the HTTP transport. */
 export interface HttpOptions extends AccessOptions {
-  /** The path of the endpoint, such as `/mcp`. */
+  /** Path of the endpoint, such as `/mcp`. */
   readonly path: string;
-  /** Addresses of proxies whose forwarded addresses are believed. */
+  /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
 }
 
-/** Answers web-standard requests. The second parameter is what Deno, Bun or a router passes; it may be left out. */
+/** Handles web-standard requests. The optional second argument comes from Deno, Bun or a router. */
 export type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
 
-/** A refusal: status, reason, headers. */
+/** A rejected request: status, reason and headers. */
 type Refused = readonly [status: number, reason: string, headers?: Readonly<Record<string, string>>];
 
 const BOTH: Accepts = { json: true, stream: true };
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The endpoint of a server. */
+/** The HTTP endpoint of a server. */
 export class Endpoint {
   readonly #engine: Engine;
   readonly #era: Era;
@@ -52,13 +52,14 @@ export class Endpoint {
   readonly #streams: EventStreams;
   readonly #bodies: RequestBodies;
   readonly #exchanges: ExchangeParts;
-  // What the last good caller named: most requests repeat it. Only hosts that are good for every caller.
+  // Host and URL of the latest accepted request, because most requests repeat them. The host is allowed for every
+  // caller.
   #goodHost = "";
   #goodTarget = "";
   #goodAccept: string | null = null;
   #isClosing = false;
 
-  /** An endpoint that serves an era. */
+  /** Creates an endpoint that serves an era. */
   constructor(engine: Engine, era: Era, options: HttpOptions) {
     const { limits, ticker } = engine.core;
     this.#engine = engine;
@@ -67,14 +68,14 @@ export class Endpoint {
     this.#allow = era.attach ? "GET, POST, DELETE" : "POST";
     this.#streams = new EventStreams(limits.streams, ticker);
     this.#bodies = new RequestBodies(limits.request, ticker);
-    // A call that is not over within this time becomes a stream: only on a stream is a lost client noticed.
+    // A call that takes longer becomes a stream, because a disconnected client is only noticed on a stream.
     const waiting = new Aging<Exchange>(ticker, limits.streams.openAfterMs, (exchange) => exchange.open());
     const account = (request: Request, info: unknown, principal?: Principal) =>
       this.#findAccount(request, info, principal);
     this.#exchanges = { streams: this.#streams, waiting, account };
   }
 
-  /** What other transports over HTTP share with the endpoint. */
+  /** Parts that other HTTP transports share with the endpoint. */
   get parts(): Omit<HttpParts, "ended"> {
     return {
       path: this.#options.path,
@@ -86,16 +87,16 @@ export class Endpoint {
     };
   }
 
-  /** Takes no new requests. */
+  /** Stops accepting requests. */
   close(): void {
     this.#isClosing = true;
   }
 
-  /** Answers a request. */
+  /** Handles a request. */
   readonly fetch: Fetch = (request, info) => {
     const { headers, method } = request;
-    // With has() Deno reads all headers at once, as it does in the end anyway, and finds the others sooner; these three
-    // by names that are not in lower case.
+    // has() makes Deno read all headers at once, which speeds up later access. The names of these three headers are
+    // read fastest if they are not in lower case.
     if (headers.has("origin") || headers.get("Host") !== this.#goodHost || !isTarget(request.url, this.#goodTarget)) {
       const refusal = this.#checkFirst(request, info);
       if (refusal) return refusal;
@@ -147,7 +148,7 @@ export class Endpoint {
   #parse(body: ArrayBuffer): Incoming {
     let text;
     try {
-      // The lenient decoder is the faster one. What it could not read is U+FFFD, and so is U+FFFD itself.
+      // The lenient decoder is faster. Invalid bytes become U+FFFD, which may also occur in valid text.
       text = lenient.decode(body);
       if (text.includes("\ufffd")) text = strict.decode(body);
     } catch {
@@ -172,7 +173,7 @@ export class Endpoint {
     return refusal && refuse(refusal.status, toReason(refusal.reason));
   }
 
-  // GET and DELETE: whether there is something to open or to end is the era's business.
+  // GET and DELETE requests. The era decides what they open or end.
   #checkVisit(method: string, headers: Headers, accepts: Accepts): Refused | undefined {
     if (!this.#era.attach || (method !== "GET" && method !== "DELETE")) {
       return [405, toReason(`for ${method.slice(0, 20)} use ${this.#allow}`), { allow: this.#allow }];
@@ -214,8 +215,8 @@ function refuse(status: number, message: string, headers?: Readonly<Record<strin
   return Promise.resolve(toRefusal({ status, message, headers }));
 }
 
-// Whether a URL is this host and path, and nothing more than a query. Compared, not parsed: it is nearly always so. An
-// absolute-form target can name another host than the Host header does.
+// Tests whether a URL has this host and path, with at most a query. Comparing is faster than parsing. An absolute-form
+// target may name another host than the Host header.
 function isTarget(url: string, target: string): boolean {
   const at = url.indexOf("//") + 2;
   const after = at + target.length;

@@ -1,5 +1,5 @@
 /**
- * Large bodies, counted as they come.
+ * Reads large request bodies, and limits them while they arrive.
  *
  * @module
  */
@@ -8,35 +8,35 @@ import type { Limits } from "../../core/limits.ts";
 import type { Ticker } from "../../core/timers.ts";
 import { CROWDED, SMALL, tooSlow, type Unread } from "./request_body.ts";
 
-/** A body on its way. */
+/** A body that is arriving. */
 interface Coming {
   readonly reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
   readonly account: Account;
   size: number;
-  /** Bytes that its client is charged with. */
+  /** Bytes that are charged to the client. */
   held: number;
-  /** Why the rest is not wanted. */
+  /** Reason to stop reading. */
   unread?: Unread;
 }
 
-/** Reads large bodies: each up to one limit, all that are on their way up to another. */
+/** Reads large bodies. Limits apply to each body, and to all arriving bodies together. */
 export class LargeBodies {
   readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
-  /** Those on their way, the oldest first. */
+  /** Arriving bodies, oldest first. */
   readonly #large = new Set<Coming>();
   #held = 0;
 
-  /** Nothing read yet. */
+  /** Creates a reader of large bodies. */
   constructor(limits: Limits["request"], ticker: Ticker) {
     this.#limits = limits;
     this.#ticker = ticker;
   }
 
-  /** All bytes, or why not. Throws if the client breaks off. */
+  /** Returns the body, or the reason why it was not read. Throws if the client disconnects. */
   async read(request: Request, account: Account): Promise<ArrayBuffer | Unread> {
     const { bodyBytes, bodyMs } = this.#limits;
-    // A length that is no number is too large as well.
+    // An invalid length counts as too large.
     if (!(Number(request.headers.get("content-length")) <= bodyBytes)) return TOO_LARGE;
     const reader = request.body?.getReader();
     if (!reader) return new ArrayBuffer(0);
@@ -60,7 +60,7 @@ export class LargeBodies {
         bytes.set(value, from);
       }
     } catch (error) {
-      // Where reading is stopped in the middle, one runtime says that the body has ended and another that it broke.
+      // If reading is cancelled, one runtime reports the end of the body and another one an error.
       if (body.unread) return body.unread;
       throw error;
     } finally {
@@ -81,8 +81,8 @@ export class LargeBodies {
     this.#makeRoom();
   }
 
-  // The oldest body of the client that holds most makes room: one that takes its time must not keep out all others, and
-  // one client must not push out the others. One alone may be as large as it may be.
+  // Drops the oldest body of the client with most bytes. So a slow body cannot block all others, and no client can
+  // evict the bodies of others. A single body may exceed the limit.
   #makeRoom(): void {
     while (this.#held > this.#limits.allBodiesBytes && this.#large.size > 1) {
       const held = new Map<unknown, number>();
@@ -114,7 +114,7 @@ function grow(bytes: Uint8Array<ArrayBuffer>, size: number): Uint8Array<ArrayBuf
   return grown;
 }
 
-/** Pieces in which a body may come, however small they are; beyond it, they must have some bytes on average. */
+/** Number of pieces in which a body may arrive. Above it, the average piece must have a minimum size. */
 const MOST_READS = 10_000;
 const SMALLEST_PIECE = 64;
 
@@ -125,6 +125,6 @@ function stop(body: Coming, unread?: Unread): void {
 
 const TOO_LARGE: Unread = {
   status: 413,
-  message: "Cannot read the body: it is larger than the server takes (request.bodyBytes)",
+  message: "Cannot read the body: it is larger than the server accepts (request.bodyBytes)",
 };
 const TOO_SMALL_PIECES: Unread = { status: 400, message: "Cannot read the body: it comes in too many small pieces" };

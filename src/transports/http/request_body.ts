@@ -1,5 +1,5 @@
 /**
- * Request bodies, read within the limits.
+ * Reads request bodies within the limits.
  *
  * @module
  */
@@ -9,16 +9,16 @@ import { LATER, type Reply } from "../../core/link.ts";
 import { Aging, type Alarm, type Ticker } from "../../core/timers.ts";
 import type { LargeBodies } from "./large_body.ts";
 
-/** Bytes up to which a body is small: what a few thousand of these hold is no danger. */
+/** Maximum bytes of a small body. Even thousands of them take little memory. */
 export const SMALL = 65_536;
 
-/** Milliseconds after which a small body is found to be slow, and gets a deadline. */
+/** Milliseconds after which a small body counts as slow, and gets a timeout. */
 const SLOW_MS = 25;
 
-/** Bytes that a small body takes while it is on its way, with what the runtime keeps for it. */
+/** Bytes to charge for a slow small body, including the runtime's buffer. */
 const SLOW_BYTES = 2 * SMALL;
 
-/** Why a body was not read. */
+/** The reason why a body was not read. */
 export interface Unread {
   readonly status: number;
   readonly message: string;
@@ -40,7 +40,7 @@ interface Slow {
   readonly account: Account;
 }
 
-/** Reads bodies. */
+/** Reads request bodies. */
 export class RequestBodies {
   readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
@@ -49,7 +49,7 @@ export class RequestBodies {
   readonly #slow = new Map<Receiver, Slow>();
   #large?: LargeBodies;
 
-  /** Nothing read yet. */
+  /** Creates a reader of bodies. */
   constructor(limits: Limits["request"], ticker: Ticker) {
     this.#limits = limits;
     this.#ticker = ticker;
@@ -91,7 +91,7 @@ export class RequestBodies {
     slow.account.free(SLOW_BYTES);
   }
 
-  // Loaded with the first of them.
+  // Loaded on demand.
   async #readLarge(request: Request, account: Account): Promise<ArrayBuffer | Unread> {
     const { LargeBodies } = await import("./large_body.ts");
     this.#large ??= new LargeBodies(this.#limits, this.#ticker);
@@ -99,18 +99,18 @@ export class RequestBodies {
   }
 }
 
-/** Why a body was not read whose client broke off. */
-export const BROKEN_OFF: Unread = { status: 400, message: "Cannot read the body: it broke off" };
+/** The response to an incomplete body, whose client disconnected. */
+export const BROKEN_OFF: Unread = { status: 400, message: "Cannot read the body: it is incomplete" };
 
 /** Why a body that does not come to its end is not waited for. */
 export function tooSlow(bodyMs: number): Unread {
   return { status: 408, message: `Cannot read the body: it took longer than ${bodyMs} ms (request.bodyMs)` };
 }
 
-/** Why a body is not read when too much is on its way. */
+/** The rejection of a body while too many bytes are arriving. */
 export const CROWDED: Unread = {
   status: 503,
   message:
-    "Cannot read the body: too much is on its way (request.allBodiesBytes, memory.bytesPerClient, memory.bytes); send it again",
+    "Cannot read the body: too much data is arriving (request.allBodiesBytes, memory.bytesPerClient, memory.bytes); send it again",
   headers: LATER,
 };

@@ -1,6 +1,6 @@
 /**
- * The first transport over HTTP, for clients that know no other: one stream for all that the server says, and a second
- * address for what the client says.
+ * The HTTP+SSE transport of the first protocol revision, for older clients. The server sends over one event stream, and
+ * clients post their messages to a second path.
  *
  * ```ts ignore
  * import { httpSse } from "@x/mcp/http-sse";
@@ -26,27 +26,27 @@ export type { PipeServer };
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** What can be served: a server made by `createServer`. */
+/** A server that can be served over HTTP+SSE, created by `createServer`. */
 export interface SseServer extends PipeServer {
-  /** Answers what is at neither address. */
+  /** Handles requests for other paths. */
   fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
   /**
-   * Checks callers and makes streams.
+   * Opens channels, checks requests and creates streams.
    *
    * @ignore
    */
   readonly [INTERNALS]: { readonly openPipe: OpenPipe; readonly http: HttpParts };
 }
 
-/** The two addresses. */
+/** Paths of the HTTP+SSE transport. */
 export interface HttpSseOptions {
-  /** Where the stream is opened; `/sse` if nothing is said. */
+  /** Path of the event stream. Defaults to `/sse`. */
   readonly path?: string;
-  /** Where messages are posted; `/messages` if nothing is said. */
+  /** Path to which clients post messages. Defaults to `/messages`. */
   readonly messages?: string;
 }
 
-/** Serves the two addresses beside the server's own endpoint, with the same checks of Host and Origin. */
+/** Serves the HTTP+SSE transport beside the server's own endpoint, with the same checks of Host and Origin. */
 export function httpSse(
   server: SseServer,
   options: HttpSseOptions = {},
@@ -100,10 +100,10 @@ export function httpSse(
   async function take(request: Request, id: string, principal?: Principal): Promise<Response> {
     const open = pipes.get(id);
     if (!open || open.owner !== principal?.id) {
-      return new Response("Cannot take the message: this stream is not open", { status: 404 });
+      return new Response("Cannot accept the message: the stream is not open", { status: 404 });
     }
     if (!isJsonType(request.headers.get("content-type"))) {
-      return new Response("Cannot take the message: Content-Type must be application/json", { status: 415 });
+      return new Response("Cannot accept the message: Content-Type must be application/json", { status: 415 });
     }
     let text;
     try {
@@ -111,9 +111,9 @@ export function httpSse(
       if ("status" in body) return new Response(body.message, body);
       text = utf8.decode(body);
     } catch {
-      return new Response("Cannot take the message: it broke off, or is not UTF-8", { status: 400 });
+      return new Response("Cannot read the message: it is incomplete or not UTF-8", { status: 400 });
     }
-    // The next message is taken when this one has found room: that is how this client is made to wait.
+    // Backpressure: the response waits until the server has room for another message.
     await open.pipe.receive(text);
     return new Response("Accepted", { status: 202 });
   }

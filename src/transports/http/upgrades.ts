@@ -1,5 +1,5 @@
 /**
- * What other transports over HTTP share with the endpoint: those that open a WebSocket or a stream beside it.
+ * The parts of the HTTP endpoint that other HTTP transports share, such as WebSocket.
  *
  * @module
  */
@@ -9,17 +9,19 @@ import type { CallerOptions, ConnectionInfo } from "./access.ts";
 import type { EventStreams } from "./event_stream.ts";
 import type { RequestBodies } from "./request_body.ts";
 
-/** What other transports over HTTP share with the endpoint. */
+/** The parts of the HTTP endpoint that other HTTP transports share. */
 export interface HttpParts {
-  /** The path of the endpoint. */
+  /** Path of the endpoint. */
   readonly path: string;
-  /** Refuses a caller that may not talk to this server, and everybody when it is closing. */
+  /**
+   * Returns the rejection of a request from a forbidden host or origin, or of any request while the server is closing.
+   */
   check(request: Request, info?: ConnectionInfo, options?: CallerOptions): Promise<Response> | undefined;
-  /** The account of a request's client. */
+  /** Returns the account of the client. */
   account(request: Request, info: unknown, principal: Principal | undefined): Account;
   /** Reads bodies within the server's limits. */
   readonly bodies: RequestBodies;
   readonly streams: EventStreams;
-  /** Settles when the server has ended. */
+  /** Settles when the server has closed. */
   readonly ended: Promise<void>;
 }

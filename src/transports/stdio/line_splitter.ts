@@ -1,14 +1,14 @@
 /**
- * Bytes to lines: newline-delimited JSON, however the bytes are cut.
+ * Splits bytes into lines, for newline-delimited JSON.
  *
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
  */
 
-/** One line of input, or why it cannot be one. */
+/** A line of input, or the reason why it is invalid. */
 export type Line = { readonly text: string } | { readonly problem: "long" | "encoding" };
 
-/** Cuts bytes into lines. Split on bytes, not on text: a byte of value 10 is never part of another character. */
+/** Splits bytes into lines. It works on bytes, because in UTF-8 a line feed is never part of another character. */
 export class LineSplitter {
   readonly #limit: number;
   readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -16,31 +16,31 @@ export class LineSplitter {
   #size = 0;
   #skips = false;
 
-  /** A splitter for lines of at most `limit` bytes. */
+  /** Creates a splitter for lines of at most `limit` bytes. */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** The lines that these bytes complete. */
+  /** Returns the lines that these bytes complete. */
   push(bytes: Uint8Array): Line[] {
     const lines: Line[] = [];
     const end = bytes.lastIndexOf(10) + 1;
     let from = end && (this.#size || this.#skips) ? this.#cut(bytes, 0, lines) : 0;
-    // Whole lines are read together, which costs a fraction, unless one of them has a problem.
+    // Fast path: whole lines are decoded together, unless one of them is invalid.
     const isRead = end - from <= this.#limit && this.#read(bytes.subarray(from, end), lines);
     while (!isRead && from < end) from = this.#cut(bytes, from, lines);
     if (end < bytes.length) this.#take(bytes.slice(end));
     return lines;
   }
 
-  /** The last line, if the input ended without a line break. */
+  /** Returns the last line, if the input ended without a line break. */
   end(): Line[] {
     const lines: Line[] = [];
     if (this.#size || this.#skips) this.#complete(lines);
     return lines;
   }
 
-  /** Completes the line that ends first; where the next one begins. */
+  /** Completes the first line. Returns the start of the next one. */
   #cut(bytes: Uint8Array, from: number, lines: Line[]): number {
     const at = bytes.indexOf(10, from);
     this.#take(bytes.subarray(from, at));
@@ -66,10 +66,10 @@ export class LineSplitter {
     this.#skips = false;
   }
 
-  /** Reads whole lines, or nothing of them if they are not UTF-8. */
+  /** Decodes whole lines and returns `true`. Returns `false` if they are not UTF-8. */
   #read(bytes: Uint8Array, lines: Line[]): boolean {
     try {
-      // Empty lines and the CR of a CRLF are no messages.
+      // Skips empty lines, including those with the CR of a CRLF.
       for (const text of this.#decoder.decode(bytes).split("\n")) if (text.trim()) lines.push({ text });
       return true;
     } catch {

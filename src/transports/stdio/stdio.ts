@@ -1,5 +1,5 @@
 /**
- * Serves a server over standard input and output, one JSON message a line.
+ * Serves MCP over standard input and output, with one JSON message per line.
  *
  * ```ts ignore
  * import { serveStdio } from "@x/mcp/stdio";
@@ -21,22 +21,24 @@ import { Outbox } from "../outbox.ts";
 
 export type { PipeServer };
 
-/** Where bytes come from and go to; without it, the process' own standard streams. */
+/** Options of the stdio transport. */
 export interface StdioOptions {
-  /** Where bytes come from. */
+  /** Source of the bytes. Defaults to standard input. */
   readonly input?: ReadableStream<Uint8Array>;
-  /** Writes all bytes, and settles when there is room for more. */
+  /** Writes bytes. Settles when it accepts more. Defaults to standard output. */
   readonly output?: (bytes: Uint8Array) => Promise<unknown>;
-  /** Milliseconds that running calls get after the input has ended; 1500 if nothing is said. */
+  /** Milliseconds for which running calls may finish after the input has ended. Defaults to 1500. */
   readonly drainMs?: number;
-  /** Ends serving as the end of input does: subscriptions end with a result, and running calls may finish. */
+  /** Stops serving when it aborts, like the end of the input. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * Serves until the input ends; then lets running calls finish for a moment, cancels the rest, and settles when
- * everything is written. While it serves, `console.log` and what else prints goes to standard error, because standard
- * output belongs to the protocol; what a child process that inherits it prints does not.
+ * Serves MCP until the input ends. Then it gives running calls time to finish, cancels the rest, and settles when
+ * everything is written.
+ *
+ * Meanwhile `console.log` and other output of this process go to standard error, because standard output carries the
+ * protocol. Child processes that inherit standard output are not redirected.
  */
 export async function serveStdio(server: PipeServer, options: StdioOptions = {}): Promise<void> {
   const { drainMs = 1500, signal } = options;
@@ -57,7 +59,7 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
       for (const line of done ? lines.end() : lines.push(value)) {
         const wait = "problem" in line ? pipe.reject(line.problem) : pipe.receive(line.text);
         if (wait) await wait;
-        // What came in one piece would all begin before the first answer shows that nobody reads.
+        // Messages from one chunk must not all start before the first response shows whether the client reads.
         else if (pipe.isBusy && ++count % 4 === 0) await rest();
       }
       if (done) break;
@@ -65,8 +67,8 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
     const { promise: grace, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, drainMs);
     await Promise.race([pipe.idle(), writer.lost, grace]);
-    // Not a background timer: at this point the input has ended, and a call may wait for something that does not keep
-    // the process alive. Without the timer the process could exit before the call is cancelled and its error is written.
+    // Not a background timer: the input has ended, and a call may wait for something that does not keep the process
+    // alive. Otherwise the process could exit before the call is cancelled and its error is written.
     clearTimeout(timer);
   } finally {
     signal?.removeEventListener("abort", stop);
@@ -76,19 +78,19 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
   }
 }
 
-/** Lets end what needs not wait for anything outside of itself. */
+/** Waits long enough for calls that need no I/O to end. */
 async function rest(): Promise<void> {
   for (let turns = 32; turns; turns--) await undefined;
 }
 
-/** Characters that may wait to be written before calls have to wait. */
+/** Number of unwritten characters above which calls wait. */
 const MOST_WAITING = 1024 * 1024;
-/** Characters of one write. */
+/** Characters per write. */
 const WRITE_SIZE = 1024 * 1024;
 
-/** Writes lines. Those that are ready together leave in one write; the next write begins when the last one is done. */
+/** Writes lines. Lines that are ready together share a write. Writes do not overlap. */
 class LineWriter {
-  /** Settles when the other side takes no more lines. */
+  /** Settles when the client no longer reads. */
   readonly lost: Promise<void>;
   readonly #lose: () => void;
   readonly #output: (bytes: Uint8Array) => Promise<unknown>;
@@ -106,7 +108,7 @@ class LineWriter {
 
   /** Writes a line. Returns a promise if the writer should wait for room. */
   readonly write: Write = (text) => {
-    // A client that leaves more unread than it may is as good as gone.
+    // A client that exceeds its memory limit with unread data counts as disconnected.
     if (!this.#outbox.push(`${text}\n`)) this.#lose();
     this.#writing ??= this.#drain();
     return this.#outbox.length > MOST_WAITING ? this.#outbox.untilRoom() : undefined;
@@ -118,7 +120,7 @@ class LineWriter {
   }
 
   async #drain(): Promise<void> {
-    // One turn later, so that the answers of one chunk of input share a write.
+    // One microtask later, so that the responses to one chunk of input share a write.
     await undefined;
     try {
       while (this.#outbox.length) await this.#output(this.#encoder.encode(this.#outbox.take(WRITE_SIZE)));
@@ -130,7 +132,7 @@ class LineWriter {
   }
 }
 
-// Taken before anything is guarded: afterwards both of them lead to standard error.
+// Read before the guard starts, because it redirects both to standard error.
 const write = deno?.stdout.write.bind(deno.stdout);
 const stdout = bun?.stdout;
 

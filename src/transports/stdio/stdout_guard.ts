@@ -1,25 +1,24 @@
 /**
- * Keeps what prints off standard output.
+ * Redirects printed output from standard output to standard error.
  *
  * @module
  */
 import { bun, type BunGlobal, deno, type DenoGlobal, findProcess, type ProcessGlobal } from "../../runtime.ts";
 
-/** Functions of `console` that print nothing, or to standard error whatever they are given. */
+/** Methods of `console` that print nothing, or only to standard error. */
 const HARMLESS: ReadonlySet<string> = new Set([
   ...["assert", "groupEnd", "profile", "profileEnd", "timeStamp"],
   ...["Console", "context", "createTask", "takeHeapSnapshot", "record", "recordEnd", "screenshot"],
 ]);
 
 /**
- * Leads everything that prints to standard output to standard error, until the returned function is called: the
- * functions of `console`, and the runtime's own ways to write. Standard output belongs to the protocol: one stray line
- * there can forge a message.
+ * Redirects everything that prints to standard output: the methods of `console`, and the runtime's own streams. Returns
+ * a function that ends the redirection. Standard output carries the protocol, so a stray line could forge a message.
  */
 export function guardConsole(): () => void {
   const before = listPrinting();
   const { error } = console;
-  // Without an argument, Bun's own prints an empty line to standard output.
+  // Without arguments, Bun's own method prints an empty line to standard output.
   const print: Print = (...data) => error(...data.length ? data : [""]);
   const redirected = redirectConsole(print);
   for (const [name] of before) {
@@ -34,12 +33,12 @@ export function guardConsole(): () => void {
 }
 
 /**
- * The functions of `console` that may print. By the console's own list, so that a function that a later runtime adds is
- * led away too.
+ * Lists the methods of `console` that may print. It reads the console itself, so that methods of later runtimes are
+ * included.
  */
 function listPrinting(): readonly (readonly [name: string, property: PropertyDescriptor])[] {
-  // Neither the harmless ones nor what is not enumerable, such as `_stdout`, is looked at: for them Bun loads its modules
-  // for the streams of Node.js, which takes a quarter of a start.
+  // Skips harmless and non-enumerable properties such as `_stdout`. Reading them makes Bun load its Node.js streams,
+  // which takes a quarter of the startup time.
   return Object.keys(console).filter((name) => !HARMLESS.has(name)).flatMap((name) => {
     const property = Object.getOwnPropertyDescriptor(console, name);
     return typeof property?.value === "function" ? [[name, property] as const] : [];
@@ -48,13 +47,13 @@ function listPrinting(): readonly (readonly [name: string, property: PropertyDes
 
 type Print = (...data: readonly unknown[]) => unknown;
 
-/** The functions that print something other than their arguments. */
+/** Replaces the methods that print something other than their arguments. */
 function redirectConsole(print: Print): Readonly<Record<string, Print>> {
   const counts = new Map<string, number>();
   const starts = new Map<string, number>();
   const toLabel = (label: unknown) => label === undefined ? "default" : String(label);
 
-  function tellTime(given: unknown, ...data: readonly unknown[]): void {
+  function printTime(given: unknown, ...data: readonly unknown[]): void {
     const label = toLabel(given);
     const start = starts.get(label);
     if (start === undefined) print(`Timer '${label}' does not exist`);
@@ -64,7 +63,7 @@ function redirectConsole(print: Print): Readonly<Record<string, Print>> {
   return {
     clear() {},
     dir: (item) => print(item),
-    // Also the bytes that Bun writes as they are.
+    // Includes bytes, which Bun writes unchanged.
     write(...data) {
       const texts = data.map((each) => typeof each === "string" ? each : new TextDecoder().decode(toBytes(each)));
       print(texts.join("").replace(/\n$/, ""));
@@ -77,9 +76,9 @@ function redirectConsole(print: Print): Readonly<Record<string, Print>> {
     },
     countReset: (label) => void counts.delete(toLabel(label)),
     time: (label) => void starts.set(toLabel(label), performance.now()),
-    timeLog: tellTime,
+    timeLog: printTime,
     timeEnd(label) {
-      tellTime(label);
+      printTime(label);
       starts.delete(toLabel(label));
     },
     trace(...data) {
@@ -95,7 +94,7 @@ function toBytes(data: unknown): Uint8Array<ArrayBuffer> {
   return new Uint8Array(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
 }
 
-// The object stays, with other methods: what is written in the way of Node.js goes through it too.
+// Replaces the methods and not the object, because Node.js streams write through it too.
 function guardDeno({ stdout, stderr }: DenoGlobal): () => void {
   const { write, writeSync } = stdout;
   stdout.write = (bytes) => stderr.write(bytes);
@@ -109,8 +108,8 @@ function guardDeno({ stdout, stderr }: DenoGlobal): () => void {
   };
 }
 
-// What Bun keeps in the way of Node.js is only made when it is read, which takes longer than the rest of a start. So it
-// is not read here, and cannot be put back.
+// Bun creates its Node.js stream on first access, which takes longer than the rest of the startup. So it is not read
+// here, and cannot be restored.
 function guardBun(bun: BunGlobal, process: ProcessGlobal): () => void {
   const { stdout } = bun;
   bun.stdout = bun.stderr;
@@ -120,7 +119,8 @@ function guardBun(bun: BunGlobal, process: ProcessGlobal): () => void {
       return typeof value === "function" ? value.bind(process.stderr) : value;
     },
   });
-  // They would print, and read the client's next line. Deno answers like this where there is no terminal.
+  // These functions would print, and read the client's next line as input. The replacements return what Deno does
+  // without a terminal.
   const { alert, confirm, prompt } = globalThis;
   Object.assign(globalThis, { alert() {}, confirm: () => false, prompt: () => null });
   return () => {

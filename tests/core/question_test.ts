@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { ask } from "../support/requests.ts";
 
-Deno.test("to ask the client is no error: onError hears nothing of it", async () => {
+Deno.test("a question to the client is not an error: onError is not called", async () => {
   const told: unknown[] = [];
   const schema = { type: "object", properties: { name: { type: "string" } } };
   const server = createServer({

@@ -1,4 +1,4 @@
-// What handlers may return, and what clients get for it: bytes become media, and what JSON would lose is refused by name.
+// Return values of handlers: bytes become media, and a value that JSON would lose is refused by name.
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { connect } from "../../src/testing/testing.ts";
 import { random } from "../support/random.ts";
@@ -12,13 +12,13 @@ interface Answer {
   readonly tool: unknown;
   readonly resource: unknown;
   readonly prompt: unknown;
-  /** What the author is told, once for each that failed. */
+  /** The errors reported to the author, one for each failure. */
   readonly told: readonly string[];
-  /** What the clients are told of failures. */
+  /** The errors that the clients get. */
   readonly codes: readonly unknown[];
 }
 
-/** What becomes of a value that a tool, a resource and a prompt return. */
+/** The outcome of returning a value from a tool, a resource and a prompt. */
 async function send(make: () => unknown, mimeType?: string): Promise<Answer> {
   const told: string[] = [];
   const codes: unknown[] = [];
@@ -82,7 +82,7 @@ for (
   });
 }
 
-Deno.test("encoders: a blob is an image, a sound or a resource by its type", async () => {
+Deno.test("encoders: a blob is an image, audio or a resource by its type", async () => {
   for (
     const [type, block] of [
       ["image/png", { type: "image", data: base64, mimeType: "image/png" }],
@@ -93,7 +93,7 @@ Deno.test("encoders: a blob is an image, a sound or a resource by its type", asy
     const answer = await send(() => new Blob([bytes], { type }), "text/x-other");
     assertEquals(answer.tool, { content: [block] });
     assertEquals(answer.prompt, [{ role: "user", content: block }]);
-    assertEquals(answer.resource, [{ uri: "test://x", mimeType: type, blob: base64 }], "the blob knows best");
+    assertEquals(answer.resource, [{ uri: "test://x", mimeType: type, blob: base64 }], "the blob's own type counts");
   }
   const file = await send(() => new File([bytes], "my report #1.pdf", { type: "application/pdf" }));
   const uri = "result:my%20report%20%231.pdf";
@@ -133,7 +133,7 @@ function loop(): unknown {
   return value;
 }
 
-// Name of the value, and a word of the remedy.
+// The name of the value, and a word of the remedy.
 const REFUSED: Record<string, readonly [make: () => unknown, name: string, remedy: string]> = {
   Map: [() => new Map([[1, 2]]), "a Map", "Object.fromEntries(map)"],
   Set: [() => new Set([1]), "a Set", "[...set]"],
@@ -177,7 +177,7 @@ for (const [name, [make, what, remedy]] of Object.entries(REFUSED)) {
   Deno.test(`encoders: ${name} is refused by name, with a remedy`, async () => {
     const { told, codes, ...answer } = await send(make);
     assertEquals(answer, { tool: undefined, resource: undefined, prompt: undefined });
-    assertEquals(codes, [internal, internal, internal], "the client learns no more than an id");
+    assertEquals(codes, [internal, internal, internal], "the client gets no more than an id");
     for (const [i, place] of ['tool "x"', 'resource "test://x"', 'prompt "x"'].entries()) {
       assertStringIncludes(told[i], `Cannot send the result of ${place}: it returned ${what}`);
       assertStringIncludes(told[i], remedy);
@@ -186,7 +186,7 @@ for (const [name, [make, what, remedy]] of Object.entries(REFUSED)) {
 }
 
 for (const [name, [make, what, remedy]] of Object.entries(NESTED)) {
-  Deno.test(`encoders: ${name} inside of an object or an array is refused with its place`, async () => {
+  Deno.test(`encoders: ${name} inside an object or an array is refused with its path`, async () => {
     const places: readonly (readonly [(value: unknown) => unknown, string])[] = [
       [(value) => ({ a: 1, value }), "value"],
       [(value) => [1, value], "[1]"],
@@ -208,21 +208,21 @@ for (const [name, [make, what, remedy]] of Object.entries(NESTED)) {
   });
 }
 
-Deno.test("encoders: what holds itself is refused with its place", async () => {
+Deno.test("encoders: a circular value is refused with its path", async () => {
   const { told, codes } = await send(loop);
   assertEquals(codes[0], internal);
   assertStringIncludes(told[0], "it returned an object that holds itself at b[0].value; return a copy without it");
   const shared = { id: 1 };
-  assertEquals((await send(() => ({ a: shared, b: [shared, {}] }))).told.length, 1, "but for the prompt, it is sent");
+  assertEquals((await send(() => ({ a: shared, b: [shared, {}] }))).told.length, 1, "it is sent by all but the prompt");
 });
 
-Deno.test("encoders: structured content of a full result is looked at too", async () => {
+Deno.test("encoders: structured content of a full result is checked too", async () => {
   const { told } = await send(() => ({ content: [], structuredContent: { at: new Map() } }));
   assertStringIncludes(told[0], 'tool "x": it returned a Map at at; ');
   assertStringIncludes(told[0], "Object.fromEntries(map)");
 });
 
-Deno.test("encoders: what has a meaning in JSON is sent as it is", async () => {
+Deno.test("encoders: a value with a meaning in JSON is sent unchanged", async () => {
   const values: readonly (readonly [unknown, unknown])[] = [
     [new Date(0), "1970-01-01T00:00:00.000Z"],
     [new URL("http://a/"), "http://a/"],
@@ -249,7 +249,7 @@ Deno.test("encoders: what has a meaning in JSON is sent as it is", async () => {
   }
 });
 
-Deno.test("encoders: with an output schema, what JSON would lose is refused as well", async () => {
+Deno.test("encoders: with an output schema, a value that JSON would lose is refused as well", async () => {
   const told: string[] = [];
   const any = { type: "object" };
   const server = createServer({
@@ -273,7 +273,7 @@ Deno.test("encoders: with an output schema, what JSON would lose is refused as w
   assertStringIncludes(told[1], 'Cannot send the result of tool "deep": it returned a Set at a[0].b; ');
 });
 
-Deno.test("encoders: no value of any shape is sent with a part that is {} and was more", async () => {
+Deno.test("encoders: no part of any value that was more is sent as {}", async () => {
   const { below, pick } = random(5);
   const leaves = Object.values(NESTED).filter(([make, name]) =>
     !/Function|Symbol|Headers|URLSearch/.test(name) && !("code" in Object(make()))
@@ -291,7 +291,7 @@ Deno.test("encoders: no value of any shape is sent with a part that is {} and wa
   }
 });
 
-Deno.test("encoders: types refuse what is refused anyway, and nothing else", () => {
+Deno.test("encoders: the types refuse the values that the encoders refuse, and no others", () => {
   interface Point {
     readonly x: number;
   }

@@ -276,24 +276,34 @@ Deno.test("a server's pattern is neither run nor compiled, wherever it is", () =
     ...input({ $ref: "#/$defs/e", default: long }),
     $defs: { e: { pattern: EVIL } },
   }];
-  const start = performance.now();
-  for (const inputSchema of schemas) {
-    const tools = [{ name: "t", description: "T", inputSchema, outputSchema: inputSchema }];
-    const found = findMistakes({ tools, resources: [], templates: [], prompts: [] }, {
-      most: 20_000,
-      isTrusted: false,
-    });
-    assertEquals(found.filter(({ level }) => level === "error"), []);
+  const compiled: string[] = [];
+  const { RegExp: real } = globalThis;
+  const note = (args: readonly unknown[]) => void compiled.push(String(args[0]));
+  globalThis.RegExp = new Proxy(real, {
+    apply: (target, self, args) => (note(args), Reflect.apply(target, self, args)),
+    construct: (target, args) => (note(args), Reflect.construct(target, args)),
+  });
+  try {
+    for (const inputSchema of schemas) {
+      const tools = [{ name: "t", description: "T", inputSchema, outputSchema: inputSchema }];
+      const found = findMistakes({ tools, resources: [], templates: [], prompts: [] }, {
+        most: 20_000,
+        isTrusted: false,
+      });
+      assertEquals(found.filter(({ level }) => level === "error"), []);
+    }
+    let nested: object = { pattern: EVIL };
+    for (let i = 0; i < 100_000; i++) nested = { items: nested };
+    const tools = [{ name: "t", description: "T", inputSchema: input({ default: 1, ...nested }) }];
+    findMistakes({ tools, resources: [], templates: [], prompts: [] }, { most: Infinity, isTrusted: false });
+    for (const place of places) {
+      const [field] = toFields({ properties: { f: { ...place, type: "string" } } });
+      assert("value" in field.read(long));
+    }
+  } finally {
+    globalThis.RegExp = real;
   }
-  let nested: object = { pattern: EVIL };
-  for (let i = 0; i < 100_000; i++) nested = { items: nested };
-  const tools = [{ name: "t", description: "T", inputSchema: input({ default: 1, ...nested }) }];
-  findMistakes({ tools, resources: [], templates: [], prompts: [] }, { most: Infinity, isTrusted: false });
-  for (const place of places) {
-    const [field] = toFields({ properties: { f: { ...place, type: "string" } } });
-    assert("value" in field.read(long));
-  }
-  assert(performance.now() - start < 2000, "a pattern was run");
+  assertEquals(compiled.filter((source) => source.includes(EVIL) || source.includes("1000}")), [], "compiled");
 });
 
 Deno.test("defaults of a server's schemas without patterns are validated", () => {

@@ -147,11 +147,15 @@ function linear(what: string, make: (length: number) => string, read: (text: str
       // A refusal is as good as a result, if it takes as little time.
     }
   };
-  for (let tries = 0;; tries++) {
-    const [short, long] = [50_000, 100_000].map((length) => shortest(attempt(make(length)), 5));
-    if (long < 5 || long / short < 3) return;
-    assert(tries < 3, `${what}: ${short} ms, twice as long ${long} ms`);
+  const [short, long] = [50_000, 100_000].map((length) => attempt(make(length)));
+  let [shortMs, longMs] = [Infinity, Infinity];
+  // The least of interleaved runs, because other work on the machine slows single ones.
+  for (let runs = 1; runs <= 20; runs++) {
+    shortMs = Math.min(shortMs, shortest(short, 1));
+    longMs = Math.min(longMs, shortest(long, 1));
+    if (runs >= 5 && (longMs < 5 || longMs / shortMs < 3)) return;
   }
+  throw new Error(`${what}: ${shortMs} ms, twice as long ${longMs} ms`);
 }
 
 Deno.test("headers of 100 KB are read in linear time", () => {

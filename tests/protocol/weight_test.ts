@@ -117,6 +117,7 @@ Deno.test("json values: the limit applies on a pipe too, and the pipe stays usab
   for (const text of [ping(Array(30).fill({})), `[${ping([])},${ping(Array(20).fill(0))}]`, ping(0)]) {
     await pipe.receive(text);
   }
+  await pipe.idle();
   await server.close();
   assertEquals(lines.map((line) => JSON.parse(line).error?.message ?? "served"), [tooMany, tooMany, "served"]);
 });

@@ -10,7 +10,7 @@ const { Bun: bun } = globalThis as unknown as {
 const files = ["framing", "envelope", "answers", "sessions", "headers", "lines"];
 
 for (const file of files) {
-  Deno.test(`the corpus of ${file} is answered as it must be`, async () => {
+  Deno.test(`the corpus of ${file} gets the expected responses`, async () => {
     const path = new URL(`corpus/${file}.txt`, import.meta.url);
     const text = bun ? await bun.file(path).text() : await Deno.readTextFile(path);
     const inputs = text.split("\n").filter((line) => line && !line.startsWith("#"));

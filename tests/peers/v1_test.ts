@@ -1,5 +1,5 @@
 // The official client of the first generation, which most hosts ship, against this library: Streamable HTTP with lost
-// connections, standard streams, the first HTTP transport, and WebSocket.
+// connections, stdio, HTTP+SSE, and WebSocket.
 import { assertEquals, assertObjectMatch, assertRejects } from "@std/assert";
 import { Client } from "@modelcontextprotocol/sdk/client";
 // @ts-types="@modelcontextprotocol/sdk/client/sse"
@@ -89,7 +89,7 @@ function chain(first: (text: string) => void, second?: (text: string) => void): 
   };
 }
 
-/** Has the client propose an older revision: it knows them all, and always proposes its newest. */
+/** Makes the client propose an older revision: it always proposes its newest. */
 function propose(transport: Transport, version: string): Transport {
   const send = transport.send.bind(transport);
   transport.send = (message, options) => {
@@ -117,7 +117,7 @@ interface Wired extends Served {
   readonly transport: StreamableHTTPClientTransport;
 }
 
-/** Connects by Streamable HTTP, and waits until the stream for news is open. */
+/** Connects by Streamable HTTP, and waits until the GET stream is open. */
 async function connectHttp(stack: AsyncDisposableStack): Promise<Wired> {
   const served = start(stack);
   const wire = createWire();
@@ -168,7 +168,7 @@ for (const way of ways) {
   });
 }
 
-/** A tool that the test plays: its context, and the way to end it. */
+/** A tool that the test controls: its context, and a function that ends it. */
 function createStory(server: Server): { readonly begun: Promise<Context>; readonly end: (text: string) => void } {
   const { promise: begun, resolve: begin } = Promise.withResolvers<Context>();
   const { promise: ended, resolve: end } = Promise.withResolvers<string>();
@@ -189,12 +189,12 @@ function wordsOf({ heard }: Peer): unknown[] {
 }
 
 for (const fault of ["cut", "vanish"] as const) {
-  Deno.test(`client 1.32.2 misses nothing of a call and hears nothing twice (${fault})`, async () => {
+  Deno.test(`client 1.32.2 misses no message of a call and gets none twice (${fault})`, async () => {
     await using stack = new AsyncDisposableStack();
     const { peer, wire, server } = await connectHttp(stack);
     const { begun, end } = createStory(server);
     const result = peer.callTool("story");
-    result.catch(() => {}); // it is awaited at the end; until then something else may fail first
+    result.catch(() => {}); // awaited at the end; until then something else may fail first
     const ctx = await begun;
     await ctx.log.info("heard");
     await until(() => wordsOf(peer).length === 1, "the first word");
@@ -224,7 +224,7 @@ for (const fault of ["cut", "vanish"] as const) {
     assertEquals(peer.asked, ["Who?"]);
   });
 
-  Deno.test(`client 1.32.2 misses no news and hears none twice (${fault})`, async () => {
+  Deno.test(`client 1.32.2 misses no notification and gets none twice (${fault})`, async () => {
     await using stack = new AsyncDisposableStack();
     const { peer, wire, server } = await connectHttp(stack);
     for (let i = 1; i <= 6; i++) await peer.watch(`note://${i}`);
@@ -247,12 +247,12 @@ for (const fault of ["cut", "vanish"] as const) {
   });
 }
 
-Deno.test("client 1.32.2 finds its place again when two connections in a row are lost before anything was said", async () => {
+Deno.test("client 1.32.2 resumes when two connections in a row are lost before the first message", async () => {
   await using stack = new AsyncDisposableStack();
   const { peer, wire, server } = await connectHttp(stack);
   const { begun, end } = createStory(server);
   const result = peer.callTool("story");
-  result.catch(() => {}); // it is awaited at the end; until then something else may fail first
+  result.catch(() => {}); // awaited at the end; until then something else may fail first
   const ctx = await begun;
   await ctx.log.info("heard");
   await until(() => wordsOf(peer).length === 1, "the first word");
@@ -266,12 +266,12 @@ Deno.test("client 1.32.2 finds its place again when two connections in a row are
   assertEquals(wordsOf(peer), ["heard", "said to nobody"]);
 });
 
-Deno.test("client 1.32.2 comes back for the rest when a handler closes the stream", async () => {
+Deno.test("client 1.32.2 resumes when a handler closes the stream", async () => {
   await using stack = new AsyncDisposableStack();
   const { peer, server } = await connectHttp(stack);
   const { begun, end } = createStory(server);
   const result = peer.callTool("story");
-  result.catch(() => {}); // it is awaited at the end; until then something else may fail first
+  result.catch(() => {}); // awaited at the end; until then something else may fail first
   const ctx = await begun;
   await ctx.log.info("before");
   ctx.closeStream(20);
@@ -282,7 +282,7 @@ Deno.test("client 1.32.2 comes back for the rest when a handler closes the strea
   assertEquals(wordsOf(peer), ["before", "while nobody listened"]);
 });
 
-Deno.test("client 1.32.2 that ends its session ends what runs in it, and cannot go on", async () => {
+Deno.test("client 1.32.2 that ends its session ends its running calls, and cannot use it again", async () => {
   await using stack = new AsyncDisposableStack();
   const { peer, transport, server, host, wire } = await connectHttp(stack);
   const { begun } = createStory(server);
@@ -302,7 +302,7 @@ Deno.test("client 1.32.2 that ends its session ends what runs in it, and cannot 
   assertObjectMatch(error as object, { code: 404 });
 });
 
-Deno.test("client 1.32.2 goes on when the server has started again with the same secret", async () => {
+Deno.test("client 1.32.2 continues when the server has restarted with the same secret", async () => {
   await using stack = new AsyncDisposableStack();
   const secret = "a secret of more than thirty-two characters";
   const start = () => createServer({ name: "phoenix", version: "1.0.0", secret, handlers: [lives] });

@@ -1,4 +1,4 @@
-// The official client of the newest generation against this library: both eras, HTTP and standard streams.
+// The official client of the newest generation against this library: both eras, HTTP and stdio.
 import { assertEquals, assertRejects } from "@std/assert";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
@@ -125,7 +125,7 @@ for (const [era, mode, version] of eras) {
 }
 
 for (const version of ["2025-06-18", "2025-03-26", "2024-11-05"]) {
-  Deno.test(`client 2.4.0 that knows ${version} alone over HTTP`, async (t) => {
+  Deno.test(`client 2.4.0 that supports only ${version} over HTTP`, async (t) => {
     await using stack = new AsyncDisposableStack();
     const { peer } = await connectHttp(stack, "legacy", version);
     assertEquals(peer.version, version);
@@ -135,7 +135,7 @@ for (const version of ["2025-06-18", "2025-03-26", "2024-11-05"]) {
 }
 
 for (const way of ways) {
-  Deno.test(`client 2.4.0 finds the newest era by itself over ${way.name}`, async () => {
+  Deno.test(`client 2.4.0 detects the newest era by itself over ${way.name}`, async () => {
     await using stack = new AsyncDisposableStack();
     const peer = await way.connect(stack, "auto");
     assertEquals([peer.era, peer.version], ["modern", "2026-07-28"]);

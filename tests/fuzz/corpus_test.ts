@@ -1,5 +1,5 @@
-// Inputs that once were, or might be, answered wrongly: each file of the corpus is replayed whole. A line is one input
-// as the fuzzer prints it; SESSION and "STATE" stand for what a server hands out.
+// Inputs with wrong responses in the past, or likely ones: each file of the corpus is replayed whole. A line is one
+// input as the fuzzer prints it; SESSION and "STATE" are replaced by values that the server issued.
 import { assertEquals } from "@std/assert";
 import { replay } from "./drive.ts";
 

@@ -1,8 +1,7 @@
-// `deno task checks [--slices N] [--starts N]`: what all checks of a request cost together. The server as it is, and a copy of it in
-// which nothing is refused, run side by side and take turns in slices of a second; what is compared is processor time.
-// What a server must find out to answer at all stays in both: the path, which answers the client takes, the era. So do
-// schemas: they are what a tool is made of. Two runs of the same program differ by one part in fifty, so that both are
-// started several times.
+// `deno task checks [--slices N] [--starts N]`: the cost of all checks of a request together. The server as it is, and a
+// copy of it that refuses nothing, run side by side and take turns in slices of a second; their processor time is
+// compared. Both keep the parts that any response needs: the path, the accepted types, the era, and the schemas, because
+// they are part of a tool. Two runs of the same program differ by one part in fifty, so both are started several times.
 import { readAnswer, toAsk } from "../../bench/asks.ts";
 import { load } from "../../bench/load.ts";
 import {
@@ -22,7 +21,7 @@ const root = new URL("../../", import.meta.url).pathname;
 const program = "bench/programs/ours.ts";
 const AIM = 0.9;
 
-/** A check, and what stands in its place. */
+/** A check, and its replacement. */
 interface Edit {
   readonly path: string;
   readonly what: string;
@@ -124,7 +123,7 @@ const edits: readonly Edit[] = [
   },
 ];
 
-/** The source without its checks. A check that is not found where it was would be measured, and so it is an error. */
+/** The source without its checks. A check that is not found in its place would not be removed, so that is an error. */
 function strip(path: string, source: string): string {
   for (const { what, from, to } of edits.filter((edit) => edit.path === path)) {
     if (source.split(from).length !== 2) {
@@ -143,7 +142,7 @@ async function copyFolder(from: string, to: string): Promise<void> {
   }
 }
 
-/** A copy of the project, with its checks or without. Both servers run from one, so that nothing else differs. */
+/** A copy of the project, with its checks or without. Both servers run from a copy, so that nothing else differs. */
 async function createCopy(isChecked: boolean): Promise<string> {
   const folder = await Deno.makeTempDir({ prefix: "checks-" });
   for (const part of ["src", "bench/programs"]) await copyFolder(root + part, `${folder}/${part}`);
@@ -156,7 +155,7 @@ async function createCopy(isChecked: boolean): Promise<string> {
   return folder;
 }
 
-/** What is refused where there are checks, and served where there are none. */
+/** Requests that are refused with checks, and served without. */
 const wrong: readonly { readonly title: string; readonly headers: Record<string, string>; readonly body?: string }[] = [
   { title: "another method in a header", headers: { "mcp-method": "tools/list" } },
   { title: "another version in a header", headers: { "mcp-protocol-version": "2099-01-01" } },

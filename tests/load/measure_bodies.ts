@@ -1,4 +1,4 @@
-// Bodies that are too large, that never come, and that are a lot of work.
+// Bodies that are too large, that never arrive, and that take much work.
 import { toCall, toWire } from "../hostile/unread.ts";
 import { all, atMost, type Figure } from "./figure.ts";
 import { mib, ping, quantile, readRss, type Runtime, sleep, startLoaded } from "./processes.ts";
@@ -12,7 +12,7 @@ function toHead(port: number, lines: string): string {
   return `POST /mcp HTTP/1.1\r\n${all.join("")}${lines}\r\n`;
 }
 
-/** Waits for a status line, or for the end; `undefined` if neither comes in time. */
+/** Waits for a status line, or for the end; `undefined` on a timeout. */
 async function readStatus(connection: Deno.Conn, ms: number): Promise<number | "closed" | undefined> {
   const buffer = new Uint8Array(4096);
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
@@ -84,14 +84,14 @@ export async function bodyLimits(runtime: Runtime): Promise<readonly Figure[]> {
   ];
 }
 
-/** The slowest 1 % of another client: the median of some turns. */
+/** The slowest 1 % of another client: the median of several turns. */
 async function measurePings(url: string): Promise<number> {
   const turns: number[] = [];
   for (let i = 0; i < 5; i++) turns.push(quantile(await ping(url, 500), 0.99));
   return quantile(turns, 0.5);
 }
 
-/** D19: clients that stop in the middle. */
+/** D19: clients that stall. */
 export async function stalledClients(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   await using server = await startLoaded(runtime, isQuick ? { request: { bodyMs: 3000 } } : {});
   const { port } = server;
@@ -148,14 +148,14 @@ export async function stalledClients(runtime: Runtime, isQuick: boolean): Promis
       try {
         connection.close();
       } catch {
-        // The other side was first.
+        // The other side closed first.
       }
     }
   }
   return figures;
 }
 
-/** D21: one request that is a lot of work, beside others. */
+/** D21: one request that takes much work, beside others. */
 export async function fairness(runtime: Runtime): Promise<readonly Figure[]> {
   await using server = await startLoaded(runtime);
   await ping(server.url, 300);

@@ -1,4 +1,4 @@
-// How a server ends, what standard streams bear, and the worst that patterns and parsers know.
+// Shutdown of a server, load on stdio, and the worst inputs of patterns and parsers.
 import { readData } from "../hostile/unread.ts";
 import { all, atMost, type Figure } from "./figure.ts";
 import { mib, quantile, readRss, type Runtime, sleep, startSession, toCall, toWords } from "./processes.ts";
@@ -11,7 +11,7 @@ function spawn(words: readonly string[], stdin: "piped" | "null"): Deno.ChildPro
   return new Deno.Command(command, { args, cwd: root, stdin, stdout: "piped", stderr: "piped" }).spawn();
 }
 
-/** Serves a file by the command line, as users do; the address, and the process. */
+/** Serves a file with the command line, as users do; returns the address, and the process. */
 async function serveFile(runtime: Runtime, file: string) {
   const child = spawn([
     ...runtime === "deno" ? ["deno", "run", "-A", "--no-check"] : ["bun"],
@@ -34,7 +34,7 @@ async function serveFile(runtime: Runtime, file: string) {
   return { child, url: await url, told: () => told };
 }
 
-/** Ends a process by SIGTERM; its exit code, and after how many milliseconds. */
+/** Ends a process with SIGTERM; returns its exit code, and the milliseconds to its exit. */
 async function terminate(child: Deno.ChildProcess): Promise<{ readonly code: number; readonly ms: number }> {
   const start = performance.now();
   child.kill("SIGTERM");
@@ -42,7 +42,7 @@ async function terminate(child: Deno.ChildProcess): Promise<{ readonly code: num
   return { code, ms: performance.now() - start };
 }
 
-/** SIGTERM while eight clients call one after the other: calls that began, and those of them that were answered. */
+/** SIGTERM while eight clients call one after the other: the calls that began, and those that were answered. */
 async function endUnderLoad(runtime: Runtime) {
   const { child, url, told } = await serveFile(runtime, "tests/load/served.ts");
   const answered = new Set<string>();
@@ -56,7 +56,7 @@ async function endUnderLoad(runtime: Runtime) {
         if (text.includes(`waited ${n}"`)) answered.add(n);
         else if (refused++ > 100) return;
       } catch {
-        // Nobody listens any more, or nobody took the request off a connection that was kept.
+        // The port is closed, or the request on an idle connection was not read.
         return;
       }
     }
@@ -69,7 +69,7 @@ async function endUnderLoad(runtime: Runtime) {
   return { code, began: began.length, answered: began.filter((n) => answered.has(n)).length };
 }
 
-/** D17: SIGTERM under load, SIGTERM at rest, and a thousand lives. */
+/** D17: SIGTERM under load, SIGTERM at rest, and a thousand servers. */
 export async function graceful(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   const file = "tests/load/served.ts";
   const idle = await serveFile(runtime, file);
@@ -161,7 +161,7 @@ export async function worstCases(runtime: Runtime): Promise<readonly Figure[]> {
 interface Piped {
   readonly child: Deno.ChildProcess;
   send(text: string): Promise<void>;
-  /** Reads until so many lines have come; their number, and the last. */
+  /** Reads the given number of lines; returns their count, and the last. */
   receive(count: number): Promise<readonly string[]>;
 }
 
@@ -191,7 +191,7 @@ function startPiped(runtime: Runtime): Piped {
 const toLine = (name: string, args: object, id: number): string =>
   JSON.stringify({ ...JSON.parse(toCall(name, { args: { ...args } }).body), id }) + "\n";
 
-/** Ends the input of a file that the command line serves; after how many milliseconds it has exited, and how. */
+/** Ends the input of a file that the command line serves; returns the milliseconds to its exit, and the exit code. */
 async function endInput(runtime: Runtime, busyMs: number): Promise<{ readonly ms: number; readonly code: number }> {
   const words = runtime === "deno" ? ["deno", "run", "-A", "--no-check"] : ["bun"];
   const child = spawn([...words, "mod.ts", "tests/load/served.ts", "--stdio"], "piped");
@@ -211,7 +211,7 @@ async function endInput(runtime: Runtime, busyMs: number): Promise<{ readonly ms
   return { code, ms: performance.now() - start };
 }
 
-/** D22: standard streams. */
+/** D22: stdio. */
 export async function stdio(runtime: Runtime): Promise<readonly Figure[]> {
   const rates: number[] = [];
   {

@@ -1,4 +1,4 @@
-// What sessions cost, and whether clients that number alike are kept apart.
+// The cost of sessions, and the isolation of clients with the same ids.
 import { toCall as toAnyCall } from "../hostile/unread.ts";
 import { all, atMost, type Figure } from "./figure.ts";
 import { type Loaded, quantile, type Runtime, sleep, startLoaded, startSession, toWords } from "./processes.ts";
@@ -8,7 +8,7 @@ async function pingSession({ url }: Loaded, session: string): Promise<Response> 
   return await fetch(url, { method: "POST", headers, body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }) });
 }
 
-/** Does something a number of times, sixteen at once; the times of each in milliseconds. */
+/** Repeats an action, sixteen at once; returns the milliseconds of each. */
 async function repeat(count: number, work: (i: number) => Promise<unknown>): Promise<number[]> {
   const times: number[] = [];
   let next = 0;
@@ -56,7 +56,7 @@ export async function sessionCost(runtime: Runtime, isQuick: boolean): Promise<r
     }
   }
   await using full = await startLoaded(runtime, { sessions: { open: 100 } });
-  // Kept: a response that nobody holds is collected, and its stream with it.
+  // Kept, because a response without references is collected, and its stream with it.
   const streams: Response[] = [];
   await repeat(100, async () => {
     const headers = { accept: "text/event-stream", "mcp-session-id": await startSession(full.url, fetch) };
@@ -97,7 +97,7 @@ async function cross(runtime: Runtime, answers: number, pairs: number): Promise<
   return JSON.parse(text);
 }
 
-/** D9: calls of one id and one token, two at once. */
+/** D9: calls with one id and one token, two at once. */
 export async function samePairs(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   const { pairs, crossed } = await cross(runtime, 0, isQuick ? 1000 : 10_000);
   return [
@@ -109,7 +109,7 @@ export async function samePairs(runtime: Runtime, isQuick: boolean): Promise<rea
   ];
 }
 
-/** D8: clients that number alike, in one process and over real connections. */
+/** D8: clients with the same ids, in one process and over real connections. */
 export async function crossTalk(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   const crossed = await cross(runtime, isQuick ? 50_000 : 1_000_000, 0);
   await using server = await startLoaded(runtime);

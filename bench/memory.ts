@@ -7,7 +7,7 @@ const STREAMS = 5000;
 const ROUNDS = 3;
 const FLOOR = "floor: a bare stream";
 const OURS = ["@x/mcp", "programs/ours_grown.ts"] as const;
-const kinds = [["a subscription that waits", "listen"], ["a GET stream that waits, with its session", "get"]] as const;
+const kinds = [["an idle subscription", "listen"], ["an idle GET stream, with its session", "get"]] as const;
 
 interface Pair {
   readonly server: Server;

@@ -17,15 +17,15 @@ export interface Visitor {
 export function startVisitor(port: number): Visitor {
   const piped = startPiped(toWords("deno", "programs/visitor.ts", [`${port}`]), LOAD_CORE);
 
-  async function tell(...words: readonly (string | number)[]): Promise<void> {
+  async function command(...words: readonly (string | number)[]): Promise<void> {
     await piped.send(new TextEncoder().encode(JSON.stringify(words) + "\n"));
     await piped.receive(1);
   }
 
   return {
-    open: (kind, count) => tell("open", kind, count),
-    touch: (rounds) => tell("touch", rounds),
-    send: (what, count) => tell("send", what, count),
+    open: (kind, count) => command("open", kind, count),
+    touch: (rounds) => command("touch", rounds),
+    send: (what, count) => command("send", what, count),
     stop: () => piped.stop(),
   };
 }

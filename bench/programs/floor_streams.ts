@@ -22,7 +22,7 @@ function toStream(): Response {
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
 }
 
-function tell(): void {
+function notify(): void {
   for (const controller of open) controller.enqueue(frame);
 }
 
@@ -30,6 +30,6 @@ serve(async (request) => {
   if (request.method !== "POST") return toStream();
   const { id, method } = await request.json();
   if (method === "subscriptions/listen") return toStream();
-  if (method === "tools/call" && open.size) setTimeout(tell, 10);
+  if (method === "tools/call" && open.size) setTimeout(notify, 10);
   return Response.json({ jsonrpc: "2.0", id, result: {} }, { headers: { "mcp-session-id": "one" } });
 });

@@ -16,7 +16,7 @@ const add = toModernAsk("tools/call", { name: "add", arguments: { a: 1, b: 2 } }
 const streams: Deno.TcpConn[] = [];
 let heard = 0;
 let awaited = Infinity;
-let tellHeard = () => {};
+let resolveHeard = () => {};
 
 async function write(connection: Deno.TcpConn, bytes: Uint8Array): Promise<void> {
   for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
@@ -85,7 +85,7 @@ async function follow(connection: Deno.TcpConn, buffer: Uint8Array): Promise<voi
     const parts = (rest + decoder.decode(buffer.subarray(0, count))).split(NEWS);
     rest = parts[parts.length - 1].slice(1 - NEWS.length);
     heard += parts.length - 1;
-    if (heard >= awaited) tellHeard();
+    if (heard >= awaited) resolveHeard();
   }
 }
 
@@ -95,7 +95,7 @@ async function touchAll(rounds: number): Promise<void> {
   const bytes = toBytes("POST", port, touch.headers, touch.body);
   for (let i = 0; i < rounds; i++) {
     const { promise, resolve } = Promise.withResolvers<void>();
-    tellHeard = resolve;
+    resolveHeard = resolve;
     awaited = heard + streams.length;
     await ask(connection, bytes, buffer);
     if (streams.length) await promise;

@@ -302,8 +302,8 @@ function failing(): Parameters<Connect>[0] {
 
 behaviour("the model reads the text of a ToolError", async (connect) => {
   const { client } = await connect(failing());
-  const told = await client.callTool("told");
-  assertEquals([told.isError, told.content], [true, [{ type: "text", text: "No flight on that day" }]]);
+  const refusal = await client.callTool("told");
+  assertEquals([refusal.isError, refusal.content], [true, [{ type: "text", text: "No flight on that day" }]]);
   const { isError, content } = await client.callTool("blocks");
   assertEquals([isError, content[0], content[1].type], [true, { type: "text", text: "first" }, "resource_link"]);
 });

@@ -716,7 +716,7 @@ Deno.test("progress of another request, or without a number, is ignored", async 
 
 Deno.test("a client that closes waits until its cancellations are sent, but not forever", async () => {
   for (const delayMs of [100, 60_000]) {
-    let isTold = false;
+    let isNotified = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const server = fakeHttp((heard) => {
       if (heard.method === "initialize") return ok(heard, agreed);
@@ -724,7 +724,7 @@ Deno.test("a client that closes waits until its cancellations are sent, but not 
       if (heard.method !== "notifications/cancelled") return;
       return new Promise((resolve) => {
         timer = setTimeout(() => {
-          isTold = true;
+          isNotified = true;
           resolve(new Response(null, { status: 202 }));
         }, delayMs);
       });
@@ -737,7 +737,7 @@ Deno.test("a client that closes waits until its cancellations are sent, but not 
     assertEquals((await calling).message, "enough");
     await client.close();
     clearTimeout(timer);
-    assertEquals(isTold, delayMs === 100);
+    assertEquals(isNotified, delayMs === 100);
   }
 });
 

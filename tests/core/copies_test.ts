@@ -52,12 +52,12 @@ for (const [order, names] of Object.entries(orders)) {
     for (const era of ["modern", "legacy"] as const) {
       for (const transport of ["http", "pipe"] as const) {
         Deno.test(`copies: a server of ${of}, ${order}, ${era} over ${transport}, recognizes the errors of both`, async () => {
-          const told: unknown[] = [];
+          const reported: unknown[] = [];
           const server = libraries[of].createServer({
             name: "t",
             version: "1",
             handlers: names.flatMap((name) => toHandlers(libraries[name], name)),
-            onError: (error) => told.push(String(error)),
+            onError: (error) => reported.push(String(error)),
           });
           await using client = await connect(server, { era, transport });
           const ask = (method: string, params: Record<string, unknown>): Promise<Record<string, unknown>> =>
@@ -79,14 +79,14 @@ for (const [order, names] of Object.entries(orders)) {
             assertEquals(await ask("resources/read", { uri: `test-${by}://tool` }), asText);
             assertEquals((await call("sub")).code, -32002);
             assertEquals((await call("good", "x")).structuredContent, { kind: "x" });
-            assertEquals(told, []);
+            assertEquals(reported, []);
             assertEquals((await call("tool", "other")).isError, true);
             for (const name of ["map", "output"]) assertEquals((await call(name)).code, -32603, name);
-            assertEquals(told.length, 3);
-            assertEquals(told[0], "RangeError: secret");
-            assertStringIncludes(String(told[1]), "it returned a Map at map");
-            assertStringIncludes(String(told[2]), "Cannot send the result of");
-            told.length = 0;
+            assertEquals(reported.length, 3);
+            assertEquals(reported[0], "RangeError: secret");
+            assertStringIncludes(String(reported[1]), "it returned a Map at map");
+            assertStringIncludes(String(reported[2]), "Cannot send the result of");
+            reported.length = 0;
           }
           await server.close();
         });

@@ -161,7 +161,7 @@ Deno.test("of too many sessions the longest idle one loses its state, and none i
   const [first, second, third] = await Promise.all(
     Array.from({ length: 3 }, () => connect(server, { era: "legacy", logLevel: "error" })),
   );
-  const tell = async (client: Connection) => {
+  const readLevels = async (client: Connection) => {
     const before = client.received.length;
     await client.callTool("logs");
     return client.received.slice(before).map(({ params }) => params.level);
@@ -174,9 +174,9 @@ Deno.test("of too many sessions the longest idle one loses its state, and none i
   await clock.advance(1000);
   await first.request("ping");
   await third.request("logging/setLevel", { level: "error" });
-  assertEquals(await tell(first), ["error"], "the state of the session that was just used is kept");
-  assertEquals(await tell(third), ["error"]);
-  assertEquals(await tell(second), ["info", "error"], "the session continues as if it were new");
+  assertEquals(await readLevels(first), ["error"], "the state of the session that was just used is kept");
+  assertEquals(await readLevels(third), ["error"]);
+  assertEquals(await readLevels(second), ["info", "error"], "the session continues as if it were new");
   for (const client of [first, second, third]) await client.close();
   await server.close();
 });

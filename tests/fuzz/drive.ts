@@ -120,7 +120,7 @@ export async function replay(text: string): Promise<string[]> {
       reasons.push((await visitor.check(ready, () => fetchOutcome(target.server, ready))).reason ?? "");
       reasons.push((await visitor.check(ready, () => line.exchange(ready))).reason ?? "");
       const alive = await line.exchange(visitor.complete(good));
-      if (alive?.status !== 200) reasons.push(`the next good call got ${alive?.status}`);
+      if (alive?.status !== 200) reasons.push(`the next valid call got ${alive?.status}`);
     }
     line.close();
     await host.stop();
@@ -169,7 +169,7 @@ async function drive({ seed, count }: Run, lanes: number, start: (target: Target
       const at = next++;
       const { promise, resolve } = Promise.withResolvers<Awaited<ReturnType<Attempt>>>();
       const fail = (reason: string) => resolve({ name: "none", reason });
-      running.set(at, { ticks: 0, giveUp: () => fail(`no answer in ${HANG_TICKS * TICK_MS} ms`) });
+      running.set(at, { ticks: 0, giveUp: () => fail(`no response in ${HANG_TICKS * TICK_MS} ms`) });
       attempt(at).then(resolve, (error) => fail(`no answer: ${error}`));
       const { name, reason, input } = await promise;
       running.delete(at);
@@ -256,7 +256,7 @@ async function createVisitor(server: Server): Promise<Visitor> {
     async check(input, send) {
       if (++sent % 20_000 === 0) handed.state = await ask();
       const outcome = await send();
-      if (!outcome) return { name: "closed", reason: "the connection was closed without an answer" };
+      if (!outcome) return { name: "closed", reason: "the connection was closed without a response" };
       if (input.method === "DELETE" || outcome.status === 404) {
         const used = input.headers.find(([name]) => name === "mcp-session-id")?.[1];
         const at = sessions.findIndex(([, id]) => id === used);
@@ -364,7 +364,7 @@ async function checkRaw(raw: string, port: number): Promise<Verdict> {
     const isFault = status >= 500 && ![501, 503, 505].includes(status);
     return {
       name: `damaged ${status || "closed"}`,
-      reason: secret ? `the answer shows ${secret}` : isFault ? `status ${status}` : undefined,
+      reason: secret ? `the response shows ${secret}` : isFault ? `status ${status}` : undefined,
     };
   } finally {
     connection.close();
@@ -418,7 +418,7 @@ async function checkLines(
   const reasons: string[] = [];
   const text = new TextDecoder("utf-8", { fatal: true }).decode(fromLatin1(written.map(toLatin1).join("")));
   const secret = findSecret(text);
-  if (secret) reasons.push(`an answer shows ${secret}`);
+  if (secret) reasons.push(`a response shows ${secret}`);
   for (const line of text.split("\n").slice(0, -1)) {
     const message = toObject(JSON.parse(line));
     if ("method" in message) continue;
@@ -430,7 +430,7 @@ async function checkLines(
   const all = fromLatin1(chunks.map(toLatin1).join(""));
   for (const [key, [least, most]] of expectAnswers(all)) {
     const times = got.get(key) ?? 0;
-    if (times < least || times > most) reasons.push(`${times} answers to ${key}, not ${least} to ${most}`);
+    if (times < least || times > most) reasons.push(`${times} responses to ${key}, not ${least} to ${most}`);
     got.delete(key);
   }
   reasons.push(...[...got.keys()].map((key) => `an answer to ${key}, which nobody asked`));

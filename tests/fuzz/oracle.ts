@@ -67,10 +67,10 @@ export function judge(method: string, kind: Kind, { status, type, body, isOpen }
   if (status >= 400) return method === "HEAD" || (status === 405 && body === "") ? undefined : judgeError(kind, body);
   if (method === "GET" || method === "OPTIONS" || method === "DELETE") return;
   if (method !== "POST") return `${method} got status ${status}`;
-  if (isOpen) return kind.kind === "request" ? undefined : `a stream for what is no request but ${kind.kind}`;
+  if (isOpen) return kind.kind === "request" ? undefined : `a stream in response to ${kind.kind} instead of a request`;
   if (status === 202 || status === 204) {
     if (body !== "") return `status ${status} with a body`;
-    return count(kind) ? "a request got no answer" : undefined;
+    return count(kind) ? "a request got no response" : undefined;
   }
   if (kind.kind === "broken") return `status ${status} for what is no message`;
   let messages: readonly unknown[];

@@ -98,7 +98,7 @@ const shapes = [
 
 for (const { given, ...sent } of shapes) {
   const said = Array.isArray(given) ? "" : ` and ${JSON.stringify({ ...given, values: undefined })}`;
-  Deno.test(`of ${Array.isArray(given) ? given.length : given.values.length} values${said}, ${sent.values} are sent`, async () => {
+  Deno.test(`${sent.values} of ${Array.isArray(given) ? given.length : given.values.length} values${said} are sent`, async () => {
     const server = serve(resource({ uri: "a://{x}", name: "a", complete: { x: () => given }, read: () => "" }));
     const { values, total, hasMore } = await complete(server, ofResource("a://{x}"), "x");
     assertEquals({ values: values.length, total, hasMore }, sent);

@@ -13,14 +13,14 @@ interface Answer {
   readonly resource: unknown;
   readonly prompt: unknown;
   /** The errors reported to the author, one for each failure. */
-  readonly told: readonly string[];
+  readonly reported: readonly string[];
   /** The errors that the clients get. */
   readonly codes: readonly unknown[];
 }
 
 /** The outcome of returning a value from a tool, a resource and a prompt. */
 async function send(make: () => unknown, mimeType?: string): Promise<Answer> {
-  const told: string[] = [];
+  const reported: string[] = [];
   const codes: unknown[] = [];
   const run = () => Promise.resolve(make()) as Promise<never>;
   const server = createServer({
@@ -31,7 +31,7 @@ async function send(make: () => unknown, mimeType?: string): Promise<Answer> {
       prompt({ name: "x", run }),
       resource({ uri: "test://x", name: "x", mimeType, read: run }),
     ],
-    onError: (error) => told.push(String(error)),
+    onError: (error) => reported.push(String(error)),
   });
   await using client = await connect(server, { era: "modern", transport: "memory" });
   const ask = (method: string, params: Record<string, unknown>, key: string) =>
@@ -50,7 +50,7 @@ async function send(make: () => unknown, mimeType?: string): Promise<Answer> {
     prompt: await ask("prompts/get", { name: "x" }, "messages"),
   };
   await server.close();
-  return { ...answer, told, codes };
+  return { ...answer, reported, codes };
 }
 
 const view = (Type: new (buffer: ArrayBuffer, at: number, length: number) => ArrayBufferView, unit = 1) => {
@@ -77,7 +77,7 @@ for (
     assertEquals(answer.tool, { content: [block] });
     assertEquals(answer.resource, [{ uri: "test://x", mimeType, blob: base64 }]);
     assertEquals(answer.prompt, [{ role: "user", content: block }]);
-    assertEquals(answer.told, []);
+    assertEquals(answer.reported, []);
     assertEquals((await send(make, "font/ttf")).resource, [{ uri: "test://x", mimeType: "font/ttf", blob: base64 }]);
   });
 }
@@ -175,12 +175,12 @@ const internal = [-32603, "Internal error", ["errorId"]];
 
 for (const [name, [make, what, remedy]] of Object.entries(REFUSED)) {
   Deno.test(`encoders: ${name} is refused by name, with a remedy`, async () => {
-    const { told, codes, ...answer } = await send(make);
+    const { reported, codes, ...answer } = await send(make);
     assertEquals(answer, { tool: undefined, resource: undefined, prompt: undefined });
     assertEquals(codes, [internal, internal, internal], "the client gets no more than an id");
     for (const [i, place] of ['tool "x"', 'resource "test://x"', 'prompt "x"'].entries()) {
-      assertStringIncludes(told[i], `Cannot send the result of ${place}: it returned ${what}`);
-      assertStringIncludes(told[i], remedy);
+      assertStringIncludes(reported[i], `Cannot send the result of ${place}: it returned ${what}`);
+      assertStringIncludes(reported[i], remedy);
     }
   });
 }
@@ -200,26 +200,30 @@ for (const [name, [make, what, remedy]] of Object.entries(NESTED)) {
         ]),
     ];
     for (const [wrap, at] of places) {
-      const { told, codes } = await send(() => wrap(make()));
+      const { reported, codes } = await send(() => wrap(make()));
       assertEquals(codes[0], internal, at);
-      assertStringIncludes(told[0], `Cannot send the result of tool "x": it returned ${what} at ${at}; `);
-      assertStringIncludes(told[0], remedy);
+      assertStringIncludes(reported[0], `Cannot send the result of tool "x": it returned ${what} at ${at}; `);
+      assertStringIncludes(reported[0], remedy);
     }
   });
 }
 
 Deno.test("encoders: a circular value is refused with its path", async () => {
-  const { told, codes } = await send(loop);
+  const { reported, codes } = await send(loop);
   assertEquals(codes[0], internal);
-  assertStringIncludes(told[0], "it returned an object that holds itself at b[0].value; return a copy without it");
+  assertStringIncludes(reported[0], "it returned an object that holds itself at b[0].value; return a copy without it");
   const shared = { id: 1 };
-  assertEquals((await send(() => ({ a: shared, b: [shared, {}] }))).told.length, 1, "it is sent by all but the prompt");
+  assertEquals(
+    (await send(() => ({ a: shared, b: [shared, {}] }))).reported.length,
+    1,
+    "it is sent by all but the prompt",
+  );
 });
 
 Deno.test("encoders: structured content of a full result is checked too", async () => {
-  const { told } = await send(() => ({ content: [], structuredContent: { at: new Map() } }));
-  assertStringIncludes(told[0], 'tool "x": it returned a Map at at; ');
-  assertStringIncludes(told[0], "Object.fromEntries(map)");
+  const { reported } = await send(() => ({ content: [], structuredContent: { at: new Map() } }));
+  assertStringIncludes(reported[0], 'tool "x": it returned a Map at at; ');
+  assertStringIncludes(reported[0], "Object.fromEntries(map)");
 });
 
 Deno.test("encoders: a value with a meaning in JSON is sent unchanged", async () => {
@@ -250,7 +254,7 @@ Deno.test("encoders: a value with a meaning in JSON is sent unchanged", async ()
 });
 
 Deno.test("encoders: with an output schema, a value that JSON would lose is refused as well", async () => {
-  const told: string[] = [];
+  const reported: string[] = [];
   const any = { type: "object" };
   const server = createServer({
     name: "t",
@@ -260,7 +264,7 @@ Deno.test("encoders: with an output schema, a value that JSON would lose is refu
       tool({ name: "deep", output: any, run: () => ({ a: [{ b: new Set([1]) }] }) }),
       tool({ name: "fine", output: any, run: () => ({ a: [{}] }) }),
     ],
-    onError: (error) => told.push(String(error)),
+    onError: (error) => reported.push(String(error)),
   });
   await using client = await connect(server, { era: "modern", transport: "memory" });
   for (const name of ["map", "deep"]) {
@@ -269,8 +273,8 @@ Deno.test("encoders: with an output schema, a value that JSON would lose is refu
   }
   assertEquals((await client.request("tools/call", { name: "fine" })).structuredContent, { a: [{}] });
   await server.close();
-  assertStringIncludes(told[0], 'Cannot send the result of tool "map": it returned a Map; ');
-  assertStringIncludes(told[1], 'Cannot send the result of tool "deep": it returned a Set at a[0].b; ');
+  assertStringIncludes(reported[0], 'Cannot send the result of tool "map": it returned a Map; ');
+  assertStringIncludes(reported[1], 'Cannot send the result of tool "deep": it returned a Set at a[0].b; ');
 });
 
 Deno.test("encoders: no part of any value that was more is sent as {}", async () => {
@@ -285,9 +289,9 @@ Deno.test("encoders: no part of any value that was more is sent as {}", async ()
       const others = Array.from({ length: below(3) }, () => pick([1, "{}", null, {}, [], new Date(0)]));
       value = below(2) ? [...others, value] : { ...others, value };
     }
-    const { told, tool } = await send(() => value);
+    const { reported, tool } = await send(() => value);
     assertEquals(tool, undefined, what);
-    assertStringIncludes(told[0], `it returned ${what} at `);
+    assertStringIncludes(reported[0], `it returned ${what} at `);
   }
 });
 

@@ -28,18 +28,18 @@ Deno.test("describeError gives the model a text for an unexpected error of a too
 
 Deno.test("an error for which describeError returns undefined is not shown", async () => {
   for (const describeError of [undefined, () => undefined]) {
-    const told = JSON.stringify(await callFailing(describeError));
-    assertMatch(told, /^\{"content":\[\{"type":"text","text":"Internal error \([0-9a-f]{8}\)"\}\],"isError":true\}$/);
+    const json = JSON.stringify(await callFailing(describeError));
+    assertMatch(json, /^\{"content":\[\{"type":"text","text":"Internal error \([0-9a-f]{8}\)"\}\],"isError":true\}$/);
   }
 });
 
 Deno.test("an error in describeError is reported to onError only", async () => {
-  const heard: unknown[] = [];
+  const reported: unknown[] = [];
   const server = createServer({
     name: "t",
     version: "1",
     handlers: [fail],
-    onError: (error) => heard.push(error),
+    onError: (error) => reported.push(error),
     describeError: () => {
       throw new Error("the mapping is wrong");
     },
@@ -47,7 +47,7 @@ Deno.test("an error in describeError is reported to onError only", async () => {
   await using client = await connect(server, { era: "modern", transport: "memory" });
   const error = await client.callTool("fail").then(() => undefined, (error) => error);
   assertEquals(error?.code, -32603);
-  assertEquals(heard.map(String), ["RangeError: the disk /dev/sda1 is full", "Error: the mapping is wrong"]);
+  assertEquals(reported.map(String), ["RangeError: the disk /dev/sda1 is full", "Error: the mapping is wrong"]);
   await server.close();
 });
 

@@ -261,7 +261,7 @@ Deno.test("handshakes", async (t) => {
   });
 });
 
-Deno.test("the newest stream of a session takes over, also from one whose client disconnected unnoticed", async () => {
+Deno.test("the newest stream of a session takes over, also from one whose client has disconnected unnoticed", async () => {
   await using fixture = await startFixture({ version: LEGACY });
   const open = toBytes(fixture.port, fixture.good, { method: "GET", headers: STREAM });
   const first = await fixture.connect();

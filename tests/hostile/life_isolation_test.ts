@@ -84,17 +84,17 @@ behaviour(
     for (let i = 0; i < pairs; i++) {
       const results = await Promise.all(["a", "b"].map(async (which) => {
         const word = `${which}${i}`;
-        const heard: unknown[] = [];
+        const received: unknown[] = [];
         const result = await client.callTool("echo", { word, speaks: true }, {
           id: 1,
           meta: { progressToken: 1 },
-          onNotification: ({ params }) => heard.push(params.message),
+          onNotification: ({ params }) => received.push(params.message),
         });
-        return { word, heard, text: textOf(result) };
+        return { word, received, text: textOf(result) };
       }));
       // On one pipe, messages with one id cannot be told apart, so only the number of responses is checked.
       if (way.transport === "pipe") assertEquals(results.map(({ text }) => text).sort(), [`a${i}`, `b${i}`]);
-      else for (const { word, heard, text } of results) assertEquals([...heard, text], [word, word, word]);
+      else for (const { word, received, text } of results) assertEquals([...received, text], [word, word, word]);
     }
   },
 );

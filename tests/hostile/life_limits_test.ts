@@ -556,8 +556,8 @@ Deno.test("the 1,025th subscription is refused, and the others live", async () =
   await held.clock.advance(10_000);
   await closing;
   for (const text of await Promise.all(reading)) {
-    const told = readData(text).map((message) => Object(message));
-    assertEquals(told.map(({ method }) => method ?? "result"), [
+    const messages = readData(text).map((message) => Object(message));
+    assertEquals(messages.map(({ method }) => method ?? "result"), [
       "notifications/subscriptions/acknowledged",
       "notifications/resources/updated",
       "result",

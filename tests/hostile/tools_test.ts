@@ -132,9 +132,9 @@ behaviour(
     const handlers = results.map(([name, result]) => tool({ name, output: person, run: () => result }));
     const { client, takeFaults } = await connect({ handlers });
     for (const [name] of results) {
-      const told = await client.callTool(name).then((result) => JSON.stringify(result), (error) => error);
-      assertEquals(told.code, -32603, name);
-      assertEquals(String(told.message).includes("secret-42"), false, name);
+      const outcome = await client.callTool(name).then((result) => JSON.stringify(result), (error) => error);
+      assertEquals(outcome.code, -32603, name);
+      assertEquals(String(outcome.message).includes("secret-42"), false, name);
       const faults = takeFaults();
       assertEquals(faults.map(({ subject }) => subject), [name]);
       assertStringIncludes(String(faults[0].error), `tool ${JSON.stringify(name)}`);

@@ -78,7 +78,7 @@ export async function bodyLimits(runtime: Runtime): Promise<readonly Figure[]> {
     all("50 bodies of 20 MiB in chunks: refused", refused(chunked), 50),
     atMost("the same: slowest refusal after the limit, all at once", Math.max(...late), 50, "ms"),
     atMost("the same: most memory gained", (peakChunked - before) / 2 ** 20, 10, "MiB", 1),
-    all("50 bodies that say they have 10 GB: refused", refused(huge), 50),
+    all("50 bodies that declare 10 GB: refused", refused(huge), 50),
     atMost("the same: slowest refusal", Math.max(...huge.map(({ ms }) => ms)), 50, "ms"),
     atMost("the same: most memory gained", (peak - base) / 2 ** 20, 10, "MiB", 1),
   ];
@@ -100,9 +100,9 @@ export async function stalledClients(runtime: Runtime, isQuick: boolean): Promis
   const whole = toWire(port, toCall("quick"));
   const kinds = [
     ["that say nothing", ""],
-    ["that stop in the head", whole.slice(0, 100)],
-    ["that stop in the body", whole.slice(0, -20)],
-    ["that stop in a body in chunks", toHead(port, "transfer-encoding: chunked\r\n") + '5\r\n{"a":'],
+    ["that stall in the head", whole.slice(0, 100)],
+    ["that stall in the body", whole.slice(0, -20)],
+    ["that stall in a body in chunks", toHead(port, "transfer-encoding: chunked\r\n") + '5\r\n{"a":'],
   ] as const;
   const start = performance.now();
   const open = await Promise.all(kinds.map(async ([what, text]) => ({
@@ -125,7 +125,7 @@ export async function stalledClients(runtime: Runtime, isQuick: boolean): Promis
   await sleep(isQuick ? 6000 : 50_000);
   const figures: Figure[] = [
     atMost(
-      "800 clients that stopped in the middle: slowest 1 % of another client, to before",
+      "800 stalled clients: slowest 1 % of another client, to before",
       busy / quiet,
       1.5,
       "×",

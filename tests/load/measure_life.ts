@@ -21,17 +21,17 @@ async function serveFile(runtime: Runtime, file: string) {
     "--port",
     "0",
   ], "null");
-  let told = "";
+  let printed = "";
   const { promise: url, resolve } = Promise.withResolvers<string>();
   (async () => {
     for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
-      told += text;
-      const [found] = /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(told) ?? [];
+      printed += text;
+      const [found] = /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(printed) ?? [];
       if (found) resolve(found);
     }
   })();
   child.stdout.cancel();
-  return { child, url: await url, told: () => told };
+  return { child, url: await url, printed: () => printed };
 }
 
 /** Ends a process with SIGTERM; returns its exit code, and the milliseconds to its exit. */
@@ -44,7 +44,7 @@ async function terminate(child: Deno.ChildProcess): Promise<{ readonly code: num
 
 /** SIGTERM while eight clients call one after the other: the calls that began, and those that were answered. */
 async function endUnderLoad(runtime: Runtime) {
-  const { child, url, told } = await serveFile(runtime, "tests/load/served.ts");
+  const { child, url, printed } = await serveFile(runtime, "tests/load/served.ts");
   const answered = new Set<string>();
   let next = 0;
   let refused = 0;
@@ -65,7 +65,7 @@ async function endUnderLoad(runtime: Runtime) {
   const { code } = await terminate(child);
   await Promise.all(clients);
   await sleep(100);
-  const began = [...told().matchAll(/began (\d+);/g)].map(([, n]) => n);
+  const began = [...printed().matchAll(/began (\d+);/g)].map(([, n]) => n);
   return { code, began: began.length, answered: began.filter((n) => answered.has(n)).length };
 }
 
@@ -118,7 +118,7 @@ export async function graceful(runtime: Runtime, isQuick: boolean): Promise<read
   return [
     all("SIGTERM with 50 calls, 50 streams and 50 subscriptions: calls that got their result", answered, 50),
     all("the same: responses that ended and were not reset", whole, texts.length),
-    all("the same: subscriptions that got a last word", last, 50),
+    all("the same: subscriptions that got a final message", last, 50),
     { what: "the same: exit code", aim: "0", value: `${code}`, holds: code === 0 },
     atMost("the same: time, of which the calls take 2 s", ms, 6000, "ms"),
     all(
@@ -134,7 +134,7 @@ export async function graceful(runtime: Runtime, isQuick: boolean): Promise<read
       aim: "–",
       value: `${(cycles.ms / cycles.count).toFixed(1)} ms each`,
     },
-    atMost("the same: files and sockets that are left", cycles.files, 0, "of them"),
+    atMost("the same: leaked files and sockets", cycles.files, 0, "of them"),
     atMost("the same: heap gained by each in the last third", cycles.heap / (cycles.count / 3), 1024, "B"),
   ];
 }
@@ -261,14 +261,14 @@ export async function stdio(runtime: Runtime): Promise<readonly Figure[]> {
       64,
       "MiB",
     ),
-    all("the same: results when it reads again", late.length, 60),
+    all("the same: results once it reads again", late.length, 60),
     {
-      what: "a line of 9 MiB, then a good one",
+      what: "a line of 9 MiB, then a valid one",
       aim: "refused, answered",
       value: recovers ? "refused, answered" : "no",
       holds: recovers,
     },
     atMost(`end of input at rest: exit with ${idle.code} after`, idle.ms, 200, "ms"),
-    atMost(`end of input with a call that hangs: exit with ${busy.code} after`, busy.ms, 2000, "ms"),
+    atMost(`end of input with a hanging call: exit with ${busy.code} after`, busy.ms, 2000, "ms"),
   ];
 }

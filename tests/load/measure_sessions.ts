@@ -40,7 +40,7 @@ export async function sessionCost(runtime: Runtime, isQuick: boolean): Promise<r
     const kept = await server.stats();
     figures.push({ what: "sessions made", aim: "≥ 2000 /s", value: `${rate.toFixed(0)} /s`, holds: rate >= 2000 });
     figures.push(
-      atMost("memory of a session that only shook hands", Math.max(0, made.heap - before.heap) / count, 8192, "B"),
+      atMost("memory of a session after the handshake only", Math.max(0, made.heap - before.heap) / count, 8192, "B"),
     );
     figures.push(atMost("memory of a session that was used", (kept.heap - before.heap) / count, 8192, "B"));
     figures.push({
@@ -102,7 +102,7 @@ export async function samePairs(runtime: Runtime, isQuick: boolean): Promise<rea
   const { pairs, crossed } = await cross(runtime, 0, isQuick ? 1000 : 10_000);
   return [
     all(
-      "pairs of one id and one token in flight on one session: both answered, nothing crossed",
+      "pairs of one id and one token in flight on one session: both answered, none mixed up",
       pairs - crossed,
       pairs,
     ),
@@ -122,16 +122,16 @@ export async function crossTalk(runtime: Runtime, isQuick: boolean): Promise<rea
     while (sent < count) {
       const word = `word ${sent++}`;
       const session = i % 2 ? sessions[i % 20] : undefined;
-      const told = await (await fetch(server.url, toAnyCall("echo", { session, args: { word } }))).json();
-      if (told.result?.content[0].text !== word) wrong++;
+      const answer = await (await fetch(server.url, toAnyCall("echo", { session, args: { word } }))).json();
+      if (answer.result?.content[0].text !== word) wrong++;
     }
   }));
   const rate = count / (performance.now() - start) * 1000;
   return [
-    all("answers in one process to requests that are all numbered 1", crossed.answers - crossed.wrong, crossed.answers),
+    all("responses in one process to requests numbered 1", crossed.answers - crossed.wrong, crossed.answers),
     all("the same over 64 connections", count - wrong, count),
     {
-      what: "the same: answers in a second, with the driver on the same machine",
+      what: "the same: responses per second, with the driver on the same machine",
       aim: "–",
       value: `${rate.toFixed(0)} /s`,
     },

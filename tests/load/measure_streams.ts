@@ -79,7 +79,7 @@ async function measureBeside(runtime: Runtime, clients: number, rounds: number) 
     for (let taken = -1, now = 0; taken !== now;) {
       await sleep(500);
       taken = now;
-      now = await server.tell("taken");
+      now = await server.control("taken");
     }
     busy.push(quantile(await ping(server.url, 1000), 0.99));
     for (const client of open) client.close();
@@ -138,13 +138,13 @@ export async function disconnects(runtime: Runtime): Promise<readonly Figure[]> 
         }));
         await Promise.all(clients.map(async ({ id, client }) => {
           if (speaks) await client.read((text) => text.includes("data:"));
-          else while (!await server.tell(`begun_${id}`));
+          else while (!await server.control(`begun_${id}`));
           closedAt.set(id, performance.timeOrigin + performance.now());
           client.close();
         }));
       }
       await sleep(1000);
-      const aborted = await server.tell<Record<string, number>>("aborted");
+      const aborted = await server.control<Record<string, number>>("aborted");
       const times = [...closedAt].flatMap(([id, at]) => id in aborted ? aborted[id] - at : []);
       // The clocks of two processes differ by less than this; a call that ended sooner was not aborted by the
       // disconnect.

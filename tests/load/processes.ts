@@ -14,7 +14,7 @@ export interface Loaded extends AsyncDisposable {
   readonly url: string;
   stats(): Promise<Stats>;
   /** Sends a request to `/_load/`. */
-  tell<T>(path: string): Promise<T>;
+  control<T>(path: string): Promise<T>;
   /** Its standard error so far. */
   errors(): string;
   /** Ends it with a signal; returns its exit code. */
@@ -46,7 +46,7 @@ export async function startLoaded(runtime: Runtime, limits: LimitOptions = {}): 
   const origin = `http://127.0.0.1:${port}`;
   let ended: Promise<number> | undefined;
 
-  async function tell<T>(path: string): Promise<T> {
+  async function control<T>(path: string): Promise<T> {
     return await (await fetch(`${origin}/_load/${path}`)).json();
   }
 
@@ -62,8 +62,8 @@ export async function startLoaded(runtime: Runtime, limits: LimitOptions = {}): 
   }
 
   return {
-    ...{ runtime, pid: child.pid, port, url: `${origin}/mcp`, tell, end, errors: () => errors },
-    stats: () => tell<Stats>("stats"),
+    ...{ runtime, pid: child.pid, port, url: `${origin}/mcp`, control, end, errors: () => errors },
+    stats: () => control<Stats>("stats"),
     async [Symbol.asyncDispose]() {
       await end("SIGKILL");
     },

@@ -120,7 +120,7 @@ async function read({ url }: Loaded, seed: number): Promise<string | undefined> 
 }
 
 /** Subscribes for a moment, and disconnects. */
-async function listen({ url, tell }: Loaded, seed: number): Promise<string | undefined> {
+async function listen({ url, control }: Loaded, seed: number): Promise<string | undefined> {
   const { headers, body } = toCall("");
   const message = JSON.parse(body);
   const params = { ...message.params, notifications: { resourceSubscriptions: ["load://one"] } };
@@ -131,7 +131,7 @@ async function listen({ url, tell }: Loaded, seed: number): Promise<string | und
     body: JSON.stringify({ ...message, method: "subscriptions/listen", params }),
     signal: stop.signal,
   });
-  if (seed % 5 === 0) await tell("news");
+  if (seed % 5 === 0) await control("news");
   await sleep(seed % 300);
   stop.abort();
   await response.text().catch(() => {});
@@ -247,7 +247,7 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
   const total = Object.values(counts.sent).reduce((sum, each) => sum + each, 0);
   const problems = [
     ...counts.wrong.slice(0, 5),
-    ...counts.wrong.length > 5 ? [`${counts.wrong.length - 5} more answers were wrong`] : [],
+    ...counts.wrong.length > 5 ? [`${counts.wrong.length - 5} more responses were wrong`] : [],
     ...grown(({ rss }) => rss) > NOISE && grown(({ heap }) => heap) > NOISE / 4
       ? [`memory grew by ${mib(grown(({ rss }) => rss))} MiB from one half of the run to the other`]
       : [],
@@ -258,7 +258,7 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
     // One timer tracks the ids of ended sessions, for the rest of their lifetime.
     ...after.timers > (isShort ? 2 : 1) ? [`${after.timers} timers are left`] : [],
     ...after.started > after.ended ? [`${after.started - after.ended} handlers never ended`] : [],
-    ...after.unhandled ? [`${after.unhandled} rejections were handled by nobody`] : [],
+    ...after.unhandled ? [`${after.unhandled} rejections were unhandled`] : [],
     ...server.errors() ? [`standard error: ${server.errors().slice(0, 500)}`] : [],
     ...rest(),
   ];

@@ -269,7 +269,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
   {
     name: "logs at the level that the client wants",
     async run(peer) {
-      const hear = async (options: CallOptions) => {
+      const collectLogs = async (options: CallOptions) => {
         peer.heard.length = 0;
         await peer.callTool("talk", {}, options);
         await until(() => peer.heard.at(-1)?.params?.data === "loudest", "the last message");
@@ -279,9 +279,9 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
         ["notifications/message", "warning", "talker", { loud: true }],
         ["notifications/message", "error", "talker", "loudest"],
       ];
-      assertEquals(await hear(await peer.setLogLevel("warning")), loud);
+      assertEquals(await collectLogs(await peer.setLogLevel("warning")), loud);
       const all = [["notifications/message", "debug", "talker", "quiet"], ...loud];
-      assertEquals(await hear(await peer.setLogLevel("debug")), all);
+      assertEquals(await collectLogs(await peer.setLogLevel("debug")), all);
     },
   },
   {

@@ -41,10 +41,10 @@ async function connect(transport: Transport): Promise<Peer> {
   });
   client.setRequestHandler(CreateMessageRequestSchema, () => MODEL_ANSWER);
   client.setRequestHandler(ListRootsRequestSchema, () => ROOTS);
-  const hear = (heardNow: Peer["heard"][number]) => void heard.push(heardNow);
-  client.setNotificationHandler(LoggingMessageNotificationSchema, hear);
-  client.setNotificationHandler(ToolListChangedNotificationSchema, hear);
-  client.setNotificationHandler(ResourceUpdatedNotificationSchema, hear);
+  const record = (heardNow: Peer["heard"][number]) => void heard.push(heardNow);
+  client.setNotificationHandler(LoggingMessageNotificationSchema, record);
+  client.setNotificationHandler(ToolListChangedNotificationSchema, record);
+  client.setNotificationHandler(ResourceUpdatedNotificationSchema, record);
   let version = "";
   transport.setProtocolVersion = chain((agreed) => version = agreed, transport.setProtocolVersion?.bind(transport));
   await client.connect(transport);
@@ -124,7 +124,7 @@ async function connectHttp(stack: AsyncDisposableStack): Promise<Wired> {
   const url = new URL(`http://${served.host}/mcp`);
   const transport = new StreamableHTTPClientTransport(url, { fetch: wire.fetch });
   const peer = stack.use(await connect(transport));
-  await until(() => wire.streams("GET") === 1, "the stream for news is open");
+  await until(() => wire.streams("GET") === 1, "the GET stream is open");
   return { ...served, peer, wire, transport };
 }
 
@@ -206,7 +206,7 @@ for (const fault of ["cut", "vanish"] as const) {
     await pause(50);
     await ctx.log.info("said to nobody");
     const answer = ctx.elicit("who", { message: "Who?", schema: z.object({ name: z.string() }) });
-    await until(() => wire.streams("GET") === 2, "the client takes the stream up again");
+    await until(() => wire.streams("GET") === 2, "the client resumes the stream");
     await ctx.log.info(`said to ${(await answer).content?.name}`);
     await until(() => wordsOf(peer).length === 5, "the fifth word");
     wire[fault]("GET");
@@ -238,7 +238,7 @@ for (const fault of ["cut", "vanish"] as const) {
     server.resourceUpdated("note://3");
     await pause(50);
     server.resourceUpdated("note://4");
-    await until(() => wire.streams("GET") === 1, "the client takes the stream up again");
+    await until(() => wire.streams("GET") === 1, "the client resumes the stream");
     server.resourceUpdated("note://5");
     await until(() => heard().length >= 5, "the fifth news");
     server.resourceUpdated("note://6");
@@ -257,7 +257,7 @@ Deno.test("client 1.32.2 resumes when two connections in a row are lost before t
   await ctx.log.info("heard");
   await until(() => wordsOf(peer).length === 1, "the first word");
   wire.cut("POST");
-  await until(() => wire.streams("GET") === 2, "the client takes the stream up again");
+  await until(() => wire.streams("GET") === 2, "the client resumes the stream");
   wire.cut("GET");
   await until(() => wire.streams("GET") === 0, "both streams are lost");
   await ctx.log.info("said to nobody");
@@ -292,7 +292,7 @@ Deno.test("client 1.32.2 that ends its session ends its running calls, and canno
   const { sessionId } = transport;
   await transport.terminateSession();
   assertEquals(signal.aborted, true);
-  await until(() => wire.streams("GET") === 0, "the stream for news has ended");
+  await until(() => wire.streams("GET") === 0, "the GET stream has ended");
   leave.abort();
   await left;
   const late = new StreamableHTTPClientTransport(new URL(`http://${host}/mcp`), { sessionId });

@@ -94,7 +94,7 @@ async function connectHttp(
   const url = new URL(`http://${host}/mcp`);
   const transport = new StreamableHTTPClientTransport(url, { fetch: wire.fetch });
   const peer = stack.use(await connect(transport, mode, version));
-  if (peer.era === "legacy") await until(() => wire.streams("GET") === 1, "the stream for news is open");
+  if (peer.era === "legacy") await until(() => wire.streams("GET") === 1, "the GET stream is open");
   return { peer, wire, transport, url };
 }
 
@@ -176,7 +176,7 @@ Deno.test("client 2.4.0 in the legacy era: a session that was terminated is unkn
   const { peer, transport, wire, url } = await connectHttp(stack, "legacy");
   const { sessionId = "" } = transport;
   await transport.terminateSession();
-  await until(() => wire.streams("GET") === 0, "the stream for news has ended");
+  await until(() => wire.streams("GET") === 0, "the GET stream has ended");
   const response = await fetch(url, {
     method: "POST",
     headers: {

@@ -21,7 +21,7 @@ for (const [name, toWords] of Object.entries(bundlers)) {
   // The package's entry has this name, so that a bundle of this name looks like it.
   for (const output of ["server.js", "mod.js"]) {
     Deno.test({
-      name: `${name}: ${output} holds no command line, and starts none`,
+      name: `${name}: ${output} contains no command line, and starts none`,
       ignore,
       async fn() {
         const folder = await Deno.makeTempDir({ prefix: "mcp-bundle-" });

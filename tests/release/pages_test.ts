@@ -48,7 +48,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "README.md is a landing page of at most 200 lines, and every page of docs/ can be reached from it",
+  name: "README.md is a landing page of at most 200 lines, and every page of docs/ is linked from it",
   ignore,
   async fn() {
     const pages = await readPages();

@@ -162,14 +162,14 @@ for (const [name, { schema, make }] of Object.entries(WORST)) {
     const [half, whole] = [make(0.5), make(1)];
     const problem = () => (validate(whole) as { problem?: string }).problem ?? "";
     assert(problem().length < 2100, problem());
-    let told = "";
+    let times = "";
     for (let tries = 0; tries < 4; tries++) {
       const short = shortest(() => validate(half), 2);
       const long = shortest(() => validate(whole), 2);
-      told = `${short} ms for half of it, ${long} ms`;
+      times = `${short} ms for half of it, ${long} ms`;
       // A validation of a few milliseconds is too short to compare.
       if (long < 750 && (long < 15 || long / short < 3.5)) return;
     }
-    throw new Error(told);
+    throw new Error(times);
   });
 }

@@ -627,23 +627,23 @@ Deno.test("json schema: invariants hold for random schemas and values", () => {
     const v = value(3);
     const ok = fits(s, v);
     const okOther = fits(other, v);
-    const told = JSON.stringify({ s, other, v });
-    assertEquals(fits({ not: s }, v), !ok, told);
-    assertEquals(fits({ allOf: [s, other] }, v), ok && okOther, told);
-    assertEquals(fits({ anyOf: [s, other] }, v), ok || okOther, told);
-    assertEquals(fits({ oneOf: [s, other] }, v), ok !== okOther, told);
-    assertEquals(fits({ if: s, then: other }, v), !ok || okOther, told);
-    assertEquals(fits({ $ref: "#/$defs/s", $defs: { s } }, v), ok, told);
+    const label = JSON.stringify({ s, other, v });
+    assertEquals(fits({ not: s }, v), !ok, label);
+    assertEquals(fits({ allOf: [s, other] }, v), ok && okOther, label);
+    assertEquals(fits({ anyOf: [s, other] }, v), ok || okOther, label);
+    assertEquals(fits({ oneOf: [s, other] }, v), ok !== okOther, label);
+    assertEquals(fits({ if: s, then: other }, v), !ok || okOther, label);
+    assertEquals(fits({ $ref: "#/$defs/s", $defs: { s } }, v), ok, label);
     assertEquals(
       fits({ ...s, unevaluatedProperties: true, unevaluatedItems: true }, v) || "unevaluatedProperties" in s ||
         "unevaluatedItems" in s,
       ok || "unevaluatedProperties" in s || "unevaluatedItems" in s,
-      told,
+      label,
     );
-    assertEquals(fits({ items: s }, [v, v]), ok, told);
-    assertEquals(fits({ properties: { x: s }, required: ["x"] }, { x: v }), ok, told);
-    assertEquals(fits({ const: v }, json(JSON.stringify(v))), true, told);
-    assertEquals(fits({ uniqueItems: true }, [v, json(JSON.stringify(v))]), false, told);
+    assertEquals(fits({ items: s }, [v, v]), ok, label);
+    assertEquals(fits({ properties: { x: s }, required: ["x"] }, { x: v }), ok, label);
+    assertEquals(fits({ const: v }, json(JSON.stringify(v))), true, label);
+    assertEquals(fits({ uniqueItems: true }, [v, json(JSON.stringify(v))]), false, label);
     const found = compileJsonSchema(s)(v);
     assertLessOrEqual(found.length, 20);
     for (const { message } of found) assert(message.length > 0 && message.length < 400, message);

@@ -49,12 +49,12 @@ Deno.test("the test kit's client has every member of the library's client", asyn
 });
 
 behaviour("every method works, with the options of the library's client", async (join, way) => {
-  const told: string[] = [];
+  const notified: string[] = [];
   const { client, server } = await join({ handlers }, {
     ...answers,
     logLevel: "debug",
     info: { name: "kit", version: "2" },
-    onNotification: ({ method }) => void told.push(method),
+    onNotification: ({ method }) => void notified.push(method),
   });
   assertEquals([client.era, client.transport, client.path], [way.era, way.transport, "/mcp"]);
   assertEquals([client.server.era, client.server.version], [way.era, way.version]);
@@ -63,7 +63,7 @@ behaviour("every method works, with the options of the library's client", async 
   assertEquals((await client.listResourceTemplates()).map(({ uriTemplate }) => uriTemplate), ["note://{id}"]);
   assertEquals((await client.listPrompts()).map(({ name }) => name), ["greet"]);
   assertEquals(textOf(await client.callTool("ask")), "Ada,decline,m,1");
-  assert(told.includes("notifications/message") && client.received.length >= told.length);
+  assert(notified.includes("notifications/message") && client.received.length >= notified.length);
   assertEquals((await client.readResource("note://x")).contents[0].text, "x");
   assertEquals((await client.getPrompt("greet", { who: "Ada" })).messages.length, 1);
   const argument = { name: "who", value: "A" };

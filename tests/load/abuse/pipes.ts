@@ -57,7 +57,7 @@ class Turns {
     return { text: plain().body.replace('"id":1', `"id":"${id}"`), answered: promise };
   }
 
-  hear(text: string): void {
+  receive(text: string): void {
     if (this.#isAnswered(text)) this.#wake();
   }
 }
@@ -103,7 +103,7 @@ async function overSocket(runtime: Runtime, only: RegExp, report: (cost: Cost) =
   await using server = await startAbused(runtime);
   const socket = await openSocket(server);
   const turns = new Turns();
-  socket.onmessage = ({ data }) => turns.hear(data);
+  socket.onmessage = ({ data }) => turns.receive(data);
   const lost = new Promise<never>((_, reject) => {
     socket.onclose = ({ code, reason }) => reject(new Error(`The socket was closed: ${code} ${reason}`));
   });
@@ -139,7 +139,7 @@ async function overLines(runtime: Runtime, only: RegExp, report: (cost: Cost) =>
   (async () => {
     let rest = "";
     for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
-      turns.hear(rest + text);
+      turns.receive(rest + text);
       rest = text.slice(-300);
     }
   })();

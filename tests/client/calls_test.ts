@@ -162,7 +162,7 @@ everyWay("questions are answered, and omitted fields get their defaults", async 
   assertEquals(seen, ["Who are you?", "object", "user", "https://pay.test/1"], era);
 });
 
-everyWay("a client is asked only for what it has a function for", async (join) => {
+everyWay("a client is asked only for capabilities that its options handle", async (join) => {
   const client = await join({ onElicit: () => ({ action: "decline" }) });
   await assertRejects(() => client.callTool("pay"), RpcError);
   await assertRejects(() => client.callTool("join"), RpcError);

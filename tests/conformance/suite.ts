@@ -32,7 +32,7 @@ export async function listScenarios(version: string, side: "server" | "client", 
   const text = await runSuite(version, ["list", `--${side}`]);
   const rows = [...text.matchAll(/^ {2}- (\S+) \[(.*)\]$/gm)];
   const names = rows.filter(([, , specs]) => specs.split(",").includes(spec)).map(([, name]) => name);
-  if (names.length === 0) throw new Error(`Cannot list the scenarios of ${spec}: the suite said\n${text}`);
+  if (names.length === 0) throw new Error(`Cannot list the scenarios of ${spec}: the suite printed\n${text}`);
   return names;
 }
 

@@ -8,7 +8,7 @@ import { toRequest } from "../support/requests.ts";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** A server with a clock that stands still, and tools that wait. */
+/** A server with a fake clock, and tools that wait. */
 function createStill(options: Partial<ServerOptions> = {}) {
   const clock = fakeClock();
   const log: string[] = [];

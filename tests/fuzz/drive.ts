@@ -185,7 +185,7 @@ async function drive({ seed, count }: Run, lanes: number, start: (target: Target
 }
 
 function toReason(fault: unknown): string {
-  return `onError was told: ${fault instanceof Error ? fault.stack ?? fault.message : String(fault)}`;
+  return `onError got: ${fault instanceof Error ? fault.stack ?? fault.message : String(fault)}`;
 }
 
 /** A client that keeps its sessions alive. */
@@ -433,7 +433,7 @@ async function checkLines(
     if (times < least || times > most) reasons.push(`${times} responses to ${key}, not ${least} to ${most}`);
     got.delete(key);
   }
-  reasons.push(...[...got.keys()].map((key) => `an answer to ${key}, which nobody asked`));
+  reasons.push(...[...got.keys()].map((key) => `a response to ${key}, which no request has`));
   reasons.push(...faults.splice(0).map(toReason));
   return { reasons, tally };
 }

@@ -77,28 +77,28 @@ interface Mutant {
 /** Mutations without an observable effect, with the reason. */
 const equivalent: Readonly<Record<string, string>> = {
   "if (!bytes || bytes.length < 28) return; : < → <=":
-    "28 bytes hold a nonce and a seal around nothing, which is no JSON",
-  "for (let i = 0; i < this.#secrets.length; i++) { : < → <=": "a secret that is not there opens nothing",
+    "28 bytes are a nonce and a tag around nothing, which is not JSON",
+  "for (let i = 0; i < this.#secrets.length; i++) { : < → <=": "a missing secret opens nothing",
   "const state = (text.length <= calls.stateBytes * 2 ? await sealer.open(PURPOSE, text) : undefined) as : <= → <":
-    "no state that was handed out is half as long",
-  "return a < b ? -1 : 1; : < → <=": "no object has two keys of one name",
+    "no issued state is half as long",
+  "return a < b ? -1 : 1; : < → <=": "no object has two keys with one name",
   "const accepts = accept !== null && accept === goodAccept ? BOTH : readAccept(accept); : !== → ===":
     "the header is only read again",
   "if (accepts.json && accepts.stream && accept !== null) goodAccept = accept; : !== → ===":
     "the header is only read again",
-  "if (host === null || !isKnownHost(host, options)) return; : === → !==": "the caller is only looked at again",
+  "if (host === null || !isKnownHost(host, options)) return; : === → !==": "the caller is only checked again",
   'const isFlat = arrays + text.length / 4 <= mostLevels || arrays + count(text, "{", mostLevels) <= mostLevels; : <= → <':
     "the levels are only counted",
   'const isFlat = arrays + text.length / 4 <= mostLevels || arrays + count(text, "{", mostLevels) <= mostLevels; : || → &&':
     "the levels are only counted",
   "if (isFlat && text.length < 2 * mostValues) return; : < → <=": "the values are only counted",
-  "throw error; : throw error → nothing": "who gets nothing to read answers the same",
-  "if (body.size <= SMALL) return; : <= → <": "a body more or less that is just as small",
-  "for (let i = 0; i < text.length; i++) { : < → <=": "behind the end there is no bracket",
+  "throw error; : throw error → nothing": "undefined gets the same response",
+  "if (body.size <= SMALL) return; : <= → <": "a body at the threshold may take either path",
+  "for (let i = 0; i < text.length; i++) { : < → <=": "past the end is no bracket",
   "for (let at = text.indexOf(character); at >= 0 && found <= most; at = text.indexOf(character, at + 1)) found++; : && → ||":
     "the levels are only counted",
   "if (known || id.length > MOST_ID) return known; : || → &&":
-    "a known one is found again after the id is opened, and one that is too long was never sealed",
+    "a known session is found again after its id is opened, and an id that is too long was never sealed",
 };
 
 const swaps: readonly (readonly [pattern: RegExp, by: string])[] = [

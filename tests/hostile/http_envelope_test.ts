@@ -28,7 +28,7 @@ const greeting = {
   headers: (name: string): HeaderLines => ({ "mcp-method": "prompts/get", "mcp-name": name }),
 };
 
-cases("headers that do not match the body", {}, () => [
+cases("headers must match the method and name in the body", {}, () => [
   ...["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"].map((header) => ({
     name: `no ${header}`,
     headers: { [header.toLowerCase()]: null },
@@ -130,7 +130,7 @@ cases("headers that do not match the body", {}, () => [
   },
 ]);
 
-cases("parameters repeated in headers", {}, () => {
+cases("parameters repeated in headers must match the arguments", {}, () => {
   const call = (args: Json, headers: HeaderLines) => ({
     body: text({}, { name: "region", arguments: args }),
     headers: { "mcp-name": "region", ...headers },
@@ -176,7 +176,7 @@ cases("parameters repeated in headers", {}, () => {
   ];
 });
 
-cases("versions that do not match", {}, () => [
+cases("the version in the header must match the body", {}, () => [
   { name: "an old version in the header", headers: { "mcp-protocol-version": LEGACY }, ...mismatch },
   { name: "a future version in the header", headers: { "mcp-protocol-version": "2026-07-29" }, ...mismatch },
   { name: "an old version in the body", body: text({}, {}, { [version]: LEGACY }), ...mismatch },
@@ -213,7 +213,7 @@ cases("versions that do not match", {}, () => [
 const params = (value: unknown) => JSON.stringify({ ...toMessage("modern"), params: value });
 const meta = (value: unknown) => params({ name: "good", arguments: {}, _meta: value });
 
-cases("the envelope that a request must have", {}, () => [
+cases("a request must have a valid envelope", {}, () => [
   { name: "no params", body: params(undefined), ...invalid },
   ...[null, [], "x", 5].map((value) => ({
     name: `params ${JSON.stringify(value)}`,

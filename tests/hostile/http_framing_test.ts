@@ -49,7 +49,7 @@ for (const { era, title, options } of eras) {
   const called = (name: string) => isModern ? { "mcp-method": name } : {};
   const errors = isModern ? 400 : 200;
 
-  cases(`hostile framing in ${title}`, options, () => [
+  cases(`hostile bodies get an error or are read exactly, in ${title}`, options, () => [
     { name: "an empty body", body: "", ...parse },
     { name: "only white space", body: " \r\n\t", ...parse },
     { name: "truncated JSON", body: good.slice(0, -1), ...parse },
@@ -70,9 +70,9 @@ for (const { era, title, options } of eras) {
       status: 415,
       code: -32600,
     },
-    { name: "UTF-16 that says nothing", body: toUtf16(good), ...parse },
+    { name: "undeclared UTF-16", body: toUtf16(good), ...parse },
     {
-      name: "UTF-8 that says UTF-16 is 415",
+      name: "UTF-8 declared as UTF-16 is 415",
       headers: { "content-type": "application/json; charset=utf-16" },
       status: 415,
       code: -32600,
@@ -223,7 +223,7 @@ for (const { era, title, options } of eras) {
       .map((
         error,
       ) => ({
-        name: `an answer with the error ${error}`,
+        name: `a response with the error ${error}`,
         body: `{"jsonrpc":"2.0","id":1,"error":${error}}`,
         ...invalid,
         id: 1,
@@ -283,7 +283,7 @@ for (const { era, title, options } of eras) {
   ]);
 }
 
-Deno.test("hostile batches in a session of 2025-03-26", async (t) => {
+Deno.test("hostile batches in a session of 2025-03-26 are refused or answered entry by entry", async (t) => {
   await using fixture = await startFixture({ version: "2025-03-26" });
   const one = (id: unknown, name = "good") => JSON.stringify(toMessage("legacy", { id }, { name }));
   const invalid = { status: 400, code: -32600, id: null };

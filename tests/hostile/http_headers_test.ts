@@ -9,7 +9,7 @@ const JSON_ONLY = { "content-type": "application/json" };
 const STREAM = { "content-type": "text/event-stream" };
 const LIMIT = 4 * 1024 * 1024;
 
-cases("hostile methods", {}, () => [
+cases("only the endpoint's own HTTP methods are served", {}, () => [
   ...["PUT", "PATCH", "TRACE", "OPTIONS"].map((method) => ({
     name: `${method}`,
     method,
@@ -43,7 +43,7 @@ cases("hostile methods", {}, () => [
   })),
 ]);
 
-cases("hostile requests to a session", { version: LEGACY }, () => [
+cases("wrong methods and Accept headers in a session are refused", { version: LEGACY }, () => [
   ...[
     null,
     "application/json",
@@ -64,7 +64,7 @@ cases("hostile requests to a session", { version: LEGACY }, () => [
 for (
   const [title, options] of [["without a session", {}], [`in a session of ${LEGACY}`, { version: LEGACY }]] as const
 ) {
-  cases(`hostile types ${title}`, options, () => [
+  cases(`content types are negotiated and checked ${title}`, options, () => [
     ...[
       null,
       "",
@@ -177,7 +177,7 @@ Deno.test("a client that accepts only JSON gets no stream, whatever the handler 
 
 const empty = { deno: 400, bun: 400 } as const;
 
-cases("hostile lengths and framing over HTTP", {}, ({ good }) => {
+cases("ambiguous lengths and broken framing over HTTP are refused", {}, ({ good }) => {
   const body = String(good.body);
   const chunk = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
   const chunked = { "content-length": null, "transfer-encoding": "chunked" };
@@ -280,7 +280,7 @@ function padded(size: number): string {
   return body.replace('"p":""', `"p":"${"x".repeat(size - body.length)}"`);
 }
 
-Deno.test("the limit on the size of a body", async (t) => {
+Deno.test("a body above the size limit is 413, with a length or in chunks", async (t) => {
   await using fixture = await startFixture();
   for (const [size, status] of [[LIMIT - 1, 200], [LIMIT, 200], [LIMIT + 1, 413]] as const) {
     await t.step(`${size} bytes are ${status}, and the connection stays usable or closes`, async () => {

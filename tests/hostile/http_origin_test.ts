@@ -62,7 +62,7 @@ for (
     { title: "one era alone", create: createModernServer, version: undefined },
   ]
 ) {
-  Deno.test(`pages of other origins, ${title}`, async (t) => {
+  Deno.test(`only allowed pages of other origins are served, ${title}`, async (t) => {
     for (const { name, cors, credentials = false } of kinds) {
       await using fixture = await startFixture({ version, create, server: { cors } });
       const granted = {
@@ -116,7 +116,7 @@ for (
     }
   });
 
-  cases(`pages of other origins, ${title}, with no option or "none"`, { version, create }, () => [
+  cases(`pages of other origins are refused without cors or with "none", ${title}`, { version, create }, () => [
     { name: "a preflight is 403", ...preflight(APP, ASKED[0]), ...refused, says: "origins" },
     {
       name: "a preflight of the server's own page is 405: it needs none",
@@ -156,7 +156,7 @@ for (
   ]);
 }
 
-cases("origins that are this server's own, or look like it", {}, ({ port }) => {
+cases("the server's own origin is served, and look-alikes are refused", {}, ({ port }) => {
   const own = `127.0.0.1:${port}`;
   const good = (name: string, origin: string, host = own): Case => ({ name, headers: { origin, host }, status: 200 });
   const bad = (name: string, origin: string | string[], host = own): Case => ({
@@ -182,7 +182,7 @@ cases("origins that are this server's own, or look like it", {}, ({ port }) => {
   ];
 });
 
-cases("host names that resolve to this machine", {}, ({ port }) => [
+cases("only loopback names of this machine are valid Hosts", {}, ({ port }) => [
   ...["localhost", "LOCALHOST:5", "127.0.0.1", "127.8.9.10:1", "[::1]", `[::1]:${port}`].map((host) => ({
     name: `the Host ${host} is loopback`,
     headers: { host },
@@ -295,7 +295,7 @@ cases("host names that resolve to this machine", {}, ({ port }) => [
   },
 ]);
 
-cases("variants of the path", {}, () => [
+cases("only paths that a URL parser maps to the endpoint are served", {}, () => [
   ...[
     "/mcp/../admin",
     "/mcp/%2e%2e/admin",

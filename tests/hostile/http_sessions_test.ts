@@ -24,20 +24,23 @@ const STREAM = { accept: "text/event-stream" };
 /** The session that a fixture holds. */
 const sessionOf = ({ good }: Fixture) => String(good.headers["mcp-session-id"]);
 
-cases("requests without a session", { version: LEGACY }, () => [
+cases("independent requests of an old revision are served without a session", { version: LEGACY }, () => [
   { name: "a request", headers: none, status: 200, id: 1 },
   { name: "a notification", headers: none, body: '{"jsonrpc":"2.0","method":"x"}', status: 202 },
-  { name: "an answer", headers: none, body: '{"jsonrpc":"2.0","id":1,"result":{}}', status: 202 },
+  { name: "a response", headers: none, body: '{"jsonrpc":"2.0","id":1,"result":{}}', status: 202 },
   { name: "a batch", headers: none, body: `[${list}]`, ...invalid, id: null },
   { name: "GET", method: "GET", headers: { ...none, ...STREAM }, status: 405, code: -32600, id: null },
   { name: "DELETE", method: "DELETE", headers: none, status: 405, code: -32600, id: null },
   { name: "ping", headers: none, body: list.replace("tools/list", "ping"), status: 200, id: 1 },
 ]);
 
-cases("requests that need a session and have none", { version: LEGACY, server: { sessions: "required" } }, () => [
+cases("requests without a session are refused where sessions are required", {
+  version: LEGACY,
+  server: { sessions: "required" },
+}, () => [
   { name: "a request", headers: none, ...invalid, id: 1 },
   { name: "a notification", headers: none, body: '{"jsonrpc":"2.0","method":"x"}', ...invalid, id: null },
-  { name: "an answer", headers: none, body: '{"jsonrpc":"2.0","id":1,"result":{}}', ...invalid, id: null },
+  { name: "a response", headers: none, body: '{"jsonrpc":"2.0","id":1,"result":{}}', ...invalid, id: null },
   { name: "a batch", headers: none, body: `[${list}]`, ...invalid, id: null },
   { name: "GET", method: "GET", headers: { ...none, ...STREAM }, ...invalid, id: null },
   { name: "DELETE", method: "DELETE", headers: none, ...invalid, id: null },
@@ -70,7 +73,7 @@ Deno.test("session ids cannot be guessed: 2,000 ids show no pattern", async () =
   await server.close();
 });
 
-Deno.test("DELETE while a tool runs", async (t) => {
+Deno.test("DELETE during a call aborts the tool and ends the call", async (t) => {
   for (const accept of ["application/json, text/event-stream", "text/event-stream", "application/json"]) {
     const isStream = accept !== "application/json";
     await t.step(
@@ -170,7 +173,7 @@ Deno.test("an id that is not, or almost, a session id is refused", async (t) => 
   await t.step(spaced.name, () => fixture.check({ ...spaced, status: 200 }));
 });
 
-Deno.test("the version header in a session", async (t) => {
+Deno.test("a session keeps its own version, whatever the header", async (t) => {
   await using fixture = await startFixture({ version: LEGACY });
   const each: readonly Case[] = [
     {
@@ -198,7 +201,7 @@ Deno.test("the version header in a session", async (t) => {
   for (const one of each) await t.step(one.name, () => fixture.check(one));
 });
 
-Deno.test("handshakes", async (t) => {
+Deno.test("a handshake is validated before it opens a session", async (t) => {
   await using fixture = await startFixture({ version: LEGACY });
   const hello = (protocolVersion: unknown, more = {}) =>
     JSON.stringify({ ...initialize, params: { ...initialize.params, protocolVersion, ...more } });

@@ -122,10 +122,10 @@ behaviour("a cancellation ends only the call of the same client", async (connect
   await until(() => log.length === 3, "the others run");
   const stop = new AbortController();
   const mine = started(client.callTool("hold", { who: "mine" }, { id: 1, signal: stop.signal }).catch(() => "gave up"));
-  await until(() => log.length === 4, "mine runs");
+  await until(() => log.length === 4, "my call runs");
   stop.abort();
   assertEquals(await mine, "gave up");
-  await until(() => log.includes("cancel mine"), "mine is cancelled");
+  await until(() => log.includes("cancel mine"), "my call is cancelled");
   open();
   assertEquals((await Promise.all(calls)).map(textOf), ["other 0", "other 1", "other 2"]);
 });

@@ -339,7 +339,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       _meta: { [META + "logLevel"]: "info" },
     }));
     await new Promise((resolve) => setTimeout(resolve, 20));
-    assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were taken`);
+    assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were accepted`);
     assertEquals(readData(await response.text()).length, 101);
   },
   async "streams.waitingCharacters"() {
@@ -350,7 +350,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       _meta: { [META + "logLevel"]: "info" },
     }));
     await new Promise((resolve) => setTimeout(resolve, 20));
-    assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were taken`);
+    assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were accepted`);
     assertEquals(readData(await response.text()).length, 101);
   },
   async "streams.writeMs"() {
@@ -540,7 +540,7 @@ const toPaths = (limits: Limits) =>
 
 Deno.test("every limit has a test here", () => assertEquals(Object.keys(cases).sort(), toPaths(LIMITS).sort()));
 
-for (const [name, run] of Object.entries(cases)) if (run) Deno.test(`limits.${name} is held`, run);
+for (const [name, run] of Object.entries(cases)) if (run) Deno.test(`limits.${name} is enforced`, run);
 
 Deno.test("the 1,025th subscription is refused, and the others live", async () => {
   await using held = start({});

@@ -50,7 +50,7 @@ behaviour("a cursor works in its own list only, and shows nobody else's handlers
   assertEquals((await list("tools/list")).names, ["a", "d"]);
 });
 
-behaviour("completions that request nothing, or too much", async (connect) => {
+behaviour("invalid completion requests are refused, and values are limited", async (connect) => {
   const complete = { city: (value: string) => Array.from({ length: 100_000 }, (_, i) => `${value.slice(0, 5)}${i}`) };
   const input = { type: "object", properties: { city: { type: "string" } } } as const;
   const handlers = [prompt({ name: "trip", input, complete, run: () => "" })];
@@ -109,7 +109,7 @@ behaviour("log messages that cannot be serialized, or not on one line, harm noth
   });
   const { client } = await connect({ handlers: [speaks] }, { logLevel: "debug" });
   assertEquals(textOf(await client.callTool("speaks")), "spoken");
-  await until(() => client.received.length >= 7, "all messages come");
+  await until(() => client.received.length >= 7, "all messages arrive");
   const [first, second, third, fourth, , , last] = client.received.map(({ params }) => Object(params));
   assertEquals(first.data, odd);
   // A value that JSON cannot hold is replaced by a note, not by an error.

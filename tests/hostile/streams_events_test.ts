@@ -52,7 +52,7 @@ Deno.test("texts that look like events come back unchanged, each on one line", a
   await host.stop();
 });
 
-cases("event ids that no stream can be resumed from", { version: LEGACY }, () => [
+cases("an event id that no stream has is refused", { version: LEGACY }, () => [
   ...[
     "garbage",
     "0",

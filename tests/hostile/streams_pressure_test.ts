@@ -95,7 +95,7 @@ for (const era of eras) {
     const still = await fixture.open(era, 1, { messages });
     const reading = await fixture.open(era, 2, { messages });
     const whole = reading.read((text) => text.endsWith("0\r\n\r\n"));
-    await until(() => fixture.ended.has(1), "the handler goes on");
+    await until(() => fixture.ended.has(1), "the handler continues");
     // The client of a session may come back for unread messages; others cannot.
     assertEquals(fixture.aborted.has(1), era === "modern");
     assertEquals(fixture.taken.get(1) === messages, era === "legacy");

@@ -27,7 +27,7 @@ const names: readonly (readonly [what: string, name: unknown])[] = [
   ["1 MB", "x".repeat(1_000_000)],
 ];
 for (const [era, version] of [["modern", undefined], ["legacy", "2025-11-25"]] as const) {
-  cases(`tools that do not exist (${era})`, { version }, () =>
+  cases(`a tool that does not exist is refused (${era})`, { version }, () =>
     names.map(([what, name]) => {
       // A header cannot hold all of them unencoded; the encoded form can.
       const text = typeof name === "string" ? name : "";

@@ -38,7 +38,7 @@ const RUN = "src/core/scheduler.ts";
 const edits: readonly Edit[] = [
   {
     path: HTTP,
-    what: "who calls, and where",
+    what: "the caller and the host",
     from: 'if (headers.has("origin") || headers.get("Host") !== goodHost || !isTarget(request.url, goodTarget)) {',
     to: "if (!isTarget(request.url, goodTarget)) {",
   },
@@ -54,8 +54,8 @@ const edits: readonly Edit[] = [
     from: `const length = headers.get("content-length");`,
     to: "const length = '';",
   },
-  { path: HTTP, what: "how long it takes", from: "if (isSmall) watch(exchange);", to: "" },
-  { path: HTTP, what: "the end of that watch", from: "if (!young.delete(exchange)) older.delete(exchange);", to: "" },
+  { path: HTTP, what: "the timeout of the body", from: "if (isSmall) watch(exchange);", to: "" },
+  { path: HTTP, what: "the end of that timeout", from: "if (!young.delete(exchange)) older.delete(exchange);", to: "" },
   {
     path: HTTP,
     what: "UTF-8",
@@ -127,7 +127,9 @@ const edits: readonly Edit[] = [
 function strip(path: string, source: string): string {
   for (const { what, from, to } of edits.filter((edit) => edit.path === path)) {
     if (source.split(from).length !== 2) {
-      throw new Error(`Cannot take out the check of ${what}: ${path} does not hold its text once; mend checks.ts`);
+      throw new Error(
+        `Cannot remove the check of ${what}: ${path} does not contain its text exactly once; fix checks.ts`,
+      );
     }
     source = source.replace(from, () => to);
   }

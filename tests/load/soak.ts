@@ -65,7 +65,7 @@ async function abort({ url }: Loaded, seed: number, session?: string): Promise<s
   });
   setTimeout(() => stop.abort(), seed % 120);
   const told = await coming.then((response) => response.text()).catch(() => "");
-  return told.includes('"result"') ? `an answer to a call that was given up: ${told}` : undefined;
+  return told.includes('"result"') ? `a response to an aborted call: ${told}` : undefined;
 }
 
 async function spoil({ url }: Loaded, seed: number): Promise<string | undefined> {
@@ -276,7 +276,7 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
       }),
       `\nSlope after the first third: RSS ${mib(toSlope(steady, ({ rss }) => rss))} MiB/h, ` +
       `heap ${mib(toSlope(steady, ({ heap }) => heap))} MiB/h. ` +
-      `Handlers: ${after.started} began, ${after.ended} ended, ${after.aborted} were aborted; ${after.faults} told to onError.`,
+      `Handlers: ${after.started} began, ${after.ended} ended, ${after.aborted} were aborted; ${after.faults} passed to onError.`,
     ].join("\n"),
   );
   return problems;

@@ -230,7 +230,7 @@ for (const fault of ["cut", "vanish"] as const) {
     for (let i = 1; i <= 6; i++) await peer.watch(`note://${i}`);
     const heard = () => peer.heard.map(({ params }) => params?.uri);
     server.resourceUpdated("note://1");
-    await until(() => heard().length === 1, "the first news");
+    await until(() => heard().length === 1, "the first notification");
     wire.lose("GET");
     server.resourceUpdated("note://2");
     await pause(50);
@@ -240,9 +240,9 @@ for (const fault of ["cut", "vanish"] as const) {
     server.resourceUpdated("note://4");
     await until(() => wire.streams("GET") === 1, "the client resumes the stream");
     server.resourceUpdated("note://5");
-    await until(() => heard().length >= 5, "the fifth news");
+    await until(() => heard().length >= 5, "the fifth notification");
     server.resourceUpdated("note://6");
-    await until(() => heard().length >= 6, "the sixth news");
+    await until(() => heard().length >= 6, "the sixth notification");
     assertEquals(heard(), [1, 2, 3, 4, 5, 6].map((i) => `note://${i}`));
   });
 }

@@ -68,7 +68,7 @@ function readEntry(path: string, comment: string): Entry {
     return text.charAt(0).toUpperCase() + text.slice(1);
   };
   const entry = { path, counts, together: find("Together"), exceeded: find("Exceeded") };
-  if (!counts || !entry.exceeded) throw new Error(`Cannot describe ${path}: its comment says too little`);
+  if (!counts || !entry.exceeded) throw new Error(`Cannot describe ${path}: its comment is incomplete`);
   return entry;
 }
 

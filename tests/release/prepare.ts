@@ -25,7 +25,7 @@ function selectImports(imports: Config["imports"], sources: readonly string[]): 
   );
   return Object.fromEntries(used.map(([name, target]) => {
     if (!name.startsWith("@std/")) return [name, target];
-    if (!STANDARD[name]) throw new Error(`Cannot prepare the package: nothing stands for ${name}; add it to STANDARD`);
+    if (!STANDARD[name]) throw new Error(`Cannot prepare the package: ${name} has no replacement; add it to STANDARD`);
     return [name, STANDARD[name]];
   }));
 }

@@ -35,7 +35,9 @@ export async function listFiles(root: string, url?: string): Promise<string[]> {
   const text = new TextDecoder().decode(stderr);
   const base = new URL(root.endsWith("/") ? root : root + "/", "file:///").href;
   const files = [...text.matchAll(/^ +(file:\S+) \(/gm)].map(([, url]) => "/" + url.slice(base.length));
-  if (!success || files.length === 0) throw new Error(`Cannot list the files of ${root}: deno publish said\n${text}`);
+  if (!success || files.length === 0) {
+    throw new Error(`Cannot list the files of ${root}: deno publish printed\n${text}`);
+  }
   return files;
 }
 

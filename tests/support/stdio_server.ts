@@ -81,7 +81,7 @@ const direct = tool({
     await sink?.flush();
     process.stdout.write("written by the process\n");
     alert("asked");
-    if (confirm("asked") || prompt("asked") !== null) throw new Error("somebody answered");
+    if (confirm("asked") || prompt("asked") !== null) throw new Error("a prompt got an answer");
     return "quiet";
   },
 });

@@ -291,7 +291,7 @@ for (const [name, flow] of Object.entries(flows)) {
     assertEquals(sortHeard(lines), sortHeard(readLines(await read(name))));
   });
 
-  Deno.test(`the server answers as the transcript ${name} says`, async () => {
+  Deno.test(`the server answers according to the transcript ${name}`, async () => {
     const lines = readLines(await read(name));
     assertEquals(sortHeard(await replay(lines, flow.options)), sortHeard(lines));
   });

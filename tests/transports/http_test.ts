@@ -363,7 +363,7 @@ table("the response has a content type that the client accepts", [
     code: -32600,
   })),
   {
-    name: "errors are JSON whatever Accept says",
+    name: "errors are JSON, whatever Accept lists",
     headers: { accept: "text/event-stream" },
     body: "x",
     status: 400,

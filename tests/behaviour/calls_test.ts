@@ -413,35 +413,32 @@ behaviour("a result above the limit is an internal error", async (connect) => {
   assertStringIncludes(String(takeFaults()[0].error), "calls.resultBytes");
 });
 
-behaviour(
-  "a message that is too deep or too long is refused with the name of the limit",
-  async (connect, { transport }) => {
-    const any = tool({ name: "any", input: { type: "object" }, run: () => "taken" });
-    const limits = { request: { depth: 20, methodCharacters: 30, idCharacters: 10 } };
-    const { client } = await connect({ handlers: [any], limits });
-    let deep: object = {};
-    for (let i = 0; i < 30; i++) deep = { deep };
-    const cases = [
-      ["request.depth", () => client.callTool("any", { deep }, { timeoutMs: 200 })],
-      ["request.methodCharacters", () => client.request("x".repeat(31))],
-      ["request.idCharacters", () => client.request("tools/list", {}, { id: "x".repeat(11), timeoutMs: 200 })],
-    ] as const;
-    for (const [name, send] of cases) {
-      // A response without an id cannot be matched on a shared channel.
-      const before = client.transcript.length;
-      const error = await assertRejects(send);
-      const said = client.transcript.slice(before).filter((line) => line.startsWith("←")).join("\n");
-      assertStringIncludes(said, name);
-      if (transport !== "pipe") {
-        assert(
-          error instanceof RpcError && error.status === 400 && error.code === -32600,
-          name,
-        );
-      }
+behaviour("a message that is too deep or too long is refused by the limit's name", async (connect, { transport }) => {
+  const any = tool({ name: "any", input: { type: "object" }, run: () => "taken" });
+  const limits = { request: { depth: 20, methodCharacters: 30, idCharacters: 10 } };
+  const { client } = await connect({ handlers: [any], limits });
+  let deep: object = {};
+  for (let i = 0; i < 30; i++) deep = { deep };
+  const cases = [
+    ["request.depth", () => client.callTool("any", { deep }, { timeoutMs: 200 })],
+    ["request.methodCharacters", () => client.request("x".repeat(31))],
+    ["request.idCharacters", () => client.request("tools/list", {}, { id: "x".repeat(11), timeoutMs: 200 })],
+  ] as const;
+  for (const [name, send] of cases) {
+    // A response without an id cannot be matched on a shared channel.
+    const before = client.transcript.length;
+    const error = await assertRejects(send);
+    const said = client.transcript.slice(before).filter((line) => line.startsWith("←")).join("\n");
+    assertStringIncludes(said, name);
+    if (transport !== "pipe") {
+      assert(
+        error instanceof RpcError && error.status === 400 && error.code === -32600,
+        name,
+      );
     }
-    assertEquals(textOf(await client.callTool("any", {})), "taken");
-  },
-);
+  }
+  assertEquals(textOf(await client.callTool("any", {})), "taken");
+});
 
 behaviour("a closing server finishes running calls and accepts no new ones", async (connect, { transport }) => {
   const { log, open, handlers } = waiting();

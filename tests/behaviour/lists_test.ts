@@ -169,35 +169,32 @@ behaviour("a closing server ends the stream of a session", async (connect) => {
 
 for (const hides of [(is: boolean) => is, (is: boolean) => Promise.resolve(is)]) {
   const kind = hides(true) instanceof Promise ? "a promise" : "a value";
-  behaviour(
-    `a handler that a caller may not see does not exist for that caller (allow gives ${kind})`,
-    async (connect, { era }) => {
-      const secret = tool({
-        name: "secret",
-        allow: ({ principal }) => hides(principal?.id === "ada"),
-        run: () => "shown",
-      });
-      const handlers = [make("a"), secret, make("b"), make("c")];
-      const { client: eve, join } = await connect({ handlers, limits: { calls: { pageItems: 2 } } }, {
-        principal: { id: "eve" },
-      });
-      const ada = await join({ principal: { id: "ada" } });
-      const nobody = await join();
-      assertEquals((await listPages(ada)).flat(), ["a", "secret", "b", "c"]);
-      assertEquals((await listPages(eve)).flat(), ["a", "b", "c"]);
-      assertEquals((await listPages(nobody)).flat(), ["a", "b", "c"]);
-      assertEquals(textOf(await ada.callTool("secret")), "shown");
-      const refused = await assertRejects(() => eve.callTool("secret"), RpcError);
-      const unknown = await assertRejects(() => eve.callTool("zecret"), RpcError);
-      assertEquals([refused.code, refused.data], [-32602, undefined]);
-      assertEquals(
-        refused.message,
-        unknown.message.replace("zecret", "secret"),
-        "the refusal reveals the handler",
-      );
-      if (era === "modern") assertEquals((await eve.request("tools/list")).cacheScope, "private");
-    },
-  );
+  behaviour(`a handler hidden from a caller does not exist for it (allow gives ${kind})`, async (connect, { era }) => {
+    const secret = tool({
+      name: "secret",
+      allow: ({ principal }) => hides(principal?.id === "ada"),
+      run: () => "shown",
+    });
+    const handlers = [make("a"), secret, make("b"), make("c")];
+    const { client: eve, join } = await connect({ handlers, limits: { calls: { pageItems: 2 } } }, {
+      principal: { id: "eve" },
+    });
+    const ada = await join({ principal: { id: "ada" } });
+    const nobody = await join();
+    assertEquals((await listPages(ada)).flat(), ["a", "secret", "b", "c"]);
+    assertEquals((await listPages(eve)).flat(), ["a", "b", "c"]);
+    assertEquals((await listPages(nobody)).flat(), ["a", "b", "c"]);
+    assertEquals(textOf(await ada.callTool("secret")), "shown");
+    const refused = await assertRejects(() => eve.callTool("secret"), RpcError);
+    const unknown = await assertRejects(() => eve.callTool("zecret"), RpcError);
+    assertEquals([refused.code, refused.data], [-32602, undefined]);
+    assertEquals(
+      refused.message,
+      unknown.message.replace("zecret", "secret"),
+      "the refusal reveals the handler",
+    );
+    if (era === "modern") assertEquals((await eve.request("tools/list")).cacheScope, "private");
+  });
 }
 
 behaviour("an allow that throws reveals nothing to the client", async (connect) => {

@@ -133,38 +133,34 @@ behaviour("nothing is logged to a client that did not request it", async (connec
   assertEquals(client.received, []);
 }, { eras: ["modern"] });
 
-behaviour(
-  "a client's subscriptions are bounded in number and length, and separate from other clients'",
-  async (connect, way) => {
-    const { client, join, server } = await connect({
-      handlers: [resource({ uri: "a://{+rest}", name: "any", read: () => "" })],
-      limits: { streams: { watchedUris: 10 } },
-    });
-    const watch = (uri: unknown, method = "subscribe") => client.request(`resources/${method}`, { uri });
-    for (const uri of [5, null, undefined, {}, ["a://x"]]) assertEquals(await codeOf(watch(uri)), -32602, `${uri}`);
-    for (let i = 0; i < 10; i++) await watch(`a://${i}`);
-    assertEquals(await codeOf(watch("a://10")), -32602);
-    // A second subscription to one URI takes no room, and an ended one makes room.
-    await watch("a://9");
-    await watch("a://9", "unsubscribe");
-    await watch("a://none", "unsubscribe");
-    await watch("a://10");
-    for (let i = 0; i < 11; i++) await watch(`a://${i}`, "unsubscribe");
-    // As many characters as ten URIs of a sensible length.
-    assertEquals(await codeOf(watch("a://" + "x".repeat(10_000))), -32602);
-    await watch("a://" + "x".repeat(2000));
-    assertEquals(await codeOf(watch("a://" + "y".repeat(2000))), -32602);
-    await watch("a://mine");
-    // No client can end the subscription of another.
-    const other = await join();
-    await other.request("resources/unsubscribe", { uri: "a://mine" });
-    if (way.transport !== "pipe") return;
-    server.resourceUpdated("a://mine");
-    await until(() => client.received.length > 0, "the client gets the notification");
-    assertEquals(other.received, []);
-  },
-  { eras: ["legacy"] },
-);
+behaviour("a client's subscriptions are its own, and bounded in number and length", async (connect, way) => {
+  const { client, join, server } = await connect({
+    handlers: [resource({ uri: "a://{+rest}", name: "any", read: () => "" })],
+    limits: { streams: { watchedUris: 10 } },
+  });
+  const watch = (uri: unknown, method = "subscribe") => client.request(`resources/${method}`, { uri });
+  for (const uri of [5, null, undefined, {}, ["a://x"]]) assertEquals(await codeOf(watch(uri)), -32602, `${uri}`);
+  for (let i = 0; i < 10; i++) await watch(`a://${i}`);
+  assertEquals(await codeOf(watch("a://10")), -32602);
+  // A second subscription to one URI takes no room, and an ended one makes room.
+  await watch("a://9");
+  await watch("a://9", "unsubscribe");
+  await watch("a://none", "unsubscribe");
+  await watch("a://10");
+  for (let i = 0; i < 11; i++) await watch(`a://${i}`, "unsubscribe");
+  // As many characters as ten URIs of a sensible length.
+  assertEquals(await codeOf(watch("a://" + "x".repeat(10_000))), -32602);
+  await watch("a://" + "x".repeat(2000));
+  assertEquals(await codeOf(watch("a://" + "y".repeat(2000))), -32602);
+  await watch("a://mine");
+  // No client can end the subscription of another.
+  const other = await join();
+  await other.request("resources/unsubscribe", { uri: "a://mine" });
+  if (way.transport !== "pipe") return;
+  server.resourceUpdated("a://mine");
+  await until(() => client.received.length > 0, "the client gets the notification");
+  assertEquals(other.received, []);
+}, { eras: ["legacy"] });
 
 behaviour("the URIs of one subscription are bounded in length as well", async (connect) => {
   const { client } = await connect({

@@ -36,8 +36,9 @@ const write = tool({
       if (answer.action !== "accept" || !answer.content.overwrite) throw new ToolError("The user keeps the old note.");
     }
     notes.set(title, text); // after the last question, because a question may run this function again
-    server.resourceUpdated(`note://${title}`);
-    return resourceLink(`note://${title}`);
+    const uri = note.uri({ title });
+    ctx.server.resourceUpdated(uri);
+    return resourceLink(uri);
   },
 });
 
@@ -66,11 +67,9 @@ const summarize = prompt({
   run: ({ title }) => `Summarize this note in one sentence:\n\n${notes.get(title) ?? "(there is no such note)"}`,
 });
 
-const server = createServer({
+export default createServer({
   name: "notes",
   version: "1.0.0",
   instructions: "Search before you write: the note may be there already.",
   handlers: [search, write, note, summarize],
 });
-
-export default server;

@@ -1,5 +1,5 @@
 /**
- * What a program does with a client: methods in place of messages.
+ * The client: a method for each kind of request.
  *
  * @see specification/2026-07-28/schema
  * @module
@@ -12,52 +12,56 @@ import { MOST_ITEMS, readPages } from "./pagination.ts";
 import type { RequestOptions, Rpc } from "./rpc.ts";
 import { RpcError } from "./rpc_error.ts";
 import type { Protocol, ServerFacts } from "./protocol.ts";
-import { type Filter, type Subscription, toSubscription } from "./subscription.ts";
+import { type Subscription, type SubscriptionFilter, toSubscription } from "./subscription.ts";
 
-/** What a completion is for: a prompt, or a resource template. */
+/** The prompt or the resource template that a completion is for. */
 export type CompletionRef =
   | { readonly type: "ref/prompt"; readonly name: string }
   | { readonly type: "ref/resource"; readonly uri: string };
 
-/** What goes along with a completion. */
+/** The options of a completion. */
 export interface CompleteOptions extends RequestOptions {
-  /** What was chosen for the other arguments. */
+  /** The values of the other arguments. */
   readonly arguments?: Readonly<Record<string, string>>;
 }
 
-/** What the server suggests. */
+/** The suggestions of a server. */
 export interface Completion {
-  /** The best first. */
+  /** The suggested values, best first. */
   readonly values: readonly string[];
-  /** How many there are. */
+  /** How many suggestions there are in total. */
   readonly total?: number;
-  /** Whether there are more. */
+  /** Whether there are more suggestions than these. */
   readonly hasMore?: boolean;
 }
 
 /**
- * A client that is connected to a server. Its methods throw an {@linkcode RpcError} if the server answers with an error
- * or with no answer at all, and what `signal` was aborted with, or a `TimeoutError`, if that comes first.
+ * A client that is connected to a server.
+ *
+ * Its methods throw an {@linkcode RpcError} if the server responds with an error or with no valid response. They throw
+ * the reason of `signal` if that is aborted first, and a `TimeoutError` after `timeoutMs`.
  */
 export interface Client<Options extends RequestOptions = RequestOptions> extends AsyncDisposable {
-  /** Who the server is, and what is spoken with it. */
+  /** The server, and the protocol revision in use. */
   readonly server: ServerFacts;
   /**
-   * The tools of all pages; none if the server has no tools. This and the other lists throw beyond 1000 pages, a million
-   * items, 64 Mi characters, or ten times the timeout of one request.
+   * Lists the tools of all pages. Returns an empty array if the server has no tools.
+   *
+   * This and the other lists throw beyond 1000 pages, a million items, 64 Mi characters, or ten times the timeout of one
+   * request.
    */
   listTools(options?: Options): Promise<readonly ListedTool[]>;
-  /** The resources of all pages; none if the server has no resources. */
+  /** Lists the resources of all pages. Returns an empty array if the server has no resources. */
   listResources(options?: Options): Promise<readonly ListedResource[]>;
-  /** The resource templates of all pages; none if the server has none. */
+  /** Lists the resource templates of all pages. Returns an empty array if the server has none. */
   listResourceTemplates(options?: Options): Promise<readonly ListedTemplate[]>;
-  /** The prompts of all pages; none if the server has no prompts. */
+  /** Lists the prompts of all pages. Returns an empty array if the server has no prompts. */
   listPrompts(options?: Options): Promise<readonly ListedPrompt[]>;
-  /** Calls a tool. That the tool failed is no error but a result with `isError`. */
+  /** Calls a tool. If the tool fails, the result has `isError: true`; nothing is thrown. */
   callTool(name: string, args?: Params, options?: Options): Promise<ToolResult & Result>;
   /** Reads a resource. */
   readResource(uri: string, options?: Options): Promise<{ readonly contents: readonly ResourceContents[] } & Result>;
-  /** Has a prompt filled in. */
+  /** Gets the messages of a prompt. */
   getPrompt(
     name: string,
     args?: Readonly<Record<string, string>>,
@@ -69,19 +73,19 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
     argument: { readonly name: string; readonly value: string },
     options?: Options & CompleteOptions,
   ): Promise<Completion>;
-  /** Sends any request. Questions of the server are answered before there is a result. */
+  /** Sends any request. Elicitations and the like are answered before it returns the result. */
   request(method: string, params?: Params, options?: Options): Promise<Result>;
   /** Sends a notification. */
   notify(method: string, params?: Params): Promise<void>;
-  /** Hears of changes from now on. */
-  subscribe(filter: Filter): Promise<Subscription>;
-  /** Asks for log messages from this severity on; they go to `onNotification`. */
+  /** Subscribes to changes. */
+  subscribe(filter: SubscriptionFilter): Promise<Subscription>;
+  /** Requests log messages of this level and above. They go to `onNotification`. */
   setLogLevel(level: LogLevel): Promise<void>;
-  /** Ends what runs, the session, the connection, the process; a server in this process stays as it is. */
+  /** Ends running requests, the session, the connection and the child process. A server in this process keeps running. */
   close(): Promise<void>;
 }
 
-/** A client over a protocol. */
+/** Makes a client of a protocol. */
 export function toClient(rpc: Rpc, protocol: Protocol): Client {
   let closing: Promise<void> | undefined;
 
@@ -98,14 +102,14 @@ export function toClient(rpc: Rpc, protocol: Protocol): Client {
       request: (params, timeoutMs) => ask(method, params, { ...options, timeoutMs }),
     });
     for await (const page of pages) {
-      // Not spread: as many arguments as a page may have items overflow the stack.
+      // Not spread, because a page may have more items than a call may have arguments.
       for (const item of readObjects(page, key)) items.push(item);
       if (items.length > MOST_ITEMS) throw new RangeError(`Cannot list ${key}: there are more than ${MOST_ITEMS}`);
     }
     return items;
   }
 
-  // Nothing if the server has no such feature, and has not said that it had.
+  // Returns `undefined` if the server lacks the feature and did not declare it.
   async function ask(method: string, params: Params, options?: RequestOptions): Promise<Result | undefined> {
     try {
       return await request(method, params, options);
@@ -133,7 +137,7 @@ export function toClient(rpc: Rpc, protocol: Protocol): Client {
   }
 
   async function end(): Promise<void> {
-    // A message that is still on its way when the program ends does not arrive.
+    // Messages that are being sent when the program ends would be lost.
     await rpc.settle();
     await protocol.close();
     rpc.abort();
@@ -145,7 +149,7 @@ export function toClient(rpc: Rpc, protocol: Protocol): Client {
     get server() {
       return protocol.server;
     },
-    // Of what follows only that it is there is checked: the rest is the server's word.
+    // Only the presence of the lists is checked below. Their items are as the server sent them.
     listTools: (options) => list("tools/list", "tools", options) as ReturnType<Client["listTools"]>, // As above.
     listResources: (options) => list("resources/list", "resources", options) as ReturnType<Client["listResources"]>, // As above.
     listResourceTemplates: (options) =>
@@ -153,7 +157,7 @@ export function toClient(rpc: Rpc, protocol: Protocol): Client {
     listPrompts: (options) => list("prompts/list", "prompts", options) as ReturnType<Client["listPrompts"]>, // As above.
     async callTool(name, args = {}, options) {
       const result = await request("tools/call", { name, arguments: args }, options);
-      // A result that is no final one has no content.
+      // Only a final result has content.
       if (result.resultType === undefined || result.resultType === "complete") readObjects(result, "content");
       return result as Awaited<ReturnType<Client["callTool"]>>; // As above.
     },

@@ -1,63 +1,63 @@
 /**
- * How the messages of one connection travel: over HTTP exchanges, or over one channel for everything.
+ * Channels carry the messages of one connection: over HTTP exchanges, or over one stream in each direction.
  *
  * @module
  */
 import type { Message } from "./message.ts";
 
-/** What goes along with one message. */
+/** The options of one message. */
 export interface SendOptions {
-  /** HTTP headers; `null` takes one away. A channel without headers ignores them. */
+  /** HTTP headers; `null` removes one. A channel without headers ignores them. */
   readonly headers?: Readonly<Record<string, string | null>>;
-  /** Stops waiting, and closes the exchange where there is one. */
+  /** Stops waiting, and closes the HTTP exchange if there is one. */
   readonly signal?: AbortSignal;
-  /** Whether a stream that ended too early is to be read on; yes, unless said otherwise. */
+  /** Whether to resume a stream that ended too early. Defaults to `true`. */
   readonly resumes?: () => boolean;
-  /** Told of every message that comes before the answer, on a channel where that can be known. */
+  /** Called with each message before the response, on a channel where messages belong to requests. */
   readonly onMessage?: (message: Message) => void;
 }
 
-/** What a message came to. */
-export interface Answer {
-  /** The answer to a request. */
+/** The outcome of a message. */
+export interface SendResult {
+  /** The response to a request. */
   readonly message?: Message;
   readonly status?: number;
   readonly headers?: Headers;
-  /** A body that is no message. */
+  /** A body that is not a message. */
   readonly text?: string;
 }
 
-/** A stream that no request asked for. */
+/** A stream for messages that belong to no request. */
 export interface ServerStream {
   readonly status: number;
-  /** Settles when the stream has ended for good, with the status of the last answer. */
+  /** Settles when the stream has ended for good, with the last HTTP status. */
   readonly ended: Promise<number>;
 }
 
-/** How the messages of one connection travel. */
+/** Carries the messages of one connection. */
 export interface Channel {
-  /** Sends a message. What comes back for a request is its answer. */
-  send(message: Message, options?: SendOptions): Promise<Answer>;
-  /** Opens a stream that no request asked for; only where every request has a stream of its own. */
+  /** Sends a message. Returns the response if the message is a request. */
+  send(message: Message, options?: SendOptions): Promise<SendResult>;
+  /** Opens a stream for messages that belong to no request. Exists only where each request has its own stream. */
   openStream?(options: SendOptions): Promise<ServerStream>;
-  /** Ends what `visit` and the handshake began, and tells the status. */
+  /** Ends the session. Returns the HTTP status. */
   endSession?(options: SendOptions): Promise<number>;
-  /** Settles when the other side has closed the channel; only where all messages share one. */
+  /** Settles when the server has closed the channel. Exists only where all messages share one. */
   readonly ended?: Promise<void>;
-  /** Settles when nothing is open any more. */
+  /** Closes the channel. Settles when nothing is open any more. */
   close(): Promise<void>;
 }
 
-/** Sees everything that goes over the wire, before anything is done about it. */
+/** Sees everything that is sent and received, before it is processed. */
 export interface Trace {
   /** The head of an HTTP request. */
   request(method: string, headers: Headers): void;
   /** The head of an HTTP response. */
   response(response: Response): void;
-  /** A message that is sent. */
+  /** A message before it is sent. */
   sent(message: Message): void;
-  /** A message that came. */
+  /** A received message. */
   received(message: Message): void;
-  /** A body that is no message. */
+  /** A received body that is not a message. */
   other(text: string): void;
 }

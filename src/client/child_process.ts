@@ -1,52 +1,52 @@
 /**
- * A child process whose standard streams are ours, on either runtime.
+ * Starts child processes with piped standard streams, on Deno and Bun.
  *
  * @module
  */
 import { bun, deno, findProcess } from "../runtime.ts";
 
-/** How to start a server that speaks over its standard streams. */
+/** The command that starts a server over stdio. */
 export interface CommandTarget {
-  /** The program: a name that is found through PATH, or a path. */
+  /** The program: a name to look up in `PATH`, or a path. */
   readonly command: string;
-  /** Its arguments. They go to the program as they are: no shell reads them. */
+  /** Its arguments. They are passed as they are, without a shell. */
   readonly args?: readonly string[];
   /**
-   * Variables of its environment. Of this process' own it also gets those that programs need to run, such as `PATH` and
-   * `HOME`, and no others, because they may be secrets. On Deno these take `--allow-env`; without it they are left out.
+   * Environment variables. The process also inherits those that programs need to run, such as `PATH` and `HOME`. It
+   * inherits no others, because they may be secrets. On Deno, inheriting needs `--allow-env`.
    */
   readonly env?: Readonly<Record<string, string>>;
-  /** The working directory; this process' own if nothing is said. */
+  /** The working directory. Defaults to that of this process. */
   readonly cwd?: string;
-  /** Milliseconds that it gets to exit by itself when its input ends, and again when it was asked to; 2000 by default. */
+  /** Milliseconds that it may take to exit after its input ends, and again after SIGTERM. Defaults to 2000. */
   readonly exitMs?: number;
 }
 
 /** A child process. */
 export interface Child {
   readonly output: ReadableStream<Uint8Array>;
-  /** What it writes to standard error, if that is ours to read. */
+  /** Its standard error, if that is piped. */
   readonly errors?: ReadableStream<Uint8Array>;
-  /** The exit code, when it has exited. */
+  /** Settles with the exit code. */
   readonly exited: Promise<number>;
   write(bytes: Uint8Array): Promise<void>;
   closeInput(): Promise<void>;
-  /** Ends it by force; without a signal at once. */
+  /** Sends SIGTERM, or SIGKILL without an argument. */
   kill(signal?: "SIGTERM"): void;
 }
 
-/** Variables that are handed on: those of the official SDKs, so that servers find what they find with other clients. */
-const HANDED_ON: readonly string[] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
-const HANDED_ON_BY_WINDOWS: readonly string[] = [
+/** Inherited variables: those of the official SDKs, so that servers behave as they do with other clients. */
+const INHERITED: readonly string[] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
+const INHERITED_ON_WINDOWS: readonly string[] = [
   ...["APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PROCESSOR_ARCHITECTURE", "PROGRAMFILES"],
   ...["SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE"],
 ];
 
 function toEnvironment(named: CommandTarget["env"]): Record<string, string> {
   const isWindows = (deno?.build.os ?? findProcess().platform).startsWith("win");
-  const entries = (isWindows ? HANDED_ON_BY_WINDOWS : HANDED_ON).flatMap((name) => {
+  const entries = (isWindows ? INHERITED_ON_WINDOWS : INHERITED).flatMap((name) => {
     const value = readVariable(name);
-    // A function that a shell has exported: it is code.
+    // An exported shell function is code.
     return value === undefined || value.startsWith("()") ? [] : [[name, value]];
   });
   return { ...Object.fromEntries(entries), ...named };
@@ -54,12 +54,12 @@ function toEnvironment(named: CommandTarget["env"]): Record<string, string> {
 
 function readVariable(name: string): string | undefined {
   if (!deno) return bun?.env[name];
-  // Deno would ask a person, or throw.
+  // Without this check, Deno would prompt or throw.
   const state = deno.permissions?.querySync({ name: "env", variable: name }).state ?? "granted";
   return state === "granted" ? deno.env.get(name) : undefined;
 }
 
-/** Starts a child process; with `readsErrors` its standard error is ours to read, else it goes where this process' goes. */
+/** Starts a child process. Its standard error is piped with `readsErrors`, and inherited without. */
 export function startChild(target: CommandTarget, { readsErrors = false } = {}): Child {
   try {
     return spawn(target, readsErrors);
@@ -85,12 +85,12 @@ function spawn(target: CommandTarget, readsErrors: boolean): Child {
     const writer = child.stdin.getWriter();
     return {
       output: child.stdout,
-      // To ask for a stream that is inherited is an error.
+      // Reading this property of an inherited stream throws.
       errors: readsErrors ? child.stderr : undefined,
       exited: child.status.then(({ code }) => over(code)),
       write: (bytes) => writer.write(bytes),
       closeInput: () => writer.close(),
-      // To kill what has exited is an error.
+      // Killing an exited process throws.
       kill: (signal) => isOver ? undefined : child.kill(signal ?? "SIGKILL"),
     };
   }

@@ -1,5 +1,5 @@
 /**
- * A client for servers of every revision: over HTTP, over the standard streams of a command, or in this process.
+ * A client for servers of every protocol revision: over HTTP, over stdio, or in this process.
  *
  * ```ts
  * import { connect } from "@x/mcp/client";
@@ -26,7 +26,7 @@ export type { Message, Notification } from "./message.ts";
 export type { Progress, RequestOptions } from "./rpc.ts";
 export { RpcError } from "./rpc_error.ts";
 export type { ServerFacts } from "./protocol.ts";
-export type { Filter, Subscription, Watch } from "./subscription.ts";
+export type { Subscription, SubscriptionFilter, Watch } from "./subscription.ts";
 export type { Target, TargetOptions } from "./target.ts";
 // The types that the signatures above mention.
 export type { Id, Params, Result } from "../protocol/jsonrpc.ts";

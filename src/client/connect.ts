@@ -1,5 +1,5 @@
 /**
- * Connects to a server, wherever it is and whatever it speaks.
+ * Connects to a server of any protocol revision, over any transport.
  *
  * @module
  */
@@ -12,31 +12,31 @@ import { LegacyCodec } from "./legacy.ts";
 import type { Notification } from "./message.ts";
 import { checkTimeout } from "./delay.ts";
 import { createRpc } from "./rpc.ts";
-import { findOther, type Open, openTarget, type Target, type TargetOptions, USUAL_MS } from "./target.ts";
+import { DEFAULT_TIMEOUT_MS, findOther, type Open, openTarget, type Target, type TargetOptions } from "./target.ts";
 
-/** Who connects, and how. Everything may be left out. */
+/** The options of {@linkcode connect}. */
 export interface ConnectOptions extends AnswerOptions, TargetOptions {
   /** The client's name and version. */
   readonly info?: Implementation;
-  /** What the client can do beside answering what it has functions for, such as extensions. */
+  /** Capabilities beyond those of the functions below, such as extensions. */
   readonly capabilities?: ClientCapabilities;
-  /** Told of every notification of the server. */
+  /** Called with every notification of the server. */
   readonly onNotification?: (notification: Notification) => void;
-  /** Told of what goes wrong and is gone around, such as a tool that cannot be offered; `console.warn` if not given. */
+  /** Called with each problem that the client works around, such as an unusable tool. Defaults to `console.warn`. */
   readonly onWarning?: (text: string) => void;
-  /** Least severe log message that the server is to send. */
+  /** The least severe log level that the server should send. */
   readonly logLevel?: LogLevel;
-  /** The one era to speak; the server's if nothing is said. */
+  /** The only era to use. Defaults to that of the server. */
   readonly era?: "modern" | "legacy";
-  /** The revisions to speak, the best first; all there are if nothing is said. */
+  /** The protocol revisions to use, best first. Defaults to all. */
   readonly versions?: readonly string[];
-  /** Milliseconds after which a silent child process is taken for an old server; 5000 if nothing is said. */
+  /** Milliseconds after which a silent child process counts as a legacy server. Defaults to 5000. */
   readonly probeMs?: number;
 }
 
 /**
- * Connects to a server. Its era is found out: a modern question comes first, and whatever is no modern answer is
- * followed by a handshake, over HTTP at last in the form of the first revision.
+ * Connects to a server and detects its era. The client sends a modern request first. If the response is not a modern
+ * one, the client shakes hands, over HTTP at last with the transport of revision 2024-11-05.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -50,9 +50,9 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
  * if (JSON.stringify(content) !== `[{"type":"text","text":"Hello!"}]`) throw new Error("no greeting");
  * ```
  *
- * @throws {TypeError} if the target is none.
+ * @throws {TypeError} if the target cannot be used.
  * @throws {RpcError} if the server refuses.
- * @throws {Error} if there is no server, or it speaks no revision that the client speaks.
+ * @throws {Error} if there is no server, or the two have no protocol revision in common.
  */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   const versions = readVersions(options);
@@ -62,9 +62,9 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     try {
       return await connectAnew(target, { versions: legacy, legacy, options });
     } catch (error) {
-      // What took too long would take as long again.
+      // A second attempt would time out, too.
       if (options.signal?.aborted || error instanceof DOMException) throw error;
-      // It may have been updated since: everything is tried again.
+      // The server may have been updated since.
       known.forget();
     }
   }
@@ -75,7 +75,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
 
 interface Attempts {
   readonly versions: readonly string[];
-  /** Those of them with a handshake. */
+  /** Those of them that have a handshake. */
   readonly legacy: readonly string[];
   readonly options: ConnectOptions;
 }
@@ -84,18 +84,18 @@ async function connectAnew(target: Target, { versions, legacy, options }: Attemp
   try {
     return await attempt(openTarget(target, options), versions, options);
   } catch (error) {
-    const wasOld = legacy.length === versions.length;
-    const other = legacy.length ? await findOther(target, { ...options, error, wasOld }) : undefined;
+    const wasLegacy = legacy.length === versions.length;
+    const other = legacy.length ? await findOther(target, { ...options, error, wasLegacy }) : undefined;
     if (!other) throw error;
     return await attempt(other, legacy, options);
   }
 }
 
 const MOST_ORIGINS = 1000;
-/** Origins at which servers shake hands, for each way to fetch: without the question before it, they answer sooner. */
+/** Origins of legacy servers, for each `fetch`. Skipping the modern request saves a round trip. */
 const legacyOrigins = new WeakMap<object, Set<string>>();
 
-/** What is known of the origin of a URL, so that a server is asked for its era only once. */
+/** Remembers the era of a URL's origin, so that it is detected only once. */
 function findKnown(target: Target, { fetch = globalThis.fetch }: ConnectOptions) {
   if (typeof target !== "string" && !(target instanceof URL) || !URL.canParse(target)) return;
   const { origin } = new URL(target);
@@ -118,7 +118,7 @@ function readVersions({ versions = VERSIONS, era }: ConnectOptions): readonly st
 }
 
 async function attempt(open: Open, versions: readonly string[], options: ConnectOptions): Promise<Client> {
-  const { info = CLIENT, capabilities, logLevel, timeoutMs = USUAL_MS, probeMs = PROBE_MS, signal } = options;
+  const { info = CLIENT, capabilities, logLevel, timeoutMs = DEFAULT_TIMEOUT_MS, probeMs = PROBE_MS, signal } = options;
   const { onNotification, onWarning = (text: string) => console.warn(toPrintable(text)) } = options;
   checkTimeout(timeoutMs, "timeoutMs");
   checkTimeout(probeMs, "probeMs");
@@ -126,7 +126,7 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
   const answer = createRequestHandler(options);
   const onError = (error: unknown) => onWarning(error instanceof Error ? error.message : String(error));
   const rpc = createRpc({
-    // Until it is known what is spoken.
+    // Until the era is detected.
     codec: new LegacyCodec(),
     answer,
     timeoutMs,

@@ -1,21 +1,21 @@
 /**
- * Waiting. These timers keep the process alive, because a promise that the program awaits depends on each of them: they
- * end requests, connecting and closing, or take a stream up again. Each one is cancelled as soon as the promise settles.
+ * Timers and delays. They keep the process alive, because a promise that the program awaits depends on each of them.
+ * Each one is cancelled as soon as the promise settles.
  *
  * @module
  */
 
-/** A timer for longer than this would ring at once. */
+/** A longer timer would fire at once. */
 const MOST_MS = 2 ** 31 - 1;
 
-/** Checks a timeout that a user has given. @throws {RangeError} if it is not a positive number or `Infinity`. */
+/** Checks a timeout option. @throws {RangeError} if it is not a positive number or `Infinity`. */
 export function checkTimeout(ms: number, name: string): void {
   if (ms > 0) return;
   throw new RangeError(`Cannot wait for ${name}: ${ms} is not a positive number of milliseconds, or Infinity`);
 }
 
 /**
- * Calls `ring` once after `ms` milliseconds, or never for `Infinity`; returns a function that cancels it.
+ * Calls `onTime` once after `ms` milliseconds, or never for `Infinity`. Returns a function that cancels it.
  */
 export function startTimer(ms: number, onTime: () => void): () => void {
   if (ms === Infinity) return () => {};
@@ -23,7 +23,7 @@ export function startTimer(ms: number, onTime: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Settles after `ms`; throws the reason of `signal` when that is aborted before. */
+/** Settles after `ms` milliseconds. Throws the reason of `signal` if that is aborted first. */
 export function delay(ms: number, signal?: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   if (signal?.aborted) {

@@ -1,5 +1,5 @@
 /**
- * Finds out which era a server is of, and begins to speak it.
+ * Detects the era of a server and starts its protocol.
  *
  * @see specification/2026-07-28/basic/versioning (Backward Compatibility)
  * @see specification/2026-07-28/basic/transports/stdio (Backward Compatibility)
@@ -14,35 +14,35 @@ import type { Rpc } from "./rpc.ts";
 import { RpcError } from "./rpc_error.ts";
 import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
 
-/** The revisions that a client speaks if nothing is said, the best first. */
+/** The default protocol revisions, best first. */
 export const VERSIONS: readonly string[] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/** The first revision without a handshake. */
+/** The first protocol revision without a handshake. */
 const FIRST_MODERN = "2026-07-28";
 /** How often a server may refuse a revision and name another. */
 const MOST_REFUSALS = 3;
 const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
 
-/** Whether a revision is without a handshake. */
+/** Whether a protocol revision has no handshake. */
 export function isModern(version: string): boolean {
   return version >= FIRST_MODERN;
 }
 
-/** What a client may speak. */
+/** The options of {@linkcode detectEra}. */
 export interface DetectOptions extends ProtocolOptions {
-  /** The revisions, the best first. */
+  /** The protocol revisions, best first. */
   readonly versions: readonly string[];
-  /** Milliseconds for an answer to the first question, on a channel where an old server may say nothing at all. */
+  /** Milliseconds for a response to the first request, on a channel where a legacy server may never respond. */
   readonly probeMs: number;
-  /** Whether a stream for what belongs to no request is opened at once, in the legacy era. */
+  /** Whether to open a stream for messages that belong to no request at once, in the legacy era. */
   readonly listens: boolean;
 }
 
 /**
- * Asks a modern question first. Whatever is no modern answer is taken for that of a legacy server.
+ * Sends a modern request first. A server that does not respond in the modern way counts as a legacy server.
  *
  * @throws {RpcError} if the server refuses the client.
- * @throws {Error} if the two have no revision in common.
+ * @throws {Error} if the two have no protocol revision in common.
  */
 export async function detectEra(rpc: Rpc, options: DetectOptions): Promise<Protocol> {
   const modern = options.versions.filter(isModern);
@@ -60,14 +60,14 @@ export async function detectEra(rpc: Rpc, options: DetectOptions): Promise<Proto
     return modernProtocol(rpc, codec, { ...options, server, versions: modern });
   };
   const probing = probe(rpc, codec, modern, legacy);
-  // Over HTTP there is always an answer.
+  // Over HTTP there is always a response.
   const found = legacy.length && !rpc.channel.openStream ? await within(probing, options.probeMs) : await probing;
   if (found && found !== LATE) return toProtocol(found);
   if (!legacy.length) throw new Error(`Cannot connect: the server does not speak ${modern.join(", ")}`);
   try {
     return await shakeHands();
   } catch (error) {
-    // It was slow to start, and is no legacy server.
+    // A modern server that was slow to start.
     const late = found === LATE ? await probing.catch(() => undefined) : undefined;
     if (!late) throw error;
     return toProtocol(late);
@@ -83,7 +83,7 @@ async function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof LA
   return await Promise.race([promise, waited]).finally(() => late.abort());
 }
 
-/** What a modern server says of itself; nothing if the server is a legacy one. */
+/** Returns the facts of a modern server, or `undefined` for a legacy server. */
 async function probe(
   rpc: Rpc,
   codec: ModernCodec,
@@ -110,12 +110,12 @@ async function probe(
   }
 }
 
-/** Whether this is what only a modern server says, or would be said to any client. */
+/** Whether only a modern server responds with this error, or any server does to any client. */
 export function isModernRefusal({ code, status }: RpcError): boolean {
   return [UNSUPPORTED_VERSION, HEADER_MISMATCH, MISSING_CAPABILITY].includes(code) || status === 401 || status === 403;
 }
 
-// Nothing if both can only shake hands.
+// Returns `undefined` if only revisions with a handshake are in common.
 function choose(
   supported: readonly unknown[],
   modern: readonly string[],
@@ -132,7 +132,7 @@ function toFacts({ capabilities, instructions, serverInfo, _meta }: Result, vers
   return {
     era: "modern",
     version,
-    // Some servers keep it where a handshake had it.
+    // Some servers put it where `initialize` had it.
     info: toImplementation(meta[SERVER_INFO] ?? serverInfo),
     capabilities: isObject(capabilities) ? capabilities : {},
     instructions: typeof instructions === "string" ? instructions : undefined,

@@ -1,21 +1,21 @@
 /**
- * Reads a stream of server-sent events.
+ * Reads server-sent events.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Receiving Messages)
  * @module
  */
 import { MOST_CHARACTERS } from "./response_text.ts";
 
-/** One event; without `data` it only says where the stream is. */
+/** One event. Without `data`, it only has an id or a retry time. */
 export interface StreamEvent {
   readonly type?: string;
   readonly data?: string;
   readonly id?: string;
-  /** Milliseconds. */
+  /** Milliseconds before the client should reconnect. */
   readonly retry?: number;
 }
 
-/** The events of a response, until it ends; aborting `signal` closes it and throws the reason. */
+/** Yields the events of a response. Aborting `signal` closes the response and throws the reason. */
 export async function* readEvents(response: Response, signal?: AbortSignal): AsyncGenerator<StreamEvent> {
   const reader = response.body?.getReader();
   if (!reader) return;
@@ -24,7 +24,7 @@ export async function* readEvents(response: Response, signal?: AbortSignal): Asy
   const decoder = new TextDecoder();
   let rest = "";
   let size = 0;
-  // A line may end in CR, LF or both, and a chunk between the two.
+  // A line may end in CR, LF or CRLF, and a chunk may end between CR and LF.
   let endsInReturn = false;
   let fields: string[] = [];
   try {

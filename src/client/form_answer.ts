@@ -1,15 +1,15 @@
 /**
- * Whether an answer fits the form that a server has sent.
+ * Checks answers to elicitation forms.
  *
- * Forms are flat, so a few keywords are all there are. A pattern is left to the server: it runs as its author wrote it,
- * and one that backtracks would stop this process.
+ * Forms are flat, so a few keywords suffice. Patterns are left to the server, because one that backtracks could block
+ * this process.
  *
  * @see specification/2026-07-28/client/elicitation
  * @module
  */
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
 
-/** Why values cannot be the answer to a form, such as `age: it must be at least 18`; nothing if they can. */
+/** Says why values do not fit a form, such as `age: it must be at least 18`. Returns `undefined` if they fit. */
 export function findFormMisfit(schema: Params, content: Params): string | undefined {
   const properties = isObject(schema.properties) ? schema.properties : {};
   const required: readonly unknown[] = Array.isArray(schema.required) ? schema.required : [];
@@ -23,7 +23,7 @@ export function findFormMisfit(schema: Params, content: Params): string | undefi
   }
 }
 
-/** Why a value cannot be that of a field; nothing if it can. */
+/** Says why a value does not fit a field. Returns `undefined` if it fits. */
 export function findFieldMisfit(schema: Params, value: unknown): string | undefined {
   switch (schema.type) {
     case "string":
@@ -45,7 +45,7 @@ function findTextMisfit(schema: Params, value: string): string | undefined {
   const { minLength, maxLength, format } = schema;
   const choices = listChoices(schema);
   if (choices && !choices.has(value)) return "it must be one of the choices";
-  // Counted as JSON Schema does, by code points; where that cannot matter, they are not counted.
+  // JSON Schema counts code points.
   const length = typeof minLength === "number" || typeof maxLength === "number" ? [...value].length : 0;
   if (typeof minLength === "number" && length < minLength) return `it must have at least ${minLength} characters`;
   if (typeof maxLength === "number" && length > maxLength) return `it must have at most ${maxLength} characters`;
@@ -69,7 +69,7 @@ function findListMisfit({ items, minItems, maxItems }: Params, values: readonly 
     : undefined;
 }
 
-/** The values of `enum`, `const`, `oneOf` and `anyOf`; nothing if any value will do. */
+/** Lists the values of `enum`, `const`, `oneOf` and `anyOf`. Returns `undefined` if any value fits. */
 function listChoices(schema: Params): ReadonlySet<unknown> | undefined {
   const { enum: values, oneOf, anyOf = oneOf } = schema;
   if ("const" in schema) return new Set([schema.const]);

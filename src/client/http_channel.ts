@@ -1,5 +1,5 @@
 /**
- * Messages over HTTP: every message is a request of its own, and its answer is JSON or a stream.
+ * Sends messages over HTTP. Each message is an HTTP request, and its response is JSON or an event stream.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
@@ -7,38 +7,38 @@
  */
 import { startBackgroundTimer } from "../runtime.ts";
 import { readText } from "./response_text.ts";
-import type { Answer, Channel, SendOptions, ServerStream, Trace } from "./channel.ts";
+import type { Channel, SendOptions, SendResult, ServerStream, Trace } from "./channel.ts";
 import { readEvents, type StreamEvent } from "./event_stream.ts";
 import { type Message, readMessages } from "./message.ts";
 import { delay } from "./delay.ts";
 import { fetchSameOrigin, RedirectError } from "./redirects.ts";
 import { RpcError } from "./rpc_error.ts";
 
-/** Where requests go, and how. */
+/** The options of {@linkcode httpChannel}. */
 export interface HttpChannelOptions {
   readonly url: string;
   readonly fetch: (request: Request) => Promise<Response>;
   /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether every stream is read to its end, and has to end with the answer: a test must not miss what follows. */
+  /** Whether each stream must end with its response, as tests want it. */
   readonly isStrict?: boolean;
   readonly trace?: Trace;
-  /** Ends what ends with the connection. */
+  /** Called when the channel is closed. */
   readonly stop?: () => Promise<void>;
 }
 
 const BOTH = "application/json, text/event-stream";
-/** Milliseconds before a stream is taken up again, if the server names none. */
+/** Milliseconds before a stream is resumed, if the server sets no `retry`. */
 const RETRY_MS = 1000;
-/** A server that says `retry: 0` and ends each stream at once would keep the client busy without a delay. */
+/** The shortest delay, in milliseconds. Without it, a server with `retry: 0` could keep the client busy. */
 const LEAST_RETRY_MS = 100;
 const MOST_RETRY_MS = 30_000;
-/** How often in a row a stream that owes an answer may fail to be taken up again. */
+/** How often in a row resuming the stream of a request may fail. */
 const MOST_FAILURES = 5;
-/** Milliseconds that a stream gets to end after its answer; a connection that is closed earlier cannot be used again. */
+/** Milliseconds that a stream may take to end after its response. Closing it earlier would close the connection, too. */
 const DRAIN_MS = 1000;
 
-/** A channel over `fetch`, be it the runtime's or a server's own. */
+/** A channel over the runtime's `fetch`, or that of a server. */
 export function httpChannel(options: HttpChannelOptions): Channel {
   const { url, trace, isStrict = false } = options;
   const draining = new Map<AbortController, Promise<void>>();
@@ -58,31 +58,31 @@ export function httpChannel(options: HttpChannelOptions): Channel {
     return response;
   }
 
-  async function send(message: Message, options: SendOptions = {}): Promise<Answer> {
+  async function send(message: Message, options: SendOptions = {}): Promise<SendResult> {
     const response = await open("POST", options, message);
     const { status, headers } = response;
     if (isStream(response)) return { status, headers, message: await readResponse(response, message, options) };
     const text = await readText(response);
-    const answer = readBody(response, text);
-    if (answer) trace?.received(answer);
+    const reply = readBody(response, text);
+    if (reply) trace?.received(reply);
     else trace?.other(text);
-    return answer ? { status, headers, message: answer } : { status, headers, text };
+    return reply ? { status, headers, message: reply } : { status, headers, text };
   }
 
-  // A stream that ends before its answer can be read on, if its events have ids.
+  // A stream that ends before its response can be resumed if its events have ids.
   async function readResponse(first: Response, { id }: Message, options: SendOptions): Promise<Message> {
     const position: Position = { retryMs: RETRY_MS, failures: 0 };
     const isResponse = (message: Message) => message.method === undefined && message.id === id;
     for (let response: Response | undefined = first;;) {
-      const answer = response && await readStream(response, isResponse, position, options);
-      if (answer) return answer;
+      const reply = response && await readStream(response, isResponse, position, options);
+      if (reply) return reply;
       if (!position.id || options.resumes?.() === false || position.failures > MOST_FAILURES) throw new Error(ENDED);
       response = await reopen(position, options);
       if (response && !isStream(response)) throw await toError(response);
     }
   }
 
-  // The answer in a stream; nothing if the stream ends or breaks before it.
+  // Returns the response, or `undefined` if the stream ends or breaks first.
   async function readStream(
     response: Response,
     isResponse: (message: Message) => boolean,
@@ -94,7 +94,7 @@ export function httpChannel(options: HttpChannelOptions): Channel {
     const events = readEvents(response, signal);
     const next = () =>
       events.next().catch((error) => {
-        // A connection that breaks is a stream that ends.
+        // A broken connection counts as the end of the stream.
         if (isStrict || options.signal?.aborted || error instanceof RangeError) throw error;
         return { done: true } as const;
       });
@@ -118,26 +118,26 @@ export function httpChannel(options: HttpChannelOptions): Channel {
     return messages;
   }
 
-  async function expectEnd(events: AsyncGenerator<StreamEvent>, answer: Message): Promise<Message> {
+  async function expectEnd(events: AsyncGenerator<StreamEvent>, reply: Message): Promise<Message> {
     for await (const { data } of events) {
-      if (data !== undefined) throw new Error(`Cannot read on: after the answer came ${data}`);
+      if (data !== undefined) throw new Error(`Cannot read on: after the response came ${data}`);
     }
-    return answer;
+    return reply;
   }
 
   async function drain(events: AsyncGenerator<StreamEvent>, stop: AbortController): Promise<void> {
-    // The answer is there: nobody waits for the rest.
+    // Nobody waits for this, because the response has been read.
     const stopTimer = startBackgroundTimer(() => stop.abort(), DRAIN_MS);
     try {
       while (!(await events.next()).done);
     } catch {
-      // It was not waited for any longer, or broke: the answer is there.
+      // Aborted or broken, after the response has been read.
     }
     stopTimer();
     draining.delete(stop);
   }
 
-  // Waits as long as the server wishes, and longer after each failure; nothing if the server could not be reached.
+  // Waits as long as the server says, and longer after each failure. Returns `undefined` if the server is unreachable.
   async function reopen(position: Position, options: SendOptions): Promise<Response | undefined> {
     const retryMs = Math.max(position.retryMs, LEAST_RETRY_MS);
     const waitMs = Math.min(retryMs * 2 ** position.failures, MOST_RETRY_MS);
@@ -168,7 +168,7 @@ export function httpChannel(options: HttpChannelOptions): Channel {
         else if (response) {
           status = response.status;
           await response.body?.cancel();
-          // What followed the place may be gone, but not the stream.
+          // The server may have dropped the events after this position, but still have the stream.
           if (!position.id || status === 404) return status;
           position.id = undefined;
         }
@@ -195,23 +195,23 @@ export function httpChannel(options: HttpChannelOptions): Channel {
   return { send, openStream, endSession, close };
 }
 
-/** How far a stream was read. */
+/** The position in a stream. */
 interface Position {
   id?: string;
-  /** Milliseconds before it is to be read on. */
+  /** Milliseconds before the stream is resumed. */
   retryMs: number;
-  /** How often in a row the server could not be reached. */
+  /** How often in a row the server was unreachable. */
   failures: number;
 }
 
-const ENDED = "Cannot get the answer: the stream ended before it";
+const ENDED = "Cannot get the response: the stream ended before it";
 
-/** Whether a response is a stream of events. */
+/** Whether a response is an event stream. */
 export function isStream({ ok, headers }: Response): boolean {
   return ok && (headers.get("content-type")?.startsWith("text/event-stream") ?? false);
 }
 
-/** What a response that should have been a stream came to. */
+/** Makes the error for a response that is not a stream. */
 export async function toError(response: Response): Promise<RpcError> {
   const text = await readText(response);
   const { error } = readBody(response, text) ?? {};
@@ -224,12 +224,12 @@ function readBody({ ok, headers }: Response, text: string): Message | undefined 
   try {
     return readMessages(text)[0];
   } catch (error) {
-    // What stands in front of a server answers with JSON of its own.
+    // A proxy may respond with JSON of its own.
     if (ok) throw error;
   }
 }
 
-// A server in the same process does not hear of an aborted request: it hears that its answer is not wanted.
+// A server in the same process does not notice an aborted request. It notices that its body is cancelled.
 function raceAbort<T>(coming: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return coming;
   const { promise, resolve, reject } = Promise.withResolvers<T>();

@@ -1,5 +1,5 @@
 /**
- * A client that shakes hands first and keeps a session.
+ * The protocol of revisions with a handshake and a session.
  *
  * @see specification/2025-11-25/basic/lifecycle
  * @see specification/2025-11-25/basic/transports
@@ -13,12 +13,12 @@ import type { Codec, Outcome, Rpc, TestRequestOptions } from "./rpc.ts";
 import { delay, startTimer } from "./delay.ts";
 import { RpcError } from "./rpc_error.ts";
 import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
-import type { Filter, Watch } from "./subscription.ts";
+import type { SubscriptionFilter, Watch } from "./subscription.ts";
 
-/** What a legacy client adds to messages: over HTTP, which session they belong to. */
+/** Adds the session id and the protocol revision to HTTP messages. */
 export class LegacyCodec implements Codec {
   readonly hasSession = true;
-  /** What was agreed; nothing before the handshake. */
+  /** The agreed protocol revision; `undefined` before the handshake. */
   version?: string;
   sessionId?: string;
 
@@ -29,32 +29,32 @@ export class LegacyCodec implements Codec {
   toHeaders(): Readonly<Record<string, string>> {
     return {
       ...this.sessionId === undefined ? {} : { "mcp-session-id": this.sessionId },
-      // Older revisions have no such header.
+      // Revisions before 2025-06-18 have no such header.
       ...this.version !== undefined && this.version >= "2025-06-18" ? { "mcp-protocol-version": this.version } : {},
     };
   }
 }
 
-/** How a legacy client begins. */
+/** The options of {@linkcode legacyProtocol}. */
 export interface LegacyOptions extends ProtocolOptions {
-  /** The revisions that the client speaks, the best first; that one is proposed. */
+  /** The protocol revisions of the client, best first. The first is proposed. */
   readonly versions: readonly string[];
-  /** Whether the stream for what belongs to no request is opened at once: the server may ask or tell something on it. */
+  /** Whether to open the stream for messages that belong to no request at once. */
   readonly listens: boolean;
 }
 
-/** A handshake belongs to no session, even if there was one before. */
+/** Removes the headers of an earlier session from a handshake. */
 const NO_SESSION = { "mcp-session-id": null, "mcp-protocol-version": null };
-/** Milliseconds for a stream to be answered; some servers say nothing on it before there is something to say. */
+/** Milliseconds to wait for a stream to open. Some servers respond only with the first message. */
 const OPEN_STREAM_MS = 1000;
-/** Milliseconds for a session to be ended. */
+/** Milliseconds to wait for the end of a session. */
 const END_SESSION_MS = 2000;
 
 /**
- * Shakes hands; a legacy client at the end of a connection.
+ * Shakes hands, and returns the protocol of the connection.
  *
  * @throws {RpcError} if the server refuses.
- * @throws {Error} if the server answers with a revision that the client does not speak.
+ * @throws {Error} if the server responds with a protocol revision that the client does not support.
  */
 export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: LegacyOptions): Promise<Protocol> {
   const { channel } = rpc;
@@ -65,7 +65,7 @@ export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: Lega
   let stream: Promise<ServerStream | undefined> | undefined;
   let renewing: Promise<void> | undefined;
   let handshake = await shakeHands();
-  // What is told or asked before the stream is open is lost.
+  // Messages before the stream is open are lost.
   if (options.listens) await listen().catch(() => {});
 
   async function shakeHands(): Promise<Result> {
@@ -90,13 +90,13 @@ export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: Lega
       return await rpc.request(method, params, given);
     } catch (error) {
       if (!recovers || sessionId === undefined || !isSessionLost(error) || stop.signal.aborted) throw error;
-      // A server that does not know the session has not looked at the request.
+      // A server that does not know the session has not processed the request.
       await renew(sessionId);
       return await rpc.request(method, params, given);
     }
   }
 
-  // Begins a new session in place of one that has ended, whoever notices it first.
+  // Replaces an ended session once, even if several requests notice it.
   async function renew(sessionId: string): Promise<void> {
     if (codec.sessionId === sessionId) renewing ??= begin().finally(() => renewing = undefined);
     await renewing;
@@ -111,7 +111,7 @@ export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: Lega
     for (const uri of watched.keys()) await rpc.request("resources/subscribe", { uri });
   }
 
-  // One stream serves all subscriptions: a server tells each thing on only one. Whether there is such a stream.
+  // Returns whether there is a stream. One serves all subscriptions, because a server sends each message on only one.
   async function listen(): Promise<boolean> {
     stream ??= open().catch((error) => {
       stream = undefined;
@@ -141,7 +141,7 @@ export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: Lega
     }
   }
 
-  async function watch(filter: Filter, onChange: (notification: Notification) => void): Promise<Watch> {
+  async function watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch> {
     const { promise: ended, resolve: end } = Promise.withResolvers<undefined>();
     const granted = recovers ? toGranted(filter, handshake.capabilities) : filter;
     const uris = granted.resourceSubscriptions ?? [];
@@ -157,7 +157,7 @@ export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: Lega
     channel.ended?.then(finish);
     try {
       if (!await listen() && channel.openStream) {
-        options.onWarning("Cannot hear of changes outside of calls: the server has no stream for them");
+        options.onWarning("Cannot receive changes outside of calls: the server has no stream for them");
       }
       if (!recovers) (await stream)?.ended.then(finish);
       for (const uri of uris) {
@@ -172,7 +172,7 @@ export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: Lega
     async function close(): Promise<void> {
       finish();
       stop.signal.removeEventListener("abort", finish);
-      // What the server holds for this client ends with the connection.
+      // The server drops the subscriptions when the session ends.
       for (const uri of stop.signal.aborted ? [] : uris) {
         const count = (watched.get(uri) ?? 1) - 1;
         if (count) watched.set(uri, count);
@@ -190,7 +190,7 @@ export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: Lega
     const late = new AbortController();
     const stopTimer = startTimer(END_SESSION_MS, () => late.abort());
     const ending = channel.endSession({ headers: codec.toHeaders(), signal: late.signal }).finally(stopTimer);
-    // A server that does not let its sessions be ended lets them expire.
+    // If the server refuses this, the session expires.
     if (recovers) await ending.catch(() => {});
     else await ending;
   }
@@ -229,8 +229,8 @@ function toFacts({ protocolVersion, serverInfo, capabilities, instructions }: Re
   };
 }
 
-// What the server says it can tell of.
-function toGranted(filter: Filter, capabilities: unknown): Filter {
+// The part of a filter that the server declares.
+function toGranted(filter: SubscriptionFilter, capabilities: unknown): SubscriptionFilter {
   const can = (feature: string, what: string) => {
     const settings = isObject(capabilities) ? capabilities[feature] : undefined;
     return isObject(settings) && settings[what] === true;
@@ -244,7 +244,7 @@ function toGranted(filter: Filter, capabilities: unknown): Filter {
   };
 }
 
-function isWanted({ method, params }: Notification, filter: Filter): boolean {
+function isWanted({ method, params }: Notification, filter: SubscriptionFilter): boolean {
   switch (method) {
     case "notifications/tools/list_changed":
       return filter.toolsListChanged ?? false;

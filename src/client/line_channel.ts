@@ -1,46 +1,46 @@
 /**
- * Messages over one channel for everything: the standard streams of a child process, or both ends in one process.
+ * Sends and receives all messages as lines of text: over stdio, SSE, or within this process.
  *
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
  */
-import type { Answer, Channel, SendOptions, Trace } from "./channel.ts";
+import type { Channel, SendOptions, SendResult, Trace } from "./channel.ts";
 import { type Message, readMessages } from "./message.ts";
 
-/** The client's end of a channel. */
+/** Writes lines. */
 export interface LineTransport {
-  /** Sends one text; settles when there is room for the next. */
+  /** Writes one line. Returns a promise if the writer should wait for room. */
   write(text: string): Promise<void> | undefined;
   close(): Promise<void>;
 }
 
-/** Opens a channel; `receive` is called with every text that comes, `end` when no more will come, with the reason. */
+/** Opens a transport. Calls `receive` with each line, and `end` with the reason when there will be no more. */
 export type OpenLineTransport = (receive: (text: string) => void, end: (state: string) => void) => LineTransport;
 
-/** What a channel over lines is made of. */
+/** The options of {@linkcode lineChannel}. */
 export interface LineChannelOptions {
   readonly open: OpenLineTransport;
-  /** Told of every message that answers no request of ours. */
+  /** Called with each message that is not a response to a request of this channel. */
   readonly onMessage: (message: Message) => void;
-  /** Told of every text that is no message. */
+  /** Called with the error for each line that is not a message. */
   readonly onBroken: (error: unknown) => void;
   readonly trace?: Trace;
 }
 
 interface Waiter {
   readonly id: Message["id"];
-  readonly resolve: (answer: Answer) => void;
+  readonly resolve: (reply: SendResult) => void;
   readonly reject: (reason: unknown) => void;
 }
 
-/** A channel over lines. When the other side has closed it, what waits fails with a `NetworkError`. */
+/** Makes a channel of a transport of lines. When the server closes it, waiting requests fail with a `NetworkError`. */
 export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOptions): Channel {
-  // A list, not a map: a test may have the same id in flight twice.
+  // An array and not a map, because a test may send the same id twice.
   const waiters: Waiter[] = [];
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   let lost: DOMException | undefined;
   const lines = open(receive, (state) => {
-    lost = new DOMException(`Cannot get the answer: ${state}`, "NetworkError");
+    lost = new DOMException(`Cannot get the response: ${state}`, "NetworkError");
     for (const { reject } of waiters.splice(0)) reject(lost);
     end();
   });
@@ -60,7 +60,7 @@ export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOpt
     }
   }
 
-  async function send(message: Message, { signal }: SendOptions = {}): Promise<Answer> {
+  async function send(message: Message, { signal }: SendOptions = {}): Promise<SendResult> {
     signal?.throwIfAborted();
     if (lost) throw lost;
     trace?.sent(message);
@@ -68,7 +68,7 @@ export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOpt
       await lines.write(JSON.stringify(message));
       return {};
     }
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const { promise, resolve, reject } = Promise.withResolvers<SendResult>();
     const waiter = { id: message.id, resolve, reject };
     const forget = () => {
       const at = waiters.indexOf(waiter);
@@ -78,8 +78,8 @@ export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOpt
     waiters.push(waiter);
     signal?.addEventListener("abort", forget, { once: true });
     try {
-      const [answer] = await Promise.all([promise, lines.write(JSON.stringify(message))]);
-      return answer;
+      const [reply] = await Promise.all([promise, lines.write(JSON.stringify(message))]);
+      return reply;
     } finally {
       signal?.removeEventListener("abort", forget);
     }

@@ -1,5 +1,5 @@
 /**
- * The two ends that lines can have: a child process, or a server in this process.
+ * Transports of lines: to a child process, and to a server in this process.
  *
  * @see specification/2026-07-28/basic/transports/stdio (Shutdown)
  * @module
@@ -12,10 +12,10 @@ import type { Child } from "./child_process.ts";
 import type { OpenLineTransport } from "./line_channel.ts";
 import { delay } from "./delay.ts";
 
-/** LineTransport to a server in this process. */
+/** Connects to a server in this process. */
 export function memoryTransport(server: PipeServer, principal?: Principal): OpenLineTransport {
   return (receive, end) => {
-    // A turn later, as it is between two processes: what is written during a call never arrives before the call returns.
+    // In a microtask, because between processes a message never arrives before the write returns.
     const pipe = server[INTERNALS].openPipe((text) => void queueMicrotask(() => receive(text)), principal);
     return {
       write: (text) => pipe.receive(text),
@@ -28,18 +28,18 @@ export function memoryTransport(server: PipeServer, principal?: Principal): Open
   };
 }
 
-/** How a child process is watched. */
+/** The options of {@linkcode childTransport}. */
 export interface ChildTransportOptions {
-  /** Told of every line that cannot be read. */
+  /** Called with the error for each line that cannot be read. */
   readonly onBroken: (error: unknown) => void;
-  /** Milliseconds that the process gets to exit when its input has ended, and again when it was asked to. */
+  /** Milliseconds that the process may take to exit after its input ends, and again after SIGTERM. */
   readonly exitMs: number;
 }
 
-/** Bytes of one line: a server that never ends a line must not fill the memory. */
+/** The most bytes of one line. Without this limit, an endless line would fill the memory. */
 const MOST_BYTES = 64 * 1024 * 1024;
 
-/** LineTransport to a child process. Closing ends its input, and ends it by force if that is not enough. */
+/** Connects to a child process. Closing ends its input, and kills it if it does not exit. */
 export function childTransport(child: Child, { onBroken, exitMs }: ChildTransportOptions): OpenLineTransport {
   return (receive, end) => {
     const reader = child.output.getReader();
@@ -53,7 +53,7 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
       const splitter = new LineSplitter(MOST_BYTES);
       try {
         for (let next = await reader.read(); !next.done; next = await reader.read()) {
-          // Nobody waits for more. To read it all the same could take longer than the process takes to write it.
+          // After `close`, lines are dropped: parsing them could take longer than writing them.
           if (!isClosed) splitter.push(next.value).forEach(take);
         }
         splitter.end().forEach(take);
@@ -72,12 +72,12 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
     async function close(): Promise<void> {
       isClosed = true;
       await shutDown();
-      // A process of the child's own may hold the output open for longer than the child lives.
+      // A grandchild may keep the output open after the child has exited.
       await reader.cancel().catch(() => {});
       await reading;
     }
 
-    // Whoever waits for an answer hears of a process that reads no more when its output has ended.
+    // If the process reads no more, waiting requests fail when its output ends.
     return { write: (text) => child.write(encoder.encode(`${text}\n`)).catch(() => {}), close };
   };
 }

@@ -1,5 +1,5 @@
 /**
- * What a server lists, as a client sees it.
+ * The entries of lists, as a server sends them.
  *
  * @see specification/2026-07-28/schema
  * @module
@@ -7,7 +7,7 @@
 import type { Params } from "../protocol/jsonrpc.ts";
 import type { Annotations, Icon, ToolAnnotations } from "../protocol/types.ts";
 
-/** What all listed things have. */
+/** What all entries have. */
 export interface Listed {
   /** The name for programs. */
   readonly name: string;
@@ -15,47 +15,47 @@ export interface Listed {
   readonly title?: string;
   /** What it is or does, for a model. */
   readonly description?: string;
-  /** Images that stand for it. */
+  /** Its icons. */
   readonly icons?: readonly Icon[];
-  /** Whatever else the server told of it. */
+  /** Further fields, as the server sent them. */
   readonly [key: string]: unknown;
 }
 
-/** A tool as a client sees it. */
+/** A tool of a server. */
 export interface ListedTool extends Listed {
   /** A JSON Schema. A `$ref` to another host is never followed. */
   readonly inputSchema: Params;
   /** A JSON Schema. */
   readonly outputSchema?: Params;
-  /** Hints that nobody has checked. */
+  /** Unverified hints. */
   readonly annotations?: ToolAnnotations;
 }
 
-/** A resource as a client sees it. */
+/** A resource of a server. */
 export interface ListedResource extends Listed {
   /** Its URI. */
   readonly uri: string;
   /** Its media type, such as `text/plain`. */
   readonly mimeType?: string;
-  /** Bytes. */
+  /** Its size in bytes. */
   readonly size?: number;
   /** Hints for clients on how to use it. */
   readonly annotations?: Annotations;
 }
 
-/** A resource template as a client sees it. */
+/** A resource template of a server. */
 export interface ListedTemplate extends Listed {
   /** A URI template of RFC 6570. */
   readonly uriTemplate: string;
-  /** The media type of what it stands for. */
+  /** The media type of its resources. */
   readonly mimeType?: string;
   /** Hints for clients on how to use it. */
   readonly annotations?: Annotations;
 }
 
-/** A prompt as a client sees it. */
+/** A prompt of a server. */
 export interface ListedPrompt extends Listed {
-  /** What the prompt is filled in with. */
+  /** The arguments of the prompt. */
   readonly arguments?: readonly {
     /** The name for programs. */
     readonly name: string;
@@ -63,7 +63,7 @@ export interface ListedPrompt extends Listed {
     readonly title?: string;
     /** What it is. */
     readonly description?: string;
-    /** Whether the prompt cannot be had without it. */
+    /** Whether the prompt requires it. */
     readonly required?: boolean;
   }[];
 }

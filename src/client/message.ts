@@ -1,35 +1,35 @@
 /**
- * JSON-RPC messages as the client's end of a connection sees them.
+ * JSON-RPC messages, as the client reads them.
  *
  * @module
  */
 import { type Id, isObject, type Params } from "../protocol/jsonrpc.ts";
 
-/** One message in either direction: with `method` and `id` a request, with `method` alone a notification. */
+/** A message in either direction. With `method` and `id` it is a request, with `method` alone a notification. */
 export interface Message {
-  /** The same in every message. */
+  /** Always `2.0`. */
   readonly jsonrpc: "2.0";
-  /** `null` or absent in an error whose request could not be read. */
+  /** The id of the request. `null` or absent in an error whose request could not be read. */
   readonly id?: Id | null;
-  /** Such as `tools/call`. */
+  /** The method, such as `tools/call`. */
   readonly method?: string;
-  /** What it is about. */
+  /** The parameters. */
   readonly params?: Params;
-  /** What a request came to. */
+  /** The result of a request. */
   readonly result?: unknown;
-  /** Why a request came to nothing. */
+  /** The error of a request. */
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
-/** Something the server told without being asked. */
+/** A notification of the server. */
 export interface Notification {
-  /** Such as `notifications/progress`. */
+  /** The method, such as `notifications/progress`. */
   readonly method: string;
-  /** What it says; empty if it says no more than its name. */
+  /** The parameters; empty if there are none. */
   readonly params: Params;
 }
 
-/** Reads what the server sent: one message, or several in an array. Throws if it is neither. */
+/** Parses one message, or an array of messages. Throws if the text is neither. */
 export function readMessages(text: string): readonly Message[] {
   const value = parse(text);
   const messages = Array.isArray(value) ? value : [value];
@@ -37,7 +37,7 @@ export function readMessages(text: string): readonly Message[] {
   return messages;
 }
 
-// Nothing for what is no JSON: that is no message either.
+// `undefined` is not a message either.
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,5 +1,5 @@
 /**
- * A client that says in every request who it is.
+ * The protocol of revisions without a handshake: each request describes its client.
  *
  * @see specification/2026-07-28/basic
  * @module
@@ -22,10 +22,10 @@ import {
 import { delay, startTimer } from "./delay.ts";
 import { RpcError } from "./rpc_error.ts";
 import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./protocol.ts";
-import type { Filter, Watch } from "./subscription.ts";
+import type { SubscriptionFilter, Watch } from "./subscription.ts";
 
 const META = "io.modelcontextprotocol/";
-/** Which parameter a header repeats. */
+/** The parameter that the `Mcp-Name` header repeats, by method. */
 const NAMED: Readonly<Record<string, string>> = {
   "tools/call": "name",
   "prompts/get": "name",
@@ -38,12 +38,12 @@ const MOST_ROUNDS = 64;
 const RETRY_MS = 1000;
 const MOST_RETRY_MS = 30_000;
 
-/** What a modern client adds to messages; it learns from tool lists which arguments must be repeated in headers. */
+/** Adds the description of the client to messages. Learns from tool lists which arguments headers must repeat. */
 export class ModernCodec implements Codec {
   readonly hasSession = false;
-  /** The revision that requests say they are of. */
+  /** The protocol revision of requests. */
   version: string;
-  /** Least severe log message that requests ask for. */
+  /** The least severe log level that requests ask for. */
   logLevel?: LogLevel;
   readonly #identity: ClientIdentity;
   readonly #mirrored = new Map<unknown, readonly HeaderParam[]>();
@@ -80,21 +80,21 @@ export class ModernCodec implements Codec {
     return headers;
   }
 
-  /** Looks through a tool for arguments that must be repeated in headers. @throws {TypeError} if that cannot be done. */
+  /** Learns which arguments of a tool headers must repeat. @throws {TypeError} if they cannot be repeated. */
   learn({ name, inputSchema }: Params): void {
     this.#mirrored.delete(name);
     if (isObject(inputSchema)) this.#mirrored.set(name, findHeaderParams(inputSchema));
   }
 }
 
-/** What a modern client knows of its server. */
+/** The options of {@linkcode modernProtocol}. */
 export interface ModernOptions extends ProtocolOptions {
   readonly server: ServerFacts;
-  /** The revisions that the client speaks, the best first. */
+  /** The protocol revisions of the client, best first. */
   readonly versions: readonly string[];
 }
 
-/** A modern client at the end of a connection. */
+/** Returns the protocol of a connection. */
 export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOptions): Protocol {
   const { answer, onWarning, recovers, versions } = options;
   const hasHeaders = rpc.channel.openStream !== undefined;
@@ -105,7 +105,7 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
     for (let round = 0; outcome.result.resultType === "input_required" && given.rounds !== false; round++) {
       if (round >= MOST_ROUNDS) throw new Error(`Cannot finish ${method}: the server asked ${MOST_ROUNDS} times`);
       const { inputRequests, requestState } = outcome.result;
-      // A server that asks nothing wants to be asked later.
+      // Without questions, the server wants a retry later.
       if (!isObject(inputRequests)) await delay(Math.min(100 * 2 ** round, 5000), given.signal);
       const next = {
         ...params,
@@ -123,7 +123,7 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
 
   async function toResponses(requests: Params, signal = new AbortController().signal): Promise<Params> {
     const responses: Record<string, unknown> = {};
-    // One after the other: there is one user.
+    // One after the other, because there is one user.
     for (const [key, asked] of Object.entries(requests)) {
       if (!isObject(asked) || typeof asked.method !== "string") throw new Error(`Cannot read the question ${key}`);
       signal.throwIfAborted();
@@ -132,7 +132,7 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
     return responses;
   }
 
-  // A refusal to answer is the client's: with its code, the call would look as if the server had refused it.
+  // Not an RpcError, because that would look as if the server had refused the call.
   async function answerOne(method: string, params: Params, signal: AbortSignal): Promise<unknown> {
     try {
       return await answer({ method, params }, signal);
@@ -151,7 +151,7 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
     }
   }
 
-  // Whether a request that was refused may be sent again.
+  // Returns whether a refused request may be sent again.
   async function recover(method: string, error: RpcError): Promise<boolean> {
     if (error.code === UNSUPPORTED_VERSION) {
       const version = versions.find((each) => readSupported(error).includes(each));
@@ -159,18 +159,18 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
       return version !== undefined;
     }
     if (error.code !== HEADER_MISMATCH || method !== "tools/call" || !hasHeaders) return false;
-    // The tool may have changed, or was never listed: its schema says which headers it wants.
+    // The tool may have changed, or was never listed. Its schema says which headers it needs.
     const pages = readPages({
       what: "tools",
       timeoutMs: rpc.timeoutMs,
       request: async (params, timeoutMs) => (await request("tools/list", { ...params }, { timeoutMs })).result,
     });
-    // The requests themselves learn from each page.
+    // `request` learns from each page.
     for await (const _ of pages);
     return true;
   }
 
-  // A tool that cannot be called as the protocol wants it must not be offered; the others can be.
+  // Leaves out tools that cannot be called as the protocol requires.
   function withoutUnusable(result: Result): Result {
     if (!Array.isArray(result.tools)) return result;
     const tools = result.tools.filter((tool) => {
@@ -186,10 +186,10 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
     return { ...result, tools };
   }
 
-  async function watch(filter: Filter, onChange: (notification: Notification) => void): Promise<Watch> {
+  async function watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch> {
     const stop = new AbortController();
-    const { promise: acknowledged, resolve, reject } = Promise.withResolvers<Filter>();
-    const late = new DOMException(`Cannot subscribe: no answer in ${rpc.timeoutMs} ms`, "TimeoutError");
+    const { promise: acknowledged, resolve, reject } = Promise.withResolvers<SubscriptionFilter>();
+    const late = new DOMException(`Cannot subscribe: no response in ${rpc.timeoutMs} ms`, "TimeoutError");
     const stopTimer = startTimer(rpc.timeoutMs, () => stop.abort(late));
     const ended = keepListening();
 
@@ -210,7 +210,7 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
       }
     }
 
-    // Whether there never was a subscription.
+    // Returns whether the server refused the subscription.
     function isRefused(): Promise<boolean> {
       return acknowledged.then(() => false, () => true);
     }
@@ -259,17 +259,17 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
   };
 }
 
-/** The types of results that known extensions add, and who adds them. */
+/** The result types of known extensions, with the id of the extension. */
 const EXTENSION_RESULTS: Readonly<Record<string, string>> = { task: "io.modelcontextprotocol/tasks" };
 
-/** Whether an extension that was declared adds a type of results. Of an unknown extension, any type is taken. */
+/** Whether a declared extension adds a result type. An unknown extension may add any type. */
 function isDeclared(resultType: unknown, { extensions = {} }: ClientCapabilities): boolean {
   if (typeof resultType !== "string") return false;
   if (Object.hasOwn(EXTENSION_RESULTS, resultType)) return Object.hasOwn(extensions, EXTENSION_RESULTS[resultType]);
   return Object.keys(extensions).some((id) => !id.startsWith(META));
 }
 
-/** The revisions that a server names when it refuses one. */
+/** The protocol revisions that a server names when it refuses one. */
 export function readSupported({ data }: RpcError): readonly unknown[] {
   return isObject(data) && Array.isArray(data.supported) ? data.supported : [];
 }

@@ -1,6 +1,5 @@
 /**
- * Reads lists that come in pages, within bounds that hold for all pages together: a server can send pages without end,
- * each of them small and in time.
+ * Reads all pages of a list within limits for the whole list, because a server can send small pages without end.
  *
  * @module
  */
@@ -8,24 +7,24 @@ import type { Result } from "../protocol/jsonrpc.ts";
 import { checkTimeout } from "./delay.ts";
 
 const MOST_PAGES = 1000;
-/** How many items all pages together may have. */
+/** The most items of a whole list. */
 export const MOST_ITEMS = 1_000_000;
-/** Characters that all pages together may have as JSON; one page alone may have as many. */
+/** The most characters of a whole list as JSON. One page may have as many. */
 const MOST_CHARACTERS = 64 * 1024 * 1024;
-/** How often the timeout of one request all pages together may take. */
+/** How many timeouts of one request a whole list may take. */
 const MOST_TIMEOUTS = 10;
 
-/** What a list is read with. */
+/** The options of {@linkcode readPages}. */
 export interface PagesOptions {
-  /** What is listed, for error messages. */
+  /** The kind of items, for error messages. */
   readonly what: string;
   /** Milliseconds for one page. */
   readonly timeoutMs: number;
-  /** Requests a page, in `timeoutMs` milliseconds; `undefined` if the server has no such list. */
+  /** Requests a page within `timeoutMs` milliseconds. Returns `undefined` if the server has no such list. */
   request(params: { readonly cursor?: unknown }, timeoutMs: number): Promise<Result | undefined>;
 }
 
-/** The pages of a list, one after the other. Throws if they exceed the bounds. */
+/** Yields the pages of a list. Throws if the list exceeds a limit. */
 export async function* readPages({ what, timeoutMs, request }: PagesOptions): AsyncGenerator<Result> {
   checkTimeout(timeoutMs, "timeoutMs");
   const mostMs = timeoutMs * MOST_TIMEOUTS;
@@ -40,7 +39,7 @@ export async function* readPages({ what, timeoutMs, request }: PagesOptions): As
     yield result;
     const { nextCursor } = result;
     if (nextCursor === undefined || nextCursor === null) return;
-    // Opaque: a server may well give the same one twice, so that only the bounds end a list.
+    // A cursor is opaque and may come twice, so only the limits end an endless list.
     cursor = nextCursor;
     characters += JSON.stringify(result).length;
     if (characters > MOST_CHARACTERS) {

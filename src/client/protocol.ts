@@ -1,5 +1,5 @@
 /**
- * A client of one era at its end of a connection.
+ * The interface of the protocol of each era.
  *
  * @module
  */
@@ -7,55 +7,55 @@ import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
 import type { Notification } from "./message.ts";
 import type { Outcome, RequestHandler, TestRequestOptions } from "./rpc.ts";
-import type { Filter, Watch } from "./subscription.ts";
+import type { SubscriptionFilter, Watch } from "./subscription.ts";
 
-/** Who the server is, and what is spoken with it. */
+/** The server, and the protocol revision in use. */
 export interface ServerFacts {
-  /** `modern` if every request says who is asking, `legacy` if the two sides have shaken hands. */
+  /** `modern` if each request describes its client, `legacy` after a handshake. */
   readonly era: "modern" | "legacy";
-  /** The revision that is spoken, such as `2026-07-28`. */
+  /** The protocol revision, such as `2026-07-28`. */
   readonly version: string;
-  /** What the server says of itself. Nobody has checked it. */
+  /** The unverified name and version of the server. */
   readonly info?: Implementation;
-  /** What the server can do, by feature. */
+  /** The capabilities of the server. */
   readonly capabilities: Params;
-  /** How to use the server, for a model. */
+  /** Instructions for a model that uses the server. */
   readonly instructions?: string;
 }
 
-/** A client of one era. */
+/** The protocol of one era on one connection. */
 export interface Protocol {
   readonly server: ServerFacts;
-  /** The session, if there is one with a name. */
+  /** The session id, over HTTP. */
   readonly sessionId?: string;
-  /** What the handshake gave, if there was one. */
+  /** The result of the handshake, if there was one. */
   readonly handshake?: Result;
   request(method: string, params: Params, options?: TestRequestOptions): Promise<Outcome>;
-  /** Has `tell` called for every change that the filter lets through. */
-  watch(filter: Filter, onChange: (notification: Notification) => void): Promise<Watch>;
+  /** Subscribes to changes, and calls `onChange` with each. */
+  watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch>;
   setLogLevel(level: LogLevel): Promise<void>;
-  /** Ends what the server holds for this client. */
+  /** Ends the subscriptions and the session. */
   close(): Promise<void>;
 }
 
-/** Who the client is. */
+/** How the client describes itself. */
 export interface ClientIdentity {
   readonly info: Implementation;
   readonly capabilities: ClientCapabilities;
-  /** Least severe log message that it wants. */
+  /** The least severe log level that it wants. */
   readonly logLevel?: LogLevel;
 }
 
-/** Who the client is, and how it speaks. */
+/** The options that the protocols of both eras have. */
 export interface ProtocolOptions extends ClientIdentity {
   readonly answer: RequestHandler;
-  /** Told of what goes wrong and is gone around. */
+  /** Called with each problem that the client works around. */
   readonly onWarning: (text: string) => void;
-  /** Whether what was lost is taken up again: a stream, a session, a revision; a test wants to see it lost. */
+  /** Whether to recover a lost stream or session, and from a refused protocol revision. Tests do not. */
   readonly recovers: boolean;
 }
 
-/** What a server says of itself, if it has a name and a version. */
+/** Reads the name and version of a server. Returns `undefined` if one of them is missing. */
 export function toImplementation(info: unknown): Implementation | undefined {
   if (!isObject(info)) return;
   const { name, version } = info;

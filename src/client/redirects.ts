@@ -1,11 +1,11 @@
 /**
- * Sends HTTP requests that never leave the origin they were meant for: a server that redirects elsewhere would otherwise
- * receive the user's credentials, the session id and the body.
+ * Sends HTTP requests and follows redirects within their origin only. Another origin must not receive the user's
+ * credentials, the session id or the body.
  *
  * @module
  */
 
-/** One request. It is not a `Request`, because the body of a `Request` can be sent only once. */
+/** One HTTP request. It is not a `Request`, because the body of a `Request` can be sent only once. */
 export interface HttpMessage {
   readonly url: string | URL;
   /** Defaults to `GET`. */
@@ -45,7 +45,7 @@ export async function fetchSameOrigin(
     await response.body?.cancel();
     url = target;
   }
-  throw new RedirectError(`Cannot fetchSameOrigin ${sending.url}: it redirects more than ${MOST_REDIRECTS} times`);
+  throw new RedirectError(`Cannot reach ${sending.url}: it redirects more than ${MOST_REDIRECTS} times`);
 }
 
 async function send(fetch: (request: Request) => Promise<Response>, request: Request): Promise<Response> {
@@ -53,13 +53,13 @@ async function send(fetch: (request: Request) => Promise<Response>, request: Req
     return await fetch(request);
   } catch (cause) {
     if (request.signal.aborted) throw cause;
-    throw new Error(`Cannot fetchSameOrigin ${request.url}: ${cause instanceof Error ? cause.message : cause}`, {
+    throw new Error(`Cannot reach ${request.url}: ${cause instanceof Error ? cause.message : cause}`, {
       cause,
     });
   }
 }
 
-/** Where a response redirects to; `undefined` if it does not redirect. */
+/** Returns the target of a redirect, or `undefined` if the response is none. */
 function readTarget({ type, status, headers }: Response, from: URL, method: string): URL | undefined {
   // Browsers and some other runtimes do not reveal the status and the target of a redirect.
   if (type === "opaqueredirect") {

@@ -1,5 +1,5 @@
 /**
- * The client's end of a connection, whatever it speaks and however it travels: ids, what is in flight, what was heard.
+ * JSON-RPC over a channel: request ids, requests in flight, timeouts, cancellation and notifications.
  *
  * @module
  */
@@ -10,95 +10,95 @@ import type { Message, Notification } from "./message.ts";
 import { checkTimeout, startTimer } from "./delay.ts";
 import { RpcError } from "./rpc_error.ts";
 
-/** How far a request has come. */
+/** The progress of a request. */
 export interface Progress {
-  /** Grows with every report. */
+  /** A value that grows with every report. */
   readonly progress: number;
-  /** What `progress` grows to, if that is known. */
+  /** The value at the end, if it is known. */
   readonly total?: number;
-  /** For people. */
+  /** A message for people. */
   readonly message?: string;
 }
 
-/** What goes along with one request. */
+/** The options of a request. */
 export interface RequestOptions {
-  /** Told of progress; without it the server is not asked to report any. */
+  /** Called with each progress report. Without it, none is requested. */
   readonly onProgress?: (progress: Progress) => void;
-  /** Told of each notification that belongs to this request, or that cannot be told apart from one that does. */
+  /** Called with each notification that belongs to this request, or may belong to it. */
   readonly onNotification?: (notification: Notification) => void;
-  /** Cancels the request, in the way of its era and transport. */
+  /** Cancels the request. */
   readonly signal?: AbortSignal;
-  /** Milliseconds after which the request is cancelled; what the connection was given if nothing is said. */
+  /** Milliseconds after which the request is cancelled. Defaults to `timeoutMs` of `connect`. */
   readonly timeoutMs?: number;
-  /** HTTP headers beside, or in place of, those that belong to the request; `null` takes one away. */
+  /** Additional HTTP headers. They replace those of the request; `null` removes one. */
   readonly headers?: Readonly<Record<string, string | null>>;
-  /** Fields of `_meta` beside those that belong to the request. */
+  /** Additional fields of `_meta`. */
   readonly meta?: Params;
 }
 
-/** What only a test says of a request. */
+/** The options of a request of a test. */
 export interface TestRequestOptions extends RequestOptions {
-  /** The request's id; the next number if nothing is said. */
+  /** The id of the request. Defaults to the next number. */
   readonly id?: Id;
-  /** Whether questions are answered and the request is sent again; if `false`, the first result is the result. */
+  /** Whether to answer questions and send the request again. Defaults to `true`. */
   readonly rounds?: boolean;
 }
 
-/** A question of the server: elicitation, sampling or roots. */
+/** A request of the server: elicitation, sampling or roots. */
 export interface ServerRequest {
-  /** Such as `elicitation/create`. */
+  /** The method, such as `elicitation/create`. */
   readonly method: string;
-  /** What the server wants to know. */
+  /** The parameters. */
   readonly params: Params;
 }
 
-/** Answers the server's questions with a result, or throws an `RpcError`. Aborted when no answer is wanted any more. */
+/** Answers a request of the server with a result, or throws an `RpcError`. `signal` aborts when the request is cancelled. */
 export type RequestHandler = (request: ServerRequest, signal: AbortSignal) => unknown;
 
-/** What a revision adds to messages. */
+/** Adds to messages what a protocol revision requires. */
 export interface Codec {
   toParams(params: Params): Params;
   toHeaders(message: Message): Readonly<Record<string, string>>;
   /**
-   * Whether the two sides keep a session: then the server may ask, a stream may be read on, and a request is cancelled
-   * by a message even if it has a stream of its own.
+   * Whether there is a session. In a session, the server may send requests, streams can be resumed, and a request is
+   * cancelled by a notification even if it has its own stream.
    */
   readonly hasSession: boolean;
 }
 
-/** The result of a request, with what came along. */
+/** The result of a request, with the status and headers of its HTTP response. */
 export interface Outcome {
   readonly result: Result;
   readonly status?: number;
   readonly headers?: Headers;
 }
 
-/** The client's end of a connection. */
+/** The JSON-RPC connection of a client. */
 export interface Rpc {
   readonly channel: Channel;
-  /** How long a request may take if it does not say. */
+  /** The default timeout of a request in milliseconds. */
   readonly timeoutMs: number;
-  /** What is spoken; set when that is known. */
+  /** The codec of the protocol revision; set when the era is known. */
   codec: Codec;
-  /** Told of every notification. */
+  /** Called with every notification. */
   readonly listeners: Set<(notification: Notification) => void>;
   request(method: string, params: Params, options?: TestRequestOptions): Promise<Outcome>;
   notify(method: string, params?: Params): Promise<void>;
-  /** Takes up a message that answers nothing. */
+  /** Processes a message that is not a response. */
   receive(message: Message): void;
-  /** Gives up everything in flight. */
+  /** Aborts all requests in flight. */
   abort(reason?: unknown): void;
-  /** Settles when the server knows what was cancelled; it is not waited for long. */
+  /** Settles when all cancellations are sent, or after a second. */
   settle(): Promise<void>;
 }
 
-/** What a rpc is made of. */
+/** The options of {@linkcode createRpc}. */
 export interface RpcOptions {
   readonly codec: Codec;
   readonly answer: RequestHandler;
   readonly timeoutMs: number;
   open(onMessage: (message: Message) => void): Channel;
-  /** Told of what goes wrong where nobody waits for it. */
+  /** Called with errors outside of requests. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -107,32 +107,32 @@ interface Running {
   readonly token: unknown;
   readonly deliver: (notification: Notification) => void;
   readonly stop: AbortController;
-  /** Set while the result of a request that the server has cancelled is waited for. */
+  /** Set while waiting for the result of a request that the server has cancelled. */
   stopTimer?: () => void;
 }
 
-/** Field of `_meta` that names the subscription a notification belongs to. */
+/** The field of `_meta` with the id of a notification's subscription. */
 export const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
-const ENDED = "Cannot get the answer: the server cancelled the request";
-/** Milliseconds for a server to be told what is cancelled, when the connection ends. */
+const ENDED = "Cannot get the response: the server cancelled the request";
+/** Milliseconds to send cancellations when the connection closes. */
 const SETTLE_MS = 1000;
-/** Milliseconds for the result of a request that the server has cancelled. */
+/** Milliseconds to wait for the result of a request that the server has cancelled. */
 const RESULT_MS = 200;
 
-/** A connection's end over a channel. */
-export function createRpc({ codec, answer, timeoutMs: usualMs, open, onError }: RpcOptions): Rpc {
+/** Opens a channel and makes a JSON-RPC connection of it. */
+export function createRpc({ codec, answer, timeoutMs: defaultMs, open, onError }: RpcOptions): Rpc {
   const running = new Set<Running>();
   const listeners = new Set<(notification: Notification) => void>();
   const questions = new Map<Id, AbortController>();
   const cancelling = new Set<Promise<void>>();
   const channel = open(receive);
-  const rpc: Rpc = { channel, timeoutMs: usualMs, codec, listeners, request, notify, receive, abort, settle };
+  const rpc: Rpc = { channel, timeoutMs: defaultMs, codec, listeners, request, notify, receive, abort, settle };
   let lastId = 0;
 
   function receive(message: Message, from?: Running): void {
     const { id, method, params = {} } = message;
-    // An answer that nobody waits for is late: its request was cancelled.
+    // A response to a cancelled request.
     if (method === undefined) return;
     if (isId(id)) return void respond(id, { method, params }).catch(onError);
     const notification = { method, params };
@@ -147,7 +147,7 @@ export function createRpc({ codec, answer, timeoutMs: usualMs, open, onError }: 
     }
   }
 
-  // In a session the server takes back a question; without one it ends a subscription, the result of which may follow.
+  // In a session, this cancels a request of the server. Without one, it ends a subscription, and a result may follow.
   function receiveCancelled(id: unknown): void {
     if (rpc.codec.hasSession) return isId(id) ? questions.get(id)?.abort() : undefined;
     for (const exchange of running) {
@@ -165,7 +165,7 @@ export function createRpc({ codec, answer, timeoutMs: usualMs, open, onError }: 
     const message = { jsonrpc: "2.0" as const, id, ...await toAnswer(request, stop.signal) };
     questions.delete(id);
     if (stop.signal.aborted) return;
-    // The server may be gone, or may not wait any longer; whoever made the request then hears of that.
+    // If the server is gone, the requests in flight fail.
     await channel.send(message, { headers: rpc.codec.toHeaders(message) }).catch(() => {});
   }
 
@@ -180,7 +180,7 @@ export function createRpc({ codec, answer, timeoutMs: usualMs, open, onError }: 
   }
 
   async function request(method: string, given: Params, options: TestRequestOptions = {}): Promise<Outcome> {
-    const { id = ++lastId, signal, timeoutMs = usualMs, headers, onProgress } = options;
+    const { id = ++lastId, signal, timeoutMs = defaultMs, headers, onProgress } = options;
     const own = isObject(given._meta) ? given._meta : undefined;
     const meta = onProgress ? { progressToken: id, ...options.meta } : options.meta;
     const { codec } = rpc;
@@ -194,7 +194,7 @@ export function createRpc({ codec, answer, timeoutMs: usualMs, open, onError }: 
     function giveUp(reason: unknown): void {
       isGivenUp = true;
       reject(reason);
-      // A handshake must not be cancelled, and where a request has a stream of its own, closing that says it all.
+      // A handshake must not be cancelled. Where a request has its own stream, closing the stream cancels it.
       if (method === "initialize" || (channel.openStream && !codec.hasSession)) return stop.abort(reason);
       const why = reason instanceof Error ? reason.message : String(reason);
       const notifying = notify("notifications/cancelled", { requestId: id, reason: why }).catch(() => {}).finally(
@@ -219,7 +219,7 @@ export function createRpc({ codec, answer, timeoutMs: usualMs, open, onError }: 
     const onAbort = () => giveUp(signal?.reason);
     signal?.addEventListener("abort", onAbort, { once: true });
     const late = () =>
-      giveUp(new DOMException(`Cannot finish ${method}: no answer in ${timeoutMs} ms`, "TimeoutError"));
+      giveUp(new DOMException(`Cannot finish ${method}: no response in ${timeoutMs} ms`, "TimeoutError"));
     const stopTimer = startTimer(timeoutMs, late);
     const exchange: Running = { id, token, deliver, stop };
     running.add(exchange);
@@ -243,8 +243,8 @@ export function createRpc({ codec, answer, timeoutMs: usualMs, open, onError }: 
 
   async function notify(method: string, params?: Params): Promise<void> {
     const message = { jsonrpc: "2.0" as const, method, params };
-    const answer = await channel.send(message, { headers: rpc.codec.toHeaders(message) });
-    const { status, text, message: { error } = {} } = answer;
+    const outcome = await channel.send(message, { headers: rpc.codec.toHeaders(message) });
+    const { status, text, message: { error } = {} } = outcome;
     if (status === undefined || (status >= 200 && status < 300 && !error)) return;
     throw new RpcError(error?.code ?? 0, error?.message ?? `Cannot notify: got ${status} ${text}`, error?.data, status);
   }
@@ -266,11 +266,11 @@ export function createRpc({ codec, answer, timeoutMs: usualMs, open, onError }: 
 
 function toOutcome(id: Id, { message, status, headers, text }: Awaited<ReturnType<Channel["send"]>>): Outcome {
   if (!message) {
-    throw new RpcError(0, `Cannot read the answer: got ${status} ${text?.slice(0, 500)}`.trim(), undefined, status);
+    throw new RpcError(0, `Cannot read the response: got ${status} ${text?.slice(0, 500)}`.trim(), undefined, status);
   }
   const { error, result } = message;
   if (error) throw new RpcError(error.code, error.message, error.data, status);
-  if (message.id !== id) throw new Error(`Cannot take the answer to ${message.id}: the request was ${id}`);
+  if (message.id !== id) throw new Error(`Cannot use the response to ${message.id}: the request was ${id}`);
   if (!isObject(result)) throw new RpcError(0, `Cannot read the result: ${JSON.stringify(result)}`, undefined, status);
   return { result, status, headers };
 }
@@ -281,7 +281,7 @@ function isProgress(params: Params): params is Params & Progress {
     (message === undefined || typeof message === "string");
 }
 
-// Where all messages share one channel, some say what they belong to; the rest may belong to anything that runs.
+// Where all messages share one channel, some name their request. The others may belong to any request in flight.
 function mayBelong({ method, params }: Notification, { id, token }: Running): boolean {
   const meta = isObject(params._meta) ? params._meta : {};
   if (SUBSCRIPTION in meta) return meta[SUBSCRIPTION] === id;

@@ -1,18 +1,18 @@
 /**
- * What a request came to when it failed.
+ * The error of a failed request.
  *
  * @module
  */
 
-/** The server answered with an error, or with something that is no answer. */
+/** The server responded with an error, or with no valid response. */
 export class RpcError extends Error {
   /** `RpcError`. */
   override readonly name = "RpcError";
-  /** The JSON-RPC error code; 0 if the answer was not a JSON-RPC message. */
+  /** The JSON-RPC error code; 0 if the response was not a JSON-RPC message. */
   readonly code: number;
-  /** What the server said for programs. */
+  /** The data of the error, for programs. */
   readonly data?: unknown;
-  /** The HTTP status, if the request went over HTTP. */
+  /** The HTTP status, if the request was sent over HTTP. */
   readonly status?: number;
 
   /** An error with a code, the server's text, its data, and the HTTP status. */

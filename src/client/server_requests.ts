@@ -1,5 +1,5 @@
 /**
- * What a client answers when the server asks, and what it says it can be asked.
+ * Answers the requests of a server: elicitation, sampling and roots.
  *
  * @see specification/2026-07-28/client/elicitation
  * @see specification/2026-07-28/client/sampling
@@ -13,63 +13,63 @@ import { findFormMisfit } from "./form_answer.ts";
 import type { RequestHandler } from "./rpc.ts";
 import { RpcError } from "./rpc_error.ts";
 
-/** A form that the server wants the user to fill in. */
+/** A form for the user to fill in. */
 export interface ElicitRequest {
-  /** What to tell the user. */
+  /** A message for the user. */
   readonly message: string;
   /** A JSON Schema: a flat object of strings, numbers, booleans and choices. */
   readonly requestedSchema: Params;
-  /** Whatever else the server said. */
+  /** Further parameters, as the server sent them. */
   readonly [key: string]: unknown;
 }
 
-/** A page that the server wants the user to visit. */
+/** A page for the user to open. */
 export interface ElicitUrlRequest {
-  /** What to tell the user. */
+  /** A message for the user. */
   readonly message: string;
   /** An http or https URL. Show its host, and ask before it is opened. */
   readonly url: string;
-  /** Whatever else the server said. */
+  /** Further parameters, as the server sent them. */
   readonly [key: string]: unknown;
 }
 
-/** What the user did with a form. */
+/** The user's answer to a form. */
 export interface ElicitResult {
-  /** The user agreed, refused, or closed the form without a choice. */
+  /** `accept` and `decline` are choices of the user; `cancel` means that the user closed the form. */
   readonly action: "accept" | "decline" | "cancel";
-  /** With `accept`, the values by name. For a name left out, the default of the form is sent. */
+  /** With `accept`, the values by name. Missing names get the default of the form. */
   readonly content?: Readonly<Record<string, string | number | boolean | readonly string[]>>;
 }
 
-/** What a question comes with. */
+/** The context of an answer. */
 export interface AnswerContext {
-  /** Aborted when the answer is not wanted any more. */
+  /** Aborts when the request is cancelled. */
   readonly signal: AbortSignal;
 }
 
-/** Who answers what the server asks. A client says that it can be asked what it has a function for. */
+/** The functions that answer the server. The client declares the capabilities of those that are given. */
 export interface AnswerOptions {
-  /** Has the user fill in a form. */
+  /** Shows a form to the user, and returns the answer. */
   readonly onElicit?: (request: ElicitRequest, context: AnswerContext) => ElicitResult | Promise<ElicitResult>;
-  /** Has the user visit a page. */
+  /** Asks the user to open a page, and returns the choice. */
   readonly onElicitUrl?: (
     request: ElicitUrlRequest,
     context: AnswerContext,
   ) => Pick<ElicitResult, "action"> | Promise<Pick<ElicitResult, "action">>;
-  /** What `onSample` can do beside continuing a conversation. */
+  /** Optional abilities of `onSample`. */
   readonly sampling?: {
-    /** Whether it offers the request's tools to the model; without it, requests with tools are refused. */
+    /** Whether it offers the tools of the request to the model. Without it, requests with tools are refused. */
     readonly tools?: boolean;
     /** Whether it adds the context that the request names. */
     readonly context?: boolean;
   };
-  /** Has a model continue a conversation. */
+  /** Passes a conversation to a model, and returns its message. */
   readonly onSample?: (request: SamplingRequest, context: AnswerContext) => SamplingResult | Promise<SamplingResult>;
-  /** The directories and files that the server may work on, as `file://` URIs, or a function that lists them. */
+  /** The directories and files that the server may use, as `file://` URIs, or a function that lists them. */
   readonly roots?: readonly Root[] | (() => readonly Root[] | Promise<readonly Root[]>);
 }
 
-/** What a client with these functions can be asked. */
+/** Returns the capabilities of a client with these functions. */
 export function toCapabilities(
   { onElicit, onElicitUrl, onSample, sampling = {}, roots }: AnswerOptions,
 ): ClientCapabilities {
@@ -81,14 +81,14 @@ export function toCapabilities(
   };
 }
 
-/** Functions that answer, and what was declared of them. */
+/** The functions that answer, and the declared capabilities. */
 export interface RequestHandlerOptions extends AnswerOptions {
-  /** What the client says that it can do, whoever answers. */
+  /** The declared capabilities. */
   readonly capabilities?: ClientCapabilities;
 }
 
 /**
- * Makes the function that answers the server.
+ * Makes the function that answers the requests of a server.
  *
  * @throws {TypeError} if a root is not a `file://` URI.
  */
@@ -124,7 +124,7 @@ function readRequest({ message, requestedSchema, ...more }: Params): ElicitReque
 
 function readUrlRequest({ message, url, ...more }: Params): ElicitUrlRequest {
   if (typeof message !== "string" || typeof url !== "string") throw refuse("message or url is missing");
-  // Other schemes run code or open files.
+  // Other schemes could run code or open files.
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw refuse("url is neither http nor https");
   return { ...more, message, url };
 }
@@ -134,7 +134,7 @@ function readSampling(params: Params, declared: ClientCapabilities["sampling"]):
   if ((params.tools !== undefined || params.toolChoice !== undefined) && !declared?.tools) {
     throw refuse("this client has not declared sampling.tools");
   }
-  // What is in the messages is for the function to look at: it differs from revision to revision.
+  // The content of messages differs between protocol revisions, so `onSample` checks it.
   return params as unknown as SamplingRequest; // Its messages are there.
 }
 
@@ -142,7 +142,7 @@ function refuse(state: string): RpcError {
   return new RpcError(INVALID_PARAMS, `Cannot answer: ${state}`);
 }
 
-// The user agreed to the form as it was shown, and what was not changed was shown with its default.
+// The user accepted the form with the defaults that it showed.
 function withDefaults(result: ElicitResult, { requestedSchema }: ElicitRequest): ElicitResult {
   if (result.action !== "accept") return result;
   const { properties } = requestedSchema;
@@ -152,7 +152,7 @@ function withDefaults(result: ElicitResult, { requestedSchema }: ElicitRequest):
   return { ...result, content: { ...Object.fromEntries(defaults), ...result.content } };
 }
 
-// A server would only ask again, without end if nobody corrects the answer.
+// The server would reject the answer and ask again, without end.
 function checkForm(result: ElicitResult, { requestedSchema }: ElicitRequest): ElicitResult {
   if (!["accept", "decline", "cancel"].includes(result.action)) {
     throw new TypeError(`Cannot answer the form: the action is ${result.action}; return accept, decline or cancel`);

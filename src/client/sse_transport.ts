@@ -1,5 +1,5 @@
 /**
- * The first transport over HTTP: one stream for all that the server says, and an address for what the client says.
+ * The HTTP transport of revision 2024-11-05: one event stream from the server, and a URL for messages to it.
  *
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
@@ -9,15 +9,15 @@ import { type HttpChannelOptions, isStream, toError } from "./http_channel.ts";
 import type { OpenLineTransport } from "./line_channel.ts";
 import { fetchSameOrigin } from "./redirects.ts";
 
-/** Where the stream is, and what gives up opening it. */
+/** The options of {@linkcode sseTransport}. */
 export interface SseTransportOptions extends Pick<HttpChannelOptions, "url" | "fetch" | "headers"> {
   readonly signal: AbortSignal;
 }
 
 /**
- * Opens the stream and waits for the address; nothing if there is no such stream.
+ * Opens the stream and waits for the URL. Returns `undefined` if there is no such stream.
  *
- * @throws {Error} if the stream names no address, or one of another origin.
+ * @throws {Error} if the stream names no URL, or one of another origin.
  */
 export async function sseTransport(
   { url, fetch, headers, signal }: SseTransportOptions,
@@ -36,9 +36,9 @@ export async function sseTransport(
     for (let next = await events.next(); !next.done; next = await events.next()) {
       const { type, data = "" } = next.value;
       if (type !== "endpoint") continue;
-      // Relative to where redirects led; a server in this process sets no URL.
+      // Relative to the target of redirects. A server in this process sets no URL.
       const address = new URL(data, response.url || url);
-      // What is posted may carry the user's credentials for this server.
+      // Messages may carry the user's credentials for this server.
       if (address.origin === new URL(url).origin) return address;
       stop.abort();
       throw new Error(`Cannot use the address that the server names: ${address.origin} is another origin`);
@@ -55,7 +55,7 @@ export async function sseTransport(
           if (next.value.data !== undefined) receive(next.value.data);
         }
       } catch {
-        // It broke: that is an end too.
+        // A broken stream has ended, too.
       }
       end("the server closed the stream");
     }

@@ -1,5 +1,5 @@
 /**
- * Changes at the server that a client wants to hear of.
+ * Subscriptions to changes at a server.
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
  * @module
@@ -7,32 +7,32 @@
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Notification } from "./message.ts";
 
-/** Which changes a client wants to hear of. */
-export interface Filter {
-  /** Tools came or went. */
+/** The changes to subscribe to. */
+export interface SubscriptionFilter {
+  /** Changes of the list of tools. */
   readonly toolsListChanged?: boolean;
-  /** Prompts came or went. */
+  /** Changes of the list of prompts. */
   readonly promptsListChanged?: boolean;
-  /** Resources or templates came or went. */
+  /** Changes of the lists of resources and templates. */
   readonly resourcesListChanged?: boolean;
-  /** The URIs of resources whose content is watched. */
+  /** Changes of these resources, by URI. */
   readonly resourceSubscriptions?: readonly string[];
 }
 
-/** An open subscription, whose notifications go to a function. */
+/** An open subscription that calls a function. */
 export interface Watch {
-  /** What the server agreed to tell. */
-  readonly granted: Filter;
-  /** Settles when the subscription is over; with the server's last word, if there was one. */
+  /** The part of the filter that the server accepted. */
+  readonly granted: SubscriptionFilter;
+  /** Settles when the subscription has ended, with the result of the server if there is one. */
   readonly ended: Promise<Result | undefined>;
   /** Ends the subscription. */
   close(): Promise<void>;
 }
 
-/** An open subscription. Iterate over it once: what was taken is gone, what was not yet is kept. */
+/** An open subscription. Iterating takes notifications; those not taken yet are kept. */
 export interface Subscription extends Watch, AsyncIterable<Notification>, AsyncDisposable {}
 
-/** Keeps the notifications of a subscription until they are taken. */
+/** Opens a subscription that keeps its notifications until they are taken. */
 export async function toSubscription(
   open: (onChange: (notification: Notification) => void) => Promise<Watch>,
 ): Promise<Subscription> {

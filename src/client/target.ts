@@ -1,5 +1,5 @@
 /**
- * Where a server can be, and how messages get there.
+ * Opens a channel to a server, wherever it is.
  *
  * @module
  */
@@ -17,24 +17,24 @@ import { RpcError } from "./rpc_error.ts";
 import { sseTransport } from "./sse_transport.ts";
 
 /**
- * Where the server is: an http or https URL, a command that starts it and speaks over its standard streams, or a
- * server in this process, as `createServer` makes it.
+ * The server to connect to: an http or https URL, a command that serves over stdio, or a server in this process that
+ * `createServer` made.
  */
 export type Target = string | URL | CommandTarget | PipeServer;
 
-/** How to get to the server. */
+/** The options of the connection. */
 export interface TargetOptions {
-  /** Fetches; a server's own `fetch` will do, for tests without a port. */
+  /** Replaces the global `fetch`, for example with that of a server, to test without a port. */
   readonly fetch?: (request: Request) => Promise<Response>;
   /** Headers of every HTTP request, such as `authorization`. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Given what a child process writes to standard error, which goes to that of this process if nothing is said. */
+  /** Called with what a child process writes to standard error. Without it, that goes to standard error of this process. */
   readonly onStderr?: (text: string) => void;
-  /** Gives up connecting, with the reason. */
+  /** Aborts connecting. */
   readonly signal?: AbortSignal;
-  /** Milliseconds that a request may take if it does not say; 60,000 if nothing is said. */
+  /** Milliseconds that a request may take, unless its own `timeoutMs` differs. Defaults to 60,000. */
   readonly timeoutMs?: number;
-  /** Sees everything that goes over the wire. */
+  /** Sees everything that is sent and received. */
   readonly trace?: Trace;
 }
 
@@ -44,10 +44,10 @@ export type Open = (hooks: {
   readonly onBroken: (error: unknown) => void;
 }) => Channel;
 
-/** Milliseconds that a request may take if nothing is said. */
-export const USUAL_MS = 60_000;
+/** The default timeout of a request in milliseconds. */
+export const DEFAULT_TIMEOUT_MS = 60_000;
 
-/** How to open a channel to a server. @throws {TypeError} if that is none. */
+/** Returns a function that opens a channel. @throws {TypeError} if the target cannot be used. */
 export function openTarget(target: Target, options: TargetOptions): Open {
   const { trace } = options;
   if (typeof target === "string" || target instanceof URL) {
@@ -61,35 +61,38 @@ export function openTarget(target: Target, options: TargetOptions): Open {
   return (hooks) => openLines(openCommand(target, options, hooks.onBroken), trace)(hooks);
 }
 
-/** What a first attempt came to. */
+/** A failed first attempt. */
 export interface Failed extends TargetOptions {
   readonly error: unknown;
   /** Whether only a handshake was tried. */
-  readonly wasOld: boolean;
+  readonly wasLegacy: boolean;
 }
 
-/** Another way to shake hands with a server after the usual one has failed; nothing if there is none. */
-export async function findOther(target: Target, { error, wasOld, ...options }: Failed): Promise<Open | undefined> {
+/** Finds another way to shake hands after a failed attempt. Returns `undefined` if there is none. */
+export async function findOther(target: Target, { error, wasLegacy, ...options }: Failed): Promise<Open | undefined> {
   if (typeof target === "string" || target instanceof URL) {
     return hasNoEndpoint(error) ? await findStream(toHttp(target, options), options) : undefined;
   }
-  // Some old servers end at the first word they do not know.
+  // Some legacy servers exit at the first unknown request.
   const ended = error instanceof DOMException && error.name === "NetworkError";
-  return "command" in target && ended && !wasOld ? openTarget(target, options) : undefined;
+  return "command" in target && ended && !wasLegacy ? openTarget(target, options) : undefined;
 }
 
 function hasNoEndpoint(error: unknown): boolean {
   return error instanceof RpcError && [400, 404, 405].includes(error.status ?? 0) && !isModernRefusal(error);
 }
 
-// The first revision had one address for the stream and another for messages.
+// Revision 2024-11-05 has one URL for the stream and another for messages.
 async function findStream(
   channel: HttpChannelOptions,
   { signal, timeoutMs, trace }: TargetOptions,
 ): Promise<Open | undefined> {
   const late = new AbortController();
   const state = "Cannot get the address for messages: the stream names none";
-  const stopTimer = startTimer(timeoutMs ?? USUAL_MS, () => late.abort(new DOMException(state, "TimeoutError")));
+  const stopTimer = startTimer(
+    timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    () => late.abort(new DOMException(state, "TimeoutError")),
+  );
   try {
     const open = await sseTransport({
       ...channel,

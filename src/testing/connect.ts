@@ -16,7 +16,7 @@ import type { Protocol, ProtocolOptions } from "../client/protocol.ts";
 import { createRpc, type RequestHandler, type Rpc, type TestRequestOptions } from "../client/rpc.ts";
 import { RpcError } from "../client/rpc_error.ts";
 import { createRequestHandler, toCapabilities } from "../client/server_requests.ts";
-import type { Filter } from "../client/subscription.ts";
+import type { SubscriptionFilter } from "../client/subscription.ts";
 import { createSubscription, type Subscription } from "./subscription.ts";
 import { Transcript } from "./transcript.ts";
 import {
@@ -87,14 +87,14 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
    */
   readonly transcript: readonly string[];
   /** Subscribes to changes. */
-  subscribe(filter: Filter): Promise<Subscription>;
+  subscribe(filter: SubscriptionFilter): Promise<Subscription>;
 }
 
 /**
  * Connects to a server; to a file that serves over stdio, for `stdio`. The server's `development` option is turned on.
  *
  * The client does not recover from anything, so that a test sees every failure: it never detects the era, resumes a
- * stream, renews a session or sends a request again. What goes wrong outside of a request fails the test that runs.
+ * stream, renews a session or sends a request again. Errors outside of requests fail the running test.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -159,7 +159,7 @@ export async function connect(server: TestServer | string | URL, options: Connec
   }
 }
 
-// What goes wrong where nobody waits for it fails the test that runs.
+// Errors outside of requests fail the running test.
 function fail(error: unknown): never {
   throw error;
 }
@@ -174,7 +174,7 @@ function toConnection(rpc: Rpc, protocol: Protocol, facts: Facts): Connection {
     ...facts,
     handshake: protocol.handshake,
     sessionId: protocol.sessionId,
-    subscribe: (filter: Filter) => createSubscription((onChange) => protocol.watch(filter, onChange)),
+    subscribe: (filter: SubscriptionFilter) => createSubscription((onChange) => protocol.watch(filter, onChange)),
   });
 }
 
@@ -194,7 +194,7 @@ function toProtocolOptions(options: ConnectOptions): ProtocolOptions {
       try {
         return await handle(request, signal);
       } catch (error) {
-        // A test that gives no answer is told which option is missing.
+        // The message names the missing option.
         if (!(error instanceof RpcError) || error.code !== METHOD_NOT_FOUND) throw error;
         throw new RpcError(METHOD_NOT_FOUND, `${error.message}; give connect onElicit, onElicitUrl, onSample or roots`);
       }

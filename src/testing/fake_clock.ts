@@ -1,17 +1,17 @@
 /**
- * Time that only tests turn.
+ * A clock that tests advance.
  *
  * @module
  */
 import type { Clock } from "../core/timers.ts";
 
-/** A clock that stands still until it is advanced. */
+/** A clock that stands still until a test advances it. */
 export interface FakeClock extends Clock {
-  /** How many jobs wait for their time. */
+  /** How many jobs are waiting. */
   readonly waiting: number;
   /**
-   * Turns the clock by `ms` and runs the jobs that become due, in order, each at its own time. After each one, promises
-   * get a turn of the event loop to settle, so what a job wakes may start jobs that are due in the same stretch.
+   * Advances the clock by `ms` milliseconds and runs the jobs that become due, in order, each at its own time. After each
+   * job, promises settle for a turn of the event loop, so they may start jobs that are due within the same `ms`.
    */
   advance(ms: number): Promise<void>;
 }
@@ -31,14 +31,14 @@ export interface FakeClock extends Clock {
  * if (!rang) throw new Error("too late");
  * ```
  *
- * @param date What `date()` says at first, in milliseconds since 1970.
+ * @param date The first value of `date()`, in milliseconds since 1970.
  */
 export function fakeClock(date: number = Date.UTC(2026, 0)): FakeClock {
   const jobs = new Set<{ readonly due: number; readonly job: () => void }>();
   let now = 0;
 
   function findDue(end: number): { readonly due: number; readonly job: () => void } | undefined {
-    // Jobs of the same time run in the order in which they were started, as a set keeps it.
+    // A set keeps jobs of the same time in the order in which they were started.
     const due = [...jobs].filter((each) => each.due <= end);
     return due.reduce<typeof due[number] | undefined>(
       (first, each) => first && first.due <= each.due ? first : each,

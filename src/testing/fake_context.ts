@@ -1,5 +1,5 @@
 /**
- * A context for unit tests of handlers, with no server and no client.
+ * A context for unit tests of handlers, without a server or a client.
  *
  * @module
  */
@@ -14,46 +14,46 @@ import type { Question } from "../core/question.ts";
 import type { RerunWatch } from "../core/rerun_watch.ts";
 import type { ClientFacts, Context, ListName, Principal } from "../core/context.ts";
 
-/** What a handler under test is to find. Everything may be left out. */
+/** The options of {@linkcode fakeContext}. */
 export interface FakeContextOptions {
   /**
-   * What the client answers, by the key of the question (`"roots"` for `ctx.roots()`), in the form of the wire, such as
-   * `{ action: "accept", content: { ok: true } }`. It is checked as an answer from a real client is.
+   * The answers of the client by the key of the question, and `"roots"` for `ctx.roots()`. An answer is the result that a
+   * client sends, such as `{ action: "accept", content: { ok: true } }`, and is checked like one.
    */
   readonly answers?: Readonly<Record<string, unknown>>;
-  /** Differs from a client that can do everything and wants every log message. */
+  /** The client. Defaults to one with all capabilities that wants all log messages. */
   readonly client?: Partial<ClientFacts>;
-  /** Who is asking; nobody if nothing is said. */
+  /** The caller. Defaults to none. */
   readonly principal?: Principal;
-  /** `tools/call` if nothing is said. */
+  /** The method. Defaults to `tools/call`. */
   readonly method?: string;
   /** The parameters as the client sent them. */
   readonly params?: Meta;
-  /** The HTTP request, for handlers that look at it. */
+  /** The HTTP request. */
   readonly http?: Request;
-  /** Cancels the call when it aborts. */
+  /** Cancels the call when it is aborted. */
   readonly signal?: AbortSignal;
 }
 
-/** A context that remembers what the handler said. */
+/** A context that records what the handler does with it. */
 export interface FakeContext extends Context {
-  /** What was told by `progress`: values that do not grow are dropped, as they are for a real client. */
+  /** The progress reports. Values that do not grow are dropped, as they are for a real client. */
   readonly progressed: readonly { readonly progress: number; readonly total?: number; readonly message?: string }[];
-  /** What was told by `log`. */
+  /** The log messages. */
   readonly logged: readonly { readonly level: LogLevel; readonly data: unknown; readonly logger?: string }[];
   /** The changes that were announced with `ctx.server`. */
   readonly announced: readonly (
     | { readonly kind: "resource"; readonly uri: string }
     | { readonly kind: "list"; readonly list: ListName }
   )[];
-  /** What was asked, in order. */
+  /** The questions, in order. */
   readonly asked: readonly { readonly key: string; readonly method: string; readonly params: Meta }[];
   /** Cancels the call. */
   cancel(reason?: unknown): void;
 }
 
 /**
- * Makes a context for `tool.run(input, ctx)` and its like.
+ * Makes a context for `tool.run(input, ctx)`, and for the functions of resources and prompts.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -78,12 +78,12 @@ export function fakeContext(options: FakeContextOptions = {}): FakeContext {
   return makeContext(options, new Rounds());
 }
 
-/** The runs of a handler that is asked questions: here a single one, in which every question is answered at once. */
+/** The runs of a handler. Here there is a single one, in which each question is answered at once. */
 export class Rounds {
   /** Watches for repeated work. */
   readonly reruns?: RerunWatch;
 
-  /** The value that was made under this key in an earlier run, or now. */
+  /** Returns the value that was made under this key in an earlier run, or makes it. */
   async once(_key: string, make: () => unknown): Promise<string> {
     return JSON.stringify(await make()) ?? "null";
   }
@@ -92,7 +92,7 @@ export class Rounds {
   ask(_key: string, _question: Question): void {}
 }
 
-/** Makes a context for one run of several. */
+/** Makes a context for one of several runs. */
 export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeContext {
   const { answers = {}, client, principal, method = "tools/call", params = {}, http, signal } = options;
   const progressed: FakeContext["progressed"][number][] = [];
@@ -145,15 +145,15 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   };
   const meta = { progressToken: "fake", ...isObject(params._meta) ? params._meta : {} };
   const request = { kind: "request" as const, id: 1, method, params: { ...params, _meta: meta }, weight: 0 };
-  const call = new Call(carrier, link, request, { ...EAGER, ...client });
+  const call = new Call(carrier, link, request, { ...CLIENT, ...client });
   if (signal?.aborted) call.cancel(signal.reason);
   else signal?.addEventListener("abort", () => call.cancel(signal.reason), { once: true });
-  // Taken out of the context by a test, it still cancels this call.
+  // Works when destructured.
   const cancel = (reason?: unknown) => Call.prototype.cancel.call(call, reason);
   return Object.assign(call, { progressed, logged, announced, asked, cancel });
 }
 
-const EAGER: ClientFacts = {
+const CLIENT: ClientFacts = {
   version: "2026-07-28",
   info: { name: "fake", version: "1.0.0" },
   capabilities: { elicitation: { form: {}, url: {} }, sampling: { context: {}, tools: {} }, roots: {} },

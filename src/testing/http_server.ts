@@ -1,5 +1,5 @@
 /**
- * What the two runtimes offer for real sockets and real processes.
+ * HTTP servers and child processes for tests, on Deno and Bun.
  *
  * @module
  */
@@ -12,9 +12,9 @@ export type { Child };
 
 /** An HTTP server on this machine. */
 export interface HttpServer {
-  /** Such as `http://127.0.0.1:40123`. */
+  /** The origin, such as `http://127.0.0.1:40123`. */
   readonly origin: string;
-  /** Ends all connections. */
+  /** Closes the server and all connections. */
   stop(): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export function startHttpServer(fetch: Fetch): HttpServer {
   return { origin: `http://127.0.0.1:${server.port}`, stop: async () => await server.stop(true) };
 }
 
-/** A `fetch` whose callers are all `principal`, as if code in front had found that out. */
+/** Wraps a `fetch` so that every caller is `principal`, as if code in front had authenticated it. */
 export function withPrincipal(fetch: Fetch, principal: unknown): Fetch {
   return (request, info) => fetch(request, { ...toInfo(info), principal });
 }
@@ -46,7 +46,7 @@ function toInfo(info: ConnectionInfo | undefined): ConnectionInfo {
     : { remoteAddr: info?.remoteAddr };
 }
 
-/** The command line that runs a file with the running runtime, and with no permissions where there are permissions. */
+/** Returns the command that runs a file on this runtime, on Deno without permissions. */
 export function toCommand(file: string | URL): readonly string[] {
   const path = file instanceof URL && file.protocol === "file:" ? decodeURIComponent(file.pathname) : String(file);
   if (deno) return [deno.execPath(), "run", "--quiet", "--no-prompt", path];
@@ -54,7 +54,7 @@ export function toCommand(file: string | URL): readonly string[] {
   throw new Error("Cannot run a file: this is neither Deno nor Bun");
 }
 
-/** Starts a child process whose three standard streams are ours. */
+/** Starts a child process with three piped standard streams. */
 export function startChild([command, ...args]: readonly string[]): Child {
   return startChildOf({ command, args }, { readsErrors: true });
 }

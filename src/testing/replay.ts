@@ -15,7 +15,7 @@ export type Replayable<Input> =
   | { readonly run: (input: Input, ctx: Context) => unknown }
   | { readonly read: (input: Input, ctx: Context) => unknown };
 
-/** What a handler that was run again came to. */
+/** The outcome of {@linkcode replay}. */
 export interface Replayed {
   /** What the last run returned. */
   readonly value: unknown;
@@ -23,7 +23,7 @@ export interface Replayed {
   readonly runs: readonly FakeContext[];
 }
 
-/** More runs than any handler needs. */
+/** The most runs. */
 const MOST_RUNS = 64;
 
 /** The runs of one handler: a question is answered in the run after the one that asked it. */
@@ -60,13 +60,15 @@ class ReplayRounds extends Rounds {
   }
 }
 
-// How long a test takes says nothing about the handler.
+// Time is not measured, because a slow machine would fail the test.
 const STILL = { now: () => 0 };
 
 /**
- * Runs a handler as clients without a session have it run: up to its first question, then again from the top with each
- * answer. Throws if it repeats work that clients see: messages, progress, announcements, and a question that changes.
- * Whether it repeats work of its own, a test sees in what it has faked.
+ * Runs a handler up to its first question, and then again from the top with each answer. A server does the same for
+ * clients without a session.
+ *
+ * Throws if the handler repeats work that clients see: log messages, progress, announced changes, or a question that
+ * differs from run to run. To find other repeated work, count the calls of your fakes.
  *
  * ```ts
  * import { tool } from "@x/mcp";

@@ -1,12 +1,12 @@
 /**
- * Subscriptions of tests: those of the client, with everything that they have received.
+ * Subscriptions of the client that record what they have received.
  *
  * @module
  */
 import type { Notification } from "../client/message.ts";
 import { type Subscription as ClientSubscription, toSubscription, type Watch } from "../client/subscription.ts";
 
-/** An open subscription, as the client has it. It also keeps what it has `received`. */
+/** An open subscription of the client that also records what it has received. */
 export interface Subscription extends ClientSubscription {
   /** All notifications so far, iterated over or not. */
   readonly received: readonly Notification[];

@@ -1,6 +1,5 @@
 /**
- * For tests of servers and handlers: connects to a server in every era and over every transport, and fakes what a
- * handler is given.
+ * A test kit for servers and handlers: a client for every era and transport, a fake context and a fake clock.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -20,12 +19,12 @@ export type { ListedTool } from "../client/listed.ts";
 export type { Notification } from "../client/message.ts";
 export type { Progress, RequestHandler, RequestOptions, ServerRequest, TestRequestOptions } from "../client/rpc.ts";
 export { RpcError } from "../client/rpc_error.ts";
-export type { Filter } from "../client/subscription.ts";
+export type { SubscriptionFilter } from "../client/subscription.ts";
 export { connect, type Connection, type ConnectOptions } from "./connect.ts";
 export { type FakeClock, fakeClock } from "./fake_clock.ts";
 export { type FakeContext, fakeContext, type FakeContextOptions } from "./fake_context.ts";
 export { replay, type Replayable, type Replayed } from "./replay.ts";
 export type { TestServer, Transport, TransportFacts } from "./transports.ts";
 export type { Subscription } from "./subscription.ts";
-// What the signatures above mention beside the names of the main entry.
+// Types in the signatures above that the main entry lacks.
 export type { Id, Params } from "../protocol/jsonrpc.ts";

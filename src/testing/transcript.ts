@@ -1,20 +1,19 @@
 /**
- * What went over the wire, as lines of text that are the same on every run.
+ * Records messages as lines of text that are the same on every run.
  *
  * @module
  */
 import type { Message } from "../client/message.ts";
 
-/** Headers that a transcript shows; the others are the same on every request. */
+/** The headers that a transcript shows. The others are the same on every request. */
 const SHOWN = /^(mcp-(?!session-id).*|authorization|last-event-id)$/;
 
-/** Headers whose values are named. */
+/** Headers whose values are replaced by names. */
 const NAMED = new Map([["authorization", "token"], ["last-event-id", "event"]]);
 
 /**
- * Writes down what a connection sends (`→`) and receives (`←`). What differs from run to run (session ids, request
- * states, ids of errors, event ids), and what is secret, is replaced by names such as `<session 1>`: the same value by
- * the same name.
+ * Records what a connection sends (`→`) and receives (`←`). Names such as `<session 1>` replace values that are secret or
+ * differ from run to run: session ids, request states, ids of errors and events. The same value has the same name.
  */
 export class Transcript {
   /** The lines so far. */
@@ -23,7 +22,7 @@ export class Transcript {
   readonly #values = new Map<string, string>();
   readonly #counts = new Map<string, number>();
 
-  /** Notes the head of an HTTP request. */
+  /** Records the head of an HTTP request. */
   request(method: string, headers: Headers): void {
     const session = headers.get("mcp-session-id");
     const shown = [...headers].filter(([name]) => SHOWN.test(name)).map(([name, value]) => {
@@ -34,7 +33,7 @@ export class Transcript {
     this.lines.push([`→ ${method}`, ...shown].join(" | "));
   }
 
-  /** Notes the head of an HTTP response. */
+  /** Records the head of an HTTP response. */
   response({ status, headers }: Response): void {
     const session = headers.get("mcp-session-id");
     const shown = [`← ${status}`];
@@ -43,38 +42,38 @@ export class Transcript {
     this.lines.push(shown.join(" | "));
   }
 
-  /** Notes a message that was sent. */
+  /** Records a sent message. */
   sent(message: Message): void {
     this.lines.push(`→ ${this.toText(message)}`);
   }
 
-  /** Notes a message that was received. */
+  /** Records a received message. */
   received(message: Message): void {
     this.lines.push(`← ${this.toText(message)}`);
   }
 
-  /** Notes a body that is no message. */
+  /** Records a body that is not a message. */
   other(text: string): void {
     if (text) this.lines.push(`← ${text}`);
   }
 
-  /** A message as JSON with stable names in place of what differs from run to run. */
+  /** Returns a message as JSON, with names in place of values that differ from run to run. */
   toText(message: unknown): string {
     return JSON.stringify(message, (key, value) => {
       if (typeof value !== "string") return value;
       if (key === "requestState") return this.name("state", value);
       if (key === "errorId") return this.name("error", value);
-      // Where only text reaches the client, the id of an error stands in the text.
+      // In the result of a tool, the id of an error is part of the text.
       return value.replace(/(?<=Internal error \()[0-9a-f]{8}(?=\)$)/, (id) => this.name("error", id));
     });
   }
 
-  /** A text with the values in place of their names. */
+  /** Returns a text with the values in place of their names. */
   reveal(text: string): string {
     return text.replace(/<\w+ \d+>/g, (name) => this.#values.get(name) ?? name);
   }
 
-  /** The stable name of a value. */
+  /** Returns the stable name of a value. */
   name(kind: string, value: string): string {
     const known = this.#names.get(`${kind} ${value}`);
     if (known) return known;

@@ -1,5 +1,5 @@
 /**
- * Opens the way to a server for each transport.
+ * Opens each transport to a server.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import type { Message } from "../client/message.ts";
 import { startChild, startHttpServer, toCommand, withPrincipal } from "./http_server.ts";
 import type { Transcript } from "./transcript.ts";
 
-/** A server as `createServer` makes it. */
+/** A server that `createServer` made. */
 export interface TestServer extends PipeServer {
   /** Answers web-standard requests. */
   readonly fetch: Fetch;
@@ -29,24 +29,28 @@ export interface TestServer extends PipeServer {
 }
 
 /**
- * How messages travel: `memory` is web requests handed to `server.fetch`, `http` a real server on a free port of
- * 127.0.0.1, `pipe` both ends of a channel in this process, `stdio` the standard streams of a child process.
+ * How messages travel:
+ *
+ * - `memory`: web requests to `server.fetch`
+ * - `http`: a real HTTP server on a free port of 127.0.0.1
+ * - `pipe`: a channel within this process
+ * - `stdio`: the standard streams of a child process
  */
 export type Transport = "memory" | "http" | "pipe" | "stdio";
 
-/** What a test may want to know of the way to the server. */
+/** Facts about the transport of a connection. */
 export interface TransportFacts {
-  /** The endpoint, over `http` and `memory`. */
+  /** The URL of the endpoint, over `http` and `memory`. */
   readonly url?: string;
   /** The child process, over `stdio`. */
   readonly child?: {
-    /** What it has written to standard error; settles when it has exited. */
+    /** Settles with its standard error when it has exited. */
     readonly stderr: Promise<string>;
     readonly exitCode: Promise<number>;
   };
 }
 
-/** What a way needs to know. */
+/** The options of {@linkcode openTransport}. */
 export interface TransportOptions {
   readonly transport?: Transport;
   readonly principal?: Principal;
@@ -57,13 +61,13 @@ export interface TransportOptions {
   readonly onMessage: (message: Message) => void;
 }
 
-/** An open way. */
+/** An open transport. */
 export interface OpenTransport {
   readonly channel: Channel;
   readonly facts: TransportFacts;
 }
 
-/** Opens the way to a server. */
+/** Opens a transport to a server. */
 export function openTransport(server: TestServer | string | URL, options: TransportOptions): OpenTransport {
   const { transport = "memory", principal, path = "/mcp", headers, transcript, onMessage } = options;
   const isFile = typeof server === "string" || server instanceof URL;
@@ -100,10 +104,10 @@ function openChild(
   };
 }
 
-/** How long a child process may take to exit after the end of its input. */
+/** Milliseconds that a child process may take to exit after its input ends. */
 const EXIT_MS = 10_000;
 
-// What is no message fails the test that runs.
+// A line that is not a message fails the test that runs.
 function onBroken(error: unknown): never {
   throw error;
 }

@@ -184,6 +184,8 @@ class SocketLine {
   #isPolling = false;
   /** Bytes in the socket that the client is charged with. */
   #held = 0;
+  /** Bytes charged for the buffer of the longest message so far. */
+  #buffer = 0;
 
   constructor(server: PipeServer, socket: Socket, principal?: Principal, account?: Account) {
     this.#socket = socket;
@@ -193,6 +195,7 @@ class SocketLine {
 
   receive(data: unknown): void {
     if (typeof data !== "string") return this.#socket.close(UNSUPPORTED_DATA, "messages are text");
+    if (!this.#growBuffer(data)) return this.#socket.close(TRY_LATER, "too much is held");
     if (this.#isReading) return this.#take(data);
     this.#lateSize += data.length;
     const hasRoom = this.#late.length < MOST_LATE && this.#lateSize <= this.#pipe.lineBytes;
@@ -200,6 +203,16 @@ class SocketLine {
     // A client goes on sending until the socket is closed: from here on nothing of that is taken.
     this.#lateSize = Infinity;
     this.#socket.close(TRY_LATER, "too much waits");
+  }
+
+  // Both runtimes keep a buffer as large as the longest message until the connection ends, and Deno keeps its text too.
+  #growBuffer({ length }: string): boolean {
+    const bytes = length > LARGE ? 2 * length - this.#buffer : 0;
+    if (bytes <= 0) return true;
+    this.#buffer += bytes;
+    if (this.#pipe.account.hold(bytes)) return true;
+    this.#pipe.account.charge(bytes);
+    return false;
   }
 
   /** The socket has room again. */
@@ -213,8 +226,13 @@ class SocketLine {
   close(): void {
     this.#outbox.clear();
     const late = this.#late.splice(0).reduce((bytes, text) => bytes + 2 * text.length, 0);
-    this.#pipe.account.free(this.#held + late);
+    const { account } = this.#pipe;
+    account.free(this.#held + late);
     this.#held = 0;
+    // A closed socket keeps its buffer while the client leaves the connection open, and nothing tells when that ends.
+    const buffer = this.#buffer;
+    this.#buffer = 0;
+    if (buffer) startBackgroundTimer(() => account.free(buffer), STALLED_MS);
     this.#pipe.close();
   }
 

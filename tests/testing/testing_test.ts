@@ -110,14 +110,14 @@ const ok = (id: unknown) => ({ jsonrpc: "2.0", id, result: { ok: true } });
 
 Deno.test("the client refuses an invalid response to its request", async () => {
   const bad: Readonly<Record<string, (request: Request, body: { readonly id: number }) => Response>> = {
-    "Cannot take the answer to 99": () => json(ok(99)),
+    "Cannot use the response to 99": () => json(ok(99)),
     "Cannot read the result": (_, { id }) => json({ jsonrpc: "2.0", id, result: 5 }),
     "Cannot read the server's message": (_, { id }) => json({ id, result: {} }),
-    "Cannot read the answer: got 502 <html>": () =>
+    "Cannot read the response: got 502 <html>": () =>
       new Response("<html>", { status: 502, headers: { "content-type": "text/html" } }),
-    "Cannot read the answer: got 202": () => new Response(null, { status: 202 }),
+    "Cannot read the response: got 202": () => new Response(null, { status: 202 }),
     "the stream ended before it": () => sse({ jsonrpc: "2.0", method: "notifications/message", params: {} }),
-    "after the answer came": (_, { id }) => sse(ok(id), ok(id)),
+    "after the response came": (_, { id }) => sse(ok(id), ok(id)),
   };
   for (const [text, answer] of Object.entries(bad)) {
     await using client = await connect(answering(answer));
@@ -191,7 +191,7 @@ behaviour("a request that exceeds its timeout is cancelled, and the handler's si
   });
   const { client } = await connect({ handlers: [slow] });
   const error = await assertRejects(() => client.callTool("slow", {}, { timeoutMs: 80 }), DOMException);
-  assertEquals([error.name, error.message], ["TimeoutError", "Cannot finish tools/call: no answer in 80 ms"]);
+  assertEquals([error.name, error.message], ["TimeoutError", "Cannot finish tools/call: no response in 80 ms"]);
   for (let i = 0; i < 200 && !aborted; i++) await new Promise((resolve) => setTimeout(resolve, 5));
   assertEquals(aborted, 1);
 });

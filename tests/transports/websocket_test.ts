@@ -299,3 +299,27 @@ Deno.test("no more sockets are opened than the limit allows", async () => {
   await first.closed;
   await until(() => join().opened, "there is room again");
 });
+
+Deno.test("the buffers of one client's sockets are charged until its connections have ended", async () => {
+  await using stack = new AsyncDisposableStack();
+  const handlers = [tool({ name: "hello", run: () => "hello" })];
+  const { join } = setUp(stack, { handlers, limits: { memory: { bytesPerClient: 2_000_000 } } });
+  const message = { ...toCall(2, "hello"), pad: "x".repeat(300_000) };
+  const clients = [join(), join(), join(), join()];
+  for (const client of clients) {
+    assert(await client.opened);
+    client.send(initialize);
+    await client.next();
+  }
+  for (const client of clients.slice(0, 2)) {
+    // The second message needs no larger buffer than the first.
+    for (let i = 0; i < 2; i++) {
+      client.send(message);
+      assertMatch(await client.next(), /"text":"hello"/);
+    }
+  }
+  clients[2].send(message);
+  assertMatch(await clients[2].next(), /memory.bytesPerClient/);
+  clients[3].send(message);
+  assertEquals((await clients[3].closed).code, 1013);
+});

@@ -8,7 +8,7 @@ import type { Client } from "../../client/calls.ts";
 import { connect } from "../../client/connect.ts";
 import type { Notification } from "../../client/message.ts";
 import { RpcError } from "../../client/rpc_error.ts";
-import type { Filter } from "../../client/subscription.ts";
+import type { SubscriptionFilter } from "../../client/subscription.ts";
 import type { Target } from "../../client/target.ts";
 import { INTERNAL_ERROR, INVALID_REQUEST } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
@@ -197,7 +197,7 @@ async function listen(
   throw new Error("The server has closed the subscription");
 }
 
-function toFilter(wanted: unknown): Filter {
+function toFilter(wanted: unknown): SubscriptionFilter {
   const { toolsListChanged, promptsListChanged, resourcesListChanged, resourceSubscriptions } = isObject(wanted)
     ? wanted
     : {};

@@ -81,7 +81,7 @@ Deno.test("a silent call becomes a stream with keep-alives", async () => {
   await server.close();
 });
 
-Deno.test("a call that ends within streams.openAfterMs is no stream", async () => {
+Deno.test("a call that ends within streams.openAfterMs does not become a stream", async () => {
   const { clock, open, server } = createStill();
   const coming = server.fetch(toRequest("tools/call", { name: "wait" }));
   await clock.advance(30);

@@ -332,7 +332,7 @@ Deno.test("encoders: the types refuse the values that the encoders refuse, and n
     tool({ name: "s", run: () => () => 1 }),
     // @ts-expect-error: a pattern has no JSON
     tool({ name: "t", run: () => /x/ }),
-    // @ts-expect-error: nor have large integers
+    // @ts-expect-error: nor does a large integer
     tool({ name: "u", run: () => 1n }),
     // @ts-expect-error: JSON has no maps
     resource({ uri: "a://c", name: "c", read: () => new Map() }),

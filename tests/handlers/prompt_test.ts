@@ -217,7 +217,7 @@ Deno.test("errors: McpError unchanged, ToolError by its text, any other as an id
           throw errors[kind];
         },
       }),
-      // @ts-expect-error: a number is no prompt
+      // @ts-expect-error: a number is not a prompt
       prompt({ name: "odd", run: () => [1] }),
     ],
   });

@@ -99,7 +99,7 @@ export async function stalledClients(runtime: Runtime, isQuick: boolean): Promis
   const quiet = await measurePings(server.url);
   const whole = toWire(port, toCall("quick"));
   const kinds = [
-    ["that say nothing", ""],
+    ["that send nothing", ""],
     ["that stall in the head", whole.slice(0, 100)],
     ["that stall in the body", whole.slice(0, -20)],
     ["that stall in a body in chunks", toHead(port, "transfer-encoding: chunked\r\n") + '5\r\n{"a":'],

@@ -320,7 +320,7 @@ Deno.test("template: time grows in proportion to the length of the URI, not to i
 Deno.test("template: the variables of a literal have types", () => {
   type Values = TemplateVariables<"repo://{owner}/{+path}{?ref,line}">;
   const values: Values = { owner: "x", path: "a/b", ref: "main" };
-  // @ts-expect-error: a path variable is always there
+  // @ts-expect-error: a path variable is never undefined
   const missing: Values = { owner: "x" };
   // @ts-expect-error: no such variable
   const unknown: Values = { owner: "x", path: "y", branch: "z" };

@@ -73,7 +73,7 @@ async function start(file: string): Promise<Worker> {
 interface Answer {
   readonly status: number;
   readonly session: string | null;
-  // deno-lint-ignore no-explicit-any -- whatever the server answered
+  // deno-lint-ignore no-explicit-any -- any response of the server
   readonly message: any;
 }
 

@@ -1,4 +1,4 @@
-// The working tree against a revision of git, in interleaved pairs: calls in one process, and starts of processes. Also
+// The working tree against a git revision, in interleaved pairs: calls in one process, and starts of processes. Also
 // counts the functions that one call runs on each.
 import { listCalledFunctions, PATHS } from "../tests/architecture/budget_calls.ts";
 import type { Manner, Subject } from "./asks.ts";
@@ -9,13 +9,13 @@ import { timeStarts } from "./start.ts";
 import { type Row, toTable } from "./table.ts";
 import { copyTrees, type Tree, type Trees } from "./trees.ts";
 
-/** The highest ratio that is no alarm: the noise on the two runtimes differs. */
+/** The highest ratio that is not a regression: the noise on the two runtimes differs. */
 const LIMITS: Readonly<Record<Runtime, number>> = { deno: 1.03, bun: 1.05 };
-/** Milliseconds that each copy works in one pair. */
+/** Milliseconds of work for each copy in one pair. */
 const SLICE = 40;
 /**
- * Each process lays out code and memory in its own way, which favours one of two equal copies by up to 4 %. Several
- * processes, each loading the other copy first, even this out.
+ * Each process arranges code and memory differently, which favours one of two equal copies by up to 4 %. Several
+ * processes, each loading the other copy first, cancel this out.
  */
 const PROCESSES = 10;
 

@@ -1,10 +1,10 @@
-// The messages that are measured, and a first exchange with each server to see that it answers them.
+// The measured messages, and a first exchange with each server to check its responses.
 import type { Ask } from "./load.ts";
 
-/** What is asked of a server. */
+/** The method of a server to measure. */
 export type Subject = "add" | "count" | "list";
 
-/** How a server is spoken to: each request stands for itself, in a session, or plainly, with neither. */
+/** The mode of requests to a server: each independent, in a session, or plain, with neither. */
 export type Manner = "modern" | "session" | "plain";
 
 const MODERN = "2026-07-28";
@@ -17,7 +17,7 @@ const envelope = {
 };
 const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
-/** A message with the id that stands for all others. */
+/** A message with the id that is replaced by all others. */
 export function toMessage(subject: Subject, manner: Manner, id = 1_000_000): string {
   const _meta = {
     ...manner === "modern" ? envelope : {},
@@ -36,21 +36,21 @@ export function toInitialize(id = 1): string {
   return JSON.stringify({ jsonrpc: "2.0", id, method: "initialize", params });
 }
 
-/** What a client says when the session is agreed. */
+/** The client's message after the handshake. */
 export const INITIALIZED: string = JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" });
 
 function toMethod(subject: Subject): string {
   return subject === "list" ? "tools/list" : "tools/call";
 }
 
-/** A request that stands for itself, with any parameters. */
+/** An independent request, with any parameters. */
 export function toModernAsk(method: string, params: Readonly<Record<string, unknown>> = {}): Ask {
   const names: Record<string, string> = typeof params.name === "string" ? { "mcp-name": params.name } : {};
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1_000_000, method, params: { ...params, _meta: envelope } });
   return { headers: { ...headers, "mcp-protocol-version": MODERN, "mcp-method": method, ...names }, body };
 }
 
-/** What every request of a session says beside its own headers. */
+/** The headers of every request in a session. */
 export function toSessionHeaders(session: string): Record<string, string> {
   return { ...headers, "mcp-protocol-version": OLDER, "mcp-session-id": session };
 }
@@ -58,7 +58,7 @@ export function toSessionHeaders(session: string): Record<string, string> {
 /** The request that opens a session. */
 export const handshake: Ask = { headers, body: toInitialize(1_000_000) };
 
-/** The request to measure; opens a session if there is to be one. */
+/** The request to measure; opens a session if the mode needs one. */
 export async function toAsk(port: number, subject: Subject, manner: Manner): Promise<Ask> {
   const body = toMessage(subject, manner);
   if (manner === "modern") {
@@ -79,7 +79,7 @@ function post(port: number, { headers, body }: Ask): Promise<Response> {
   return fetch(`http://127.0.0.1:${port}/mcp`, { method: "POST", headers, body });
 }
 
-/** The messages a server answers with; throws if they are not what was asked for. */
+/** The messages of a server's response; throws if they are not as expected. */
 export async function readAnswer(port: number, ask: Ask, subject: Subject): Promise<string[]> {
   const response = await post(port, ask);
   const text = await response.text();

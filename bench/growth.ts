@@ -1,4 +1,4 @@
-// W8: what a call, a page and a piece of news cost when there is more of everything.
+// W8: the cost of a call, a page and a notification as the number of tools, items and listeners grows.
 import { toModernAsk } from "./asks.ts";
 import { type Ask, load } from "./load.ts";
 import { measure, readRunTime, type Runtime, type Server, startServer, toMedian, toWords } from "./machine.ts";
@@ -25,14 +25,14 @@ async function takeTurns(turns: readonly Turn[], slices: number): Promise<void> 
   }
 }
 
-/** The median of the ratios slice by slice: neighbours in time had the same machine. */
+/** The median of the ratios slice by slice, because neighbours in time had the same conditions. */
 function toRatio(cpu: readonly number[], base: readonly number[]): string {
   return toMedian(cpu.map((each, i) => each / base[i])).toFixed(2);
 }
 
 const add = toModernAsk("tools/call", { name: "add", arguments: { a: 1, b: 2 } });
 
-/** Measures calls among more and more tools; a Markdown table. */
+/** Measures calls with a growing number of tools; a Markdown table. */
 async function measureTools(runtimes: readonly Runtime[], slices: number): Promise<string> {
   const rows = new Map<string, Row>();
   for (const runtime of runtimes) {
@@ -103,7 +103,7 @@ async function measurePages(runtimes: readonly Runtime[], slices: number): Promi
 }
 
 const LISTENERS = [10, 100, 1000, 10_000];
-/** How many pieces of news are measured at once: what ten hear is over before it can be measured. */
+/** The number of notifications measured at once: one to ten listeners is too short to measure. */
 const NEWS = [100, 50, 20, 5];
 const crowds = [
   ["@x/mcp: subscriptions", OURS, "listen"],
@@ -111,7 +111,7 @@ const crowds = [
   ["floor: one frame to bare streams", "programs/floor_streams.ts", "listen"],
 ] as const;
 
-/** Measures news to more and more listeners; a Markdown table. */
+/** Measures notifications to a growing number of listeners; a Markdown table. */
 async function measureNews(runtimes: readonly Runtime[], slices: number): Promise<string> {
   const rows = new Map<string, Row>();
   for (const runtime of runtimes) {

@@ -10,7 +10,7 @@ interface Workload {
   readonly title: string;
   readonly subject: Subject;
   readonly manner: Manner;
-  /** How the floors answer; the one that costs least is what the others are compared with. */
+  /** The kinds of the floor's responses; the cheapest one is the reference. */
   readonly floors: readonly (keyof typeof FLOORS)[];
 }
 

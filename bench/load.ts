@@ -1,14 +1,14 @@
-// Sends requests to a server for a while: with wrk where it is installed, else with a generator of our own, which is
-// slower and takes a share of the machine that wrk would leave alone.
+// Sends requests to a server for a while: with wrk if it is installed, else with our own generator, which is slower and
+// uses more of the machine.
 import { LOAD_CORE, pinned } from "./machine.ts";
 
-/** One request of a workload. The body holds its id as 1000000. */
+/** One request of a workload. The body contains its id as 1000000. */
 export interface Ask {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** What a load of one or more seconds came to. */
+/** The result of a load of one or more seconds. */
 export interface Load {
   readonly requests: number;
   readonly micros: number;
@@ -21,7 +21,7 @@ export interface Load {
 const lua = new URL("load.lua", import.meta.url).pathname;
 const own = new URL("programs/load.ts", import.meta.url).pathname;
 
-/** Whether wrk is there. */
+/** Whether wrk is installed. */
 export const hasWrk: boolean = await findWrk();
 
 async function findWrk(): Promise<boolean> {
@@ -35,7 +35,7 @@ async function findWrk(): Promise<boolean> {
 
 let nextId = 1_000_000;
 
-/** Sends an ask over and over on as many connections, for whole seconds. */
+/** Sends a request repeatedly on several connections, for whole seconds. */
 export async function load(port: number, ask: Ask, connections: number, seconds = 1): Promise<Load> {
   const file = await Deno.makeTempFile();
   const lines = Object.entries(ask.headers).map(([name, value]) => `${name}: ${value}`);

@@ -1,13 +1,13 @@
-// What the machine did: processor time of processes, read where Linux shows it, and who else worked.
+// The machine's activity: processor time of processes, read from Linux, and of other work.
 
-/** The core that servers run on; what drives them runs on the other. */
+/** The core of the servers; their clients run on the other one. */
 export const SERVER_CORE = 0;
 export const LOAD_CORE = 1;
 
-const TICK = 0.01; // seconds; Linux shows times in hundredths to every program
+const TICK = 0.01; // in seconds; Linux shows every program times in hundredths
 const folder = new URL(".", import.meta.url).pathname;
 
-/** The fields of /proc/<pid>/stat from the third on; the second may hold spaces. */
+/** The fields of /proc/<pid>/stat from the third on; the second may contain spaces. */
 function readStat(pid: number | "self"): number[] {
   const text = Deno.readTextFileSync(`/proc/${pid}/stat`);
   return text.slice(text.lastIndexOf(")") + 2).split(" ").map(Number);
@@ -19,7 +19,7 @@ export function readCpu(pid: number): number {
   return (stat[11] + stat[12]) * TICK;
 }
 
-/** The same to the nanosecond, of the threads that are still there: for work that takes few hundredths of a second. */
+/** The same to the nanosecond, of the threads that still exist: for work of a few hundredths of a second. */
 export function readRunTime(pid: number): number {
   return [...Deno.readDirSync(`/proc/${pid}/task`)].reduce(
     (sum, { name }) => sum + Number(Deno.readTextFileSync(`/proc/${pid}/task/${name}/schedstat`).split(" ")[0]) / 1e9,
@@ -27,12 +27,12 @@ export function readRunTime(pid: number): number {
   );
 }
 
-/** Bytes of memory that a process holds. */
+/** The memory of a process in bytes. */
 export function readRss(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1]) * 1024;
 }
 
-/** Seconds that all cores together have worked, and that this process and those it waited for have. */
+/** Seconds of work on all cores together, and of this process and its awaited children. */
 function readWork(): { readonly all: number; readonly own: number } {
   const [user, nice, system, , , irq, softirq, steal] = Deno.readTextFileSync("/proc/stat").split("\n", 1)[0].split(
     /\s+/,
@@ -45,10 +45,10 @@ function readWork(): { readonly all: number; readonly own: number } {
   };
 }
 
-/** Slices measured so far, and those in which other processes took more than a tenth of a core. */
+/** Slices measured so far, and those in which other processes used more than a tenth of a core. */
 export const slices = { all: 0, shared: 0 };
 
-/** Measures one slice of time: seconds, the server's processor time, and whether others used the machine meanwhile. */
+/** Measures one slice of time: seconds, the server's processor time, and whether other processes used the machine. */
 export async function measure<T>(
   pid: number,
   work: () => Promise<T>,
@@ -75,7 +75,7 @@ export function pinned(core: number, words: readonly string[], options: Deno.Com
 
 export type Runtime = "deno" | "bun";
 
-/** How a runtime runs a program. */
+/** The command that runs a program on a runtime. */
 export function toWords(runtime: Runtime, file: string, args: readonly string[]): string[] {
   return runtime === "deno" ? [Deno.execPath(), "run", "-A", "--quiet", file, ...args] : ["bun", "run", file, ...args];
 }
@@ -108,7 +108,7 @@ export async function startServer(words: readonly string[]): Promise<Server> {
   };
 }
 
-/** The value in the middle. */
+/** The median. */
 export function toMedian(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;

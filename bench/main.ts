@@ -1,4 +1,4 @@
-// Measures this library against the least a server can do, with `--peers` against other libraries, and with `--against`
+// Measures this library against a minimal server, with `--peers` against other libraries, and with `--against`
 // against another revision of itself. `deno task bench -- --help` lists all options.
 //
 // Figures go to standard output as Markdown, progress to standard error.

@@ -1,4 +1,4 @@
-// W7: resident memory of streams that wait for news, and of a server after many requests.
+// W7: resident memory of idle streams, and of a server after many requests.
 import { readRss, type Runtime, type Server, startServer, toMedian, toWords } from "./machine.ts";
 import { type Row, toTable } from "./table.ts";
 import { startVisitor, type Visitor } from "./visitor.ts";
@@ -7,7 +7,7 @@ const STREAMS = 5000;
 const ROUNDS = 3;
 const FLOOR = "floor: a bare stream";
 const OURS = ["@x/mcp", "programs/ours_grown.ts"] as const;
-const kinds = [["a subscription that waits", "listen"], ["a GET stream that waits, with its session", "get"]] as const;
+const kinds = [["an idle subscription", "listen"], ["an idle GET stream, with its session", "get"]] as const;
 
 interface Pair {
   readonly server: Server;
@@ -26,7 +26,7 @@ async function withServer<T>(runtime: Runtime, file: string, use: (pair: Pair) =
   }
 }
 
-/** KiB for each of many streams, after every one had time for a sign of life. */
+/** KiB for each of many streams, once every one has had time for a keep-alive. */
 function weighStreams(runtime: Runtime, file: string, kind: "listen" | "get"): Promise<number> {
   return withServer(runtime, file, async ({ server, visitor }) => {
     await visitor.send("call", 1000);
@@ -39,7 +39,7 @@ function weighStreams(runtime: Runtime, file: string, kind: "listen" | "get"): P
   });
 }
 
-/** Measures streams that wait; a Markdown table. */
+/** Measures idle streams; a Markdown table. */
 async function measureStreams(runtimes: readonly Runtime[]): Promise<string> {
   const rows = new Map<string, Row>();
   for (const runtime of runtimes) {
@@ -84,7 +84,7 @@ function sendMany(runtime: Runtime, file: string, what: "initialize" | "handshak
   });
 }
 
-/** Bytes by which each request of the second half made memory grow: the line that fits best. */
+/** Bytes of memory growth for each request of the second half: the slope of the best fit. */
 function toSlope(sizes: readonly number[]): number {
   const half = sizes.slice(sizes.length >> 1);
   const middle = (half.length - 1) / 2;

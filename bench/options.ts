@@ -1,4 +1,4 @@
-// Options of long-running tasks: unknown ones are refused before the task begins, and `--help` lists those there are.
+// Options of long-running tasks: unknown ones are refused before the task begins, and `--help` lists all.
 import { readOptions } from "../tests/support/options.ts";
 
 /** A task and its options, each with its explanation. */

@@ -1,12 +1,12 @@
-// Other libraries: installed into a folder of their own for the time of a run.
+// Other libraries, installed into a temporary folder for a run.
 import type { Manner } from "./asks.ts";
 
-/** A library that is measured beside this one. */
+/** Another library to measure. */
 export interface Peer {
   readonly name: string;
   readonly file: string;
   readonly package: string;
-  /** How it takes requests outside of a session. */
+  /** The mode in which it accepts requests outside of a session. */
   readonly manner: Manner;
   /** The argument with which it serves sessions. */
   readonly session: string;
@@ -26,7 +26,7 @@ const known = [
   { name: "mcp-lite", file: "mcp_lite.ts", package: "mcp-lite", manner: "plain", session: "session", stdio: false },
 ] as const;
 
-/** Installs the peers, and gives them with the paths of their programs. */
+/** Installs the peers; returns them with the paths of their programs. */
 export async function installPeers(): Promise<{ readonly peers: readonly Peer[]; remove(): Promise<void> }> {
   const here = new URL(".", import.meta.url).pathname;
   const folder = await Deno.makeTempDir({ prefix: "mcp-bench-" });

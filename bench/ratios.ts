@@ -1,14 +1,14 @@
-// What two interleaved series of measurements say together.
+// Statistics of two interleaved series of measurements.
 import { toMedian } from "./machine.ts";
 
-/** The quartiles of the ratios pair by pair: neighbours in time had the same machine. */
+/** The quartiles of the ratios pair by pair, because neighbours in time had the same conditions. */
 export interface Ratios {
   readonly lower: number;
   readonly median: number;
   readonly upper: number;
 }
 
-/** Compares two series, of which each element belongs to the one at the same place in the other. */
+/** Compares two series, pairing elements at the same index. */
 export function toRatios(own: readonly number[], base: readonly number[]): Ratios {
   const sorted = own.map((each, i) => each / base[i]).sort((a, b) => a - b);
   const at = (part: number) => sorted[Math.round((sorted.length - 1) * part)];

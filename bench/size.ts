@@ -1,4 +1,4 @@
-// What a server weighs, and what its types cost to check.
+// The size of a server, and the time to check its types.
 import { BUNDLES, weighServer } from "../tests/architecture/budget_size.ts";
 import { toMedian } from "./machine.ts";
 import { type Row, toTable } from "./table.ts";
@@ -22,14 +22,14 @@ function toKb(bytes: number): string {
 const COUNT = 300;
 const LIBRARY = `import { createServer, tool } from "${root}mod.ts";`;
 const FLOOR = "plain objects, beside the library";
-/** What stands at the head of a file, and how one of its tools begins and ends. */
+/** The head of a file, and the beginning and end of one of its tools. */
 const files: Readonly<Record<string, readonly [head: string, before: string, after: string]>> = {
   "plain objects, no library": ["", "(", ")"],
   [FLOOR]: [LIBRARY, "(", ")"],
   "tool()": [LIBRARY, "tool(", ")"],
 };
 
-// Plain objects say what their functions take, for nothing else would.
+// Plain objects declare the input of their functions, because nothing else does.
 function toSource([head, before, after]: readonly [string, string, string], round: number): string {
   const isTool = before === "tool(";
   const tools = Array.from({ length: COUNT }, (_, i) => {
@@ -46,7 +46,7 @@ function toSource([head, before, after]: readonly [string, string, string], roun
   return `import { z } from "zod";\n${head}\n// round ${round}\n${used}${tools.join("")}`;
 }
 
-/** Seconds of processor time of all processes that have been waited for. */
+/** Seconds of processor time of all awaited child processes. */
 function readChildren(): number {
   const text = Deno.readTextFileSync("/proc/self/stat");
   const stat = text.slice(text.lastIndexOf(")") + 2).split(" ").map(Number);
@@ -60,7 +60,7 @@ async function measureChecks(count: number): Promise<string> {
   try {
     for (let round = 0; round < count; round++) {
       for (const [name, parts] of Object.entries(files)) {
-        // What was checked before is not checked again, so each round has a file of its own.
+        // Checked files are cached, so each round has a file of its own.
         const file = `${folder}/${times.size}_${round}_${name.length}.ts`;
         await Deno.writeTextFile(file, toSource(parts, Date.now()));
         const before = readChildren();
@@ -82,7 +82,7 @@ async function measureChecks(count: number): Promise<string> {
   return toTable(`deno check of ${COUNT} tools with a zod schema of four properties`, rows);
 }
 
-/** Measures what a server weighs; Markdown tables. */
+/** Measures the size of a server; Markdown tables. */
 export async function measureSize(count: number): Promise<string> {
   return await measureBundles() + "\n" + await measureChecks(count);
 }

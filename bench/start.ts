@@ -1,4 +1,4 @@
-// W6: from the start of a process to its first answer over standard output.
+// W6: from the start of a process to its first response on standard output.
 import { toInitialize } from "./asks.ts";
 import { readRunTime, type Runtime, toMedian, toWords } from "./machine.ts";
 import type { Peer } from "./peers.ts";
@@ -7,7 +7,7 @@ import { type Row, toTable } from "./table.ts";
 
 const question = new TextEncoder().encode(toInitialize() + "\n");
 
-/** What one start took up to the first answer. */
+/** The cost of one start up to the first response. */
 export interface StartTime {
   readonly ms: number;
   /** Milliseconds of processor time, which other processes disturb less. */
@@ -27,7 +27,7 @@ async function time(words: readonly string[]): Promise<StartTime> {
   return { ms, cpu };
 }
 
-/** Starts programs in turns; the times of each, in the same order. The first starts fill the caches. */
+/** Starts programs in turns; returns the times of each, in the same order. The first starts fill the caches. */
 export async function timeStarts(programs: readonly (readonly string[])[], count: number): Promise<StartTime[][]> {
   const times: StartTime[][] = programs.map(() => []);
   for (let round = -2; round < count; round++) {
@@ -41,7 +41,7 @@ export async function timeStarts(programs: readonly (readonly string[])[], count
   return times;
 }
 
-/** Writes the answer that the floor gives; the path of the file. */
+/** Writes the response of the floor; returns the path of the file. */
 export async function writeAnswer(): Promise<string> {
   const answer = await Deno.makeTempFile({ suffix: ".json" });
   const result = { protocolVersion: "2025-06-18", capabilities: {}, serverInfo: { name: "bench", version: "1.0.0" } };

@@ -1,4 +1,5 @@
-// Starts of processes up to the first answer over stdio, interleaved with a bare loop that loads zod, with their aims.
+// Starts of processes up to the first response over stdio, interleaved with a bare loop that loads zod, with their
+// targets.
 import { bundle } from "./bundle.ts";
 import { type Runtime, toMedian, toWords } from "./machine.ts";
 import { toRatios, toSpread } from "./ratios.ts";
@@ -13,7 +14,7 @@ const FLOOR = "floor: bare loop that loads zod";
 const BUNDLED_FLOOR = "floor, bundled";
 const FILE = "(a) file with serveStdio";
 
-/** What is started, what it is compared with, and the highest ratio that meets the aim. */
+/** The program to start, its reference, and the highest ratio that meets the target. */
 interface Start {
   readonly name: string;
   readonly words: readonly string[];
@@ -47,7 +48,7 @@ async function listStarts(runtime: Runtime, folder: string, answer: string): Pro
 export async function measureStarts(runtimes: readonly Runtime[], count: number): Promise<string> {
   const rows = new Map<string, Row>();
   const answer = await writeAnswer();
-  // Below the project, so that zod is found.
+  // Inside the project, so that zod is found.
   const folder = await Deno.makeTempDir({ dir: root, prefix: ".bench-" });
   try {
     for (const runtime of runtimes) {

@@ -1,5 +1,4 @@
-// W5: calls over standard input and output, all at once and one by one. Servers take turns; the one that is not measured
-// waits for input.
+// W5: calls over stdio, all at once and one by one. Servers take turns; the other one waits for input.
 import { INITIALIZED, type Manner, toInitialize, toMessage } from "./asks.ts";
 import { measure, pinned, type Runtime, SERVER_CORE, toMedian, toWords } from "./machine.ts";
 import type { Peer } from "./peers.ts";
@@ -13,7 +12,7 @@ const encoder = new TextEncoder();
 export interface Piped {
   readonly pid: number;
   send(bytes: Uint8Array): Promise<void>;
-  /** Waits for as many lines; the last of them. */
+  /** Waits for the given number of lines; returns the last one. */
   receive(lines: number): Promise<string>;
   stop(): Promise<void>;
 }
@@ -51,7 +50,7 @@ export function startPiped(words: readonly string[], core = SERVER_CORE): Piped 
   };
 }
 
-/** Opens a session, and gives the answer to one call. */
+/** Opens a session, and returns the response to one call. */
 async function open(server: Piped, manner: Manner): Promise<string> {
   if (manner === "session") {
     await server.send(encoder.encode(toInitialize() + "\n"));
@@ -93,7 +92,9 @@ async function sendEach(server: Piped, manner: Manner): Promise<number[]> {
 interface Runner {
   readonly name: string;
   readonly server: Piped;
-  /** How often the calls are sent in one slice: processor time is counted in hundredths of a second. */
+  /**
+   * The number of repetitions of the calls in one slice, because processor time is counted in hundredths of a second.
+   */
   readonly rounds: number;
   readonly cpu: number[];
   readonly rate: number[];
@@ -141,7 +142,7 @@ async function run(manner: Manner, runtime: Runtime, peers: readonly Peer[], sli
 
 const FLOOR = "floor: batched loop";
 
-/** Measures calls over standard input and output; a Markdown table. */
+/** Measures calls over stdio; a Markdown table. */
 export async function measureStdio(
   manner: Manner,
   runtimes: readonly Runtime[],

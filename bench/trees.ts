@@ -1,4 +1,4 @@
-// Copies of the project to measure side by side: the working tree, and a revision of git.
+// Copies of the project to measure side by side: the working tree, and a git revision.
 
 const root = new URL("../", import.meta.url).pathname;
 
@@ -7,15 +7,15 @@ export interface Tree {
   readonly name: string;
   /** Ends with a slash. */
   readonly folder: string;
-  /** The file behind the main export. */
+  /** The file of the main export. */
   readonly library: string;
-  /** The file behind the `./stdio` export. */
+  /** The file of the `./stdio` export. */
   readonly stdio: string;
 }
 
 /** Copies that exist for the time of a run. */
 export interface Trees {
-  /** The folder that holds both copies; ends with a slash. */
+  /** The folder that contains both copies; ends with a slash. */
   readonly folder: string;
   readonly own: Tree;
   readonly other: Tree;

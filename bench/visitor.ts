@@ -1,12 +1,12 @@
-// Drives many clients of one server, in a process on the other core.
+// Drives many clients of one server, from a process on the other core.
 import { LOAD_CORE, toWords } from "./machine.ts";
 import { startPiped } from "./stdio.ts";
 
-/** Clients of one server; see programs/visitor.ts for what they can do. */
+/** Clients of one server; see programs/visitor.ts for their commands. */
 export interface Visitor {
-  /** Opens streams that wait for news. */
+  /** Opens streams that wait for notifications. */
   open(kind: "listen" | "get", count: number): Promise<void>;
-  /** Has the server tell all of them, and waits until all have heard, so many times. */
+  /** Makes the server notify all of them, and waits until all have received it, so many times. */
   touch(rounds: number): Promise<void>;
   /** Sends requests. */
   send(what: "initialize" | "handshake" | "call", count: number): Promise<void>;
@@ -17,15 +17,15 @@ export interface Visitor {
 export function startVisitor(port: number): Visitor {
   const piped = startPiped(toWords("deno", "programs/visitor.ts", [`${port}`]), LOAD_CORE);
 
-  async function tell(...words: readonly (string | number)[]): Promise<void> {
+  async function command(...words: readonly (string | number)[]): Promise<void> {
     await piped.send(new TextEncoder().encode(JSON.stringify(words) + "\n"));
     await piped.receive(1);
   }
 
   return {
-    open: (kind, count) => tell("open", kind, count),
-    touch: (rounds) => tell("touch", rounds),
-    send: (what, count) => tell("send", what, count),
+    open: (kind, count) => command("open", kind, count),
+    touch: (rounds) => command("touch", rounds),
+    send: (what, count) => command("send", what, count),
     stop: () => piped.stop(),
   };
 }

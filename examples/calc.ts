@@ -1,4 +1,5 @@
-// Ten lines that are a server: `deno serve examples/calc.ts`, `bun examples/calc.ts`, or `deno run -A mod.ts examples/calc.ts`.
+// A server in ten lines: `deno serve examples/calc.ts`, `bun examples/calc.ts`, or `deno run -A mod.ts
+// examples/calc.ts`.
 import { createServer, tool } from "@x/mcp";
 import { z } from "zod";
 

@@ -1,5 +1,5 @@
-// One of everything: the tools, resources and prompts that the official conformance suite asks a server for, with the
-// names and texts it looks for. `deno task conformance` runs the suite against this file on both runtimes.
+// The tools, resources and prompts that the official conformance suite requires of a server, with the names and texts
+// it checks. `deno task conformance` runs the suite against this file on both runtimes.
 import { type Context, createServer, type Handler, prompt, resource, type Server, tool, ToolError } from "@x/mcp";
 import { z } from "zod";
 
@@ -16,12 +16,12 @@ function toText(text: string): { readonly type: "text"; readonly text: string } 
   return { type: "text", text };
 }
 
-/** A question to the client's model. */
+/** A sampling request to the client's model. */
 function toQuestion(text: string): Parameters<Context["sample"]>[1] {
   return { messages: [{ role: "user", content: toText(text) }], maxTokens: 100 };
 }
 
-// What a tool can give.
+// Every kind of content that a tool can return.
 
 const contents: readonly Handler[] = [
   tool({
@@ -106,7 +106,7 @@ const contents: readonly Handler[] = [
   }),
 ];
 
-// What can be said before the result.
+// Notifications before the result.
 
 const talkers: readonly Handler[] = [
   tool({
@@ -150,7 +150,7 @@ const talkers: readonly Handler[] = [
   }),
 ];
 
-// Questions to the client.
+// Requests to the client.
 
 const name = z.object({ name: z.string() });
 
@@ -308,7 +308,7 @@ const askers: readonly Handler[] = [
   }),
 ];
 
-// Things to read, and texts to start with.
+// Resources and prompts.
 
 const resources: readonly Handler[] = [
   resource({
@@ -378,7 +378,7 @@ const prompts: readonly Handler[] = [
   }),
 ];
 
-// Lists that change while the server runs.
+// Lists that change at runtime.
 
 const extraTool = tool({ name: "test_extra_tool", description: "Comes and goes", run: () => "Here." });
 const extraPrompt = prompt({ name: "test_extra_prompt", description: "Comes and goes", run: () => "Here." });
@@ -412,8 +412,8 @@ const server = createServer({
 });
 
 /**
- * With `?cap=2025-06-18`, as if the client had proposed no newer revision: the suite always proposes its newest, and
- * would never hear the older ones.
+ * With `?cap=2025-06-18`, the server acts as if the client had proposed no newer revision: the suite always proposes
+ * its newest, and would not test older ones.
  */
 async function cap(request: Request): Promise<Request> {
   const newest = /[?&]cap=([\d-]+)/.exec(request.url)?.[1];

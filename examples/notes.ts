@@ -1,4 +1,4 @@
-// Notes that a model can write, search and read: tools, resources, a prompt, completion, progress and a question.
+// Notes that a model can write, search and read: tools, resources, a prompt, completion, progress and an elicitation.
 import { createServer, prompt, resource, resourceLink, tool, ToolError } from "@x/mcp";
 import { z } from "zod";
 
@@ -9,19 +9,19 @@ const notes = new Map<string, string>([
 
 const title = z.string().regex(/^[\w-]+$/).describe("Letters, digits, _ and -");
 
-/** What a user may mean by the beginning of a title. */
+/** The titles that begin with the typed text. */
 function completeTitle(value: string): string[] {
   return [...notes.keys()].filter((title) => title.startsWith(value));
 }
 
-// Every note is a resource of its own, and the list is made when a client asks for it.
+// Every note is its own resource, and the list is built when a client requests it.
 const note = resource({
   uri: "note://{title}",
   name: "note",
   description: "One note",
   complete: { title: completeTitle },
   list: () => [...notes.keys()].map((title) => ({ uri: `note://${title}`, name: title })),
-  read: ({ title }) => notes.get(title), // nothing: clients are told that there is no such note
+  read: ({ title }) => notes.get(title), // undefined: the client gets the error for a missing resource
 });
 
 const write = tool({

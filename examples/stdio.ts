@@ -1,4 +1,4 @@
-// The calculator over standard input and output alone, for a client that starts `deno run examples/stdio.ts`.
+// The calculator over stdio only, for a client that starts `deno run examples/stdio.ts`.
 import { serveStdio } from "@x/mcp/stdio";
 import server from "./calc.ts";
 

@@ -1,9 +1,9 @@
-// The least a server can do, over HTTP: no check of anything, and an answer that was taken from a real server. The first
-// argument says how it answers, the second where the answer is.
+// The minimum of an HTTP server: no checks, and a response recorded from a real server. The first argument selects the
+// kind of response, the second is the file with the response.
 import { args, serve } from "./serve.ts";
 
 const [how, file] = args;
-/** Texts of messages in the order they came; the last one is the answer. */
+/** Texts of messages in order of arrival; the last one is the response. */
 const { default: texts }: { default: readonly string[] } = await import(file, { with: { type: "json" } });
 const last = texts[texts.length - 1];
 const { result } = JSON.parse(last);
@@ -14,7 +14,7 @@ async function answerJson(request: Request): Promise<Response> {
   return Response.json({ jsonrpc: "2.0", id, result });
 }
 
-// The id is put into bytes that are ready.
+// The id is written into prepared bytes.
 const [before, after] = last.split(/(?<="id":)\d+/).map((part) => encoder.encode(part));
 
 async function answerBytes(request: Request): Promise<Response> {
@@ -48,7 +48,7 @@ async function answerFrames(request: Request): Promise<Response> {
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
 }
 
-// What a correct server has to read, the way it has to be read: the URL, these headers, the body as strict UTF-8.
+// Everything that a correct server has to read: the URL, these headers, the body as strict UTF-8.
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const names = ["host", "origin", "accept", "content-type", "content-encoding", "content-length"];
 names.push("mcp-protocol-version", "mcp-method", "mcp-name");

@@ -1,6 +1,6 @@
-// The least a server can do over standard input and output: bytes are split into lines, lines parsed, answers that were
-// taken from a real server written with the id of each request, what is ready together in one write. The argument says
-// where the answer is; with `zod` as a second one it loads that library first.
+// The minimum of a stdio server: splits bytes into lines, parses them, and writes responses recorded from a real server
+// with the id of each request, all ready ones in one write. The argument is the file with the response; with `zod` as a
+// second one it loads that library first.
 import { args, bun } from "./serve.ts";
 
 const [file, library] = args;

@@ -1,6 +1,6 @@
-// The least a server can do for those who wait for news: every GET and every subscription gets a bare stream with one
-// comment, and every call writes one ready frame to all of them, after the 10 ms for which this library gathers changes: a
-// process that has slept works more slowly. What else is asked has an empty result.
+// The minimum of a server with subscribers: every GET and every subscription gets a bare stream with one comment. Every
+// call writes one prepared frame to all of them, after the 10 ms for which this library batches changes, because a
+// process that has slept works more slowly. Any other request has an empty result.
 import { serve } from "./serve.ts";
 
 const encoder = new TextEncoder();
@@ -22,7 +22,7 @@ function toStream(): Response {
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
 }
 
-function tell(): void {
+function notify(): void {
   for (const controller of open) controller.enqueue(frame);
 }
 
@@ -30,6 +30,6 @@ serve(async (request) => {
   if (request.method !== "POST") return toStream();
   const { id, method } = await request.json();
   if (method === "subscriptions/listen") return toStream();
-  if (method === "tools/call" && open.size) setTimeout(tell, 10);
+  if (method === "tools/call" && open.size) setTimeout(notify, 10);
   return Response.json({ jsonrpc: "2.0", id, result: {} }, { headers: { "mcp-session-id": "one" } });
 });

@@ -1,4 +1,4 @@
-// This library, as the first argument says: `call`, `list`, `stdio`, or as many tools as it counts.
+// This library, in the mode of the first argument: `call`, `list`, `stdio`, or a number of tools.
 import { createServer, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { args, serve } from "./serve.ts";

@@ -1,4 +1,4 @@
-// This library with as many tools and resources as the first argument says, pages of 50, and no bound on clients.
+// This library with as many tools and resources as the first argument, pages of 50, and no limit on clients.
 import { createServer, resource, tool } from "../../mod.ts";
 import { args, serve } from "./serve.ts";
 import { pair, query, sum, toDescription } from "./shapes.ts";

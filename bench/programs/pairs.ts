@@ -23,7 +23,7 @@ type Server = ReturnType<Library["createServer"]>;
 type Drive = () => Promise<number>;
 
 const URL_OF_SERVER = "http://127.0.0.1:8000/mcp";
-/** Calls in one turn. Longer turns of `fetch` put the copies on different states of the heap and triple the spread. */
+/** Calls in one turn. Longer turns of `fetch` put the copies in different states of the heap and triple the spread. */
 const HTTP_TURN = 16;
 /** Calls over stdio take a fifth of the time, and the processor time of a process has a resolution of 1 µs. */
 const STDIO_TURN = 64;
@@ -154,19 +154,19 @@ function toMiddle(values: readonly number[]): number {
 }
 
 /**
- * Has the copies take turns; the mean of the middle half of each, in microseconds per call. Turns that collect garbage
- * or are preempted take many times longer, and would make two equal copies differ.
+ * Runs the copies in turns; returns the mean of the middle half of each, in microseconds per call. Turns with a garbage
+ * collection or a preemption take many times longer, and would make two equal copies differ.
  */
 async function takeTurns(turns: number): Promise<number[]> {
   const micros: number[][] = drives.map(() => []);
   for (let turn = 0; turn < turns; turn++) {
-    // Each goes first as often as the other.
+    // Each goes first equally often.
     for (const i of turn % 2 ? [1, 0] : [0, 1]) micros[i].push(await drives[i]() / calls);
   }
   return micros.map(toMiddle);
 }
 
-// Warm up until the code is compiled, and find how many turns fill a slice.
+// Warms up until the code is compiled, and measures how many turns fill a slice.
 const WARM_UP_SLICES = 12;
 const start = performance.now();
 let warm = 0;

@@ -11,7 +11,7 @@ interface BunHost {
   gc(isSynchronous: boolean): void;
 }
 
-/** What Deno, which checks this file, has no types for. */
+/** The parts of Bun in use, because Deno, which checks this file, has no types for it. */
 export const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost };
 
 /** The arguments of the program. */

@@ -1,11 +1,11 @@
-// What every measured server offers, so that they do the same work.
+// The tools of every measured server, so that all do the same work.
 import { z } from "zod";
 
-/** What `add` takes. */
+/** The input of `add`. */
 export const pair = z.object({ a: z.number(), b: z.number() });
-/** What `add` gives. */
+/** The output of `add`. */
 export const sum = z.object({ sum: z.number() });
-/** A tool without parameters, for libraries that ask for a schema. */
+/** A tool without parameters, for libraries that require a schema. */
 export const nothing = z.object({});
 /** How often `count` reports progress. */
 export const STEPS = 10;

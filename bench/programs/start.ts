@@ -1,4 +1,4 @@
-// This library over standard input and output, without a schema library.
+// This library over stdio, without a schema library.
 import { createServer, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 

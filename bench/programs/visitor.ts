@@ -1,8 +1,8 @@
 // Many clients of one server, over sockets of their own. The argument is the port; each line of standard input is one
-// thing to do, as JSON, and is answered with one line when it is done:
+// command, as JSON, and gets one line in response when it is done:
 //
-//     ["open", kind, count]    opens streams that wait for news: `listen` stands for itself, `get` belongs to a session
-//     ["touch", rounds]        has the server tell all of them, and waits until all have heard, so many times
+//     ["open", kind, count]    opens streams for notifications: `listen` without a session, `get` with one
+//     ["touch", rounds]        makes the server notify all of them, and waits until all have received it, so many times
 //     ["send", what, count]    sends `initialize`, `handshake` (with what follows it) or `call`, 16 at a time
 import { handshake, INITIALIZED, toModernAsk, toSessionHeaders } from "../asks.ts";
 import { isWhole, toBytes } from "./wire.ts";
@@ -16,13 +16,13 @@ const add = toModernAsk("tools/call", { name: "add", arguments: { a: 1, b: 2 } }
 const streams: Deno.TcpConn[] = [];
 let heard = 0;
 let awaited = Infinity;
-let tellHeard = () => {};
+let resolveHeard = () => {};
 
 async function write(connection: Deno.TcpConn, bytes: Uint8Array): Promise<void> {
   for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
 }
 
-/** Sends one request and reads the whole answer. */
+/** Sends one request and reads the whole response. */
 async function ask(connection: Deno.TcpConn, bytes: Uint8Array, buffer: Uint8Array): Promise<string> {
   await write(connection, bytes);
   let text = "";
@@ -35,7 +35,7 @@ async function ask(connection: Deno.TcpConn, bytes: Uint8Array, buffer: Uint8Arr
   return text;
 }
 
-/** Does something so many times, on 16 connections. */
+/** Repeats an action, on 16 connections. */
 async function repeat(count: number, work: (ask: (bytes: Uint8Array) => Promise<string>) => Promise<void>) {
   let left = count;
   await Promise.all(Array.from({ length: 16 }, async () => {
@@ -63,7 +63,7 @@ async function open(kind: string, count: number): Promise<void> {
   });
 }
 
-/** Opens a stream, waits for its first event or comment, and reads on for as long as it is there. */
+/** Opens a stream, waits for its first event or comment, and reads on until it ends. */
 async function openStream(bytes: Uint8Array): Promise<void> {
   const connection = await Deno.connect({ port });
   await write(connection, bytes);
@@ -85,7 +85,7 @@ async function follow(connection: Deno.TcpConn, buffer: Uint8Array): Promise<voi
     const parts = (rest + decoder.decode(buffer.subarray(0, count))).split(NEWS);
     rest = parts[parts.length - 1].slice(1 - NEWS.length);
     heard += parts.length - 1;
-    if (heard >= awaited) tellHeard();
+    if (heard >= awaited) resolveHeard();
   }
 }
 
@@ -95,7 +95,7 @@ async function touchAll(rounds: number): Promise<void> {
   const bytes = toBytes("POST", port, touch.headers, touch.body);
   for (let i = 0; i < rounds; i++) {
     const { promise, resolve } = Promise.withResolvers<void>();
-    tellHeard = resolve;
+    resolveHeard = resolve;
     awaited = heard + streams.length;
     await ask(connection, bytes, buffer);
     if (streams.length) await promise;

@@ -1,6 +1,6 @@
-// HTTP as it travels, for programs that drive servers over sockets of their own.
+// HTTP/1.1 messages, for programs that drive servers over sockets of their own.
 
-/** Whether a text holds a whole answer. */
+/** Whether a text contains a whole response. */
 export function isWhole(text: string): boolean {
   const at = text.indexOf("\r\n\r\n");
   if (at < 0) return false;

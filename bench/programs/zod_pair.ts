@@ -1,4 +1,4 @@
-// The least use of zod: one schema.
+// The minimal use of zod: one schema.
 import { z } from "zod";
 
 /** The input of a tool that adds. */

@@ -1,21 +1,13 @@
-// Holds the shape of src/: who imports whom, and what no file may say.
+// Enforces the structure of src/: allowed imports, and names that no file may use.
 import { assert, assertEquals } from "@std/assert";
+import { listSources } from "../support/sources.ts";
 import { findViolations } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
 const ignore = typeof Deno === "undefined"; // the syntax tree comes from Deno's linter
 
-async function listSources(folder: string): Promise<string[]> {
-  const paths: string[] = [];
-  for await (const { name, isDirectory } of Deno.readDir(new URL(folder, root))) {
-    if (isDirectory) paths.push(...await listSources(`${folder}${name}/`));
-    else if (name.endsWith(".ts")) paths.push(folder + name);
-  }
-  return paths.sort();
-}
-
 Deno.test({
-  name: "every file of the library keeps the rules of its room, and the core imports no package",
+  name: "every file of the library follows the rules of its folder, and the core imports no package",
   ignore,
   async fn() {
     const paths = [...await listSources("src/"), "mod.ts"];
@@ -29,7 +21,7 @@ Deno.test({
 interface Sample {
   readonly path: string;
   readonly source: string;
-  /** The rule that must object, on line 1 unless said, or undefined where none may. */
+  /** The rule that must report an error, on line 1 by default, or undefined if none may. */
   readonly rule?: string;
   readonly line?: number;
 }

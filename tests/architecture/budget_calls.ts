@@ -1,18 +1,18 @@
-// Counts what one tool call runs: the functions of the library that V8 saw called at least once per call, found as the
+// Counts the functions that one tool call runs: those of the library that V8 recorded at least once per call, as the
 // difference between a run of few calls and a run of many. `deno run -A tests/architecture/budget_calls.ts` lists them.
 
-/** How a call arrives: the era of its client and the transport. */
+/** The path of a call: the era of its client and the transport. */
 export const PATHS = ["modern http", "modern stdio", "legacy http", "legacy stdio"] as const;
 /** One of {@linkcode PATHS}. */
 export type CallPath = typeof PATHS[number];
 
 /** A copy of the library, by its public entry points. */
 export interface Subject {
-  /** Where the copy is; ends with a slash. */
+  /** The folder of the copy; ends with a slash. */
   readonly folder: string;
-  /** The file behind the main export. */
+  /** The file of the main export. */
   readonly library: string;
-  /** The file behind the `./stdio` export. */
+  /** The file of the `./stdio` export. */
   readonly stdio: string;
 }
 
@@ -46,7 +46,7 @@ interface Coverage {
   }[];
 }
 
-/** How often each function of the library ran while a process made calls. */
+/** The number of calls of each function while a process made tool calls. */
 async function countExecutions(words: readonly string[], subject: Subject): Promise<Map<string, number>> {
   const start = new URL(`file://${subject.folder}`).href;
   const folder = await Deno.makeTempDir();

@@ -1,4 +1,4 @@
-// Weighs what a server loads at its start. `deno task bench -- --only=size` prints the figures.
+// Measures the bytes that a server loads at its start. `deno task bench -- --only=size` prints the figures.
 const root = new URL("../../", import.meta.url).pathname;
 
 /** The bundles that have a budget, in KiB minified. */
@@ -7,10 +7,10 @@ export const BUNDLES = [
   { name: "the modern era alone", library: "src/modern.ts", limit: 63 },
 ] as const;
 
-/** What a bundle weighs. */
+/** The size of a bundle. */
 export interface Weight {
   readonly bytes: number;
-  /** Bytes when each file is compressed for its journey. */
+  /** In bytes, with each file compressed. */
   readonly gzip: number;
 }
 
@@ -26,7 +26,7 @@ const add = tool({ name: "add", input: z.object({ a: z.number(), b: z.number() }
 export default createServer({ name: "calc", version: "1.0.0", handlers: [add] });
 `,
     );
-    // Splitting keeps what is only loaded on demand in files of its own.
+    // Splitting keeps code that is loaded on demand in files of its own.
     const args = [
       "build",
       "--minify",
@@ -44,7 +44,7 @@ export default createServer({ name: "calc", version: "1.0.0", handlers: [add] })
   }
 }
 
-/** The size of a bundled file and of all that it imports statically. */
+/** The size of a bundled file and of all its static imports. */
 async function weighFiles(folder: string, entry: string): Promise<Weight> {
   const files = new Map<string, Weight>();
   const waiting = [entry];

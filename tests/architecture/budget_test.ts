@@ -1,10 +1,10 @@
-// What a server costs: bytes in a bundle, and library functions run by one call.
+// The cost of a server: bytes in a bundle, and library functions run by one call.
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { type CallPath, listCalledFunctions, PATHS, toFile } from "./budget_calls.ts";
 import { BUNDLES, weighServer } from "./budget_size.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
-const ignore = typeof Deno === "undefined"; // coverage comes from Deno, and the figures are the same wherever they are taken
+const ignore = typeof Deno === "undefined"; // coverage comes from Deno, and the figures are the same on every machine
 
 for (const { library, limit } of BUNDLES) {
   Deno.test({
@@ -12,14 +12,14 @@ for (const { library, limit } of BUNDLES) {
     ignore,
     async fn() {
       const { bytes } = await weighServer(library);
-      assertGreater(bytes, 1024, "the bundle holds no server");
+      assertGreater(bytes, 1024, "the bundle contains no server");
       assert(bytes <= limit * 1024, `${library}: ${bytes} bytes, ${bytes - limit * 1024} too many`);
     },
   });
 }
 
 Deno.test({
-  name: "one tools/call runs at most 50 functions in at most 14 files beside the schema room",
+  name: "one tools/call runs at most 50 functions in at most 14 files outside the schema folder",
   ignore,
   async fn() {
     const functions = await listCalledFunctions("modern http", { kind: "plain" });
@@ -52,14 +52,14 @@ for (const path of PATHS) {
   });
 }
 
-/** How many files load with an entry, and which. */
+/** The number of files that load with an entry, and their paths. */
 async function listModules(entry: string): Promise<readonly string[]> {
   const { stdout } = await new Deno.Command(Deno.execPath(), { args: ["info", "--json", `${root}${entry}`] }).output();
   const { modules }: { modules: readonly Module[] } = JSON.parse(new TextDecoder().decode(stdout));
   const found = new Set<string>([new URL(`../../${entry}`, import.meta.url).href]);
   for (const url of found) {
     const { dependencies = [] } = modules.find(({ specifier }) => specifier === url) ?? {};
-    // What is imported only for its types is not loaded, and what is imported by a call is loaded later.
+    // Type-only imports are not loaded, and dynamic imports are loaded later.
     for (const { code, isDynamic } of dependencies) if (code && !isDynamic) found.add(code.specifier);
   }
   return [...found].map((url) => url.replace(new URL("../../", import.meta.url).href, ""));
@@ -82,7 +82,7 @@ for (
   ]
 ) {
   Deno.test({
-    name: `${entry} loads no package, and nothing of the command line`,
+    name: `${entry} loads no package, and no part of the command line`,
     ignore,
     async fn() {
       const modules = await listModules(entry);

@@ -1,5 +1,5 @@
 // Makes tool calls, one after the other, to a server in this process. Arguments: the path of the calls (see
-// budget_calls.ts), the kind of tool, how many, then the main and the stdio entry of the library.
+// budget_calls.ts), the kind of tool, the number of calls, then the main and the stdio entry of the library.
 import { z } from "zod";
 
 const [path, kind, count, main, stdio] = Deno.args;
@@ -37,7 +37,7 @@ const initialize = JSON.stringify({
 });
 const initialized = JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" });
 
-/** Sends one message and returns what came back, up to the response. */
+/** Sends one message and returns all messages up to the response. */
 type Exchange = (message: string) => Promise<string>;
 
 async function openHttp(): Promise<Exchange> {

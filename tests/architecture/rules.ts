@@ -1,7 +1,7 @@
-// The rules that keep the rooms of src/ apart, as a lint plugin over the syntax tree. They are run by a test and not by
-// `deno lint`, so that no ignore directive can switch one off.
+// The rules that keep the folders of src/ apart, as a lint plugin over the syntax tree. A test runs them instead of
+// `deno lint`, so that no ignore directive can disable one.
 
-/** Rooms of src/, and what each may import besides itself. A path of one file is a room too. */
+/** Folders of src/, and the folders each may import besides itself. The path of one file is a folder too. */
 const below = ["src/protocol", "src/schema", "src/core"];
 const outer = [...below, "src/runtime.ts", "src/transports", "src/server.ts", "src/library.ts"];
 const rooms: Readonly<Record<string, readonly string[]>> = {
@@ -28,7 +28,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "mod.ts": ["src/library.ts", "src/hand_over.ts"],
 };
 
-/** The packages a room may import; every other room imports none. */
+/** The packages a folder may import; every other folder imports none. */
 const packages: Readonly<Record<string, readonly string[]>> = {
   "src/cli": ["zod", "yaml", "jsonc-parser", "smol-toml", "@std/jsonc"],
 };
@@ -40,13 +40,13 @@ const runtimeWords = ["process", "Buffer"];
 const runtimeFiles = ["src/runtime.ts", "src/cli/platform.ts", "src/transports/stdio/stdout_guard.ts"];
 const runtimeGlobals = ["Deno", "Bun"];
 
-/** The longest name of a room that holds the path. */
+/** The longest folder name that contains the path. */
 function findRoom(path: string): string | undefined {
   return Object.keys(rooms).filter((room) => path === room || path.startsWith(room + "/"))
     .sort((a, b) => b.length - a.length)[0];
 }
 
-/** Why the file may not import the specifier, or undefined if it may. */
+/** The reason why the file may not import the specifier, or undefined if it may. */
 function refuseImport(path: string, specifier: string): string | undefined {
   const room = findRoom(path);
   if (!room) return "lies in no room of src/";
@@ -82,7 +82,10 @@ const importDirection = rule((context) => {
   };
 });
 
-/** `import { run } from "../handlers/tool.ts"` under a computed name would pass the rule above: only the command line loads files by name. */
+/**
+ * `import { run } from "../handlers/tool.ts"` under a computed name would pass the rule above: only the command line
+ * loads files by name.
+ */
 const computedImport = rule((context) => ({
   ImportExpression(node) {
     const isAllowed = context.filename.startsWith("src/cli/") || context.filename === "src/hand_over.ts";
@@ -131,7 +134,7 @@ const runtimeGlobal = rule((context) => {
     Literal(node) {
       if (runtimeGlobals.includes(String(node.value))) context.report({ node, message: `names ${node.value}` });
     },
-    // A cast types a global that the platform does not have.
+    // A cast gives a type to a global that the platform does not have.
     "TSAsExpression > Identifier[name='globalThis']"(node: Deno.lint.Identifier) {
       context.report({ node, message: "types globalThis" });
     },
@@ -177,7 +180,7 @@ const plugin: Deno.lint.Plugin = {
   },
 };
 
-/** What breaks a rule in one file, as `rooms/<rule> <path>:<line> <what>`. `path` is relative to the project. */
+/** The violations in one file, as `rooms/<rule> <path>:<line> <what>`. `path` is relative to the project. */
 export function findViolations(path: string, source: string): string[] {
   return Deno.lint.runPlugin(plugin, path, source).map(({ id, message, range }) => {
     const line = source.slice(0, range[0]).split("\n").length;

@@ -1,5 +1,5 @@
-// The shape of the library: without the older revisions, what is left is whole. A copy of the project in which their
-// folder is deleted, with the one import that leads to it, still compiles and still passes its tests.
+// The library is complete without the older revisions. A copy of the project without their folder, and without the one
+// import of it, still compiles and still passes its tests.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 
 const root = new URL("../../", import.meta.url);
@@ -31,7 +31,7 @@ async function run(folder: string, args: string[]): Promise<string> {
 
 Deno.test({
   name: "without the folder of the older revisions, and its import in src/library.ts, all else compiles and passes",
-  ignore: typeof Deno === "undefined", // the copy is checked and tested with Deno
+  ignore: typeof Deno === "undefined", // Deno checks and tests the copy
   async fn() {
     const folder = await Deno.makeTempDir({ prefix: "shape-" });
     try {
@@ -39,7 +39,7 @@ Deno.test({
       await copyFolder(new URL("tests/", root), `${folder}/tests`);
       await Deno.copyFile(new URL("deno.lock", root), `${folder}/deno.lock`);
       const config = JSON.parse(await Deno.readTextFile(new URL("deno.json", root)));
-      // Packages come from Deno's cache: a copy needs no folder of its own for them.
+      // Packages come from Deno's cache: a copy needs no node_modules.
       await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify({ ...config, nodeModulesDir: "none" }));
       await Deno.remove(`${folder}/${FOLDER}`, { recursive: true });
       const library = await Deno.readTextFile(new URL("src/library.ts", root));

@@ -1,4 +1,4 @@
-// Asking the client during a call: one handler for both eras, and no answer that was not given to this very question.
+// Requests to the client during a call: one handler serves both eras, and an answer counts for its own question only.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool, ToolError } from "../../mod.ts";
@@ -8,12 +8,12 @@ import { behaviour, textOf } from "../support/behaviour.ts";
 const yesNo = z.object({ ok: z.boolean() });
 const accept = <C>(content: C) => ({ action: "accept", content }) as const;
 
-/** How many requests the client sent. */
+/** The number of requests the client sent. */
 function countCalls({ transcript }: { readonly transcript: readonly string[] }, method = "tools/call"): number {
   return transcript.filter((line) => line.startsWith("→ {") && line.includes(`"method":"${method}"`)).length;
 }
 
-behaviour("a handler asks the user, whatever the user does", async (connect) => {
+behaviour("a handler elicits from the user, whatever the user does", async (connect) => {
   const order = tool({
     name: "order",
     async run(_input, ctx) {
@@ -43,7 +43,7 @@ behaviour("a handler asks the user, whatever the user does", async (connect) => 
   });
 });
 
-behaviour("a handler asks the model, for roots, and for a visit to a page", async (connect) => {
+behaviour("a handler requests sampling, roots, and a visit to a URL", async (connect) => {
   const all = tool({
     name: "all",
     async run(_input, ctx) {
@@ -74,7 +74,7 @@ behaviour("a handler asks the model, for roots, and for a visit to a page", asyn
   });
 });
 
-behaviour("questions asked side by side travel together, one after the other in rounds", async (connect, { era }) => {
+behaviour("questions asked in parallel are sent together, later ones in further rounds", async (connect, { era }) => {
   let runs = 0;
   const made: string[] = [];
   const both = tool({
@@ -126,7 +126,7 @@ behaviour("a handler that catches everything cannot swallow a question, and its 
   assert(log.length >= 1);
 });
 
-behaviour("an answer counts only for the question as it was asked", async (connect) => {
+behaviour("an answer counts only for the question exactly as it was asked", async (connect) => {
   let price = 10;
   const paid: number[] = [];
   const pay = tool({
@@ -150,7 +150,7 @@ behaviour("an answer counts only for the question as it was asked", async (conne
   assertEquals([asked, paid], [["Pay $10?", "Pay $11?", "Pay $12?"], [12]]);
 }, { eras: ["modern"] });
 
-behaviour("an answer of the wrong shape is asked for again", async (connect) => {
+behaviour("an answer of the wrong shape makes the server ask again", async (connect) => {
   const order = tool({
     name: "order",
     run: async (_input, ctx) => (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action,
@@ -198,7 +198,7 @@ behaviour("an answer of the wrong shape, and an error, reach the handler as an e
   assertEquals(codes, [-32602, -32602, -1]);
 }, { eras: ["legacy"] });
 
-behaviour("a client is never asked for what it did not declare", async (connect, { era, transport }) => {
+behaviour("a client is never asked for a capability it did not declare", async (connect, { era, transport }) => {
   const sampling = { messages: [], maxTokens: 1 };
   const handlers = [
     tool({ name: "form", run: async (_i, ctx) => (await ctx.elicit("x", { message: "?", schema: yesNo })).action }),
@@ -362,7 +362,7 @@ behaviour("prompts and resources may ask as well", async (connect) => {
   assertEquals(messages, [{ role: "user", content: { type: "text", text: "decline" } }]);
   const { contents, ttlMs } = await client.readResource("x://r");
   assertEquals(contents[0].text, "decline");
-  if (ttlMs !== undefined) assertEquals(ttlMs, 0, "the result of a call with answers may not be kept");
+  if (ttlMs !== undefined) assertEquals(ttlMs, 0, "the result of a call with answers is not cacheable");
 });
 
 const order = tool({
@@ -412,14 +412,14 @@ behaviour(
       const thief = await join({ capabilities, principal });
       assertEquals((await assertRejects(() => thief.request("tools/call", good), RpcError)).code, -32602);
     }
-    // The same call may name its arguments in another order.
+    // The same call may have its arguments in another order.
     const turned = { ...good, arguments: { more: { b: 2, a: 1 }, item: "tea" } };
     assertEquals((await client.request("tools/call", turned)).content, [{ type: "text", text: "tea accept" }]);
   },
   { eras: ["modern"] },
 );
 
-behaviour("answers that nobody asked for are passed over", async (connect) => {
+behaviour("responses without a question are ignored", async (connect) => {
   const { client } = await connect({ handlers: [order] }, { capabilities: { elicitation: {} } });
   const send = (more: object) =>
     client.request("tools/call", { name: "order", arguments: {}, ...more }, { rounds: false });
@@ -434,7 +434,7 @@ behaviour("answers that nobody asked for are passed over", async (connect) => {
   assertEquals(done.resultType, "complete");
 }, { eras: ["modern"] });
 
-behaviour("a call can only be sent back so many times", async (connect) => {
+behaviour("the number of rounds of a call is limited", async (connect) => {
   const endless = tool({
     name: "endless",
     async run(_input, ctx) {
@@ -450,7 +450,7 @@ behaviour("a call can only be sent back so many times", async (connect) => {
   assertEquals(countCalls(client), 4);
 }, { eras: ["modern"] });
 
-behaviour("what travels with a question is bounded", async (connect) => {
+behaviour("the data sent along with a question is bounded", async (connect) => {
   const heavy = tool({
     name: "heavy",
     async run(_input, ctx) {
@@ -467,7 +467,7 @@ behaviour("what travels with a question is bounded", async (connect) => {
   assertEquals(textOf(await client.callTool("order")), "tea accept");
 }, { eras: ["modern"] });
 
-behaviour("a client that never answers is not waited for without end", async (connect) => {
+behaviour("a client that never answers is not waited for forever", async (connect) => {
   const { client } = await connect({ handlers: [order], limits: { calls: { answerMs: 40 } } }, {
     onElicit: () => new Promise(() => {}),
   });
@@ -477,7 +477,7 @@ behaviour("a client that never answers is not waited for without end", async (co
   assertEquals(
     client.received.map(({ method }) => method),
     ["notifications/cancelled"],
-    "the client is told to stop asking",
+    "the client gets a cancellation of the question",
   );
 }, { eras: ["legacy"] });
 
@@ -514,7 +514,7 @@ Deno.test("the state of a question expires", async () => {
   await server.close();
 });
 
-Deno.test("instances that share a secret go on with each other's calls, also after it was rotated", async () => {
+Deno.test("instances that share a secret continue each other's calls, also after the secret was rotated", async () => {
   const [old, young] = ["o".repeat(32), "y".repeat(32)];
   const secrets = [[old], [old], [young, old], [young], undefined];
   const [first, ...others] = await Promise.all(secrets.map(async (secret) => {
@@ -535,7 +535,7 @@ Deno.test("instances that share a secret go on with each other's calls, also aft
   }
 });
 
-Deno.test("the state of a question cannot be read", async () => {
+Deno.test("the state of a question is unreadable for the client", async () => {
   const secretive = tool({
     name: "secretive",
     async run(_input, ctx) {

@@ -1,4 +1,4 @@
-// What happens around and during a call: middleware, progress, logs, cancellation, several calls at once.
+// Middleware, progress, logs, cancellation and concurrency of calls.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { McpError, type Middleware, tool } from "../../mod.ts";
@@ -40,7 +40,7 @@ behaviour("middleware wraps calls in order: the server's outside, the tool's ins
   assertEquals(log, [`> a ${method}`, `> b ${method}`, "< b", "< a"]);
 });
 
-behaviour("middleware may change a result, answer by itself, or fail", async (connect) => {
+behaviour("middleware may change a result, return its own, or fail", async (connect) => {
   const use: Middleware = async (call, next) => {
     switch (call.params.name) {
       case "changed":
@@ -84,7 +84,7 @@ const steps = tool({
   },
 });
 
-behaviour("progress is told only to those who ask, and only when it grows", async (connect) => {
+behaviour("progress is sent only if requested, and only when it grows", async (connect) => {
   const { client } = await connect({ handlers: [steps] });
   const values = [1, 2, 2, 1, 3.5, -1, 10];
   await client.callTool("steps", { values: [1, 2] });
@@ -105,7 +105,7 @@ behaviour("progress is told only to those who ask, and only when it grows", asyn
   }
 }, { versions: LEGACY_VERSIONS.slice(0, 3) });
 
-behaviour("calls at once each get their own progress and result", async (connect) => {
+behaviour("concurrent calls each get their own progress and result", async (connect) => {
   const slow = tool({
     name: "slow",
     input: z.object({ n: z.number() }),
@@ -130,7 +130,7 @@ behaviour("calls at once each get their own progress and result", async (connect
   assertEquals(await Promise.all(calls), expected);
 });
 
-behaviour("what a handler says after its result is dropped", async (connect) => {
+behaviour("messages that a handler sends after its result are dropped", async (connect) => {
   const { pass, open } = gate();
   const said: Promise<unknown>[] = [];
   const late = tool({
@@ -159,10 +159,10 @@ const logging = tool({
 });
 
 for (const logLevel of [undefined, "debug", "warning", "emergency"] as const) {
-  behaviour(`logs are filtered for a client that wants ${logLevel ?? "nothing said"}`, async (connect, { era }) => {
+  behaviour(`logs are filtered by the log level of the client: ${logLevel ?? "none"}`, async (connect, { era }) => {
     const { client } = await connect({ handlers: [logging] }, { logLevel });
     await client.callTool("logging");
-    // A session that said nothing hears what the server finds right; without a session, silence is a no.
+    // A session without a log level gets the server's default; without a session, no log level means no logs.
     const least = logLevel ?? (era === "legacy" ? "info" : undefined);
     const wanted = least ? LEVELS.slice(LEVELS.indexOf(least)) : [];
     assertEquals(
@@ -175,7 +175,7 @@ for (const logLevel of [undefined, "debug", "warning", "emergency"] as const) {
   });
 }
 
-behaviour("the log level of a session can be changed, but only to a level", async (connect) => {
+behaviour("the log level of a session can be changed, but only to a valid level", async (connect) => {
   const { client } = await connect({ handlers: [logging] }, { logLevel: "emergency" });
   for (const level of ["loud", 3, undefined, "constructor"]) {
     assertEquals((await assertRejects(() => client.request("logging/setLevel", { level }), RpcError)).code, -32602);
@@ -185,7 +185,7 @@ behaviour("the log level of a session can be changed, but only to a level", asyn
   assertEquals(client.received.map(({ params }) => params.level), ["alert", "emergency"]);
 }, { eras: ["legacy"], versions: LEGACY_VERSIONS });
 
-behaviour("what cannot be logged does not end the call", async (connect) => {
+behaviour("data that cannot be logged does not end the call", async (connect) => {
   const cycle: Record<string, unknown> = {};
   cycle.self = cycle;
   const odd = tool({
@@ -201,7 +201,7 @@ behaviour("what cannot be logged does not end the call", async (connect) => {
   assertEquals(client.received.at(-1)?.params.data, "fine");
 });
 
-/** A tool that waits until it is cancelled, and others beside it. */
+/** A tool that waits until it is cancelled, and other handlers beside it. */
 function waiting() {
   const log: string[] = [];
   const { pass, open } = gate();
@@ -219,7 +219,7 @@ function waiting() {
   return { log, open, handlers: [wait, quick] };
 }
 
-behaviour("a cancelled call stops, gets no answer, and harms no other", async (connect) => {
+behaviour("a cancelled call stops, gets no response, and affects no other call", async (connect) => {
   const { log, open, handlers } = waiting();
   const { client } = await connect({ handlers });
   const other = started(client.callTool("wait", { n: 2 }));
@@ -238,11 +238,11 @@ behaviour("a cancelled call stops, gets no answer, and harms no other", async (c
   assertEquals(log.filter((line) => !line.startsWith("start")), ["cancelled 1", "passed 2"]);
   assert(
     !client.transcript.some((line) => line.startsWith('← {"jsonrpc":"2.0","id":"mine"')),
-    "a cancelled call was answered",
+    "a cancelled call got a response",
   );
 });
 
-behaviour("a call with a large body can be cancelled before it has said anything", async (connect) => {
+behaviour("a call with a large body can be cancelled before it sent anything", async (connect) => {
   const { log, handlers } = waiting();
   const { client } = await connect({ handlers });
   const stop = new AbortController();
@@ -254,7 +254,7 @@ behaviour("a call with a large body can be cancelled before it has said anything
   await until(() => log.includes("cancelled 1"), "the call is cancelled");
 });
 
-behaviour("a cancellation that fits nothing is passed over", async (connect) => {
+behaviour("a cancellation with an unknown request id is ignored", async (connect) => {
   const { log, open, handlers } = waiting();
   const { client } = await connect({ handlers });
   const running = started(client.callTool("wait", { n: 1 }, { id: 5 }));
@@ -283,12 +283,12 @@ behaviour("a call with id 0 can be cancelled", async (connect) => {
   await until(() => log.includes("cancelled 0"), "the call is cancelled");
 });
 
-behaviour("a lost connection cancels a call only where nothing else can", async (connect, { era }) => {
+behaviour("a lost connection cancels a call only if it has no session", async (connect, { era }) => {
   const { log, open, handlers } = waiting();
   const { client, server } = await connect({ handlers });
   const leaving = started(assertRejects(() => client.callTool("wait", { n: 1 })));
   await until(() => log.length === 1, "the call runs");
-  // The session goes on without the stream of this one call.
+  // The session continues without the stream of this one call.
   const stop = new AbortController();
   const body = { jsonrpc: "2.0", id: 9, method: "tools/call", params: { name: "wait", arguments: { n: 2 } } };
   const meta = {
@@ -320,7 +320,7 @@ behaviour("a lost connection cancels a call only where nothing else can", async 
   await leaving.catch(() => {});
 }, { transports: ["memory"] });
 
-behaviour("an id may be in flight twice", async (connect) => {
+behaviour("two calls in flight may have the same id", async (connect) => {
   const { log, open, handlers } = waiting();
   const { client } = await connect({ handlers });
   const calls = [1, 2, 3].map((n) => started(client.callTool("wait", { n }, { id: 1, meta: { progressToken: 1 } })));
@@ -330,7 +330,7 @@ behaviour("an id may be in flight twice", async (connect) => {
   assertEquals(results.map(textOf).sort(), ["1", "2", "3"]);
 });
 
-behaviour("clients that number alike never get each other's answers", async (connect) => {
+behaviour("clients that use the same ids never get each other's responses", async (connect) => {
   const echo = tool({
     name: "echo",
     input: z.object({ text: z.string() }),
@@ -354,26 +354,26 @@ behaviour("clients that number alike never get each other's answers", async (con
   }));
 });
 
-behaviour("ids come back as they were sent", async (connect) => {
+behaviour("ids come back unchanged", async (connect) => {
   const { client } = await connect({ handlers: [tool({ name: "quick", run: () => "" })] });
   for (const id of [0, -1, Number.MAX_SAFE_INTEGER, "", "0", 'é"\\\n😀', "x".repeat(256)]) {
-    // The client refuses an answer with another id.
+    // The client refuses a response with another id.
     assertEquals(textOf(await client.callTool("quick", {}, { id })), "");
   }
 });
 
-behaviour("what runs too long is ended, and its handler told", async (connect) => {
+behaviour("a call that exceeds its timeout is ended, and its handler's signal aborts", async (connect) => {
   const { log, handlers } = waiting();
   const { client } = await connect({ handlers, limits: { calls: { timeoutMs: 60 } } });
   const error = await assertRejects(() => client.callTool("wait"), RpcError);
   assertEquals(error.code, -32603);
   assertStringIncludes(error.message, "calls.timeoutMs");
-  await until(() => log.includes("cancelled 0"), "the handler is told");
+  await until(() => log.includes("cancelled 0"), "the handler's signal aborts");
   assertEquals(textOf(await client.callTool("quick")), "quick");
 });
 
 behaviour(
-  "calls beyond the bound wait, and beyond the queue are refused by name",
+  "calls beyond the limit wait, and calls beyond the queue are refused by the limit's name",
   async (connect, { transport, era }) => {
     const { log, open, handlers } = waiting();
     const { client } = await connect({ handlers, limits: { calls: { running: 2, waiting: 1 } } });
@@ -405,7 +405,7 @@ behaviour("one client cannot take every slot", async (connect) => {
   assertEquals((await Promise.all(calls)).map(textOf), ["1", "2", "3", "4"]);
 });
 
-behaviour("a result beyond the bound is an internal error", async (connect) => {
+behaviour("a result above the limit is an internal error", async (connect) => {
   const give = tool({ name: "give", input: z.object({ n: z.number() }), run: ({ n }) => "x".repeat(n) });
   const { client, takeFaults } = await connect({ handlers: [give], limits: { calls: { resultBytes: 1000 } } });
   assertEquals(textOf(await client.callTool("give", { n: 500 })).length, 500);
@@ -414,7 +414,7 @@ behaviour("a result beyond the bound is an internal error", async (connect) => {
   assertStringIncludes(String(takeFaults()[0].error), "calls.resultBytes");
 });
 
-behaviour("what is too deep or too long is refused with the name of the limit", async (connect, { transport }) => {
+behaviour("a message that is too deep or too long is refused by the limit's name", async (connect, { transport }) => {
   const any = tool({ name: "any", input: { type: "object" }, run: () => "taken" });
   const limits = { request: { depth: 20, methodCharacters: 30, idCharacters: 10 } };
   const { client } = await connect({ handlers: [any], limits });
@@ -426,17 +426,22 @@ behaviour("what is too deep or too long is refused with the name of the limit", 
     ["request.idCharacters", () => client.request("tools/list", {}, { id: "x".repeat(11), timeoutMs: 200 })],
   ] as const;
   for (const [name, send] of cases) {
-    // Without an id an answer on a shared channel finds nobody.
+    // A response without an id cannot be matched on a shared channel.
     const before = client.transcript.length;
     const error = await assertRejects(send);
     const said = client.transcript.slice(before).filter((line) => line.startsWith("←")).join("\n");
     assertStringIncludes(said, name);
-    if (transport !== "pipe") assert(error instanceof RpcError && error.status === 400 && error.code === -32600, name);
+    if (transport !== "pipe") {
+      assert(
+        error instanceof RpcError && error.status === 400 && error.code === -32600,
+        name,
+      );
+    }
   }
   assertEquals(textOf(await client.callTool("any", {})), "taken");
 });
 
-behaviour("a closing server finishes what runs and takes nothing new", async (connect, { transport }) => {
+behaviour("a closing server finishes running calls and accepts no new ones", async (connect, { transport }) => {
   const { log, open, handlers } = waiting();
   const { client, server } = await connect({ handlers });
   const running = started(client.callTool("wait", { n: 1 }));
@@ -452,7 +457,7 @@ behaviour("a closing server finishes what runs and takes nothing new", async (co
   await closing;
 }, { transports: ["memory", "pipe"] });
 
-behaviour("a closing server cancels what does not end in time", async (connect) => {
+behaviour("a closing server cancels calls that do not end in time", async (connect) => {
   const { log, handlers } = waiting();
   const { client, server } = await connect({ handlers, limits: { calls: { closeMs: 30 } } });
   const running = client.callTool("wait", { n: 1 }).catch(() => {});

@@ -1,4 +1,4 @@
-// What handlers and servers announce: changes of resources and of lists, to clients of every revision.
+// Notifications that handlers and servers send: changes of resources and of lists, to clients of every revision.
 import { assertEquals, assertThrows } from "@std/assert";
 import { type Context, createServer, type ListName, prompt, resource, tool } from "../../mod.ts";
 import { fakeContext } from "../../src/testing/testing.ts";
@@ -26,7 +26,7 @@ const everywhere = [
   }),
 ];
 
-behaviour("every kind of handler can announce changes through its context", async (connect) => {
+behaviour("every kind of handler can send change notifications through its context", async (connect) => {
   const { client } = await connect({
     handlers: everywhere,
     use: [(ctx, next) => {
@@ -58,7 +58,7 @@ behaviour("every kind of handler can announce changes through its context", asyn
   await subscription.close();
 });
 
-behaviour("a burst of announcements, and of changes of handlers, is announced once", async (connect) => {
+behaviour("a burst of changes is sent as one notification", async (connect) => {
   const { client, server } = await connect({ handlers: everywhere });
   const subscription = await client.subscribe(FILTER);
   const { listChanged } = server;
@@ -81,7 +81,7 @@ behaviour("a burst of announcements, and of changes of handlers, is announced on
   await subscription.close();
 });
 
-behaviour("a list that the server never had is not announced, one that became empty is", async (connect) => {
+behaviour("a list that the server never had is not announced, but one that became empty is", async (connect) => {
   const [work] = everywhere;
   const { client, server } = await connect({ handlers: [work] });
   const subscription = await client.subscribe(LISTS);
@@ -99,7 +99,7 @@ behaviour("a list that the server never had is not announced, one that became em
   await subscription.close();
 });
 
-behaviour("listChanged reaches clients whatever `allow` says of the handlers", async (connect) => {
+behaviour("listChanged reaches clients whatever `allow` returns for the handlers", async (connect) => {
   const hidden = tool({ name: "hidden", allow: () => false, run: () => {} });
   const { client, server } = await connect({ handlers: [everywhere[0], hidden] });
   const subscription = await client.subscribe(LISTS);
@@ -112,7 +112,7 @@ behaviour("listChanged reaches clients whatever `allow` says of the handlers", a
   await subscription.close();
 });
 
-Deno.test("listChanged refuses the name of no list, and does nothing after close", async () => {
+Deno.test("listChanged refuses an unknown list, and does nothing after close", async () => {
   const server = createServer({ name: "s", version: "1.0.0", handlers: everywhere });
   assertThrows(() => server.listChanged("tool" as ListName), TypeError, '"tool"');
   await server.close();
@@ -120,7 +120,7 @@ Deno.test("listChanged refuses the name of no list, and does nothing after close
   server.resourceUpdated("note://1");
 });
 
-Deno.test("a fake context records what was announced", () => {
+Deno.test("a fake context records the notifications", () => {
   const ctx = fakeContext();
   announce(ctx);
   assertEquals(ctx.announced, [{ kind: "resource", uri: "note://1" }, { kind: "list", list: "tools" }]);

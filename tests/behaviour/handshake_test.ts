@@ -1,4 +1,4 @@
-// What client and server learn of each other before anything is called.
+// Facts that client and server exchange before the first call.
 import { assert, assertEquals, assertObjectMatch, assertRejects } from "@std/assert";
 import { prompt, resource, tool } from "../../mod.ts";
 import { RpcError } from "../../src/testing/testing.ts";
@@ -15,7 +15,7 @@ const about = {
   icons: [{ src: "https://example.com/icon.png", sizes: ["48x48"] }],
 };
 
-behaviour("the server says what it is and can", async (connect, { era }) => {
+behaviour("the server states its name and capabilities", async (connect, { era }) => {
   const { client } = await connect({ ...about, instructions: "Ask for noop", handlers: [noop] });
   const said = era === "modern" ? await client.request("server/discover") : client.handshake;
   assertObjectMatch({ ...said }, {
@@ -71,7 +71,7 @@ behaviour("the handshake agrees on the revision that the client asked for", asyn
 }, { eras: ["legacy"], versions: LEGACY_VERSIONS });
 
 for (const asked of ["2099-01-01", "2026-07-28", "1.0", ""]) {
-  behaviour(`a handshake for revision "${asked}" is answered with the newest that has one`, async (connect) => {
+  behaviour(`a handshake for revision "${asked}" gets the newest revision that has one`, async (connect) => {
     const { client } = await connect({}, { versions: [asked] });
     assertEquals(client.server.version, "2025-11-25");
   }, { eras: ["legacy"] });
@@ -82,10 +82,10 @@ behaviour("a second handshake in the same session is refused", async (connect) =
   const again = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "again", version: "1" } };
   const error = await assertRejects(() => client.request("initialize", again), RpcError);
   assertEquals(error.code, -32600);
-  assertEquals((await client.listTools()).length, 1, "the session lives on");
+  assertEquals((await client.listTools()).length, 1, "the session stays open");
 }, { eras: ["legacy"] });
 
-behaviour("handlers see the same facts about the client", async (connect, { era, version, transport }) => {
+behaviour("handlers see the same facts about the client in every era", async (connect, { era, version, transport }) => {
   const seen: unknown[] = [];
   const look = tool({
     name: "look",
@@ -101,7 +101,7 @@ behaviour("handlers see the same facts about the client", async (connect, { era,
     logLevel: "error",
   });
   await client.callTool("look", {}, { meta: { "example.com/tag": "blue" } });
-  // A session id carries only the name and version.
+  // A session id carries the name and version only.
   const info = era === "modern" || transport === "pipe"
     ? { name: "looker", version: "9", title: "Looker" }
     : { name: "looker", version: "9" };
@@ -114,7 +114,7 @@ behaviour("handlers see the same facts about the client", async (connect, { era,
   }]);
 });
 
-behaviour("a method that nobody answers is -32601", async (connect, { era, transport }) => {
+behaviour("an unknown method is -32601", async (connect, { era, transport }) => {
   const { client } = await connect({ handlers: [noop] });
   const foreign = era === "modern"
     ? ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"]
@@ -130,7 +130,7 @@ behaviour("a method that nobody answers is -32601", async (connect, { era, trans
       "x".repeat(250),
     ]
   ) {
-    // What only the other era has looks like a request of that era that lacks what it must say.
+    // A method of the other era looks like a request of that era without its required parts.
     if (method === "server/discover") continue;
     const error = await assertRejects(() => client.request(method, {}), RpcError);
     assertEquals(error.code, -32601, method);
@@ -139,7 +139,7 @@ behaviour("a method that nobody answers is -32601", async (connect, { era, trans
   }
 });
 
-behaviour("a revision that the server does not speak is named with those it does", async (connect, { transport }) => {
+behaviour("an unsupported revision is refused with the list of supported ones", async (connect, { transport }) => {
   const { client } = await connect({}, { versions: ["2099-01-01"] });
   const error = await assertRejects(() => client.request("server/discover"), RpcError);
   assertEquals(error.code, -32022);

@@ -1,4 +1,4 @@
-// Lists: pages, changes while the server runs, and what only some may see.
+// Lists: pagination, changes at runtime, and visibility.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { type Connection, RpcError } from "../../src/testing/testing.ts";
@@ -18,7 +18,7 @@ async function listPages(client: Connection): Promise<string[][]> {
   return pages;
 }
 
-behaviour("a list comes in pages, in the order of registration", async (connect) => {
+behaviour("a list is sent in pages, in order of registration", async (connect) => {
   for (const [page, pages] of [[2, ["ed", "cb", "a"]], [5, ["edcba"]], [4, ["edcb", "a"]], [250, ["edcba"]]] as const) {
     const { client } = await connect({ handlers: five, limits: { calls: { pageItems: page } } });
     assertEquals((await listPages(client)).map((names) => names.join("")), [...pages]);
@@ -26,7 +26,7 @@ behaviour("a list comes in pages, in the order of registration", async (connect)
   }
 });
 
-behaviour("a cursor that leads nowhere is -32602", async (connect) => {
+behaviour("an invalid cursor is -32602", async (connect) => {
   const { client, server } = await connect({ handlers: five, limits: { calls: { pageItems: 2 } } });
   const { nextCursor } = await client.request("tools/list");
   const wrong = [
@@ -55,7 +55,7 @@ behaviour("a cursor that leads nowhere is -32602", async (connect) => {
   );
 });
 
-behaviour("handlers come and go while the server runs", async (connect) => {
+behaviour("handlers can be added and removed while the server runs", async (connect) => {
   const { client, server } = await connect({ handlers: [make("a")] });
   const b = make("b");
   server.handlers.add(b, make("c"));
@@ -69,7 +69,7 @@ behaviour("handlers come and go while the server runs", async (connect) => {
   assertEquals(textOf(await client.callTool("b")), "b");
 });
 
-Deno.test("a server tells which handlers it has, and they make another server", () => {
+Deno.test("a server lists its handlers, which can build another server", () => {
   const review = prompt({
     name: "review",
     complete: { x: () => [] },
@@ -86,23 +86,23 @@ Deno.test("a server tells which handlers it has, and they make another server", 
   assertEquals(server.handlers.list(), [b, review]);
 });
 
-behaviour("handlers that cannot stand beside the others change nothing", async (connect) => {
+behaviour("a handler that conflicts with the others is refused, and nothing changes", async (connect) => {
   const { client, server } = await connect({ handlers: [make("a")] });
   assertThrows(() => server.handlers.add(make("b"), make("a")), TypeError, '"a"');
   assertThrows(() => server.handlers.add(make("b"), make("b")), TypeError, '"b"');
-  // Callers in plain JavaScript have no types that would object.
+  // Callers in plain JavaScript have no type checker.
   assertThrows(() => server.handlers.add({ name: "b" } as never), TypeError, "Cannot add a handler");
   assertEquals((await client.listTools()).map(({ name }) => name), ["a"]);
 });
 
-behaviour("a feature whose last handler left has an empty list", async (connect) => {
+behaviour("a feature whose last handler was removed has an empty list", async (connect) => {
   const a = make("a");
   const { client, server } = await connect({ handlers: [a] });
   server.handlers.remove(a);
   assertEquals((await client.listTools()).length, 0);
 });
 
-behaviour("subscribers hear of changed lists, once per burst, and of nothing else", async (connect) => {
+behaviour("subscribers are notified of list changes, once per burst, and of nothing else", async (connect) => {
   const { client, server, join } = await connect({ handlers: [make("a")] });
   const other = await join();
   const tools = await client.subscribe({ toolsListChanged: true });
@@ -121,7 +121,7 @@ behaviour("subscribers hear of changed lists, once per burst, and of nothing els
   assertEquals((await client.listTools()).length, 6);
 });
 
-behaviour("a subscription is granted only what the server can tell", async (connect) => {
+behaviour("a subscription is granted only the notifications that the server can send", async (connect) => {
   const { client } = await connect({ handlers: [make("a")] });
   const wanted = {
     toolsListChanged: true,
@@ -137,7 +137,7 @@ behaviour("a subscription is granted only what the server can tell", async (conn
   }
 }, { eras: ["modern"] });
 
-behaviour("several subscriptions of one client hear each of its own", async (connect) => {
+behaviour("several subscriptions of one client each get their own notifications", async (connect) => {
   const { client, server } = await connect({ handlers: [make("a")] });
   const [one, two, none] = await Promise.all([
     client.subscribe({ toolsListChanged: true }),
@@ -196,7 +196,7 @@ behaviour("a closing server ends the stream of a session", async (connect) => {
 
 for (const hides of [(is: boolean) => is, (is: boolean) => Promise.resolve(is)]) {
   const kind = hides(true) instanceof Promise ? "a promise" : "a value";
-  behaviour(`what a caller may not see does not exist for them (allow gives ${kind})`, async (connect, { era }) => {
+  behaviour(`a handler hidden from a caller does not exist for it (allow gives ${kind})`, async (connect, { era }) => {
     const secret = tool({
       name: "secret",
       allow: ({ principal }) => hides(principal?.id === "ada"),
@@ -218,13 +218,13 @@ for (const hides of [(is: boolean) => is, (is: boolean) => Promise.resolve(is)])
     assertEquals(
       refused.message,
       unknown.message.replace("zecret", "secret"),
-      "the refusal tells that there is something",
+      "the refusal reveals the handler",
     );
     if (era === "modern") assertEquals((await eve.request("tools/list")).cacheScope, "private");
   });
 }
 
-behaviour("an allow that throws tells the client nothing", async (connect) => {
+behaviour("an allow that throws reveals nothing to the client", async (connect) => {
   const broken = tool({
     name: "broken",
     allow() {

@@ -1,4 +1,4 @@
-// Work before a question: in development the server warns of it, because clients without a session have it done again.
+// Work before a question: in development the server warns of it, because clients without a session repeat it.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool } from "../../mod.ts";
@@ -10,7 +10,7 @@ const schema = z.object({ ok: z.boolean() });
 const ask = (ctx: Context, key: string) => ctx.elicit(key, { message: "?", schema });
 const client = { onElicit: () => ({ action: "accept", content: { ok: true } }) as const, logLevel: "debug" } as const;
 
-/** Runs something and returns what it warned of. */
+/** Runs a function and returns the warnings. */
 async function collect(run: () => Promise<unknown>): Promise<string[]> {
   const warnings: string[] = [];
   const { warn } = console;
@@ -36,7 +36,7 @@ const noisy = tool({
   },
 });
 
-behaviour("work before a question is named once, for each question and in every revision", async (join) => {
+behaviour("work before a question is reported once, for each question and in every revision", async (join) => {
   const { client: connected } = await join({ handlers: [noisy] }, client);
   const call = () => connected.callTool("noisy", {}, { meta: { progressToken: 1 } });
   const warnings = await collect(async () => void [await call(), await call()]);
@@ -49,7 +49,7 @@ behaviour("work before a question is named once, for each question and in every 
   ]);
 });
 
-behaviour("a slow await before a question is named, and work in ctx.once is not", async (join) => {
+behaviour("a slow await before a question is reported, and work in ctx.once is not", async (join) => {
   const clock = fakeClock();
   const slow = tool({
     name: "slow",
@@ -79,7 +79,7 @@ behaviour("a slow await before a question is named, and work in ctx.once is not"
   assertStringIncludes(warnings[0], "it takes 150 ms, and again");
 });
 
-behaviour("prompts and resources are named like tools", async (join) => {
+behaviour("prompts and resources are reported like tools", async (join) => {
   const work = async (ctx: Context) => {
     await ctx.log.warning("begin");
     await ask(ctx, "sure");
@@ -101,7 +101,7 @@ behaviour("prompts and resources are named like tools", async (join) => {
   ]);
 });
 
-Deno.test("development: true warns without a test kit, false silences the test kit", async () => {
+Deno.test("development: true warns without a test kit, and false silences the test kit", async () => {
   const warnOf = async (development: boolean) => {
     const server = createServer({ name: "s", version: "1.0.0", handlers: [noisy], development });
     if (development) await server[INTERNALS].develop();

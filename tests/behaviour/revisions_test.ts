@@ -1,4 +1,4 @@
-// What clients of older revisions get in place of what they do not know, and what all clients get alike.
+// Downgrades for clients of older revisions, and behaviour that all revisions share.
 import { assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { media, prompt, resource, resourceLink, type SamplingMessage, tool } from "../../mod.ts";
@@ -18,12 +18,12 @@ const handlers = [
 const asResource = { type: "resource", resource: { uri: "result:audio", mimeType: "audio/wav", blob: "AQ==" } };
 const asText = { type: "text", text: "A file: file:///a.txt" };
 
-behaviour("each revision gets what it knows", async (connect, { version }) => {
+behaviour("each revision gets only the fields it knows", async (connect, { version }) => {
   const { client } = await connect({ handlers });
   const isStructured = version >= "2025-06-18";
   const [object, list] = await client.listTools();
   assertEquals(object.outputSchema !== undefined, isStructured);
-  // Before 2026-07-28 what a tool gives in structured form is an object.
+  // Before 2026-07-28 the structured content of a tool is an object.
   assertEquals(list.outputSchema !== undefined, version === "2026-07-28");
   const structured = await Promise.all(["object", "list"].map((name) => client.callTool(name)));
   assertEquals(structured.map(({ structuredContent }) => structuredContent), [
@@ -43,7 +43,7 @@ behaviour("each revision gets what it knows", async (connect, { version }) => {
   assertEquals(messages.map(({ content }) => content), JSON.parse(JSON.stringify(blocks)));
 }, { versions: LEGACY_VERSIONS });
 
-behaviour("a resource that does not exist has the code of the revision", async (connect, { era }) => {
+behaviour("a missing resource has the error code of the revision", async (connect, { era }) => {
   const { client } = await connect({ handlers });
   const error = await assertRejects(() => client.readResource("note://2"), RpcError);
   assertEquals([error.code, error.data], [era === "modern" ? -32602 : -32002, { uri: "note://2" }]);
@@ -54,7 +54,7 @@ behaviour("a resource that does not exist has the code of the revision", async (
   }]);
 }, { versions: LEGACY_VERSIONS, transports: ["memory", "pipe"] });
 
-behaviour("clients that watch a resource hear when it changes, and no others", async (connect) => {
+behaviour("clients that subscribed to a resource are notified of its changes, and no others", async (connect) => {
   const { client, server, join } = await connect({ handlers });
   const other = await join();
   const watching = await client.subscribe({ resourceSubscriptions: ["note://1", "note://gone"] });
@@ -77,7 +77,7 @@ behaviour("clients that watch a resource hear when it changes, and no others", a
   assertEquals(watching.received.length, 2);
 });
 
-behaviour("no client watches more resources than the limit, which names itself", async (connect, { era }) => {
+behaviour("the limit on a client's watched resources is enforced and named", async (connect, { era }) => {
   const { client } = await connect({ handlers, limits: { streams: { watchedUris: 2 } } });
   const uris = ["a:1", "a:2", "a:3"];
   const error = await assertRejects(
@@ -92,13 +92,13 @@ behaviour("no client watches more resources than the limit, which names itself",
   assertEquals((await assertRejects(() => client.request("resources/subscribe", {}), RpcError)).code, -32602);
 });
 
-behaviour("no client opens more subscriptions than the limit, which names itself", async (connect, { transport }) => {
+behaviour("the limit on a client's subscriptions is enforced and named", async (connect, { transport }) => {
   const { client } = await connect({ handlers, limits: { streams: { open: 2 } } });
   const [first] = await Promise.all([client.subscribe({}), client.subscribe({})]);
   const error = await assertRejects(() => client.subscribe({}), RpcError, "streams");
   assertEquals(error.status, transport === "pipe" ? undefined : 503);
   await first.close();
-  // Over HTTP the server learns of a closed stream a moment later.
+  // Over HTTP the server notices a closed stream a moment later.
   let again: unknown;
   await until(() => {
     if (!again) client.subscribe({}).then((opened) => again = opened, () => {});

@@ -1,11 +1,11 @@
-// Tools: what is listed, what may go in, what may come out.
+// Tools: their listing, input and output.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { McpError, media, resourceLink, tool, ToolError } from "../../mod.ts";
 import { RpcError } from "../../src/testing/testing.ts";
 import { behaviour, type Connect, textOf } from "../support/behaviour.ts";
 
-behaviour("a tool is listed as it was made", async (connect, { era }) => {
+behaviour("a tool is listed as defined", async (connect, { era }) => {
   const full = tool({
     name: "full.name-1_a",
     title: "Full",
@@ -47,7 +47,7 @@ behaviour("a tool is listed as it was made", async (connect, { era }) => {
   assertEquals(_meta !== undefined, era === "modern");
 });
 
-// What a tool returns, and what the client gets: the same in both eras, unless said.
+// The return value of a tool, and the result that the client gets: the same in both eras unless noted.
 const returns: readonly {
   readonly what: string;
   readonly value: string | number | boolean | null | object;
@@ -104,7 +104,7 @@ for (const { what, value, content, structured } of returns) {
     const handlers = [
       tool({ name: "give", run: () => value }),
       tool({ name: "late", run: () => Promise.resolve(value) }),
-      // As of a query that runs when it is awaited.
+      // For example a query that runs when it is awaited.
       tool({ name: "lazy", run: () => ({ then: (resolve: (value: unknown) => void) => resolve(value) }) }),
     ];
     const { client } = await connect({ handlers });
@@ -128,7 +128,7 @@ behaviour("a full result keeps its _meta beside the server's", async (connect, {
   assertEquals(_meta, { ...era === "modern" ? server : {}, "example.com/t": 2 });
 });
 
-behaviour("text arrives unchanged, whatever is in it, as JSON and on a stream", async (connect) => {
+behaviour("text arrives unchanged, whatever it contains, as JSON and on a stream", async (connect) => {
   const nasty = "a\n\nb\r\r\nc\u2028d\u2029\0\u001b[31m data: x\nevent: y\n:\n\ud83d\ude00 \ufeff" + "\ud800" +
     "long".repeat(50_000);
   const echo = tool({
@@ -147,7 +147,7 @@ behaviour("text arrives unchanged, whatever is in it, as JSON and on a stream", 
   assertEquals(client.received.map(({ params }) => params.message), [nasty.slice(0, 50)]);
 });
 
-behaviour("the output schema is checked, and what it lets through is sent", async (connect) => {
+behaviour("the output is validated, and the parsed value is sent", async (connect) => {
   const sum = tool({
     name: "sum",
     output: z.object({ sum: z.number(), note: z.string().default("none") }),
@@ -172,8 +172,8 @@ behaviour("the output schema is checked, and what it lets through is sent", asyn
   assertEquals((await client.callTool("failed")).isError, true);
 });
 
-behaviour("a result that does not fit its output schema never leaves the server", async (connect) => {
-  // Types would object; a handler in plain JavaScript, or data from elsewhere, does not.
+behaviour("a result that does not match its output schema is never sent", async (connect) => {
+  // The types object; a handler in plain JavaScript, or data from elsewhere, does not.
   const wrong: unknown = { sum: "secret-3" };
   const handlers = [
     tool({ name: "plain", output: z.object({ sum: z.number() }), run: () => wrong as { sum: number } }),
@@ -196,7 +196,7 @@ behaviour("a result that does not fit its output schema never leaves the server"
 });
 
 behaviour(
-  "input that does not fit is told as a result that names the field, and the tool does not run",
+  "invalid input gives a result that names the field, and the tool does not run",
   async (connect) => {
     let ran = 0;
     const handlers = [
@@ -234,7 +234,7 @@ behaviour(
   },
 );
 
-behaviour("a tool sees what its schema made of the input, and only own properties", async (connect) => {
+behaviour("a tool gets the parsed input, with own properties only", async (connect) => {
   const seen: unknown[] = [];
   const look = tool({
     name: "look",
@@ -254,7 +254,7 @@ behaviour("a tool sees what its schema made of the input, and only own propertie
   assert(!("polluted" in {}));
 });
 
-behaviour("a tool that does not exist, or is not named, is -32602", async (connect) => {
+behaviour("a tool name that is unknown or missing is -32602", async (connect) => {
   const { client } = await connect({ handlers: [tool({ name: "one", run: () => "" })] });
   const names = ["two", "", "One", "one ", "constructor", "__proto__", "toString", "naïve ☃", "x".repeat(5000)];
   const calls = names.map((name) => ({ name, arguments: {} }));
@@ -300,21 +300,21 @@ function failing(): Parameters<Connect>[0] {
   };
 }
 
-behaviour("a ToolError is what the model reads", async (connect) => {
+behaviour("the model reads the text of a ToolError", async (connect) => {
   const { client } = await connect(failing());
-  const told = await client.callTool("told");
-  assertEquals([told.isError, told.content], [true, [{ type: "text", text: "No flight on that day" }]]);
+  const refusal = await client.callTool("told");
+  assertEquals([refusal.isError, refusal.content], [true, [{ type: "text", text: "No flight on that day" }]]);
   const { isError, content } = await client.callTool("blocks");
   assertEquals([isError, content[0], content[1].type], [true, { type: "text", text: "first" }, "resource_link"]);
 });
 
-behaviour("an McpError is what the client gets", async (connect) => {
+behaviour("the client gets an McpError unchanged", async (connect) => {
   const { client } = await connect(failing());
   const error = await assertRejects(() => client.callTool("coded"), RpcError);
   assertEquals([error.code, error.message, error.data], [4099, "Out of paper", { tray: 2 }]);
 });
 
-behaviour("of any other error the client gets an id, and onError the truth", async (connect) => {
+behaviour("of any other error the client gets an id, and onError the error itself", async (connect) => {
   const { client, takeFaults } = await connect(failing());
   for (const name of ["error", "sync", "string", "nothing"]) {
     const result = await client.callTool(name);
@@ -362,7 +362,7 @@ behaviour("a result that JSON cannot hold is an internal error, and the next cal
   assert(!client.transcript.join().includes("secret"));
 });
 
-behaviour("what only JSON changes is sent as JSON has it", async (connect) => {
+behaviour("a value that JSON converts is sent as converted", async (connect) => {
   const give = tool({
     name: "give",
     run: () => ({ at: new Date(0), no: undefined, nan: NaN }),
@@ -372,12 +372,12 @@ behaviour("what only JSON changes is sent as JSON has it", async (connect) => {
   assertEquals(structuredContent, { at: "1970-01-01T00:00:00.000Z", nan: null });
 }, { transports: ["memory", "pipe"] });
 
-Deno.test("a tool that cannot be used is refused when it is made", () => {
+Deno.test("an unusable tool is refused when it is created", () => {
   const run = () => "";
   for (const name of ["", "a b", "ä", "x".repeat(129), "a/b"]) {
     assertThrows(() => tool({ name, run }), TypeError, "Cannot make tool");
   }
-  // Callers in plain JavaScript have no types that would object.
+  // Callers in plain JavaScript have no type checker.
   const options = (value: object) => value as Parameters<typeof tool>[0];
   assertThrows(() => tool(options({ name: "a" })), TypeError, "run is not a function");
   assertThrows(() => tool(options({ run })), TypeError, "Cannot make tool");

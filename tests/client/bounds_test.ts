@@ -1,4 +1,4 @@
-// What a server can make the client do: how often it comes back, and how long and how large a list may be.
+// Limits on a server's demands: the rate of reconnects, and the length and size of lists.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { connect as connectTest } from "../../src/testing/testing.ts";
@@ -7,7 +7,7 @@ import { agreed, discovered, fakeHttp, type Heard, ok, stream, url } from "./fak
 
 const tool = (name: string, description = "") => ({ name, description, inputSchema: { type: "object" } });
 
-/** A modern server that answers `tools/list` as the function does. */
+/** A modern server that answers `tools/list` with the result of the function. */
 function listing(answer: (heard: Heard, page: number) => unknown) {
   let page = 0;
   return fakeHttp(async (heard) =>
@@ -25,7 +25,7 @@ Deno.test("one page may have 300,000 items", async () => {
   assertEquals((await test.listTools()).length, 300_000);
 });
 
-Deno.test("all pages together have a bound in characters", async () => {
+Deno.test("the total size of all pages is limited, in characters", async () => {
   const description = "x".repeat(16 * 1024 * 1024);
   const server = listing((_, page) => ({
     resultType: "complete",
@@ -37,7 +37,7 @@ Deno.test("all pages together have a bound in characters", async () => {
   assertEquals(server.heard.length, 1 + 4);
 });
 
-Deno.test("all pages together have a bound in time", async () => {
+Deno.test("the total time of all pages is limited", async () => {
   const server = listing(async (_, page) => {
     await new Promise((resolve) => setTimeout(resolve, 40));
     return { resultType: "complete", tools: [], nextCursor: `${page}` };
@@ -50,7 +50,7 @@ Deno.test("all pages together have a bound in time", async () => {
   assert(ms > 900 && ms < 2000, `${ms} ms`);
 });
 
-Deno.test("a server that wants to be asked again at once is asked after a pause", async () => {
+Deno.test("a retry of 0 ms does not make the client reconnect without a delay", async () => {
   for (const retry of ["0", "00", "1"]) {
     let gets = 0;
     const server = fakeHttp((heard) => {
@@ -79,7 +79,7 @@ Deno.test("a timeout that is not a positive number is refused", async () => {
   }
 });
 
-Deno.test("a timeout of Infinity, or of more than a timer can wait, does not end at once", async () => {
+Deno.test("a timeout of Infinity, or longer than a timer supports, does not end at once", async () => {
   const server = createServer({ name: "patient", version: "1.0.0" });
   for (const ms of [Infinity, 2 ** 40]) {
     await using client = await connect(server, { timeoutMs: ms, probeMs: ms });

@@ -1,4 +1,4 @@
-// The client against this library's own server, in both eras over every way there is.
+// The client against this library's own server, in both eras over every transport.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { type Client, connect, type ConnectOptions, type Notification, RpcError } from "../../src/client/client.ts";
 import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
@@ -12,7 +12,7 @@ const ways = (["modern", "legacy"] as const).flatMap((era) =>
 type Way = typeof ways[number];
 type Join = (options?: ConnectOptions) => Promise<Client>;
 
-/** Registers one test per way. */
+/** Registers one test per era and transport. */
 function everyWay(name: string, run: (join: Join, way: Way) => Promise<void>): void {
   for (const way of ways) {
     Deno.test(`${name} (${way.era} over ${way.transport})`, async () => {
@@ -24,7 +24,7 @@ function everyWay(name: string, run: (join: Join, way: Way) => Promise<void>): v
       if (host) stack.defer(host.stop);
       const target = host ? `${host.origin}/mcp` : way.transport === "stdio" ? { command, args } : server;
       const warnings: string[] = [];
-      // A process that is slow to start is no old one.
+      // A slow start must not make a process count as legacy.
       const usual = { era: way.era, probeMs: 30_000, onWarning: (text: string) => void warnings.push(text) };
       await run(async (options) => stack.use(await connect(target, { ...usual, ...options })), way);
       assertEquals(warnings, []);
@@ -32,7 +32,7 @@ function everyWay(name: string, run: (join: Join, way: Way) => Promise<void>): v
   }
 }
 
-everyWay("the client knows its server", async (join, { era }) => {
+everyWay("the client knows the server's facts", async (join, { era }) => {
   const client = await join();
   const { info, instructions, version, capabilities } = client.server;
   assertEquals([info?.name, info?.version, instructions], ["library", "1.0.0", "Be quiet."]);
@@ -40,7 +40,7 @@ everyWay("the client knows its server", async (join, { era }) => {
   assert("tools" in capabilities && "prompts" in capabilities);
 });
 
-everyWay("lists come whole, whatever the pages", async (join) => {
+everyWay("lists are complete, whatever the page size", async (join) => {
   const client = await join();
   const names = (items: readonly { readonly name: string }[]) => items.map(({ name }) => name);
   assertEquals(names(await client.listTools()), ["echo", "count", "wait", "ended", "join", "pay", "lend"]);
@@ -50,7 +50,7 @@ everyWay("lists come whole, whatever the pages", async (join) => {
   assertEquals([name, args], ["review", [{ name: "book", required: true }]]);
 });
 
-everyWay("tools are called, resources read, prompts filled in, arguments completed", async (join) => {
+everyWay("tools are called, resources read, prompts rendered, arguments completed", async (join) => {
   const client = await join();
   assertEquals(textOf(await client.callTool("echo", { text: "hi", times: 2 })), "hihi");
   const { contents } = await client.readResource("book://2");
@@ -66,7 +66,7 @@ everyWay("tools are called, resources read, prompts filled in, arguments complet
   assertEquals(letters.values, ["a", "b"]);
 });
 
-everyWay("text that headers cannot carry arrives as it is", async (join) => {
+everyWay("text that headers cannot carry arrives unchanged", async (join) => {
   const client = await join();
   await client.listTools();
   for (const text of ["naïve 世界", " padded ", "two\nlines", "=?base64?aGk=?=", ""]) {
@@ -83,7 +83,7 @@ everyWay("errors have a code; a tool that fails has a result", async (join) => {
   assertEquals(failed.isError, true);
 });
 
-everyWay("progress and log messages are told", async (join) => {
+everyWay("the client gets progress and log messages", async (join) => {
   const heard: Notification[] = [];
   const client = await join({ onNotification: (notification) => void heard.push(notification), logLevel: "warning" });
   const progress: unknown[] = [];
@@ -94,7 +94,7 @@ everyWay("progress and log messages are told", async (join) => {
   assertEquals([log?.params.level, log?.params.data], ["warning", { counted: 3 }]);
 });
 
-everyWay("calls that run side by side hear of their own progress", async (join) => {
+everyWay("concurrent calls each get their own progress", async (join) => {
   const client = await join();
   const tokens = await Promise.all([1, 2].map(async (n) => {
     const heard: unknown[] = [];
@@ -121,7 +121,7 @@ everyWay("the log level can be changed", async (join) => {
   assertEquals(levels, ["warning"]);
 });
 
-everyWay("a call can be given up, and has its time", async (join) => {
+everyWay("a call can be aborted, and has a timeout", async (join) => {
   const client = await join();
   const stop = new AbortController();
   const waiting = client.callTool("wait", {}, {
@@ -131,14 +131,14 @@ everyWay("a call can be given up, and has its time", async (join) => {
   await assertRejects(() => waiting, Error, "enough");
   const late = await assertRejects(() => client.callTool("wait", {}, { timeoutMs: 200 }), DOMException);
   assertEquals(late.name, "TimeoutError");
-  // The server is told.
+  // The server is notified.
   for (let i = 0; textOf(await client.callTool("ended")) !== "2"; i++) {
-    assert(i < 200, "the server went on");
+    assert(i < 200, "the server did not stop");
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 });
 
-everyWay("questions are answered, and what the user left is filled in", async (join, { era }) => {
+everyWay("questions are answered, and omitted fields get their defaults", async (join, { era }) => {
   const seen: unknown[] = [];
   const client = await join({
     onElicit({ message, requestedSchema }) {
@@ -162,13 +162,13 @@ everyWay("questions are answered, and what the user left is filled in", async (j
   assertEquals(seen, ["Who are you?", "object", "user", "https://pay.test/1"], era);
 });
 
-everyWay("a client is asked only what it has a function for", async (join) => {
+everyWay("a client is asked only for capabilities that its options handle", async (join) => {
   const client = await join({ onElicit: () => ({ action: "decline" }) });
   await assertRejects(() => client.callTool("pay"), RpcError);
   await assertRejects(() => client.callTool("join"), RpcError);
 });
 
-everyWay("changes are told while a subscription is open", async (join) => {
+everyWay("changes are reported while a subscription is open", async (join) => {
   const client = await join();
   const subscription = await client.subscribe({ toolsListChanged: true, resourceSubscriptions: ["book://1"] });
   assertEquals(subscription.granted, { toolsListChanged: true, resourceSubscriptions: ["book://1"] });
@@ -188,12 +188,12 @@ everyWay("changes are told while a subscription is open", async (join) => {
   assertEquals([...new Set(heard)].sort(), ["resources/updated book://1", "tools/list_changed"]);
   await subscription.close();
   assertEquals(await subscription.ended, undefined);
-  // The other one goes on.
+  // The other subscription stays open.
   const first = await other[Symbol.asyncIterator]().next();
   assertEquals(first.value.params.uri, "book://1");
 });
 
-everyWay("what runs when the client is closed fails, and closing twice is closing once", async (join) => {
+everyWay("running calls fail when the client is closed, and a second close does nothing", async (join) => {
   const client = await join();
   const subscription = await client.subscribe({ toolsListChanged: true });
   const started = Promise.withResolvers<void>();

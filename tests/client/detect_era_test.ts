@@ -1,4 +1,4 @@
-// How the client finds out what a server speaks.
+// Detection of the server's era and revision.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { connect, RpcError } from "../../src/client/client.ts";
@@ -20,7 +20,7 @@ import {
 } from "./fakes.ts";
 import { createLibrary } from "./server.ts";
 
-/** Answers as a server that only shakes hands, to `server/discover` as the function does. */
+/** A server with a handshake only; answers `server/discover` with the result of the function. */
 function old(answer: (heard: Heard) => Response) {
   return fakeHttp((heard) => {
     if (heard.method === "server/discover") return answer(heard);
@@ -32,7 +32,7 @@ function old(answer: (heard: Heard) => Response) {
 const refusals: Readonly<Record<string, (heard: Heard) => Response>> = {
   "400 without a body": () => new Response(null, { status: 400 }),
   "400 with an error of its own": (heard) => fault(heard, -32000, 400),
-  "400 with JSON that is no message": () => Response.json({ error: "bad session" }, { status: 400 }),
+  "400 with JSON that is not a message": () => Response.json({ error: "bad session" }, { status: 400 }),
   "404 with a page": () => new Response("<html>", { status: 404, headers: { "content-type": "text/html" } }),
   "405": () => new Response(null, { status: 405 }),
   "500": () => new Response("oh", { status: 500 }),
@@ -42,7 +42,7 @@ const refusals: Readonly<Record<string, (heard: Heard) => Response>> = {
 };
 
 for (const [name, answer] of Object.entries(refusals)) {
-  Deno.test(`a server whose first answer is ${name} is shaken hands with`, async () => {
+  Deno.test(`a server whose first response is ${name} gets a handshake`, async () => {
     const server = old(answer);
     await using client = await connect(url, { fetch: server.fetch });
     assertEquals([client.server.era, client.server.version, client.server.info?.name], [
@@ -52,14 +52,14 @@ for (const [name, answer] of Object.entries(refusals)) {
     ]);
     assertEquals(await client.listTools(), []);
     assertEquals(methodsOf(server), ["server/discover", "initialize", "notifications/initialized", "tools/list"]);
-    // What the first question said of itself is not said again.
+    // The envelope of the probe is not sent again.
     assertEquals(server.heard[1].headers.get("mcp-protocol-version"), null);
     assertEquals(server.heard[1].params._meta, undefined);
     assertEquals(server.heard[3].headers.get("mcp-protocol-version"), "2025-11-25");
   });
 }
 
-Deno.test("a server of both eras is spoken to in the modern one", async () => {
+Deno.test("a server of both eras is used in the modern one", async () => {
   const server = createLibrary();
   await using client = await connect("http://localhost/mcp", { fetch: (request) => server.fetch(request) });
   assertEquals(client.server.era, "modern");
@@ -68,7 +68,7 @@ Deno.test("a server of both eras is spoken to in the modern one", async () => {
   await server.close();
 });
 
-Deno.test("a refused revision is replaced by one that the server names", async () => {
+Deno.test("a refused revision is replaced by one that the server lists", async () => {
   const server = fakeHttp((heard) =>
     heard.headers.get("mcp-protocol-version") === "2026-07-28"
       ? discovered(heard)
@@ -98,13 +98,13 @@ Deno.test("a revision that is refused later is replaced too", async () => {
   assertEquals(client.server.version, "2026-07-28");
 });
 
-Deno.test("a server that refuses the revision and names only older ones is shaken hands with", async () => {
+Deno.test("a server that refuses the revision and lists only older ones gets a handshake", async () => {
   const server = old((heard) => fault(heard, -32022, 400, { supported: ["2025-06-18"] }));
   await using client = await connect(url, { fetch: server.fetch });
   assertEquals(client.server.era, "legacy");
 });
 
-Deno.test("a server with no revision in common is refused, and both are named", async () => {
+Deno.test("a server with no revision in common is refused, and the error lists the revisions of both", async () => {
   const server = old((heard) => fault(heard, -32022, 400, { supported: ["2030-01-01"] }));
   await assertRejects(
     () => connect(url, { fetch: server.fetch }),
@@ -117,14 +117,14 @@ Deno.test("a server with no revision in common is refused, and both are named", 
     heard.method === "initialize" ? ok(heard, { ...agreed, protocolVersion: "2024-10-07" }) : fault(heard, -32601, 200)
   );
   await assertRejects(() => connect(url, { fetch: shaking.fetch }), Error, "speaks 2024-10-07");
-  // A server that refuses every revision that it names itself is not asked for ever.
+  // A server that refuses every revision that it lists itself is not asked forever.
   const turning = fakeHttp((heard) => fault(heard, -32022, 400, { supported: ["2026-07-28"] }));
   assertEquals((await assertRejects(() => connect(url, { fetch: turning.fetch }), RpcError)).code, -32022);
   assert(turning.heard.length < 10);
 });
 
 for (const [code, status] of [[-32020, 400], [-32021, 400], [0, 401], [0, 403]]) {
-  Deno.test(`a refusal with code ${code} and status ${status} is no sign of an old server`, async () => {
+  Deno.test(`a refusal with code ${code} and status ${status} does not count as legacy`, async () => {
     const server = fakeHttp((heard) => code ? fault(heard, code, status) : new Response("who?", { status }));
     const error = await assertRejects(() => connect(url, { fetch: server.fetch }), RpcError);
     assertEquals([error.code, error.status], [code, status]);
@@ -132,7 +132,7 @@ for (const [code, status] of [[-32020, 400], [-32021, 400], [0, 401], [0, 403]])
   });
 }
 
-Deno.test("an era can be asked for", async () => {
+Deno.test("an era can be requested", async () => {
   const both = createLibrary();
   const fetch = (request: Request) => both.fetch(request);
   await using client = await connect("http://localhost/mcp", { fetch, era: "legacy" });
@@ -146,14 +146,14 @@ Deno.test("an era can be asked for", async () => {
   await both.close();
 });
 
-Deno.test("a subscription that a server on a pipe cancels is over, with or without a result", async () => {
+Deno.test("a subscription that a server on a pipe cancels ends, with or without a result", async () => {
   for (const last of [undefined, { resultType: "complete", said: "bye" }]) {
     const server = fakePipe(({ id, method }, say) => {
       if (method === "server/discover") say({ id, result: { supportedVersions: ["2026-07-28"], capabilities: {} } });
       if (method !== "subscriptions/listen") return;
       const _meta = { "io.modelcontextprotocol/subscriptionId": id };
       say({ method: "notifications/subscriptions/acknowledged", params: { _meta, notifications: {} } });
-      // What belongs to something else.
+      // A message of another request.
       say({ method: "notifications/message", params: { level: "info", data: 1 } });
       say({ method: "notifications/cancelled", params: { requestId: "other" } });
       say({ method: "notifications/tools/list_changed", params: { _meta } });
@@ -168,12 +168,12 @@ Deno.test("a subscription that a server on a pipe cancels is over, with or witho
   }
 });
 
-Deno.test("a server that cannot be reached is named", async () => {
+Deno.test("the error names a server that cannot be reached", async () => {
   const fetch = () => Promise.reject(new TypeError("connection refused"));
   await assertRejects(() => connect(url, { fetch }), Error, `Cannot fetchSameOrigin ${url}: connection refused`);
 });
 
-Deno.test("connecting can be given up", async () => {
+Deno.test("connecting can be aborted", async () => {
   const stop = new AbortController();
   const connecting = connect(url, { signal: stop.signal, fetch: () => new Promise<Response>(() => {}) });
   stop.abort(new Error("too slow"));
@@ -181,7 +181,7 @@ Deno.test("connecting can be given up", async () => {
   await assertRejects(() => connect(url, { signal: stop.signal }), Error, "too slow");
 });
 
-Deno.test("what is no target is refused", async () => {
+Deno.test("an invalid target is refused", async () => {
   for (const target of ["ftp://a.test/", "file:///a.ts", "node server.js", "", new URL("data:,x")]) {
     await assertRejects(() => connect(target), TypeError, "give an http or https URL");
   }
@@ -189,9 +189,9 @@ Deno.test("what is no target is refused", async () => {
   await assertRejects(() => connect(nothing), TypeError, "a server made by createServer");
 });
 
-// The first transport over HTTP.
+// The HTTP+SSE transport.
 
-Deno.test("a server with the stream of the first revision is spoken to over that", async () => {
+Deno.test("a server with only the HTTP+SSE transport is used over that", async () => {
   const server = createLibrary();
   const host = startHttpServer(httpSse(server).fetch);
   const client = await connect(`${host.origin}/sse`, { onElicitUrl: () => ({ action: "accept" }) });
@@ -209,7 +209,7 @@ Deno.test("a server with the stream of the first revision is spoken to over that
   await host.stop();
 });
 
-/** A server that has only the stream of the first revision, with these events. */
+/** A server with only the stream of HTTP+SSE, with these events. */
 function old2024(events: readonly unknown[], post = () => new Response(null, { status: 202 })) {
   return fakeHttp(({ http, method }) => {
     if (http === "GET") return stream(events, "open");
@@ -217,14 +217,14 @@ function old2024(events: readonly unknown[], post = () => new Response(null, { s
   });
 }
 
-Deno.test("an address of another host is not posted to", async () => {
+Deno.test("an endpoint at another host gets no POST", async () => {
   const server = old2024(["event: endpoint\ndata: http://evil.test/messages\n\n"]);
   const connecting = connect(url, { fetch: server.fetch, headers: { authorization: "Bearer 1" } });
   await assertRejects(() => connecting, Error, "http://evil.test is another origin");
   assertEquals(methodsOf(server), ["server/discover", "initialize", "GET"]);
 });
 
-Deno.test("a stream that names no address is left", async () => {
+Deno.test("a stream that names no endpoint is closed", async () => {
   const silent = old2024(["event: other\ndata: /messages\n\n"]);
   await assertRejects(
     () => connect(url, { fetch: silent.fetch, timeoutMs: 50 }),
@@ -238,7 +238,7 @@ Deno.test("a stream that names no address is left", async () => {
   assertEquals(error.status, 404);
 });
 
-Deno.test("a message that the server does not take fails its request", async () => {
+Deno.test("a message that the server refuses fails its request", async () => {
   const posted: Message[] = [];
   const encoder = new TextEncoder();
   let say = (_text: string) => {};
@@ -267,7 +267,7 @@ Deno.test("a message that the server does not take fails its request", async () 
 
 // Pipes and processes.
 
-Deno.test("a server on a pipe that says nothing to the first question is shaken hands with", async () => {
+Deno.test("a server on a pipe that does not answer the probe gets a handshake", async () => {
   const server = fakePipe(({ id, method }, say) => {
     if (method === "initialize") say({ id, result: agreed });
   });
@@ -278,11 +278,11 @@ Deno.test("a server on a pipe that says nothing to the first question is shaken 
     "initialize",
     "notifications/initialized",
   ]);
-  // Without a name of its own the client has the library's.
+  // Without a name in the options, the client sends the library's.
   assertEquals(server.heard[1].params.clientInfo, { name: config.name, version: config.version });
 });
 
-Deno.test("a server on a pipe that refuses the first question is shaken hands with", async () => {
+Deno.test("a server on a pipe that refuses the probe gets a handshake", async () => {
   for (const code of [-32601, -32602, -32600, -32000, 1]) {
     const server = fakePipe(({ id, method }, say) => {
       if (method === "initialize") say({ id, result: agreed });
@@ -293,7 +293,7 @@ Deno.test("a server on a pipe that refuses the first question is shaken hands wi
   }
 });
 
-Deno.test("a server over HTTP may be slow: it will answer", async () => {
+Deno.test("the probe timeout does not apply over HTTP, where a slow server will answer", async () => {
   const server = fakeHttp(async (heard) => {
     await new Promise((resolve) => setTimeout(resolve, 30));
     return discovered(heard);
@@ -302,7 +302,7 @@ Deno.test("a server over HTTP may be slow: it will answer", async () => {
   assertEquals(client.server.era, "modern");
 });
 
-Deno.test("a modern server that is slow to start is found all the same", async () => {
+Deno.test("a modern server that starts slowly is recognized", async () => {
   let first: number | string | undefined;
   const server = fakePipe(({ id, method }, say) => {
     if (method === "server/discover") first = id;
@@ -314,13 +314,13 @@ Deno.test("a modern server that is slow to start is found all the same", async (
   assertEquals([client.server.era, client.server.version], ["modern", "2026-07-28"]);
 });
 
-/** The command for the process with bad habits. */
+/** The command for the misbehaving process. */
 function toProcess(habit: string) {
   const [command, ...args] = toCommand(new URL("./process.ts", import.meta.url));
   return { command, args: [...args, habit] };
 }
 
-Deno.test("a process that ends at an unknown first word is started again", async () => {
+Deno.test("a process that exits at the probe is started again", async () => {
   await using client = await connect(toProcess("strict"), { probeMs: 30_000 });
   assertEquals([client.server.era, client.server.info?.name], ["legacy", "strict"]);
   const [{ name }] = await client.listTools();
@@ -335,7 +335,7 @@ Deno.test("a process that never answers is not started again", async () => {
   assertEquals([error.name, errors.match(/started/g)?.length], ["TimeoutError", 1]);
 });
 
-Deno.test("lines that are no messages are passed over, and told", async () => {
+Deno.test("lines that are not messages are ignored, and reported as warnings", async () => {
   const warnings: string[] = [];
   await using client = await connect(toProcess("noisy"), {
     probeMs: 30_000,
@@ -345,7 +345,7 @@ Deno.test("lines that are no messages are passed over, and told", async () => {
   assertEquals(warnings, ["Starting…", "{}", "[1]"].map((text) => `Cannot read the server's message: ${text}`));
 });
 
-Deno.test("what a process writes to standard error is handed over", async () => {
+Deno.test("a process's standard error goes to onStderr", async () => {
   let errors = "";
   const onStderr = (text: string) => void (errors += text);
   const client = await connect(toProcess("wordy"), { probeMs: 30_000, onStderr });
@@ -353,7 +353,7 @@ Deno.test("what a process writes to standard error is handed over", async () => 
   assertStringIncludes(errors, "ready: héllo");
 });
 
-Deno.test("a process that ends takes its calls with it, and says how it ended", async () => {
+Deno.test("a process that exits fails its calls, with its exit code in the error", async () => {
   await using client = await connect(toProcess("plain"), { probeMs: 30_000 });
   const subscription = await client.subscribe({ toolsListChanged: true });
   const error = await assertRejects(() => client.callTool("exit"), DOMException, "ended with code 3");
@@ -362,28 +362,28 @@ Deno.test("a process that ends takes its calls with it, and says how it ended", 
   await assertRejects(() => client.listTools(), DOMException, "ended with code 3");
 });
 
-Deno.test("a process that does not end by itself is ended", async () => {
+Deno.test("a process that does not exit by itself is killed", async () => {
   await Promise.all(["stubborn", "deaf"].map(async (habit) => {
     let alive = 0;
     const options = { probeMs: 30_000, onStderr: () => void alive++ };
     const client = await connect({ ...toProcess(habit), exitMs: 300 }, options);
     await client.close();
     const last = alive;
-    assert(last > 0, "it ended with its input");
+    assert(last > 0, "it exited with its input");
     await new Promise((resolve) => setTimeout(resolve, 100));
     assertEquals(alive, last);
   }));
 });
 
-Deno.test("a command that cannot be started is named, and one that says nothing fails", async () => {
+Deno.test("the error names a command that cannot be started, and a silent one fails", async () => {
   await assertRejects(() => connect({ command: "no-such-command" }), Error, "Cannot start no-such-command");
   const [command] = toCommand("");
   const silent = { command, args: ["--version"] };
   await assertRejects(() => connect(silent, { onWarning() {} }), DOMException, "ended with code 0");
 });
 
-Deno.test("a process gets of this process' environment only what programs need to run", async () => {
-  // Set for this process alone: a secret, and a function that a shell has exported.
+Deno.test("a process inherits only the environment variables that programs need to run", async () => {
+  // Set for this process alone: a secret, and a function exported by a shell.
   const env = typeof Deno === "undefined" ? globalThis.process.env : undefined;
   const set = (name: string, value: string) => env ? void (env[name] = value) : Deno.env.set(name, value);
   const before = globalThis.process.env.TERM ?? "dumb";
@@ -401,7 +401,7 @@ Deno.test("a process gets of this process' environment only what programs need t
   assert(names.includes("PATH") && names.includes("NAMED"), errors);
 });
 
-Deno.test("a process is given its environment and its folder", async () => {
+Deno.test("a process gets the given environment and folder", async () => {
   let errors = "";
   const [command] = toCommand("");
   const script = "console.error(JSON.stringify([Deno.env.get('TEA'), !!Deno.env.get('PATH'), Deno.cwd()]))";

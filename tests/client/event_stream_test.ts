@@ -1,4 +1,4 @@
-// Streams of events as they may come: cut anywhere, with any line break, and without an end.
+// Event streams on the wire: split anywhere, with any line break, and without an end.
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { readText } from "../../src/client/response_text.ts";
 import { readEvents, type StreamEvent } from "../../src/client/event_stream.ts";
@@ -22,7 +22,7 @@ async function readAll(chunks: Iterable<string | Uint8Array<ArrayBuffer>>): Prom
   return await Array.fromAsync(readEvents(toResponse(chunks)));
 }
 
-/** Only what an event says. */
+/** The fields set in an event, without the unset ones. */
 function toPlain(events: readonly StreamEvent[]): unknown[] {
   return events.map((event) => Object.fromEntries(Object.entries(event).filter(([, value]) => value !== undefined)));
 }
@@ -45,25 +45,25 @@ const expected = [
   { id: "", data: '{"a":"ünïcödé\u2028世界"}' },
 ];
 
-Deno.test("events are read with every line break, and what was cut off is none", async () => {
+Deno.test("events are read with every line break, and an incomplete one is dropped", async () => {
   assertEquals(toPlain(await readAll([source])), expected);
 });
 
-Deno.test("events are the same wherever the bytes are cut", async () => {
+Deno.test("events are the same wherever the bytes are split", async () => {
   const bytes = encoder.encode(source);
   for (let at = 1; at < bytes.length; at++) {
-    assertEquals(toPlain(await readAll([bytes.slice(0, at), bytes.slice(at)])), expected, `cut at ${at}`);
+    assertEquals(toPlain(await readAll([bytes.slice(0, at), bytes.slice(at)])), expected, `split at ${at}`);
   }
   assertEquals(toPlain(await readAll([...bytes].map((byte) => Uint8Array.of(byte)))), expected);
 });
 
-Deno.test("a long event in many pieces costs time in proportion to its length", async () => {
+Deno.test("a long event in many pieces is read in linear time", async () => {
   const piece = "x".repeat(1000);
   const [event] = await readAll(["data: ", ...Array(20_000).fill(piece), "\n\n"]);
   assertEquals(event.data?.length, 20_000_000);
 });
 
-Deno.test("an answer or an event without an end does not fill the memory", async () => {
+Deno.test("a response or an event without an end does not fill the memory", async () => {
   const megabyte = new Uint8Array(1024 * 1024).fill(120);
   function* endless() {
     while (true) yield megabyte;
@@ -72,7 +72,7 @@ Deno.test("an answer or an event without an end does not fill the memory", async
   await assertRejects(() => readText(toResponse(endless())), RangeError, "it is longer than");
 });
 
-Deno.test("aborting ends a stream that waits", async () => {
+Deno.test("aborting ends a stream that is idle", async () => {
   const stop = new AbortController();
   let isCancelled = false;
   const body = new ReadableStream({ cancel: () => void (isCancelled = true) });
@@ -82,7 +82,7 @@ Deno.test("aborting ends a stream that waits", async () => {
   assertEquals(isCancelled, true);
 });
 
-Deno.test("what is a message, and what is none", () => {
+Deno.test("the parser distinguishes messages from other JSON", () => {
   const good: readonly Message[] = [
     { id: 1, result: {} },
     { id: 1, result: null },

@@ -1,9 +1,9 @@
-// Servers that behave as one test needs it, over web requests and over a pipe.
+// Servers that behave as one test requires, over web requests and over a pipe.
 import { Accounts } from "../../src/core/account.ts";
 import { LIMITS } from "../../src/core/limits.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 
-/** A message as a test looks at it. */
+/** A message as a test reads it. */
 export interface Message {
   readonly id?: number | string;
   readonly method?: string;
@@ -14,13 +14,13 @@ export interface Message {
   readonly error?: { readonly code: number };
 }
 
-/** What came in an HTTP request; a GET or DELETE has no message. */
+/** The content of an HTTP request; a GET or DELETE has no message. */
 export interface Heard extends Message {
   readonly http: string;
   readonly headers: Headers;
 }
 
-/** A server behind `fetch`, and what it has heard. */
+/** A server behind `fetch`, and the requests it received. */
 export interface FakeHttp {
   readonly fetch: (request: Request) => Promise<Response>;
   readonly heard: readonly Heard[];
@@ -28,7 +28,7 @@ export interface FakeHttp {
 
 export const url = "http://fake.test/mcp";
 
-/** A server that answers each request as the function does; without an answer it refuses the HTTP method. */
+/** A server that answers each request with the result of the function; for `undefined` it refuses the HTTP method. */
 export function fakeHttp(answer: (heard: Heard) => Response | Promise<Response> | undefined): FakeHttp {
   const heard: Heard[] = [];
   return {
@@ -42,22 +42,22 @@ export function fakeHttp(answer: (heard: Heard) => Response | Promise<Response> 
   };
 }
 
-/** The methods of a server's requests, in order; of a GET or DELETE, that. */
+/** The methods of a server's requests, in order; for a GET or DELETE, the HTTP method. */
 export function methodsOf({ heard }: FakeHttp): string[] {
   return heard.map(({ http, method }) => method ?? http);
 }
 
-/** A JSON answer with a result. */
+/** A JSON response with a result. */
 export function ok({ id }: Message, result: unknown = {}): Response {
   return Response.json({ jsonrpc: "2.0", id, result });
 }
 
-/** A JSON answer with an error. */
+/** A JSON response with an error. */
 export function fault({ id }: Message, code: number, status: number, data?: unknown): Response {
   return Response.json({ jsonrpc: "2.0", id, error: { code, message: `error ${code}`, data } }, { status });
 }
 
-/** What a modern server says of itself. */
+/** The discovery result of a modern server. */
 export function discovered(message: Message): Response {
   return ok(message, { resultType: "complete", supportedVersions: ["2026-07-28"], capabilities: { tools: {} } });
 }
@@ -69,7 +69,7 @@ export const agreed = {
   serverInfo: { name: "fake", version: "1" },
 };
 
-/** A stream of events, which ends unless it is said to stay open or to break. */
+/** A stream of events, which ends unless it is to stay open or to break. */
 export function stream(events: readonly unknown[], end: "end" | "open" | "break" = "end"): Response {
   const encoder = new TextEncoder();
   let at = 0;

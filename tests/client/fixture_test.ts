@@ -1,11 +1,11 @@
-// The client against the server of the official conformance suite, in both eras over every way.
+// The client against the server of the official conformance suite, in both eras over every transport.
 import { assert, assertEquals } from "@std/assert";
 import everything from "../../examples/everything.ts";
 import { connect } from "../../src/client/client.ts";
 import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
 import { textOf } from "../support/behaviour.ts";
 
-/** Serves the file by the command line, as a user's client would be told to. */
+/** Serves the file with the command line, as configured for a client. */
 function toProcess() {
   const [command] = toCommand("");
   const [program, file] = ["../../mod.ts", "../../examples/everything.ts"].map((path) =>
@@ -16,7 +16,7 @@ function toProcess() {
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["http", "stdio", "memory"] as const) {
-    Deno.test(`the server of the suite does what it should (${era} over ${transport})`, async () => {
+    Deno.test(`the client works with the server of the conformance suite (${era} over ${transport})`, async () => {
       await using stack = new AsyncDisposableStack();
       const host = transport === "http" ? startHttpServer(everything.fetch) : undefined;
       if (host) stack.defer(host.stop);

@@ -1,4 +1,4 @@
-// The client over HTTP: headers, rounds, sessions, and what it does when a stream ends too early.
+// The client over HTTP: headers, rounds, sessions, and streams that end too early.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import {
   connect,
@@ -25,12 +25,12 @@ import {
 } from "./fakes.ts";
 import { createLibrary } from "./server.ts";
 
-/** A modern server that answers what is not `server/discover` as the function does. */
+/** A modern server that answers every method except `server/discover` with the result of the function. */
 function modern(answer: (heard: Heard) => Response | Promise<Response> | undefined): FakeHttp {
   return fakeHttp((heard) => heard.method === "server/discover" ? discovered(heard) : answer(heard));
 }
 
-/** A server with sessions that answers what is not the handshake as the function does. */
+/** A server with sessions that answers every method except the handshake with the result of the function. */
 function legacy(answer: (heard: Heard) => Response | Promise<Response> | undefined): FakeHttp {
   let sessions = 0;
   return fakeHttp((heard) => {
@@ -43,9 +43,9 @@ function legacy(answer: (heard: Heard) => Response | Promise<Response> | undefin
 const text = (content: string) => ({ resultType: "complete", content: [{ type: "text", text: content }] });
 const message = (id: Message["id"], content: string) => ({ jsonrpc: "2.0", id, result: text(content) });
 
-// What a modern request says.
+// The envelope of a modern request.
 
-Deno.test("every request says who asks, in its body and in its headers", async () => {
+Deno.test("every request carries the client's facts, in its body and in its headers", async () => {
   const server = modern((heard) => ok(heard, text("")));
   const options = {
     fetch: server.fetch,
@@ -73,7 +73,7 @@ Deno.test("every request says who asks, in its body and in its headers", async (
   ]);
 });
 
-Deno.test("parameters are repeated in the headers that a tool asks for, but not those that are absent", async () => {
+Deno.test("parameters are repeated in the headers that a tool declares, unless they are absent", async () => {
   const inputSchema = {
     type: "object",
     properties: {
@@ -98,7 +98,7 @@ Deno.test("parameters are repeated in the headers that a tool asks for, but not 
   assertEquals(second, [null, null, null, null, null]);
 });
 
-Deno.test("a tool whose headers cannot be is not offered over HTTP, and that is told", async () => {
+Deno.test("a tool with invalid header declarations is not offered over HTTP, with a warning", async () => {
   const tools = ["Region", "no way", ""].map((header, i) => ({
     name: `t${i}`,
     inputSchema: { type: "object", properties: { a: { type: "string", "x-mcp-header": header } } },
@@ -112,18 +112,18 @@ Deno.test("a tool whose headers cannot be is not offered over HTTP, and that is 
   await using client = await connect(url, { fetch: server.fetch, onWarning });
   assertEquals((await client.listTools()).map(({ name }) => name), ["t0"]);
   assertEquals(warnings.map((text) => text.slice(0, 26)), ["Cannot offer the tool t1: ", "Cannot offer the tool t2: "]);
-  // An older revision has no such headers.
+  // Older revisions have no such headers.
   await using older = await connect(url, { fetch: server.fetch, era: "legacy" });
   assertEquals((await older.listTools()).length, 3);
 });
 
-Deno.test("a call of a tool that was never listed finds out which headers it wants", async () => {
+Deno.test("a call of a tool that was never listed looks up its headers", async () => {
   const server = createLibrary();
   const host = startHttpServer(server.fetch);
   const client = await connect(`${host.origin}/mcp`);
   assertEquals(textOf(await client.callTool("echo", { text: "ab", times: 2 })), "abab");
   await client.close();
-  // This one is on the last page.
+  // The tool is on the last page.
   const other = await connect(`${host.origin}/mcp`);
   assertEquals(textOf(await other.callTool("lend", { member: "Ada" })), "1");
   await other.close();
@@ -133,7 +133,7 @@ Deno.test("a call of a tool that was never listed finds out which headers it wan
 
 // Rounds.
 
-Deno.test("the state of a question comes back as it was, with a new id, and goes nowhere else", async () => {
+Deno.test("the state of a question comes back unchanged, with a new id, and is sent nowhere else", async () => {
   const state = '{"a": 1.0, "b":"\\u0000é"}';
   const server = modern((heard) => {
     const { name, inputResponses } = heard.params;
@@ -165,7 +165,7 @@ Deno.test("the state of a question comes back as it was, with a new id, and goes
   assertEquals(new Set(calls.map(({ id }) => id)).size, calls.length);
 });
 
-Deno.test("a server that asks nothing is asked again, and one that never comes to an end is left", async () => {
+Deno.test("a result without questions is retried, and an endless one is given up", async () => {
   let rounds = 0;
   const server = modern((heard) => {
     if (heard.params.name === "later") {
@@ -183,7 +183,7 @@ Deno.test("a server that asks nothing is asked again, and one that never comes t
   assertEquals(rounds, 65);
 });
 
-Deno.test("a question that nobody can answer fails the call", async () => {
+Deno.test("a question that the client cannot answer fails the call", async () => {
   const ask = (method: string, params?: object) =>
     modern((heard) => ok(heard, { resultType: "input_required", inputRequests: { q: { method, params } } }));
   const options: ConnectOptions = {
@@ -206,7 +206,7 @@ Deno.test("a question that nobody can answer fails the call", async () => {
   }
 });
 
-Deno.test("a form is not asked in place of a page, nor the other way round", async () => {
+Deno.test("onElicit does not answer for onElicitUrl, nor the other way round", async () => {
   const ask = (params: object) =>
     modern((heard) => {
       const inputRequests = { q: { method: "elicitation/create", params: { message: "?", ...params } } };
@@ -223,7 +223,7 @@ Deno.test("a form is not asked in place of a page, nor the other way round", asy
   await assertRejects(() => three.callTool("t"), Error, "messages is missing");
 });
 
-Deno.test("a question that cannot be read fails the call", async () => {
+Deno.test("an invalid question fails the call", async () => {
   for (const question of [5, {}, { method: 1 }]) {
     const server = modern((heard) => ok(heard, { resultType: "input_required", inputRequests: { q: question } }));
     await using client = await connect(url, { fetch: server.fetch, roots: [] });
@@ -231,7 +231,7 @@ Deno.test("a question that cannot be read fails the call", async () => {
   }
 });
 
-Deno.test("a result of a kind that was not declared is none", async () => {
+Deno.test("a result of an undeclared type is refused", async () => {
   const server = modern((heard) => ok(heard, { resultType: "task", taskId: "1" }));
   await using client = await connect(url, { fetch: server.fetch });
   await assertRejects(() => client.callTool("t"), Error, "no extension was declared for a task");
@@ -242,9 +242,9 @@ Deno.test("a result of a kind that was not declared is none", async () => {
   assertEquals(server.heard.at(-1)?.headers.get("mcp-name"), "1");
 });
 
-// Answers.
+// Responses.
 
-Deno.test("what is no result is an error that says what came", async () => {
+Deno.test("an invalid response is an error that quotes it", async () => {
   const answers: Readonly<Record<string, (heard: Heard) => Response>> = {
     "got 502 <html>": () => new Response("<html>", { status: 502, headers: { "content-type": "text/html" } }),
     "got 202": () => new Response(null, { status: 202 }),
@@ -259,11 +259,11 @@ Deno.test("what is no result is an error that says what came", async () => {
     const server = modern(answer);
     await using client = await connect(url, { fetch: server.fetch });
     await assertRejects(() => client.callTool("t"), Error, state);
-    assertEquals(server.heard.length, 2, "a modern stream is not read on");
+    assertEquals(server.heard.length, 2, "a modern stream is not resumed");
   }
 });
 
-Deno.test("lists that never end are left", async () => {
+Deno.test("endless lists are given up", async () => {
   const turning = modern((heard) => ok(heard, { tools: [], nextCursor: "same" }));
   await using client = await connect(url, { fetch: turning.fetch });
   await assertRejects(() => client.listTools(), Error, "more than 1000 pages");
@@ -274,7 +274,7 @@ Deno.test("lists that never end are left", async () => {
   await assertRejects(() => patient.listTools(), Error, "more than 1000 pages");
 });
 
-Deno.test("a feature that the server does not have is empty, unless it was promised", async () => {
+Deno.test("a feature that the server does not have gives an empty list, unless it was declared", async () => {
   const server = modern((heard) => fault(heard, -32601, 404));
   await using client = await connect(url, { fetch: server.fetch });
   assertEquals(await client.listPrompts(), []);
@@ -282,7 +282,7 @@ Deno.test("a feature that the server does not have is empty, unless it was promi
   assertEquals((await assertRejects(() => client.listTools(), RpcError)).status, 404);
 });
 
-Deno.test("an answer is taken from a stream that stays open, and the stream is let go", async () => {
+Deno.test("a response is read from a stream that stays open, and the stream is closed", async () => {
   let isCancelled = false;
   const server = modern(({ id }) => {
     const { body } = stream([{ jsonrpc: "2.0", method: "notifications/x" }, message(id, "done")], "open");
@@ -304,13 +304,13 @@ Deno.test("an answer is taken from a stream that stays open, and the stream is l
   assert(isCancelled);
 });
 
-Deno.test("the answer in a stream is the one with the request's id", async () => {
+Deno.test("the response in a stream is the one with the request's id", async () => {
   const server = modern(({ id }) => stream([message(99, "not this"), message(id, "this")]));
   await using client = await connect(url, { fetch: server.fetch });
   assertEquals(textOf(await client.callTool("t")), "this");
 });
 
-Deno.test("a notification is accepted with any success, and refused with any failure", async () => {
+Deno.test("a notification succeeds with any success status, and fails with any other", async () => {
   let status = 202;
   const server = modern((heard) =>
     status === 400 ? fault(heard, -32600, 400) : new Response(status === 503 ? "busy" : null, { status })
@@ -324,7 +324,7 @@ Deno.test("a notification is accepted with any success, and refused with any fai
   assertEquals((await assertRejects(() => client.notify("notifications/x"), RpcError)).code, -32600);
 });
 
-Deno.test("a completion says how many there are, if the server does", async () => {
+Deno.test("a completion has the total, if the server sends one", async () => {
   const answers: unknown[] = [
     { values: ["a", 1], total: 9, hasMore: true },
     { values: [], total: "9", hasMore: 1 },
@@ -341,7 +341,7 @@ Deno.test("a completion says how many there are, if the server does", async () =
   await assertRejects(complete, RpcError, "values is not what it should be");
 });
 
-Deno.test("a request on a modern stream is not answered, and told", async () => {
+Deno.test("a request on a modern stream is not answered, but reported as a warning", async () => {
   const warnings: string[] = [];
   const asked = { jsonrpc: "2.0", id: 1, method: "roots/list" };
   const server = modern(({ id }) => stream([asked, message(id, "done")]));
@@ -357,7 +357,7 @@ Deno.test("a request on a modern stream is not answered, and told", async () => 
 
 // Sessions.
 
-Deno.test("a session is named in every request and ended at the end", async () => {
+Deno.test("a session id is sent in every request, and the session is deleted on close", async () => {
   const server = legacy((heard) => heard.id ? ok(heard, text("")) : undefined);
   const client = await connect(url, { fetch: server.fetch, era: "legacy", onNotification() {} });
   await client.callTool("t");
@@ -374,7 +374,7 @@ Deno.test("a session is named in every request and ended at the end", async () =
   );
 });
 
-Deno.test("the revision is named in a header from the revision on that has it", async () => {
+Deno.test("the revision header is sent from the first revision that has it", async () => {
   for (const [version, header] of [["2024-11-05", null], ["2025-03-26", null], ["2025-06-18", "2025-06-18"]]) {
     const server = fakeHttp((heard) => {
       if (heard.method === "initialize") return ok(heard, { ...agreed, protocolVersion: version });
@@ -386,7 +386,7 @@ Deno.test("the revision is named in a header from the revision on that has it", 
   }
 });
 
-Deno.test("a stream that cannot be opened now may be opened later", async () => {
+Deno.test("a stream that cannot be opened now is tried again later", async () => {
   let status = 500;
   const server = legacy(({ http }) => {
     if (http !== "GET") return undefined;
@@ -399,7 +399,7 @@ Deno.test("a stream that cannot be opened now may be opened later", async () => 
   await client.close();
 });
 
-Deno.test("a session that the server has forgotten is replaced by one, whoever notices it", async () => {
+Deno.test("an expired session is replaced by one new one, whichever requests notice it", async () => {
   let good = "session-1";
   const server = legacy((heard) => {
     const id = heard.headers.get("mcp-session-id");
@@ -417,7 +417,7 @@ Deno.test("a session that the server has forgotten is replaced by one, whoever n
   const head = again.slice(0, 5).map(({ http, method }) => method ?? http);
   assertEquals(head, ["initialize", "notifications/initialized", "logging/setLevel", "GET", "resources/subscribe"]);
   assertEquals(again[0].headers.get("mcp-protocol-version"), null);
-  // An error that is not about the session is left as it is.
+  // An error that is not about the session is returned unchanged.
   good = "none";
   const other = legacy((heard) => heard.id ? fault(heard, -32601, 404) : undefined);
   await using wrong = await connect(url, { fetch: other.fetch, era: "legacy" });
@@ -426,7 +426,7 @@ Deno.test("a session that the server has forgotten is replaced by one, whoever n
   await subscription.close();
 });
 
-Deno.test("a subscription outlives a session that the server has ended", async () => {
+Deno.test("a subscription survives a session that the server has ended", async () => {
   const server = createLibrary();
   const ids: string[] = [];
   const trace = toTrace({ response: ({ headers }) => void ids.push(headers.get("mcp-session-id") ?? "") });
@@ -435,7 +435,7 @@ Deno.test("a subscription outlives a session that the server has ended", async (
   const subscription = await client.subscribe({ resourceSubscriptions: ["book://1"] });
   const [id] = ids.filter((id) => id);
   await server.fetch(new Request("http://localhost/mcp", { method: "DELETE", headers: { "mcp-session-id": id } }));
-  // The stream ends, is taken up again after a second, and is found gone.
+  // The stream ends, is resumed after a second, and gets a 404.
   await until(() => new Set(ids.filter((id) => id)).size === 2, "a new session");
   await until(() => count(trace.methods, "resources/subscribe") === 2, "a new subscription");
   await client.callTool("lend");
@@ -444,7 +444,7 @@ Deno.test("a subscription outlives a session that the server has ended", async (
   await server.close();
 });
 
-Deno.test("questions outside of any call are answered, unless they are taken back", async () => {
+Deno.test("questions outside of any call are answered, unless they are cancelled", async () => {
   const ask = (id: number, name: string) => ({ jsonrpc: "2.0", id, method: "elicitation/create", params: form(name) });
   const form = (name: string) => ({ message: name, requestedSchema: { properties: { a: { default: 1 } } } });
   const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 2 } };
@@ -480,7 +480,7 @@ Deno.test("questions outside of any call are answered, unless they are taken bac
 
 // Streams that end too early.
 
-Deno.test("a stream with a session is read on where it ended, after the time that the server names", async () => {
+Deno.test("a stream with a session is resumed after the retry time that the server sent", async () => {
   let endedAt = 0;
   const waited: number[] = [];
   let visits = 0;
@@ -506,7 +506,7 @@ Deno.test("a stream with a session is read on where it ended, after the time tha
   assert(waited[0] > 55 && waited[1] > 15 && waited[2] > 15, waited.join());
 });
 
-Deno.test("a stream that cannot be read on fails its call", async () => {
+Deno.test("a stream that cannot be resumed fails its call", async () => {
   const place = `id: a\nretry: 1\ndata:\n\n`;
   const answers: Readonly<Record<string, readonly [first: string, then: () => Response | Promise<Response>]>> = {
     "the stream ended before it": ["data:\n\n", () => stream([])],
@@ -543,7 +543,7 @@ Deno.test("a call whose stream the server closes gets its result later", async (
   await server.close();
 });
 
-Deno.test("a subscription whose stream breaks is opened again", async () => {
+Deno.test("a subscription whose stream breaks is reopened", async () => {
   let opened = 0;
   const server = modern(({ id, method }) => {
     if (method !== "subscriptions/listen") return undefined;
@@ -575,7 +575,7 @@ Deno.test("a subscription that is refused, or never granted, fails", async () =>
   await assertRejects(() => over.subscribe({ toolsListChanged: true }), Error, "ended the subscription at once");
 });
 
-Deno.test("a server without a stream for what belongs to no request can be subscribed to all the same", async () => {
+Deno.test("a server without a GET stream can be subscribed to all the same", async () => {
   const warnings: string[] = [];
   const news = { jsonrpc: "2.0", method: "notifications/tools/list_changed" };
   const server = legacy(({ id, method }) => method === "tools/call" ? stream([news, message(id, "")]) : undefined);
@@ -591,7 +591,7 @@ Deno.test("a server without a stream for what belongs to no request can be subsc
   assertEquals((await subscription[Symbol.asyncIterator]().next()).value.method, news.method);
 });
 
-Deno.test("a server that does not log is not asked to", async () => {
+Deno.test("a server without logging gets no log level", async () => {
   const server = fakeHttp((heard) => {
     if (heard.method === "initialize") return ok(heard, { ...agreed, capabilities: {} });
     return heard.id ? fault(heard, -32601, 200) : undefined;
@@ -601,7 +601,7 @@ Deno.test("a server that does not log is not asked to", async () => {
   assertEquals((await assertRejects(() => client.setLogLevel("info"), RpcError)).code, -32601);
 });
 
-Deno.test("a client that was closed sends nothing more", async () => {
+Deno.test("a closed client sends nothing more", async () => {
   for (const make of [modern, legacy]) {
     const server = make((heard) => {
       if (heard.method === "subscriptions/listen") {
@@ -613,7 +613,7 @@ Deno.test("a client that was closed sends nothing more", async () => {
       return heard.id ? ok(heard) : undefined;
     });
     const era = make === modern ? "modern" : "legacy";
-    // Time without end is no time at all for a timer that is set to it.
+    // A timer treats an infinite time as zero.
     const client = await connect(url, { fetch: server.fetch, era, timeoutMs: Infinity });
     const subscription = await client.subscribe({ resourceSubscriptions: ["a:1"] });
     await client.close();
@@ -625,18 +625,18 @@ Deno.test("a client that was closed sends nothing more", async () => {
   }
 });
 
-Deno.test("a server that refuses to watch a resource refuses the subscription", async () => {
+Deno.test("a server that refuses to watch a resource fails the subscription", async () => {
   const server = legacy((heard) => {
     if (heard.method === "resources/subscribe" && heard.params.uri === "a:2") return fault(heard, -32602, 200);
     return heard.id ? ok(heard) : undefined;
   });
   await using client = await connect(url, { fetch: server.fetch, era: "legacy", onWarning() {} });
   await assertRejects(() => client.subscribe({ resourceSubscriptions: ["a:1", "a:2"] }), RpcError);
-  // What was watched before the refusal is watched no more.
+  // Resources watched before the refusal are no longer watched.
   assertEquals(methodsOf(server).filter((method) => method === "resources/unsubscribe").length, 2);
 });
 
-Deno.test("a resource is watched until nobody asks for it any more", async () => {
+Deno.test("a resource is watched until its last subscription ends", async () => {
   const server = legacy((heard) => heard.id ? ok(heard) : heard.http === "GET" ? stream([], "open") : undefined);
   const client = await connect(url, { fetch: server.fetch, era: "legacy" });
   const [one, two] = [
@@ -651,7 +651,7 @@ Deno.test("a resource is watched until nobody asks for it any more", async () =>
   await client.close();
 });
 
-Deno.test("a stream for what belongs to no request is opened again, from its start if need be", async () => {
+Deno.test("a GET stream is reopened, from its start if needed", async () => {
   const places: (string | null)[] = [];
   const news = (name: string) => ({ jsonrpc: "2.0", method: `notifications/${name}/list_changed` });
   const server = legacy(({ http, headers }) => {
@@ -673,7 +673,7 @@ Deno.test("a stream for what belongs to no request is opened again, from its sta
   await client.close();
 });
 
-Deno.test("a function of the user's that throws spoils nothing", async () => {
+Deno.test("a callback that throws only gives a warning", async () => {
   const warnings: string[] = [];
   const progress = (token: unknown) => ({
     jsonrpc: "2.0",
@@ -695,7 +695,7 @@ Deno.test("a function of the user's that throws spoils nothing", async () => {
   assertEquals(warnings, ["first", "second"]);
 });
 
-Deno.test("progress of another request, or without a number, is not this request's", async () => {
+Deno.test("progress of another request, or without a number, is ignored", async () => {
   const steps: unknown[] = [];
   const server = modern(({ id, params: { _meta } }) => {
     const given = [["other", 1], [_meta.progressToken, "2"], [_meta.progressToken, 3]];
@@ -709,14 +709,14 @@ Deno.test("progress of another request, or without a number, is not this request
   await using client = await connect(url, { fetch: server.fetch });
   await client.callTool("t", {}, { onProgress: ({ progress }) => void steps.push(progress) });
   assertEquals(steps, [3]);
-  // Nobody who does not listen is reported to.
+  // Nothing is called without a callback.
   await client.callTool("t");
   assertEquals(server.heard.at(-1)?.params._meta.progressToken, undefined);
 });
 
-Deno.test("a client that closes waits until the server has been told what is cancelled, but not for ever", async () => {
+Deno.test("a client that closes waits until its cancellations are sent, but not forever", async () => {
   for (const delayMs of [100, 60_000]) {
-    let isTold = false;
+    let isNotified = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const server = fakeHttp((heard) => {
       if (heard.method === "initialize") return ok(heard, agreed);
@@ -724,7 +724,7 @@ Deno.test("a client that closes waits until the server has been told what is can
       if (heard.method !== "notifications/cancelled") return;
       return new Promise((resolve) => {
         timer = setTimeout(() => {
-          isTold = true;
+          isNotified = true;
           resolve(new Response(null, { status: 202 }));
         }, delayMs);
       });
@@ -737,7 +737,7 @@ Deno.test("a client that closes waits until the server has been told what is can
     assertEquals((await calling).message, "enough");
     await client.close();
     clearTimeout(timer);
-    assertEquals(isTold, delayMs === 100);
+    assertEquals(isNotified, delayMs === 100);
   }
 });
 
@@ -766,7 +766,7 @@ function count<T>(items: readonly T[], item: T): number {
   return items.filter((each) => each === item).length;
 }
 
-/** A trace that notes the methods of what is sent. */
+/** A trace that records the methods of the requests. */
 function toTrace(given: Partial<Trace>): Trace & { readonly methods: readonly (string | undefined)[] } {
   const methods: (string | undefined)[] = [];
   return {

@@ -1,4 +1,5 @@
-// A server of an old revision with bad habits, started as a process by tests of the client. Its argument says which.
+// A misbehaving server of an old revision, which tests of the client start as a process. Its argument selects the
+// behaviour.
 interface Runtimes {
   readonly Deno?: {
     readonly args: readonly string[];
@@ -44,5 +45,5 @@ for await (const bytes of input) {
     else if (id !== undefined) say({ id, error: { code: -32601, message: "no such method" } });
   }
 }
-// A process with a timer does not end with its input.
+// A process with a timer does not exit with its input.
 if (habit === "deaf" || habit === "stubborn") setInterval(() => console.error("alive"), 20);

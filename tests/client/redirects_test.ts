@@ -1,4 +1,4 @@
-// Redirects: what a client sends never arrives at an origin other than the one it was connected to.
+// Redirects: the client sends nothing to an origin other than the one it connected to.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { examine } from "../../src/cli/doctor/examination.ts";
 import { connect } from "../../src/client/client.ts";
@@ -11,7 +11,7 @@ import { createLibrary } from "./server.ts";
 
 type Answer = Response | undefined;
 
-/** What one origin received. */
+/** The requests that one origin received. */
 interface Heard {
   readonly method: string;
   readonly path: string;
@@ -20,16 +20,16 @@ interface Heard {
 }
 
 interface Origins extends AsyncDisposable {
-  /** Where the client connects. */
+  /** The URL that the client connects to. */
   readonly url: string;
   readonly origin: string;
   readonly heard: readonly Heard[];
-  /** Another port of the same machine: a second origin, which would serve everybody. */
+  /** Another port of the same machine: a second origin, which would serve any request. */
   readonly otherOrigin: string;
   readonly otherHeard: readonly Heard[];
 }
 
-/** A library at one origin, unless `divert` has an answer of its own, and the same library at a second origin. */
+/** A server at one origin, unless `divert` returns a response, and the same server at a second origin. */
 function startOrigins(divert: (heard: Heard, other: string) => Answer, wrap = createLibrary): Origins {
   const server = wrap();
   const [heard, otherHeard]: [Heard[], Heard[]] = [[], []];
@@ -65,7 +65,7 @@ function startOrigins(divert: (heard: Heard, other: string) => Answer, wrap = cr
 const redirect = (status: number, location: string) => new Response(null, { status, headers: { location } });
 const headers = { "x-api-key": "secret", authorization: "Bearer secret" };
 
-/** Checks that a promise fails with an error that names both origins and what to do. */
+/** Asserts that a promise fails with an error that names both origins and the remedy. */
 async function assertRefused(promise: Promise<unknown>, { origin, otherOrigin, otherHeard }: Origins): Promise<void> {
   const { message } = await assertRejects(() => promise, RedirectError);
   for (const part of [origin, otherOrigin, `connect to ${otherOrigin}/mcp`]) assertStringIncludes(message, part);
@@ -81,7 +81,7 @@ for (const status of [301, 302, 303, 307, 308]) {
     }
   });
 
-  Deno.test(`a redirect with ${status} to another origin is not followed in the middle of a connection`, async () => {
+  Deno.test(`a redirect with ${status} to another origin is not followed during a connection`, async () => {
     for (const versions of [["2026-07-28"], ["2025-11-25"]]) {
       await using origins = startOrigins(({ body }, other) =>
         body.includes("tools/call") ? redirect(status, `${other}/mcp`) : undefined
@@ -92,7 +92,7 @@ for (const status of [301, 302, 303, 307, 308]) {
   });
 }
 
-Deno.test("the stream and the end of a session are not taken to another origin", async () => {
+Deno.test("neither the stream nor the DELETE of a session is redirected to another origin", async () => {
   await using origins = startOrigins(({ method }, other) =>
     method === "POST" ? undefined : redirect(method === "GET" ? 302 : 307, `${other}/mcp`)
   );
@@ -103,7 +103,7 @@ Deno.test("the stream and the end of a session are not taken to another origin",
   assertEquals(origins.otherHeard, []);
 });
 
-Deno.test("a stream that is read on is not taken to another origin", async () => {
+Deno.test("a resumed stream is not redirected to another origin", async () => {
   await using origins = startOrigins(({ method, body }, other) => {
     if (method === "GET") return redirect(307, `${other}/mcp`);
     if (!body.includes("tools/call")) return;
@@ -113,11 +113,11 @@ Deno.test("a stream that is read on is not taken to another origin", async () =>
   await assertRefused(client.callTool("echo", { text: "secret" }), origins);
 });
 
-Deno.test("the two addresses of the first revision are not taken to another origin", async () => {
+Deno.test("neither address of HTTP+SSE is redirected to another origin", async () => {
   for (const diverted of ["GET", "POST"]) {
     await using origins = startOrigins(
       ({ method, path }, other) => {
-        // The first POST finds out that there is no other endpoint here.
+        // The first POST shows that there is no other endpoint here.
         if (method === "POST" && path === "/sse") return new Response(null, { status: 405 });
         return method === diverted ? redirect(307, `${other}/mcp`) : undefined;
       },
@@ -130,7 +130,7 @@ Deno.test("the two addresses of the first revision are not taken to another orig
   }
 });
 
-Deno.test("the client for tests does not follow a redirect to another origin", async () => {
+Deno.test("the test kit's client does not follow a redirect to another origin", async () => {
   await using origins = startOrigins(() => undefined);
   const server = createLibrary();
   const fetch = () => Promise.resolve(redirect(307, `${origins.otherOrigin}/mcp`));
@@ -150,7 +150,7 @@ Deno.test("the client for tests does not follow a redirect to another origin", a
 });
 
 Deno.test("doctor sends nothing to another origin", async () => {
-  // Each examination is redirected some requests later than the one before, until one sees no redirect at all.
+  // Each run is redirected one request later than the one before, until one has no redirect at all.
   for (let first = 0, isRedirected = true; isRedirected; first += 3) {
     let count = 0;
     await using origins = startOrigins((_, other) => count++ >= first ? redirect(307, `${other}/mcp`) : undefined);
@@ -200,7 +200,7 @@ Deno.test("a redirect that would turn POST into GET is refused", async () => {
   }
 });
 
-Deno.test("redirects in a circle end", async () => {
+Deno.test("a redirect loop ends", async () => {
   await using origins = startOrigins(() => redirect(307, "/mcp"));
   await assertRejects(() => connect(origins.url), RedirectError, "it redirects more than 5 times");
   assertEquals(origins.heard.length, 6);
@@ -209,7 +209,7 @@ Deno.test("redirects in a circle end", async () => {
 const odd: readonly { readonly what: string; readonly response: () => Response; readonly says: string }[] = [
   {
     what: "a runtime does not reveal",
-    // A Response of this type cannot be made by hand.
+    // A Response of this type cannot be constructed.
     response: () => Object.defineProperty(Response.error(), "type", { value: "opaqueredirect" }),
     says: "this runtime does not reveal its target",
   },

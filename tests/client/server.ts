@@ -1,9 +1,8 @@
-// A server with one of everything, for tests of the client: imported, or started as a process that serves standard
-// streams.
+// A server with one handler of every kind, for tests of the client: imported, or started as a stdio process.
 import { createServer, prompt, resource, type Server, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 
-/** Makes the server. Its lists have two items a page. */
+/** Creates the server. Its lists have two items a page. */
 export function createLibrary(): Server {
   let lent = 0;
   let stopped = 0;

@@ -1,4 +1,4 @@
-// What a client says it can be asked, and what it answers: checked before it is sent, and without a stranger's patterns.
+// Capabilities of a client, and its answers: validated before they are sent, without running the server's patterns.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { checkListing } from "../../src/cli/listing_check.ts";
 import { toFields } from "../../src/cli/client/form_field.ts";
@@ -10,12 +10,12 @@ import { discovered, type FakeHttp, fakeHttp, type Heard, ok } from "./fakes.ts"
 
 const url = "http://server.example/mcp";
 
-/** A modern server that answers what is not `server/discover` as the function does. */
+/** A modern server that answers every method except `server/discover` with the result of the function. */
 function modern(answer: (heard: Heard) => Response): FakeHttp {
   return fakeHttp((heard) => heard.method === "server/discover" ? discovered(heard) : answer(heard));
 }
 
-// Backtracks for longer than anybody lives.
+// Exponential backtracking.
 const EVIL = "^(([a-z])+.)+[A-Z]([a-z])+$";
 const long = "a".repeat(60);
 
@@ -61,7 +61,7 @@ for (
   Deno.test(`${JSON.stringify(value)} for ${JSON.stringify(field)} is ${misfit ?? "fine"}`, async () => {
     const schema = { type: "object", properties: { f: field } };
     assertEquals(findFormMisfit(schema, { f: value }), misfit && `f: ${misfit}`);
-    // And through a client.
+    // The same through a client.
     const answer = createRequestHandler({
       onElicit: () => ({ action: "accept", content: { f: Object(value) && value } as never }),
     });
@@ -81,7 +81,7 @@ for (
   });
 }
 
-Deno.test("a form's required and unknown fields are looked at, defaults count, and refusals need no content", async () => {
+Deno.test("a form's required and unknown fields are checked, defaults apply, and a refusal needs no content", async () => {
   const schema = { properties: { a: text, b: { ...text, default: "b" } }, required: ["a", "b"] };
   assertEquals(findFormMisfit(schema, { b: "x" }), "a: it is required");
   assertEquals(findFormMisfit(schema, { a: "x", b: "x", c: 1 }), undefined);
@@ -103,7 +103,7 @@ Deno.test("a form's required and unknown fields are looked at, defaults count, a
 });
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`a wrong answer is not sent to a ${era} server`, async () => {
+  Deno.test(`an invalid answer is not sent to a ${era} server`, async () => {
     let answered = 0;
     const ask = tool({
       name: "ask",
@@ -130,7 +130,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("sampling is declared with what it can do, and refused beyond that", async () => {
+Deno.test("sampling is declared with its features, and other features are refused", async () => {
   const onSample = () => ({ role: "assistant", content: { type: "text", text: "" }, model: "m" }) as const;
   assertEquals(toCapabilities({ onSample }), { sampling: {} });
   assertEquals(toCapabilities({ onSample, sampling: { tools: true, context: true } }), {
@@ -176,7 +176,7 @@ Deno.test("a root is a file:// URI", async () => {
   );
 });
 
-Deno.test("a question that the client refuses is no refusal of the call by the server", async () => {
+Deno.test("an error of the client's answer is not reported as an error of the server", async () => {
   const asking = modern((heard) =>
     ok(heard, { resultType: "input_required", inputRequests: { q: { method: "roots/list" } } })
   );
@@ -188,7 +188,7 @@ Deno.test("a question that the client refuses is no refusal of the call by the s
   }
 });
 
-Deno.test("a result of another type is taken only from an extension that was declared", async () => {
+Deno.test("a result of another type is accepted only from a declared extension", async () => {
   const call = async (resultType: unknown, extensions?: object) => {
     const server = modern((heard) => ok(heard, { resultType, content: [] }));
     const options: ConnectOptions = {
@@ -218,7 +218,7 @@ Deno.test("a result of another type is taken only from an extension that was dec
   }
 });
 
-Deno.test("a cursor may come twice, and be any text", async () => {
+Deno.test("a cursor may repeat, and be any text", async () => {
   const cursors = ["same", "same", "", "same"];
   const server = modern((heard) => {
     const nextCursor = cursors.shift();
@@ -232,7 +232,7 @@ Deno.test("a cursor may come twice, and be any text", async () => {
   assertEquals(server.heard.slice(1).map(({ params }) => params?.cursor), [undefined, "same", "same", "", "same"]);
 });
 
-Deno.test("the era of an origin is found out once, and again if it has changed", async () => {
+Deno.test("the era of an origin is detected once, and again if it has changed", async () => {
   let isLegacy = true;
   const heard: unknown[] = [];
   const server = fakeHttp((message) => {
@@ -260,7 +260,7 @@ Deno.test("the era of an origin is found out once, and again if it has changed",
   assertEquals(await meet("/a"), ["modern", "server/discover"]);
 });
 
-Deno.test("a stranger's pattern is neither run nor compiled, wherever it stands", () => {
+Deno.test("a server's pattern is neither run nor compiled, wherever it is", () => {
   const input = (property: object) => ({ type: "object", properties: { p: { description: "P", ...property } } });
   const places = [
     { ...text, pattern: EVIL, default: long },
@@ -276,27 +276,37 @@ Deno.test("a stranger's pattern is neither run nor compiled, wherever it stands"
     ...input({ $ref: "#/$defs/e", default: long }),
     $defs: { e: { pattern: EVIL } },
   }];
-  const start = performance.now();
-  for (const inputSchema of schemas) {
-    const tools = [{ name: "t", description: "T", inputSchema, outputSchema: inputSchema }];
-    const found = checkListing({ tools, resources: [], templates: [], prompts: [] }, {
-      maxTokens: 20_000,
-      isTrusted: false,
-    });
-    assertEquals(found.filter(({ level }) => level === "error"), []);
+  const compiled: string[] = [];
+  const { RegExp: real } = globalThis;
+  const note = (args: readonly unknown[]) => void compiled.push(String(args[0]));
+  globalThis.RegExp = new Proxy(real, {
+    apply: (target, self, args) => (note(args), Reflect.apply(target, self, args)),
+    construct: (target, args) => (note(args), Reflect.construct(target, args)),
+  });
+  try {
+    for (const inputSchema of schemas) {
+      const tools = [{ name: "t", description: "T", inputSchema, outputSchema: inputSchema }];
+      const found = checkListing({ tools, resources: [], templates: [], prompts: [] }, {
+        maxTokens: 20_000,
+        isTrusted: false,
+      });
+      assertEquals(found.filter(({ level }) => level === "error"), []);
+    }
+    let nested: object = { pattern: EVIL };
+    for (let i = 0; i < 100_000; i++) nested = { items: nested };
+    const tools = [{ name: "t", description: "T", inputSchema: input({ default: 1, ...nested }) }];
+    checkListing({ tools, resources: [], templates: [], prompts: [] }, { maxTokens: Infinity, isTrusted: false });
+    for (const place of places) {
+      const [field] = toFields({ properties: { f: { ...place, type: "string" } } });
+      assert("value" in field.read(long));
+    }
+  } finally {
+    globalThis.RegExp = real;
   }
-  let nested: object = { pattern: EVIL };
-  for (let i = 0; i < 100_000; i++) nested = { items: nested };
-  const tools = [{ name: "t", description: "T", inputSchema: input({ default: 1, ...nested }) }];
-  checkListing({ tools, resources: [], templates: [], prompts: [] }, { maxTokens: Infinity, isTrusted: false });
-  for (const place of places) {
-    const [field] = toFields({ properties: { f: { ...place, type: "string" } } });
-    assert("value" in field.read(long));
-  }
-  assert(performance.now() - start < 2000, "a pattern was run");
+  assertEquals(compiled.filter((source) => source.includes(EVIL) || source.includes("1000}")), [], "compiled");
 });
 
-Deno.test("defaults of a stranger's schemas without patterns are checked", () => {
+Deno.test("defaults of a server's schemas without patterns are validated", () => {
   const inputSchema = { type: "object", properties: { pattern: { type: "integer", description: "P", default: "x" } } };
   const found = checkListing(
     { tools: [{ name: "t", description: "T", inputSchema }], resources: [], templates: [], prompts: [] },

@@ -1,5 +1,5 @@
-// The program that the official suite starts for each of its client scenarios: it does what the scenario's name asks,
-// with the client of this library and nothing set but what a user would set. The URL is the last argument.
+// The program that the official suite starts for each of its client scenarios: it acts as the scenario's name requires,
+// with this library's client and only the options that a user would set. The URL is the last argument.
 import { type Client, connect, type ConnectOptions } from "../../src/client/client.ts";
 
 interface BunHost {
@@ -13,7 +13,7 @@ const scenario = variable("MCP_CONFORMANCE_SCENARIO") ?? "";
 const context: unknown = JSON.parse(variable("MCP_CONFORMANCE_CONTEXT") ?? "{}");
 const url = (bun ? bun.argv : Deno.args).at(-1) ?? "";
 
-/** What to do in a scenario, once connected. */
+/** The actions of a scenario, once connected. */
 const acts: Readonly<Record<string, (client: Client) => Promise<unknown>>> = {
   initialize: (client) => client.listTools(),
   "request-metadata": (client) => client.listTools(),
@@ -25,7 +25,7 @@ const acts: Readonly<Record<string, (client: Client) => Promise<unknown>>> = {
   "elicitation-sep1034-client-defaults": (client) => client.callTool("test_client_elicitation_defaults"),
   "sse-retry": (client) => client.callTool("test_reconnection"),
   async "sep-2322-client-request-state"(client) {
-    // One call runs while another is asked: neither may take what belongs to the other.
+    // One call runs during a question of another: neither may get messages of the other.
     await Promise.all([client.callTool("test_mrtr_echo_state"), client.callTool("test_mrtr_unrelated")]);
     await client.callTool("test_mrtr_no_state");
     await client.callTool("test_mrtr_no_result_type");
@@ -57,7 +57,7 @@ interface PlannedCall {
 function readCalls(value: unknown): readonly PlannedCall[] {
   const calls = typeof value === "object" && value && "toolCalls" in value ? value.toolCalls : undefined;
   if (!Array.isArray(calls)) throw new Error("Cannot read the context: it has no toolCalls");
-  return calls as readonly PlannedCall[]; // the suite wrote it
+  return calls as readonly PlannedCall[]; // written by the suite
 }
 
 const options: ConnectOptions = {

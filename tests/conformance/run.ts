@@ -1,18 +1,18 @@
 // Runs the official conformance suite against examples/everything.ts, served as a user would serve it, and judges by
-// scenario: a scenario passes when none of its checks failed. The suite's own totals are no measure, because some of
-// its checks succeed against a server that answers nothing.
+// scenario: a scenario passes if none of its checks failed. The suite's own totals are not used, because some of its
+// checks succeed against a server that does not respond.
 //
 //   deno task conformance [--runtime deno|bun] [--spec V] [--scenario S] [--cap V] [--old] [--server FILE]
 //
 // --cap V sends `?cap=V` so that the server negotiates at most V; the suite's client always proposes its newest
-// handshake version, so this is the only way to the older wires. --old takes the last suite of the handshake versions.
+// handshake version, so this is the only way to test older revisions. --old uses the last suite of the handshake versions.
 import { readOptions } from "../support/options.ts";
 import expected from "./expected.json" with { type: "json" };
 import { listScenarios, readScenarios, runSuite, type Scenario, type Status } from "./suite.ts";
 
 type Runtime = "deno" | "bun";
 
-/** One run of the suite: which server, which version of the specification. */
+/** One run of the suite: the server, and the version of the specification. */
 interface Run {
   readonly runtime: Runtime;
   readonly spec: string;
@@ -72,7 +72,7 @@ interface Served extends AsyncDisposable {
   readonly url: string;
 }
 
-/** Starts the server file and waits until it answers. Disposing ends the process that was started here. */
+/** Starts the server file and waits until it responds. Disposing ends the process. */
 async function serve(runtime: Runtime, file: string): Promise<Served> {
   const port = findFreePort();
   const [command, ...args] = runtime === "deno"
@@ -129,7 +129,7 @@ function isExpected(run: Run, name: string): (row: Expectation) => boolean {
   return (row) => row.scenario === name && row.spec === run.spec && (row.runtime ?? run.runtime) === run.runtime;
 }
 
-/** What decides the exit code: failures that are not expected, and expectations that came true no more. */
+/** The basis of the exit code: unexpected failures, and expected failures that pass. */
 function findProblems(run: Run, scenarios: readonly Scenario[], rows: readonly Expectation[]): string[] {
   return scenarios.flatMap(({ name, status, failures }) => {
     const listed = rows.some(isExpected(run, name));
@@ -139,7 +139,7 @@ function findProblems(run: Run, scenarios: readonly Scenario[], rows: readonly E
   });
 }
 
-/** A server that ignores `?cap=` would pass without the older wire being spoken at all. */
+/** A server that ignores `?cap=` would pass without the older revision being tested at all. */
 async function checkCap(server: Served, cap: string): Promise<void> {
   const clientInfo = { name: "conformance-cap", version: "1.0.0" };
   const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };

@@ -20,7 +20,7 @@ async function test(command: string, name: string, spec: string): Promise<Scenar
       ...["client", "--command", command, "--scenario", name, "--spec-version", spec, "-o", output],
     ]);
     const [scenario] = await readScenarios(output, "client", [name]);
-    // The program ended with an error, or not at all.
+    // The program failed, or did not end.
     const trouble = /CLIENT TIMED OUT|CLIENT EXITED WITH ERROR/.exec(text)?.[0];
     if (!trouble) return scenario;
     return { ...scenario, status: "failed", failures: [...scenario.failures, `${trouble}\n${text}`] };

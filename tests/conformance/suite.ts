@@ -1,4 +1,4 @@
-// The official conformance suite as a program: how it is started, and how what it leaves is read.
+// The official conformance suite as a program: starts it, and reads its results.
 
 export type Status = "passed" | "failed" | "skipped";
 
@@ -15,7 +15,7 @@ export interface Scenario {
   readonly warnings: readonly string[];
 }
 
-/** The suite is a program of its own: no lock file, import map or node_modules of this project reaches it. */
+/** The suite is a separate program: no lock file, import map or node_modules of this project affects it. */
 export async function runSuite(version: string, args: readonly string[]): Promise<string> {
   const suite = `npm:@modelcontextprotocol/conformance@${version}`;
   const flags = ["run", "-q", "-A", "--no-config", "--no-lock", "--node-modules-dir=none"];
@@ -32,11 +32,11 @@ export async function listScenarios(version: string, side: "server" | "client", 
   const text = await runSuite(version, ["list", `--${side}`]);
   const rows = [...text.matchAll(/^ {2}- (\S+) \[(.*)\]$/gm)];
   const names = rows.filter(([, , specs]) => specs.split(",").includes(spec)).map(([, name]) => name);
-  if (names.length === 0) throw new Error(`Cannot list the scenarios of ${spec}: the suite said\n${text}`);
+  if (names.length === 0) throw new Error(`Cannot list the scenarios of ${spec}: the suite printed\n${text}`);
   return names;
 }
 
-/** Reads what the suite left for each scenario; one that left nothing has failed. */
+/** Reads the results of each scenario; a scenario without results has failed. */
 export async function readScenarios(
   directory: string,
   side: "server" | "client",
@@ -53,7 +53,7 @@ export async function readScenarios(
   }));
 }
 
-/** A scenario passes when none of its checks failed, and one was made that a peer which says nothing would not pass. */
+/** A scenario passes if none of its checks failed, and at least one of them fails against a silent peer. */
 function toScenario(name: string, checks: readonly Check[]): Scenario {
   const toLine = (check: Check) => check.id + (check.errorMessage ? `: ${check.errorMessage}` : "");
   const failures = checks.filter((check) => check.status === "FAILURE").map(toLine);

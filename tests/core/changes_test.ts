@@ -1,4 +1,4 @@
-// What it takes to tell many that something has changed.
+// The cost of notifying many clients of one change.
 import { assertEquals } from "@std/assert";
 import { createServer, resource, type Server } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
@@ -46,7 +46,7 @@ async function openStream(server: Server): Promise<Read> {
   );
 }
 
-/** How often a value is written as JSON while something happens. */
+/** How often a value is serialized as JSON while `work` runs. */
 async function countWrites(work: () => Promise<void>): Promise<number> {
   const { stringify } = JSON;
   let count = 0;
@@ -65,7 +65,7 @@ async function countWrites(work: () => Promise<void>): Promise<number> {
 }
 
 for (const [name, open] of [["subscriptions", listen], ["streams of sessions", openStream]] as const) {
-  Deno.test(`news to ${LISTENERS} ${name} is written as JSON once`, async () => {
+  Deno.test(`a notification for ${LISTENERS} ${name} is serialized once`, async () => {
     const clock = fakeClock();
     const server = createServer({
       name: "news",

@@ -1,4 +1,4 @@
-// Two copies of the library in one process, as when a package of handlers brings its own: they work together.
+// Two copies of the library work together in one process, as when a package of handlers brings its own.
 import * as ours from "../../mod.ts";
 import { connect } from "../../src/testing/testing.ts";
 import { assertEquals, assertNotStrictEquals, assertStringIncludes } from "../support/std.ts";
@@ -10,7 +10,7 @@ const folder = await makeFolder();
 const theirs: Library = await import(new URL("mod.ts", folder).href);
 globalThis.addEventListener("unload", () => removeFolder(folder));
 
-/** Handlers whose errors are of one copy. */
+/** Handlers that throw the errors of one copy. */
 function toHandlers({ tool, prompt, resource, ToolError, McpError }: Library, suffix: string) {
   const fail = (kind: unknown) => {
     if (kind === "tool") throw new ToolError(`tool error of ${suffix}`);
@@ -40,7 +40,7 @@ function toHandlers({ tool, prompt, resource, ToolError, McpError }: Library, su
   ];
 }
 
-Deno.test("copies: the two copies are two", () => {
+Deno.test("copies: the two copies are distinct", () => {
   assertNotStrictEquals(theirs.McpError, ours.McpError);
   assertNotStrictEquals(theirs.tool, ours.tool);
 });
@@ -51,13 +51,13 @@ for (const [order, names] of Object.entries(orders)) {
   for (const of of names) {
     for (const era of ["modern", "legacy"] as const) {
       for (const transport of ["http", "pipe"] as const) {
-        Deno.test(`copies: a server of ${of}, ${order}, ${era} over ${transport}, knows the errors of both`, async () => {
-          const told: unknown[] = [];
+        Deno.test(`copies: a server of ${of}, ${order}, ${era} over ${transport}, recognizes the errors of both`, async () => {
+          const reported: unknown[] = [];
           const server = libraries[of].createServer({
             name: "t",
             version: "1",
             handlers: names.flatMap((name) => toHandlers(libraries[name], name)),
-            onError: (error) => told.push(String(error)),
+            onError: (error) => reported.push(String(error)),
           });
           await using client = await connect(server, { era, transport });
           const ask = (method: string, params: Record<string, unknown>): Promise<Record<string, unknown>> =>
@@ -79,14 +79,14 @@ for (const [order, names] of Object.entries(orders)) {
             assertEquals(await ask("resources/read", { uri: `test-${by}://tool` }), asText);
             assertEquals((await call("sub")).code, -32002);
             assertEquals((await call("good", "x")).structuredContent, { kind: "x" });
-            assertEquals(told, []);
+            assertEquals(reported, []);
             assertEquals((await call("tool", "other")).isError, true);
             for (const name of ["map", "output"]) assertEquals((await call(name)).code, -32603, name);
-            assertEquals(told.length, 3);
-            assertEquals(told[0], "RangeError: secret");
-            assertStringIncludes(String(told[1]), "it returned a WeakMap at map");
-            assertStringIncludes(String(told[2]), "Cannot send the result of");
-            told.length = 0;
+            assertEquals(reported.length, 3);
+            assertEquals(reported[0], "RangeError: secret");
+            assertStringIncludes(String(reported[1]), "it returned a WeakMap at map");
+            assertStringIncludes(String(reported[2]), "Cannot send the result of");
+            reported.length = 0;
           }
           await server.close();
         });
@@ -95,31 +95,43 @@ for (const [order, names] of Object.entries(orders)) {
   }
 }
 
-Deno.test("copies: middleware and describeError may speak with errors of the other copy", async () => {
-  for (const [mine, other] of [[ours, theirs], [theirs, ours]]) {
+const pairs = [[ours, theirs], [theirs, ours]];
+
+/** A tool of one copy that throws an error of another. */
+const toThrowing = ({ tool }: Library, toError: () => Error) =>
+  tool({
+    name: "x",
+    run: (): string => {
+      throw toError();
+    },
+  });
+
+/** The code, message and data of the error that a request is answered with. */
+async function errorOf(request: Promise<unknown>): Promise<readonly unknown[]> {
+  const error = await request.then(() => undefined, (error) => error);
+  return [error?.code, error?.message, error?.data];
+}
+
+Deno.test("copies: middleware and describeError may use errors of the other copy", async () => {
+  for (const [mine, other] of pairs) {
     const server = mine.createServer({
       name: "t",
       version: "1",
-      handlers: [mine.tool({
-        name: "x",
-        run: (): string => {
-          throw new Error("x");
-        },
-      })],
+      handlers: [toThrowing(mine, () => new Error("x"))],
       use: [(call, next) => call.params.refuse ? Promise.reject(new other.McpError(-32005, "refused")) : next()],
       describeError: () => new other.ToolError("try later"),
       onError: () => {},
     });
     await using client = await connect(server, { era: "modern", transport: "memory" });
     assertEquals((await client.request("tools/call", { name: "x" })).content, [{ type: "text", text: "try later" }]);
-    const error = await client.request("tools/call", { name: "x", refuse: true }).then(() => undefined, (e) => e);
-    assertEquals([error?.code, error?.message], [-32005, "refused"]);
+    const refused = client.request("tools/call", { name: "x", refuse: true });
+    assertEquals(await errorOf(refused), [-32005, "refused", undefined]);
     await server.close();
   }
 });
 
 Deno.test("copies: handlers, errors with a code, and transports of one copy work with a server of the other", async () => {
-  for (const [mine, other] of [[ours, theirs], [theirs, ours]]) {
+  for (const [mine, other] of pairs) {
     const note = other.resource({ uri: "note://{id}", name: "note", read: ({ id }) => id });
     const server = mine.createServer({
       name: "t",
@@ -127,18 +139,12 @@ Deno.test("copies: handlers, errors with a code, and transports of one copy work
       handlers: [
         note,
         other.resourceProvider({ scheme: "p", name: "p", read: () => "p" }),
-        other.tool({
-          name: "x",
-          run: (): string => {
-            throw other.McpError.invalidParams("no", { at: 1 });
-          },
-        }),
+        toThrowing(other, () => other.McpError.invalidParams("no", { at: 1 })),
       ],
     });
     for (const transport of ["memory", "pipe"] as const) {
       await using client = await connect(server, { transport });
-      const error = await client.callTool("x").then(() => undefined, (error) => error);
-      assertEquals([error?.code, error?.message, error?.data], [-32602, "no", { at: 1 }]);
+      assertEquals(await errorOf(client.callTool("x")), [-32602, "no", { at: 1 }]);
       assertEquals((await client.readResource(note.uri({ id: "a b" }))).contents[0].uri, "note://a%20b");
     }
     assertEquals(server.handlers.list().map(({ name }) => name), ["note", "p", "x"]);
@@ -146,7 +152,7 @@ Deno.test("copies: handlers, errors with a code, and transports of one copy work
   }
 });
 
-Deno.test("copies: what only looks like an error of the library is none", async () => {
+Deno.test("copies: an object that only looks like an error of the library is not one", async () => {
   const lookalikes = [
     Object.assign(new Error("secret"), { name: "McpError", code: -32000, data: 1 }),
     { name: "ToolError", content: [], message: "secret" },

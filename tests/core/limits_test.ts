@@ -1,4 +1,4 @@
-// How limits are set, and what their page says. That each is held: hostile/life_limits_test.ts.
+// Setting limits, and their page in the docs. Their enforcement is in hostile/life_limits_test.ts.
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { type LimitOptions, LIMITS, readLimits } from "../../src/core/limits.ts";
@@ -6,7 +6,7 @@ import { isWithin } from "../../src/protocol/weight.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { pageFile, readPage, toTable, withTable } from "../release/limits_page.ts";
 
-Deno.test("any part of the limits can be set, and the rest keeps its defaults", () => {
+Deno.test("any limit can be set, and the others keep their defaults", () => {
   assertEquals(readLimits(), LIMITS);
   assertEquals(readLimits({}), LIMITS);
   assertEquals(readLimits({ request: {} }), LIMITS);
@@ -16,11 +16,11 @@ Deno.test("any part of the limits can be set, and the rest keeps its defaults", 
     request: { ...LIMITS.request, bodyBytes: 1000 },
     calls: { ...LIMITS.calls, timeoutMs: 5, rounds: Infinity },
   });
-  assertEquals(LIMITS.request.bodyBytes, 4 * 1024 * 1024, "the defaults stay as they are");
+  assertEquals(LIMITS.request.bodyBytes, 4 * 1024 * 1024, "the defaults are unchanged");
 });
 
-/** A mistake: the types would refuse some of them. */
-const wrong = (limits: unknown) => limits as LimitOptions; // not checked, as from JavaScript
+/** A mistake: the types refuse some of them. */
+const wrong = (limits: unknown) => limits as LimitOptions; // not type-checked, as from JavaScript
 
 const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
   [
@@ -41,14 +41,14 @@ const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
   [{ calls: { running: 0 } }, "limits.calls.running to 0: it must be a number above 0"],
 ];
 
-Deno.test("an unknown group or name, and a value that is no number above 0, is refused by its path", () => {
+Deno.test("an unknown group or name, and a value that is not a number above 0, is refused by its path", () => {
   for (const [limits, message] of mistakes) {
     const make = () => createServer({ name: "l", version: "1.0.0", limits: wrong(limits) });
     assertStringIncludes(assertThrows(make, TypeError).message, `Cannot set ${message}`);
   }
 });
 
-Deno.test("a text is measured in bytes of UTF-8", () => {
+Deno.test("a text is measured in UTF-8 bytes", () => {
   const texts = ["", "a", "aaa", "é", "€", "😀", "a€😀é", "\ud800", "x".repeat(1000), "€".repeat(1000)];
   for (const text of texts) {
     const { length } = new TextEncoder().encode(text);
@@ -73,7 +73,7 @@ behaviour("calls.resultBytes counts bytes, not characters", async (connect) => {
 });
 
 Deno.test({
-  name: "docs/limits.md says what the source says",
+  name: "docs/limits.md matches the source",
   ignore: typeof Deno === "undefined", // files are read with Deno
   async fn() {
     const page = await readPage();

@@ -1,4 +1,4 @@
-// ctx.log: one method per level, made when it is read.
+// ctx.log: one method per level, created when it is read.
 import { assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
 import type { LogLevel } from "../../src/protocol/types.ts";
@@ -27,7 +27,7 @@ Deno.test("each level has a method, which works when destructured", async () => 
   assertEquals<unknown>(ctx.logged, [...expected, { level: "info", data: 1 }]);
 });
 
-Deno.test("messages below the level that the client wants are dropped", async () => {
+Deno.test("messages below the client's log level are dropped", async () => {
   const ctx = fakeContext({ client: { logLevel: "error" } });
   const { warning, error } = ctx.log;
   await warning("no");

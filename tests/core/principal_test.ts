@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
 
-/** What Bun hands over: its methods are not its own properties, so a copy lacks them. */
+/** Connection facts as Bun passes them: their methods are not own properties, so a copy lacks them. */
 class BunLike {
   readonly #address: string;
   constructor(address: string) {
@@ -13,7 +13,7 @@ class BunLike {
   }
 }
 
-Deno.test("code in front passes the connection's facts on beside the principal", async () => {
+Deno.test("code in front can pass the connection's facts beside the principal", async () => {
   const whoami = tool({ name: "whoami", run: (_, ctx) => String(ctx.principal?.id) });
   const server = createServer({ name: "t", version: "1", handlers: [whoami] });
   const statuses = await Promise.all(

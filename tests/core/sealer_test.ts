@@ -1,11 +1,11 @@
-// What is sealed comes back whole under the same secret and purpose, and in no other way.
+// A sealed value opens unchanged under the same secret and purpose, and under no other.
 import { assert, assertEquals, assertMatch, assertNotEquals, assertThrows } from "@std/assert";
 import { Sealer } from "../../src/core/sealer.ts";
 
 const old = "an old secret of thirty-two chars";
 const young = "a new secret of thirty-two chars!";
 
-Deno.test("any JSON value comes back as it was", async () => {
+Deno.test("any JSON value comes back unchanged", async () => {
   const sealer = new Sealer({ secret: old, realm: "r" });
   for (const value of [null, 0, "", "\u00e9\ud83d\ude00", [], { a: [1, { b: null }] }, "x".repeat(100_000)]) {
     const text = await sealer.seal("p", value);
@@ -14,7 +14,7 @@ Deno.test("any JSON value comes back as it was", async () => {
   }
 });
 
-Deno.test("the same value is sealed differently each time, and what is in it cannot be seen", async () => {
+Deno.test("sealing one value twice gives different texts, and neither shows the value", async () => {
   const sealer = new Sealer({ secret: old, realm: "r" });
   const [a, b] = [await sealer.seal("p", "hello"), await sealer.seal("p", "hello")];
   assertNotEquals(a, b);
@@ -22,7 +22,7 @@ Deno.test("the same value is sealed differently each time, and what is in it can
   assert(!atob(a.replaceAll("-", "+").replaceAll("_", "/")).includes("hello"));
 });
 
-Deno.test("what was changed does not open, wherever it was changed", async () => {
+Deno.test("a changed text does not open, wherever it was changed", async () => {
   const sealer = new Sealer({ secret: old, realm: "r" });
   const text = await sealer.seal("p", { a: 1 });
   for (let at = 0; at < text.length; at++) {
@@ -37,14 +37,14 @@ Deno.test("what was changed does not open, wherever it was changed", async () =>
   }
 });
 
-Deno.test("the smallest thing that can be sealed opens", async () => {
+Deno.test("the smallest sealed text opens", async () => {
   const sealer = new Sealer({ secret: old, realm: "r" });
-  // 12 bytes of nonce, one of JSON, 16 of seal.
+  // 12 bytes of nonce, one of JSON, 16 of authentication tag.
   const text = await sealer.seal("p", 7);
   assertEquals([text.length, await sealer.open("p", text)], [39, 7]);
 });
 
-Deno.test("a purpose and a secret fit only each other", async () => {
+Deno.test("a sealed text opens only with its own purpose and secret", async () => {
   const sealer = new Sealer({ secret: old, realm: "r" });
   const text = await sealer.seal("p", 1);
   for (const purpose of ["q", "", "P", "p "]) assertEquals(await sealer.open(purpose, text), undefined, purpose);
@@ -56,7 +56,7 @@ Deno.test("a purpose and a secret fit only each other", async () => {
   assertEquals(await other.open("p", await other.seal("p", 1)), 1);
 });
 
-Deno.test("of several secrets the first one seals and every one opens", async () => {
+Deno.test("the first of several secrets seals, and every one opens", async () => {
   const before = await new Sealer({ secret: old, realm: "r" }).seal("p", "before");
   const sealer = new Sealer({ secret: [young, old], realm: "r" });
   const after = await sealer.seal("p", "after");
@@ -69,14 +69,14 @@ Deno.test("of several secrets the first one seals and every one opens", async ()
   );
 });
 
-Deno.test("a secret that could be guessed is refused, with a way to make a good one", () => {
+Deno.test("a secret that could be guessed is refused, with the command that makes a good one", () => {
   for (const secret of ["", "short", "x".repeat(31), ["x".repeat(32), "short"]]) {
     assertThrows(() => new Sealer({ secret: secret, realm: "r" }), TypeError, "openssl rand");
   }
   new Sealer({ secret: "x".repeat(32), realm: "r" });
 });
 
-Deno.test("what one server sealed opens at no other one with the same secret", async () => {
+Deno.test("a text that one server sealed does not open at another server with the same secret", async () => {
   const seal = (realm: string, purpose: string) => new Sealer({ secret: old, realm }).seal(purpose, 1);
   const open = (realm: string, purpose: string, text: string) => new Sealer({ secret: old, realm }).open(purpose, text);
   assertEquals(await open("a", "p", await seal("a", "p")), 1);

@@ -1,4 +1,4 @@
-// What happens as time goes by: streams that begin, stay alive and are given up, sessions that end, events that fade.
+// Timers: streams that open and stay alive, writes that time out, sessions and events that expire.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { connect, type Connection, fakeClock, RpcError } from "../../src/testing/testing.ts";
@@ -8,7 +8,7 @@ import { toRequest } from "../support/requests.ts";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** A server whose time stands still, with tools that wait. */
+/** A server with a fake clock, and tools that wait. */
 function createStill(options: Partial<ServerOptions> = {}) {
   const clock = fakeClock();
   const log: string[] = [];
@@ -43,7 +43,7 @@ function createStill(options: Partial<ServerOptions> = {}) {
   return { clock, log, open, server };
 }
 
-/** The text of the next chunk, once the clock is advanced until there is one; `undefined` if none comes. */
+/** The text of the next chunk, after advancing the clock until there is one; `undefined` if none arrives. */
 async function readWithin(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   ms: number,
@@ -58,13 +58,13 @@ async function readWithin(
   reading.catch(() => {});
 }
 
-Deno.test("a call that stays silent becomes a stream, which says that it is alive", async () => {
+Deno.test("a silent call becomes a stream with keep-alives", async () => {
   const { clock, log, open, server } = createStill();
   let response: Response | undefined;
   const coming = server.fetch(toRequest("tools/call", { name: "wait" })).then((given) => response = given);
   await clock.advance(39);
   assertEquals([response, log], [undefined, ["wait began"]]);
-  // Calls are looked at in intervals of the grace, so it takes twice that at most.
+  // Calls are checked at intervals of streams.openAfterMs, so it takes twice that at most.
   await clock.advance(41);
   await coming;
   assertEquals(response?.headers.get("content-type"), "text/event-stream");
@@ -81,7 +81,7 @@ Deno.test("a call that stays silent becomes a stream, which says that it is aliv
   await server.close();
 });
 
-Deno.test("a call that is over within the grace is no stream", async () => {
+Deno.test("a call that ends within streams.openAfterMs does not become a stream", async () => {
   const { clock, open, server } = createStill();
   const coming = server.fetch(toRequest("tools/call", { name: "wait" }));
   await clock.advance(30);
@@ -93,17 +93,17 @@ Deno.test("a call that is over within the grace is no stream", async () => {
   await server.close();
 });
 
-Deno.test("who does not read holds up the handler, and is given up in the end", async () => {
+Deno.test("a client that does not read blocks the handler, and loses the stream in the end", async () => {
   const { clock, log, server } = createStill();
   const response = await server.fetch(toRequest("tools/call", { name: "flood", _meta: { progressToken: 1 } }));
   await clock.advance(10_000);
   const before = log.length;
-  assert(before < 1000, `${before} messages were taken though none was read`);
+  assert(before < 1000, `${before} messages were accepted though none was read`);
   await clock.advance(10_000);
   assertEquals(log.length, before);
   await clock.advance(15_000);
-  assert(!/"result"|"error"/.test(await response.text()), "the stream ends without an answer");
-  await until(() => log.length === before + 1, "the handler goes on, and sees that it was cancelled");
+  assert(!/"result"|"error"/.test(await response.text()), "the stream ends without a response");
+  await until(() => log.length === before + 1, "the handler continues, with its signal aborted");
   await server.close();
 });
 
@@ -118,7 +118,7 @@ async function isOver(client: Connection): Promise<boolean> {
   }
 }
 
-Deno.test("a session ends when nothing is heard of it for long", async () => {
+Deno.test("a session ends after a long idle time", async () => {
   const { clock, server } = createStill({ limits: { sessions: { idleMs: 30 * MINUTE } } });
   await using busy = await connect(server, { era: "legacy" });
   await using idle = await connect(server, { era: "legacy" });
@@ -156,17 +156,17 @@ Deno.test("no session lives longer than the limit, however busy it is", async ()
   await server.close();
 });
 
-Deno.test("of too many sessions the one idle for longest loses its state, and none its life", async () => {
+Deno.test("of too many sessions the longest idle one loses its state, and none its life", async () => {
   const { clock, server } = createStill({ limits: { sessions: { open: 2 } } });
   const [first, second, third] = await Promise.all(
     Array.from({ length: 3 }, () => connect(server, { era: "legacy", logLevel: "error" })),
   );
-  const tell = async (client: Connection) => {
+  const readLevels = async (client: Connection) => {
     const before = client.received.length;
     await client.callTool("logs");
     return client.received.slice(before).map(({ params }) => params.level);
   };
-  // By now one of the three has lost its level, for there is room for two. From here on the order is known.
+  // By now one of the three has lost its level, because there is room for two. From here on the order is known.
   for (const client of [first, second]) {
     await clock.advance(1000);
     await client.request("logging/setLevel", { level: "error" });
@@ -174,14 +174,14 @@ Deno.test("of too many sessions the one idle for longest loses its state, and no
   await clock.advance(1000);
   await first.request("ping");
   await third.request("logging/setLevel", { level: "error" });
-  assertEquals(await tell(first), ["error"], "the state of the session that was just used is kept");
-  assertEquals(await tell(third), ["error"]);
-  assertEquals(await tell(second), ["info", "error"], "the session goes on as if it were new");
+  assertEquals(await readLevels(first), ["error"], "the state of the session that was just used is kept");
+  assertEquals(await readLevels(third), ["error"]);
+  assertEquals(await readLevels(second), ["info", "error"], "the session continues as if it were new");
   for (const client of [first, second, third]) await client.close();
   await server.close();
 });
 
-Deno.test("a session goes on at another instance that has the secret, and nowhere else", async () => {
+Deno.test("a session continues at another instance with the secret, and nowhere else", async () => {
   const secret = "s".repeat(32);
   const [here, there, stranger] = [{ secret }, { secret }, {}].map((options) => createStill(options).server);
   await using client = await connect(here, { era: "legacy", principal: { id: "ada" } });
@@ -202,7 +202,7 @@ Deno.test("a session goes on at another instance that has the secret, and nowher
       return response.status;
     });
   assertEquals(await Promise.all([ask(here, "ada"), ask(there, "ada"), ask(stranger, "ada")]), [200, 200, 404]);
-  // Whoever got hold of the id is still somebody else.
+  // A caller with a stolen id is still another caller.
   assertEquals(await Promise.all([ask(here, "bob"), ask(there, "bob"), ask(here, undefined)]), [404, 404, 404]);
   for (const server of [here, there, stranger]) await server.close();
 });

@@ -1,5 +1,4 @@
-// What a caller may not see does not exist for it: everything it can observe is the same with and without the hidden
-// handlers.
+// Hidden handlers do not exist for a caller: everything it can observe is the same with and without them.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Handler, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
 import { connect, type Connection } from "../../src/testing/testing.ts";
@@ -10,7 +9,7 @@ import { INTERNALS } from "../../src/core/internals.ts";
 const bob = { id: "bob" };
 const ada = { id: "ada" };
 
-/** Handlers of every kind; each comes hidden or not. */
+/** Handlers of every kind, each hidden or not. */
 interface Made {
   readonly handler: Handler;
   readonly isHidden: boolean;
@@ -55,7 +54,7 @@ function make(random: Random, at: number, isHidden: boolean): Handler {
 
 const TEXT = { type: "object", properties: { text: { type: "string" } } } as const;
 
-/** What an error or a result says, without what differs from one run to the next. */
+/** The content of an error or a result, without parts that differ between runs. */
 async function outcomeOf(asked: Promise<unknown>): Promise<string> {
   const text = (value: unknown) => JSON.stringify(value, (key, value) => key === "nextCursor" ? value.length : value);
   return await asked.then(text, ({ code, message, data }) => text([code, message, data]));
@@ -74,7 +73,7 @@ async function list(client: Connection, method: string): Promise<string[]> {
   return pages;
 }
 
-/** The answer to a call whose header says something else than its arguments. */
+/** The response to a call whose header does not match its arguments. */
 async function callWithHeader(server: Server, name: string): Promise<string> {
   const params = { name, arguments: { region: "north" } };
   const response = await server.fetch(toRequest("tools/call", params, { "mcp-param-region": "south" }), {
@@ -83,7 +82,7 @@ async function callWithHeader(server: Server, name: string): Promise<string> {
   return `${response.status} ${(await response.text()).replace(/"id":\d+/, "")}`;
 }
 
-/** Everything bob can find out, given that he guesses every name. */
+/** Everything bob can observe, given that he guesses every name. */
 async function observe(
   server: Server,
   client: Connection,
@@ -118,7 +117,7 @@ async function observe(
     server.handlers.add(each.handler);
     const isResource = each.handler[INTERNALS].feature.name === "resources";
     if (isResource) server.resourceUpdated(each.handler[INTERNALS].key.replace("{text}", "x").replace(/:$/, "://1"));
-    // Changes are gathered for some milliseconds.
+    // Changes are batched for some milliseconds.
     await new Promise((resolve) => setTimeout(resolve, 15));
   }
   await new Promise((resolve) => setTimeout(resolve, 15));
@@ -129,7 +128,7 @@ async function observe(
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["memory", "pipe"] as const) {
-    Deno.test(`what is hidden from a caller does not exist for it (${era} over ${transport})`, async () => {
+    Deno.test(`a handler hidden from a caller does not exist for it (${era} over ${transport})`, async () => {
       for (let seed = 1; seed <= 8; seed++) {
         const random = createRandom(seed);
         const made = Array.from({ length: 8 }, (_, at): Made => {
@@ -150,7 +149,7 @@ for (const era of ["modern", "legacy"] as const) {
           const server = createServer({ ...options, handlers: [...base, ...handlers.map(({ handler }) => handler)] });
           const client = await connect(server, { era, transport, principal: bob });
           if (handlers === made) {
-            // The property would hold for a server that shows nothing to anybody.
+            // The property would hold for a server that shows nothing to anyone.
             const other = await connect(server, { era, transport, principal: ada });
             const all = await list(other, "tools/list");
             const tools = made.filter(({ handler }) => handler[INTERNALS].feature.name === "tools");

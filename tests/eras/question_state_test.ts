@@ -1,4 +1,4 @@
-// What travels with a question and comes back: by whom, for what and until when it is good.
+// The sealed state of a question: its caller, its call and its lifetime.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
@@ -23,7 +23,7 @@ function start(options: Partial<ServerOptions> = {}): Held {
       input: { type: "object" },
       async run(input, ctx) {
         const first = await ctx.elicit("first", { message: "First?", schema: yes });
-        // The question depends on its answer, and on what else was said.
+        // The question depends on its answer, and on the other input.
         const content = first.action === "accept" ? first.content : {};
         const text = `Second after ${JSON.stringify(content)} for ${JSON.stringify(input)}?`;
         const second = await ctx.elicit("second", { message: text, schema: yes });
@@ -97,14 +97,14 @@ async function call({ server, path }: Held, name: string, more: Json = {}, princ
   };
 }
 
-/** What a call is refused with when it brings something back. */
+/** The error message of a call that is refused. */
 async function refuse(held: Held, name: string, more: Json, principal?: string): Promise<string> {
   const { status, code, says } = await call(held, name, more, principal);
   assertEquals([status, code], [400, -32602], says);
   return says;
 }
 
-Deno.test("a call is asked question by question, and answered in the end", async () => {
+Deno.test("a call asks question by question, and returns its result in the end", async () => {
   const held = start();
   const first = await call(held, "order");
   assertEquals(first.asked, ["First?"]);
@@ -113,14 +113,14 @@ Deno.test("a call is asked question by question, and answered in the end", async
     requestState: first.state,
   });
   assertEquals(second.asked, ['Second after {"ok":true} for {}?']);
-  // The first answer travels in the state: it need not be given again, and what is given instead does not count.
+  // The first answer is in the state: it need not be sent again, and a different one is ignored.
   const inputResponses = { second: accept({ ok: false }), first: { action: "decline" } };
   const last = await call(held, "order", { inputResponses, requestState: second.state });
   assertEquals([last.text, last.asked, last.state], ["accept accept", [], undefined]);
   await held.server.close();
 });
 
-Deno.test("an answer of the wrong shape, or to what was not asked, is asked for again", async () => {
+Deno.test("an answer of the wrong shape, or to another question, is asked for again", async () => {
   const held = start();
   const { state } = await call(held, "order");
   const bad: readonly unknown[] = [undefined, null, 5, {}, { action: "maybe" }, accept(), accept({ ok: 1 })];
@@ -134,7 +134,7 @@ Deno.test("an answer of the wrong shape, or to what was not asked, is asked for 
   await held.server.close();
 });
 
-Deno.test("answers that come without the state of their question do not count", async () => {
+Deno.test("answers without the state of their question do not count", async () => {
   const held = start();
   const inputResponses = { first: accept({ ok: true }), second: { action: "decline" } };
   assertEquals((await call(held, "order", { inputResponses })).asked, ["First?"]);
@@ -142,7 +142,7 @@ Deno.test("answers that come without the state of their question do not count", 
   await held.server.close();
 });
 
-Deno.test("a yes to one price does not buy at another", async () => {
+Deno.test("consent to one price does not pay another", async () => {
   const buy = tool({
     name: "buy",
     input: { type: "object", properties: { price: { type: "number" } } },
@@ -166,7 +166,7 @@ Deno.test("a yes to one price does not buy at another", async () => {
   await held.server.close();
 });
 
-Deno.test("what one server asked is no answer at another with the same secret", async () => {
+Deno.test("an answer to a question of one server does not count at another with the same secret", async () => {
   const secret = "a secret that both servers share!";
   const servers: readonly Partial<ServerOptions>[] = [
     { name: "shop-test" },
@@ -186,7 +186,7 @@ Deno.test("what one server asked is no answer at another with the same secret", 
   }
 });
 
-Deno.test("a key that every object has is no answer", async () => {
+Deno.test("a key that every object has is not an answer", async () => {
   const held = start();
   const { asked, state } = await call(held, "inherited", { inputResponses: {} });
   assertEquals(asked, ["?"]);
@@ -196,7 +196,7 @@ Deno.test("a key that every object has is no answer", async () => {
   await held.server.close();
 });
 
-Deno.test("what comes back in the wrong form is refused", async () => {
+Deno.test("inputResponses or requestState of the wrong type is refused", async () => {
   const held = start();
   for (const inputResponses of [null, [], "x", 5]) {
     assert((await refuse(held, "order", { inputResponses })).includes("inputResponses is not an object"));
@@ -210,7 +210,7 @@ Deno.test("what comes back in the wrong form is refused", async () => {
   await held.server.close();
 });
 
-Deno.test("a state is good for its call alone: tool, arguments and caller", async () => {
+Deno.test("a state is valid for its own call only: tool, arguments and caller", async () => {
   const held = start();
   const args = { b: 1, a: { d: [1, { f: 2, e: 3 }], c: 4 } };
   const { state: requestState } = await call(held, "order", { arguments: args }, "ada");
@@ -235,7 +235,7 @@ Deno.test("a state is good for its call alone: tool, arguments and caller", asyn
   await held.server.close();
 });
 
-Deno.test("a state is good until its time is over", async () => {
+Deno.test("a state is valid until it expires", async () => {
   const clock = fakeClock();
   const held = start({ clock, limits: { calls: { stateMs: 1000 } } });
   const { state: requestState } = await call(held, "order");
@@ -246,7 +246,7 @@ Deno.test("a state is good until its time is over", async () => {
   await held.server.close();
 });
 
-Deno.test("a client is asked as often as the limit says, and no more", async () => {
+Deno.test("a client is asked as often as the limit allows, and no more", async () => {
   const held = start({ limits: { calls: { rounds: 3 } } });
   let requestState: string | undefined;
   for (let round = 0; round < 3; round++) {
@@ -261,7 +261,7 @@ Deno.test("a client is asked as often as the limit says, and no more", async () 
   await held.server.close();
 });
 
-Deno.test("a state that grew too long is the server's fault, and is not sent", async () => {
+Deno.test("a state that is too long is a server error, and is not sent", async () => {
   const held = start({ limits: { calls: { stateBytes: 1000 } } });
   const { code, state } = await call(held, "large");
   assertEquals([code, state, held.faults.length], [-32603, undefined, 1]);
@@ -275,7 +275,7 @@ Deno.test("a state that grew too long is the server's fault, and is not sent", a
   await roomy.server.close();
 });
 
-Deno.test("a state may be exactly as long as the limit says", async () => {
+Deno.test("a state may be exactly as long as the limit", async () => {
   const roomy = start();
   const length = (await call(roomy, "large")).state?.length ?? 0;
   for (const [stateBytes, code] of [[length, undefined], [length - 1, -32603]] as const) {
@@ -286,7 +286,7 @@ Deno.test("a state may be exactly as long as the limit says", async () => {
   await roomy.server.close();
 });
 
-Deno.test("a state that is refused is 400 however long it takes to find that out", async () => {
+Deno.test("an invalid state is 400 however long the check takes", async () => {
   const held = start({ limits: { streams: { openAfterMs: 1 } } });
   const { decrypt } = crypto.subtle;
   const value = async (...args: Parameters<typeof decrypt>) => {

@@ -1,4 +1,4 @@
-// Sessions as the server that keeps them sees them: what ends them, what outlives a process, and what is never lent.
+// Sessions on the server: their end, their validity across processes, and their isolation.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
@@ -11,7 +11,7 @@ const SECRET = "a secret of at least thirty-two characters";
 
 interface Held {
   readonly server: Server;
-  /** What the tools did. */
+  /** Calls of the tools, in order. */
   readonly log: string[];
 }
 
@@ -77,7 +77,7 @@ async function end(held: Held, id: string): Promise<number> {
   return (await send(held, id, undefined, { method: "DELETE" })).status;
 }
 
-/** Runs with every unsealing but the first `quick` ones taking `ms` longer. */
+/** Runs with every unsealing after the first `quick` ones delayed by `ms`. */
 async function withSlowSeals(ms: number, quick: number, run: () => Promise<void>): Promise<void> {
   const { decrypt } = crypto.subtle;
   let seen = 0;
@@ -93,13 +93,13 @@ async function withSlowSeals(ms: number, quick: number, run: () => Promise<void>
   }
 }
 
-Deno.test("an unknown session is 404 however long it takes to find that out", () =>
+Deno.test("an unknown session is 404 however long the check takes", () =>
   withSlowSeals(60, 0, async () => {
     const held = start({ limits: { streams: { openAfterMs: 1 } } });
     const id = await shake(held);
     const unknown = await send(held, id.toUpperCase(), ping);
     assertEquals([unknown.status, (await unknown.json()).error.code], [404, -32600]);
-    // A good one is not held back: its call becomes a stream, on which a lost client is noticed.
+    // A valid one is not delayed: its call becomes a stream, on which a disconnect is noticed.
     const running = await send(held, id, call("hold"));
     assertEquals(running.headers.get("content-type"), "text/event-stream");
     await end(held, id);
@@ -111,7 +111,7 @@ Deno.test("a session that is ended while another request opens it stays ended", 
   withSlowSeals(60, 2, async () => {
     const before = start();
     const id = await shake(before);
-    // Another instance, which does not know the session. Its first one has everything loaded that opens others.
+    // Another instance, which has not seen the session; its first one has loaded what opens others.
     const held = start();
     assertEquals(await isGood(held, await shake(held)), true);
     const [ended, late] = await Promise.all([end(held, id), send(held, id, ping)]);
@@ -122,7 +122,7 @@ Deno.test("a session that is ended while another request opens it stays ended", 
     await held.server.close();
   }));
 
-Deno.test("what was agreed outlives the process that agreed, under the same secret and name alone", async () => {
+Deno.test("the negotiated facts outlive the process, under the same secret and name only", async () => {
   const before = start();
   const id = await shake(before, {
     capabilities: { sampling: { tools: {} } },
@@ -143,7 +143,7 @@ Deno.test("what was agreed outlives the process that agreed, under the same secr
   for (const { server } of [after, rotated, ...others]) await server.close();
 });
 
-Deno.test("a client that says nothing of itself has a session too", async () => {
+Deno.test("a client that sends no info gets a session too", async () => {
   const held = start();
   for (const clientInfo of [undefined, {}, { name: "x" }, { name: "x", version: 5 }]) {
     const id = await shake(held, { clientInfo });
@@ -154,7 +154,7 @@ Deno.test("a client that says nothing of itself has a session too", async () => 
   await held.server.close();
 });
 
-Deno.test("a session is its principal's alone", async () => {
+Deno.test("a session is valid for its own principal only", async () => {
   const held = start();
   const [ada, bob] = [{ id: "ada" }, { id: "bob" }];
   for (const isUsed of [false, true]) {
@@ -169,7 +169,7 @@ Deno.test("a session is its principal's alone", async () => {
   await held.server.close();
 });
 
-Deno.test("an id is good up to its longest life, and an ended one is not good for as long", async () => {
+Deno.test("an id is valid up to sessions.lifeMs, and an ended one is refused for as long", async () => {
   const clock = fakeClock();
   const held = start({ clock, limits: { sessions: { lifeMs: 1000 } } });
   const [unused, ended] = [await shake(held), await shake(held)];
@@ -183,12 +183,12 @@ Deno.test("an id is good up to its longest life, and an ended one is not good fo
   await held.server.close();
 });
 
-Deno.test("ends are remembered as long as their ids could come back, and longer than other sessions idle", async () => {
+Deno.test("ended ids are remembered for sessions.lifeMs, longer than the idle timeout", async () => {
   const clock = fakeClock();
   const held = start({ clock, limits: { sessions: { lifeMs: 200_000, idleMs: 10_000 } } });
   const id = await shake(held);
   assertEquals(await end(held, id), 204);
-  // The sweep each minute must not forget the end before the id's own time is over.
+  // The sweep each minute must not forget the end before the id itself expires.
   for (let i = 0; i < 3; i++) {
     await clock.advance(60_000);
     assertEquals(await isGood(held, id), false);
@@ -196,7 +196,7 @@ Deno.test("ends are remembered as long as their ids could come back, and longer 
   await held.server.close();
 });
 
-Deno.test("at the very end of its life an id is good, and one that was ended is not", async () => {
+Deno.test("in its last millisecond an id is valid, and an ended one is not", async () => {
   const clock = fakeClock();
   const held = start({ clock, limits: { sessions: { lifeMs: 60_000 } } });
   const [used, ended] = [await shake(held), await shake(held)];
@@ -208,21 +208,21 @@ Deno.test("at the very end of its life an id is good, and one that was ended is 
   await held.server.close();
 });
 
-Deno.test("silence ends a session after its time, and not before", async () => {
+Deno.test("an idle session ends after sessions.idleMs, and not before", async () => {
   const clock = fakeClock();
   const held = start({ clock, limits: { sessions: { idleMs: 60_000 } } });
   const id = await shake(held);
   assertEquals(await isGood(held, id), true);
-  await clock.advance(60_000); // a sweep at the very end of the time
+  await clock.advance(60_000); // a sweep exactly at the timeout
   assertEquals(await isGood(held, id), true);
   await clock.advance(60_001 + 60_000);
   assertEquals(await isGood(held, id), false);
-  // Ended, not forgotten: the id would else be good again.
+  // Ended, not forgotten: otherwise the id would be valid again.
   assertEquals(await isGood(held, id), false);
   await held.server.close();
 });
 
-Deno.test("what runs and what listens keeps a session from ending", async () => {
+Deno.test("running calls and open streams keep a session from ending", async () => {
   const clock = fakeClock();
   const held = start({ clock, limits: { sessions: { idleMs: 50_000 }, streams: { openAfterMs: 1_000_000 } } });
   const [running, listening] = [await shake(held), await shake(held)];
@@ -247,7 +247,7 @@ Deno.test("what runs and what listens keeps a session from ending", async () => 
   await held.server.close();
 });
 
-Deno.test("to end a session is to end all that runs in it, and nothing else", async () => {
+Deno.test("ending a session ends everything that runs in it, and nothing else", async () => {
   const held = start();
   const [id, other] = [await shake(held), await shake(held)];
   const stream = await send(held, id, undefined);
@@ -265,19 +265,19 @@ Deno.test("to end a session is to end all that runs in it, and nothing else", as
   await held.server.close();
 });
 
-Deno.test("only the state of so many sessions is kept; an id whose state made room is good again", async () => {
+Deno.test("a limited number of sessions keep state; an id whose state was evicted is valid again", async () => {
   const held = start({ limits: { sessions: { open: 2 } } });
   const [a, b, c] = [await shake(held), await shake(held), await shake(held)];
   const level = { id: 1, method: "logging/setLevel", params: { level: "error" } };
   const stream = await send(held, a, undefined);
   assertEquals([await isGood(held, b), await isGood(held, c)], [true, true]);
-  // The busy one stays, though it was heard of first; the idle one made room.
+  // The busy one stays, though it was used first; the idle one was evicted.
   held.server.handlers.add(tool({ name: "added", run: () => "" }));
   const reader = stream.body?.getReader();
   let text = "";
   while (!text.includes("list_changed")) text += new TextDecoder().decode((await reader?.read())?.value);
   assertEquals(await isGood(held, b), true);
-  // Nothing can make room while both are busy.
+  // Neither can be evicted while both are at work.
   const busy = send(held, b, call("hold"));
   await until(() => held.log.includes("hold"), "the tool runs");
   const full = await send(held, c, level);
@@ -300,7 +300,7 @@ Deno.test("an ended id is refused until it expires, however many sessions come a
     assertEquals(await end(held, id), 204);
     count++;
   }
-  // No more sessions are opened than can be known to have ended.
+  // No more sessions are opened than ended ids can be remembered.
   assertEquals(count, 100);
   assertEquals(await isGood(held, first), false);
   await clock.advance(60_000 + 120_000);
@@ -308,12 +308,12 @@ Deno.test("an ended id is refused until it expires, however many sessions come a
   await held.server.close();
 });
 
-Deno.test("an id that is too long is not even opened, and none is handed out", async () => {
+Deno.test("an id that is too long is not decoded, and none is issued", async () => {
   const held = start();
   const capabilities = (size: number) => ({ experimental: { x: "y".repeat(size) } });
   let id = "";
   let size = 4000;
-  // The longest capabilities there may be.
+  // The longest capabilities allowed.
   for (let step = 64; step >= 1; step /= 2) {
     while (true) {
       const next = await shake(held, { capabilities: capabilities(size + step) });
@@ -328,8 +328,8 @@ Deno.test("an id that is too long is not even opened, and none is handed out", a
 });
 
 Deno.test({
-  name: "a session keeps a copy of a long client name, not the message it came in",
-  ignore: typeof Deno === "undefined", // the heap is measured with a flag of V8
+  name: "a session keeps a copy of a long client name, not the message that contained it",
+  ignore: typeof Deno === "undefined", // the heap is measured with a V8 flag
   async fn() {
     const program = `
       import { readOffer } from ${JSON.stringify(new URL("../../src/eras/legacy/handshake.ts", import.meta.url).href)};

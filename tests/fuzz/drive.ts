@@ -1,4 +1,4 @@
-// Sends inputs to a server in three ways, and judges what comes back.
+// Sends inputs to a server over three transports, and judges its responses.
 import type { Server } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
@@ -10,7 +10,7 @@ import { judge, type Kind, type Outcome, readKind } from "./oracle.ts";
 import { type Handed, type Input, MODERN, toMirror, toObject } from "./samples.ts";
 import { createTarget, LINE_BYTES, type Target } from "./target.ts";
 
-/** An input that was not answered as it must be. */
+/** An input with an unexpected response. */
 export interface Failure {
   readonly reason: string;
   /** Makes the same input again. */
@@ -19,14 +19,14 @@ export interface Failure {
   readonly input: string;
 }
 
-/** What came of a run. */
+/** The result of a run. */
 export interface Tally {
-  /** How often each kind of answer came. */
+  /** The number of responses of each kind. */
   readonly answers: ReadonlyMap<string, number>;
   readonly failures: readonly Failure[];
 }
 
-/** How much is tried, and from which seed on. */
+/** The number of inputs, and the first seed. */
 export interface Run {
   readonly seed: number;
   readonly count: number;
@@ -34,10 +34,10 @@ export interface Run {
 
 const HANG_TICKS = 10;
 const TICK_MS = 250;
-/** Longer than a busy machine takes a process off its processor. */
+/** Longer than a busy machine suspends a process. */
 const STANDSTILL_MS = 4000;
 
-/** Sends inputs straight into `fetch`. */
+/** Sends inputs directly to `fetch`. */
 export function fuzzFetch(run: Run): Promise<Tally> {
   return drive(run, 16, ({ server }) => ({
     async open() {
@@ -51,7 +51,7 @@ export function fuzzFetch(run: Run): Promise<Tally> {
   }));
 }
 
-/** Sends inputs over connections that stay open as long as the server lets them; some with a damaged head. */
+/** Sends inputs over connections that stay open as long as the server allows; some have a damaged head. */
 export function fuzzSockets(run: Run): Promise<Tally> {
   return drive(run, 8, ({ server }) => {
     const host = startHttpServer(server.fetch);
@@ -77,7 +77,7 @@ export function fuzzSockets(run: Run): Promise<Tally> {
   });
 }
 
-/** Sends lines through pipes, 200 to each, cut anywhere. */
+/** Sends lines through pipes, 200 to each, split anywhere. */
 export async function fuzzLines({ seed, count }: Run): Promise<Tally> {
   const target = createTarget();
   const { handed } = await createVisitor(target.server);
@@ -98,7 +98,7 @@ export async function fuzzLines({ seed, count }: Run): Promise<Tally> {
   return { answers, failures };
 }
 
-/** Sends one input of a corpus in every way there is; what is wrong with the answers. */
+/** Sends one input of a corpus over every transport; returns the faults of the responses. */
 export async function replay(text: string): Promise<string[]> {
   const input: Input | { readonly lines: readonly string[] } = JSON.parse(text);
   const target = createTarget();
@@ -120,7 +120,7 @@ export async function replay(text: string): Promise<string[]> {
       reasons.push((await visitor.check(ready, () => fetchOutcome(target.server, ready))).reason ?? "");
       reasons.push((await visitor.check(ready, () => line.exchange(ready))).reason ?? "");
       const alive = await line.exchange(visitor.complete(good));
-      if (alive?.status !== 200) reasons.push(`the next good call got ${alive?.status}`);
+      if (alive?.status !== 200) reasons.push(`the next valid call got ${alive?.status}`);
     }
     line.close();
     await host.stop();
@@ -129,7 +129,7 @@ export async function replay(text: string): Promise<string[]> {
   return [...reasons, ...target.faults.map(toReason)].filter(Boolean);
 }
 
-/** What one attempt came to. */
+/** The result of one attempt. */
 interface Verdict {
   readonly name: string;
   readonly reason?: string;
@@ -139,12 +139,12 @@ interface Verdict {
 type Attempt = (seed: number) => Promise<Verdict & { readonly input?: Input }>;
 
 interface Driver {
-  /** Opens a lane, with sessions of its own: one that another lane ends would end its calls. */
+  /** Opens a lane with sessions of its own, because a session ended by another lane would end its calls. */
   open(): Promise<Attempt>;
   end(): Promise<void>;
 }
 
-// Several attempts at once: what one client sends must not reach another.
+// Several attempts at once: input of one client must not affect another.
 async function drive({ seed, count }: Run, lanes: number, start: (target: Target) => Driver): Promise<Tally> {
   const target = createTarget();
   const driver = start(target);
@@ -152,7 +152,7 @@ async function drive({ seed, count }: Run, lanes: number, start: (target: Target
   const failures: Failure[] = [];
   const running = new Map<number, { ticks: number; readonly giveUp: () => void }>();
   let last = performance.now();
-  // Ticks of this process, not of the clock: a machine that stands still is no hang.
+  // Ticks of this process, not of the clock: a suspended machine is not a hang.
   const watch = setInterval(() => {
     const stood = performance.now() - last - TICK_MS;
     last += stood + TICK_MS;
@@ -169,7 +169,7 @@ async function drive({ seed, count }: Run, lanes: number, start: (target: Target
       const at = next++;
       const { promise, resolve } = Promise.withResolvers<Awaited<ReturnType<Attempt>>>();
       const fail = (reason: string) => resolve({ name: "none", reason });
-      running.set(at, { ticks: 0, giveUp: () => fail(`no answer in ${HANG_TICKS * TICK_MS} ms`) });
+      running.set(at, { ticks: 0, giveUp: () => fail(`no response in ${HANG_TICKS * TICK_MS} ms`) });
       attempt(at).then(resolve, (error) => fail(`no answer: ${error}`));
       const { name, reason, input } = await promise;
       running.delete(at);
@@ -185,13 +185,13 @@ async function drive({ seed, count }: Run, lanes: number, start: (target: Target
 }
 
 function toReason(fault: unknown): string {
-  return `onError was told: ${fault instanceof Error ? fault.stack ?? fault.message : String(fault)}`;
+  return `onError got: ${fault instanceof Error ? fault.stack ?? fault.message : String(fault)}`;
 }
 
 /** A client that keeps its sessions alive. */
 interface Visitor {
   readonly handed: Handed;
-  /** An input with a live session and a live state where it has placeholders. */
+  /** An input whose placeholders are replaced by a live session and a live state. */
   complete(input: Input): Input;
   check(input: Input, send: () => Promise<Outcome | undefined>): Promise<Verdict>;
 }
@@ -256,7 +256,7 @@ async function createVisitor(server: Server): Promise<Visitor> {
     async check(input, send) {
       if (++sent % 20_000 === 0) handed.state = await ask();
       const outcome = await send();
-      if (!outcome) return { name: "closed", reason: "the connection was closed without an answer" };
+      if (!outcome) return { name: "closed", reason: "the connection was closed without a response" };
       if (input.method === "DELETE" || outcome.status === 404) {
         const used = input.headers.find(([name]) => name === "mcp-session-id")?.[1];
         const at = sessions.findIndex(([, id]) => id === used);
@@ -290,7 +290,7 @@ async function fetchOutcome({ fetch }: Server, input: Input): Promise<Outcome> {
   return { status, type, body: new TextDecoder().decode(value), isOpen: true };
 }
 
-/** Whether an answer is a stream that stays open. */
+/** Whether a response is a stream that stays open. */
 function isEndless({ method, body }: Input, type: string): boolean {
   if (!type.startsWith("text/event-stream")) return false;
   const kind = readKind(fromLatin1(body));
@@ -321,7 +321,7 @@ function createLine(port: number): Line {
       const type = head.headers.get("content-type") ?? "";
       const isOpen = isEndless(input, type);
       const body = isOpen ? "" : await connection.readBody(head, { ms: 2500, isHead: input.method === "HEAD" });
-      // What is left of a request that was answered early would be taken for the next one.
+      // The rest of a request that was answered early would be read as the next request.
       if (isOpen || head.status === 413 || head.headers.get("connection") === "close") close();
       else await sent;
       return { status: head.status, type, body, isOpen };
@@ -340,7 +340,7 @@ function createLine(port: number): Line {
     async exchange(input) {
       const isOld = connection !== undefined;
       try {
-        // A connection that was open already may be closed by the server at any time.
+        // The server may close an idle connection at any time.
         return await attempt(input) ?? (isOld ? await attempt(input) : undefined);
       } catch (error) {
         close();
@@ -350,7 +350,7 @@ function createLine(port: number): Line {
   };
 }
 
-/** Sends bytes that are perhaps no HTTP; only a hang, a fault and a word too much are wrong. */
+/** Sends bytes that may not be HTTP; only a hang, a fault or leaked internals count as failures. */
 async function checkRaw(raw: string, port: number): Promise<Verdict> {
   const connection = await connectRaw(port);
   try {
@@ -364,7 +364,7 @@ async function checkRaw(raw: string, port: number): Promise<Verdict> {
     const isFault = status >= 500 && ![501, 503, 505].includes(status);
     return {
       name: `damaged ${status || "closed"}`,
-      reason: secret ? `the answer shows ${secret}` : isFault ? `status ${status}` : undefined,
+      reason: secret ? `the response shows ${secret}` : isFault ? `status ${status}` : undefined,
     };
   } finally {
     connection.close();
@@ -398,7 +398,7 @@ const HELLO = {
   },
 };
 
-/** Serves one pipe, after a handshake, and counts the answers to each id. */
+/** Serves one pipe, after a handshake, and counts the responses to each id. */
 async function checkLines(
   { server, faults }: Target,
   chunks: readonly Uint8Array[],
@@ -418,7 +418,7 @@ async function checkLines(
   const reasons: string[] = [];
   const text = new TextDecoder("utf-8", { fatal: true }).decode(fromLatin1(written.map(toLatin1).join("")));
   const secret = findSecret(text);
-  if (secret) reasons.push(`an answer shows ${secret}`);
+  if (secret) reasons.push(`a response shows ${secret}`);
   for (const line of text.split("\n").slice(0, -1)) {
     const message = toObject(JSON.parse(line));
     if ("method" in message) continue;
@@ -430,10 +430,10 @@ async function checkLines(
   const all = fromLatin1(chunks.map(toLatin1).join(""));
   for (const [key, [least, most]] of expectAnswers(all)) {
     const times = got.get(key) ?? 0;
-    if (times < least || times > most) reasons.push(`${times} answers to ${key}, not ${least} to ${most}`);
+    if (times < least || times > most) reasons.push(`${times} responses to ${key}, not ${least} to ${most}`);
     got.delete(key);
   }
-  reasons.push(...[...got.keys()].map((key) => `an answer to ${key}, which nobody asked`));
+  reasons.push(...[...got.keys()].map((key) => `a response to ${key}, which no request has`));
   reasons.push(...faults.splice(0).map(toReason));
   return { reasons, tally };
 }
@@ -442,7 +442,7 @@ function toKey(id: unknown): string {
   return id === undefined || id === null ? "nobody" : JSON.stringify(id);
 }
 
-/** How many answers each id must get at least and at most. */
+/** The least and the greatest number of responses to each id. */
 function expectAnswers(bytes: Uint8Array): Map<string, readonly [least: number, most: number]> {
   const wanted = new Map<string, readonly [number, number]>([[toKey("hello"), [1, 1]]]);
   const cancelled = new Set<string>();
@@ -458,7 +458,7 @@ function expectAnswers(bytes: Uint8Array): Map<string, readonly [least: number, 
     if (!new TextDecoder().decode(line).trim()) continue;
     if (kind.kind === "request") add(toKey(kind.id), kind.method === "subscriptions/listen" ? 0 : 1);
     if (kind.kind === "broken") add(toKey(kind.id), 1);
-    // A pipe of this revision takes one message at a time.
+    // A pipe of this revision accepts one message at a time.
     if (kind.kind === "batch") add(toKey(null), 1);
     if (kind.kind === "note" && kind.method === "notifications/cancelled") cancelled.add(toKey(kind.requestId));
   }

@@ -1,5 +1,5 @@
-// Sends a server what good messages become when they are damaged, and says what it did wrong. The same seed sends the
-// same inputs; a failure names the one seed that makes its input again.
+// Sends damaged messages to a server, and reports wrong responses. The same seed sends the same inputs; a failure names
+// the seed that makes its input again.
 //
 //   deno task fuzz [--seed N] [--in-process N] [--sockets N] [--lines N]
 //   bun tests/fuzz/main.ts …

@@ -1,5 +1,5 @@
-// Asks whether the tests would notice: changes one comparison or guard at a time in the files that decide who is let
-// in and what is believed, runs their quick tests, and names every change that no test saw.
+// Mutation testing: changes one comparison or guard at a time in the files that decide on access and trust, runs their
+// quick tests, and names every mutation that no test detects.
 //
 //   deno task mutate [--file PART_OF_A_PATH]
 //
@@ -11,10 +11,10 @@ const root = new URL("../../", import.meta.url).pathname;
 const LANES = 2;
 const LATE_MS = 30_000;
 
-/** A file, the part of it that is changed, and the tests that should notice. */
+/** A file, the part of it that is mutated, and its tests. */
 interface Subject {
   readonly path: string;
-  /** Only what stands from the first of these texts up to the second. */
+  /** The range between the first text and the second is changed. */
   readonly from?: string;
   readonly to?: string;
   readonly tests: readonly string[];
@@ -63,42 +63,42 @@ const subjects: readonly Subject[] = [
   },
 ];
 
-/** One change. */
+/** One mutation. */
 interface Mutant {
   readonly subject: Subject;
   readonly at: number;
   readonly size: number;
   readonly by: string;
   readonly line: number;
-  /** The line before and what was changed in it. */
+  /** The line before it, and the change within the line. */
   readonly title: string;
 }
 
-/** Changes that make no difference that anybody could see, with the reason. */
+/** Mutations without an observable effect, with the reason. */
 const equivalent: Readonly<Record<string, string>> = {
   "if (!bytes || bytes.length < 28) return; : < → <=":
-    "28 bytes hold a nonce and a seal around nothing, which is no JSON",
-  "for (let i = 0; i < this.#secrets.length; i++) { : < → <=": "a secret that is not there opens nothing",
+    "28 bytes are a nonce and a tag around nothing, which is not JSON",
+  "for (let i = 0; i < this.#secrets.length; i++) { : < → <=": "a missing secret opens nothing",
   "const state = (text.length <= calls.stateBytes * 2 ? await sealer.open(PURPOSE, text) : undefined) as : <= → <":
-    "no state that was handed out is half as long",
-  "return a < b ? -1 : 1; : < → <=": "no object has two keys of one name",
+    "no issued state is half as long",
+  "return a < b ? -1 : 1; : < → <=": "no object has two keys with one name",
   "const accepts = accept !== null && accept === goodAccept ? BOTH : readAccept(accept); : !== → ===":
     "the header is only read again",
   "if (accepts.json && accepts.stream && accept !== null) goodAccept = accept; : !== → ===":
     "the header is only read again",
-  "if (host === null || !isKnownHost(host, options)) return; : === → !==": "the caller is only looked at again",
+  "if (host === null || !isKnownHost(host, options)) return; : === → !==": "the caller is only checked again",
   'const isFlat = arrays + text.length / 4 <= mostLevels || arrays + count(text, "{", mostLevels) <= mostLevels; : <= → <':
     "the levels are only counted",
   'const isFlat = arrays + text.length / 4 <= mostLevels || arrays + count(text, "{", mostLevels) <= mostLevels; : || → &&':
     "the levels are only counted",
   "if (isFlat && text.length < 2 * mostValues) return; : < → <=": "the values are only counted",
-  "throw error; : throw error → nothing": "who gets nothing to read answers the same",
-  "if (body.size <= SMALL) return; : <= → <": "a body more or less that is just as small",
-  "for (let i = 0; i < text.length; i++) { : < → <=": "behind the end there is no bracket",
+  "throw error; : throw error → nothing": "undefined gets the same response",
+  "if (body.size <= SMALL) return; : <= → <": "a body at the threshold may take either path",
+  "for (let i = 0; i < text.length; i++) { : < → <=": "past the end is no bracket",
   "for (let at = text.indexOf(character); at >= 0 && found <= most; at = text.indexOf(character, at + 1)) found++; : && → ||":
     "the levels are only counted",
   "if (known || id.length > MOST_ID) return known; : || → &&":
-    "a known one is found again after the id is opened, and one that is too long was never sealed",
+    "a known session is found again after its id is opened, and an id that is too long was never sealed",
 };
 
 const swaps: readonly (readonly [pattern: RegExp, by: string])[] = [
@@ -117,7 +117,7 @@ const swaps: readonly (readonly [pattern: RegExp, by: string])[] = [
   [/(?<![\w)\]!])!(?=[\w([])/g, ""],
 ];
 
-/** The source with comments, texts and patterns blanked out, so that only code is changed. */
+/** The source with comments, strings and patterns blanked, so that only code is mutated. */
 function mask(source: string): string {
   const blank = (text: string) => text.replace(/[^\n]/g, " ");
   const token =
@@ -168,7 +168,7 @@ async function createCopy(): Promise<string> {
   return folder;
 }
 
-/** Whether the tests pass. A run that does not end has noticed too. */
+/** Whether the tests pass. A run that hangs counts as failed. */
 async function passes(folder: string, tests: readonly string[]): Promise<boolean> {
   const child = new Deno.Command("bun", {
     args: ["test", "--bail", ...tests.map((test) => `./tests/${test}`)],

@@ -1,10 +1,10 @@
-// Makes bad messages out of good ones: the same seed makes the same ones on every runtime.
+// Makes bad messages from good ones: the same seed makes the same ones on every runtime.
 import type { Random } from "../support/random.ts";
 import { type Handed, type Input, type Json, MODERN, pickLegacy, pickModern, toMirror } from "./samples.ts";
 
 const encoder = new TextEncoder();
 
-/** Values that code is seldom written for, as JSON text. */
+/** Values that code seldom handles, as JSON text. */
 const ODD = [
   ...["null", "true", "false", "0", "-0", "-1", "1.5", "1e400", "-1e400", "1e-400", "9007199254740993", "4294967296"],
   ...['""', '" "', '"\\u0000"', '"\\ud800"', '"\\uffff"', '"__proto__"', '"constructor"', '"toString"', '"2.0"', '"1"'],
@@ -91,7 +91,7 @@ const ACCEPTED = [
   ...["text/event-stream", "application/json", "*/*"],
 ];
 
-/** One request: a good one, changed in up to four ways. */
+/** One request: a valid one with up to four changes. */
 export function makeInput(random: Random, handed: Handed, id: Json): Input {
   const isModern = random.below(2) === 0;
   const method = random.below(40) ? "POST" : random.pick(["GET", "DELETE", "OPTIONS", "PUT", "HEAD", "PATCH"]);
@@ -105,7 +105,7 @@ export function makeInput(random: Random, handed: Handed, id: Json): Input {
     ["content-type", "application/json"],
     ["accept", random.pick(ACCEPTED)],
     ...isModern
-      // Headers that agree with the changed body lead deeper than those that agree with what it was.
+      // Headers that match the changed body reach deeper code than those that match the original.
       ? [
         ["mcp-protocol-version", MODERN] as [string, string],
         ...toMirror(random.below(2) ? tryParse(bytes, message) : message),
@@ -119,16 +119,16 @@ export function makeInput(random: Random, handed: Handed, id: Json): Input {
   return { method, target, headers, body: toLatin1(bytes) };
 }
 
-/** Lines of one pipe: the bytes of each. */
+/** Lines of one pipe, as bytes. */
 export function makeLine(random: Random, handed: Handed, id: Json): Uint8Array {
   const message = random.below(2) ? pickModern(random, id, handed) : pickLegacy(random, id);
   const text = JSON.stringify(random.below(20) ? message : [message, pickLegacy(random, "second")]);
   if (random.below(3) === 0) return encoder.encode(text);
-  // A line break would make two lines of it.
+  // A line break would split the line.
   return mutateBody(random, text, handed).map((byte) => byte === 10 ? 32 : byte);
 }
 
-/** Damages the head of a request as it goes over a socket. */
+/** Damages the head of a request as sent over a socket. */
 export function damageHead(random: Random, head: string): string {
   let text = head;
   for (let i = random.below(3); i >= 0; i--) {
@@ -146,7 +146,7 @@ export function damageHead(random: Random, head: string): string {
 function mutateBody(random: Random, text: string, handed: Handed): Uint8Array {
   let bytes: Uint8Array | undefined;
   let json = text;
-  // One change is answered for itself; of many only the first that is found.
+  // A single change gets its own error; of several, only the first is found.
   for (let i = random.below(2) ? 0 : random.below(4); i >= 0; i--) {
     if (random.below(6)) json = mutateJson(random, json);
     else bytes = mutateBytes(random, bytes ?? encoder.encode(json), handed);
@@ -154,7 +154,7 @@ function mutateBody(random: Random, text: string, handed: Handed): Uint8Array {
   return bytes ?? encoder.encode(json);
 }
 
-/** Changes JSON text into other text that is JSON too, or nearly. */
+/** Changes JSON text into other text that is JSON, or almost. */
 function mutateJson(random: Random, text: string): string {
   const keys = [...text.matchAll(/"((?:[^"\\]|\\.)*)":/g)];
   const values = [...text.matchAll(/(?<=[:[,])(?:"(?:[^"\\]|\\.)*"(?!:)|-?\d[\d.eE+-]*|true|false|null|\{\}|\[\])/g)];
@@ -170,7 +170,7 @@ function mutateJson(random: Random, text: string): string {
       ),
     () => replace(keys, () => `${JSON.stringify(random.pick(KEYS))}:`),
     () => replace(keys, ([, key]) => `"${random.below(2) ? key.toUpperCase() : key.slice(1)}":`),
-    // Two keys of one name: the last one counts.
+    // Two keys with one name: the last one counts.
     () => replace(keys, ([key]) => `${key}${random.pick(ODD)},${key}`),
     () => replace(keys, ([key]) => `${JSON.stringify(random.pick(KEYS))}:${random.pick(ODD)},${key}`),
     // The key swaps places with another.
@@ -245,14 +245,14 @@ function tryParse(bytes: Uint8Array, otherwise: Json): Json {
   }
 }
 
-/** Bytes as text of as many characters. */
+/** Bytes as text with one character for each. */
 export function toLatin1(bytes: Uint8Array): string {
   let text = "";
   for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
   return text;
 }
 
-/** What {@linkcode toLatin1} made, back as bytes. */
+/** The bytes of a text from {@linkcode toLatin1}. */
 export function fromLatin1(text: string): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);

@@ -1,8 +1,8 @@
-// What must come of an input, found out without the library's help.
+// The expected response to an input, found without the library's code.
 import { findSecret } from "../hostile/secrecy.ts";
 import { toObject } from "./samples.ts";
 
-/** What a text is, as JSON-RPC sees it. */
+/** The kind of a text in JSON-RPC. */
 export type Kind =
   | { readonly kind: "request"; readonly id: unknown; readonly method: string }
   | { readonly kind: "note"; readonly method: string; readonly requestId?: unknown }
@@ -10,16 +10,16 @@ export type Kind =
   | { readonly kind: "broken"; readonly id?: unknown }
   | { readonly kind: "batch"; readonly items: readonly Kind[] };
 
-/** What a server answered to one HTTP request. */
+/** A server's response to one HTTP request. */
 export interface Outcome {
   readonly status: number;
   readonly type: string;
   readonly body: string;
-  /** Whether the answer is a stream that was left before its end. */
+  /** Whether the response is a stream that was cancelled before its end. */
   readonly isOpen?: boolean;
 }
 
-/** Says what bytes are. */
+/** The kind of some bytes. */
 export function readKind(bytes: Uint8Array): Kind {
   let text;
   let value: unknown;
@@ -59,7 +59,7 @@ function measureDepth(text: string): number {
   return deepest;
 }
 
-/** What is wrong with an answer, if anything is. */
+/** The fault of a response, or `undefined` if it has none. */
 export function judge(method: string, kind: Kind, { status, type, body, isOpen }: Outcome): string | undefined {
   if (status >= 500 && status !== 503) return `status ${status}`;
   const secret = findSecret(body);
@@ -67,10 +67,10 @@ export function judge(method: string, kind: Kind, { status, type, body, isOpen }
   if (status >= 400) return method === "HEAD" || (status === 405 && body === "") ? undefined : judgeError(kind, body);
   if (method === "GET" || method === "OPTIONS" || method === "DELETE") return;
   if (method !== "POST") return `${method} got status ${status}`;
-  if (isOpen) return kind.kind === "request" ? undefined : `a stream for what is no request but ${kind.kind}`;
+  if (isOpen) return kind.kind === "request" ? undefined : `a stream in response to ${kind.kind} instead of a request`;
   if (status === 202 || status === 204) {
     if (body !== "") return `status ${status} with a body`;
-    return count(kind) ? "a request got no answer" : undefined;
+    return count(kind) ? "a request got no response" : undefined;
   }
   if (kind.kind === "broken") return `status ${status} for what is no message`;
   let messages: readonly unknown[];
@@ -85,7 +85,7 @@ export function judge(method: string, kind: Kind, { status, type, body, isOpen }
   if (kind.kind === "request" && ids[0] !== kind.id) return `the answer has the id ${JSON.stringify(ids[0])}`;
 }
 
-/** How many answers a message must get. */
+/** The number of responses that a message must get. */
 export function count(kind: Kind): number {
   if (kind.kind === "batch") return kind.items.reduce((sum, item) => sum + count(item), 0);
   return kind.kind === "request" || kind.kind === "broken" ? 1 : 0;
@@ -108,7 +108,7 @@ function judgeError(kind: Kind, body: string): string | undefined {
   return `the error has the id ${JSON.stringify(id)}`;
 }
 
-// Only a line feed ends a line here: U+2028, which a regular expression takes for an end too, may be part of JSON.
+// Only a line feed ends a line: U+2028, which a regular expression also treats as an end, may be part of JSON.
 function readEvents(body: string): unknown[] {
   return body.split("\n").flatMap((line) =>
     line.startsWith("data: {") || line.startsWith("data: [") ? JSON.parse(line.slice(6)) : []

@@ -1,4 +1,4 @@
-// Good messages of both kinds of revision, from which bad ones are made.
+// Valid messages of both eras, as a basis for invalid ones.
 import type { Random } from "../support/random.ts";
 
 /** Any JSON value. */
@@ -6,21 +6,21 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 /** A JSON object. */
 export type JsonObject = { readonly [key: string]: Json };
 
-/** One HTTP request. Its body holds one character for each byte, so that any body is a line of text. */
+/** One HTTP request. Its body has one character for each byte, so that any body is a line of text. */
 export interface Input {
   readonly method: string;
   readonly target: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string;
-  /** The bytes of the whole request over a socket, where its head is no HTTP any more. */
+  /** The bytes of the whole request over a socket, if its head is no longer HTTP. */
   readonly raw?: string;
 }
 
-/** What a server handed out, for good messages to bring back. */
+/** Values that a server issued, for use in valid messages. */
 export interface Handed {
   /** Ids of sessions by version. */
   readonly sessions: readonly (readonly [version: string, id: string])[];
-  /** The state of a call that asked something. */
+  /** The state of a call with a question. */
   readonly state: string;
 }
 
@@ -116,7 +116,7 @@ export function pickLegacy(random: Random, id: Json): JsonObject {
   return { jsonrpc: "2.0", id, method, ...random.below(4) ? { params } : {} };
 }
 
-/** What the headers of a request of 2026-07-28 say of its body; nothing for what cannot be told of it. */
+/** The headers that a request of 2026-07-28 needs for its body; none for parts that cannot be read. */
 export function toMirror(message: Json): [name: string, value: string][] {
   const { method, params } = toObject(message);
   const { name, uri, arguments: args } = toObject(params);
@@ -129,7 +129,7 @@ export function toMirror(message: Json): [name: string, value: string][] {
       ? [["mcp-param-region", region], ["mcp-param-count", count]] as [string, Json | undefined][]
       : [],
   ];
-  // A head of more than 16 KB a runtime refuses by itself.
+  // Runtimes refuse a head of more than 16 KB by themselves.
   return said.flatMap(([header, value]): [string, string][] =>
     typeof value === "string" || typeof value === "number" ? [[header, encode(String(value).slice(0, 2000))]] : []
   );
@@ -140,8 +140,8 @@ function encode(value: string): string {
   return `=?base64?${new TextEncoder().encode(value).toBase64()}?=`;
 }
 
-/** The fields of an object; of anything else, none. */
+/** The fields of an object; none of any other value. */
 export function toObject(value: unknown): { readonly [key: string]: Json } {
-  // Only read from, field by field.
+  // Read only, field by field.
   return typeof value === "object" && value !== null && !Array.isArray(value) ? value as JsonObject : {};
 }

@@ -1,14 +1,14 @@
-// The server that is fuzzed: one of each kind of handler, and tight limits so that they are met.
+// The fuzzed server: one of each kind of handler, and limits low enough to be reached.
 import { createServer, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
 
-/** A server, and the errors that nobody expected of it. */
+/** A server, and its unexpected errors. */
 export interface Target {
   readonly server: Server;
-  /** What went to `onError`: every one is a bug. */
+  /** The errors of `onError`: every one is a bug. */
   readonly faults: unknown[];
 }
 
-/** Bytes of the longest line that is taken. */
+/** The longest accepted line in bytes. */
 export const LINE_BYTES = 16_384;
 
 const HIDDEN = "hidden in /home/someone/server.ts:12";
@@ -32,7 +32,7 @@ const handlers = [
       $defs: { tree: { type: "object", additionalProperties: { $ref: "#/$defs/tree" } } },
     },
     output: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
-    // What the input schema let through has a name.
+    // The input schema guarantees a name.
     run: (input) => ({ name: (input as { readonly name: string }).name }),
   }),
   tool({

@@ -34,7 +34,7 @@ const repo = resource({
   read: () => "",
 });
 
-Deno.test("arguments of a prompt are completed, given what is typed and what is known", async () => {
+Deno.test("arguments of a prompt are completed from the typed value and the known arguments", async () => {
   const server = serve(review);
   assertEquals((await call(server, "server/discover")).capabilities.completions, {});
   assertEquals(await complete(server, ofPrompt("review"), "language", "p"), {
@@ -46,7 +46,7 @@ Deno.test("arguments of a prompt are completed, given what is typed and what is 
   assertEquals(values, ["python/fla/completion/complete"]);
 });
 
-Deno.test("variables of a template are completed, named by its text or by a URI that it matches", async () => {
+Deno.test("variables of a template are completed, by the template's text or by a URI that it matches", async () => {
   const server = serve(repo, review);
   for (const uri of ["repo://{owner}/{name}{?ref}", "repo://ada/x", "repo://ada/x?ref=1"]) {
     assertEquals((await complete(server, ofResource(uri), "owner")).values, ["ada"]);
@@ -55,7 +55,7 @@ Deno.test("variables of a template are completed, named by its text or by a URI 
   assertEquals((await complete(server, ofResource("repo://ada/x"), "ref")).values, ["main"]);
 });
 
-Deno.test("what is known but cannot be completed has no values", async () => {
+Deno.test("a known argument without a completer has no values", async () => {
   const server = serve(
     review,
     prompt({ name: "bare", run: () => "" }),
@@ -69,7 +69,7 @@ Deno.test("what is known but cannot be completed has no values", async () => {
   assertEquals(await complete(server, ofResource("bare://1"), "x"), empty);
 });
 
-Deno.test("a server where nothing completes has neither the capability nor the method", async () => {
+Deno.test("a server without completers has neither the capability nor the method", async () => {
   const server = serve(
     prompt({ name: "bare", complete: {}, run: () => "" }),
     resource({ uri: "bare://{x}", name: "bare", complete: { x: undefined }, read: () => "" }),
@@ -98,7 +98,7 @@ const shapes = [
 
 for (const { given, ...sent } of shapes) {
   const said = Array.isArray(given) ? "" : ` and ${JSON.stringify({ ...given, values: undefined })}`;
-  Deno.test(`of ${Array.isArray(given) ? given.length : given.values.length} values${said}, ${sent.values} are sent`, async () => {
+  Deno.test(`${sent.values} of ${Array.isArray(given) ? given.length : given.values.length} values${said} are sent`, async () => {
     const server = serve(resource({ uri: "a://{x}", name: "a", complete: { x: () => given }, read: () => "" }));
     const { values, total, hasMore } = await complete(server, ofResource("a://{x}"), "x");
     assertEquals({ values: values.length, total, hasMore }, sent);
@@ -106,12 +106,12 @@ for (const { given, ...sent } of shapes) {
   });
 }
 
-Deno.test("nothing is filtered by what is typed", async () => {
+Deno.test("values are not filtered by the typed text", async () => {
   const server = serve(repo);
   assertEquals((await complete(server, ofResource("repo://ada/x"), "owner", "zzz")).values, ["ada"]);
 });
 
-Deno.test("requests that are wrong are refused, and say why", async () => {
+Deno.test("invalid requests are refused with the reason", async () => {
   const server = serve(review, repo, resource({ uri: "fixed:1", name: "fixed", read: () => "" }));
   const argument = { name: "language", value: "" };
   const ref = ofPrompt("review");
@@ -146,7 +146,7 @@ Deno.test("requests that are wrong are refused, and say why", async () => {
   assertEquals(await complete(server, ref, "code", long), empty);
 });
 
-Deno.test("values are hidden from those who may not have the prompt or the resource", async () => {
+Deno.test("a caller gets no values for a prompt or a resource that is hidden from it", async () => {
   const allow = (ctx: { readonly meta: { readonly [key: string]: unknown } }) => ctx.meta["example.com/who"] === "ada";
   const server = serve(
     prompt({ name: "a", allow, input: z.object({ x: z.string() }), complete: { x: () => ["secret"] }, run: () => "" }),
@@ -157,7 +157,7 @@ Deno.test("values are hidden from those who may not have the prompt or the resou
     const error = await fail(server, "completion/complete", { ref, argument });
     assertEquals(error.code, -32602);
     assertMatch(error.message, /^Unknown /);
-    // Whether it exists does not show in the rest of the checks either.
+    // The other checks do not reveal whether it exists either.
     assertEquals((await fail(server, "completion/complete", { ref })).message, error.message);
     const { completion } = await call(server, "completion/complete", {
       ref,
@@ -168,7 +168,7 @@ Deno.test("values are hidden from those who may not have the prompt or the resou
   }
 });
 
-Deno.test("an McpError of a completer is told as it stands, anything else by an id only", async () => {
+Deno.test("an McpError of a completer is sent unchanged, any other error as an id only", async () => {
   const reported: unknown[] = [];
   const server = createServer({
     name: "test",

@@ -1,4 +1,4 @@
-// What handlers may return, and what clients get for it: the meaning of a value, or a refusal by name.
+// Return values of handlers: bytes become media, and a value that JSON would lose is refused by name.
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { connect } from "../../src/testing/testing.ts";
 import { assert, assertEquals, assertStringIncludes } from "../support/std.ts";
@@ -11,15 +11,15 @@ interface Answer {
   readonly tool: unknown;
   readonly resource: unknown;
   readonly prompt: unknown;
-  /** What the author is told, once for each that failed. */
-  readonly told: readonly string[];
-  /** What the clients are told of failures. */
+  /** The errors reported to the author, one for each failure. */
+  readonly reported: readonly string[];
+  /** The errors that the clients get. */
   readonly codes: readonly unknown[];
 }
 
-/** What becomes of a value that a tool, a resource and a prompt return. */
+/** The outcome of returning a value from a tool, a resource and a prompt. */
 async function send(make: () => unknown, mimeType?: string): Promise<Answer> {
-  const told: string[] = [];
+  const reported: string[] = [];
   const codes: unknown[] = [];
   const run = () => Promise.resolve(make()) as Promise<never>;
   const server = createServer({
@@ -30,7 +30,7 @@ async function send(make: () => unknown, mimeType?: string): Promise<Answer> {
       prompt({ name: "x", run }),
       resource({ uri: "test://x", name: "x", mimeType, read: run }),
     ],
-    onError: (error) => told.push(String(error)),
+    onError: (error) => reported.push(String(error)),
   });
   await using client = await connect(server, { era: "modern", transport: "memory" });
   const ask = (method: string, params: Record<string, unknown>, key: string) =>
@@ -49,7 +49,7 @@ async function send(make: () => unknown, mimeType?: string): Promise<Answer> {
     prompt: await ask("prompts/get", { name: "x" }, "messages"),
   };
   await server.close();
-  return { ...answer, told, codes };
+  return { ...answer, reported, codes };
 }
 
 const view = (Type: new (buffer: ArrayBuffer, at: number, length: number) => ArrayBufferView, unit = 1) => {
@@ -76,12 +76,12 @@ for (
     assertEquals(answer.tool, { content: [block] });
     assertEquals(answer.resource, [{ uri: "test://x", mimeType, blob: base64 }]);
     assertEquals(answer.prompt, [{ role: "user", content: block }]);
-    assertEquals(answer.told, []);
+    assertEquals(answer.reported, []);
     assertEquals((await send(make, "font/ttf")).resource, [{ uri: "test://x", mimeType: "font/ttf", blob: base64 }]);
   });
 }
 
-Deno.test("encoders: a blob is an image, a sound or a resource by its type", async () => {
+Deno.test("encoders: a blob is an image, audio or a resource by its type", async () => {
   for (
     const [type, block] of [
       ["image/png", { type: "image", data: base64, mimeType: "image/png" }],
@@ -92,7 +92,7 @@ Deno.test("encoders: a blob is an image, a sound or a resource by its type", asy
     const answer = await send(() => new Blob([bytes], { type }), "text/x-other");
     assertEquals(answer.tool, { content: [block] });
     assertEquals(answer.prompt, [{ role: "user", content: block }]);
-    assertEquals(answer.resource, [{ uri: "test://x", mimeType: type, blob: base64 }], "the blob knows best");
+    assertEquals(answer.resource, [{ uri: "test://x", mimeType: type, blob: base64 }], "the blob's own type counts");
   }
   const file = await send(() => new File([bytes], "my report #1.pdf", { type: "application/pdf" }));
   const uri = "result:my%20report%20%231.pdf";
@@ -135,7 +135,7 @@ function loop(): unknown {
   return value;
 }
 
-// Name of the value, and a word of the remedy.
+// The name of the value, and a word of the remedy.
 const REFUSED: Record<string, readonly [make: () => unknown, name: string, remedy: string]> = {
   WeakMap: [() => new WeakMap(), "a WeakMap", "plain object"],
   WeakSet: [() => new WeakSet(), "a WeakSet", "plain object"],
@@ -163,18 +163,18 @@ const internal = [-32603, "Internal error", ["errorId"]];
 
 for (const [name, [make, what, remedy]] of Object.entries(REFUSED)) {
   Deno.test(`encoders: ${name} is refused by name, with a remedy`, async () => {
-    const { told, codes, ...answer } = await send(make);
+    const { reported, codes, ...answer } = await send(make);
     assertEquals(answer, { tool: undefined, resource: undefined, prompt: undefined });
-    assertEquals(codes, [internal, internal, internal], "the client learns no more than an id");
+    assertEquals(codes, [internal, internal, internal], "the client gets no more than an id");
     for (const [i, place] of ['tool "x"', 'resource "test://x"', 'prompt "x"'].entries()) {
-      assertStringIncludes(told[i], `Cannot send the result of ${place}: it returned ${what}`);
-      assertStringIncludes(told[i], remedy);
+      assertStringIncludes(reported[i], `Cannot send the result of ${place}: it returned ${what}`);
+      assertStringIncludes(reported[i], remedy);
     }
   });
 }
 
 for (const [name, [make, what, remedy]] of Object.entries(NESTED)) {
-  Deno.test(`encoders: ${name} inside of an object or an array is refused with its place`, async () => {
+  Deno.test(`encoders: ${name} inside an object or an array is refused with its path`, async () => {
     const places: readonly (readonly [(value: unknown) => unknown, string])[] = [
       [(value) => ({ a: 1, value }), "value"],
       [(value) => [1, value], "[1]"],
@@ -188,20 +188,24 @@ for (const [name, [make, what, remedy]] of Object.entries(NESTED)) {
         ]),
     ];
     for (const [wrap, at] of places) {
-      const { told, codes } = await send(() => wrap(make()));
+      const { reported, codes } = await send(() => wrap(make()));
       assertEquals(codes[0], internal, at);
-      assertStringIncludes(told[0], `Cannot send the result of tool "x": it returned ${what} at ${at}; `);
-      assertStringIncludes(told[0], remedy);
+      assertStringIncludes(reported[0], `Cannot send the result of tool "x": it returned ${what} at ${at}; `);
+      assertStringIncludes(reported[0], remedy);
     }
   });
 }
 
-Deno.test("encoders: what holds itself is refused with its place", async () => {
-  const { told, codes } = await send(loop);
+Deno.test("encoders: a circular value is refused with its path", async () => {
+  const { reported, codes } = await send(loop);
   assertEquals(codes[0], internal);
-  assertStringIncludes(told[0], "it returned an object that holds itself at b[0].value; return a copy without it");
+  assertStringIncludes(reported[0], "it returned an object that holds itself at b[0].value; return a copy without it");
   const shared = { id: 1 };
-  assertEquals((await send(() => ({ a: shared, b: [shared, {}] }))).told.length, 1, "but for the prompt, it is sent");
+  assertEquals(
+    (await send(() => ({ a: shared, b: [shared, {}] }))).reported.length,
+    1,
+    "it is sent by all but the prompt",
+  );
 });
 
 Deno.test("encoders: what has a meaning in JSON is sent as it is", async () => {

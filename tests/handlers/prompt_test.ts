@@ -22,7 +22,7 @@ const review = prompt({
   run: ({ code, language, style }) => `${code} ${language} ${style}`,
 });
 
-Deno.test("a prompt is listed with its arguments, and nothing it does not say", async () => {
+Deno.test("a prompt is listed with its arguments, and without unset fields", async () => {
   const server = serve(review, prompt({ name: "bare", run: () => "" }));
   const { prompts, cacheScope, ttlMs, nextCursor } = await call(server, "prompts/list");
   assertEquals(prompts, [{
@@ -42,7 +42,7 @@ Deno.test("a prompt is listed with its arguments, and nothing it does not say", 
   assertEquals(capabilities.prompts, { listChanged: true });
 });
 
-Deno.test("raw JSON Schema describes arguments too, and refuses what does not fit", async () => {
+Deno.test("raw JSON Schema describes arguments too, and refuses invalid ones", async () => {
   const server = serve(prompt({
     name: "raw",
     input: {
@@ -82,7 +82,7 @@ Deno.test("arguments pass through the schema: options, defaults and conversions 
   assertStringIncludes(error.message, 'Cannot get "convert": n');
 });
 
-Deno.test("z.coerce makes numbers and booleans of arguments, and every name is listed", async () => {
+Deno.test("z.coerce turns arguments into numbers and booleans, and every name is listed", async () => {
   const coerced = prompt({
     name: "coerced",
     input: z.object({
@@ -124,7 +124,7 @@ Deno.test("z.coerce makes numbers and booleans of arguments, and every name is l
   await assertRejects(() => client.getPrompt("coerced", { count: "ten", loud: "", text: "" }), RpcError, "NaN");
 });
 
-Deno.test("arguments that are missing, misspelled or no strings are refused with their name", async () => {
+Deno.test("arguments that are missing, misspelled or not strings are refused by their name", async () => {
   const server = serve(review, prompt({ name: "bare", run: () => "bare" }));
   const wrong: readonly [unknown, string][] = [
     [undefined, "code"],
@@ -197,7 +197,7 @@ for (const { what, value, result } of returns) {
   });
 }
 
-Deno.test("errors: McpError as it stands, ToolError by its text, anything else by an id only", async () => {
+Deno.test("errors: McpError unchanged, ToolError by its text, any other as an id only", async () => {
   const reported: unknown[] = [];
   const secret = new Error("the password is 1234");
   const errors: Record<string, unknown> = {
@@ -217,7 +217,7 @@ Deno.test("errors: McpError as it stands, ToolError by its text, anything else b
           throw errors[kind];
         },
       }),
-      // @ts-expect-error: a number is no prompt
+      // @ts-expect-error: a number is not a prompt
       prompt({ name: "odd", run: () => [1] }),
     ],
   });
@@ -235,7 +235,7 @@ Deno.test("errors: McpError as it stands, ToolError by its text, anything else b
   assertStringIncludes(String(reported[0]), 'prompt "odd"');
 });
 
-Deno.test("a prompt that a caller may not have is on no list and unknown", async () => {
+Deno.test("a prompt that a caller may not use is not listed, and unknown when called", async () => {
   const server = serve(
     prompt({ name: "open", run: () => "" }),
     prompt({
@@ -258,7 +258,7 @@ Deno.test("a prompt that a caller may not have is on no list and unknown", async
   assertEquals((await call(server, "prompts/get", { name: "shut", _meta })).messages.length, 1);
 });
 
-Deno.test("middleware runs around a prompt, after its arguments were checked", async () => {
+Deno.test("middleware runs around a prompt, after its arguments were validated", async () => {
   let runs = 0;
   const count: Middleware = async (_call, next) => {
     runs++;
@@ -270,7 +270,7 @@ Deno.test("middleware runs around a prompt, after its arguments were checked", a
   assertEquals(runs, 1);
 });
 
-Deno.test("lists of prompts come in pages", async () => {
+Deno.test("lists of prompts are paginated", async () => {
   const server = createServer({
     name: "test",
     version: "1.0.0",
@@ -283,7 +283,7 @@ Deno.test("lists of prompts come in pages", async () => {
   assertEquals((await fail(server, "prompts/list", { cursor: "x" })).code, -32602);
 });
 
-Deno.test("a prompt that cannot work is refused when it is made, by its name", () => {
+Deno.test("an unusable prompt is refused by its name when it is created", () => {
   const run = () => "";
   const make: readonly [() => unknown, string][] = [
     [() => prompt({ name: "", run }), 'prompt ""'],
@@ -314,11 +314,11 @@ Deno.test("a prompt that cannot work is refused when it is made, by its name", (
   });
 });
 
-Deno.test("a prompt can be run by a test without a server", () => {
+Deno.test("a test can run a prompt without a server", () => {
   assertEquals(review.run({ code: "x", language: "go", style: "kind" }, undefined as never), "x go kind");
 });
 
-Deno.test("a prompt may ask the client, and is written with the answer", async () => {
+Deno.test("a prompt may ask the client, and uses the answer", async () => {
   const reported: unknown[] = [];
   const server = createServer({
     name: "test",
@@ -336,6 +336,6 @@ Deno.test("a prompt may ask the client, and is written with the answer", async (
     inputResponses: { roots: { roots: [{ uri: "file:///home" }] } },
   });
   assertEquals(messages[0].content.text, "file:///home");
-  // Asking is no error.
+  // A question is not an error.
   assertEquals(reported, []);
 });

@@ -32,7 +32,7 @@ async function listPages(server: ReturnType<typeof serve>, method = "resources/l
   return pages;
 }
 
-Deno.test("a fixed resource is listed with all it says and nothing it does not", async () => {
+Deno.test("a fixed resource is listed with its fields, and without unset ones", async () => {
   const server = serve(
     resource({
       uri: "config://app",
@@ -137,7 +137,7 @@ for (const value of [undefined, null]) {
   });
 }
 
-Deno.test("a resource nobody has is not found, and a uri that is no string is refused", async () => {
+Deno.test("an unknown resource is not found, and a uri that is not a string is refused", async () => {
   const server = serve(resource({ uri, name: "it", read: () => "" }));
   const missing = "test://not here";
   const answer = await ask(server, "resources/read", { uri: missing });
@@ -147,7 +147,7 @@ Deno.test("a resource nobody has is not found, and a uri that is no string is re
   assertEquals((await fail(server, "resources/read")).code, -32602);
 });
 
-Deno.test("a template's variables reach read decoded, and its entry is on the list of templates only", async () => {
+Deno.test("a template's variables reach read decoded, and only the list of templates contains it", async () => {
   const server = serve(resource({
     uri: "repo://{owner}/{name}{?ref}",
     name: "repo",
@@ -169,7 +169,7 @@ Deno.test("a template's variables reach read decoded, and its entry is on the li
   assertEquals((await fail(server, "resources/read", { uri: "repo://ada/..%2Fsecret" })).message, "Resource not found");
 });
 
-Deno.test("a fixed URI goes before a template, the earlier template before the later, and all before a provider", async () => {
+Deno.test("a fixed URI comes before a template, an earlier template before a later one, and all before a provider", async () => {
   const server = serve(
     resourceProvider({ scheme: "a", name: "provider", read: () => "provider" }),
     resource({ uri: "a://x/{y}", name: "first", read: () => "first" }),
@@ -186,7 +186,7 @@ Deno.test("a fixed URI goes before a template, the earlier template before the l
   ) assertEquals((await read(server, uri)).contents[0].text, text);
 });
 
-Deno.test("the first that fits a URI decides, even if it has nothing there", async () => {
+Deno.test("the first match of a URI decides, even if it returns nothing", async () => {
   const server = serve(
     resourceProvider({ scheme: "a", name: "provider", read: () => "provider" }),
     resource({ uri: "a://x", name: "hidden", allow: () => false, read: () => "fixed" }),
@@ -197,7 +197,7 @@ Deno.test("the first that fits a URI decides, even if it has nothing there", asy
   assertEquals((await read(server, "a://y")).contents[0].text, "provider");
 });
 
-Deno.test("a provider reads its whole scheme, but nothing that leads out of a folder", async () => {
+Deno.test("a provider reads its whole scheme, but refuses path traversal", async () => {
   const server = serve(resourceProvider({ scheme: "note+v1.0-x", name: "notes", read: (uri) => uri }));
   for (const uri of ["note+v1.0-x:a", "note+v1.0-x://a/b?c=d#e", "note+v1.0-x://a/%20..b"]) {
     assertEquals((await read(server, uri)).contents[0].text, uri);
@@ -216,7 +216,7 @@ Deno.test("a provider reads its whole scheme, but nothing that leads out of a fo
   ) assertEquals((await fail(server, "resources/read", { uri })).message, "Resource not found", uri);
 });
 
-Deno.test("a template lists its own resources behind the fixed ones, with its type unless they say another", async () => {
+Deno.test("a template lists its own resources after the fixed ones, with its type unless they have one", async () => {
   const server = serve(
     resource({
       uri: "user://{id}",
@@ -243,7 +243,7 @@ function entries(prefix: string, count: number) {
   return Array.from({ length: count }, (_, i) => ({ uri: `${prefix}${i}`, name: `${i}` }));
 }
 
-Deno.test("pages hold fixed resources first, then each source by its own cursor, and no item twice", async () => {
+Deno.test("pages contain fixed resources first, then each source by its own cursor, and no item twice", async () => {
   const cursors: (string | undefined)[] = [];
   const server = createServer({
     name: "test",
@@ -278,7 +278,7 @@ Deno.test("pages hold fixed resources first, then each source by its own cursor,
   assertEquals(await listPages(server, "resources/templates/list"), [["t://{id}", "empty://{id}"]]);
 });
 
-Deno.test("every page of a list that a source is on is private", async () => {
+Deno.test("every page of a list with a source is private", async () => {
   const server = createServer({
     name: "test",
     version: "1.0.0",
@@ -297,7 +297,7 @@ Deno.test("every page of a list that a source is on is private", async () => {
   }
 });
 
-Deno.test("a cursor is good for its own list only", async () => {
+Deno.test("a cursor is valid for its own list only", async () => {
   const server = createServer({
     name: "test",
     version: "1.0.0",
@@ -330,7 +330,7 @@ Deno.test("a cursor is good for its own list only", async () => {
   }
 });
 
-Deno.test("what a caller is not allowed to see is on no list and cannot be read", async () => {
+Deno.test("a resource that a caller may not see is on no list and cannot be read", async () => {
   const allow = (ctx: { readonly meta: { readonly [key: string]: unknown } }) => ctx.meta["example.com/who"] === "ada";
   const server = createServer({
     name: "test",
@@ -356,7 +356,7 @@ Deno.test("what a caller is not allowed to see is on no list and cannot be read"
   assertEquals(page.resources.length, 2);
   const { resources } = await call(server, "resources/list", { _meta, cursor: page.nextCursor });
   assertEquals(resources.map((item: { uri: string }) => item.uri), ["t://0", "p:0"]);
-  // The same cursor in other hands shows nothing.
+  // The same cursor from another caller reveals nothing.
   assertEquals((await call(server, "resources/list", { cursor: page.nextCursor })).resources, []);
   for (const uri of ["f:shut", "t://0", "p:0"]) {
     assertEquals(await fail(server, "resources/read", { uri }), {
@@ -370,7 +370,7 @@ Deno.test("what a caller is not allowed to see is on no list and cannot be read"
   assertEquals((await read(server, "f:open")).cacheScope, "public");
 });
 
-Deno.test("a result is as fresh as the resource says, else as the server says, and private if nothing is said", async () => {
+Deno.test("a result has the ttl of the resource, else of the server, and is private by default", async () => {
   const server = createServer({
     name: "test",
     version: "1.0.0",
@@ -386,7 +386,7 @@ Deno.test("a result is as fresh as the resource says, else as the server says, a
   assertEquals([second.ttlMs, second.cacheScope], [0, "public"]);
 });
 
-Deno.test("errors: McpError as it stands, ToolError by its text, anything else by an id only", async () => {
+Deno.test("errors: McpError unchanged, ToolError by its text, any other as an id only", async () => {
   const reported: unknown[] = [];
   const secret = new Error("the password is 1234");
   const errors: Record<string, Error> = {
@@ -437,7 +437,7 @@ Deno.test("errors: McpError as it stands, ToolError by its text, anything else b
   assertStringIncludes(String(reported[0]), "it returned a Function; call it");
 });
 
-Deno.test("middleware sees reads, may change them, and sees what is not found", async () => {
+Deno.test("middleware sees reads, may change them, and sees the ones that are not found", async () => {
   const seen: string[] = [];
   const note: Middleware = async (call, next) => {
     try {
@@ -454,7 +454,7 @@ Deno.test("middleware sees reads, may change them, and sees what is not found", 
   assertEquals(seen, ["a://2 -32602"]);
 });
 
-Deno.test("resources come and go while the server runs", async () => {
+Deno.test("resources can be added and removed while the server runs", async () => {
   const server = serve(resource({ uri: "a:1", name: "one", read: () => "one" }));
   const two = resource({ uri: "a://{id}", name: "two", complete: { id: () => ["2"] }, read: () => "two" });
   server.handlers.add(two);
@@ -466,7 +466,7 @@ Deno.test("resources come and go while the server runs", async () => {
   assertEquals(await listPages(server, "resources/templates/list"), [["a://{id}"]]);
 });
 
-Deno.test("a resource that cannot work is refused when it is made, by its name", () => {
+Deno.test("an unusable resource is refused by its name when it is created", () => {
   const read = () => "";
   const make: readonly [() => unknown, string][] = [
     [() => resource({ uri: "no scheme", name: "a", read }), 'resource "no scheme"'],
@@ -498,7 +498,7 @@ Deno.test("a resource that cannot work is refused when it is made, by its name",
   for (const [run, text] of make) assertThrows(run, TypeError, text);
 });
 
-Deno.test("a resource can be read by a test without a server, with the input that its form has", () => {
+Deno.test("a test can read a resource without a server, with the input that its form has", () => {
   const ctx = undefined as never;
   const readme = resource({ uri: "repo://{owner}{?ref}", name: "a", read: ({ owner, ref }) => `${owner} ${ref}` });
   assertEquals(readme.read({ owner: "ada" }, ctx), "ada undefined");
@@ -511,7 +511,7 @@ Deno.test("a resource can be read by a test without a server, with the input tha
   assertEquals(computed.read({ id: "c" }, ctx), "C");
 });
 
-Deno.test("reading may ask the client, and the result comes with the answer", async () => {
+Deno.test("a resource may ask the client, and its result uses the answer", async () => {
   const reported: unknown[] = [];
   const server = createServer({
     name: "test",
@@ -535,6 +535,6 @@ Deno.test("reading may ask the client, and the result comes with the answer", as
     inputResponses: { roots: { roots: [{ uri: "file:///home" }] } },
   });
   assertEquals([contents[0].text, ttlMs], ["file:///home", 0]);
-  // Asking is no error.
+  // A question is not an error.
   assertEquals(reported, []);
 });

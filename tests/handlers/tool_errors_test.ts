@@ -17,7 +17,7 @@ async function callFailing(describeError?: (error: unknown) => string | ToolErro
   return { content, isError };
 }
 
-Deno.test("describeError puts an unexpected error of a tool into words for the model", async () => {
+Deno.test("describeError gives the model a text for an unexpected error of a tool", async () => {
   assertEquals(await callFailing((error) => error instanceof RangeError ? "Storage is full; try later." : undefined), {
     content: [{ type: "text", text: "Storage is full; try later." }],
     isError: true,
@@ -26,20 +26,20 @@ Deno.test("describeError puts an unexpected error of a tool into words for the m
   assertEquals(await callFailing(() => new ToolError(blocks)), { content: blocks, isError: true });
 });
 
-Deno.test("what describeError has no words for stays here", async () => {
+Deno.test("an error for which describeError returns undefined is not shown", async () => {
   for (const describeError of [undefined, () => undefined]) {
-    const told = JSON.stringify(await callFailing(describeError));
-    assertMatch(told, /^\{"content":\[\{"type":"text","text":"Internal error \([0-9a-f]{8}\)"\}\],"isError":true\}$/);
+    const json = JSON.stringify(await callFailing(describeError));
+    assertMatch(json, /^\{"content":\[\{"type":"text","text":"Internal error \([0-9a-f]{8}\)"\}\],"isError":true\}$/);
   }
 });
 
-Deno.test("describeError that throws is told to nobody but onError", async () => {
-  const heard: unknown[] = [];
+Deno.test("an error in describeError is reported to onError only", async () => {
+  const reported: unknown[] = [];
   const server = createServer({
     name: "t",
     version: "1",
     handlers: [fail],
-    onError: (error) => heard.push(error),
+    onError: (error) => reported.push(error),
     describeError: () => {
       throw new Error("the mapping is wrong");
     },
@@ -47,12 +47,12 @@ Deno.test("describeError that throws is told to nobody but onError", async () =>
   await using client = await connect(server, { era: "modern", transport: "memory" });
   const error = await client.callTool("fail").then(() => undefined, (error) => error);
   assertEquals(error?.code, -32603);
-  assertEquals(heard.map(String), ["RangeError: the disk /dev/sda1 is full", "Error: the mapping is wrong"]);
+  assertEquals(reported.map(String), ["RangeError: the disk /dev/sda1 is full", "Error: the mapping is wrong"]);
   await server.close();
 });
 
 for (const cacheScope of ["public", "private", undefined] as const) {
-  Deno.test(`lists are ${cacheScope ?? "public by default"} as cacheScope says`, async () => {
+  Deno.test(`lists have cacheScope ${cacheScope ?? "public by default"}`, async () => {
     const server = createServer({ name: "t", version: "1", handlers: [fail], cacheScope, ttlMs: 500 });
     await using client = await connect(server, { era: "modern", transport: "memory" });
     const result = await client.request("tools/list");

@@ -1,11 +1,11 @@
-// What the compiler says of the mistakes that are made most often: one line names what is missing or wrong.
+// Compiler errors for the most frequent mistakes: one line names the missing or wrong part.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 
 const isDeno = navigator.userAgent.startsWith("Deno");
 const library = new URL("../../mod.ts", import.meta.url).href;
 const config = new URL("../../deno.json", import.meta.url).pathname;
 
-/** A program with a mistake, and a line of what the compiler says of it. */
+/** A program with a mistake, and a line of the compiler's error. */
 const mistakes = [
   {
     name: "a resource without a name",
@@ -58,13 +58,13 @@ async function check(code: string): Promise<{ readonly success: boolean; readonl
 for (const { name, code, line, most } of mistakes) {
   Deno.test({
     name: `the compiler names ${name}`,
-    // The compiler is that of Deno.
+    // The compiler is Deno's.
     ignore: !isDeno,
     async fn() {
       const { success, text } = await check(code);
       assertEquals(success, false);
       assertStringIncludes(text, line);
-      // The lines of the message end with a full stop, and what follows them is the code.
+      // The lines of the message end with a full stop, and the code follows them.
       const lines = text.slice(text.indexOf("[ERROR]")).split("\n");
       assert(!lines[most].endsWith("."), `the message has more than ${most} lines:\n${text}`);
     },

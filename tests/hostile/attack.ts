@@ -1,23 +1,23 @@
-// What the attacks on accounting send, straight into a server's `fetch`.
+// Requests that the attacks on accounting send directly to a server's `fetch`.
 import { createServer, type ServerOptions } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
 
 type Json = { readonly [key: string]: unknown };
 
-/** A schema that takes whatever is an object. */
+/** A schema that accepts any object. */
 export const any = { type: "object" } as const;
 
-/** A server that keeps its faults to itself. */
+/** A server that reports no errors. */
 export function start(options: Partial<ServerOptions>) {
   return createServer({ name: "attacked", version: "1.0.0", onError() {}, ...options });
 }
 
-/** What code in front says of a caller. */
+/** The caller, as code in front of the server passes it. */
 export function as(id: string) {
   return { principal: { id } };
 }
 
-/** A modern call of a tool. */
+/** A modern tool call. */
 export function toCall(name: string, given: Json = {}): Request {
   return toRequest("tools/call", { name, arguments: given });
 }
@@ -36,7 +36,7 @@ export function toLegacy(body: unknown, headers: Record<string, string> = {}): R
   });
 }
 
-/** `initialize`, by which a session begins. */
+/** The `initialize` request that starts a session. */
 export function toInitialize(capabilities: Json = {}): Json {
   const clientInfo = { name: "hostile", version: "1" };
   return {
@@ -54,7 +54,7 @@ export function toGet(session: string, lastEvent?: string): Request {
   return new Request("http://localhost/mcp", { headers });
 }
 
-/** A call whose body has no length and comes in pieces. */
+/** A call whose body has no length and arrives in pieces. */
 export function toSlowCall(name: string) {
   const { readable, writable } = new TransformStream<Uint8Array>();
   const writer = writable.getWriter();
@@ -71,12 +71,12 @@ export function toSlowCall(name: string) {
   };
 }
 
-/** Lets happen what happens soon. */
+/** Waits for work that is due within milliseconds. */
 export function pause(ms = 50): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** What comes in time, or `undefined`. */
+/** The value of a promise, or `undefined` after the timeout. */
 export function soon<T>(promise: Promise<T>, ms = 1000): Promise<T | undefined> {
   let timer = 0;
   const late = new Promise<undefined>((resolve) => {

@@ -1,4 +1,4 @@
-// What a client makes the server hold is charged to it, and given back once.
+// Memory that a client makes the server hold is charged to that client, and released exactly once.
 import { assert, assertEquals } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
@@ -6,7 +6,7 @@ import { any, as, pause, soon, start, toCall, toInitialize, toLegacy, toListen, 
 
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 
-Deno.test("a subscription keeps no capabilities that its client is not charged with", async () => {
+Deno.test("a subscription keeps no capabilities that are not charged to its client", async () => {
   let kept = 0;
   const seen = tool({
     name: "seen",
@@ -26,7 +26,7 @@ Deno.test("a subscription keeps no capabilities that its client is not charged w
   assert(response.status !== 200 || kept < 10_000, `50,000 values are kept while a client may hold 1,000,000 bytes`);
 });
 
-Deno.test("a large call is charged with what it holds, however many small ones share its batch", async () => {
+Deno.test("a large call is charged for its size, however many small calls share its batch", async () => {
   const slow = tool({ name: "slow", input: any, run: () => new Promise<string>(() => {}) });
   const server = start({ handlers: [slow], limits: { memory: { bytesPerClient: 300_000 }, calls: { closeMs: 10 } } });
   const small = Array.from({ length: 99 }, (_, i) => ({ jsonrpc: "2.0", id: i + 2, method: "ping" }));
@@ -37,10 +37,10 @@ Deno.test("a large call is charged with what it holds, however many small ones s
   await pause(100);
   await server.close();
   const run = (await Promise.all(texts)).filter((text) => !text.includes("memory.bytesPerClient")).length;
-  assertEquals(run, 1, "calls of 200,000 bytes each run at once, of a client that may hold 300,000");
+  assertEquals(run, 1, "calls of 200,000 bytes each run at once, for a client that may hold 300,000");
 });
 
-Deno.test("calls that are charged late do not free more than was held", async () => {
+Deno.test("calls that are charged late release no more than they held", async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const handlers = [
     tool({ name: "slow", input: any, run: () => promise }),
@@ -49,11 +49,11 @@ Deno.test("calls that are charged late do not free more than was held", async ()
   const server = start({ handlers, limits: { memory: { bytesPerClient: 120_000 } } });
   const resourceSubscriptions = Array.from({ length: 60 }, (_, i) => `test://${i}/${"x".repeat(100)}`);
   const listen = () => server.fetch(toListen({ resourceSubscriptions }), as("eve"));
-  // Not charged, because all together are within the limits of one client.
+  // Not charged yet: together they are within the limits of one client.
   const first = server.fetch(toCall("slow", { text: "x".repeat(20_000) }), as("eve"));
   await pause();
   const open = [await listen(), await listen()];
-  // Has all charged.
+  // All of them are charged.
   const second = server.fetch(toCall("slow", { text: "x".repeat(2000) }), as("eve"));
   await pause();
   resolve("");
@@ -67,7 +67,7 @@ Deno.test("calls that are charged late do not free more than was held", async ()
   assertEquals(statuses, [200, 200, 503, 503, 503, 503]);
 });
 
-Deno.test("a body that was begun before does not give a client its limits a second time", async () => {
+Deno.test("a body that began earlier does not reset the limits of its client", async () => {
   const server = start({
     handlers: [tool({ name: "quick", run: () => "" })],
     limits: { streams: { openPerClient: 2 } },
@@ -88,7 +88,7 @@ Deno.test("a body that was begun before does not give a client its limits a seco
   assertEquals(statuses, [200, 200, 503, 503]);
 });
 
-Deno.test("calls whose `allow` takes its time are bounded like those that run", async () => {
+Deno.test("calls with a slow `allow` count against the same limits as running calls", async () => {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   let asked = 0;
   const guarded = tool({
@@ -109,10 +109,10 @@ Deno.test("calls whose `allow` takes its time are bounded like those that run", 
   resolve(true);
   for (const response of await Promise.all(calls)) await response.text();
   await server.close();
-  assert(atOnce <= 8, `${atOnce} calls of 100,000 bytes each wait at once, of a client that may hold 200,000`);
+  assert(atOnce <= 8, `${atOnce} calls of 100,000 bytes each wait at once, for a client that may hold 200,000`);
 });
 
-Deno.test("what a client on a channel declares is bounded or charged", async () => {
+Deno.test("the declarations of a client on a channel are bounded or charged", async () => {
   const server = start({
     handlers: [tool({ name: "quick", run: () => "" })],
     limits: { memory: { bytesPerClient: 100_000 } },
@@ -127,7 +127,7 @@ Deno.test("what a client on a channel declares is bounded or charged", async () 
   assert(JSON.parse(texts[0]).error, "1,000,000 characters are kept for a client that may hold 100,000 bytes");
 });
 
-Deno.test("the bodies of one client do not push out that of another", async () => {
+Deno.test("the bodies of one client do not displace those of another", async () => {
   const handlers = [tool({ name: "quick", input: any, run: () => "" })];
   const server = start({ handlers, limits: { request: { allBodiesBytes: 400_000 } } });
   const open = (who: string) => {
@@ -147,7 +147,7 @@ Deno.test("the bodies of one client do not push out that of another", async () =
   assertEquals(status, undefined);
 });
 
-Deno.test("the calls of a batch are charged with whole bytes, so that nothing is left when they end", async () => {
+Deno.test("the calls of a batch are charged in whole bytes, so the account is empty when they end", async () => {
   const weights: number[] = [];
   const seen = tool({ name: "seen", run: (_input, call) => void weights.push(Number(Reflect.get(call, "weight"))) });
   const server = start({ handlers: [seen] });

@@ -1,12 +1,12 @@
-// Bodies that come in ways in which no client of good will sends them.
+// Bodies sent in ways that no well-behaved client uses.
 import { assert } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { serve } from "../peers/runtime.ts";
 import { any, pause, start } from "./attack.ts";
 import { connectRaw } from "./raw.ts";
 
-Deno.test("a body in chunks of one byte holds about as much as it is long", async () => {
-  // Other tests of the process allocate as well: what this one holds is at most the least of some tries.
+Deno.test("a body in one-byte chunks uses memory in proportion to its length", async () => {
+  // Other tests of the process allocate too: the least of several tries is an upper bound for this one.
   let least = Infinity;
   for (let i = 0; i < 5 && least >= MOST; i++) least = Math.min(least, await measure());
   assert(least < MOST, `3,000 bytes hold ${least}`);

@@ -1,10 +1,10 @@
-// Calls that wait, and clients that make others wait.
+// Calls in a queue, and clients that make others wait.
 import { assert, assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { as, pause, soon, start, toCall, toLegacy, toListen } from "./attack.ts";
 
-Deno.test("calls that wait behind one that ends at once are started too", async () => {
+Deno.test("calls queued behind one that ends at once are started too", async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const handlers = [tool({ name: "slow", run: () => promise }), tool({ name: "quick", run: () => "" })];
   const server = start({ handlers, limits: { calls: { runningPerClient: 1, closeMs: 10 } } });
@@ -15,10 +15,10 @@ Deno.test("calls that wait behind one that ends at once are started too", async 
   resolve("");
   const texts = await soon(Promise.all(calls));
   await server.close();
-  assertEquals(texts?.length, 4, "a call that waited was never run");
+  assertEquals(texts?.length, 4, "a queued call never ran");
 });
 
-Deno.test("a progress token is no longer than an id may be, in older revisions too", async () => {
+Deno.test("a progress token may be no longer than an id, in older revisions too", async () => {
   const steps = tool({
     name: "steps",
     async run(_input, { progress }) {
@@ -34,7 +34,7 @@ Deno.test("a progress token is no longer than an id may be, in older revisions t
   assert(length < 100_000, `100,000 characters in, ${length} out`);
 });
 
-Deno.test("one client cannot fill the queue in which others wait", async () => {
+Deno.test("one client cannot fill the queue that others wait in", async () => {
   const slow = tool({ name: "slow", run: () => new Promise<string>(() => {}) });
   const server = start({
     handlers: [slow],
@@ -47,10 +47,10 @@ Deno.test("one client cannot fill the queue in which others wait", async () => {
   const texts = responses.map((response) => response.text());
   await server.close();
   await Promise.all(texts);
-  assertEquals(statuses, [200, 200, 200], "bob's third call could not even wait");
+  assertEquals(statuses, [200, 200, 200], "bob's third call was not even queued");
 });
 
-Deno.test("a subscription that comes over a channel after the server has closed is refused", async () => {
+Deno.test("a subscription over a channel is refused once the server has closed", async () => {
   const server = start({ handlers: [tool({ name: "quick", run: () => "" })] });
   const texts: string[] = [];
   const pipe = server[INTERNALS].openPipe((text) => void texts.push(text));

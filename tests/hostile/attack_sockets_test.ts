@@ -1,4 +1,4 @@
-// Upgrades that fail.
+// WebSocket upgrades that fail.
 import { assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
@@ -6,10 +6,10 @@ import { serve } from "../peers/runtime.ts";
 import { start } from "./attack.ts";
 import { connectRaw } from "./raw.ts";
 
-Deno.test("requests that ask for a socket and cannot have one leave room for those that can", async () => {
+Deno.test("failed upgrades do not use up the limit on sockets", async () => {
   const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { streams: { open: 4 } } });
   const service = webSocket(server);
-  // A runtime may throw at what it cannot upgrade; the client is told so in any case.
+  // A runtime may throw when it cannot upgrade a request; the client gets an error in either case.
   const fetch: typeof service.fetch = async (request, info) => {
     try {
       return await service.fetch(request, info);

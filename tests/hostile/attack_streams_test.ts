@@ -1,11 +1,11 @@
-// Streams of sessions: what they leave behind.
+// Streams of sessions, and the state they keep.
 import { assert, assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { any, as, pause, soon, start, toGet, toInitialize, toLegacy } from "./attack.ts";
 
 const EVENTS = { accept: "text/event-stream" };
 
-Deno.test("a call of a client that takes only events leaves its session idle", async () => {
+Deno.test("a session whose client accepts only events is idle once its call has ended", async () => {
   const later = tool({ name: "later", run: () => Promise.resolve("") });
   const server = start({ handlers: [later], limits: { sessions: { openPerClient: 1 } } });
   const begin = async () => {
@@ -15,14 +15,14 @@ Deno.test("a call of a client that takes only events leaves its session idle", a
   };
   const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "later" } };
   await (await server.fetch(toLegacy(call, { ...EVENTS, ...await begin() }), as("eve"))).text();
-  // There is room for one session: the first one has to make it.
+  // There is room for one session, so the first one has to become evictable.
   const ping = { jsonrpc: "2.0", id: 2, method: "ping" };
   const { status } = await server.fetch(toLegacy(ping, await begin()), as("eve"));
   await server.close();
   assertEquals(status, 200);
 });
 
-Deno.test("a connection that reads old events slowly ends when these are gone", async () => {
+Deno.test("a connection that replays slowly ends once its events have expired", async () => {
   const say = tool({
     name: "say",
     input: any,
@@ -51,5 +51,5 @@ Deno.test("a connection that reads old events slowly ends when these are gone", 
   const isEnded = await soon(end());
   await reader?.cancel();
   await server.close();
-  assert(isEnded, "the connection stays open, and counts as none");
+  assert(isEnded, "the connection stays open, and no limit counts it");
 });

@@ -1,27 +1,27 @@
-// Answers of `allow` that are neither true nor false.
+// An `allow` that returns neither true nor false.
 import { assert, assertEquals } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
 import { as, start, toCall, toListen } from "./attack.ts";
 
-/** What a query builder returns: it can be awaited, and is no promise. */
+/** A query builder: it has `then`, and is not a Promise. */
 const no = { then: (settle: (allowed: boolean) => void) => settle(false) } as unknown as Promise<boolean>;
 
-Deno.test("an `allow` that answers with something that can be awaited is awaited", async () => {
+Deno.test("an `allow` that returns a thenable is awaited", async () => {
   const server = start({ handlers: [tool({ name: "hidden", allow: () => no, run: () => "secret" })] });
   const text = await (await server.fetch(toCall("hidden"), as("eve"))).text();
   await server.close();
   assert(!text.includes("secret"), text);
 });
 
-Deno.test("an `allow` that answers neither true nor false does not end the process with the next news", async () => {
+Deno.test("an `allow` that returns neither true nor false does not crash the process at the next notification", async () => {
   const read = () => "";
   const odd = resource({ uri: "test://odd", name: "odd", allow: () => "yes" as unknown as boolean, read });
   const server = start({ handlers: [odd] });
   const response = await server.fetch(toListen({ resourceSubscriptions: ["test://odd"] }));
   const errors: unknown[] = [];
   const { setTimeout: real } = globalThis;
-  // What a timer throws, nobody catches.
+  // An error thrown in a timer cannot be caught from outside.
   globalThis.setTimeout = ((job: () => void, ms?: number) =>
     real(() => {
       try {
@@ -41,7 +41,7 @@ Deno.test("an `allow` that answers neither true nor false does not end the proce
   assertEquals(errors, []);
 });
 
-Deno.test("a list that middleware may have narrowed is for its caller alone", async () => {
+Deno.test("a list that middleware may have narrowed is cacheable for its caller only", async () => {
   const server = start({
     handlers: [tool({ name: "hidden", run: () => "" })],
     use: [async ({ method, principal }, next) => {
@@ -54,7 +54,7 @@ Deno.test("a list that middleware may have narrowed is for its caller alone", as
   assertEquals(result.cacheScope, "private");
 });
 
-Deno.test("a list that middleware changes in place is not what the caller before got", async () => {
+Deno.test("a list that middleware changes in place does not leak to the next caller", async () => {
   const server = start({
     handlers: [tool({ name: "hidden", run: () => "" }), tool({ name: "shown", run: () => "" })],
     use: [async ({ method, principal }, next) => {

@@ -1,4 +1,4 @@
-// What a client can make the server hold by the form of what it sends, and what it must not be charged for.
+// Memory that the shape of a message costs the server, and messages that must not be charged for it.
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { LIMITS } from "../../src/core/limits.ts";
@@ -16,13 +16,13 @@ function weigh(text: string): number {
   return message.weight;
 }
 
-Deno.test("keys that are small numbers are charged for the room that an engine makes for them", () => {
+Deno.test("keys that are small numbers are charged for the memory an engine reserves for them", () => {
   const sparse = Array.from({ length: 100 }, () => ({ 999: 0 }));
   assertLess(800_000, weigh(toCall({ sparse })));
   assertLess(weigh(toCall({ plain: Array.from({ length: 100 }, () => ({ abc: 0 })) })), 200_000);
 });
 
-Deno.test("a short message never weighs more than is assumed before it is weighed", () => {
+Deno.test("a short message never weighs more than the estimate used before it is weighed", () => {
   let nested: unknown = 0;
   for (let depth = 0; depth < 100; depth++) nested = { 0: nested };
   const args = [nested, Array(90).fill({ 9: 0 }), Object.fromEntries(Array(100).entries()), Array(300).fill({}), "x"];
@@ -33,12 +33,13 @@ Deno.test("a short message never weighs more than is assumed before it is weighe
   }
 });
 
-Deno.test("a message with very many keys that are small numbers is refused before it is parsed", () => {
-  const message = parseMessage(toCall({ sparse: Array.from({ length: 4001 }, () => ({ 7: 0 })) }), LIMITS.request);
+Deno.test("a message with too many small-number keys is refused before it is parsed", () => {
+  const sparse = Array.from({ length: 4001 }, () => ({ 7: 0 }));
+  const message = parseMessage(toCall({ sparse }), LIMITS.request);
   assert(message.kind === "broken");
   assertStringIncludes(message.message, "small numbers");
-  // Their text in a string is no key.
-  weigh(toCall({ text: JSON.stringify(Array.from({ length: 4001 }, () => ({ 7: 0 }))) }));
+  // The same text inside a string contains no keys.
+  weigh(toCall({ text: JSON.stringify(sparse) }));
 });
 
 Deno.test("a text with many commas is not charged like a tree", () => {
@@ -46,7 +47,7 @@ Deno.test("a text with many commas is not charged like a tree", () => {
   assertLess(weigh(toCall({ text })), LIMITS.memory.bytesPerClient);
 });
 
-Deno.test("a text of which a part was taken stays charged as a whole", () => {
+Deno.test("a partly taken text stays charged in full", () => {
   const accounts = new Accounts(LIMITS);
   const account = accounts.find("x");
   const outbox = new Outbox({ texts: Infinity, characters: 1, account: () => account });
@@ -57,7 +58,7 @@ Deno.test("a text of which a part was taken stays charged as a whole", () => {
   assertEquals(accounts.bytes, 0);
 });
 
-Deno.test("the answers of a batch may together be as long as one", async () => {
+Deno.test("the responses of a batch share the limit of one result", async () => {
   const big = tool({ name: "big", run: () => "x".repeat(400_000) });
   const limits = { calls: { resultBytes: 1_000_000 } };
   const server = createServer({ name: "batch", version: "1.0.0", handlers: [big], limits });

@@ -1,5 +1,5 @@
-// A server on a port, served as users serve one, and cases that are sent to it over raw sockets. After every case the
-// server must be well: it answers a good call, has reported no fault, and has shown nothing of its inside.
+// A server on a port, served as users serve one, and cases sent to it over raw sockets. After every case the server
+// must be healthy: it answers a valid call, has reported no error, and has shown no internals.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, prompt, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -12,13 +12,13 @@ export const MODERN = "2026-07-28";
 export const LEGACY = "2025-11-25";
 export const META = "io.modelcontextprotocol/";
 
-/** Which of the two runtimes runs the tests. */
+/** The runtime that runs the tests. */
 export const runtime: "deno" | "bun" = "Bun" in globalThis ? "bun" : "deno";
 
-/** Header lines: a list is several lines of one name, `null` takes a line away, `undefined` says nothing. */
+/** Header lines: a list becomes several lines of one name, `null` removes a line, `undefined` changes nothing. */
 export type HeaderLines = Readonly<Record<string, string | readonly string[] | null | undefined>>;
 
-/** One request by hand. What is left out is as in a good call. */
+/** One request written by hand. Omitted parts are those of a valid call. */
 export interface RawRequest {
   readonly method?: string;
   readonly target?: string;
@@ -26,57 +26,57 @@ export interface RawRequest {
   readonly body?: string | Uint8Array;
 }
 
-/** What the runtime does with a request that never reaches the library: its own status, or a closed connection. */
+/** The result of a request that the runtime itself refuses: its status, or a closed connection. */
 type Dropped = number | "closed";
 
-/** A request and what must come of it. */
+/** A request and its expected result. */
 export interface Case extends RawRequest {
-  /** Begins with the number of the case. */
+  /** The name; it begins with the number of the case. */
   readonly name: string;
-  /** The whole request as it goes over the wire, in place of the parts. */
+  /** The whole request as bytes on the wire, instead of the parts. */
   readonly raw?: string | ((port: number) => string);
   readonly status: number;
-  /** The error's code; `undefined` where there is no error. */
+  /** The error's code; `undefined` if there is no error. */
   readonly code?: number;
-  /** The answer's id; `undefined` is none at all. */
+  /** The response's id; `undefined` if there is none. */
   readonly id?: unknown;
-  /** What the body must say. */
+  /** Text that the body must contain. */
   readonly says?: string;
-  /** Headers that the answer must have. */
+  /** Headers that the response must have. */
   readonly has?: Readonly<Record<string, string | null>>;
   /** Whether a tool may run. */
   readonly runs?: boolean;
-  /** Where a runtime does not let the request through. */
+  /** The result on runtimes that refuse the request themselves. */
   readonly dropped?: { readonly deno?: Dropped; readonly bun?: Dropped };
 }
 
-/** A running server, and how to reach it. */
+/** A running server, and how to connect to it. */
 export interface Fixture extends AsyncDisposable {
   readonly server: Server;
   readonly port: number;
   /** The tools that ran, in order. */
   readonly ran: string[];
-  /** What went to `onError`. */
+  /** The errors that reached `onError`. */
   readonly faults: unknown[];
   connect(): Promise<RawConnection>;
-  /** Sends one request on a connection of its own and reads the answer. */
+  /** Sends one request on its own connection and reads the response. */
   send(request: RawRequest): Promise<RawAnswer | undefined>;
-  /** The header lines and the body of a good call. */
+  /** The header lines and the body of a valid call. */
   readonly good: Required<RawRequest>;
-  /** Checks that a good call is answered. */
+  /** Asserts that a valid call is answered. */
   checkAlive(what: string): Promise<void>;
   check(each: Case): Promise<void>;
 }
 
-/** Who opens the fixture. */
+/** The options of the fixture. */
 export interface FixtureOptions {
-  /** A session of an old revision; without it, requests that stand for themselves. */
+  /** The revision of a session; without it, each request is independent. */
   readonly version?: string;
   readonly server?: Omit<Partial<ServerOptions>, "onError">;
   readonly create?: (options: ServerOptions) => Server;
 }
 
-/** `_meta` of a good request. */
+/** The `_meta` of a valid request. */
 export function toMeta(more: Json = {}): Json {
   return {
     [META + "protocolVersion"]: MODERN,
@@ -93,7 +93,7 @@ export const initialize = {
   params: { protocolVersion: LEGACY, capabilities: {}, clientInfo: { name: "hostile", version: "1" } },
 };
 
-/** A message as it travels in one era or the other. */
+/** A message as sent in either era. */
 export function toMessage(era: "modern" | "legacy", change: Json = {}, params: Json = {}, meta: Json = {}): Json {
   return {
     jsonrpc: "2.0",
@@ -193,17 +193,17 @@ export async function startFixture({ version, server: more, create = createServe
     const own = { "mcp-protocol-version": MODERN, "mcp-method": "tools/call", "mcp-name": "good" };
     good = { ...good, headers: { ...good.headers, ...own } };
   }
-  // Kept open: what another connection does must not disturb this one.
+  // Kept open: another connection must not disturb this one.
   const witness = await connect();
 
   async function checkAlive(what: string): Promise<void> {
     await witness.write(toBytes(port, good, {}));
     const answer = await witness.read({ ms: 3000 });
     assert(answer, `${what}: the server closed the connection of another client`);
-    assertEquals(answer.status, 200, `${what}: the next good call got ${answer.body}`);
+    assertEquals(answer.status, 200, `${what}: the next valid call got ${answer.body}`);
     assertEquals(JSON.parse(answer.body).result.content[0].text, "good", what);
     const at = ran.lastIndexOf("good");
-    assert(at >= 0, `${what}: the next good call did not run`);
+    assert(at >= 0, `${what}: the next valid call did not run`);
     ran.splice(at, 1);
     assertEquals(faults, [], what);
   }
@@ -253,7 +253,7 @@ export function cases(title: string, options: FixtureOptions, list: (fixture: Fi
   });
 }
 
-/** Whether a body is one JSON-RPC error and nothing more; gives it. */
+/** Returns the JSON-RPC error of a body; throws if there is anything else in it. */
 export function readError(body: string): { readonly code: number; readonly message: string; readonly id?: unknown } {
   const { jsonrpc, id, error, ...rest } = JSON.parse(body);
   assertEquals(
@@ -264,17 +264,17 @@ export function readError(body: string): { readonly code: number; readonly messa
   return { code: error.code, message: error.message, id };
 }
 
-/** Checks that a text shows nothing of the inside. */
+/** Asserts that a text shows no internals. */
 export function checkSecrecy(text: string, what: string): void {
-  assertEquals(findSecret(text), undefined, `${what}: shows its inside: ${text.slice(0, 500)}`);
+  assertEquals(findSecret(text), undefined, `${what}: shows internals: ${text.slice(0, 500)}`);
 }
 
 function judge({ name, status, code, id, says, has = {}, dropped }: Case, answer: RawAnswer | undefined): void {
   const drop = dropped?.[runtime];
   if (answer) checkSecrecy(answer.body, name);
-  // The runtime's own answer is its own affair, as long as it is one of refusal.
+  // The runtime's own response may have any form, as long as it is a refusal.
   if (drop !== undefined) return assertEquals(answer?.status ?? "closed", drop, name);
-  assert(answer, `${name}: the connection was closed without an answer`);
+  assert(answer, `${name}: the connection was closed without a response`);
   const { headers, body } = answer;
   const error = answer.status >= 400 && body !== "" ? readError(body) : undefined;
   const inside = error ??
@@ -290,7 +290,7 @@ function judge({ name, status, code, id, says, has = {}, dropped }: Case, answer
   for (const [header, value] of Object.entries(has)) assertEquals(headers.get(header), value, `${name}: ${header}`);
 }
 
-/** A request as bytes: the head in Latin-1, so that any byte can be put there. */
+/** A request as bytes: the head is Latin-1, so that it can contain any byte. */
 export function toBytes(port: number, good: Required<RawRequest>, request: RawRequest): Uint8Array {
   const { method = good.method, target = good.target, headers = {}, body = good.body } = request;
   const hasBody = !["GET", "HEAD", "DELETE", "OPTIONS", "TRACE", "CONNECT"].includes(method) ||

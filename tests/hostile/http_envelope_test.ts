@@ -1,4 +1,4 @@
-// What a request without a session says of itself, in its headers and in `_meta`.
+// Headers and `_meta` of a request without a session.
 import { assert, assertEquals } from "@std/assert";
 import {
   type Case,
@@ -22,13 +22,13 @@ const encoded = (text: string) => `=?base64?${utf8(text).toBase64()}?=`;
 const text = (change: Json = {}, params: Json = {}, meta: Json = {}) =>
   JSON.stringify(toMessage("modern", change, params, meta));
 
-/** A prompt whose name no header can hold as it stands. */
+/** A prompt whose name does not fit into a header unencoded. */
 const greeting = {
   body: text({ method: "prompts/get" }, { name: "gr\u00fcezi", arguments: undefined }),
   headers: (name: string): HeaderLines => ({ "mcp-method": "prompts/get", "mcp-name": name }),
 };
 
-cases("headers that do not repeat the body", {}, () => [
+cases("headers must match the method and name in the body", {}, () => [
   ...["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"].map((header) => ({
     name: `no ${header}`,
     headers: { [header.toLowerCase()]: null },
@@ -36,14 +36,14 @@ cases("headers that do not repeat the body", {}, () => [
     says: `header ${header} is missing`,
   })),
   {
-    name: "a method that only this revision has, with nothing that says so",
+    name: "a method that only this revision has, without a header or _meta",
     headers: { "mcp-protocol-version": null, "mcp-method": null, "mcp-name": null },
     body: '{"jsonrpc":"2.0","id":1,"method":"server/discover"}',
     ...invalid,
     says: "protocolVersion",
   },
   {
-    name: "none of them: _meta alone makes it a request of its own",
+    name: "no headers: _meta alone makes it a request without a session",
     headers: { "mcp-protocol-version": null, "mcp-method": null, "mcp-name": null },
     ...mismatch,
   },
@@ -92,7 +92,7 @@ cases("headers that do not repeat the body", {}, () => [
   { name: "the same name as raw Latin-1", ...greeting, headers: greeting.headers("gr\xfcezi"), ...mismatch },
   { name: "the same name as raw UTF-8", ...greeting, headers: greeting.headers("gr\xc3\xbcezi"), ...mismatch },
   {
-    name: "the same name in another normal form",
+    name: "the same name in another Unicode normal form",
     ...greeting,
     headers: greeting.headers(encoded("gru\u0308ezi")),
     ...mismatch,
@@ -105,32 +105,32 @@ cases("headers that do not repeat the body", {}, () => [
   },
   { name: "60 KB", headers: { "mcp-name": "x".repeat(60_000) }, ...mismatch, dropped: { bun: 431 } },
   ...["  good", "good  ", "\tgood\t", " \t good \t "].map((name) => ({
-    name: `Mcp-Name ${JSON.stringify(name)}: the spaces around are no part of it`,
+    name: `Mcp-Name ${JSON.stringify(name)}: surrounding spaces are not part of it`,
     headers: { "mcp-name": name },
     status: 200,
   })),
   {
-    name: "spaces inside are part of it",
+    name: "inner spaces are part of it",
     body: text({}, { name: "a  b" }),
     headers: { "mcp-name": "a b" },
     ...mismatch,
   },
   {
-    name: "spaces inside that agree",
+    name: "inner spaces that match",
     body: text({}, { name: "a  b" }),
     headers: { "mcp-name": "a  b" },
     ...invalid,
     says: "Unknown tool",
   },
   {
-    name: "spaces at the ends of a name have to be encoded",
+    name: "leading and trailing spaces of a name have to be encoded",
     body: text({}, { name: " good" }),
     headers: { "mcp-name": " good" },
     ...mismatch,
   },
 ]);
 
-cases("parameters that headers repeat", {}, () => {
+cases("parameters repeated in headers must match the arguments", {}, () => {
   const call = (args: Json, headers: HeaderLines) => ({
     body: text({}, { name: "region", arguments: args }),
     headers: { "mcp-name": "region", ...headers },
@@ -147,41 +147,41 @@ cases("parameters that headers repeat", {}, () => {
       ...call({ region: "e\u00fc" }, { "mcp-param-region": "e\xfc" }),
       ...mismatch,
     },
-    { name: "a parameter not repeated", ...call({ region: "eu" }, {}), ...mismatch },
-    { name: "a parameter in other case", ...call({ region: "eu" }, { "mcp-param-region": "EU" }), ...mismatch },
+    { name: "a parameter without its header", ...call({ region: "eu" }, {}), ...mismatch },
+    { name: "a parameter in different case", ...call({ region: "eu" }, { "mcp-param-region": "EU" }), ...mismatch },
     { name: "a parameter twice", ...call({ region: "eu" }, { "mcp-param-region": ["eu", "eu"] }), ...mismatch },
     { name: "a header without its parameter", ...call({}, { "mcp-param-region": "eu" }), ...mismatch },
     { name: "a header for null", ...call({ region: null }, { "mcp-param-region": "null" }), ...mismatch },
     {
-      name: "an empty text is a parameter",
+      name: "an empty string is a parameter",
       ...call({ region: "" }, { "mcp-param-region": "" }),
       status: 200,
     },
-    { name: "a number written otherwise", ...call({ count: 42 }, { "mcp-param-count": "4.2e1" }), status: 200 },
+    { name: "a number written differently", ...call({ count: 42 }, { "mcp-param-count": "4.2e1" }), status: 200 },
     ...["43", "", " ", "0x2a", "0b101010", "NaN", "4 2", "Infinity", "+42", "42n"].map((count) => ({
       name: `the number ${JSON.stringify(count)}`,
       ...call({ count: 42 }, { "mcp-param-count": count }),
       ...mismatch,
     })),
-    { name: "nothing is not the number 0", ...call({ count: 0 }, { "mcp-param-count": "" }), ...mismatch },
-    { name: "a parameter that every object seems to have", ...call({}, {}), status: 200 },
+    { name: "an empty header is not the number 0", ...call({ count: 0 }, { "mcp-param-count": "" }), ...mismatch },
+    { name: "a parameter named like a property of every object", ...call({}, {}), status: 200 },
     { name: "the same parameter, given", ...call({ constructor: "x" }, { "mcp-param-built": "x" }), status: 200 },
-    { name: "the same parameter, not repeated", ...call({ constructor: "x" }, {}), ...mismatch },
+    { name: "the same parameter, without its header", ...call({ constructor: "x" }, {}), ...mismatch },
     ...[{ toString: "eu" }, { toString: null, valueOf: null }, ["eu"], true].map((region) => ({
-      name: `a parameter that is ${JSON.stringify(region)} and not a text`,
+      name: `a parameter that is ${JSON.stringify(region)} instead of a string`,
       ...call({ region }, { "mcp-param-region": "eu" }),
       ...mismatch,
     })),
-    { name: "a header that nothing names", ...call({}, { "mcp-param-__proto__": "x" }), status: 200 },
+    { name: "a header that no schema names", ...call({}, { "mcp-param-__proto__": "x" }), status: 200 },
   ];
 });
 
-cases("versions that disagree", {}, () => [
-  { name: "an old one in the header", headers: { "mcp-protocol-version": LEGACY }, ...mismatch },
-  { name: "a future one in the header", headers: { "mcp-protocol-version": "2026-07-29" }, ...mismatch },
-  { name: "an old one in the body", body: text({}, {}, { [version]: LEGACY }), ...mismatch },
+cases("the version in the header must match the body", {}, () => [
+  { name: "an old version in the header", headers: { "mcp-protocol-version": LEGACY }, ...mismatch },
+  { name: "a future version in the header", headers: { "mcp-protocol-version": "2026-07-29" }, ...mismatch },
+  { name: "an old version in the body", body: text({}, {}, { [version]: LEGACY }), ...mismatch },
   {
-    name: "an old one in both",
+    name: "an old version in both",
     headers: { "mcp-protocol-version": LEGACY },
     body: text({}, {}, { [version]: LEGACY }),
     status: 400,
@@ -195,7 +195,7 @@ cases("versions that disagree", {}, () => [
     ...mismatch,
   },
   {
-    name: "a session beside it changes nothing",
+    name: "a session header beside it changes nothing",
     headers: { "mcp-session-id": "garbage", "last-event-id": "x" },
     status: 200,
     has: { "mcp-session-id": null },
@@ -213,7 +213,7 @@ cases("versions that disagree", {}, () => [
 const params = (value: unknown) => JSON.stringify({ ...toMessage("modern"), params: value });
 const meta = (value: unknown) => params({ name: "good", arguments: {}, _meta: value });
 
-cases("what a request must say of itself", {}, () => [
+cases("a request must have a valid envelope", {}, () => [
   { name: "no params", body: params(undefined), ...invalid },
   ...[null, [], "x", 5].map((value) => ({
     name: `params ${JSON.stringify(value)}`,
@@ -264,13 +264,13 @@ cases("what a request must say of itself", {}, () => [
     ...invalid,
   })),
   ...["", 0, -1, "p".repeat(256)].map((value) => ({
-    name: `progressToken ${JSON.stringify(value).slice(0, 20)} is good`,
+    name: `progressToken ${JSON.stringify(value).slice(0, 20)} is valid`,
     body: text({}, {}, { progressToken: value }),
     status: 200,
   })),
 ]);
 
-Deno.test("what _meta says beside that is ignored", async (t) => {
+Deno.test("other keys of _meta are ignored", async (t) => {
   await using fixture = await startFixture();
   const rows: readonly (Case & { readonly marker: string })[] = [
     {
@@ -305,16 +305,16 @@ Deno.test("what _meta says beside that is ignored", async (t) => {
     },
   ];
   for (const { marker, ...each } of rows) {
-    await t.step(`${each.name} (served, and not sent back)`, async () => {
+    await t.step(`${each.name} (served, and not echoed)`, async () => {
       await fixture.check(each);
       const answer = await fixture.send(each);
-      assert(!answer?.body.includes(marker), "the answer repeats it");
+      assert(!answer?.body.includes(marker), "the response echoes it");
       assertEquals("polluted" in {}, false);
       fixture.ran.length = 0;
     });
   }
   const wrong: Case = {
-    name: "a client's own prototype is no client info",
+    name: "a client's own prototype is not client info",
     body: JSON.stringify({ ...toMessage("modern"), params: { name: "good", _meta: toMeta() } })
       .replace('{"name":"hostile","version":"1"}', '{"__proto__":{"name":"hostile","version":"1"}}'),
     ...invalid,

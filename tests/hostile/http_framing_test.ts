@@ -1,4 +1,4 @@
-// Bodies that are no JSON-RPC, or nearly are.
+// Bodies that are not JSON-RPC, or almost are.
 import { assert, assertEquals } from "@std/assert";
 import {
   type Case,
@@ -47,7 +47,7 @@ for (const { era, title, options } of eras) {
   const called = (name: string) => isModern ? { "mcp-method": name } : {};
   const errors = isModern ? 400 : 200;
 
-  cases(`hostile framing in ${title}`, options, () => [
+  cases(`hostile bodies get an error or are read exactly, in ${title}`, options, () => [
     { name: "an empty body", body: "", ...parse },
     { name: "only white space", body: " \r\n\t", ...parse },
     { name: "truncated JSON", body: good.slice(0, -1), ...parse },
@@ -60,17 +60,17 @@ for (const { era, title, options } of eras) {
       body,
       ...invalid,
     })),
-    { name: "a byte order mark is no JSON", body: join([0xef, 0xbb, 0xbf], good), ...parse },
+    { name: "a byte order mark is not JSON", body: join([0xef, 0xbb, 0xbf], good), ...parse },
     {
-      name: "UTF-16 that says so is 415",
+      name: "declared UTF-16 is 415",
       body: toUtf16(good),
       headers: { "content-type": "application/json; charset=utf-16" },
       status: 415,
       code: -32600,
     },
-    { name: "UTF-16 that says nothing", body: toUtf16(good), ...parse },
+    { name: "undeclared UTF-16", body: toUtf16(good), ...parse },
     {
-      name: "UTF-8 that says UTF-16 is 415",
+      name: "UTF-8 declared as UTF-16 is 415",
       headers: { "content-type": "application/json; charset=utf-16" },
       status: 415,
       code: -32600,
@@ -81,7 +81,7 @@ for (const { era, title, options } of eras) {
       ...parse,
     })),
     {
-      name: "a lone surrogate as argument reaches the tool untouched",
+      name: "a lone surrogate in an argument reaches the tool unchanged",
       ...echo(era, '{"s":"\\ud800"}'),
       status: 200,
       says: "ud800",
@@ -119,7 +119,7 @@ for (const { era, title, options } of eras) {
       ...invalid,
     })),
     ...["", 0, -1, "x".repeat(256), "\u{1f600}\u00e9\u0000"].map((id) => ({
-      name: `the id ${JSON.stringify(id).slice(0, 20)} comes back as it was`,
+      name: `the id ${JSON.stringify(id).slice(0, 20)} comes back unchanged`,
       body: text({ id }),
       status: 200,
       says: `"id":${JSON.stringify(id)}`,
@@ -179,19 +179,19 @@ for (const { era, title, options } of eras) {
       status: 200,
     },
     {
-      name: "of two methods the last one counts",
+      name: "the last of two methods counts",
       body: good.replace('"method":', '"method":"tools/list","method":'),
       status: 200,
       says: '"text":"good"',
     },
     {
-      name: "of two ids the last one comes back",
+      name: "the last of two ids comes back",
       body: good.replace('"id":1', '"id":5,"id":6'),
       status: 200,
       says: '"id":6',
     },
     {
-      name: "of two names the last one runs",
+      name: "the tool of the last of two names runs",
       body: good.replace('"name":"good"', '"name":"gone","name":"good"'),
       status: 200,
       says: '"text":"good"',
@@ -212,7 +212,7 @@ for (const { era, title, options } of eras) {
       }]
       : [],
     {
-      name: isModern ? "an answer is no message for the server" : "an answer that nobody asked for is 202",
+      name: isModern ? "a response is not a valid message for the server" : "a response to an unknown id is 202",
       body: '{"jsonrpc":"2.0","id":"ask-1","result":{}}',
       ...isModern ? invalid : { status: 202 },
     },
@@ -221,7 +221,7 @@ for (const { era, title, options } of eras) {
       .map((
         error,
       ) => ({
-        name: `an answer with the error ${error}`,
+        name: `a response with the error ${error}`,
         body: `{"jsonrpc":"2.0","id":1,"error":${error}}`,
         ...invalid,
         id: 1,
@@ -229,7 +229,7 @@ for (const { era, title, options } of eras) {
     { name: "a request with a result", body: text({ result: {} }), ...invalid, id: 1 },
     { name: "a request with an error", body: text({ error: null }), ...invalid, id: 1 },
     {
-      name: "a call without an id is taken as a notification: 202, nothing runs",
+      name: "a call without an id is accepted as a notification: 202, nothing runs",
       body: text({ id: undefined }),
       status: 202,
       runs: false,
@@ -241,7 +241,7 @@ for (const { era, title, options } of eras) {
     },
     { name: "one key of 1 MB", ...echo(era, `{"${"k".repeat(1_000_000)}":1}`), status: 200 },
     {
-      name: "__proto__ is a key like others",
+      name: "__proto__ is an ordinary key",
       ...echo(era, '{"__proto__":{"a":1}}'),
       status: 200,
       says: "__proto__",
@@ -269,19 +269,19 @@ for (const { era, title, options } of eras) {
       says: "request.depth",
     },
     {
-      name: "brackets in a text are no levels, whatever is escaped in it",
+      name: "brackets in a string are not levels, whatever is escaped in it",
       ...echo(era, `{"s":"${"[".repeat(200)}\\"${"{".repeat(200)}\\\\","${"[{".repeat(100)}":"]"}`),
       status: 200,
     },
     {
-      name: "brackets beside each other are no levels",
+      name: "brackets side by side are not levels",
       ...echo(era, `{"s":[${"[],{},".repeat(200)}1]}`),
       status: 200,
     },
   ]);
 }
 
-Deno.test("hostile batches in a session of 2025-03-26", async (t) => {
+Deno.test("hostile batches in a session of 2025-03-26 are refused or answered entry by entry", async (t) => {
   await using fixture = await startFixture({ version: "2025-03-26" });
   const one = (id: unknown, name = "good") => JSON.stringify(toMessage("legacy", { id }, { name }));
   const invalid = { status: 400, code: -32600, id: null };
@@ -292,9 +292,9 @@ Deno.test("hostile batches in a session of 2025-03-26", async (t) => {
       ...invalid,
       says: "more than 100 messages",
     },
-    { name: "the same id twice refuses the batch", body: `[${one(1)},${one(1)}]`, ...invalid },
+    { name: "a repeated id refuses the batch", body: `[${one(1)},${one(1)}]`, ...invalid },
     {
-      name: "initialize inside refuses the batch",
+      name: "an initialize inside refuses the batch",
       body: `[${one(1)},${JSON.stringify(initialize)}]`,
       ...invalid,
     },
@@ -302,7 +302,7 @@ Deno.test("hostile batches in a session of 2025-03-26", async (t) => {
   ];
   for (const each of refused) await t.step(each.name, () => fixture.check(each));
 
-  await t.step("junk in a batch gets an answer of its own", async () => {
+  await t.step("junk in a batch gets its own error", async () => {
     const answer = await fixture.send({ body: `[${one(1)},"junk",${one("1")},[],{"jsonrpc":"2.0","method":"x"}]` });
     const answers = JSON.parse(answer?.body ?? "");
     assertEquals(answer?.status, 200);
@@ -316,7 +316,7 @@ Deno.test("hostile batches in a session of 2025-03-26", async (t) => {
     await fixture.checkAlive("after this");
   });
 
-  await t.step("a batch of 100 entries is answered once each", async () => {
+  await t.step("each of 100 entries of a batch is answered once", async () => {
     const answer = await fixture.send({ body: `[${Array.from({ length: 100 }, (_, id) => one(id))}]` });
     const ids = JSON.parse(answer?.body ?? "").map(({ id }: Json) => id);
     assertEquals(ids.toSorted((a: number, b: number) => a - b), Array.from({ length: 100 }, (_, id) => id));
@@ -325,7 +325,7 @@ Deno.test("hostile batches in a session of 2025-03-26", async (t) => {
   });
 });
 
-Deno.test("another client is served while a large object is read", async () => {
+Deno.test("another client is served while a large object is parsed", async () => {
   await using fixture = await startFixture();
   const large = await fixture.connect();
   const body = echo("modern", `{${Array.from({ length: 190_000 }, (_, i) => `"k${i}":${i}`)}}`).body ?? "";
@@ -340,5 +340,5 @@ Deno.test("another client is served while a large object is read", async () => {
   const answer = await large.read();
   assert(answer?.status === 200);
   assert(answer.body.includes("k189999"));
-  assert(!answer.body.includes(META + "protocolVersion"), "what a request says of itself came back");
+  assert(!answer.body.includes(META + "protocolVersion"), "the response echoes the request's envelope");
 });

@@ -1,16 +1,16 @@
-// over HTTP/2, which has no Host header: its `:authority` counts, as it does for every browser that comes by TLS.
+// HTTP/2 has no Host header: its `:authority` counts, as for every browser that connects over TLS.
 import { assertEquals } from "@std/assert";
 import { MODERN, startFixture } from "./http.ts";
 
 Deno.test({
-  name: "a request over HTTP/2 is for the host that it names",
-  ignore: typeof Deno === "undefined", // Bun serves HTTP/1.1 alone
+  name: "a request over HTTP/2 is checked by its :authority",
+  ignore: typeof Deno === "undefined", // Bun serves HTTP/1.1 only
   async fn() {
     await using fixture = await startFixture();
     using client = Deno.createHttpClient({ http1: false, http2: true });
     const { headers, body } = fixture.good;
     const call = async (more: Record<string, string>) => {
-      const { host: _host, ...rest } = headers as Record<string, string>; // all of one line each
+      const { host: _host, ...rest } = headers as Record<string, string>; // each fits on one line
       const url = `http://127.0.0.1:${fixture.port}/mcp`;
       const response = await fetch(url, { method: "POST", headers: { ...rest, ...more }, body: String(body), client });
       return [response.status, (await response.json()).error?.code];

@@ -1,4 +1,4 @@
-// Methods, types, sizes and slowness over HTTP.
+// Methods, content types, sizes and slow clients over HTTP.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { cases, checkSecrecy, latin1, LEGACY, readError, runtime, startFixture, toBytes, toMessage } from "./http.ts";
 import type { RawConnection } from "./raw.ts";
@@ -9,7 +9,7 @@ const JSON_ONLY = { "content-type": "application/json" };
 const STREAM = { "content-type": "text/event-stream" };
 const LIMIT = 4 * 1024 * 1024;
 
-cases("hostile methods", {}, () => [
+cases("only the endpoint's own HTTP methods are served", {}, () => [
   ...["PUT", "PATCH", "TRACE", "OPTIONS"].map((method) => ({
     name: `${method}`,
     method,
@@ -32,7 +32,7 @@ cases("hostile methods", {}, () => [
     status: 405,
     ...refusal,
     has: both,
-    // Bun itself drops what it does not know.
+    // Bun itself drops methods it does not know.
     dropped: { bun: "closed" as const },
   })),
   ...["GET", "DELETE"].map((method) => ({
@@ -43,7 +43,7 @@ cases("hostile methods", {}, () => [
   })),
 ]);
 
-cases("hostile visits to a session", { version: LEGACY }, () => [
+cases("wrong methods and Accept headers in a session are refused", { version: LEGACY }, () => [
   ...[
     null,
     "application/json",
@@ -64,7 +64,7 @@ cases("hostile visits to a session", { version: LEGACY }, () => [
 for (
   const [title, options] of [["without a session", {}], [`in a session of ${LEGACY}`, { version: LEGACY }]] as const
 ) {
-  cases(`hostile types ${title}`, options, () => [
+  cases(`content types are negotiated and checked ${title}`, options, () => [
     ...[
       null,
       "",
@@ -129,13 +129,13 @@ for (
       "text/json",
       "json",
     ].map((type) => ({
-      name: `the type ${JSON.stringify(type)} is no JSON`,
+      name: `the type ${JSON.stringify(type)} is not JSON`,
       headers: { "content-type": type },
       status: 415,
       ...refusal,
     })),
     ...["gzip", "br", "x-unknown", "gzip, identity"].map((encoding) => ({
-      name: `the encoding ${encoding} is not undone`,
+      name: `the encoding ${encoding} is not decoded`,
       headers: { "content-encoding": encoding },
       body: Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3),
       status: 415,
@@ -147,7 +147,7 @@ for (
       { "x-forwarded-host": "evil.example", forwarded: "host=evil.example;for=1.2.3.4", "x-forwarded-for": "1.2.3.4" },
     ].map((headers) => ({ name: `${Object.keys(headers)[0]} changes nothing`, headers, status: 200 })),
     ...["x-forwarded-host", "x-host", "x-original-host"].map((header) => ({
-      name: `${header} makes no foreign Host good`,
+      name: `${header} makes no foreign Host valid`,
       headers: { host: "evil.example", [header]: "127.0.0.1" },
       status: 403,
       ...refusal,
@@ -155,7 +155,7 @@ for (
   ]);
 }
 
-Deno.test("a client that takes only JSON gets no stream, whatever the handler says on the way", async (t) => {
+Deno.test("a client that accepts only JSON gets no stream, whatever the handler sends during the call", async (t) => {
   for (const version of [undefined, LEGACY]) {
     await using fixture = await startFixture({ version });
     const params = { name: "steps", _meta: { progressToken: "p" } };
@@ -177,7 +177,7 @@ Deno.test("a client that takes only JSON gets no stream, whatever the handler sa
 
 const empty = { deno: 400, bun: 400 } as const;
 
-cases("hostile lengths and framing of HTTP", {}, ({ good }) => {
+cases("ambiguous lengths and broken framing over HTTP are refused", {}, ({ good }) => {
   const body = String(good.body);
   const chunk = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
   const chunked = { "content-length": null, "transfer-encoding": "chunked" };
@@ -231,7 +231,7 @@ cases("hostile lengths and framing of HTTP", {}, ({ good }) => {
     })),
     { name: "chunks alone are served", headers: chunked, body: chunk, status: 200 },
     {
-      name: "a chunk whose size is no number",
+      name: "a chunk with an invalid size",
       headers: chunked,
       body: "zz\r\nabc\r\n0\r\n\r\n",
       status: 400,
@@ -262,28 +262,28 @@ cases("hostile lengths and framing of HTTP", {}, ({ good }) => {
       dropped: empty,
     })),
     {
-      // Deno takes a bare line feed for the end of the line, as RFC 9112 (2.2) lets it.
+      // Deno accepts a bare line feed as a line end, as RFC 9112 (2.2) allows.
       name: "a bare line feed smuggles no Origin past the check",
       headers: { "x-y": "a\norigin: http://evil.example" },
       status: 403,
       ...refusal,
       dropped: { bun: 400 },
     },
-    { name: "no HTTP at all", raw: "\x16\x03\x01\x02\x00garbage\r\n\r\n", status: 400, dropped: empty },
+    { name: "not HTTP at all", raw: "\x16\x03\x01\x02\x00garbage\r\n\r\n", status: 400, dropped: empty },
     { name: "HTTP/0.9", raw: "GET /mcp\r\n\r\n", status: 400, dropped: { deno: 400, bun: 505 } },
   ];
 });
 
-/** Arguments that make a good call exactly so long. */
+/** Arguments that make a valid call of exactly this length. */
 function padded(size: number): string {
   const body = JSON.stringify(toMessage("modern", {}, { arguments: { p: "" } }));
   return body.replace('"p":""', `"p":"${"x".repeat(size - body.length)}"`);
 }
 
-Deno.test("the size of a body", async (t) => {
+Deno.test("a body above the size limit is 413, with a length or in chunks", async (t) => {
   await using fixture = await startFixture();
   for (const [size, status] of [[LIMIT - 1, 200], [LIMIT, 200], [LIMIT + 1, 413]] as const) {
-    await t.step(`${size} bytes are ${status}, and the connection works on or closes`, async () => {
+    await t.step(`${size} bytes are ${status}, and the connection stays usable or closes`, async () => {
       const connection = await fixture.connect();
       const sent = connection.write(toBytes(fixture.port, fixture.good, { body: padded(size) }));
       const answer = await connection.read();
@@ -293,7 +293,7 @@ Deno.test("the size of a body", async (t) => {
       await connection.write(toBytes(fixture.port, fixture.good, {}));
       const next = await connection.read();
       assertEquals(next === undefined || next.status === 200, true, next?.body);
-      if (status === 200) assert(next, "the connection closed after a good call");
+      if (status === 200) assert(next, "the connection closed after a valid call");
       connection.close();
       fixture.ran.length = 0;
       await fixture.checkAlive("after this");
@@ -318,7 +318,7 @@ Deno.test("the size of a body", async (t) => {
       await fixture.checkAlive("after this");
     });
   }
-  await t.step("a client that asks before it sends is told to go on, or refused", async () => {
+  await t.step("a client that sends Expect: 100-continue gets 100, or is refused", async () => {
     const connection = await fixture.connect();
     const [head, body] = split(toBytes(fixture.port, fixture.good, { headers: { expect: "100-continue" } }));
     await connection.write(head);
@@ -344,11 +344,11 @@ function split(bytes: Uint8Array): [head: Uint8Array, body: Uint8Array] {
 async function checkRefused(connection: RawConnection): Promise<void> {
   const answer = await connection.read({ ms: 20_000 });
   checkSecrecy(answer?.body ?? "", "a slow body");
-  // A runtime may close a connection that is slow before the library loses its callTimeout.
+  // A runtime may close a slow connection before the library's timeout fires.
   if (answer) assertEquals([answer.status, readError(answer.body).code], [408, -32600]);
 }
 
-Deno.test("slow bodies", async (t) => {
+Deno.test("a slow body is refused with 408 after request.bodyMs", async (t) => {
   await using fixture = await startFixture({ server: { limits: { request: { bodyMs: 200 } } } });
   await t.step("a body that never arrives is 408, with a length and in chunks", async () => {
     const requests = [
@@ -386,7 +386,7 @@ Deno.test("slow bodies", async (t) => {
   });
 });
 
-Deno.test("requests that are sent at once on one connection are answered in order", async () => {
+Deno.test("pipelined requests on one connection are answered in order", async () => {
   await using fixture = await startFixture();
   const connection = await fixture.connect();
   const ids = Array.from({ length: 20 }, (_, id) => id);
@@ -395,7 +395,7 @@ Deno.test("requests that are sent at once on one connection are answered in orde
   );
   await connection.write(Uint8Array.from(requests.flatMap((bytes) => [...bytes])));
   for (const id of ids) assertEquals(JSON.parse((await connection.read())?.body ?? "").id, id);
-  // What follows a refusal is a request of its own or nothing: never the rest of the refused body.
+  // After a refusal comes a new request or nothing: never the rest of the refused body.
   const inner = new TextDecoder().decode(toBytes(fixture.port, fixture.good, {}));
   fixture.ran.length = 0;
   await connection.write(
@@ -405,5 +405,5 @@ Deno.test("requests that are sent at once on one connection are answered in orde
   await connection.write(latin1(inner));
   const next = await connection.read();
   assert(next === undefined || next.status === 200, next?.body);
-  assertEquals(fixture.ran.length <= 1, true, `${runtime} ran what was inside of a body`);
+  assertEquals(fixture.ran.length <= 1, true, `${runtime} ran a request from inside a body`);
 });

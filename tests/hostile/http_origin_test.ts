@@ -1,4 +1,4 @@
-// Web pages, names that point at this machine, and ways to write a path.
+// Web pages, host names that resolve to this machine, and variants of the path.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, type ServerOptions } from "../../mod.ts";
 import { createServer as createModernServer } from "../../src/modern.ts";
@@ -18,7 +18,7 @@ const APP = "https://app.example.com";
 const EVIL = "http://evil.example";
 const refused = { status: 403, code: -32600 };
 
-/** Headers that clients of each kind of revision send from a page. */
+/** Headers that clients of each revision send from a page. */
 const ASKED = [
   "content-type, mcp-protocol-version, mcp-method, mcp-name, mcp-param-region, authorization",
   "content-type, mcp-protocol-version, mcp-session-id, last-event-id, authorization",
@@ -62,14 +62,14 @@ for (
     { title: "one era alone", create: createModernServer, version: undefined },
   ]
 ) {
-  Deno.test(`pages of other origins, ${title}`, async (t) => {
+  Deno.test(`only allowed pages of other origins are served, ${title}`, async (t) => {
     for (const { name, cors, credentials = false } of kinds) {
       await using fixture = await startFixture({ version, create, server: { cors } });
       const granted = {
         "access-control-allow-origin": APP,
         "access-control-allow-credentials": credentials ? "true" : null,
       };
-      await t.step(`the preflight of a page that ${name} lets in is 204`, async () => {
+      await t.step(`the preflight of a page that ${name} allows is 204`, async () => {
         for (const asked of ASKED) {
           const answer = await fixture.send(preflight(APP, asked));
           assertEquals([answer?.status, answer?.body], [204, ""]);
@@ -80,7 +80,7 @@ for (
           assert(list(answer?.headers.get("access-control-allow-methods") ?? null).includes("POST".toLowerCase()));
         }
       });
-      await t.step(`the call of a page that ${name} lets in is answered, and its errors too`, async () => {
+      await t.step(`calls of a page that ${name} allows are answered, errors included`, async () => {
         for (const body of [undefined, "{"]) {
           const answer = await fixture.send({ headers: { origin: APP }, body });
           assertEquals(answer?.status, body ? 400 : 200);
@@ -92,7 +92,7 @@ for (
         fixture.ran.length = 0;
         await fixture.checkAlive("after this");
       });
-      await t.step(`only OPTIONS that asks is a preflight, of a page that ${name} lets in`, async () => {
+      await t.step(`only OPTIONS that requests a method is a preflight, of a page that ${name} allows`, async () => {
         const asks = { origin: APP, "access-control-request-method": "POST" };
         assertEquals((await fixture.send({ headers: asks }))?.status, 200);
         assertEquals((await fixture.send({ method: "OPTIONS", headers: { origin: APP } }))?.status, 405);
@@ -100,7 +100,7 @@ for (
       });
       if (name === "every page") continue;
       for (const origin of [EVIL, `${APP}.evil.example`, `${APP}:8443`, "null"]) {
-        await t.step(`${name} lets ${origin} not in: neither its preflight nor its call`, async () => {
+        await t.step(`${name} refuses ${origin}: neither preflight nor call passes`, async () => {
           for (const request of [preflight(origin, ASKED[0]), { headers: { origin } }]) {
             const answer = await fixture.send(request);
             assertEquals(answer?.status, 403);
@@ -113,7 +113,7 @@ for (
     }
   });
 
-  cases(`pages of other origins, ${title}, when nothing or "none" is said`, { version, create }, () => [
+  cases(`pages of other origins are refused without cors or with "none", ${title}`, { version, create }, () => [
     { name: "a preflight is 403", ...preflight(APP, ASKED[0]), ...refused, says: "origins" },
     {
       name: "a preflight of the server's own page is 405: it needs none",
@@ -146,14 +146,14 @@ for (
       "data:text/html,x",
     ].map((origin) => ({ name: `the origin ${JSON.stringify(origin)}`, headers: { origin }, ...refused })),
     {
-      name: "an empty Origin is taken as none",
+      name: "an empty Origin counts as none",
       headers: { origin: "" },
       status: 200,
     },
   ]);
 }
 
-cases("origins that are this server's own, or look like it", {}, ({ port }) => {
+cases("the server's own origin is served, and look-alikes are refused", {}, ({ port }) => {
   const own = `127.0.0.1:${port}`;
   const good = (name: string, origin: string, host = own): Case => ({ name, headers: { origin, host }, status: 200 });
   const bad = (name: string, origin: string | string[], host = own): Case => ({
@@ -163,15 +163,15 @@ cases("origins that are this server's own, or look like it", {}, ({ port }) => {
   });
   return [
     good("the server's own origin", `http://${own}`),
-    good("the own origin in other case", `HTTP://LOCALHOST:${port}`, `localhost:${port}`),
-    good("a Host in other case", `http://localhost:${port}`, `LocalHost:${port}`),
-    good("the default port given", "http://localhost:80", "localhost"),
-    good("the default port left out", "http://localhost", "localhost:80"),
+    good("the own origin in different case", `HTTP://LOCALHOST:${port}`, `localhost:${port}`),
+    good("a Host in different case", `http://localhost:${port}`, `LocalHost:${port}`),
+    good("the default port written out", "http://localhost:80", "localhost"),
+    good("the default port omitted", "http://localhost", "localhost:80"),
     good("IPv6", `http://[::1]:${port}`, `[::1]:${port}`),
     bad("another scheme", `https://${own}`),
     bad("another port", "http://127.0.0.1:1"),
     bad("another loopback name", `http://localhost:${port}`),
-    bad("a path behind the own origin", `http://${own}/`),
+    bad("a path after the own origin", `http://${own}/`),
     bad("user information before the own origin", `http://x@${own}`),
     bad("two origins, the own one first", [`http://${own}`, EVIL]),
     bad("two origins, the own one last", [EVIL, `http://${own}`]),
@@ -179,7 +179,7 @@ cases("origins that are this server's own, or look like it", {}, ({ port }) => {
   ];
 });
 
-cases("names that point at this machine", {}, ({ port }) => [
+cases("only loopback names of this machine are valid Hosts", {}, ({ port }) => [
   ...["localhost", "LOCALHOST:5", "127.0.0.1", "127.8.9.10:1", "[::1]", `[::1]:${port}`].map((host) => ({
     name: `the Host ${host} is loopback`,
     headers: { host },
@@ -201,7 +201,7 @@ cases("names that point at this machine", {}, ({ port }) => [
     "xn--localhost",
   ].map((host) => ({ name: `the Host ${host} is not loopback`, headers: { host }, ...refused })),
   ...["localhost:99999", "127.0.0.256", "127.999.0.1"].map((host) => ({
-    name: `the Host ${host} is no URL's: 404`,
+    name: `the Host ${host} cannot be in a URL: 404`,
     headers: { host },
     status: 404,
     code: -32600,
@@ -224,27 +224,27 @@ cases("names that point at this machine", {}, ({ port }) => [
     "-",
     "localhost..",
   ].map((host) => ({
-    name: `the Host ${JSON.stringify(host)} is no host`,
+    name: `the Host ${JSON.stringify(host)} is not a host`,
     headers: { host },
     ...host === "-" ? refused : { status: 400, code: -32600 },
   })),
   { name: "an empty Host", headers: { host: "" }, status: 400, code: -32600 },
-  // Deno hides what tells this from HTTP/2, which has no Host; a browser always sends the one or the other.
+  // Deno does not show whether a missing Host is HTTP/2, which has none; a browser always sends Host or :authority.
   {
-    name: "no Host is taken for the address that was called",
+    name: "without a Host the connection's own address counts",
     headers: { host: null },
     status: 200,
     dropped: { bun: 400 },
   },
   {
-    name: "no Host in HTTP/1.0 (read as far as its body on Deno)",
+    name: "HTTP/1.0 without a Host (read as far as its body on Deno)",
     raw: "POST /mcp HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}",
     status: 400,
     code: -32600,
     id: runtime === "deno" ? null : undefined,
   },
   ...[[`127.0.0.1:${port}`, "evil.example"], ["evil.example", `127.0.0.1:${port}`]].map((host) => ({
-    name: `two Hosts, ${host[0].startsWith("evil") ? "a foreign one first" : "a good one first"}`,
+    name: `two Hosts, ${host[0].startsWith("evil") ? "a foreign Host first" : "a valid Host first"}`,
     headers: { host },
     status: 400,
     code: -32600,
@@ -257,7 +257,7 @@ cases("names that point at this machine", {}, ({ port }) => [
     code: -32600,
     dropped: { deno: 400 },
   },
-  // Bun builds the request's URL from Host and lets nobody see what the target said, so there the Host alone decides.
+  // Bun builds the request's URL from Host and hides the request target, so there only the Host counts.
   ...["http://evil.example/mcp", "https://evil.example/mcp", "ws://evil.example/mcp", "x-y.z+1://evil.example/mcp"].map(
     (target) => ({
       name: `the absolute-form target ${target}`,
@@ -292,7 +292,7 @@ cases("names that point at this machine", {}, ({ port }) => [
   },
 ]);
 
-cases("ways to write a path", {}, () => [
+cases("only paths that a URL parser maps to the endpoint are served", {}, () => [
   ...[
     "/mcp/../admin",
     "/mcp/%2e%2e/admin",
@@ -324,10 +324,10 @@ cases("ways to write a path", {}, () => [
     status: 414,
     dropped: { deno: 400, bun: 431 },
   },
-  { name: "a byte that is no ASCII", target: "/mcp\xff", status: 404, code: -32600, dropped: { deno: 400 } },
+  { name: "a byte that is not ASCII", target: "/mcp\xff", status: 404, code: -32600, dropped: { deno: 400 } },
 ]);
 
-Deno.test("hosts that are listed are let in, with any port or with the one that was listed", async (t) => {
+Deno.test("listed hosts are allowed, with any port or with the listed one", async (t) => {
   await using fixture = await startFixture({ server: { hosts: ["box.local", "other.example:8080"] } });
   const each: readonly Case[] = [
     ...["box.local", "BOX.local:9", "other.example:8080"].map((host) => ({
@@ -343,7 +343,7 @@ Deno.test("hosts that are listed are let in, with any port or with the one that 
     })),
     { name: "a page of a listed host", headers: { host: "box.local", origin: "http://box.local" }, status: 200 },
     {
-      name: "a page of a listed host, behind a proxy that ends TLS",
+      name: "a page of a listed host, behind a proxy that terminates TLS",
       headers: { host: "box.local", origin: "https://box.local" },
       status: 200,
     },
@@ -351,7 +351,7 @@ Deno.test("hosts that are listed are let in, with any port or with the one that 
   for (const one of each) await t.step(one.name, () => fixture.check(one));
 });
 
-Deno.test("origins that are listed are compared whole, however they are written", async (t) => {
+Deno.test("listed origins are compared whole, however they are written", async (t) => {
   await using fixture = await startFixture({ server: { origins: ["https://App.Example.com:443"] } });
   for (const [origin, status] of [["https://app.example.com", 200], ["https://app.example.com:444", 403]] as const) {
     const one = { name: `${origin}`, headers: { origin }, status, ...status === 403 ? { code: -32600 } : {} };
@@ -359,7 +359,7 @@ Deno.test("origins that are listed are compared whole, however they are written"
   }
 });
 
-Deno.test("credentials for every page are refused when the server is made", () => {
+Deno.test("credentials for every page are refused when the server is created", () => {
   for (const create of [createServer, createModernServer]) {
     assertThrows(
       () => create({ name: "x", version: "1", cors: { origins: "*", credentials: true } }),
@@ -369,7 +369,7 @@ Deno.test("credentials for every page are refused when the server is made", () =
   }
 });
 
-Deno.test("a rule that throws lets nobody in, and shows nothing", async () => {
+Deno.test("a rule that throws refuses the page, and shows nothing", async () => {
   const cors = (origin: string) => new URL(origin).hostname === "app.example.com";
   await using fixture = await startFixture({ server: { cors } });
   const good = await fixture.send({ headers: { origin: APP } });
@@ -379,13 +379,13 @@ Deno.test("a rule that throws lets nobody in, and shows nothing", async () => {
     const answer = await fixture.send(request);
     assertEquals([answer?.status, readError(answer?.body ?? "").code, fixture.ran], [403, -32600, []]);
     checkSecrecy(answer?.body ?? "", "the refusal of a page");
-    assert(fixture.faults.splice(0).length > 0, "the author of the rule is not told");
+    assert(fixture.faults.splice(0).length > 0, "the error was not reported");
     await fixture.checkAlive("after this");
   }
 });
 
-Deno.test("a rule that answers with a promise lets nobody in", async () => {
-  // What the types forbid, but plain JavaScript does not.
+Deno.test("a rule that returns a promise refuses the page", async () => {
+  // The types forbid it, but plain JavaScript does not.
   const cors = (() => Promise.resolve(false)) as unknown as (origin: string) => boolean;
   await using fixture = await startFixture({ server: { cors } });
   for (const request of [{ headers: { origin: EVIL } }, preflight(EVIL, ASKED[0])]) {
@@ -393,7 +393,7 @@ Deno.test("a rule that answers with a promise lets nobody in", async () => {
   }
 });
 
-Deno.test(`a page is refused whatever else ${MODERN} or ${LEGACY} says`, async () => {
+Deno.test(`a page is refused, with ${MODERN}, ${LEGACY}, another version or none`, async () => {
   await using fixture = await startFixture();
   for (const version of [MODERN, LEGACY, null, "garbage"]) {
     const headers = { origin: EVIL, "mcp-protocol-version": version };

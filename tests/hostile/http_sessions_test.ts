@@ -24,7 +24,7 @@ const STREAM = { accept: "text/event-stream" };
 /** The session that a fixture holds. */
 const sessionOf = ({ good }: Fixture) => String(good.headers["mcp-session-id"]);
 
-cases("requests without a session", { version: LEGACY }, () => [
+cases("independent requests of an old revision are served without a session", { version: LEGACY }, () => [
   { name: "a request", headers: none, status: 200, id: 1 },
   { name: "a notification", headers: none, body: '{"jsonrpc":"2.0","method":"x"}', status: 202 },
   { name: "an answer", headers: none, body: '{"jsonrpc":"2.0","id":1,"result":{}}', status: 202 },
@@ -34,7 +34,10 @@ cases("requests without a session", { version: LEGACY }, () => [
   { name: "ping", headers: none, body: list.replace("tools/list", "ping"), status: 200, id: 1 },
 ]);
 
-cases("requests without the session they need", { version: LEGACY, server: { sessions: "required" } }, () => [
+cases("requests without a session are refused where sessions are required", {
+  version: LEGACY,
+  server: { sessions: "required" },
+}, () => [
   { name: "a request", headers: none, ...invalid, id: 1 },
   { name: "a notification", headers: none, body: '{"jsonrpc":"2.0","method":"x"}', ...invalid },
   { name: "an answer", headers: none, body: '{"jsonrpc":"2.0","id":1,"result":{}}', ...invalid },
@@ -50,7 +53,7 @@ cases("requests without the session they need", { version: LEGACY, server: { ses
   },
 ]);
 
-Deno.test("session ids cannot be guessed: 2,000 of them", async () => {
+Deno.test("session ids cannot be guessed: 2,000 ids show no pattern", async () => {
   const server = createServer({ name: "hostile", version: "1.0.0" });
   const ids = await Promise.all(Array.from({ length: 2000 }, async () => {
     const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
@@ -61,16 +64,16 @@ Deno.test("session ids cannot be guessed: 2,000 of them", async () => {
   }));
   assertEquals(new Set(ids).size, ids.length);
   for (const id of ids) assertMatch(id, /^[\x21-\x7e]{32,}$/);
-  // The nonce at the front and the seal at the end: each place takes nearly every one of 64 characters, so that neither
-  // a time nor a counter is in it. By chance one character in 64 is missing in 2,000 ids once in 10^12 runs.
+  // The nonce is at the front and the seal at the end. Each position takes nearly all of 64 characters, so neither a
+  // time nor a counter is in it. By chance, one character in 64 is missing in 2,000 ids once in 10^12 runs.
   for (const place of [...Array(16).keys(), ...Array.from({ length: 20 }, (_, i) => -2 - i)]) {
     const seen = new Set(ids.map((id) => id.at(place)));
-    assert(seen.size >= 60, `place ${place} takes only ${seen.size} characters`);
+    assert(seen.size >= 60, `position ${place} takes only ${seen.size} characters`);
   }
   await server.close();
 });
 
-Deno.test("DELETE while a tool runs", async (t) => {
+Deno.test("DELETE during a call aborts the tool and ends the call", async (t) => {
   for (const accept of ["application/json, text/event-stream", "text/event-stream", "application/json"]) {
     const isStream = accept !== "application/json";
     await t.step(
@@ -100,7 +103,7 @@ Deno.test("DELETE while a tool runs", async (t) => {
   }
 });
 
-Deno.test("ids that are no session's, or nearly one's", async (t) => {
+Deno.test("an id that is not, or almost, a session id is refused", async (t) => {
   await using fixture = await startFixture({ version: LEGACY });
   const id = sessionOf(fixture);
   const last = id.at(-1) === "A" ? "B" : "A";
@@ -164,22 +167,22 @@ Deno.test("ids that are no session's, or nearly one's", async (t) => {
     await t.step(one.name, () => fixture.check(one));
   }
   const spaced = {
-    name: "spaces around a header's value are no part of it",
+    name: "spaces around a header's value are not part of it",
     headers: { "mcp-session-id": ` ${id}\t ` },
   };
   await t.step(spaced.name, () => fixture.check({ ...spaced, status: 200 }));
 });
 
-Deno.test("the version in the header of a session's request", async (t) => {
+Deno.test("a session keeps its own version, whatever the header", async (t) => {
   await using fixture = await startFixture({ version: LEGACY });
   const each: readonly Case[] = [
     {
-      name: "another known version is taken (the session keeps its own)",
+      name: "another known version is accepted (the session keeps its own)",
       headers: { "mcp-protocol-version": "2025-03-26" },
       status: 200,
     },
     {
-      name: "another known version lends none of its ways: a batch stays refused",
+      name: "another known version enables none of its features: a batch stays refused",
       headers: { "mcp-protocol-version": "2025-03-26" },
       body: `[${list}]`,
       ...invalid,
@@ -192,20 +195,20 @@ Deno.test("the version in the header of a session's request", async (t) => {
       code: -32602,
       id: 1,
     },
-    { name: "no version is the session's", headers: { "mcp-protocol-version": null }, status: 200 },
+    { name: "no version is the session's version", headers: { "mcp-protocol-version": null }, status: 200 },
   ];
   for (const one of each) await t.step(one.name, () => fixture.check(one));
 });
 
-Deno.test("handshakes", async (t) => {
+Deno.test("a handshake is validated before it opens a session", async (t) => {
   await using fixture = await startFixture({ version: LEGACY });
   const hello = (protocolVersion: unknown, more = {}) =>
     JSON.stringify({ ...initialize, params: { ...initialize.params, protocolVersion, ...more } });
   const fresh = { ...none, "mcp-protocol-version": null };
   const each: readonly Case[] = [
-    { name: "a second one in the session", body: hello(LEGACY), ...invalid, id: 0 },
+    { name: "a second handshake in the session", body: hello(LEGACY), ...invalid, id: 0 },
     ...["2099-01-01", "2026-07-28", "1999-01-01", "", "__proto__"].map((version) => ({
-      name: `one for ${JSON.stringify(version)} is answered with the newest that begins so`,
+      name: `a handshake for ${JSON.stringify(version)} is answered with the newest revision that has one`,
       headers: fresh,
       body: hello(version),
       status: 200,
@@ -229,7 +232,7 @@ Deno.test("handshakes", async (t) => {
       id: 0,
     })),
     {
-      name: "one whose capabilities do not fit into an id is refused, not answered with an id that is no good",
+      name: "a handshake whose capabilities do not fit into an id is refused, not answered with an invalid id",
       headers: fresh,
       body: hello(LEGACY, { capabilities: { experimental: { x: "y".repeat(20_000) } } }),
       status: 400,
@@ -238,21 +241,21 @@ Deno.test("handshakes", async (t) => {
       says: "capabilities",
     },
     {
-      name: "one with a name of 1 MB is cut short",
+      name: "a handshake with a name of 1 MB has it truncated",
       headers: fresh,
       body: hello(LEGACY, { clientInfo: { name: "n".repeat(1_000_000), version: "v".repeat(1_000_000) } }),
       status: 200,
       runs: false,
     },
     {
-      name: "one as a notification",
+      name: "a handshake as a notification",
       headers: fresh,
       body: hello(LEGACY).replace('"id":0,', ""),
       status: 202,
     },
   ];
   for (const one of each) await t.step(one.name, () => fixture.check(one));
-  await t.step("a session whose handshake was just within the bound is good", async () => {
+  await t.step("a session whose handshake was just within the limit is valid", async () => {
     const body = hello(LEGACY, { capabilities: { experimental: { x: "y".repeat(4000) } } });
     const answer = await fixture.send({ headers: fresh, body });
     const session = answer?.headers.get("mcp-session-id") ?? "";
@@ -260,7 +263,7 @@ Deno.test("handshakes", async (t) => {
   });
 });
 
-Deno.test("the newest stream of a session takes over, also from one whose client has gone unnoticed", async () => {
+Deno.test("the newest stream of a session takes over, also from one whose client has disconnected unnoticed", async () => {
   await using fixture = await startFixture({ version: LEGACY });
   const open = toBytes(fixture.port, fixture.good, { method: "GET", headers: STREAM });
   const first = await fixture.connect();
@@ -271,7 +274,7 @@ Deno.test("the newest stream of a session takes over, also from one whose client
   assertEquals((await second.readHead())?.status, 200);
   fixture.server.handlers.add(tool({ name: "added", run: () => "" }));
   assertMatch(await second.readUntil(/notifications\/tools\/list_changed/), /data: /);
-  // The first one ends, and gets nothing of what the second one got.
+  // The first stream ends, and gets nothing that the second one got.
   assertNotMatch(await first.readUntil(/\r\n0\r\n\r\n$/), /list_changed/);
   second.close();
   const third = await fixture.connect();
@@ -281,7 +284,7 @@ Deno.test("the newest stream of a session takes over, also from one whose client
   first.close();
 });
 
-Deno.test("silence ends a session, and what runs keeps it", async (t) => {
+Deno.test("an idle session ends, and a running call keeps it alive", async (t) => {
   const limits = { sessions: { idleMs: 100_000, lifeMs: 1_000_000 } };
 
   await t.step("a call before notifications/initialized is served", async () => {
@@ -289,20 +292,20 @@ Deno.test("silence ends a session, and what runs keeps it", async (t) => {
     await fixture.checkAlive("after this");
   });
 
-  await t.step("after the time it is 404", async () => {
+  await t.step("after sessions.idleMs it is 404", async () => {
     const clock = fakeClock();
     await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
     await fixture.checkAlive("after this");
     await clock.advance(90_000);
     await fixture.checkAlive("shortly before");
     await clock.advance(90_000);
-    await fixture.checkAlive("each call begins the time anew");
+    await fixture.checkAlive("each call resets the idle timer");
     await clock.advance(161_000);
     const answer = await fixture.send({});
     assertEquals([answer?.status, readError(answer?.body ?? "").code], [404, -32600]);
   });
 
-  await t.step("a call that runs keeps it", async () => {
+  await t.step("a running call keeps it alive", async () => {
     const clock = fakeClock();
     await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
     const running = await fixture.connect();
@@ -319,7 +322,7 @@ Deno.test("silence ends a session, and what runs keeps it", async (t) => {
     assertEquals((await fixture.send({}))?.status, 404);
   });
 
-  await t.step("an open stream keeps it", async () => {
+  await t.step("an open stream keeps it alive", async () => {
     const clock = fakeClock();
     await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
     const stream = await fixture.connect();
@@ -334,7 +337,7 @@ Deno.test("silence ends a session, and what runs keeps it", async (t) => {
     assertEquals((await fixture.send({}))?.status, 404);
   });
 
-  await t.step("no session outlives its longest life once it is forgotten", async () => {
+  await t.step("a session whose state was evicted does not outlive its limit", async () => {
     const clock = fakeClock();
     await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
     await clock.advance(1_000_001);

@@ -1,4 +1,4 @@
-// Every call ends in exactly one of two ways: with its answer, or, when it was cancelled, with a closed stream.
+// Every call ends in exactly one of two ways: with its response, or, when cancelled, with a closed stream.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, type ServerOptions, tool } from "../../mod.ts";
 import { connect, type Connection, RpcError } from "../../src/testing/testing.ts";
@@ -10,7 +10,7 @@ import { INTERNALS } from "../../src/core/internals.ts";
 
 const any = { type: "object" } as const;
 
-/** Fails the test if a rejection nobody handles comes up while `run` runs, and for a moment after it. */
+/** Fails the test if an unhandled rejection occurs while `run` runs, or shortly after it. */
 async function withoutUnhandled(run: () => Promise<void>): Promise<void> {
   const unhandled: unknown[] = [];
   const listener = (event: Event) => {
@@ -27,7 +27,7 @@ async function withoutUnhandled(run: () => Promise<void>): Promise<void> {
   assertEquals(unhandled, []);
 }
 
-/** What a handler may throw that breaks those who look at it. */
+/** Values a handler may throw that break code that inspects them. */
 function hostileErrors(): readonly (readonly [what: string, error: unknown])[] {
   const trap = () => {
     throw new Error("a trap");
@@ -39,7 +39,7 @@ function hostileErrors(): readonly (readonly [what: string, error: unknown])[] {
     ["undefined", undefined],
     ["a symbol", Symbol("odd")],
     [
-      "a proxy that throws when looked at",
+      "a proxy that throws when inspected",
       new Proxy({}, { getPrototypeOf: trap, get: trap, has: trap, ownKeys: trap }),
     ],
     ["a revoked proxy", revoked],
@@ -51,7 +51,7 @@ function hostileErrors(): readonly (readonly [what: string, error: unknown])[] {
   ];
 }
 
-behaviour("whatever a handler throws, the call has one answer", async (connect) => {
+behaviour("whatever a handler throws, the call gets one response", async (connect) => {
   const errors = hostileErrors();
   const throwing = tool({
     name: "throwing",
@@ -66,19 +66,19 @@ behaviour("whatever a handler throws, the call has one answer", async (connect) 
   const { client, takeFaults } = await connect({ handlers: [throwing, quick] });
   for (const [i, [what]] of errors.entries()) {
     for (const later of [false, true]) {
-      // As a result that the model reads or, where the error cannot even be looked at, as an error.
-      const told = await client.callTool("throwing", { i, later }).then(textOf, (error) => {
+      // The result is one that the model reads or, where the error cannot be inspected, an error.
+      const outcome = await client.callTool("throwing", { i, later }).then(textOf, (error) => {
         assert(error instanceof RpcError, `${what}: ${error}`);
         return error.message;
       });
-      assertStringIncludes(told, "Internal error", what);
+      assertStringIncludes(outcome, "Internal error", what);
       assertEquals(takeFaults().length, 1, what);
       assertEquals(textOf(await client.callTool("quick")), "quick", what);
     }
   }
 });
 
-behaviour("an error of the protocol whose data JSON cannot hold is told without them", async (connect) => {
+behaviour("a protocol error whose data JSON cannot hold is sent without the data", async (connect) => {
   const cycle: Record<string, unknown> = {};
   cycle.self = cycle;
   const throwing = tool({
@@ -96,7 +96,7 @@ behaviour("an error of the protocol whose data JSON cannot hold is told without 
   }
 });
 
-Deno.test("an onError that throws, rejects or hangs changes no answer", () =>
+Deno.test("an onError that throws, rejects or hangs changes no response", () =>
   withoutUnhandled(async () => {
     const broken = tool({
       name: "broken",
@@ -118,7 +118,7 @@ Deno.test("an onError that throws, rejects or hangs changes no answer", () =>
     }
   }));
 
-behaviour("a handler that ignores its signal gives its slot back", async (connect) => {
+behaviour("a handler that ignores its signal releases its slot", async (connect) => {
   const ran: number[] = [];
   const deaf = tool({ name: "deaf", run: () => new Promise<string>(() => void ran.push(1)) });
   const quick = tool({ name: "quick", run: () => "quick" });
@@ -139,7 +139,7 @@ behaviour("a handler that ignores its signal gives its slot back", async (connec
 });
 
 behaviour(
-  "what a handler does after its time is dropped, a late failure too",
+  "a result after the timeout is dropped, and so is a late failure",
   (connect) =>
     withoutUnhandled(async () => {
       const over = gate();
@@ -166,7 +166,7 @@ behaviour(
 );
 
 behaviour(
-  "what a handler does not wait for never becomes an unhandled rejection",
+  "a promise that a handler does not await never becomes an unhandled rejection",
   (connect) =>
     withoutUnhandled(async () => {
       const floating = tool({
@@ -174,7 +174,7 @@ behaviour(
         run(_input, ctx) {
           const schema = { type: "object", properties: {} } as const;
           ctx.progress(1);
-          // What types forbid comes from code without types.
+          // Forbidden by the types, but possible from untyped code.
           ctx.progress(2, { total: 1n as unknown as number }); // as above
           ctx.log.error({
             get a() {
@@ -191,7 +191,7 @@ behaviour(
         },
       });
       const { client, takeFaults } = await connect({ handlers: [floating] }, { logLevel: "debug" });
-      // It declared nothing, so every question fails at once.
+      // The client declared nothing, so every question fails at once.
       const result = await client.callTool("floating", {}, { meta: { progressToken: 1 } });
       assertEquals(textOf(result), "floating");
       assertEquals(takeFaults(), []);
@@ -199,14 +199,14 @@ behaviour(
 );
 
 behaviour(
-  "values that JSON cannot hold are no reason to end a call, also while the client does not read",
+  "values that JSON cannot hold end no call, also while the client does not read",
   (connect) =>
     withoutUnhandled(async () => {
       const odd = tool({
         name: "odd",
         async run(_input, ctx) {
           for (let i = 1; i < 300; i++) ctx.progress(i, { message: "x".repeat(500) });
-          await ctx.progress(300, { total: 1n as unknown as number }); // what types forbid comes from code without types
+          await ctx.progress(300, { total: 1n as unknown as number }); // forbidden by the types, but possible from untyped code
           return "odd";
         },
       });
@@ -215,7 +215,7 @@ behaviour(
     }),
 );
 
-/** Tools that hold until they are let go. */
+/** Tools that wait until they are released. */
 function holding() {
   const log: string[] = [];
   const holds = new Map<string, () => void>();
@@ -247,7 +247,7 @@ for (const limit of ["running", "runningPerClient"]) {
   const eras = limit === "running" ? undefined : (["legacy"] as const);
 
   behaviour(
-    `a call that waits for a slot can be cancelled, and never runs (${limit})`,
+    `a queued call can be cancelled, and never runs (${limit})`,
     async (connect, { transport }) => {
       const { log, handlers, free } = holding();
       const { client } = await connect({ handlers, limits });
@@ -270,7 +270,7 @@ for (const limit of ["running", "runningPerClient"]) {
   );
 
   behaviour(
-    `calls that wait run in the order in which they came, and none is forgotten (${limit})`,
+    `queued calls run in order of arrival, and none is forgotten (${limit})`,
     async (connect) => {
       const { log, handlers, free } = holding();
       const { client } = await connect({ handlers, limits });
@@ -287,7 +287,7 @@ for (const limit of ["running", "runningPerClient"]) {
   );
 }
 
-behaviour("a client with a queue of its own does not keep others from the process's slots", async (connect) => {
+behaviour("a client with a queue of its own does not block others from the process's slots", async (connect) => {
   const { log, handlers, free } = holding();
   const limits = { calls: { running: 2, runningPerClient: 1 } };
   const { client, join } = await connect({ handlers, limits }, { principal: { id: "greedy" } });
@@ -306,7 +306,7 @@ behaviour("a client with a queue of its own does not keep others from the proces
   assert(order().slice(0, 4).includes("other 0") && order().slice(0, 4).includes("other 1"), order().join());
 }, { eras: ["legacy"] });
 
-Deno.test("thousands of calls that wait and end at once do not grow the stack", async () => {
+Deno.test("thousands of queued calls that end at once do not grow the stack", async () => {
   const open = gate();
   const hold = tool({ name: "hold", run: () => open.pass.then(() => "") });
   const server = createServer({ name: "queue", version: "1.0.0", handlers: [hold], limits: { calls: { running: 1 } } });
@@ -321,7 +321,7 @@ Deno.test("thousands of calls that wait and end at once do not grow the stack", 
   await server.close();
 });
 
-Deno.test("a cancellation that races with the end, 10,000 times", () =>
+Deno.test("a cancellation that races with the end leaves one response at most, 10,000 times", () =>
   withoutUnhandled(async () => {
     const { below } = random(137);
     const race = tool({
@@ -352,7 +352,7 @@ Deno.test("a cancellation that races with the end, 10,000 times", () =>
     await end.idle();
     for (let id = 1; id <= 10_000; id++) {
       const count = answers.get(id) ?? 0;
-      assert(count <= 1, `${count} answers to ${id}`);
+      assert(count <= 1, `${count} responses to ${id}`);
       outcomes[count ? "answered" : "silent"]++;
     }
     assert(outcomes.answered > 500 && outcomes.silent > 500, JSON.stringify(outcomes));
@@ -361,7 +361,7 @@ Deno.test("a cancellation that races with the end, 10,000 times", () =>
     await server.close();
   }));
 
-Deno.test("a client that leaves just when the answer comes, 1,000 times", () =>
+Deno.test("a client that disconnects as the response is sent gets at most one, 1,000 times", () =>
   withoutUnhandled(async () => {
     const { below } = random(1137);
     let running = 0;
@@ -397,7 +397,7 @@ Deno.test("a client that leaves just when the answer comes, 1,000 times", () =>
     await server.close();
   }));
 
-behaviour("a result that cannot be sent is an error, on a stream as well", async (connect) => {
+behaviour("a result that cannot be sent becomes an error, on a stream as well", async (connect) => {
   const cycle: Record<string, unknown> = {};
   cycle.self = cycle;
   const results = [
@@ -436,8 +436,8 @@ behaviour("a result that cannot be sent is an error, on a stream as well", async
   const { client, takeFaults } = await connect({ handlers: [give], limits: { calls: { resultBytes: 2000 } } });
   for (const i of results.keys()) {
     for (const meta of [{}, { progressToken: i }]) {
-      const told = await client.callTool("give", { i }, { meta }).then(textOf, (error) => error.message);
-      assertStringIncludes(told, "Internal error", `result ${i}`);
+      const outcome = await client.callTool("give", { i }, { meta }).then(textOf, (error) => error.message);
+      assertStringIncludes(outcome, "Internal error", `result ${i}`);
       assertEquals(takeFaults().length, 1, `result ${i}`);
     }
   }

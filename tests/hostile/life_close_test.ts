@@ -1,4 +1,4 @@
-// How a server ends: what runs gets its time, what waits is told, and nothing is left behind.
+// Shutdown of a server: running calls get time to end, queued ones are refused, and no resource leaks.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { startChild, startHttpServer, toCommand } from "../../src/testing/http_server.ts";
@@ -7,7 +7,7 @@ import { gate, until } from "../support/behaviour.ts";
 import { ask, toRequest } from "../support/requests.ts";
 import { readData, startSession, toCall } from "./unread.ts";
 
-/** Runs with the sanitizers on: a timer, a listener or a stream that is left fails the test. */
+/** Runs with the sanitizers on: a leaked timer, listener or stream fails the test. */
 function clean(name: string, fn: () => Promise<void>): void {
   Deno.test({ name, fn, sanitizeOps: true, sanitizeResources: true });
 }
@@ -39,7 +39,7 @@ function toListen(): RequestInit {
   };
 }
 
-/** Opens `count` of everything that can be open, and waits until it is. */
+/** Opens `count` of everything that can be open, and waits until all of it is. */
 async function openAll(url: string, count: number, counts: { readonly started: number }) {
   const ended = {
     calls: [] as string[],
@@ -74,7 +74,7 @@ for (const inTime of [true, false]) {
     const { ended, done } = await openAll(url, 50, counts);
     const closing = server.close();
     assertEquals(server.close(), closing, "closed twice");
-    // What waits for news ends at once, whatever still runs.
+    // Subscriptions end at once, whatever still runs.
     await until(
       () => ended.streams.length === 50 && ended.subscriptions.length === 50,
       "streams and subscriptions end",
@@ -106,7 +106,7 @@ for (const inTime of [true, false]) {
   });
 }
 
-clean("calls that wait when the server closes are not forgotten", async () => {
+clean("calls that are queued when the server closes are answered", async () => {
   for (const inTime of [true, false]) {
     const { open, counts, server } = createHolding({
       limits: { calls: { running: 1, closeMs: inTime ? 10_000 : 50 } },
@@ -120,12 +120,12 @@ clean("calls that wait when the server closes are not forgotten", async () => {
       else assertStringIncludes(error?.message ?? "", "the server is closing");
     }
     await closing;
-    assertEquals(counts.started, inTime ? 3 : 1, "what waits is not begun only to be cancelled");
+    assertEquals(counts.started, inTime ? 3 : 1, "a queued call is not started only to be cancelled");
     open();
   }
 });
 
-clean("pipes hear the end of what runs and of what waits for news", async () => {
+clean("a pipe gets the end of running calls and of subscriptions", async () => {
   for (const era of ["modern", "legacy"] as const) {
     const { open, counts, server } = createHolding({ limits: { calls: { closeMs: 50 } } });
     const client = await connect(server, { era, transport: "pipe" });
@@ -144,7 +144,7 @@ clean("pipes hear the end of what runs and of what waits for news", async () => 
   }
 });
 
-clean("1,000 servers come and go and leave nothing behind", async () => {
+clean("1,000 servers are created and closed without a leak", async () => {
   const quick = tool({ name: "quick", run: () => "quick" });
   for (let i = 0; i < 1000; i++) {
     const clock = fakeClock();
@@ -155,7 +155,7 @@ clean("1,000 servers come and go and leave nothing behind", async () => {
   }
 });
 
-clean("100 servers come and go on a port, each with a session, a stream and a lost client", async () => {
+clean("100 servers on ports, each with a session, a stream and a lost client, leak nothing", async () => {
   for (let i = 0; i < 100; i++) {
     const { open, counts, server } = createHolding();
     const host = startHttpServer(server.fetch);
@@ -177,7 +177,7 @@ clean("100 servers come and go on a port, each with a session, a stream and a lo
   }
 });
 
-clean("what is told to nobody any more is dropped without a word", async () => {
+clean("notifications without a recipient are dropped silently", async () => {
   const { server } = createHolding();
   const late = tool({ name: "late", run: () => "" });
   const client = await connect(server, { era: "modern", transport: "pipe" });
@@ -193,7 +193,7 @@ clean("what is told to nobody any more is dropped without a word", async () => {
   await client.close();
 });
 
-clean("a handler whose client has left may say what it likes", async () => {
+clean("a handler whose client has disconnected may go on logging and reporting progress", async () => {
   let said = 0;
   const { promise: gone, resolve: go } = Promise.withResolvers<void>();
   const chat = tool({
@@ -220,7 +220,7 @@ clean("a handler whose client has left may say what it likes", async () => {
   await server.close();
 });
 
-clean("servers in one process share nothing: the end of one leaves the other", async () => {
+clean("servers in one process share nothing: closing one does not affect the other", async () => {
   const one = createHolding();
   const two = createHolding();
   two.server.handlers.add(tool({ name: "more", run: () => "more" }));
@@ -240,7 +240,7 @@ clean("servers in one process share nothing: the end of one leaves the other", a
   }
 });
 
-/** Runs a script of one line beside this file, with no permissions where there are any. */
+/** Runs a one-line script beside this file, without permissions where the runtime has any. */
 async function runScript(
   source: string,
 ): Promise<{ readonly code: number; readonly out: string; readonly errors: string }> {
@@ -259,7 +259,7 @@ async function runScript(
   return { code, out, errors };
 }
 
-clean("an import has no effect: no output, no question, nothing that keeps a process alive", async () => {
+clean("an import has no effect: no output, no prompt, nothing that keeps a process alive", async () => {
   const { default: config } = await import("../../deno.json", { with: { type: "json" } });
   const root = new URL("../../", import.meta.url).href;
   const imports = Object.values(config.exports).map((path) => `import ${JSON.stringify(new URL(path, root).href)};`);
@@ -276,7 +276,7 @@ clean("a server that serves nothing keeps no process alive", async () => {
   assertEquals(await runScript(source), { code: 0, out: "200\n", errors: "" });
 });
 
-clean("a rejection that an author forgot is the runtime's affair: the library installs no handler", async () => {
+clean("an unhandled rejection is left to the runtime: the library installs no handler", async () => {
   const library = JSON.stringify(new URL("../../mod.ts", import.meta.url).href);
   const source = `const { createServer, tool } = await import(${library});
     const run = () => { Promise.reject(new Error("forgotten")); return new Promise(() => setTimeout(() => {}, 1000)); };
@@ -289,7 +289,7 @@ clean("a rejection that an author forgot is the runtime's affair: the library in
   assertStringIncludes(errors, "forgotten");
 });
 
-/** A clock whose date can be set while its time goes on, as an administrator sets a system's clock. */
+/** A clock whose date can be set while its timers go on, as when an administrator sets the system's clock. */
 function settableClock() {
   const clock = fakeClock();
   let offset = 0;
@@ -305,7 +305,7 @@ function settableClock() {
 for (
   const [what, by] of [["an hour back", -3_600_000], ["a day on", 86_400_000], ["a year on", 31_536_000_000]] as const
 ) {
-  clean(`the system's clock is set ${what}: nothing expires, hangs or lives on by that`, async () => {
+  clean(`the system's clock is set ${what}: nothing expires, hangs or lives on because of it`, async () => {
     const { clock, advance, set } = settableClock();
     const { open, counts, server } = createHolding({ clock, limits: { calls: { timeoutMs: 100_000 } } });
     const url = "http://localhost/mcp";
@@ -328,7 +328,7 @@ for (
     await advance(90_000);
     assertEquals([await list(), counts.aborted], [200, 0]);
     await advance(20_000);
-    assertEquals(counts.aborted, 1, "the call's time is over when it is over");
+    assertEquals(counts.aborted, 1, "the call ends when its own time is over");
     assertStringIncludes(await running, "calls.timeoutMs");
     assertEquals(await list(), 200);
     open();

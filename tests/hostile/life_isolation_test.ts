@@ -1,4 +1,4 @@
-// Clients never see each other, though all of them number their requests alike and share one server object.
+// Clients never see each other's data, though all number their requests alike and share one server object.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import type { Principal } from "../../src/library.ts";
@@ -11,7 +11,7 @@ import { readData, startSession, toCall } from "./unread.ts";
 
 const any = { type: "object" } as const;
 
-/** Says a word as progress, rests for a few turns, and answers with it. */
+/** Reports a word as progress, waits for a few turns, and returns it. */
 function echoing(seed: number) {
   const { below } = random(seed);
   return tool({
@@ -27,7 +27,7 @@ function echoing(seed: number) {
   });
 }
 
-/** The words that one answer holds, those of its progress first. */
+/** The words in one response, those of its progress first. */
 async function readWords(response: Response): Promise<unknown[]> {
   const text = await response.text();
   const messages = text.startsWith("{") ? [JSON.parse(text)] : readData(text);
@@ -37,7 +37,7 @@ async function readWords(response: Response): Promise<unknown[]> {
   });
 }
 
-Deno.test("20,000 answers to requests that are all numbered 1: none goes astray", async () => {
+Deno.test("20,000 responses to requests numbered 1: none reaches the wrong client", async () => {
   const server = createServer({ name: "echo", version: "1.0.0", handlers: [echoing(154)] });
   const url = "http://localhost/mcp";
   const { below } = random(1154);
@@ -58,7 +58,7 @@ Deno.test("20,000 answers to requests that are all numbered 1: none goes astray"
   await server.close();
 });
 
-Deno.test("1,000 answers over real connections, all numbered 1", async () => {
+Deno.test("1,000 responses over real connections, all numbered 1", async () => {
   const server = createServer({ name: "echo", version: "1.0.0", handlers: [echoing(155)] });
   const host = startHttpServer(server.fetch);
   const url = `${host.origin}/mcp`;
@@ -77,29 +77,29 @@ Deno.test("1,000 answers over real connections, all numbered 1", async () => {
 });
 
 behaviour(
-  "pairs with one id and one token on one connection: both are answered, each with its own",
+  "two calls with one id and one token on one connection each get their own response",
   async (connect, way) => {
     const pairs = 300;
     const { client } = await connect({ handlers: [echoing(156)] });
     for (let i = 0; i < pairs; i++) {
       const results = await Promise.all(["a", "b"].map(async (which) => {
         const word = `${which}${i}`;
-        const heard: unknown[] = [];
+        const received: unknown[] = [];
         const result = await client.callTool("echo", { word, speaks: true }, {
           id: 1,
           meta: { progressToken: 1 },
-          onNotification: ({ params }) => heard.push(params.message),
+          onNotification: ({ params }) => received.push(params.message),
         });
-        return { word, heard, text: textOf(result) };
+        return { word, received, text: textOf(result) };
       }));
-      // On one pipe nothing tells two messages with one id apart, so there only the number of answers can be held.
+      // On one pipe, messages with one id cannot be told apart, so only the number of responses is checked.
       if (way.transport === "pipe") assertEquals(results.map(({ text }) => text).sort(), [`a${i}`, `b${i}`]);
-      else for (const { word, heard, text } of results) assertEquals([...heard, text], [word, word, word]);
+      else for (const { word, received, text } of results) assertEquals([...received, text], [word, word, word]);
     }
   },
 );
 
-behaviour("a cancellation ends only what is in the same place", async (connect) => {
+behaviour("a cancellation ends only the call of the same client", async (connect) => {
   const { pass, open } = gate();
   const log: string[] = [];
   const hold = tool({
@@ -122,15 +122,15 @@ behaviour("a cancellation ends only what is in the same place", async (connect) 
   await until(() => log.length === 3, "the others run");
   const stop = new AbortController();
   const mine = started(client.callTool("hold", { who: "mine" }, { id: 1, signal: stop.signal }).catch(() => "gave up"));
-  await until(() => log.length === 4, "mine runs");
+  await until(() => log.length === 4, "my call runs");
   stop.abort();
   assertEquals(await mine, "gave up");
-  await until(() => log.includes("cancel mine"), "mine is cancelled");
+  await until(() => log.includes("cancel mine"), "my call is cancelled");
   open();
   assertEquals((await Promise.all(calls)).map(textOf), ["other 0", "other 1", "other 2"]);
 });
 
-Deno.test("a handler always sees the caller's own facts", async () => {
+Deno.test("a handler always sees the facts of its own caller", async () => {
   const facts = tool({
     name: "facts",
     async run(_input, ctx) {
@@ -163,7 +163,7 @@ Deno.test("a handler always sees the caller's own facts", async () => {
   await server.close();
 });
 
-behaviour("what a handler changes in its input or its result touches no other call", async (connect) => {
+behaviour("a handler's changes to its input or its result reach no other call", async (connect) => {
   const shared = { type: "text" as const, text: "shared" };
   const change = tool({
     name: "change",
@@ -184,7 +184,7 @@ behaviour("what a handler changes in its input or its result touches no other ca
   assertEquals((await client.listTools())[0].inputSchema, { type: "object" });
 });
 
-Deno.test("sessions that hear of lists while handlers come and go see whole lists and no more than they should", async () => {
+Deno.test("sessions see whole lists, and only allowed ones, while handlers come and go", async () => {
   const server = createServer({ name: "lists", version: "1.0.0", handlers: [echoing(157)] });
   const url = "http://localhost/mcp";
   const sessions = await Promise.all(Array.from({ length: 100 }, () => startSession(url, server.fetch)));
@@ -211,7 +211,7 @@ Deno.test("sessions that hear of lists while handlers come and go see whole list
   await server.close();
   for (const text of await Promise.all(reading)) {
     const methods = readData(text).map((message) => Object(message).method);
-    assert(methods.length >= 1 && methods.length <= 50, `${methods.length} changes were told`);
+    assert(methods.length >= 1 && methods.length <= 50, `${methods.length} changes were sent`);
     assertEquals(new Set(methods), new Set(["notifications/tools/list_changed"]));
   }
 });

@@ -1,11 +1,11 @@
-// What a server holds for those that come and go, in a moment of what `deno task soak` does for longer.
+// Resources held for clients that come and go: a short version of `deno task soak`.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { until } from "../support/behaviour.ts";
 import { startSession, toCall } from "./unread.ts";
 
-Deno.test("after good calls, garbage, failures, sessions and clients that left nothing is held", async () => {
+Deno.test("nothing is held after valid calls, garbage, failures, sessions and disconnects", async () => {
   const counts = { started: 0, ended: 0 };
   const hold = tool({
     name: "hold",
@@ -60,8 +60,8 @@ Deno.test("after good calls, garbage, failures, sessions and clients that left n
   const { streams } = server[INTERNALS].http;
   await until(() => counts.ended === 50 && streams.size === 0, "all streams are gone");
   assertEquals([counts.started, statuses.get(400)], [50, 50]);
-  // The sweep of sessions stays; what watched bodies and streams is gone within a moment.
-  await until(() => streams.ticker.size <= 1, "nothing waits for a time but sessions");
+  // The session sweep stays; the timers of bodies and streams are gone within a moment.
+  await until(() => streams.ticker.size <= 1, "no timer but the session sweep");
   await server.close();
-  await until(() => streams.ticker.size === 0, "nothing waits for a time");
+  await until(() => streams.ticker.size === 0, "no timer");
 });

@@ -1,4 +1,4 @@
-// Every limit is held, and who runs into one is told its name.
+// Every limit is enforced, and its error names it.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, resource, type ServerOptions, tool } from "../../mod.ts";
 import { type LimitOptions, LIMITS, type Limits } from "../../src/core/limits.ts";
@@ -102,10 +102,10 @@ async function send({ server }: Held, ...request: Parameters<typeof toRequest>) 
     readonly headers: Headers;
     readonly result?: Json;
     readonly error?: { readonly code: number; readonly message: string };
-  }; // as JSON-RPC has it
+  }; // a JSON-RPC response
 }
 
-/** Sends something that must be refused with this status, by the name of the limit. */
+/** Sends a request that must be refused with this status and the name of the limit. */
 async function refuse(held: Held, limit: string, status: number, ...request: Parameters<typeof toRequest>) {
   const { status: got, error, headers } = await send(held, ...request);
   assertEquals(got, status, error?.message);
@@ -116,6 +116,20 @@ async function refuse(held: Held, limit: string, status: number, ...request: Par
 const quick = { name: "quick" };
 const listen = { notifications: { resourceSubscriptions: ["test://a"] } };
 
+const large = { name: "hold", arguments: { text: "x".repeat(70_000) } };
+
+function callLarge(held: Held, principal: string): Promise<Response> {
+  return held.server.fetch(...toRequest("tools/call", large, { principal }));
+}
+
+/** Asserts that the principal's large call is refused while one of ada's runs; returns ada's. */
+async function refuseSecondCall(held: Held, limit: string, principal: string) {
+  const first = callLarge(held, "ada");
+  await until(() => held.counts.started === 1, "it runs");
+  await refuse(held, limit, 503, "tools/call", large, { principal });
+  return { first };
+}
+
 type Path = { [group in keyof Limits]: `${group}.${Extract<keyof Limits[group], string>}` }[keyof Limits];
 
 const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
@@ -123,7 +137,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     await using held = start({ request: { bodyBytes: 1000 } });
     await refuse(held, "request.bodyBytes", 413, "tools/call", { ...quick, arguments: { x: "x".repeat(1000) } });
     const { headers } = toCall("quick");
-    // No length is told, so the bytes are counted as they come.
+    // Without a length, bytes are counted as they arrive.
     const body = new ReadableStream({
       pull: (controller) => controller.enqueue(new TextEncoder().encode(" ".repeat(300))),
     });
@@ -156,10 +170,10 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const halves = [body.slice(0, -1), body.slice(-1)] as const;
     const oldest = await send(...halves);
     const younger = [await send(...halves), await send(...halves)];
-    assertEquals(await oldest(), [503, "1", true], "the oldest makes room for the third");
+    assertEquals(await oldest(), [503, "1", true], "the oldest is evicted for the third");
     for (const end of younger) assertEquals(await end(), served);
     const large = toCall("quick", { args: { x: "x".repeat(700_000) } }).body;
-    assertEquals(await (await send(large))(), served, "one alone may be larger");
+    assertEquals(await (await send(large))(), served, "a single one may be larger");
   },
   async "request.bodyMs"() {
     await using held = start({ request: { bodyMs: 5000 } });
@@ -265,7 +279,10 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       onElicit: () => new Promise(() => {}),
     });
     const coming = started(client.callTool("ask").catch((error) => error.message));
-    await until(() => client.transcript.some((line) => line.includes("elicitation/create")), "the client is asked");
+    await until(
+      () => client.transcript.some((line) => line.includes("elicitation/create")),
+      "the client gets the question",
+    );
     await held.clock.advance(11_000);
     assertStringIncludes(await coming, "calls.answerMs");
     await client.close();
@@ -340,7 +357,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       _meta: { [META + "logLevel"]: "info" },
     }));
     await new Promise((resolve) => setTimeout(resolve, 20));
-    assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were taken`);
+    assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were accepted`);
     assertEquals(readData(await response.text()).length, 101);
   },
   async "streams.waitingCharacters"() {
@@ -351,7 +368,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       _meta: { [META + "logLevel"]: "info" },
     }));
     await new Promise((resolve) => setTimeout(resolve, 20));
-    assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were taken`);
+    assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were accepted`);
     assertEquals(readData(await response.text()).length, 101);
   },
   async "streams.writeMs"() {
@@ -374,7 +391,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const third = await held.server.fetch(...toRequest("subscriptions/listen", listen));
     assertEquals(third.status, 200);
     for (const each of [open[1], third]) await each.body?.cancel();
-    // The streams of sessions are as many.
+    // Legacy sessions have as many streams.
     const visits: Response[] = [];
     for (let i = 0; i < 3; i++) {
       const headers = { accept: "text/event-stream", "mcp-session-id": await startSession(url, held.server.fetch) };
@@ -397,24 +414,18 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   },
   async "memory.bytesPerClient"() {
     await using held = start({ memory: { bytesPerClient: 200_000 } });
-    const large = { name: "hold", arguments: { text: "x".repeat(70_000) } };
-    const first = held.server.fetch(...toRequest("tools/call", large, { principal: "ada" }));
-    await until(() => held.counts.started === 1, "it runs");
-    await refuse(held, "memory.bytesPerClient", 503, "tools/call", large, { principal: "ada" });
-    const other = held.server.fetch(...toRequest("tools/call", large, { principal: "bob" }));
+    const { first } = await refuseSecondCall(held, "memory.bytesPerClient", "ada");
+    const other = callLarge(held, "bob");
     held.open();
     assertEquals([(await first).status, (await other).status], [200, 200]);
     for (const each of [first, other]) await (await each).body?.cancel();
   },
   async "memory.bytes"() {
     await using held = start({ memory: { bytes: 200_000 } });
-    const large = { name: "hold", arguments: { text: "x".repeat(70_000) } };
-    const first = held.server.fetch(...toRequest("tools/call", large, { principal: "ada" }));
-    await until(() => held.counts.started === 1, "it runs");
-    await refuse(held, "memory.bytes", 503, "tools/call", large, { principal: "bob" });
+    const { first } = await refuseSecondCall(held, "memory.bytes", "bob");
     held.open();
     await (await first).body?.cancel();
-    const again = await held.server.fetch(...toRequest("tools/call", large, { principal: "bob" }));
+    const again = await callLarge(held, "bob");
     assertEquals(again.status, 200);
     await again.body?.cancel();
   },
@@ -445,7 +456,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       assertEquals([response.status, response.headers.get("retry-after")], [503, "1"]);
       assertStringIncludes(await response.text(), "(sessions.open)");
     }
-    // One that becomes idle makes room, and comes back when there is room again.
+    // A session that becomes idle makes room, and its state returns when there is room again.
     await streams[0].body?.cancel();
     assert((await send(held, "ping", {}, { session })).result);
     await streams[1].body?.cancel();
@@ -470,16 +481,16 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const third = await startSession(url, ada);
     assertEquals(await ping(third, ada), [503, true]);
     const other = await startSession(url, eve);
-    assertEquals(await ping(other, eve), [200, false], "somebody else has room");
-    // One of theirs that becomes idle makes room, and not somebody else's.
+    assertEquals(await ping(other, eve), [200, false], "another principal has room");
+    // An idle session of the same principal makes room, and not one of another.
     await streams[0].body?.cancel();
     assertEquals(await ping(third, ada), [200, false]);
-    assertEquals(await ping(busy[0], ada), [200, false], "it comes back when there is room again");
+    assertEquals(await ping(busy[0], ada), [200, false], "it returns when there is room again");
     await streams[1].body?.cancel();
-    // Those that nobody owns are bound by the limit of all.
+    // Sessions without a principal count against the common limit only.
     const nobody = await Promise.all([1, 2, 3].map(() => startSession(url, held.server.fetch)));
     for (const session of nobody) assertEquals(await ping(session, held.server.fetch), [200, false]);
-    // What has ended counts no more, and the rest of theirs still does.
+    // An ended session no longer counts; the others of its principal still do.
     const end = (session: string) =>
       ada(new Request(url, { method: "DELETE", headers: { "mcp-session-id": session } }));
     const open = async () => {
@@ -516,7 +527,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals((await send(held, "ping", {}, { session })).status, 404);
     assertEquals((await send(held, "ping", {}, { session: unused })).status, 404);
   },
-  // These three are held by the tests of what is kept to be read again.
+  // Replay has its own tests.
   "replay.events": undefined,
   "replay.bytes": undefined,
   "replay.ms": undefined,
@@ -547,7 +558,7 @@ const toPaths = (limits: Limits) =>
 
 Deno.test("every limit has a test here", () => assertEquals(Object.keys(cases).sort(), toPaths(LIMITS).sort()));
 
-for (const [name, run] of Object.entries(cases)) if (run) Deno.test(`limits.${name} is held`, run);
+for (const [name, run] of Object.entries(cases)) if (run) Deno.test(`limits.${name} is enforced`, run);
 
 Deno.test("the 1,025th subscription is refused, and the others live", async () => {
   await using held = start({});
@@ -563,8 +574,8 @@ Deno.test("the 1,025th subscription is refused, and the others live", async () =
   await held.clock.advance(10_000);
   await closing;
   for (const text of await Promise.all(reading)) {
-    const told = readData(text).map((message) => Object(message));
-    assertEquals(told.map(({ method }) => method ?? "result"), [
+    const messages = readData(text).map((message) => Object(message));
+    assertEquals(messages.map(({ method }) => method ?? "result"), [
       "notifications/subscriptions/acknowledged",
       "notifications/resources/updated",
       "result",
@@ -572,7 +583,7 @@ Deno.test("the 1,025th subscription is refused, and the others live", async () =
   }
 });
 
-Deno.test("what is no filter is refused, and what cannot be told is left out", async () => {
+Deno.test("an invalid filter is refused, and entries the server cannot serve are omitted", async () => {
   await using held = start({});
   for (
     const notifications of [undefined, null, 5, "x", [], { resourceSubscriptions: "x" }, { resourceSubscriptions: [5] }]
@@ -593,14 +604,14 @@ Deno.test("what is no filter is refused, and what cannot be told is left out", a
   await reader?.cancel();
 });
 
-Deno.test("sessions beyond the limit cost the idle ones their state and not their life", async () => {
+Deno.test("sessions beyond the limit cost idle ones their state, not their life", async () => {
   await using held = start({ sessions: { open: 50 } });
   const sessions: string[] = [];
   for (let i = 0; i < 200; i++) sessions.push(await startSession(url, held.server.fetch));
   for (const session of [...sessions, ...sessions]) assert((await send(held, "ping", {}, { session })).result);
 });
 
-Deno.test("thousands of session ids that are none leave nothing behind", async () => {
+Deno.test("thousands of invalid session ids leave nothing behind", async () => {
   await using held = start({ sessions: { open: 50 } });
   const real = await startSession(url, held.server.fetch);
   for (let i = 0; i < 2000; i++) {
@@ -617,7 +628,7 @@ Deno.test("10,000 calls of one session leave no listener and no warning behind",
   assertEquals(held.faults, []);
 });
 
-Deno.test("an answer that is foreign, second or late reaches no handler", async () => {
+Deno.test("a response that is foreign, repeated or late reaches no handler", async () => {
   await using held = start({ calls: { answerMs: 10_000 } });
   const asked: { readonly session: string; readonly id: unknown; readonly reading: Promise<string> }[] = [];
   for (let i = 0; i < 2; i++) {
@@ -641,7 +652,7 @@ Deno.test("an answer that is foreign, second or late reaches no handler", async 
   };
   const accepted = { action: "accept", content: {} };
   const [one, two] = asked;
-  // Answers to what nobody asked, of the other session's number, and of the wrong shape for a number.
+  // Responses to unknown ids, with the id of the other session, and with the wrong JSON type of the id.
   for (const id of ["ask-99", "x", 1, 0]) assertEquals(await say(one.session, { id, result: accepted }), 202);
   assertEquals(await say(two.session, { id: two.id, result: accepted }), 202);
   assertEquals(await say(two.session, { id: two.id, result: { action: "decline" } }), 202);
@@ -651,7 +662,7 @@ Deno.test("an answer that is foreign, second or late reaches no handler", async 
   assertEquals(await say(one.session, { id: one.id, result: accepted }), 202);
 });
 
-Deno.test("what an author keeps a ticket for happens once, however often the same answer comes", async () => {
+Deno.test("a ticket from ctx.once lets a payment happen once, however often the same answer arrives", async () => {
   const used = new Set<string>();
   const pay = tool({
     name: "pay",
@@ -676,7 +687,7 @@ Deno.test("what an author keeps a ticket for happens once, however often the sam
   assertEquals(held.faults, []);
 });
 
-Deno.test("a yes to ten dollars pays no twelve", async () => {
+Deno.test("consent to pay ten does not pay twelve", async () => {
   let price = 10;
   const pay = tool({
     name: "pay",
@@ -704,7 +715,7 @@ Deno.test("a yes to ten dollars pays no twelve", async () => {
   assertEquals(Object(last.result?.content)[0].text, "paid 12");
 });
 
-Deno.test("a state is good under a secret that is still listed, and under no other", async () => {
+Deno.test("a state is valid under any secret still listed, and under no other", async () => {
   const [old, young, foreign] = ["old", "young", "foreign"].map((word) => word.repeat(20));
   const at = async (secret: string | readonly string[] | undefined, params: Json) => {
     await using held = start({}, { secret });
@@ -731,7 +742,7 @@ const THIN: readonly (readonly (readonly [string, string])[])[] = [
   [['{ "a" : [', "]}"]],
 ];
 
-Deno.test("levels are counted to the last one, however few characters each of them takes", async () => {
+Deno.test("levels are counted exactly, however few characters each takes", async () => {
   const { below, pick } = random(30);
   for (let i = 0; i < 300; i++) {
     const most = 1 + below(40);

@@ -1,5 +1,5 @@
-// No pattern of the library takes time out of proportion to what it is matched against: each regular expression of the
-// source is pumped with the characters it looks for, and the parsers that a client reaches are given the worst they know.
+// Matching time grows in proportion to the input: each regular expression of the source is pumped with the characters
+// it looks for, and the parsers that a client reaches get the worst known input.
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { createServer, resource, tool } from "../../mod.ts";
 import { LIMITS } from "../../src/core/limits.ts";
@@ -17,7 +17,7 @@ interface Pattern {
   readonly flags: string;
 }
 
-/** The files that the exports lead to, without those that only run beside a server. */
+/** The files that the exports lead to, except those that run only beside a server. */
 async function listFiles(): Promise<ReadonlyMap<string, string>> {
   const files = new Map<string, string>();
   const queue = Object.values(config.exports).map((path) => new URL(path, new URL("../../", import.meta.url)).href);
@@ -31,7 +31,7 @@ async function listFiles(): Promise<ReadonlyMap<string, string>> {
   return files;
 }
 
-/** The regular expressions of a file. Read by hand: neither runtime shares a parser with the other. */
+/** The regular expressions of a file. Found by hand, because the runtimes share no parser. */
 function listPatterns(file: string, text: string): Pattern[] {
   const patterns: Pattern[] = [];
   const braces: string[] = [];
@@ -71,7 +71,7 @@ function listPatterns(file: string, text: string): Pattern[] {
   return patterns;
 }
 
-/** Strings of a length that are as like to what a pattern looks for as can be, and then are not. */
+/** Long strings that nearly match a pattern, and then do not. */
 function* pump({ source }: Pattern, length: number): Generator<string> {
   const own = [
     ...new Set((source + (source.includes("\\s") ? " " : "")).replace(/\\[dwsbDWSB]|[\^$(){}|*+?\\[\]]/g, "")),
@@ -86,7 +86,7 @@ function* pump({ source }: Pattern, length: number): Generator<string> {
   }
 }
 
-/** How often a text is replaced, as it is done where the pattern is global. */
+/** The number of replacements, if the pattern is global. */
 function run({ source, flags }: Pattern): (text: string) => unknown {
   const pattern = new RegExp(source, flags);
   return flags.includes("g") ? (text) => text.replace(pattern, "") : (text) => pattern.test(text);
@@ -111,16 +111,16 @@ Deno.test("a pattern with a quadratic or worse time is found", () => {
   }
 });
 
-/** What makes a pattern slow, if anything does. */
+/** The input that makes a pattern slow, if there is one. */
 function findSlow(pattern: Pattern): string | undefined {
   const match = run(pattern);
-  // The longer text is only tried where the shorter one took time at all; an exponential one would not end.
+  // The longer text is tried only if the shorter one took measurable time; an exponential one would never end.
   for (const length of [12, 100, 2000, 16_000]) {
     const longer = [...pump(pattern, 2 * length)];
     for (const [i, text] of [...pump(pattern, length)].entries()) {
       if (shortest(() => match(text), 1) < 2 * length / 10_000) continue;
       const times = () => [shortest(() => match(text), 3), shortest(() => match(longer[i]), 3)];
-      // Three times out of three: the machine has other things to do.
+      // Slow three times out of three, because the machine has other work.
       const isSlow = [1, 2, 3].every(() => {
         const [short, long] = times();
         return long > 1 && long / short > 3;
@@ -138,23 +138,27 @@ for (const pattern of patterns) {
   });
 }
 
-/** Asserts that twice the text takes no more than about twice the time, and 100 KB not long. */
+/** Asserts that twice the text takes about twice the time, and that 100 KB take little. */
 function linear(what: string, make: (length: number) => string, read: (text: string) => unknown): void {
   const attempt = (text: string) => () => {
     try {
       read(text);
     } catch {
-      // A refusal is as good as an answer, if it comes as soon.
+      // A refusal is as good as a result, if it takes as little time.
     }
   };
-  for (let tries = 0;; tries++) {
-    const [short, long] = [50_000, 100_000].map((length) => shortest(attempt(make(length)), 5));
-    if (long < 5 || long / short < 3) return;
-    assert(tries < 3, `${what}: ${short} ms, twice as long ${long} ms`);
+  const [short, long] = [50_000, 100_000].map((length) => attempt(make(length)));
+  let [shortMs, longMs] = [Infinity, Infinity];
+  // The least of interleaved runs, because other work on the machine slows single ones.
+  for (let runs = 1; runs <= 20; runs++) {
+    shortMs = Math.min(shortMs, shortest(short, 1));
+    longMs = Math.min(longMs, shortest(long, 1));
+    if (runs >= 5 && (longMs < 5 || longMs / shortMs < 3)) return;
   }
+  throw new Error(`${what}: ${shortMs} ms, twice as long ${longMs} ms`);
 }
 
-Deno.test("headers of 100 KB are read in proportion", () => {
+Deno.test("headers of 100 KB are read in linear time", () => {
   for (
     const unit of [
       ",",
@@ -179,7 +183,7 @@ Deno.test("headers of 100 KB are read in proportion", () => {
   }
 });
 
-Deno.test("messages of 100 KB are read in proportion", () => {
+Deno.test("messages of 100 KB are read in linear time", () => {
   const units = [
     "[",
     "{",
@@ -211,7 +215,7 @@ Deno.test("messages of 100 KB are read in proportion", () => {
   }
 });
 
-Deno.test("lines are cut in proportion, whatever their length and however they come", () => {
+Deno.test("lines are split in linear time, whatever their length and chunks", () => {
   for (const line of ["", "a", "\r", "é", "x".repeat(1000)]) {
     linear(`lines of ${line.slice(0, 3)}`, (length) => `${line}\n`.repeat(length / (line.length + 1)), (text) => {
       const splitter = new LineSplitter(LIMITS.request.lineBytes);
@@ -222,7 +226,7 @@ Deno.test("lines are cut in proportion, whatever their length and however they c
   }
 });
 
-Deno.test("templates of every form match what is 100 KB long in proportion", async () => {
+Deno.test("templates of every form match a URI of 100 KB in linear time", async () => {
   const names = Array.from({ length: 50 }, (_, i) => `v${i}`);
   const templates = [
     ...["{id}", "{+path}", "{/a,b}", "{?a,b}", "{&a}", "{;x}", "{#f}", "{.ext}"].map((each) => `t://a/${each}`),
@@ -238,7 +242,7 @@ Deno.test("templates of every form match what is 100 KB long in proportion", asy
         try {
           return resource({ uri, name: `t${i}`, read: () => "" });
         } catch (error) {
-          // A form that the library refuses when it is registered cannot be slow.
+          // A form that the library refuses at registration cannot be slow.
           assert(error instanceof TypeError, String(error));
           return [];
         }

@@ -1,4 +1,4 @@
-// Cursors, completions, logs and what clients watch.
+// Cursors, completions, logs and subscriptions.
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import { prompt, resource, tool } from "../../mod.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
@@ -6,12 +6,12 @@ import { INTERNALS } from "../../src/core/internals.ts";
 
 const any = { type: "object" } as const;
 
-/** The code of the error that a request gets; `undefined` for none. */
+/** The error code that a request gets; `undefined` if it gets none. */
 async function codeOf(asked: Promise<unknown>): Promise<unknown> {
   return await asked.then(() => undefined, (error) => error.code);
 }
 
-behaviour("a cursor leads on in its own list alone, and to nobody else's things", async (connect) => {
+behaviour("a cursor works in its own list only, and shows nobody else's handlers", async (connect) => {
   const handlers = [
     ...["a", "b", "c", "d"].map((name) =>
       tool({ name, run: () => "", allow: ({ principal }) => name !== "c" || principal?.id === "ada" })
@@ -26,7 +26,7 @@ behaviour("a cursor leads on in its own list alone, and to nobody else's things"
   };
   const first = await list("tools/list");
   assertEquals(first.names, ["a", "b"]);
-  // What a caller may not see is on no page of his, whoever the cursor is from.
+  // A handler hidden from a caller is on none of that caller's pages, whatever the cursor's origin.
   assertEquals((await list("tools/list", first.next)).names, ["d"]);
   const prompts = await list("prompts/list");
   const bad = [
@@ -44,13 +44,13 @@ behaviour("a cursor leads on in its own list alone, and to nobody else's things"
     btoa("tools:__proto__").replaceAll("=", ""),
   ];
   for (const cursor of bad) assertEquals(await codeOf(list("tools/list", cursor)), -32602, `${cursor}`.slice(0, 50));
-  // What the cursor was after is gone: then nobody knows where it led.
+  // The handler at the cursor was removed, so the cursor is no longer valid.
   server.handlers.remove(handlers[1]);
   assertEquals(await codeOf(list("tools/list", first.next)), -32602);
   assertEquals((await list("tools/list")).names, ["a", "d"]);
 });
 
-behaviour("completions that ask for nothing, or for too much", async (connect) => {
+behaviour("invalid completion requests are refused, and values are limited", async (connect) => {
   const complete = { city: (value: string) => Array.from({ length: 100_000 }, (_, i) => `${value.slice(0, 5)}${i}`) };
   const input = { type: "object", properties: { city: { type: "string" } } } as const;
   const handlers = [prompt({ name: "trip", input, complete, run: () => "" })];
@@ -86,7 +86,7 @@ behaviour("completions that ask for nothing, or for too much", async (connect) =
   }
 });
 
-behaviour("log messages that cannot be sent, or not in one line, harm nothing", async (connect) => {
+behaviour("log messages that cannot be serialized, or not on one line, harm nothing", async (connect) => {
   const odd = "\u001b[31mred\u001b[0m\nsecond line\r\n\ndata: {}\n\n";
   const circle: Record<string, unknown> = {};
   circle.self = circle;
@@ -109,15 +109,15 @@ behaviour("log messages that cannot be sent, or not in one line, harm nothing", 
   });
   const { client } = await connect({ handlers: [speaks] }, { logLevel: "debug" });
   assertEquals(textOf(await client.callTool("speaks")), "spoken");
-  await until(() => client.received.length >= 7, "all messages come");
+  await until(() => client.received.length >= 7, "all messages arrive");
   const [first, second, third, fourth, , , last] = client.received.map(({ params }) => Object(params));
   assertEquals(first.data, odd);
-  // What JSON cannot hold comes as a note of that, not as an error.
+  // A value that JSON cannot hold is replaced by a note, not by an error.
   for (const { data } of [second, third, fourth]) assertEquals(typeof data, "string");
   assertEquals([last.data, last.logger], [{ password: "kept as it is" }, "logger\nname"]);
 });
 
-behaviour("levels that are none are refused, and ten thousand changes leave nothing behind", async (connect) => {
+behaviour("invalid levels are refused, and ten thousand changes of the level leave nothing behind", async (connect) => {
   const { client } = await connect({ handlers: [tool({ name: "quick", run: () => "quick" })] });
   for (const level of ["loud", "INFO", "", null, 5, {}, ["info"], undefined, "constructor"]) {
     assertEquals(await codeOf(client.request("logging/setLevel", { level })), -32602, `${level}`);
@@ -126,14 +126,14 @@ behaviour("levels that are none are refused, and ten thousand changes leave noth
   assertEquals(textOf(await client.callTool("quick")), "quick");
 }, { eras: ["legacy"], transports: ["pipe"] });
 
-behaviour("nothing is logged to a client that did not ask", async (connect) => {
+behaviour("nothing is logged to a client that did not request it", async (connect) => {
   const speaks = tool({ name: "speaks", run: async (_input, ctx) => (await ctx.log.emergency("help"), "spoken") });
   const { client } = await connect({ handlers: [speaks] });
   assertEquals(textOf(await client.callTool("speaks")), "spoken");
   assertEquals(client.received, []);
 }, { eras: ["modern"] });
 
-behaviour("what a client watches is bounded in number and in length, and its own", async (connect, way) => {
+behaviour("a client's subscriptions are its own, and bounded in number and length", async (connect, way) => {
   const { client, join, server } = await connect({
     handlers: [resource({ uri: "a://{+rest}", name: "any", read: () => "" })],
     limits: { streams: { watchedUris: 10 } },
@@ -142,27 +142,27 @@ behaviour("what a client watches is bounded in number and in length, and its own
   for (const uri of [5, null, undefined, {}, ["a://x"]]) assertEquals(await codeOf(watch(uri)), -32602, `${uri}`);
   for (let i = 0; i < 10; i++) await watch(`a://${i}`);
   assertEquals(await codeOf(watch("a://10")), -32602);
-  // One that is watched already takes no room, and one that is let go gives room.
+  // A second subscription to one URI takes no room, and an ended one makes room.
   await watch("a://9");
   await watch("a://9", "unsubscribe");
   await watch("a://none", "unsubscribe");
   await watch("a://10");
   for (let i = 0; i < 11; i++) await watch(`a://${i}`, "unsubscribe");
-  // As many characters as ten URIs of a sensible length have.
+  // As many characters as ten URIs of a sensible length.
   assertEquals(await codeOf(watch("a://" + "x".repeat(10_000))), -32602);
   await watch("a://" + "x".repeat(2000));
   assertEquals(await codeOf(watch("a://" + "y".repeat(2000))), -32602);
   await watch("a://mine");
-  // Nobody lets go of what another client watches.
+  // No client can end the subscription of another.
   const other = await join();
   await other.request("resources/unsubscribe", { uri: "a://mine" });
   if (way.transport !== "pipe") return;
   server.resourceUpdated("a://mine");
-  await until(() => client.received.length > 0, "the client hears of it");
+  await until(() => client.received.length > 0, "the client gets the notification");
   assertEquals(other.received, []);
 }, { eras: ["legacy"] });
 
-behaviour("what one subscription watches is bounded in length as well", async (connect) => {
+behaviour("the URIs of one subscription are bounded in length as well", async (connect) => {
   const { client } = await connect({
     handlers: [resource({ uri: "a://{+rest}", name: "any", read: () => "" })],
     limits: { streams: { watchedUris: 10 } },
@@ -174,7 +174,7 @@ behaviour("what one subscription watches is bounded in length as well", async (c
   assertEquals(await codeOf(listen(Array.from({ length: 10 }, (_, i) => `a://${i}${"x".repeat(1000)}`))), -32602);
 }, { eras: ["modern"] });
 
-behaviour("1,000 tools with large schemas come in pages, which are made once", async (connect) => {
+behaviour("1,000 tools with large schemas are listed in pages, which are built once", async (connect) => {
   const properties = Object.fromEntries(
     Array.from({ length: 20 }, (_, i) => [`field${i}`, { type: "string", description: "x".repeat(400) }]),
   );
@@ -200,7 +200,7 @@ behaviour("1,000 tools with large schemas come in pages, which are made once", a
   assertStringIncludes(JSON.stringify(tools[0]), "field19");
 }, { transports: ["memory"] });
 
-behaviour("what a handler does to its input reaches no other request", async (connect) => {
+behaviour("a handler's changes to its input reach no other request", async (connect) => {
   const spoils = tool({
     name: "spoils",
     input: any,

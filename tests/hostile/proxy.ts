@@ -1,9 +1,9 @@
-// A TCP proxy on this machine that cuts a connection over which nothing has come for a while, as those on the way do.
+// A TCP proxy on this machine that cuts idle connections, as middleboxes do.
 
 /** A running proxy. */
 export interface Proxy {
   readonly port: number;
-  /** How many connections it cut because they were silent. */
+  /** The number of connections it cut because they were idle. */
   readonly cuts: number;
   stop(): void;
 }
@@ -21,7 +21,7 @@ interface BunHost {
 
 const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // Deno has no types for it
 
-/** Starts a proxy before a port of `127.0.0.1`. */
+/** Starts a proxy in front of a port of `127.0.0.1`. */
 export function startProxy(to: number, idleMs: number): Proxy {
   return bun ? startBun(bun, to, idleMs) : startDeno(to, idleMs);
 }
@@ -45,7 +45,7 @@ function startDeno(to: number, idleMs: number): Proxy {
         for (let at = 0; at < size;) at += await into.write(buffer.subarray(at, size));
       }
     } catch {
-      // The other end was closed.
+      // The other end has closed.
     }
     close(client);
   }

@@ -1,6 +1,6 @@
-// HTTP/1.1 by hand over a socket: sends bytes that `fetch` would tidy or refuse, and reads whatever comes back.
+// HTTP/1.1 by hand over a socket: sends bytes that `fetch` would normalize or refuse, and reads the raw response.
 
-/** One response as it came. */
+/** One response as received. */
 export interface RawAnswer {
   readonly status: number;
   readonly headers: Headers;
@@ -9,35 +9,35 @@ export interface RawAnswer {
 
 /** A connection to a server on this machine. */
 export interface RawConnection {
-  /** Sends bytes, or a text as UTF-8. Bytes that the other side no longer takes are passed over. */
+  /** Sends bytes, or a string as UTF-8. Ignores bytes that the other side no longer accepts. */
   write(data: string | Uint8Array): Promise<void>;
-  /** The next response; `undefined` if the connection ends first. Throws when nothing comes in time. */
+  /** The next response; `undefined` if the connection ends first. Throws on a timeout. */
   read(options?: ReadOptions): Promise<RawAnswer | undefined>;
-  /** The head of the next response, the rest of which is not waited for. */
+  /** The head of the next response, without waiting for its body. */
   readHead(options?: ReadOptions): Promise<Omit<RawAnswer, "body"> | undefined>;
   /** The body of a response whose head has been read. */
   readBody(head: Pick<RawAnswer, "status" | "headers">, options?: ReadOptions): Promise<string>;
-  /** What comes until a pattern is found in it. */
+  /** Reads until a pattern matches. */
   readUntil(pattern: RegExp, options?: ReadOptions): Promise<string>;
-  /** What comes until the other side ends the response in chunks, or the connection. */
+  /** Reads until the other side ends the chunked response, or the connection. */
   readRest(options?: ReadOptions): Promise<string>;
-  /** Says that nothing more will be written, and reads on. */
+  /** Ends the writing side, and keeps reading. */
   end(): void;
   close(): void;
 }
 
-/** How a response is waited for. */
+/** Options for reading a response. */
 export interface ReadOptions {
-  /** Milliseconds; 5,000 if nothing is said. */
+  /** In milliseconds. Defaults to 5,000. */
   readonly ms?: number;
-  /** Whether the request was HEAD, so that the response has no body whatever its head says. */
+  /** Whether the request was HEAD, so that the response has no body, whatever its head declares. */
   readonly isHead?: boolean;
 }
 
 /** The bytes of one socket, the same on both runtimes. */
 interface Socket {
   write(bytes: Uint8Array): Promise<void>;
-  /** The next bytes; `undefined` when the other side has ended. */
+  /** The next bytes; `undefined` once the other side has ended. */
   read(): Promise<Uint8Array | undefined>;
   end(): void;
   close(): void;
@@ -65,7 +65,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
   let held: Uint8Array = new Uint8Array(0);
   let pending: Promise<Uint8Array | undefined> | undefined;
 
-  // A read that a deadline gave up on is taken up by the next one, so that no bytes are lost.
+  // A read abandoned at a deadline is continued by the next one, so that no bytes are lost.
   async function more(deadline: number, what: string): Promise<boolean> {
     const next = pending ??= socket.read();
     const chunk = await within(next, deadline - performance.now(), what);
@@ -109,7 +109,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
         const colon = text.indexOf(":");
         headers.append(text.slice(0, colon), text.slice(colon + 1).trim());
       }
-      // 100 Continue is no answer.
+      // 100 Continue is not the final response.
       if (status >= 200) return { status, headers };
     }
   }
@@ -138,7 +138,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
   ): Promise<string> {
     const isEmpty = isHead || status === 204 || status === 304;
     const bytes = isEmpty ? new Uint8Array(0) : await readContent(headers, performance.now() + ms);
-    // Fatal: an answer must be UTF-8 whatever came in.
+    // Fatal, because a response must be UTF-8 whatever the request was.
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   }
 

@@ -1,9 +1,9 @@
-// What no answer may show: stacks, paths of files, the words of a parser.
+// Text that no response may contain: stacks, file paths, parser messages.
 
 const INSIDE =
   /\bat \S+ \(|\bat (?:async )?file:|\.[jt]s:\d|file:\/\/\/\w|\/(?:work|home|root|usr|tmp)\/|node_modules|SyntaxError|TypeError|at position \d/;
 
-/** The first thing in a text that shows the inside of a server. */
+/** The first part of a text that shows the internals of a server. */
 export function findSecret(text: string): string | undefined {
   return INSIDE.exec(text)?.[0];
 }

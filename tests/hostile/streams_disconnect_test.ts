@@ -1,4 +1,4 @@
-// Clients that leave while their call runs: who stands for themselves cancels by that, a session does not.
+// Clients that disconnect during a call: without a session that cancels the call, with one it does not.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -8,7 +8,7 @@ import { openUnread, readData, startSession, toCall, toWire } from "./unread.ts"
 
 const any = { type: "object" } as const;
 
-/** A server on a port with a tool that holds until it is aborted or let go. */
+/** A server on a port with a tool that waits until it is aborted or released. */
 function startHolding() {
   const started = new Set<unknown>();
   const aborted = new Set<unknown>();
@@ -54,17 +54,17 @@ for (
     { what: "of 100 KB, before the first byte", padding: 100_000, speaks: false },
     { what: "of 100 KB, after the first byte", padding: 100_000, speaks: true },
     {
-      what: "of 100 KB, from a client that takes no events",
+      what: "of 100 KB, from a client that accepts no events",
       padding: 100_000,
       speaks: true,
       accept: "application/json",
     },
   ]
 ) {
-  Deno.test(`100 clients that leave abort 100 calls (${what})`, async () => {
+  Deno.test(`100 clients that disconnect abort 100 calls (${what})`, async () => {
     await using fixture = startHolding();
     const { started, aborted, said, port } = fixture;
-    // In waves: some hundred sockets at once are enough.
+    // In waves: a few hundred sockets at once are enough.
     for (let wave = 0; wave < 4; wave++) {
       await Promise.all(Array.from({ length: 25 }, async (_, i) => {
         const n = wave * 25 + i;
@@ -84,7 +84,7 @@ for (
   });
 }
 
-Deno.test("a session's call goes on without its client, which reads the answer later", async () => {
+Deno.test("a session's call continues without its client, which reads the response later", async () => {
   await using fixture = startHolding();
   const { started, aborted, port, url, open } = fixture;
   const places = await Promise.all(Array.from({ length: 20 }, async (_, n) => {
@@ -92,7 +92,7 @@ Deno.test("a session's call goes on without its client, which reads the answer l
     const padding = "x".repeat(n % 2 ? 100_000 : 0);
     const call = toCall("hold", { session, args: { n, padding }, meta: { progressToken: n } });
     const client = await openUnread(port, toWire(port, call));
-    // The first event only says where the stream begins.
+    // The first event only carries the stream's event id.
     const text = await client.read((text) => /^id: .+$/m.test(text));
     client.close();
     return { session, place: /^id: (\S+)\r?$/m.exec(text)?.[1] ?? "" };
@@ -109,7 +109,7 @@ Deno.test("a session's call goes on without its client, which reads the answer l
   }
 });
 
-/** Counts to `to`, a step at a time, as slowly as it is told to. */
+/** Counts to `to`, one step at a time, as slowly as requested. */
 function counting(pause: () => Promise<unknown>) {
   return tool({
     name: "count",
@@ -124,7 +124,7 @@ function counting(pause: () => Promise<unknown>) {
   });
 }
 
-Deno.test("a connection may break at any byte: every message comes once, in order, and the answer last", async () => {
+Deno.test("a connection may break at any byte: every message arrives once, in order, and the response last", async () => {
   const { below } = random(101);
   const count = counting(() => new Promise((resolve) => setTimeout(resolve, below(4))));
   const server = createServer({ name: "count", version: "1.0.0", handlers: [count] });
@@ -145,7 +145,7 @@ Deno.test("a connection may break at any byte: every message comes once, in orde
       const text = await client.read((text) => text.length >= enough || text.includes('"counted"'));
       client.close();
       cuts++;
-      // Chunks are cut where the server liked; what belongs to no whole event is not received.
+      // Chunks end where the server chose; an incomplete event is not received.
       const body = text.slice(text.indexOf("\r\n\r\n") + 4).replace(/\r\n[0-9a-f]*\r\n|^[0-9a-f]+\r\n/g, "");
       for (const [, event] of body.matchAll(/((?:[^\n]+\n)+)\n/g)) {
         place = /^id: (\S+)$/m.exec(event)?.[1] ?? place;
@@ -168,7 +168,7 @@ Deno.test("a connection may break at any byte: every message comes once, in orde
   await host.stop();
 });
 
-Deno.test("a stream that is taken up again leaves its old connection, and no message goes to both", async () => {
+Deno.test("a resumed stream leaves its old connection, and no message goes to both", async () => {
   const steps: (() => void)[] = [];
   const count = counting(() => new Promise<void>((resolve) => steps.push(resolve)));
   const server = createServer({ name: "count", version: "1.0.0", handlers: [count] });
@@ -190,7 +190,7 @@ Deno.test("a stream that is taken up again leaves its old connection, and no mes
     await step();
     await step();
     const headers = { accept: "text/event-stream", "mcp-session-id": session, "last-event-id": `${name}_${place}` };
-    // The client says it has all that was sent until now: whatever comes again came twice.
+    // The client acknowledges all messages sent so far: one that comes again came twice.
     await until(() => steps.length > 0, "the next step");
     const again = await server.fetch(new Request(url, { headers }));
     assertEquals(again.status, 200);

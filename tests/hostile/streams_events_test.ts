@@ -1,4 +1,4 @@
-// What goes over a stream, where it is taken up again, and what silence costs.
+// The content of event streams, their resumption, and keep-alives on idle ones.
 import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -9,7 +9,7 @@ import { openUnread, readData, startSession, toCall, toWire } from "./unread.ts"
 const any = { type: "object" } as const;
 const STREAM = { accept: "text/event-stream" };
 
-Deno.test("texts that look like events come back as they were, each on one line", async () => {
+Deno.test("texts that look like events come back unchanged, each on one line", async () => {
   const odd = [
     "a\n\nb",
     "a\r\rb\r\n\r\nc",
@@ -38,7 +38,7 @@ Deno.test("texts that look like events come back as they were, each on one line"
     for (const [n, text] of odd.entries()) {
       const meta = { progressToken: 1, [`${META}logLevel`]: "info" };
       const got = await (await fetch(url, toCall("say", { session, args: { n }, meta, accept: STREAM.accept }))).text();
-      // Nothing but the fields of events and comments, and no line end other than a line feed.
+      // Only event fields and comments, and only line feeds as line ends.
       for (const line of got.split("\n")) assert(/^(data: \{.*\}|id: \S+|retry: \d+|data: ?|:.*|)$/s.test(line), line);
       assertEquals(got.includes("\r"), false);
       const [progress, log, result] = readData(got).map((message) => Object(message));
@@ -52,7 +52,7 @@ Deno.test("texts that look like events come back as they were, each on one line"
   await host.stop();
 });
 
-cases("places that a stream cannot be taken up at", { version: LEGACY }, () => [
+cases("an event id that no stream has is refused", { version: LEGACY }, () => [
   ...[
     "garbage",
     "0",
@@ -82,7 +82,7 @@ cases("places that a stream cannot be taken up at", { version: LEGACY }, () => [
   },
 ]);
 
-Deno.test("a stream is taken up where something is kept, never where something is missing", async () => {
+Deno.test("a stream is resumed only where no event is missing", async () => {
   const count = tool({
     name: "count",
     async run(_input, ctx) {
@@ -103,19 +103,19 @@ Deno.test("a stream is taken up where something is kept, never where something i
     const response = await server.fetch(new Request(url, { headers }));
     return { status: response.status, messages: readData(await response.text()).length };
   };
-  // Five are kept: the answer and the four before it.
+  // Five events are kept: the response and the four before it.
   assertEquals(await take(ids[17], session), { status: 200, messages: 4 });
   assertEquals(await take(ids[16], session), { status: 200, messages: 5 });
   for (const place of [ids[0], ids[1], ids[15]]) assertEquals((await take(place, session)).status, 400, place);
-  // Of a stream that is over there is nothing more; of what never was there is no place.
+  // A finished stream has no more events; an unknown one has no position.
   assertEquals(await take(ids[21], session), { status: 200, messages: 0 });
   assertEquals((await take(ids[21].replace(/\d+$/, "22"), session)).status, 400);
-  // A place of one session is none of another.
+  // The event ids of one session are invalid in another.
   assertEquals((await take(ids[17], stranger)).status, 400);
   await server.close();
 });
 
-Deno.test("a session's call that is cancelled is not answered, and its stream ends", async () => {
+Deno.test("a cancelled call of a session gets no response, and its stream ends", async () => {
   const log: string[] = [];
   const hold = tool({
     name: "hold",
@@ -123,7 +123,7 @@ Deno.test("a session's call that is cancelled is not answered, and its stream en
       await ctx.progress(1);
       await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
       log.push("aborted");
-      // What is said after the end is said to nobody.
+      // Messages after the end are dropped.
       await ctx.progress(2);
       return "too late";
     },
@@ -146,7 +146,7 @@ Deno.test("a session's call that is cancelled is not answered, and its stream en
         headers: call.headers,
         body: JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId } }),
       });
-    // An id of the other type is another id.
+    // An id of the other JSON type is another id.
     const other = typeof id === "string" ? Number(id) : String(id);
     for (const wrong of [other, `${id}x`, {}, null, undefined]) assertEquals((await cancel(wrong)).status, 202);
     assertEquals(log, []);
@@ -160,7 +160,7 @@ Deno.test("a session's call that is cancelled is not answered, and its stream en
   await host.stop();
 });
 
-Deno.test("a thousand idle streams wait with one timer in all", async () => {
+Deno.test("a thousand idle streams share one timer", async () => {
   const server = createServer({ name: "idle", version: "1.0.0" });
   const url = "http://localhost/mcp";
   const real = { set: globalThis.setTimeout, every: globalThis.setInterval, clear: globalThis.clearTimeout };

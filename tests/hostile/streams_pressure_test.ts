@@ -1,4 +1,4 @@
-// Clients that do not read: what is made for them waits, what is kept for them is bounded, and in the end they are let go.
+// Clients that do not read: the handler waits, the buffer is bounded, and in the end the connection is closed.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type LimitOptions, resource, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -11,7 +11,7 @@ const any = { type: "object" } as const;
 const MB = 1_000_000;
 const eras = ["modern", "legacy"] as const;
 
-/** A tool that offers some thousand messages of 4 KB, and counts what was taken. */
+/** A tool that sends some thousand messages of 4 KB, and counts those accepted. */
 function flooding() {
   const taken = new Map<unknown, number>();
   const aborted = new Set<unknown>();
@@ -47,7 +47,7 @@ function start(limits: LimitOptions = {}) {
       const meta = { [`${META}logLevel`]: "info", progressToken: n };
       return await openUnread(port, toWire(port, toCall("flood", { session, args: { n, ...args }, meta })));
     },
-    /** Waits until nothing more is taken; the bytes that were taken by each. */
+    /** Waits until no more messages are accepted; returns the bytes accepted of each. */
     async settle(clients: number): Promise<readonly number[]> {
       let last = -1;
       const sum = () => taken.values().reduce((all, each) => all + each, 0);
@@ -67,12 +67,12 @@ function start(limits: LimitOptions = {}) {
 
 for (const era of eras) {
   for (const by of ["log", "progress"]) {
-    Deno.test(`who does not read makes the handler wait, and then gets all of it (${by}, ${era})`, async () => {
+    Deno.test(`a client that does not read makes the handler wait, and then gets every message (${by}, ${era})`, async () => {
       await using fixture = start();
       const messages = 2500;
       const clients = await Promise.all([0, 1, 2, 3, 4].map((n) => fixture.open(era, n, { messages, by })));
       const taken = await fixture.settle(clients.length);
-      // Some 4 MB are in the kernel; the rest of 10 MB was never made.
+      // Some 4 MB are in the kernel; the rest of 10 MB was never produced.
       for (const bytes of taken) assert(bytes < 7 * MB, `${taken}`);
       assertEquals([fixture.ended.size, fixture.aborted.size], [0, 0]);
       const quick = await (await fetch(fixture.url, toCall("quick"))).json();
@@ -89,18 +89,18 @@ for (const era of eras) {
 }
 
 for (const era of eras) {
-  Deno.test(`who stands still for too long loses the stream, and ${era} calls end as they should`, async () => {
+  Deno.test(`a client that reads nothing for too long loses the stream, and ${era} calls end as they should`, async () => {
     await using fixture = start({ streams: { writeMs: 500 } });
     const messages = 3000;
     const still = await fixture.open(era, 1, { messages });
     const reading = await fixture.open(era, 2, { messages });
     const whole = reading.read((text) => text.endsWith("0\r\n\r\n"));
-    await until(() => fixture.ended.has(1), "the handler goes on");
-    // What a session's client does not read it may come back for; nobody else can.
+    await until(() => fixture.ended.has(1), "the handler continues");
+    // The client of a session may come back for unread messages; others cannot.
     assertEquals(fixture.aborted.has(1), era === "modern");
     assertEquals(fixture.taken.get(1) === messages, era === "legacy");
     const text = await still.read((text) => text.endsWith("0\r\n\r\n"));
-    assert(!text.includes('"result"') && text.length < 8 * MB, "the stream ends without an answer");
+    assert(!text.includes('"result"') && text.length < 8 * MB, "the stream ends without a response");
     assert(text.endsWith("\n\n\r\n0\r\n\r\n"), "and after a whole event");
     assert((await whole).includes('"result"'), "another client is not disturbed");
     still.close();
@@ -108,7 +108,7 @@ for (const era of eras) {
   });
 }
 
-Deno.test("an answer that nobody reads to its end is not waited for without end", async () => {
+Deno.test("a response that is never read to its end is not waited for forever", async () => {
   const big = tool({ name: "big", run: () => "x".repeat(12 * MB) });
   const clock = fakeClock();
   const server = createServer({ name: "big", version: "1.0.0", handlers: [big], clock });
@@ -122,11 +122,11 @@ Deno.test("an answer that nobody reads to its end is not waited for without end"
   const last = await reader?.read();
   assertEquals(last?.done, true);
   await clock.advance(60_000);
-  assertEquals(clock.waiting, 0, "nothing is looked after any more");
+  assertEquals(clock.waiting, 0, "no timer is left");
   await server.close();
 });
 
-Deno.test("who takes a stream up again and does not read it makes the handler wait as well", async () => {
+Deno.test("a client that resumes a stream without reading makes the handler wait as well", async () => {
   const { taken, ended, handlers } = flooding();
   const server = createServer({ name: "flood", version: "1.0.0", handlers });
   const url = "http://localhost/mcp";
@@ -140,14 +140,14 @@ Deno.test("who takes a stream up again and does not read it makes the handler wa
   assertEquals(second.status, 200);
   await new Promise((resolve) => setTimeout(resolve, 100));
   const count = taken.get(1) ?? 0;
-  assert(count < 100, `${count} messages were taken`);
+  assert(count < 100, `${count} messages were accepted`);
   const data = readData(await second.text());
   assert(ended.has(1));
   assertEquals(data.length, 5001);
   await server.close();
 });
 
-Deno.test("who lets go of a stream that is full lets the handler go on", async () => {
+Deno.test("a client that cancels a full stream lets the handler continue", async () => {
   const { ended, aborted, handlers } = flooding();
   const server = createServer({ name: "flood", version: "1.0.0", handlers });
   const call = toCall("flood", { args: { n: 1, messages: 5000 }, meta: { [`${META}logLevel`]: "info" } });
@@ -160,7 +160,7 @@ Deno.test("who lets go of a stream that is full lets the handler go on", async (
 });
 
 for (const era of eras) {
-  Deno.test(`news that nobody reads are told once in the end (${era})`, async () => {
+  Deno.test(`unread notifications are coalesced and sent once at the end (${era})`, async () => {
     const uris = Array.from({ length: 20 }, (_, i) => `test://${i}/${"x".repeat(200)}`);
     const handlers = uris.map((uri, i) => resource({ uri, name: `r${i}`, read: () => "" }));
     const clock = fakeClock();
@@ -201,12 +201,12 @@ for (const era of eras) {
     await clock.advance(1000);
     await server.close();
     const heard = readData(await reading).flatMap((message) => Object(message).params?.uri ?? []);
-    assert(heard.length >= uris.length && heard.length < 500, `${heard.length} of 2,000 were told`);
+    assert(heard.length >= uris.length && heard.length < 500, `${heard.length} of 2,000 were sent`);
     assertEquals(new Set(heard).size, uris.length);
   });
 }
 
-behaviour("who logs without waiting loses nothing that a client would read in time", async (connect) => {
+behaviour("a handler that logs without awaiting loses nothing that the client reads in time", async (connect) => {
   const chat = tool({
     name: "chat",
     run(_input, ctx) {
@@ -222,7 +222,7 @@ behaviour("who logs without waiting loses nothing that a client would read in ti
   );
 });
 
-Deno.test("who logs without waiting fills no memory for a client that does not read", async () => {
+Deno.test("a handler that logs without awaiting holds no memory for a client that does not read", async () => {
   const chat = tool({
     name: "chat",
     async run(_input, ctx) {
@@ -243,7 +243,7 @@ Deno.test("who logs without waiting fills no memory for a client that does not r
   await server.close();
 });
 
-Deno.test("what is kept to be read again is bounded for all sessions together, and nobody floods it alone", async () => {
+Deno.test("the replay buffers of all sessions are bounded together, and no session fills them alone", async () => {
   const hold = Promise.withResolvers<void>();
   const say = tool({
     name: "say",
@@ -258,7 +258,7 @@ Deno.test("what is kept to be read again is bounded for all sessions together, a
   const server = createServer({ name: "replay", version: "1.0.0", handlers: [say], limits });
   const url = "http://localhost/mcp";
 
-  /** Has a session say something, leaves, and tells how to come back. */
+  /** Makes a session send messages, disconnects, and returns how to resume. */
   async function leave(messages: number) {
     const session = await startSession(url, server.fetch);
     const response = await server.fetch(new Request(url, toCall("say", { session, args: { messages } })));
@@ -282,7 +282,7 @@ Deno.test("what is kept to be read again is bounded for all sessions together, a
   hold.resolve();
   for (const comeBack of [calm, calmToo]) {
     const data = readData(await (await comeBack(0)).text());
-    assertEquals(data.length, 4, "a session that said little lost nothing");
+    assertEquals(data.length, 4, "a session with few messages lost none");
   }
   let kept = 0;
   for (const comeBack of floods) {
@@ -299,7 +299,7 @@ Deno.test("what is kept to be read again is bounded for all sessions together, a
   await server.close();
 });
 
-Deno.test("a session keeps so many events, and none for longer than it should", async () => {
+Deno.test("a session keeps a limited number of events, for a limited time", async () => {
   const clock = fakeClock();
   const say = tool({
     name: "say",

@@ -1,14 +1,14 @@
-// Streams on which nothing is said for long stay open, on the runtimes' own servers and behind a proxy.
+// Idle streams stay open, on the runtimes' own servers and behind a proxy.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { startProxy } from "./proxy.ts";
 import { startSession, toCall } from "./unread.ts";
 
-/** Longer than any silence that a runtime bears: Bun closes a connection after 10 s. */
+/** Longer than the idle timeout of any runtime: Bun closes a connection after 10 s. */
 const QUIET_MS = 14_000;
 
-Deno.test("what is quiet stays open, says soon that it is, and then says it again", async () => {
+Deno.test("an idle stream stays open, sends a keep-alive soon, and then another", async () => {
   const { promise: over, resolve: end } = Promise.withResolvers<void>();
   const sleep = tool({ name: "sleep", run: () => over.then(() => "slept") });
   const server = createServer({ name: "quiet", version: "1.0.0", handlers: [sleep] });
@@ -17,7 +17,7 @@ Deno.test("what is quiet stays open, says soon that it is, and then says it agai
   const proxy = startProxy(port, 9900);
   const start = performance.now();
 
-  /** Reads to the end; what was read, and when. */
+  /** Reads to the end; returns the text and the times of its chunks. */
   async function follow(request: Request) {
     const response = await fetch(request);
     const times: number[] = [];
@@ -40,7 +40,7 @@ Deno.test("what is quiet stays open, says soon that it is, and then says it agai
     const kinds: readonly (readonly [what: string, make: () => RequestInit | Promise<RequestInit>])[] = [
       ["call", () => toCall("sleep")],
       ["call of a session", async () => toCall("sleep", { session: await session })],
-      ["call that takes no events", () => toCall("sleep", { accept: "application/json" })],
+      ["call that accepts no events", () => toCall("sleep", { accept: "application/json" })],
       ["stream of a session", async () => ({
         headers: { accept: "text/event-stream", "mcp-session-id": await session },
       })],

@@ -1,4 +1,4 @@
-// Names, arguments and schemas of tools, and what handlers give back.
+// Names, arguments and schemas of tools, and the results of handlers.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
@@ -27,9 +27,9 @@ const names: readonly (readonly [what: string, name: unknown])[] = [
   ["1 MB", "x".repeat(1_000_000)],
 ];
 for (const [era, version] of [["modern", undefined], ["legacy", "2025-11-25"]] as const) {
-  cases(`tools that nobody has (${era})`, { version }, () =>
+  cases(`a tool that does not exist is refused (${era})`, { version }, () =>
     names.map(([what, name]) => {
-      // A header cannot hold all of them; the encoded form can.
+      // A header cannot hold all of them unencoded; the encoded form can.
       const text = typeof name === "string" ? name : "";
       const header = `=?base64?${new TextEncoder().encode(text).toBase64()}?=`;
       const isLong = text.length > 1000;
@@ -38,14 +38,14 @@ for (const [era, version] of [["modern", undefined], ["legacy", "2025-11-25"]] a
         body: JSON.stringify(toMessage(era, {}, { name })),
         headers: era === "modern" ? { "mcp-name": isLong ? "x" : text ? header : null } : {},
         status: era === "modern" ? 400 : 200,
-        // What the header cannot repeat, or does not, is refused before anybody looks for the tool.
+        // A name that the header does not repeat is refused before the tool is looked up.
         code: era === "modern" && (isLong || name === "") ? -32020 : -32602,
         id: 1,
       };
     }));
 }
 
-behaviour("what is wrong with arguments is told to the model, field by field and briefly", async (connect) => {
+behaviour("the model gets the errors of arguments field by field, and briefly", async (connect) => {
   let runs = 0;
   const greet = tool({ name: "greet", input: person, run: ({ name }) => (runs++, `Hello, ${name}`) });
   const { client } = await connect({ handlers: [greet] });
@@ -68,7 +68,7 @@ behaviour("what is wrong with arguments is told to the model, field by field and
   assertEquals(textOf(await client.callTool("greet", { name: "Ada" })), "Hello, Ada");
 });
 
-behaviour("arguments that are named like parts of every object are values like any other", async (connect) => {
+behaviour("arguments named like properties of every object are ordinary values", async (connect) => {
   const seen: string[] = [];
   const keys = tool({
     name: "keys",
@@ -85,13 +85,13 @@ behaviour("arguments that are named like parts of every object are values like a
   assertEquals(seen, ['["__proto__","constructor","prototype"]']);
   assertEquals(Object.keys(Object.prototype), []);
   assertEquals(Object("").polluted, undefined);
-  // What is inherited is not there: neither as a value that was given, nor as one that was required.
+  // Inherited properties do not count: neither as given values nor as required ones.
   const inherited = await client.callTool("greet", JSON.parse('{"__proto__":{"name":"Ada"}}'));
   assertEquals(inherited.isError, true);
   assertStringIncludes(textOf(inherited), "name: required");
 });
 
-Deno.test("schemas that lead outside, in circles or too deep are refused when the tool is made", () => {
+Deno.test("schemas with external references, cycles or too much depth are refused when the tool is created", () => {
   let deep: Record<string, unknown> = { type: "object" };
   for (let i = 0; i < 10_000; i++) deep = { type: "object", allOf: [deep] };
   const circle: Record<string, unknown> = { type: "object" };
@@ -111,14 +111,14 @@ Deno.test("schemas that lead outside, in circles or too deep are refused when th
   }
 });
 
-behaviour("a pattern that takes no time to write takes none for a text of 100 KB that fits", async (connect) => {
+behaviour("a simple pattern takes linear time for a matching text of 100 KB", async (connect) => {
   const input = { type: "object", properties: { text: { type: "string", pattern: "^a+$" } } } as const;
   const { client } = await connect({ handlers: [tool({ name: "match", input, run: () => "fits" })] });
   assertEquals(textOf(await client.callTool("match", { text: "a".repeat(100_000) })), "fits");
   assertEquals((await client.callTool("match", { text: "a".repeat(100_000) + "b" })).isError, true);
 }, { transports: ["memory"] });
 
-behaviour("a result that does not fit its schema is never sent, and told to the author once", async (connect) => {
+behaviour("a result that does not match its schema is not sent, but reported once", async (connect) => {
   const results: readonly (readonly [name: string, result: unknown])[] = [
     ["wrong", { name: 5 }],
     ["missing", undefined],
@@ -130,16 +130,16 @@ behaviour("a result that does not fit its schema is never sent, and told to the 
   const handlers = results.map(([name, result]) => tool({ name, output: person, run: () => result }));
   const { client, takeFaults } = await connect({ handlers });
   for (const [name] of results) {
-    const told = await client.callTool(name).then((result) => JSON.stringify(result), (error) => error);
-    assertEquals(told.code, -32603, name);
-    assertEquals(String(told.message).includes("secret-42"), false, name);
+    const outcome = await client.callTool(name).then((result) => JSON.stringify(result), (error) => error);
+    assertEquals(outcome.code, -32603, name);
+    assertEquals(String(outcome.message).includes("secret-42"), false, name);
     const faults = takeFaults();
     assertEquals(faults.map(({ subject }) => subject), [name]);
     assertStringIncludes(String(faults[0].error), `tool ${JSON.stringify(name)}`);
   }
 });
 
-behaviour("a result that is too large is refused by name, and not sent", async (connect) => {
+behaviour("a result that is too large is refused by the name of the limit, and not sent", async (connect) => {
   const text = tool({ name: "text", run: () => "x".repeat(2_000_000) });
   const items = tool({
     name: "items",
@@ -160,10 +160,10 @@ behaviour("a result that is too large is refused by name, and not sent", async (
   assertEquals(textOf(await client.callTool("fits")).length, 900_000);
 });
 
-Deno.test("what an author does wrong is told at once, by the name of the handler", () => {
+Deno.test("an author's mistake is reported at once, by the name of the handler", () => {
   const good = tool({ name: "same", run: () => "" });
   const info = { name: "author", version: "1.0.0" };
-  // Deliberately wrong: what a type checker would not let through comes from plain JavaScript.
+  // Deliberately wrong: plain JavaScript allows calls that a type checker refuses.
   const wrong = (value: unknown): never => value as never;
   const mistakes: readonly (readonly [make: () => unknown, says: string])[] = [
     [() => createServer({ ...info, handlers: [good, tool({ name: "same", run: () => "" })] }), '"same"'],

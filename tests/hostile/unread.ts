@@ -1,9 +1,9 @@
-// Connections that do not read until they are told to, and the calls that are sent over them.
+// Connections that do not read until requested, and the calls sent over them.
 import { MODERN, toMeta } from "./http.ts";
 
-/** A connection to a server on this machine that leaves what comes in the kernel. */
+/** A connection to a server on this machine that leaves incoming bytes in the kernel. */
 export interface Unread {
-  /** Reads until the other side ends, or `isEnough` says so of the text so far. */
+  /** Reads until the other side ends, or `isEnough` accepts the text so far. */
   read(isEnough?: (text: string) => boolean): Promise<string>;
   close(): void;
 }
@@ -95,18 +95,18 @@ async function openBun({ connect }: BunHost, port: number, bytes: Uint8Array): P
   };
 }
 
-/** Who calls, and how. */
+/** The caller and its call. */
 export interface CallOptions {
   readonly id?: string | number;
   readonly args?: Readonly<Record<string, unknown>>;
   /** Fields of `_meta`. */
   readonly meta?: Readonly<Record<string, unknown>>;
-  /** The session of an old revision; without it, the call stands for itself. */
+  /** The session of an old revision; without it, the call is independent. */
   readonly session?: string;
   readonly accept?: string;
 }
 
-/** One tools/call as `fetch` takes it. */
+/** One tools/call as a `Request`. */
 export function toCall(name: string, options: CallOptions = {}): {
   readonly method: "POST";
   readonly headers: Readonly<Record<string, string>>;
@@ -127,13 +127,13 @@ export function toCall(name: string, options: CallOptions = {}): {
   };
 }
 
-/** The same as it goes over the wire. */
+/** The same call as bytes on the wire. */
 export function toWire(port: number, { method, headers, body }: ReturnType<typeof toCall>): string {
   const lines = Object.entries({ host: `127.0.0.1:${port}`, ...headers, "content-length": body.length });
   return `${method} /mcp HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${body}`;
 }
 
-/** Shakes hands; the session's id. */
+/** Performs the handshake; returns the session's id. */
 export async function startSession(url: string, send: (request: Request) => Promise<Response>): Promise<string> {
   const params = {
     protocolVersion: "2025-11-25",
@@ -151,7 +151,7 @@ export async function startSession(url: string, send: (request: Request) => Prom
   return response.headers.get("mcp-session-id") ?? "";
 }
 
-/** The data of the events in a text, however chunks cut it. A line of an event ends only at a line feed. */
+/** The data of the events in a text, however chunks split it. A line of an event ends only at a line feed. */
 export function readData(text: string): unknown[] {
   return text.split("\n").filter((line) => line.startsWith("data: {")).map((line) => JSON.parse(line.slice(6)));
 }

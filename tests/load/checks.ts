@@ -1,7 +1,7 @@
-// Measures what all checks of a request cost together. `deno task checks [--slices N] [--starts N]` runs the server and
-// a copy that refuses nothing side by side, in alternating slices of a second, and compares their processor time.
-// `checks_edits.ts` lists the checks that the copy leaves out. Two processes of the same program differ by about 2 %, so
-// both are started several times.
+// `deno task checks [--slices N] [--starts N]`: the cost of all checks of a request together. The server as it is, and a
+// copy of it that refuses nothing, run side by side and take turns in slices of a second; their processor time is
+// compared. Both keep the parts that any response needs: the path, the accepted types, the era, and the schemas, because
+// they are part of a tool. Two runs of the same program differ by one part in fifty, so both are started several times.
 import { readAnswer, toAsk } from "../../bench/asks.ts";
 import { load } from "../../bench/load.ts";
 import {
@@ -30,7 +30,7 @@ async function copyFolder(from: string, to: string): Promise<void> {
   }
 }
 
-/** Copies the project, with its checks or without. Both servers run from a copy, so that nothing else differs. */
+/** A copy of the project, with its checks or without. Both servers run from a copy, so that nothing else differs. */
 async function createCopy(isChecked: boolean): Promise<string> {
   const folder = await Deno.makeTempDir({ prefix: "checks-" });
   for (const part of ["src", "bench/programs"]) await copyFolder(root + part, `${folder}/${part}`);
@@ -43,7 +43,7 @@ async function createCopy(isChecked: boolean): Promise<string> {
   return folder;
 }
 
-/** Requests that the server refuses and the copy without checks serves. */
+/** Requests that are refused with checks, and served without. */
 const wrong: readonly { readonly title: string; readonly headers: Record<string, string>; readonly body?: string }[] = [
   { title: "another method in a header", headers: { "mcp-method": "tools/list" } },
   { title: "another version in a header", headers: { "mcp-protocol-version": "2099-01-01" } },

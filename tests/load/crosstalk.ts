@@ -1,5 +1,5 @@
-// Server and clients in one process: as many answers as the first argument says to requests that are all numbered 1, and
-// as many pairs in flight on one session as the second says. Runs on either runtime, and prints what it counted.
+// Server and clients in one process. The first argument is the number of responses to requests numbered 1, the second
+// the number of concurrent pairs on one session. Runs on either runtime, and prints the counts.
 import { createServer, tool } from "../../mod.ts";
 import { readData, startSession, toCall } from "../hostile/unread.ts";
 import { random } from "../support/random.ts";

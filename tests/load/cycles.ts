@@ -1,5 +1,5 @@
-// As many servers as the first argument says, one after the other: each on a port of its own, with one call and an end.
-// Runs on either runtime, and prints what was left.
+// Servers in sequence, as many as the first argument: each on a port of its own, with one call and a close. Runs on
+// either runtime, and prints the leftovers.
 import { readdirSync } from "node:fs";
 import { createServer, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -34,7 +34,7 @@ async function settle(): Promise<{ readonly heap: number; readonly files: number
   return { heap: heapUsed + external, files: readdirSync("/proc/self/fd").length };
 }
 
-// What the runtime keeps for good, such as compiled code, is there after the first two thirds.
+// Permanent allocations of the runtime, such as compiled code, exist after the first two thirds.
 const start = performance.now();
 for (let i = 0; i < count * 2 / 3; i++) await live(i);
 const before = await settle();

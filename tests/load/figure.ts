@@ -1,4 +1,4 @@
-// What a measure gives.
+// The result of a measurement.
 import type { Runtime } from "./processes.ts";
 
 /** One figure of one runtime. */
@@ -6,11 +6,11 @@ export interface Figure {
   readonly what: string;
   readonly aim: string;
   readonly value: string;
-  /** Whether the aim is met; nothing where there is none. */
+  /** Whether the target is met; `undefined` if there is none. */
   readonly holds?: boolean;
 }
 
-/** Takes figures of a runtime; in a hurry, fewer or shorter. */
+/** Measures figures of a runtime; fewer or shorter ones if quick. */
 export type Measure = (runtime: Runtime, isQuick: boolean) => Promise<readonly Figure[]>;
 
 /** A figure with an upper bound. */
@@ -18,7 +18,7 @@ export function atMost(what: string, value: number, most: number, unit: string, 
   return { what, aim: `≤ ${most} ${unit}`, value: `${value.toFixed(digits)} ${unit}`, holds: value <= most };
 }
 
-/** A figure that counts how many of all are well. */
+/** A figure that counts successes out of a total. */
 export function all(what: string, good: number, total: number): Figure {
   return { what, aim: "all", value: `${good} of ${total}`, holds: good === total };
 }

@@ -1,5 +1,6 @@
-// `deno task figures [--quick] [--only D4,D5]`: measures what the project promises about streams, sessions, bodies and
-// ends, on both runtimes, and prints it as a Markdown table. In full it takes some twenty minutes; ten of them are silence.
+// `deno task figures [--quick] [--only D4,D5]`: measures the project's claims about streams, sessions, bodies and
+// shutdown, on both runtimes, and prints them as a Markdown table. A full run takes about twenty minutes; ten of them
+// are idle.
 import { describeMachine } from "../../bench/machine.ts";
 import { bodyLimits, fairness, stalledClients } from "./measure_bodies.ts";
 import { graceful, stdio, worstCases } from "./measure_life.ts";
@@ -45,7 +46,7 @@ for (const [name, measure] of measures) {
   if (only && !only.includes(name)) continue;
   let sides: readonly (readonly Figure[])[];
   try {
-    // Silence disturbs nobody; all else is measured one runtime after the other.
+    // The idle measurement disturbs no other; all others run one runtime after the other.
     sides = measure === quietStreams
       ? await Promise.all(RUNTIMES.map((runtime) => measure(runtime, isQuick)))
       : [await measure("deno", isQuick), await measure("bun", isQuick)];

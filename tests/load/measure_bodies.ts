@@ -1,4 +1,4 @@
-// Bodies that are too large, that never come, and that are a lot of work.
+// Bodies that are too large, that never arrive, and that take much work.
 import { toCall, toWire } from "../hostile/unread.ts";
 import { all, atMost, type Figure } from "./figure.ts";
 import { mib, ping, quantile, readRss, type Runtime, sleep, startLoaded } from "./processes.ts";
@@ -12,7 +12,7 @@ function toHead(port: number, lines: string): string {
   return `POST /mcp HTTP/1.1\r\n${all.join("")}${lines}\r\n`;
 }
 
-/** Waits for a status line, or for the end; `undefined` if neither comes in time. */
+/** Waits for a status line, or for the end; `undefined` on a timeout. */
 async function readStatus(connection: Deno.Conn, ms: number): Promise<number | "closed" | undefined> {
   const buffer = new Uint8Array(4096);
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
@@ -78,20 +78,20 @@ export async function bodyLimits(runtime: Runtime): Promise<readonly Figure[]> {
     all("50 bodies of 20 MiB in chunks: refused", refused(chunked), 50),
     atMost("the same: slowest refusal after the limit, all at once", Math.max(...late), 50, "ms"),
     atMost("the same: most memory gained", (peakChunked - before) / 2 ** 20, 10, "MiB", 1),
-    all("50 bodies that say they have 10 GB: refused", refused(huge), 50),
+    all("50 bodies that declare 10 GB: refused", refused(huge), 50),
     atMost("the same: slowest refusal", Math.max(...huge.map(({ ms }) => ms)), 50, "ms"),
     atMost("the same: most memory gained", (peak - base) / 2 ** 20, 10, "MiB", 1),
   ];
 }
 
-/** The slowest 1 % of another client: the median of some turns. */
+/** The slowest 1 % of another client: the median of several turns. */
 async function measurePings(url: string): Promise<number> {
   const turns: number[] = [];
   for (let i = 0; i < 5; i++) turns.push(quantile(await ping(url, 500), 0.99));
   return quantile(turns, 0.5);
 }
 
-/** D19: clients that stop in the middle. */
+/** D19: clients that stall. */
 export async function stalledClients(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   await using server = await startLoaded(runtime, isQuick ? { request: { bodyMs: 3000 } } : {});
   const { port } = server;
@@ -99,10 +99,10 @@ export async function stalledClients(runtime: Runtime, isQuick: boolean): Promis
   const quiet = await measurePings(server.url);
   const whole = toWire(port, toCall("quick"));
   const kinds = [
-    ["that say nothing", ""],
-    ["that stop in the head", whole.slice(0, 100)],
-    ["that stop in the body", whole.slice(0, -20)],
-    ["that stop in a body in chunks", toHead(port, "transfer-encoding: chunked\r\n") + '5\r\n{"a":'],
+    ["that send nothing", ""],
+    ["that stall in the head", whole.slice(0, 100)],
+    ["that stall in the body", whole.slice(0, -20)],
+    ["that stall in a body in chunks", toHead(port, "transfer-encoding: chunked\r\n") + '5\r\n{"a":'],
   ] as const;
   const start = performance.now();
   const open = await Promise.all(kinds.map(async ([what, text]) => ({
@@ -125,7 +125,7 @@ export async function stalledClients(runtime: Runtime, isQuick: boolean): Promis
   await sleep(isQuick ? 6000 : 50_000);
   const figures: Figure[] = [
     atMost(
-      "800 clients that stopped in the middle: slowest 1 % of another client, to before",
+      "800 stalled clients: slowest 1 % of another client, to before",
       busy / quiet,
       1.5,
       "×",
@@ -148,14 +148,14 @@ export async function stalledClients(runtime: Runtime, isQuick: boolean): Promis
       try {
         connection.close();
       } catch {
-        // The other side was first.
+        // The other side closed first.
       }
     }
   }
   return figures;
 }
 
-/** D21: one request that is a lot of work, beside others. */
+/** D21: one request that takes much work, beside others. */
 export async function fairness(runtime: Runtime): Promise<readonly Figure[]> {
   await using server = await startLoaded(runtime);
   await ping(server.url, 300);

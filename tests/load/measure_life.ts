@@ -1,4 +1,4 @@
-// How a server ends, what standard streams bear, and the worst that patterns and parsers know.
+// Shutdown of a server, load on stdio, and the worst inputs of patterns and parsers.
 import { readData } from "../hostile/unread.ts";
 import { all, atMost, type Figure } from "./figure.ts";
 import { mib, quantile, readRss, type Runtime, sleep, startSession, toCall, toWords } from "./processes.ts";
@@ -11,7 +11,7 @@ function spawn(words: readonly string[], stdin: "piped" | "null"): Deno.ChildPro
   return new Deno.Command(command, { args, cwd: root, stdin, stdout: "piped", stderr: "piped" }).spawn();
 }
 
-/** Serves a file by the command line, as users do; the address, and the process. */
+/** Serves a file with the command line, as users do; returns the address, and the process. */
 async function serveFile(runtime: Runtime, file: string) {
   const child = spawn([
     ...runtime === "deno" ? ["deno", "run", "-A", "--no-check"] : ["bun"],
@@ -21,20 +21,20 @@ async function serveFile(runtime: Runtime, file: string) {
     "--port",
     "0",
   ], "null");
-  let told = "";
+  let printed = "";
   const { promise: url, resolve } = Promise.withResolvers<string>();
   (async () => {
     for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
-      told += text;
-      const [found] = /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(told) ?? [];
+      printed += text;
+      const [found] = /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(printed) ?? [];
       if (found) resolve(found);
     }
   })();
   child.stdout.cancel();
-  return { child, url: await url, told: () => told };
+  return { child, url: await url, printed: () => printed };
 }
 
-/** Ends a process by SIGTERM; its exit code, and after how many milliseconds. */
+/** Ends a process with SIGTERM; returns its exit code, and the milliseconds to its exit. */
 async function terminate(child: Deno.ChildProcess): Promise<{ readonly code: number; readonly ms: number }> {
   const start = performance.now();
   child.kill("SIGTERM");
@@ -42,9 +42,9 @@ async function terminate(child: Deno.ChildProcess): Promise<{ readonly code: num
   return { code, ms: performance.now() - start };
 }
 
-/** SIGTERM while eight clients call one after the other: calls that began, and those of them that were answered. */
+/** SIGTERM while eight clients call one after the other: the calls that began, and those that were answered. */
 async function endUnderLoad(runtime: Runtime) {
-  const { child, url, told } = await serveFile(runtime, "tests/load/served.ts");
+  const { child, url, printed } = await serveFile(runtime, "tests/load/served.ts");
   const answered = new Set<string>();
   let next = 0;
   let refused = 0;
@@ -56,7 +56,7 @@ async function endUnderLoad(runtime: Runtime) {
         if (text.includes(`waited ${n}"`)) answered.add(n);
         else if (refused++ > 100) return;
       } catch {
-        // Nobody listens any more, or nobody took the request off a connection that was kept.
+        // The port is closed, or the request on an idle connection was not read.
         return;
       }
     }
@@ -65,11 +65,11 @@ async function endUnderLoad(runtime: Runtime) {
   const { code } = await terminate(child);
   await Promise.all(clients);
   await sleep(100);
-  const began = [...told().matchAll(/began (\d+);/g)].map(([, n]) => n);
+  const began = [...printed().matchAll(/began (\d+);/g)].map(([, n]) => n);
   return { code, began: began.length, answered: began.filter((n) => answered.has(n)).length };
 }
 
-/** D17: SIGTERM under load, SIGTERM at rest, and a thousand lives. */
+/** D17: SIGTERM under load, SIGTERM at rest, and a thousand servers. */
 export async function graceful(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   const file = "tests/load/served.ts";
   const idle = await serveFile(runtime, file);
@@ -118,7 +118,7 @@ export async function graceful(runtime: Runtime, isQuick: boolean): Promise<read
   return [
     all("SIGTERM with 50 calls, 50 streams and 50 subscriptions: calls that got their result", answered, 50),
     all("the same: responses that ended and were not reset", whole, texts.length),
-    all("the same: subscriptions that got a last word", last, 50),
+    all("the same: subscriptions that got a final message", last, 50),
     { what: "the same: exit code", aim: "0", value: `${code}`, holds: code === 0 },
     atMost("the same: time, of which the calls take 2 s", ms, 6000, "ms"),
     all(
@@ -134,7 +134,7 @@ export async function graceful(runtime: Runtime, isQuick: boolean): Promise<read
       aim: "–",
       value: `${(cycles.ms / cycles.count).toFixed(1)} ms each`,
     },
-    atMost("the same: files and sockets that are left", cycles.files, 0, "of them"),
+    atMost("the same: leaked files and sockets", cycles.files, 0, "of them"),
     atMost("the same: heap gained by each in the last third", cycles.heap / (cycles.count / 3), 1024, "B"),
   ];
 }
@@ -161,7 +161,7 @@ export async function worstCases(runtime: Runtime): Promise<readonly Figure[]> {
 interface Piped {
   readonly child: Deno.ChildProcess;
   send(text: string): Promise<void>;
-  /** Reads until so many lines have come; their number, and the last. */
+  /** Reads the given number of lines; returns their count, and the last. */
   receive(count: number): Promise<readonly string[]>;
 }
 
@@ -191,7 +191,7 @@ function startPiped(runtime: Runtime): Piped {
 const toLine = (name: string, args: object, id: number): string =>
   JSON.stringify({ ...JSON.parse(toCall(name, { args: { ...args } }).body), id }) + "\n";
 
-/** Ends the input of a file that the command line serves; after how many milliseconds it has exited, and how. */
+/** Ends the input of a file that the command line serves; returns the milliseconds to its exit, and the exit code. */
 async function endInput(runtime: Runtime, busyMs: number): Promise<{ readonly ms: number; readonly code: number }> {
   const words = runtime === "deno" ? ["deno", "run", "-A", "--no-check"] : ["bun"];
   const child = spawn([...words, "mod.ts", "tests/load/served.ts", "--stdio"], "piped");
@@ -211,7 +211,7 @@ async function endInput(runtime: Runtime, busyMs: number): Promise<{ readonly ms
   return { code, ms: performance.now() - start };
 }
 
-/** D22: standard streams. */
+/** D22: stdio. */
 export async function stdio(runtime: Runtime): Promise<readonly Figure[]> {
   const rates: number[] = [];
   {
@@ -261,14 +261,14 @@ export async function stdio(runtime: Runtime): Promise<readonly Figure[]> {
       64,
       "MiB",
     ),
-    all("the same: results when it reads again", late.length, 60),
+    all("the same: results once it reads again", late.length, 60),
     {
-      what: "a line of 9 MiB, then a good one",
+      what: "a line of 9 MiB, then a valid one",
       aim: "refused, answered",
       value: recovers ? "refused, answered" : "no",
       holds: recovers,
     },
     atMost(`end of input at rest: exit with ${idle.code} after`, idle.ms, 200, "ms"),
-    atMost(`end of input with a call that hangs: exit with ${busy.code} after`, busy.ms, 2000, "ms"),
+    atMost(`end of input with a hanging call: exit with ${busy.code} after`, busy.ms, 2000, "ms"),
   ];
 }

@@ -1,4 +1,4 @@
-// What sessions cost, and whether clients that number alike are kept apart.
+// The cost of sessions, and the isolation of clients with the same ids.
 import { toCall as toAnyCall } from "../hostile/unread.ts";
 import { all, atMost, type Figure } from "./figure.ts";
 import { type Loaded, quantile, type Runtime, sleep, startLoaded, startSession, toWords } from "./processes.ts";
@@ -8,7 +8,7 @@ async function pingSession({ url }: Loaded, session: string): Promise<Response> 
   return await fetch(url, { method: "POST", headers, body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }) });
 }
 
-/** Does something a number of times, sixteen at once; the times of each in milliseconds. */
+/** Repeats an action, sixteen at once; returns the milliseconds of each. */
 async function repeat(count: number, work: (i: number) => Promise<unknown>): Promise<number[]> {
   const times: number[] = [];
   let next = 0;
@@ -40,7 +40,7 @@ export async function sessionCost(runtime: Runtime, isQuick: boolean): Promise<r
     const kept = await server.stats();
     figures.push({ what: "sessions made", aim: "≥ 2000 /s", value: `${rate.toFixed(0)} /s`, holds: rate >= 2000 });
     figures.push(
-      atMost("memory of a session that only shook hands", Math.max(0, made.heap - before.heap) / count, 8192, "B"),
+      atMost("memory of a session after the handshake only", Math.max(0, made.heap - before.heap) / count, 8192, "B"),
     );
     figures.push(atMost("memory of a session that was used", (kept.heap - before.heap) / count, 8192, "B"));
     figures.push({
@@ -56,7 +56,7 @@ export async function sessionCost(runtime: Runtime, isQuick: boolean): Promise<r
     }
   }
   await using full = await startLoaded(runtime, { sessions: { open: 100 } });
-  // Kept: a response that nobody holds is collected, and its stream with it.
+  // Kept, because a response without references is collected, and its stream with it.
   const streams: Response[] = [];
   await repeat(100, async () => {
     const headers = { accept: "text/event-stream", "mcp-session-id": await startSession(full.url, fetch) };
@@ -97,19 +97,19 @@ async function cross(runtime: Runtime, answers: number, pairs: number): Promise<
   return JSON.parse(text);
 }
 
-/** D9: calls of one id and one token, two at once. */
+/** D9: calls with one id and one token, two at once. */
 export async function samePairs(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   const { pairs, crossed } = await cross(runtime, 0, isQuick ? 1000 : 10_000);
   return [
     all(
-      "pairs of one id and one token in flight on one session: both answered, nothing crossed",
+      "pairs of one id and one token in flight on one session: both answered, none mixed up",
       pairs - crossed,
       pairs,
     ),
   ];
 }
 
-/** D8: clients that number alike, in one process and over real connections. */
+/** D8: clients with the same ids, in one process and over real connections. */
 export async function crossTalk(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   const crossed = await cross(runtime, isQuick ? 50_000 : 1_000_000, 0);
   await using server = await startLoaded(runtime);
@@ -122,16 +122,16 @@ export async function crossTalk(runtime: Runtime, isQuick: boolean): Promise<rea
     while (sent < count) {
       const word = `word ${sent++}`;
       const session = i % 2 ? sessions[i % 20] : undefined;
-      const told = await (await fetch(server.url, toAnyCall("echo", { session, args: { word } }))).json();
-      if (told.result?.content[0].text !== word) wrong++;
+      const answer = await (await fetch(server.url, toAnyCall("echo", { session, args: { word } }))).json();
+      if (answer.result?.content[0].text !== word) wrong++;
     }
   }));
   const rate = count / (performance.now() - start) * 1000;
   return [
-    all("answers in one process to requests that are all numbered 1", crossed.answers - crossed.wrong, crossed.answers),
+    all("responses in one process to requests numbered 1", crossed.answers - crossed.wrong, crossed.answers),
     all("the same over 64 connections", count - wrong, count),
     {
-      what: "the same: answers in a second, with the driver on the same machine",
+      what: "the same: responses per second, with the driver on the same machine",
       aim: "–",
       value: `${rate.toFixed(0)} /s`,
     },

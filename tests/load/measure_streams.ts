@@ -1,4 +1,4 @@
-// Clients that do not read, that leave, and that wait in silence.
+// Clients that do not read, that disconnect, and that are idle.
 import { META } from "../hostile/http.ts";
 import { startProxy } from "../hostile/proxy.ts";
 import { openUnread, toWire, type Unread } from "../hostile/unread.ts";
@@ -29,7 +29,7 @@ function openFloods(server: Loaded, clients: number, isSession: boolean): Promis
   }));
 }
 
-/** Has as many clients read all that the others will not: what the runtime needs for the traffic itself is then there. */
+/** Has as many clients read everything as will later stall, so that the runtime's own buffers for the traffic exist. */
 async function warm(server: Loaded, clients: number, isSession: boolean): Promise<void> {
   for (let round = 0; round < 2; round++) {
     await Promise.all(Array.from({ length: clients }, async () => {
@@ -40,7 +40,7 @@ async function warm(server: Loaded, clients: number, isSession: boolean): Promis
   await sleep(1000);
 }
 
-/** MiB gained while clients stand still, and how many handlers are let go after how many seconds. */
+/** MiB gained while clients stall, and the number of handlers released after the given seconds. */
 async function measureSlow(runtime: Runtime, clients: number, isWarm: boolean, isSession: boolean) {
   await using server = await startLoaded(runtime);
   await ping(server.url, 100);
@@ -54,7 +54,7 @@ async function measureSlow(runtime: Runtime, clients: number, isWarm: boolean, i
     rss = Math.max(rss, (await server.stats()).rss);
   }
   let stats = await server.stats();
-  // The end of a session's stream does not cancel its call, which goes on without a reader.
+  // The end of a session's stream does not cancel its call, which continues without a reader.
   const gone = () => isSession ? stats.ended - base.ended : stats.aborted - base.aborted;
   const standing = clients - gone();
   while (isWarm && gone() < clients && performance.now() - start < 45_000) {
@@ -66,7 +66,7 @@ async function measureSlow(runtime: Runtime, clients: number, isWarm: boolean, i
   return { grown: (rss - base.rss) / 2 ** 20, standing, gone: gone(), seconds };
 }
 
-/** How much slower another client is while some stand still: rounds with and without them take turns. */
+/** The slowdown of another client while some stall: rounds with and without them take turns. */
 async function measureBeside(runtime: Runtime, clients: number, rounds: number) {
   await using server = await startLoaded(runtime);
   await ping(server.url, 2000);
@@ -75,11 +75,11 @@ async function measureBeside(runtime: Runtime, clients: number, rounds: number) 
   for (let i = 0; i < rounds; i++) {
     quiet.push(quantile(await ping(server.url, 1000), 0.99));
     const open = await openFloods(server, clients, false);
-    // Until what the system takes for them is full, and nothing more is made.
+    // Until the buffers of the system are full, and no more is produced.
     for (let taken = -1, now = 0; taken !== now;) {
       await sleep(500);
       taken = now;
-      now = await server.tell("taken");
+      now = await server.control("taken");
     }
     busy.push(quantile(await ping(server.url, 1000), 0.99));
     for (const client of open) client.close();
@@ -120,7 +120,7 @@ export async function slowReaders(runtime: Runtime, isQuick: boolean): Promise<r
   return figures;
 }
 
-/** D5: clients that leave once their call has begun. */
+/** D5: clients that disconnect once their call has begun. */
 export async function disconnects(runtime: Runtime): Promise<readonly Figure[]> {
   await using server = await startLoaded(runtime);
   await ping(server.url, 50);
@@ -138,15 +138,16 @@ export async function disconnects(runtime: Runtime): Promise<readonly Figure[]> 
         }));
         await Promise.all(clients.map(async ({ id, client }) => {
           if (speaks) await client.read((text) => text.includes("data:"));
-          else while (!await server.tell(`begun_${id}`));
+          else while (!await server.control(`begun_${id}`));
           closedAt.set(id, performance.timeOrigin + performance.now());
           client.close();
         }));
       }
       await sleep(1000);
-      const aborted = await server.tell<Record<string, number>>("aborted");
+      const aborted = await server.control<Record<string, number>>("aborted");
       const times = [...closedAt].flatMap(([id, at]) => id in aborted ? aborted[id] - at : []);
-      // The clocks of two processes differ by less than this; a call that ends by itself sooner was not aborted by leaving.
+      // The clocks of two processes differ by less than this; a call that ended sooner was not aborted by the
+      // disconnect.
       const early = times.filter((ms) => ms < -20).length;
       const what = `100 clients leave, ${size} B, ${speaks ? "after" : "before"} the first byte`;
       figures.push(all(`${what}: aborted`, times.length - early, 100));
@@ -156,7 +157,7 @@ export async function disconnects(runtime: Runtime): Promise<readonly Figure[]> 
   return figures;
 }
 
-/** D6: silence. */
+/** D6: idle streams. */
 export async function quietStreams(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   const ms = isQuick ? 20_000 : 600_000;
   await using server = await startLoaded(runtime);

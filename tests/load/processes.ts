@@ -1,4 +1,4 @@
-// Starts the load program on a runtime and talks to it.
+// Starts the load program on a runtime and communicates with it.
 import { startSession, toCall } from "../hostile/unread.ts";
 import type { Stats } from "./program.ts";
 import type { LimitOptions } from "../../src/core/limits.ts";
@@ -13,17 +13,17 @@ export interface Loaded extends AsyncDisposable {
   readonly port: number;
   readonly url: string;
   stats(): Promise<Stats>;
-  /** Asks for something of `/_load/`. */
-  tell<T>(path: string): Promise<T>;
-  /** What it wrote to standard error so far. */
+  /** Sends a request to `/_load/`. */
+  control<T>(path: string): Promise<T>;
+  /** Its standard error so far. */
   errors(): string;
-  /** Ends it by a signal; its exit code. */
+  /** Ends it with a signal; returns its exit code. */
   end(signal: "SIGTERM" | "SIGKILL"): Promise<number>;
 }
 
 const program = new URL("program.ts", import.meta.url).pathname;
 
-/** The words that run a file; on Deno with a collector of garbage that can be called. */
+/** The command that runs a file; on Deno with a garbage collector that can be called. */
 export function toWords(runtime: Runtime, file: string, ...args: readonly string[]): readonly string[] {
   return runtime === "deno"
     ? ["deno", "run", "-A", "--no-check", "--quiet", "--v8-flags=--expose-gc", file, ...args]
@@ -32,7 +32,7 @@ export function toWords(runtime: Runtime, file: string, ...args: readonly string
 
 /** Starts the program. */
 export async function startLoaded(runtime: Runtime, limits: LimitOptions = {}): Promise<Loaded> {
-  // JSON has no Infinity, and nothing here needs one.
+  // JSON has no Infinity, and no option here needs it.
   const [command, ...args] = toWords(runtime, program, JSON.stringify({ limits }));
   const child = new Deno.Command(command, { args, stdin: "null", stdout: "piped", stderr: "piped" }).spawn();
   let errors = "";
@@ -46,7 +46,7 @@ export async function startLoaded(runtime: Runtime, limits: LimitOptions = {}): 
   const origin = `http://127.0.0.1:${port}`;
   let ended: Promise<number> | undefined;
 
-  async function tell<T>(path: string): Promise<T> {
+  async function control<T>(path: string): Promise<T> {
     return await (await fetch(`${origin}/_load/${path}`)).json();
   }
 
@@ -62,15 +62,15 @@ export async function startLoaded(runtime: Runtime, limits: LimitOptions = {}): 
   }
 
   return {
-    ...{ runtime, pid: child.pid, port, url: `${origin}/mcp`, tell, end, errors: () => errors },
-    stats: () => tell<Stats>("stats"),
+    ...{ runtime, pid: child.pid, port, url: `${origin}/mcp`, control, end, errors: () => errors },
+    stats: () => control<Stats>("stats"),
     async [Symbol.asyncDispose]() {
       await end("SIGKILL");
     },
   };
 }
 
-/** Bytes of memory that a process holds. */
+/** The memory of a process in bytes. */
 export function readRss(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1]) * 1024;
 }
@@ -80,13 +80,13 @@ export function countFiles(pid: number): number {
   return [...Deno.readDirSync(`/proc/${pid}/fd`)].length;
 }
 
-/** The value below which this share of the values lies. */
+/** The value below which the given share of the values is. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
 }
 
-/** How long a good call takes while something else goes on: milliseconds of each, one after the other. */
+/** The duration of a plain call during other work: milliseconds of each, one after the other. */
 export async function ping(url: string, count: number): Promise<number[]> {
   const times: number[] = [];
   for (let i = 0; i < count; i++) {

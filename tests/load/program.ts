@@ -1,5 +1,5 @@
-// A server for load, on either runtime: its tools hold, flood, throw and echo, and `/_load/…` tells how it is.
-// The first argument is options as JSON.
+// A server for load, on either runtime: its tools hold, flood, throw and echo, and `/_load/…` reports its state. The
+// first argument is the options as JSON.
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import type { LimitOptions } from "../../src/core/limits.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
@@ -16,27 +16,27 @@ interface Globals {
   addEventListener: typeof addEventListener;
 }
 
-// Looked up, for neither runtime has types of the other.
+// Looked up, because neither runtime has types of the other.
 const globals = globalThis as unknown as Globals;
 const { Deno: deno, Bun: bun } = globals;
 
-/** What a server tells of itself. */
+/** The state that a server reports. */
 export interface Stats {
   /** In bytes, after a collection. */
   readonly rss: number;
-  /** What is in use, in bytes, after a collection. */
+  /** Memory in use, in bytes, after a collection. */
   readonly heap: number;
-  /** Jobs that wait for a time, and open streams. */
+  /** Pending timers, and open streams. */
   readonly timers: number;
   readonly streams: number;
-  /** Entries in each map and set that the server was made with. */
+  /** Entries in each map and set created with the server. */
   readonly maps: Readonly<Record<string, number>>;
-  /** Calls that began, were aborted, and have ended, and characters that were taken from floods. */
+  /** Calls that began, were aborted, and have ended, and characters accepted from floods. */
   readonly started: number;
   readonly aborted: number;
   readonly ended: number;
   readonly taken: number;
-  /** Rejections that nobody handled, and errors that went to `onError`. */
+  /** Unhandled rejections, and errors that reached `onError`. */
   readonly unhandled: number;
   readonly faults: number;
 }
@@ -45,7 +45,7 @@ const options: { readonly limits?: LimitOptions; readonly stdio?: boolean } = JS
   (deno?.args ?? bun?.argv.slice(2) ?? [])[0] ?? "{}",
 );
 const counts = { started: 0, aborted: 0, ended: 0, taken: 0, unhandled: 0, faults: 0 };
-/** When the call of a number was aborted, in milliseconds since 1970. */
+/** The time at which the call of a number was aborted, in milliseconds since 1970. */
 const abortedAt: Record<string, number> = {};
 const begun = new Set<string>();
 const any = { type: "object" } as const;
@@ -56,7 +56,7 @@ globals.addEventListener("unhandledrejection", (event) => {
   counts.unhandled++;
 });
 
-/** Counts a call, and notes when it is aborted. */
+/** Counts a call, and records its abort. */
 async function counted<T>(input: Input, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
   counts.started++;
   begun.add(String(input.n));
@@ -123,7 +123,9 @@ const handlers = [
   resource({ uri: "load://{name}", name: "some", read: ({ name }) => name }),
 ];
 
-/** The maps and sets that are made while a server is made, by the file that made them: they live as long as it does. */
+/**
+ * The maps and sets created while a server is created, by the file that created them: they live as long as the server.
+ */
 function withMaps(
   make: () => Server,
 ): { readonly server: Server; readonly maps: ReadonlyMap<string, { readonly size: number }> } {
@@ -181,7 +183,7 @@ function toStats(): Stats {
   };
 }
 
-/** `/_load/…`: what the driver wants to know or have done. */
+/** `/_load/…`: reports and commands of the driver. */
 async function answer(path: string): Promise<Response> {
   const [, n] = /^begun_(.*)/.exec(path) ?? [];
   if (n) return Response.json(begun.has(n));

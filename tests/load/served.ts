@@ -1,7 +1,7 @@
-// What the command line serves while the figures are taken.
+// The server file that the command line serves while the figures are measured.
 import { type Handler, tool } from "../../mod.ts";
 
-/** Says on standard error which calls have begun. */
+/** Reports on standard error which calls have begun. */
 const wait = tool({
   name: "wait",
   input: { type: "object" },

@@ -1,5 +1,5 @@
-// `deno task soak [--minutes N] [--runtime deno|bun]`: mixed load on a server, with clients that leave, send garbage and
-// never say goodbye. Fails if an answer is wrong, or if anything grows: memory, files, timers, streams, maps.
+// `deno task soak [--minutes N] [--runtime deno|bun]`: mixed load on a server, with clients that disconnect, send garbage
+// and abandon sessions. Fails if a response is wrong, or if anything grows: memory, files, timers, streams, maps.
 import { META, toMeta } from "../hostile/http.ts";
 import { readData } from "../hostile/unread.ts";
 import { readTaskOptions } from "../../bench/options.ts";
@@ -10,8 +10,8 @@ import type { Stats } from "./program.ts";
 
 const WORKERS = 24;
 /**
- * Few and short-lived, so that sessions come and go many times within a run. All load comes from one address: what one
- * client may have is what all may have. A call that is given up in a session runs on there, for up to three seconds.
+ * Few and short-lived, so that sessions come and go many times within a run. All load comes from one address, so one
+ * client may use all of each limit. A call aborted in a session runs on there, for up to three seconds.
  */
 const LIMITS = {
   sessions: { open: 1000, openPerClient: 1000, idleMs: 20_000, lifeMs: 60_000 },
@@ -19,25 +19,25 @@ const LIMITS = {
   calls: { timeoutMs: 20_000 },
 };
 const SESSION_SWEEP_MS = 60_000;
-/** What memory may differ from sample to sample without having grown. */
+/** The normal variation of memory between samples. */
 const NOISE = 8 * 2 ** 20;
 
 interface Counts {
-  /** What was sent, by kind. */
+  /** The requests sent, by kind. */
   readonly sent: Record<string, number>;
-  /** Answers that were not as they should be. */
+  /** Unexpected responses. */
   readonly wrong: string[];
 }
 
 interface Sample extends Stats {
-  /** Seconds from the beginning of the load. */
+  /** Seconds since the start of the load. */
   readonly at: number;
   readonly files: number;
 }
 
 type Work = (server: Loaded, seed: number) => Promise<string | undefined>;
 
-/** The texts of an answer, be it JSON or a stream. */
+/** The texts of a response, from JSON or from a stream. */
 function readMessages(
   text: string,
 ): { readonly result?: unknown; readonly error?: { readonly code: number }; readonly params?: unknown }[] {
@@ -65,7 +65,7 @@ async function abort({ url }: Loaded, seed: number, session?: string): Promise<s
   });
   setTimeout(() => stop.abort(), seed % 120);
   const told = await coming.then((response) => response.text()).catch(() => "");
-  return told.includes('"result"') ? `an answer to a call that was given up: ${told}` : undefined;
+  return told.includes('"result"') ? `a response to an aborted call: ${told}` : undefined;
 }
 
 async function spoil({ url }: Loaded, seed: number): Promise<string | undefined> {
@@ -119,8 +119,8 @@ async function read({ url }: Loaded, seed: number): Promise<string | undefined> 
   return answer.result ? undefined : `${method} got ${JSON.stringify(answer)}`;
 }
 
-/** Listens for a moment, and leaves. */
-async function listen({ url, tell }: Loaded, seed: number): Promise<string | undefined> {
+/** Subscribes for a moment, and disconnects. */
+async function listen({ url, control }: Loaded, seed: number): Promise<string | undefined> {
   const { headers, body } = toCall("");
   const message = JSON.parse(body);
   const params = { ...message.params, notifications: { resourceSubscriptions: ["load://one"] } };
@@ -131,14 +131,14 @@ async function listen({ url, tell }: Loaded, seed: number): Promise<string | und
     body: JSON.stringify({ ...message, method: "subscriptions/listen", params }),
     signal: stop.signal,
   });
-  if (seed % 5 === 0) await tell("news");
+  if (seed % 5 === 0) await control("news");
   await sleep(seed % 300);
   stop.abort();
   await response.text().catch(() => {});
   return response.status === 200 || response.status === 503 ? undefined : `a subscription got ${response.status}`;
 }
 
-/** A session from its beginning to an end, or to none. */
+/** A session from its beginning to an end, or abandoned. */
 async function visit(server: Loaded, seed: number): Promise<string | undefined> {
   const { url } = server;
   const session = await startSession(url, fetch);
@@ -160,7 +160,7 @@ async function visit(server: Loaded, seed: number): Promise<string | undefined> 
   return wrong;
 }
 
-/** Kinds of work, and how often each is done in a hundred. */
+/** Kinds of work, and their shares in percent. */
 const mix: readonly (readonly [name: string, share: number, work: Work])[] = [
   ["call", 52, (server, seed) => echo(server, seed)],
   ["call on a stream", 8, (server, seed) => echo(server, seed, undefined, 3)],
@@ -184,7 +184,7 @@ async function work(server: Loaded, worker: number, until: number, { sent, wrong
   }
 }
 
-/** By how much a value grows in an hour, by least squares. */
+/** The growth of a value per hour, by least squares. */
 function toSlope(samples: readonly Sample[], value: (sample: Sample) => number): number {
   const mean = (values: readonly number[]) => values.reduce((sum, each) => sum + each, 0) / values.length;
   const [x, y] = [mean(samples.map(({ at }) => at)), mean(samples.map(value))];
@@ -193,13 +193,13 @@ function toSlope(samples: readonly Sample[], value: (sample: Sample) => number):
   return above / below * 3600;
 }
 
-/** Maps that have more entries than before, and than they may keep for good. */
+/** Maps with more entries than before, and than they may keep. */
 function listRest(before: Sample, after: Sample): string[] {
   const ended = Object.keys(after.maps).filter((place) => place.startsWith("eras/legacy/session.ts")).at(-1);
   return Object.entries(after.maps).flatMap(([place, size]) => {
     const more = size - (before.maps[place] ?? 0);
-    // Pages of lists are made once; the server begins to hear of changes with its first session, and looks after ended
-    // ids from then on. Sets of young exchanges are replaced: those that the server began with are not its own any more.
+    // Pages of lists are built once; the server begins to watch changes with its first session, and to track ended ids
+    // from then on. Sets of young exchanges are replaced, so those of the start are no longer in use.
     const most = place === ended ? LIMITS.sessions.open : place.startsWith("core/pagination.ts") ? 10 : 1;
     return more > most && !place.startsWith("transports/http/fetch.ts")
       ? [`${more} entries are left in the map of ${place}`]
@@ -226,7 +226,7 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
     samples.push(await sample((performance.now() - start) / 1000));
   }
   await working;
-  // Sessions whose clients said nothing more are swept once a minute: a short run does not wait for that.
+  // Abandoned sessions are swept once a minute: a short run does not wait for that.
   const isShort = minutes < 1;
   const settled = performance.now() + (isShort ? 6000 : LIMITS.sessions.idleMs + 2 * SESSION_SWEEP_MS);
   let after = await sample(0);
@@ -247,7 +247,7 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
   const total = Object.values(counts.sent).reduce((sum, each) => sum + each, 0);
   const problems = [
     ...counts.wrong.slice(0, 5),
-    ...counts.wrong.length > 5 ? [`${counts.wrong.length - 5} more answers were wrong`] : [],
+    ...counts.wrong.length > 5 ? [`${counts.wrong.length - 5} more responses were wrong`] : [],
     ...grown(({ rss }) => rss) > NOISE && grown(({ heap }) => heap) > NOISE / 4
       ? [`memory grew by ${mib(grown(({ rss }) => rss))} MiB from one half of the run to the other`]
       : [],
@@ -255,10 +255,10 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
     // The driver keeps its connections for a while.
     ...after.files > before.files + WORKERS + 8 ? [`${after.files} files are open, ${before.files} were before`] : [],
     ...after.streams ? [`${after.streams} streams are left`] : [],
-    // One looks after the ids of sessions that have ended, for as long as they would have lived.
+    // One timer tracks the ids of ended sessions, for the rest of their lifetime.
     ...after.timers > (isShort ? 2 : 1) ? [`${after.timers} timers are left`] : [],
     ...after.started > after.ended ? [`${after.started - after.ended} handlers never ended`] : [],
-    ...after.unhandled ? [`${after.unhandled} rejections were handled by nobody`] : [],
+    ...after.unhandled ? [`${after.unhandled} rejections were unhandled`] : [],
     ...server.errors() ? [`standard error: ${server.errors().slice(0, 500)}`] : [],
     ...rest(),
   ];
@@ -276,7 +276,7 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
       }),
       `\nSlope after the first third: RSS ${mib(toSlope(steady, ({ rss }) => rss))} MiB/h, ` +
       `heap ${mib(toSlope(steady, ({ heap }) => heap))} MiB/h. ` +
-      `Handlers: ${after.started} began, ${after.ended} ended, ${after.aborted} were aborted; ${after.faults} told to onError.`,
+      `Handlers: ${after.started} began, ${after.ended} ended, ${after.aborted} were aborted; ${after.faults} passed to onError.`,
     ].join("\n"),
   );
   return problems;

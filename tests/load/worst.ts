@@ -69,7 +69,7 @@ async function time(parse: (text: string) => unknown, text: string): Promise<num
     try {
       await parse(text);
     } catch {
-      // A refusal is an answer.
+      // A refusal counts as a result.
     }
     best = Math.min(best, performance.now() - start);
   }
@@ -86,7 +86,8 @@ for (const [name, parse] of parsers) {
     const what = `${name} of ${JSON.stringify(unit)}`;
     count++;
     if (ms > worst.ms) worst = { ms, what };
-    // By two doublings, and again if it looks steep: one measure drowns in what else the machine does.
+    // Measured by two doublings, and repeated if it looks steep, because a single measurement is lost in other work of
+    // the machine.
     let ratio = ms > 1 ? Infinity : 0;
     for (let again = 0; again < 4 && ratio > 2.4; again++) {
       ratio = Math.min(ratio, Math.sqrt(await time(parse, make(400_000)) / await time(parse, make(100_000))));

@@ -1,24 +1,24 @@
-// One face for clients that were written by others, and what every one of them must see of the server for peers.
+// A common interface to other MCP clients, and the behaviour that each of them must get from the server for peers.
 import { assert, assertEquals, assertMatch, assertObjectMatch, assertRejects } from "@std/assert";
 
-/** A result as it came over the wire. */
+/** A result as received. */
 export type Result = Readonly<Record<string, unknown>>;
 
-/** How a call is made. */
+/** The options of a call. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
   readonly onprogress?: (progress: Progress) => void;
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
-/** How far a call has come. */
+/** The progress of a call. */
 export interface Progress {
   readonly progress: number;
   readonly total?: number;
   readonly message?: string;
 }
 
-/** A notification that a client heard. */
+/** A notification that a client received. */
 export interface Heard {
   readonly method: string;
   readonly params?: Result;
@@ -26,17 +26,17 @@ export interface Heard {
 
 /** A connected client. */
 export interface Peer extends AsyncDisposable {
-  /** The protocol version that was agreed on. */
+  /** The negotiated protocol version. */
   readonly version: string;
-  /** The code of the error for a resource that does not exist, as this client tells it. */
+  /** The error code of a missing resource, as this client reports it. */
   readonly missing: number;
-  /** What the server said of itself. */
+  /** The server's description of itself. */
   readonly server: { readonly name?: string; readonly version?: string; readonly instructions?: string };
-  /** Every notification that was heard, in order. */
+  /** Every notification received, in order. */
   readonly heard: Heard[];
-  /** The text of every question that the user was asked, in order. */
+  /** The text of every question to the user, in order. */
   readonly asked: string[];
-  /** What the client complained of. */
+  /** Errors that the client reported. */
   readonly errors: unknown[];
   callTool(name: string, args?: Result, options?: CallOptions): Promise<Result>;
   listTools(): Promise<{ readonly tools: readonly Result[] }>;
@@ -50,16 +50,16 @@ export interface Peer extends AsyncDisposable {
     argument: { name: string; value: string };
     context?: { arguments?: Record<string, string> };
   }): Promise<{ readonly completion: { values: string[] } }>;
-  /** Has the tool call hear of log messages of this level and above. */
+  /** Sets the lowest log level that the tool call sends. */
   setLogLevel(level: "debug" | "warning"): Promise<Pick<CallOptions, "_meta">>;
-  /** Hears of the list of tools and of one resource, until disposed. */
+  /** Subscribes to the list of tools and to one resource, until disposed. */
   watch(uri: string): Promise<AsyncDisposable>;
 }
 
-/** What a client says that it can do. */
+/** The capabilities that a client declares. */
 export const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 
-/** What the user and the model of every client answer. */
+/** The answers of every client's user and model. */
 export function answerForm(
   message: string,
 ): { action: "accept" | "decline"; content?: Record<string, string | number | boolean> } {
@@ -97,7 +97,7 @@ function text(text: string): Result {
   return { content: [{ type: "text", text }] };
 }
 
-/** Every page of a list, for clients that give one at a time. */
+/** Every page of a list, for clients that return one page at a time. */
 export async function readPages<P extends { readonly nextCursor?: string }, I>(
   read: (params?: { cursor: string }) => Promise<P>,
   toItems: (page: P) => readonly I[],
@@ -112,12 +112,12 @@ export async function readPages<P extends { readonly nextCursor?: string }, I>(
   return items;
 }
 
-/** The members of a result that a handler decides; eras and clients add their own. */
+/** The members of a result that a handler sets; eras and clients add their own. */
 function toGiven({ content, structuredContent, isError }: Result): Result {
   return JSON.parse(JSON.stringify({ content, structuredContent, isError }));
 }
 
-/** What the server counted. */
+/** The counts of the server. */
 async function readSeen(peer: Peer): Promise<{ made: number; aborted: number; waiting: number }> {
   const { content } = await peer.callTool("seen");
   return JSON.parse((content as readonly { text: string }[])[0].text);
@@ -127,7 +127,7 @@ function namesOf(items: readonly Result[]): unknown[] {
   return items.map(({ name }) => name);
 }
 
-/** What every client must see, whatever it speaks and however it is connected. */
+/** The behaviour that every client must get, in every revision and over every transport. */
 export const behaviours: readonly { readonly name: string; run(peer: Peer): Promise<void> }[] = [
   {
     name: "introduces itself",
@@ -167,7 +167,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "calls tools that give everything",
+    name: "calls tools that return every kind of content",
     async run(peer) {
       const give = async (what: string) => toGiven(await peer.callTool("give", { what }));
       assertEquals(await give("text"), text("a text"));
@@ -189,7 +189,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "takes arguments that clients repeat in headers",
+    name: "sends arguments that clients repeat in headers",
     async run(peer) {
       await peer.listTools();
       const { content } = await peer.callTool("forecast", { place: "Zürich\n", days: 3 });
@@ -199,7 +199,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "tells what is wrong with a call",
+    name: "reports the error of a call",
     async run(peer) {
       const wrong = await peer.callTool("measure", { feet: "ten" });
       assertEquals(wrong.isError, true);
@@ -215,11 +215,11 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "carries large and foreign texts",
+    name: "carries large and non-ASCII texts",
     async run(peer) {
       const large = 'Grüße, 世界 \u2028 \u{1f600} \r\n\t\\" '.repeat(20_000);
       const { content } = await peer.callTool("echo", { text: large });
-      assert(JSON.stringify(content) === JSON.stringify(text(large).content), "the text was changed on the way");
+      assert(JSON.stringify(content) === JSON.stringify(text(large).content), "the text was changed in transit");
     },
   },
   {
@@ -251,11 +251,10 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "tells of progress, before the result",
+    name: "reports progress before the result",
     async run(peer) {
       const seen: Progress[] = [];
-      // The clients forget a call at once when its result comes, and drop what came with it in one piece: so the result
-      // waits until the last value was heard.
+      // The clients drop progress that arrives in one chunk with the result: so the result waits for the last value.
       let going: Promise<Result> | undefined;
       const onprogress = (progress: Progress) => {
         if (seen.push(progress) === 3) going = peer.callTool("go");
@@ -268,9 +267,9 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "logs what the client wants to hear",
+    name: "logs at the level that the client wants",
     async run(peer) {
-      const hear = async (options: CallOptions) => {
+      const collectLogs = async (options: CallOptions) => {
         peer.heard.length = 0;
         await peer.callTool("talk", {}, options);
         await until(() => peer.heard.at(-1)?.params?.data === "loudest", "the last message");
@@ -280,13 +279,13 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
         ["notifications/message", "warning", "talker", { loud: true }],
         ["notifications/message", "error", "talker", "loudest"],
       ];
-      assertEquals(await hear(await peer.setLogLevel("warning")), loud);
+      assertEquals(await collectLogs(await peer.setLogLevel("warning")), loud);
       const all = [["notifications/message", "debug", "talker", "quiet"], ...loud];
-      assertEquals(await hear(await peer.setLogLevel("debug")), all);
+      assertEquals(await collectLogs(await peer.setLogLevel("debug")), all);
     },
   },
   {
-    name: "tells of changed lists and resources",
+    name: "reports changed lists and resources",
     async run(peer) {
       {
         await using _watching = await peer.watch("note://1");
@@ -306,7 +305,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
       peer.heard.length = 0;
       await peer.callTool("shrink");
       await peer.callTool("touch", { uri: "note://1" });
-      // Twice the time for which changes are gathered, and a round trip after it.
+      // Twice the time for which changes are batched, and a round trip after it.
       await new Promise((resolve) => setTimeout(resolve, 30));
       assert(!namesOf((await peer.listTools()).tools).includes("extra"), "the tool is still there");
       assertEquals(peer.heard.filter(({ method }) => method === "notifications/resources/updated"), []);
@@ -329,7 +328,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "keeps a value over a question",
+    name: "keeps a value across a question",
     async run(peer) {
       const { made: before } = await readSeen(peer);
       peer.asked.length = 0;
@@ -340,19 +339,19 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "takes no for an answer",
+    name: "accepts a refusal",
     async run(peer) {
       assertEquals(toGiven(await peer.callTool("ask_refused")), text("decline"));
     },
   },
   {
-    name: "sends the user to a page",
+    name: "elicits a visit to a URL",
     async run(peer) {
       if (peer.version >= "2025-11-25") assertEquals(toGiven(await peer.callTool("ask_visit")), text("accept"));
     },
   },
   {
-    name: "asks the model and for roots",
+    name: "requests sampling and roots",
     async run(peer) {
       assertEquals(toGiven(await peer.callTool("ask_model")), text("parrot-1: A parrot"));
       assertEquals(toGiven(await peer.callTool("ask_roots")), text("file:///home/ada file:///srv"));

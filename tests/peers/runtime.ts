@@ -1,9 +1,9 @@
-// What the tests with real clients need of the two runtimes: a port, a process of either runtime, a wire to cut.
+// Runtime support for the tests with other clients: a port, a process of either runtime, a connection to cut.
 import type { ConnectionInfo } from "../../src/transports/http/access.ts";
 
 type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
 
-/** What can be served on a port; `websocket` is for Bun alone. */
+/** A service on a port; `websocket` is for Bun alone. */
 export interface Service {
   readonly fetch: Fetch;
   readonly websocket?: object;
@@ -49,7 +49,7 @@ export interface Command {
   readonly args: string[];
 }
 
-/** How each runtime that is on this machine runs a file, as a user's client would be told to. */
+/** The command that runs a file on each installed runtime, as configured for a client. */
 export function listCommands(file: URL): readonly (Command & { readonly runtime: "deno" | "bun" })[] {
   const own = bun ? "bun" : "deno";
   return (["deno", "bun"] as const).flatMap((runtime) => {
@@ -69,16 +69,16 @@ function find(name: string): string | undefined {
   }
 }
 
-/** A `fetch` whose connections can be lost on the way. */
+/** A `fetch` whose connections can be lost in transit. */
 export interface Wire {
   readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>;
-  /** How many streams are open that nobody has ended. */
+  /** The number of open streams that neither side has ended. */
   streams(method: "GET" | "POST"): number;
-  /** From now on what arrives on open streams of this method is lost. */
+  /** Drops all further data on open streams of this method. */
   lose(method: "GET" | "POST"): void;
   /** Ends the connections of open streams of this method, as a network would. */
   cut(method: "GET" | "POST"): void;
-  /** The same, but the server is not told: to it the connections are open, with a reader who stands still. */
+  /** The same, unnoticed by the server: its connections stay open, with a reader that stalls. */
   vanish(method: "GET" | "POST"): void;
 }
 
@@ -89,7 +89,7 @@ interface Strand {
   vanish(): void;
 }
 
-/** Makes a wire. */
+/** Creates a wire. */
 export function createWire(): Wire {
   const strands = new Set<Strand>();
   const listOf = (method: string) => [...strands].filter((strand) => strand.method === method);
@@ -112,7 +112,7 @@ export function createWire(): Wire {
           strands.delete(strand);
           controller.error(new Error("the connection is lost"));
         };
-        // Not by an abort signal: under Deno a request's signal may be collected as garbage, and then aborts nothing.
+        // Not by an abort signal: under Deno a request's signal may be garbage collected, and then aborts nothing.
         strand.cut = () => {
           strand.vanish();
           reader.cancel().catch(() => {});

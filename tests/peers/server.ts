@@ -1,4 +1,4 @@
-// One of everything a client can meet, for clients that were written by others.
+// One handler of every kind, for other clients.
 import {
   type Context,
   createServer,
@@ -15,7 +15,7 @@ import { z } from "zod";
 
 const PIXEL = Uint8Array.of(137, 80, 78, 71);
 
-/** What the tool `give` can give. */
+/** The content that the tool `give` can return. */
 const gifts: Readonly<Record<string, () => string | number | boolean | null | object>> = {
   text: () => "a text",
   number: () => 42,
@@ -45,7 +45,7 @@ function untilAborted(signal: AbortSignal): Promise<void> {
   return promise;
 }
 
-/** Makes a server of its own: nothing that its tools count or change is shared. */
+/** Creates an independent server: its tools share no counts and no state with another. */
 export function createPeerServer(): Server {
   const seen = { waiting: 0, aborted: 0, made: 0 };
   const held: (() => void)[] = [];
@@ -86,7 +86,7 @@ export function createPeerServer(): Server {
       description: "Tells how far it is, and ends when `go` is called",
       input: z.object({ to: z.int() }),
       run: async ({ to }, ctx) => {
-        // Before the last value, or the call of `go` could come too early.
+        // Before the last value, or the call of `go` could arrive too early.
         const going = new Promise<void>((resolve) => held.push(resolve));
         for (let at = 1; at <= to; at++) await ctx.progress(at, { total: to, message: `at ${at}` });
         await going;
@@ -142,11 +142,11 @@ export function createPeerServer(): Server {
         try {
           const answer = await ctx.elicit("name", { message: "Who?", schema: z.object({ name: z.string() }) });
           name = answer.content?.name ?? name;
-        } catch { /* a handler that knows nothing of being run again */ }
+        } catch { /* a handler written without regard to being run again */ }
         let sure = false;
         try {
           sure = (await ctx.elicit("sure", { message: `Is it ${name}?`, schema: yes })).content?.ok ?? false;
-        } catch { /* the same */ }
+        } catch { /* as above */ }
         return `${name} ${sure}`;
       },
     }),
@@ -250,7 +250,7 @@ export function createPeerServer(): Server {
     // So that every list but the shortest has several pages.
     limits: { calls: { pageItems: 3 } },
     handlers: [...giving, ...telling, ...asking, ...reading, ...changing],
-    // What a handler throws by accident is expected here, and is nobody's business on the terminal.
+    // Unexpected errors of handlers are part of the tests, and would only clutter the terminal.
     onError: () => {},
   });
   return server;

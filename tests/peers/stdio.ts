@@ -1,4 +1,4 @@
-// The server for peers over standard input and output, for a client that starts a process.
+// The server for peers over stdio, for a client that starts a process.
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import server from "./server.ts";
 

@@ -1,5 +1,5 @@
 // The official client of the first generation, which most hosts ship, against this library: Streamable HTTP with lost
-// connections, standard streams, the first HTTP transport, and WebSocket.
+// connections, stdio, HTTP+SSE, and WebSocket.
 import { assertEquals, assertObjectMatch, assertRejects } from "@std/assert";
 import { Client } from "@modelcontextprotocol/sdk/client";
 // @ts-types="@modelcontextprotocol/sdk/client/sse"
@@ -41,10 +41,10 @@ async function connect(transport: Transport): Promise<Peer> {
   });
   client.setRequestHandler(CreateMessageRequestSchema, () => MODEL_ANSWER);
   client.setRequestHandler(ListRootsRequestSchema, () => ROOTS);
-  const hear = (heardNow: Peer["heard"][number]) => void heard.push(heardNow);
-  client.setNotificationHandler(LoggingMessageNotificationSchema, hear);
-  client.setNotificationHandler(ToolListChangedNotificationSchema, hear);
-  client.setNotificationHandler(ResourceUpdatedNotificationSchema, hear);
+  const record = (heardNow: Peer["heard"][number]) => void heard.push(heardNow);
+  client.setNotificationHandler(LoggingMessageNotificationSchema, record);
+  client.setNotificationHandler(ToolListChangedNotificationSchema, record);
+  client.setNotificationHandler(ResourceUpdatedNotificationSchema, record);
   let version = "";
   transport.setProtocolVersion = chain((agreed) => version = agreed, transport.setProtocolVersion?.bind(transport));
   await client.connect(transport);
@@ -89,7 +89,7 @@ function chain(first: (text: string) => void, second?: (text: string) => void): 
   };
 }
 
-/** Has the client propose an older revision: it knows them all, and always proposes its newest. */
+/** Makes the client propose an older revision: it always proposes its newest. */
 function propose(transport: Transport, version: string): Transport {
   const send = transport.send.bind(transport);
   transport.send = (message, options) => {
@@ -117,14 +117,14 @@ interface Wired extends Served {
   readonly transport: StreamableHTTPClientTransport;
 }
 
-/** Connects by Streamable HTTP, and waits until the stream for news is open. */
+/** Connects by Streamable HTTP, and waits until the GET stream is open. */
 async function connectHttp(stack: AsyncDisposableStack): Promise<Wired> {
   const served = start(stack);
   const wire = createWire();
   const url = new URL(`http://${served.host}/mcp`);
   const transport = new StreamableHTTPClientTransport(url, { fetch: wire.fetch });
   const peer = stack.use(await connect(transport));
-  await until(() => wire.streams("GET") === 1, "the stream for news is open");
+  await until(() => wire.streams("GET") === 1, "the GET stream is open");
   return { ...served, peer, wire, transport };
 }
 
@@ -168,7 +168,7 @@ for (const way of ways) {
   });
 }
 
-/** A tool that the test plays: its context, and the way to end it. */
+/** A tool that the test controls: its context, and a function that ends it. */
 function createStory(server: Server): { readonly begun: Promise<Context>; readonly end: (text: string) => void } {
   const { promise: begun, resolve: begin } = Promise.withResolvers<Context>();
   const { promise: ended, resolve: end } = Promise.withResolvers<string>();
@@ -189,12 +189,12 @@ function wordsOf({ heard }: Peer): unknown[] {
 }
 
 for (const fault of ["cut", "vanish"] as const) {
-  Deno.test(`client 1.32.2 misses nothing of a call and hears nothing twice (${fault})`, async () => {
+  Deno.test(`client 1.32.2 misses no message of a call and gets none twice (${fault})`, async () => {
     await using stack = new AsyncDisposableStack();
     const { peer, wire, server } = await connectHttp(stack);
     const { begun, end } = createStory(server);
     const result = peer.callTool("story");
-    result.catch(() => {}); // it is awaited at the end; until then something else may fail first
+    result.catch(() => {}); // awaited at the end; until then something else may fail first
     const ctx = await begun;
     await ctx.log.info("heard");
     await until(() => wordsOf(peer).length === 1, "the first word");
@@ -206,7 +206,7 @@ for (const fault of ["cut", "vanish"] as const) {
     await pause(50);
     await ctx.log.info("said to nobody");
     const answer = ctx.elicit("who", { message: "Who?", schema: z.object({ name: z.string() }) });
-    await until(() => wire.streams("GET") === 2, "the client takes the stream up again");
+    await until(() => wire.streams("GET") === 2, "the client resumes the stream");
     await ctx.log.info(`said to ${(await answer).content?.name}`);
     await until(() => wordsOf(peer).length === 5, "the fifth word");
     wire[fault]("GET");
@@ -224,13 +224,13 @@ for (const fault of ["cut", "vanish"] as const) {
     assertEquals(peer.asked, ["Who?"]);
   });
 
-  Deno.test(`client 1.32.2 misses no news and hears none twice (${fault})`, async () => {
+  Deno.test(`client 1.32.2 misses no notification and gets none twice (${fault})`, async () => {
     await using stack = new AsyncDisposableStack();
     const { peer, wire, server } = await connectHttp(stack);
     for (let i = 1; i <= 6; i++) await peer.watch(`note://${i}`);
     const heard = () => peer.heard.map(({ params }) => params?.uri);
     server.resourceUpdated("note://1");
-    await until(() => heard().length === 1, "the first news");
+    await until(() => heard().length === 1, "the first notification");
     wire.lose("GET");
     server.resourceUpdated("note://2");
     await pause(50);
@@ -238,26 +238,26 @@ for (const fault of ["cut", "vanish"] as const) {
     server.resourceUpdated("note://3");
     await pause(50);
     server.resourceUpdated("note://4");
-    await until(() => wire.streams("GET") === 1, "the client takes the stream up again");
+    await until(() => wire.streams("GET") === 1, "the client resumes the stream");
     server.resourceUpdated("note://5");
-    await until(() => heard().length >= 5, "the fifth news");
+    await until(() => heard().length >= 5, "the fifth notification");
     server.resourceUpdated("note://6");
-    await until(() => heard().length >= 6, "the sixth news");
+    await until(() => heard().length >= 6, "the sixth notification");
     assertEquals(heard(), [1, 2, 3, 4, 5, 6].map((i) => `note://${i}`));
   });
 }
 
-Deno.test("client 1.32.2 finds its place again when two connections in a row are lost before anything was said", async () => {
+Deno.test("client 1.32.2 resumes when two connections in a row are lost before the first message", async () => {
   await using stack = new AsyncDisposableStack();
   const { peer, wire, server } = await connectHttp(stack);
   const { begun, end } = createStory(server);
   const result = peer.callTool("story");
-  result.catch(() => {}); // it is awaited at the end; until then something else may fail first
+  result.catch(() => {}); // awaited at the end; until then something else may fail first
   const ctx = await begun;
   await ctx.log.info("heard");
   await until(() => wordsOf(peer).length === 1, "the first word");
   wire.cut("POST");
-  await until(() => wire.streams("GET") === 2, "the client takes the stream up again");
+  await until(() => wire.streams("GET") === 2, "the client resumes the stream");
   wire.cut("GET");
   await until(() => wire.streams("GET") === 0, "both streams are lost");
   await ctx.log.info("said to nobody");
@@ -266,12 +266,12 @@ Deno.test("client 1.32.2 finds its place again when two connections in a row are
   assertEquals(wordsOf(peer), ["heard", "said to nobody"]);
 });
 
-Deno.test("client 1.32.2 comes back for the rest when a handler closes the stream", async () => {
+Deno.test("client 1.32.2 resumes when a handler closes the stream", async () => {
   await using stack = new AsyncDisposableStack();
   const { peer, server } = await connectHttp(stack);
   const { begun, end } = createStory(server);
   const result = peer.callTool("story");
-  result.catch(() => {}); // it is awaited at the end; until then something else may fail first
+  result.catch(() => {}); // awaited at the end; until then something else may fail first
   const ctx = await begun;
   await ctx.log.info("before");
   ctx.closeStream(20);
@@ -282,7 +282,7 @@ Deno.test("client 1.32.2 comes back for the rest when a handler closes the strea
   assertEquals(wordsOf(peer), ["before", "while nobody listened"]);
 });
 
-Deno.test("client 1.32.2 that ends its session ends what runs in it, and cannot go on", async () => {
+Deno.test("client 1.32.2 that ends its session ends its running calls, and cannot use it again", async () => {
   await using stack = new AsyncDisposableStack();
   const { peer, transport, server, host, wire } = await connectHttp(stack);
   const { begun } = createStory(server);
@@ -292,7 +292,7 @@ Deno.test("client 1.32.2 that ends its session ends what runs in it, and cannot 
   const { sessionId } = transport;
   await transport.terminateSession();
   assertEquals(signal.aborted, true);
-  await until(() => wire.streams("GET") === 0, "the stream for news has ended");
+  await until(() => wire.streams("GET") === 0, "the GET stream has ended");
   leave.abort();
   await left;
   const late = new StreamableHTTPClientTransport(new URL(`http://${host}/mcp`), { sessionId });
@@ -302,7 +302,7 @@ Deno.test("client 1.32.2 that ends its session ends what runs in it, and cannot 
   assertObjectMatch(error as object, { code: 404 });
 });
 
-Deno.test("client 1.32.2 goes on when the server has started again with the same secret", async () => {
+Deno.test("client 1.32.2 continues when the server has restarted with the same secret", async () => {
   await using stack = new AsyncDisposableStack();
   const secret = "a secret of more than thirty-two characters";
   const start = () => createServer({ name: "phoenix", version: "1.0.0", secret, handlers: [lives] });

@@ -1,4 +1,4 @@
-// The official client of the newest generation against this library: both eras, HTTP and standard streams.
+// The official client of the newest generation against this library: both eras, HTTP and stdio.
 import { assertEquals, assertRejects } from "@std/assert";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
@@ -94,7 +94,7 @@ async function connectHttp(
   const url = new URL(`http://${host}/mcp`);
   const transport = new StreamableHTTPClientTransport(url, { fetch: wire.fetch });
   const peer = stack.use(await connect(transport, mode, version));
-  if (peer.era === "legacy") await until(() => wire.streams("GET") === 1, "the stream for news is open");
+  if (peer.era === "legacy") await until(() => wire.streams("GET") === 1, "the GET stream is open");
   return { peer, wire, transport, url };
 }
 
@@ -125,7 +125,7 @@ for (const [era, mode, version] of eras) {
 }
 
 for (const version of ["2025-06-18", "2025-03-26", "2024-11-05"]) {
-  Deno.test(`client 2.4.0 that knows ${version} alone over HTTP`, async (t) => {
+  Deno.test(`client 2.4.0 that supports only ${version} over HTTP`, async (t) => {
     await using stack = new AsyncDisposableStack();
     const { peer } = await connectHttp(stack, "legacy", version);
     assertEquals(peer.version, version);
@@ -135,7 +135,7 @@ for (const version of ["2025-06-18", "2025-03-26", "2024-11-05"]) {
 }
 
 for (const way of ways) {
-  Deno.test(`client 2.4.0 finds the newest era by itself over ${way.name}`, async () => {
+  Deno.test(`client 2.4.0 detects the newest era by itself over ${way.name}`, async () => {
     await using stack = new AsyncDisposableStack();
     const peer = await way.connect(stack, "auto");
     assertEquals([peer.era, peer.version], ["modern", "2026-07-28"]);
@@ -176,7 +176,7 @@ Deno.test("client 2.4.0 in the legacy era: a session that was terminated is unkn
   const { peer, transport, wire, url } = await connectHttp(stack, "legacy");
   const { sessionId = "" } = transport;
   await transport.terminateSession();
-  await until(() => wire.streams("GET") === 0, "the stream for news has ended");
+  await until(() => wire.streams("GET") === 0, "the GET stream has ended");
   const response = await fetch(url, {
     method: "POST",
     headers: {

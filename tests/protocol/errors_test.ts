@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import { McpError } from "../../mod.ts";
 import { isMcpError } from "../../src/protocol/errors.ts";
 
-Deno.test("McpError has a constructor for each code of JSON-RPC that a handler may want", () => {
+Deno.test("McpError has a constructor for each JSON-RPC code that a handler may need", () => {
   const { invalidParams, invalidRequest, methodNotFound, internalError, resourceNotFound } = McpError;
   const made = [
     [invalidParams("a", { at: 1 }), -32602, "a", { at: 1 }],

@@ -18,7 +18,7 @@ Deno.test("header value: the examples of the specification are written and read"
   }
 });
 
-Deno.test("header value: what only resembles the encoded form is literal", () => {
+Deno.test("header value: a value that only resembles the encoded form is literal", () => {
   for (
     const text of ["SGVsbG8=", "=?base64?SGVsbG8=", "SGVsbG8=?=", "=?BASE64?SGVsbG8=?=", "=?Base64?x?=", "=?base64?="]
   ) {
@@ -30,14 +30,14 @@ Deno.test("header value: what only resembles the encoded form is literal", () =>
 Deno.test("header value: malformed values are refused", () => {
   const malformed = [
     "=?base64?SGVsbG8?=", // padding is missing
-    "=?base64?SGVsbG8==?=", // too much of it
+    "=?base64?SGVsbG8==?=", // too much padding
     "=?base64?SGVs!!!bG8=?=",
     "=?base64?SGVs bG8=?=",
     "=?base64?SGVs\tbG8=?=",
     "=?base64?SGVsbG9=?=", // bits after the last byte
     "=?base64?_-_-?=", // the URL-safe alphabet
     "=?base64?/w==?=", // 0xFF is not UTF-8
-    "=?base64?7aCA?=", // a surrogate is not either
+    "=?base64?7aCA?=", // neither is a surrogate
     "=?base64?wIA=?=", // nor an overlong form
     "caf\u00e9",
     "世界",
@@ -50,7 +50,7 @@ Deno.test("header value: malformed values are refused", () => {
   for (const header of malformed) assertStrictEquals(decodeHeaderValue(header), undefined, JSON.stringify(header));
 });
 
-Deno.test("header value: spaces and tabs around it go, those inside stay", () => {
+Deno.test("header value: surrounding spaces and tabs are removed, inner ones stay", () => {
   assertEquals(decodeHeaderValue(" \t name \t"), "name");
   assertEquals(decodeHeaderValue("two  words\tthree"), "two  words\tthree");
   assertEquals(decodeHeaderValue("  =?base64?SGVsbG8=?=  "), "Hello");
@@ -59,7 +59,7 @@ Deno.test("header value: spaces and tabs around it go, those inside stay", () =>
   assertEquals(encodeHeaderValue("two  words\tthree"), "two  words\tthree");
 });
 
-Deno.test("header value: a byte order mark survives, a lone surrogate does not", () => {
+Deno.test("header value: a byte order mark is kept, a lone surrogate is not", () => {
   assertEquals(decodeHeaderValue(encodeHeaderValue("\ufeffx")), "\ufeffx");
   assertEquals(decodeHeaderValue(encodeHeaderValue("a\ud800b")), "a\ufffdb");
 });
@@ -89,7 +89,7 @@ Deno.test("base64: bytes of every length come back, in both alphabets", () => {
   assertEquals(fromBase64Url(toBase64Url(large))?.length, large.length);
 });
 
-Deno.test("base64: of all texts only the written one is read", () => {
+Deno.test("base64: only the canonical form of a text is read", () => {
   const bytes = new Uint8Array([251, 255, 190, 1]);
   assertEquals(toBase64Url(bytes), "-_--AQ");
   for (const text of ["-_--AR", "-_--AQ==", "-_--A", "+/++AQ", "-_--AQ ", " -_--AQ", "-_-\n-AQ", "-_--AQ\u0000", "é"]) {

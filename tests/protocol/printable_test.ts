@@ -1,15 +1,15 @@
-// Text from outside, as logs and terminals show it.
+// External text, as shown in logs and terminals.
 import { assert, assertEquals } from "@std/assert";
 import { describeError, toPrintable, toPrintableJson, toPrintableLine } from "../../src/protocol/printable.ts";
 
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/u;
 
-/** Every code point there is, lone surrogates included. */
+/** Every code point, lone surrogates included. */
 function* codePoints(): Generator<string> {
   for (let code = 0; code <= 0x10ffff; code++) yield String.fromCodePoint(code);
 }
 
-Deno.test("no character of Unicode that is a control, invisible or half a character is printed", () => {
+Deno.test("no control character, invisible character or lone surrogate is printed", () => {
   for (const each of codePoints()) {
     const [text, line] = [toPrintable(`a${each}b`), toPrintableLine(`a${each}b`)];
     if (HIDDEN.test(each)) assert(line === `a\\u{${each.codePointAt(0)?.toString(16)}}b`, JSON.stringify(line));
@@ -34,7 +34,7 @@ for (
   Deno.test(`${JSON.stringify(shown)} is shown`, () => assertEquals(toPrintable(given), shown));
 }
 
-Deno.test("JSON text stays the same value", () => {
+Deno.test("printable JSON text parses to the same value", () => {
   let state = 1;
   const random = (most: number) => (state = (state * 48271) % 2147483647) % most;
   const odd = ["\x1b", "\u202e", "\u{e0041}", "\ud800", '"', "\\", "\n", "é", "👨‍👩‍👧", "\u2028", "a"];
@@ -47,7 +47,7 @@ Deno.test("JSON text stays the same value", () => {
   }
 });
 
-Deno.test("an error is told with its stack and its causes, and its message forges no line", () => {
+Deno.test("an error is shown with its stack and its causes, and its message forges no line", () => {
   const forged = "bad\n    at forged (file:///x.ts:1:1)\n[info] all is well\x1b[2J";
   const error = new TypeError(forged, { cause: new Error("why\nnot") });
   const lines = describeError(error).split("\n");

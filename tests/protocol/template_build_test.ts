@@ -1,4 +1,4 @@
-// URIs that are built from a template: they read back to the same values, or the values are refused.
+// URIs built from a template: they parse back to the same values, or the values are refused.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { resource } from "../../mod.ts";
 import { parseTemplate } from "../../src/protocol/uri_template.ts";
@@ -22,10 +22,10 @@ const TEMPLATES = [
   "x:{a}{;b}{?c}",
 ];
 
-/** Whether a template can carry any value of a variable: those of the query that are percent-encoded can. */
+/** Whether a template can carry any value of a variable: percent-encoded ones in the query can. */
 const carriesAll = (template: string, name: string) => new RegExp(`\\{[?&][^}]*${name}`).test(template);
 
-Deno.test("every URI that is built reads back to the same values, and every refusal names a variable", () => {
+Deno.test("every URI that is built parses back to the same values, and every refusal names a variable", () => {
   const source = random(11);
   const alphabet = [..."ab09 -_.~!*'()=&?#%;:@/\\,+[]{}|é世", "\0", "😀", "%41", "%", "..", "./", "\ud800"];
   let built = 0;
@@ -40,7 +40,7 @@ Deno.test("every URI that is built reads back to the same values, and every refu
       uri = template.build(values, "x");
     } catch (error) {
       assert(error instanceof TypeError && /^Cannot build a URI of "x": [abc] /.test(error.message), String(error));
-      // The expansion would not have read back, or there is none.
+      // The expansion would not have parsed back, or does not exist.
       const isWhole = Object.values(values).every((value) => value.isWellFormed());
       if (isWhole) {
         const read = template.match(template.expand(values));
@@ -55,7 +55,7 @@ Deno.test("every URI that is built reads back to the same values, and every refu
   assert(built > 3000, `only ${built} URIs were built`);
 });
 
-Deno.test("a plain variable carries every text without a slash, and one of the query carries every text", () => {
+Deno.test("a plain variable carries every text without a slash, and one in the query carries every text", () => {
   const source = random(12);
   for (let i = 0; i < 5000; i++) {
     const value = source.text([..."ab%?#&=+;,. é世", "😀", "%41", "{", "}", '"', "<", "\n", "!", "*", "'", "("], 8);
@@ -67,7 +67,7 @@ Deno.test("a plain variable carries every text without a slash, and one of the q
   }
 });
 
-Deno.test("what a template cannot carry is refused with the variable and the reason", () => {
+Deno.test("a value that a template cannot carry is refused with the variable and the reason", () => {
   const wrong: readonly (readonly [template: string, values: Record<string, unknown>, state: string])[] = [
     ["x://{a}/{b}", { a: "1" }, "b is missing; x://{a}/{b} needs it"],
     ["x://{a}", { a: undefined }, "a is missing; x://{a} needs it"],

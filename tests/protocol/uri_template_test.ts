@@ -7,7 +7,7 @@ function read(template: string, uri: string): Record<string, string> | undefined
   return values && { ...values };
 }
 
-Deno.test("template: variables are read from the places the operators give them", () => {
+Deno.test("template: each operator reads its variables from its place in the URI", () => {
   const cases: [template: string, uri: string, values: Record<string, string>][] = [
     ["test://template/{id}/data", "test://template/123/data", { id: "123" }],
     ["repo://{owner}/{name}", "repo://x/y", { owner: "x", name: "y" }],
@@ -48,7 +48,7 @@ Deno.test("template: variables are read from the places the operators give them"
   for (const [template, uri, values] of cases) assertEquals(read(template, uri), values, `${template} on ${uri}`);
 });
 
-Deno.test("template: a URI that does not fit is not matched", () => {
+Deno.test("template: a URI that does not match has no variables", () => {
   const cases: [template: string, uri: string][] = [
     ["x/{id}", "x/"],
     ["x/{id}", "x/a/b"],
@@ -93,7 +93,7 @@ Deno.test("template: a URI that does not fit is not matched", () => {
   for (const [template, uri] of cases) assertStrictEquals(read(template, uri), undefined, `${template} on ${uri}`);
 });
 
-Deno.test("template: no value leads out of its folder, however it is encoded", () => {
+Deno.test("template: no value traverses out of its folder, however it is encoded", () => {
   for (const value of [".", "..", "%2e%2E", "%2E", "a%2fb", "a%2Fb", "%2e%2e%2f", "a%5cb", "a\\b", "a%00", "\u0000"]) {
     for (const template of ["x/{id}", "x{/id}", "x/{id}/y", "x/;id={id}"]) {
       assertStrictEquals(read(template, template.replace(/\{\/?id\}/, "/" + value)), undefined);
@@ -113,7 +113,7 @@ Deno.test("template: no value leads out of its folder, however it is encoded", (
   assertEquals(read("x{?path}", "x?path=../..")?.path, "../..");
 });
 
-Deno.test("template: names that objects inherit are plain names", () => {
+Deno.test("template: names that objects inherit are ordinary names", () => {
   const { match, expand } = parseTemplate("x/{__proto__}/{constructor}{?toString}");
   const values = match("x/1/2");
   assert(values);
@@ -185,7 +185,7 @@ Deno.test("template: expansion follows the tables of RFC 6570, levels 1 to 3", (
   assertEquals(parseTemplate("{a}").expand({ a: "!'()*😀" }), "%21%27%28%29%2A%F0%9F%98%80");
 });
 
-Deno.test("template: what cannot be matched in one way is refused with the reason", () => {
+Deno.test("template: an ambiguous template is refused with the reason", () => {
   const cases: [template: string, reason: string][] = [
     ["x/{id", "a brace is unbalanced"],
     ["x/id}", "a brace is unbalanced"],
@@ -248,7 +248,7 @@ Deno.test("template: values survive expand and match", () => {
   for (let i = 0; i < 4000; i++) {
     const text = source.pick(templates);
     const template = parseTemplate(text);
-    // A {+a} or {#b} keeps what is percent-encoded already, so it can carry no "%" of its own.
+    // A {+a} or {#b} keeps existing percent-encoding, so it cannot carry a "%" of its own.
     const values = Object.fromEntries(template.variables.map((name) => {
       const value = "v" + source.text(alphabet, 8);
       return [name, text.includes("+" + name) || text.includes("#" + name) ? value.replaceAll("%", "") : value];
@@ -257,7 +257,7 @@ Deno.test("template: values survive expand and match", () => {
   }
 });
 
-Deno.test("template: whatever the URI, match answers and never throws", () => {
+Deno.test("template: match returns for any URI, and never throws", () => {
   const source = random(5);
   const pieces = [
     "x",
@@ -289,7 +289,7 @@ Deno.test("template: whatever the URI, match answers and never throws", () => {
   }
 });
 
-Deno.test("template: time grows with the length of the URI, not with its square", () => {
+Deno.test("template: time grows in proportion to the length of the URI, not to its square", () => {
   const many = Array.from({ length: 50 }, (_, i) => `{v${i}}`);
   const templates = [
     "{a,b,c}",
@@ -309,7 +309,7 @@ Deno.test("template: time grows with the length of the URI, not with its square"
       const large = "x" + unit.repeat(800_000 / unit.length);
       for (let tries = 0;; tries++) {
         const [short, long] = [shortest(() => match(small), 5), shortest(() => match(large), 3)];
-        // Sixteen times the length: a quadratic search would take 256 times as long, whatever else the machine does.
+        // Sixteen times the length: a quadratic search would take 256 times as long, whatever the load of the machine.
         if (long < 80 * Math.max(short, 0.05)) break;
         assertLess(tries, 4, `${text} on ${unit}: ${short} ms, then ${long} ms`);
       }
@@ -320,7 +320,7 @@ Deno.test("template: time grows with the length of the URI, not with its square"
 Deno.test("template: the variables of a literal have types", () => {
   type Values = TemplateVariables<"repo://{owner}/{+path}{?ref,line}">;
   const values: Values = { owner: "x", path: "a/b", ref: "main" };
-  // @ts-expect-error: a path variable is always there
+  // @ts-expect-error: a path variable is never undefined
   const missing: Values = { owner: "x" };
   // @ts-expect-error: no such variable
   const unknown: Values = { owner: "x", path: "y", branch: "z" };

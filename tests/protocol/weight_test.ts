@@ -1,4 +1,4 @@
-// How many values a message may hold: counted on the text, exactly, before anything is made of it.
+// The number of values in a message, counted exactly on the text before it is parsed.
 import { createServer } from "../../mod.ts";
 import { LIMITS } from "../../src/core/limits.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
@@ -8,19 +8,19 @@ import { assert, assertEquals, assertLess, assertStringIncludes } from "../suppo
 
 const big = { ...LIMITS.request, depth: 1000 };
 
-/** What is said of a text, if it is refused for its values. */
+/** The error for a text that is refused for its number of values. */
 function refusal(text: string, values: number): string | undefined {
   const message = parseMessage(text, { ...big, values });
   return message.kind === "broken" && message.message.includes("request.values") ? message.message : undefined;
 }
 
-/** How many values there are in a value. */
+/** The number of values inside a value, itself included. */
 function size(value: unknown): number {
   const parts: unknown[] = typeof value === "object" && value ? Object.values(value) : [];
   return parts.reduce<number>((sum, part) => sum + size(part), 1);
 }
 
-/** A JSON text with spaces anywhere, strings full of what looks like structure, and empty containers. */
+/** A JSON text with spaces anywhere, strings full of structural characters, and empty containers. */
 function write({ below, pick, text }: Random, depth: number): string {
   const space = () => pick(["", "", " ", "\n", "\t \r"]);
   const string = () =>
@@ -29,7 +29,7 @@ function write({ below, pick, text }: Random, depth: number): string {
   if (kind < 5) return space() + pick([string(), string(), "-1.5e9", "null", "true"]) + space();
   const items = Array.from({ length: below(4) }, (_, i) => {
     const item = write({ below, pick, text }, depth - 1);
-    // Names repeat nowhere, so that the value has as many as the text.
+    // No name repeats, so that the parsed value has as many values as the text.
     return kind < 7 ? item : `${space()}${JSON.stringify(i + string())}${space()}:${item}`;
   });
   const inner = items.length ? items.join(",") : space();
@@ -49,7 +49,7 @@ Deno.test("json values: a message is refused for one value too many, and for no 
   }
 });
 
-Deno.test("json values: strings of every length and escape end where they end", () => {
+Deno.test("json values: strings of every length and escape end at their closing quote", () => {
   for (let length = 0; length < 120; length++) {
     for (const unit of ["a", "\\", '"', '\\"', ",", 'aaaaaaaaaaaaaaaaaaaaaaaaaaa"', "aaaaaaaaaaaaaaaaaaaaaaaaaaaa\\"]) {
       const text = JSON.stringify([unit.repeat(length), 1, { [unit.repeat(length)]: unit }]);
@@ -59,7 +59,7 @@ Deno.test("json values: strings of every length and escape end where they end", 
   }
 });
 
-Deno.test("json values: the limit holds where a message has just as many, and not one more", () => {
+Deno.test("json values: a message may have exactly as many values as the limit", () => {
   const call = (count: number) => {
     const params = { name: "x", arguments: { list: Array.from({ length: count - 8 }, () => 0) } };
     return JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
@@ -84,7 +84,7 @@ Deno.test("json values: a text that is not JSON is not read past its end", () =>
   }
 });
 
-Deno.test("json values: counting costs little beside parsing, whatever the text is made of", () => {
+Deno.test("json values: counting takes little time beside parsing, whatever the text contains", () => {
   const texts = {
     "one long string": JSON.stringify("x".repeat(4_000_000)),
     "quotes": JSON.stringify('"'.repeat(2_000_000)),
@@ -100,7 +100,7 @@ Deno.test("json values: counting costs little beside parsing, whatever the text 
     for (let tries = 0;; tries++) {
       const with_ = shortest(() => parseMessage(text, limits), 3);
       const without = shortest(() => JSON.parse(text), 3);
-      // Nanoseconds for each character beyond what parsing takes: 1 to 2, and room for other work on the machine.
+      // Nanoseconds for each character beyond the time of parsing: 1 to 2, with room for other work on the machine.
       const each = (with_ - without) * 1e6 / text.length;
       if (each < 20) break;
       assertLess(tries, 5, `${name}: ${each} ns`);
@@ -108,7 +108,7 @@ Deno.test("json values: counting costs little beside parsing, whatever the text 
   }
 });
 
-Deno.test("json values: what comes over a pipe is counted too, and the pipe goes on", async () => {
+Deno.test("json values: the limit applies on a pipe too, and the pipe stays usable", async () => {
   const server = createServer({ name: "t", version: "1", handlers: [], limits: { request: { values: 30 } } });
   const tooMany = "Cannot read the message: more than 30 values (request.values)";
   const lines: string[] = [];
@@ -117,6 +117,7 @@ Deno.test("json values: what comes over a pipe is counted too, and the pipe goes
   for (const text of [ping(Array(30).fill({})), `[${ping([])},${ping(Array(20).fill(0))}]`, ping(0)]) {
     await pipe.receive(text);
   }
+  await pipe.idle();
   await server.close();
   assertEquals(lines.map((line) => JSON.parse(line).error?.message ?? "served"), [tooMany, tooMany, "served"]);
 });

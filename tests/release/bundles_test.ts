@@ -1,9 +1,9 @@
-// Servers in bundles: the command line is not in them, and running them does not start it.
+// Server bundles contain no command line, and running one does not start it.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { root, run } from "../support/processes.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun too
+const ignore = typeof Deno === "undefined"; // Deno starts all processes, Bun's too
 
 const SERVER = `import { createServer } from "${root}mod.ts";
 console.log(createServer({ name: "bundled", version: "1.0.0" }).handlers.list().length, "handlers");
@@ -18,10 +18,10 @@ const bundlers: Readonly<Record<string, (output: string) => readonly string[]>> 
 const ESBUILD = ["--bundle", "--format=esm", "--target=esnext", "--log-level=error"];
 
 for (const [name, toWords] of Object.entries(bundlers)) {
-  // The entry of a package has this name, so that a bundle of this name looks like it.
+  // The package's entry has this name, so that a bundle of this name looks like it.
   for (const output of ["server.js", "mod.js"]) {
     Deno.test({
-      name: `${name}: ${output} holds no command line, and starts none`,
+      name: `${name}: ${output} contains no command line, and starts none`,
       ignore,
       async fn() {
         const folder = await Deno.makeTempDir({ prefix: "mcp-bundle-" });

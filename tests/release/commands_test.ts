@@ -1,10 +1,10 @@
-// The commands that the documentation shows, run as it shows them: the files of a page in a folder, `mcp` as this
-// project's own command line, on both runtimes.
+// The commands in the documentation, run as shown: in a folder with the page's files, with `mcp` as this project's own
+// command line, on both runtimes.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { root, type Running, start } from "../support/processes.ts";
 import { type Page, readPages, writeFiles } from "./pages.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, of both runtimes
+const ignore = typeof Deno === "undefined"; // Deno starts the processes of both runtimes
 
 const runtimes = {
   deno: `deno run -A ${root}mod.ts`,
@@ -16,7 +16,7 @@ interface Shown {
   readonly output: string;
 }
 
-/** The commands of a block behind `$`, each with what it prints. */
+/** The commands of a block after `$`, each with its output. */
 function readShown(text: string): readonly Shown[] {
   return text.split(/^\$ /m).slice(1).map((part) => {
     const [command, ...lines] = part.split("\n");
@@ -24,11 +24,11 @@ function readShown(text: string): readonly Shown[] {
   });
 }
 
-/** Runs the commands of one page. Ports that it shows stand for free ones. */
+/** Runs the commands of one page. Ports in it are replaced by free ones. */
 class Shell implements AsyncDisposable {
   readonly #cwd: string;
   readonly #program: string;
-  /** Addresses that the page shows, and those that are served. */
+  /** Addresses on the page, and the ones actually served. */
   readonly #addresses = new Map<string, string>();
   readonly #background: Running[] = [];
 
@@ -37,14 +37,14 @@ class Shell implements AsyncDisposable {
     this.#program = program;
   }
 
-  /** What a command prints, as the page would show it. */
+  /** The output of a command, as the page would show it. */
   async run({ command, output }: Shown): Promise<string> {
     const isServer = /^mcp\b.* --http\b/.test(command);
     const printed = isServer ? await this.#serve(command) : await this.#finish(command);
     return this.#normalize(printed, output);
   }
 
-  /** Starts a server. It ends when it has said where it serves, or, behind `&`, with the block. */
+  /** Starts a server. It is stopped once it has printed its address, or, after `&`, at the end of the block. */
   async #serve(command: string): Promise<string> {
     const line = command.replace(/--port \d+/, "--port 0").replace(/ &$/, "").replace(/^mcp/, `exec ${this.#program}`);
     const server = await start(["sh", "-c", line], { cwd: this.#cwd });
@@ -62,22 +62,22 @@ class Shell implements AsyncDisposable {
     const script = `mcp() { ${this.#program} "$@"; }\n${line}`;
     await using process = await start(["sh", "-c", script], { cwd: this.#cwd, input: "" });
     const { code, stdout, stderr } = await process.finished;
-    // A package that is downloaded for the first time is no part of what a command says.
+    // The download messages of a package are not part of a command's output.
     return code === 0 ? stdout : stdout + stderr.replace(/^Download .*\n/gm, "");
   }
 
-  /** Puts what the page shows in place of what differs from one machine to the next. */
+  /** Replaces values that differ between machines by those of the page. */
   #normalize(printed: string, output: string): string {
     let text = printed.trimEnd();
     for (const [shown, address] of this.#addresses) text = text.replaceAll(address, shown);
     const times = output.match(/\d+ ms/g) ?? [];
-    // From a registry, the command line needs no permission to read its own files.
+    // Installed from a registry, the command line needs no permission to read its own files.
     return text.replace(/\d+ ms/g, (ms) => times.shift() ?? ms)
       .replaceAll(this.#cwd, "/home/me/project").replaceAll(`,${root}src`, "").replaceAll(`${root}src,`, "")
       .replaceAll(`${root}mod.ts`, "jsr:@x/mcp");
   }
 
-  /** Ends the servers that run in the background. */
+  /** Stops the servers in the background. */
   async stop(): Promise<void> {
     for (const server of this.#background.splice(0)) {
       server.kill("SIGTERM");
@@ -99,7 +99,7 @@ async function runPage(t: Deno.TestContext, page: Page, runtime: keyof typeof ru
       if (language !== "console") continue;
       await using shell = new Shell(folder, runtimes[runtime]);
       for (const shown of readShown(text)) {
-        // What is written for one runtime names it.
+        // A block for one runtime names it.
         if (runtime === "bun" && /\bdeno\b/i.test(shown.command + shown.output)) continue;
         await t.step(shown.command, async () => assertEquals(await shell.run(shown), shown.output));
       }
@@ -111,7 +111,7 @@ async function runPage(t: Deno.TestContext, page: Page, runtime: keyof typeof ru
 
 for (const runtime of ["deno", "bun"] as const) {
   Deno.test({
-    name: `${runtime}: the commands in the documentation print what it shows`,
+    name: `${runtime}: the commands in the documentation print the output shown there`,
     ignore,
     async fn(t) {
       for (const page of await readPages()) {

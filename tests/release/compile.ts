@@ -1,5 +1,5 @@
-// Compiles the package to JavaScript, as the registry does for npm clients such as Bun: the files keep their places and
-// get another suffix, and imports name npm packages.
+// Compiles the package to JavaScript, as the registry does for npm clients such as Bun: the files keep their paths with
+// another suffix, and imports name npm packages.
 import config from "../../deno.json" with { type: "json" };
 import { rewriteImports } from "./registry.ts";
 import { preparePackage } from "./prepare.ts";
@@ -12,13 +12,15 @@ async function listFiles(folder: string): Promise<readonly string[]> {
   return (await Promise.all(found)).flat();
 }
 
-/** What an import of another package becomes: `jsr:@std/jsonc@1` is `@jsr/std__jsonc` for npm clients. */
+/** The npm name of another package: `jsr:@std/jsonc@1` is `@jsr/std__jsonc` for npm clients. */
 function toNpmName(target: string): string {
   const name = target.replace(/^(jsr|npm):\/?(@?[^@]+)@[^/]*/, "$2");
   return target.startsWith("jsr:") ? name.replace(/^@([^/]+)\//, "@jsr/$1__") : name;
 }
 
-/** Compiles the package in the folder `root`, ending in a slash, into `folder`, with `sources` for what lies between. */
+/**
+ * Compiles the package in the folder `root`, ending in a slash, into `folder`, with `sources` for intermediate files.
+ */
 export async function compilePackage(root: string, { sources, folder }: { sources: string; folder: string }) {
   await preparePackage(root, sources);
   const { name, version, exports, imports }: typeof config = JSON.parse(

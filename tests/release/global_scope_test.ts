@@ -1,10 +1,10 @@
-// A server is made while its module loads. Some platforms allow no randomness, no timer and no request at that time.
+// Creating a server at the top level of a module: some platforms allow no randomness, timers or requests there.
 import { assertEquals } from "@std/assert";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 
-Deno.test("making a server takes neither randomness nor a timer nor a request", () => {
+Deno.test("creating a server uses neither randomness nor a timer nor a request", () => {
   const taken: string[] = [];
   const watched = [
     [crypto, "getRandomValues"],

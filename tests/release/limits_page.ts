@@ -1,13 +1,13 @@
 // Writes the table of docs/limits.md from the comments and the defaults in src/core/limits.ts.
 import { LIMITS } from "../../src/core/limits.ts";
 
-/** Where the page is. */
+/** The URL of the page. */
 export const pageFile: URL = new URL("../../docs/limits.md", import.meta.url);
 
 const sourceFile = new URL("../../src/core/limits.ts", import.meta.url);
 const [begin, end] = ["<!-- deno-fmt-ignore-start -->", "<!-- deno-fmt-ignore-end -->"];
 
-/** What the comment of one limit says. */
+/** The parts of one limit's comment. */
 interface Entry {
   readonly path: string;
   readonly counts: string;
@@ -15,7 +15,7 @@ interface Entry {
   readonly exceeded: string;
 }
 
-/** What the page says now. */
+/** The current text of the page. */
 export function readPage(): Promise<string> {
   return Deno.readTextFile(pageFile);
 }
@@ -27,7 +27,7 @@ export function withTable(page: string, table: string): string {
   return `${page.slice(0, from + begin.length)}\n\n${table}\n${page.slice(to)}`;
 }
 
-/** The table. Throws if a limit has no comment that says what it counts and what happens when it is exceeded. */
+/** The table. Throws if a limit has no comment on its unit and on the effect of exceeding it. */
 export async function toTable(): Promise<string> {
   const entries = readEntries(await Deno.readTextFile(sourceFile));
   const defaults = new Map<string, string>(
@@ -68,7 +68,7 @@ function readEntry(path: string, comment: string): Entry {
     return text.charAt(0).toUpperCase() + text.slice(1);
   };
   const entry = { path, counts, together: find("Together"), exceeded: find("Exceeded") };
-  if (!counts || !entry.exceeded) throw new Error(`Cannot describe ${path}: its comment says too little`);
+  if (!counts || !entry.exceeded) throw new Error(`Cannot describe ${path}: its comment is incomplete`);
   return entry;
 }
 

@@ -1,31 +1,24 @@
 // Writes the map of the files into docs/architecture.md, from the first sentence of each file's own comment.
 // `deno task docs:map`; a test fails if it is stale.
+import { listSources } from "../support/sources.ts";
+
 const root = new URL("../../", import.meta.url);
 const PAGE = new URL("docs/architecture.md", root);
 const BEGIN = "<!-- map: written by deno task docs:map -->";
 const END = "<!-- end of map -->";
 
-async function listFiles(folder: string): Promise<string[]> {
-  const names: string[] = [];
-  for await (const { name, isDirectory } of Deno.readDir(new URL(folder, root))) {
-    if (isDirectory) names.push(...await listFiles(`${folder}${name}/`));
-    else if (name.endsWith(".ts")) names.push(folder + name);
-  }
-  return names.sort();
-}
-
-/** The first sentence of the comment that a file begins with. */
+/** The first sentence of the comment at the top of a file. */
 function toSummary(source: string): string {
   const [, comment = ""] = /^\/\*\*([^]*?)\*\//.exec(source) ?? [];
   const text = comment.replace(/^\s*\* ?/gm, "").trim().split(/\n\s*\n/)[0].replace(/\s+/g, " ");
   return (/^.*?\.(?= |$)/.exec(text)?.[0] ?? text).replaceAll("|", "\\|");
 }
 
-/** The page with its map as it should be. */
+/** The page with an up-to-date map. */
 export async function renderPage(): Promise<{ readonly page: string; readonly wanted: string }> {
   const page = await Deno.readTextFile(PAGE);
   const folders = new Map<string, string[]>();
-  for (const path of [...await listFiles("src/"), "mod.ts"]) {
+  for (const path of [...await listSources("src/"), "mod.ts"]) {
     const at = path.lastIndexOf("/") + 1;
     const row = `| \`${path.slice(at)}\` | ${toSummary(await Deno.readTextFile(new URL(path, root)))} |`;
     const folder = path.slice(0, at) || "./";

@@ -1,10 +1,10 @@
-// The package as a user of Bun gets it: compiled to JavaScript, packed, and installed into a project.
+// The package as Bun users get it: compiled to JavaScript, packed, and installed into a project.
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { root, run } from "../support/processes.ts";
 import { packPackage } from "./tarball.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, those of Bun
+const ignore = typeof Deno === "undefined"; // Deno starts the processes, Bun's too
 
 const SERVER = `import { createServer, tool } from "${config.name}";
 const hi = tool({ name: "hi", run: () => "Hi!" });
@@ -16,7 +16,7 @@ const _meta = {
 };
 const program = ["bun", `node_modules/${config.name}/mod.js`];
 
-/** A project with nothing but the package in it. */
+/** A project with only the package in it. */
 async function withPackage(use: (project: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "mcp-npm-" });
   try {

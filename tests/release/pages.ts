@@ -4,10 +4,10 @@ const root = new URL("../../", import.meta.url);
 
 /** A code block of a page. */
 export interface Block {
-  /** The file that the line before the block names. */
+  /** The file named by the line before the block. */
   readonly file?: string;
   readonly language: string;
-  /** Words behind the language, such as `ignore`. */
+  /** Words after the language, such as `ignore`. */
   readonly flags: readonly string[];
   readonly text: string;
   /** The line on which the code begins, counted from 1. */
@@ -31,7 +31,7 @@ function readBlocks(markdown: string): readonly Block[] {
   });
 }
 
-/** Every page that users and contributors read. */
+/** Every page for users and contributors. */
 export async function readPages(): Promise<readonly Page[]> {
   const paths = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"];
   for await (const { name } of Deno.readDir(new URL("docs/", root))) {
@@ -45,7 +45,7 @@ export async function readPages(): Promise<readonly Page[]> {
   return pages;
 }
 
-/** Writes the files that a page names into a folder. */
+/** Writes the named files of a page into a folder. */
 export async function writeFiles({ blocks }: Page, folder: string): Promise<void> {
   await Deno.mkdir(folder, { recursive: true });
   for (const { file, text } of blocks) {

@@ -1,4 +1,4 @@
-// The pages of the documentation: what is generated is up to date, and every link leads somewhere.
+// Pages of the documentation: generated parts are up to date, and every link works.
 import { assertEquals } from "@std/assert";
 import { renderPage } from "./map.ts";
 import { readPages } from "./pages.ts";
@@ -6,7 +6,7 @@ import { readPages } from "./pages.ts";
 const root = new URL("../../", import.meta.url);
 const ignore = typeof Deno === "undefined"; // files are read with Deno
 
-/** The anchors of a page: its headings, as a code forge makes them. */
+/** The anchors of a page: its headings, as GitHub converts them. */
 function readAnchors(markdown: string): ReadonlySet<string> {
   const plain = markdown.replace(/^```[^]*?^```$/gm, "");
   const headings = [...plain.matchAll(/^#+ (.+)$/gm)].map(([, text]) => text);
@@ -16,18 +16,18 @@ function readAnchors(markdown: string): ReadonlySet<string> {
 }
 
 Deno.test({
-  name: "the map in docs/architecture.md is what the files say of themselves",
+  name: "the map in docs/architecture.md matches the comments of the files",
   ignore,
   async fn() {
     const { page, wanted } = await renderPage();
-    // Tables are laid out by the formatter.
+    // The formatter aligns tables.
     const toRows = (text: string) => text.replace(/ +/g, " ").replace(/-{3,}/g, "---");
     assertEquals(toRows(page), toRows(wanted), "run `deno task docs:map`");
   },
 });
 
 Deno.test({
-  name: "every link of the documentation leads to a file and a heading that exist",
+  name: "every link of the documentation leads to an existing file and heading",
   ignore,
   async fn() {
     const broken: string[] = [];
@@ -48,7 +48,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "README.md is a landing page of at most 200 lines, and every page of docs/ can be reached from it",
+  name: "README.md is a landing page of at most 200 lines, and every page of docs/ is linked from it",
   ignore,
   async fn() {
     const pages = await readPages();

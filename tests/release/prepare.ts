@@ -1,9 +1,9 @@
 // Writes the package as it is published into a folder: `deno task publish:prepare FOLDER`, then `deno publish` there.
 
-/** What replaces the npm mirror of Deno's standard library, which has no types. */
+/** Replaces the npm mirror of Deno's standard library, which has no types. */
 const STANDARD: Readonly<Record<string, string>> = { "@std/jsonc": "jsr:@std/jsonc@1.0.2" };
 
-/** What is in the folders that are published, but only serves the project itself. */
+/** Files in the published folders that only the project itself uses. */
 const LEFT_OUT = ["src/cli/tsconfig.json"];
 
 interface Config {
@@ -11,7 +11,7 @@ interface Config {
   readonly publish: { readonly include: readonly string[] };
 }
 
-/** The files at a path: itself, or all in the folder. */
+/** The files at a path: the file itself, or all in the folder. */
 async function listFiles(root: string, path: string): Promise<readonly string[]> {
   if ((await Deno.stat(root + path)).isFile) return LEFT_OUT.includes(path) ? [] : [path];
   const entries = await Array.fromAsync(Deno.readDir(root + path));
@@ -25,12 +25,12 @@ function selectImports(imports: Config["imports"], sources: readonly string[]): 
   );
   return Object.fromEntries(used.map(([name, target]) => {
     if (!name.startsWith("@std/")) return [name, target];
-    if (!STANDARD[name]) throw new Error(`Cannot prepare the package: nothing stands for ${name}; add it to STANDARD`);
+    if (!STANDARD[name]) throw new Error(`Cannot prepare the package: ${name} has no replacement; add it to STANDARD`);
     return [name, STANDARD[name]];
   }));
 }
 
-/** Copies the package in the folder `root`, ending in a slash, into `folder`, which must be empty or not there. */
+/** Copies the package in the folder `root`, ending in a slash, into `folder`, which must be empty or missing. */
 export async function preparePackage(root: string, folder: string): Promise<void> {
   await Deno.mkdir(folder, { recursive: true });
   for await (const { name } of Deno.readDir(folder)) throw new Error(`Cannot write into ${folder}: it has ${name}`);

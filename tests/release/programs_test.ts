@@ -1,5 +1,6 @@
-// The programs of the documentation, run as a user runs them: from the package as a registry has it, on both runtimes.
-// A program exits by itself. A server is started, called and stopped by a signal. A test is run by the runtime's runner.
+// The programs in the documentation, run as a user runs them: from the package as a registry has it, on both runtimes.
+// A program exits by itself. A server is started, called and stopped by a signal. A test is run by the runtime's test
+// runner.
 import { assert, assertEquals } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { connect } from "../../src/client/client.ts";
@@ -8,12 +9,12 @@ import { serveRegistry } from "./registry.ts";
 import { packPackage } from "./tarball.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, of both runtimes
+const ignore = typeof Deno === "undefined"; // Deno starts the processes of both runtimes
 
-/** Milliseconds that a program may take, its downloads and compilation included. */
+/** Timeout of a program in milliseconds, with its downloads and compilation. */
 const PROGRAM_MS = 30_000;
 
-/** Packages that programs of the documentation import beside this one. */
+/** Packages that programs of the documentation import besides this one. */
 const PACKAGES = ["zod", "valibot", "@valibot/to-json-schema", "arktype", "hono"] as const;
 
 interface Program {
@@ -24,7 +25,7 @@ interface Program {
   readonly path?: string;
 }
 
-/** A folder of a user, and the words that run one of its files. */
+/** A user's folder, and the command that runs one of its files. */
 interface Place {
   readonly runtime: "deno" | "bun";
   readonly cwd: string;
@@ -57,7 +58,7 @@ async function prepareBun(cwd: string): Promise<Place> {
   return { runtime: "bun", cwd, env, run: ["bun"], serve: ["bun"], test: ["bun", "test"] };
 }
 
-/** Whether a block can run: blocks in JavaScript are for Bun, those that name Deno for Deno, all others for both. */
+/** Whether a block can run: JavaScript blocks are for Bun, blocks that name Deno for Deno, all others for both. */
 function runsOn({ language, flags, text, file }: Block, runtime: "deno" | "bun"): boolean {
   if (flags.includes("ignore") || (file && !/\.[jt]s$/.test(file))) return false;
   if (language === "js") return runtime === "bun";
@@ -83,7 +84,7 @@ interface Running {
   readonly child: Deno.ChildProcess;
   /** Waits for text on standard output or standard error. */
   waitFor(pattern: RegExp): Promise<RegExpExecArray>;
-  /** Everything printed, once both streams have ended. */
+  /** All output, once both streams have ended. */
   readonly printed: Promise<string>;
 }
 

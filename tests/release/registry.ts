@@ -1,16 +1,16 @@
-// A registry on the loopback interface that serves one package over JSR's protocol: what `deno publish` would upload
-// from a folder, rewritten as `deno publish` rewrites it. With JSR_URL set to it, Deno treats the package as published.
+// A registry on the loopback interface that serves one package over JSR's protocol: the files that `deno publish` would
+// upload from a folder, rewritten in the same way. With JSR_URL set to it, Deno treats the package as published.
 import { preparePackage } from "./prepare.ts";
 
 /** A running registry; disposing stops it. */
 export interface Registry extends AsyncDisposable {
-  /** For the environment variable JSR_URL, with the slash at its end. */
+  /** The value of the environment variable JSR_URL, with the slash at its end. */
   readonly url: string;
   /** The files of the package, as paths such as `/mod.ts`. */
   readonly files: readonly string[];
-  /** Paths that were asked for, those of the package without its name and version. */
+  /** Requested paths, those of the package without its name and version. */
   readonly served: readonly string[];
-  /** Paths that were asked for and do not exist. */
+  /** Requested paths that do not exist. */
   readonly missing: readonly string[];
 }
 
@@ -25,7 +25,7 @@ function isConfig(value: unknown): value is Config {
   return typeof value === "object" && value !== null && "name" in value && "version" in value && "exports" in value;
 }
 
-/** Asks `deno publish` itself, so that include, exclude and ignore rules are not guessed at here. */
+/** Lists the files with `deno publish` itself, so that its include, exclude and ignore rules apply. */
 export async function listFiles(root: string, url?: string): Promise<string[]> {
   const { success, stderr } = await new Deno.Command("deno", {
     args: ["publish", "--dry-run", "--allow-dirty", "--no-check"],
@@ -35,11 +35,13 @@ export async function listFiles(root: string, url?: string): Promise<string[]> {
   const text = new TextDecoder().decode(stderr);
   const base = new URL(root.endsWith("/") ? root : root + "/", "file:///").href;
   const files = [...text.matchAll(/^ +(file:\S+) \(/gm)].map(([, url]) => "/" + url.slice(base.length));
-  if (!success || files.length === 0) throw new Error(`Cannot list the files of ${root}: deno publish said\n${text}`);
+  if (!success || files.length === 0) {
+    throw new Error(`Cannot list the files of ${root}: deno publish printed\n${text}`);
+  }
   return files;
 }
 
-/** Replaces names of the import map by what they stand for, in import and export statements and in `import("…")`. */
+/** Replaces names of the import map by their targets, in import and export statements and in `import("…")`. */
 export function rewriteImports(source: string, imports: Readonly<Record<string, string>>): string {
   const pattern = /(\bfrom\s*|\bimport\s*\(?\s*)(["'])([^"'\n]+)\2/g;
   return source.replace(pattern, (statement, lead: string, quote: string, name: string) => {
@@ -78,8 +80,8 @@ async function addPackage(
 }
 
 /**
- * Serves the package whose deno.json lies in the folder `root`, as it is prepared for publishing, and a stand-in for the
- * part of Deno's standard library that it imports.
+ * Serves the package whose deno.json is in the folder `root`, as prepared for publishing, and a substitute for the part
+ * of Deno's standard library that it imports.
  */
 export async function serveRegistry(root: string): Promise<Registry> {
   const bodies: Bodies = new Map();

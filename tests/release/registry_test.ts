@@ -1,12 +1,12 @@
-// The package as its users get it: from a registry, into an empty cache, away from this folder.
+// The package as its users get it: from a registry, into an empty cache, outside of this folder.
 import { assert, assertEquals, assertMatch, fail } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { type Registry, rewriteImports, serveRegistry } from "./registry.ts";
 
 const root = new URL("../../", import.meta.url).pathname.slice(0, -1);
-const ignore = typeof Deno === "undefined"; // jsr: specifiers and JSR_URL are Deno's
+const ignore = typeof Deno === "undefined"; // jsr: specifiers and JSR_URL exist in Deno only
 
-/** Runs with an empty folder to work in and an empty cache, and the registry in place of JSR. */
+/** Runs with an empty folder and an empty cache, and the registry instead of JSR. */
 async function withRegistry(run: (registry: Registry, options: Deno.CommandOptions) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir();
   try {
@@ -89,13 +89,13 @@ Deno.test({
         assertEquals([answer.jsonrpc, answer.id, answer.result?.resultType], ["2.0", 1, "complete"]);
         assert(answer.result.supportedVersions.includes("2026-07-28"));
         await writer.close();
-        assertEquals((await child.status).code, 0, "the end of input must end the process");
+        assertEquals((await child.status).code, 0, "the process must exit at the end of its input");
       } finally {
         clearTimeout(late);
         try {
           child.kill("SIGKILL");
         } catch {
-          // It has ended by itself, as it should.
+          // It has already exited.
         }
         await child.stdout.cancel();
         await child.status;
@@ -121,7 +121,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the published package serves a config file with the permissions it needs, and fetches packages for it alone",
+  name: "the published package serves a config file with only the permissions and packages it needs",
   ignore,
   fn: () =>
     withRegistry(async (_registry, options) => {
@@ -171,7 +171,7 @@ export default createServer({ name: "mine", version: "1.0.0", handlers: [hi] });
 `;
 
 Deno.test({
-  name: "a program that imports the published library loads none of the command line, and no package",
+  name: "a program that imports the published library loads neither the command line nor any package",
   ignore,
   fn: () =>
     withRegistry(async (registry, options) => {
@@ -184,7 +184,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "deno run of the published package needs no permission, and loads only what the command needs",
+  name: "deno run of the published package needs no permission, and loads only the files that the command needs",
   ignore,
   fn: () =>
     withRegistry(async (registry, options) => {
@@ -202,7 +202,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "serving a file of code leaves the frozen lock file of a project as it is",
+  name: "serving a file of code does not change the frozen lock file of a project",
   ignore,
   fn: () =>
     withRegistry(async (_registry, options) => {
@@ -221,7 +221,8 @@ Deno.test({
 });
 
 Deno.test({
-  name: "from a cache without the command line the remedy is named, and with it the command line works offline",
+  name:
+    "from a cache without the command line the error names the remedy, and after that the command line works offline",
   ignore,
   fn: () =>
     withRegistry(async (_registry, options) => {

@@ -1,10 +1,10 @@
-// Writes mcp.schema.json, which editors read, from the schema that config files are checked by.
+// Writes mcp.schema.json, which editors read, from the schema that validates config files.
 import { toJsonSchema } from "../../src/cli/config/schema.ts";
 
-/** Where the file is. */
+/** The URL of the file. */
 export const schemaFile: URL = new URL("../../mcp.schema.json", import.meta.url);
 
-/** What it should say. */
+/** The content it should have. */
 export const schemaText: string = `${JSON.stringify(toJsonSchema(), null, 2)}\n`;
 
 if (import.meta.main) await Deno.writeTextFile(schemaFile, schemaText);

@@ -17,7 +17,7 @@ function field(schema: JsonSchema): unknown {
   return Object(all).x;
 }
 
-Deno.test("form: defaults of all kinds, raw and by zod", () => {
+Deno.test("form: defaults of all kinds, raw and with zod", () => {
   const expected = {
     name: { type: "string", default: "John Doe" },
     age: { type: "integer", default: 30 },
@@ -37,7 +37,7 @@ Deno.test("form: defaults of all kinds, raw and by zod", () => {
   assertEquals(toForm(zod, place).requestedSchema, { type: "object", properties: expected });
 });
 
-Deno.test("form: choices of all kinds, raw and by zod", () => {
+Deno.test("form: choices of all kinds, raw and with zod", () => {
   const titled = [
     { const: "value1", title: "First Option" },
     { const: "value2", title: "Second Option" },
@@ -71,7 +71,7 @@ Deno.test("form: choices of all kinds, raw and by zod", () => {
   assertEquals(toForm(zod, place).requestedSchema, { type: "object", properties: expected });
 });
 
-Deno.test("form: what the other fields of the fixtures ask comes out as it went in", () => {
+Deno.test("form: the other fields of the fixtures are unchanged", () => {
   const raw = {
     type: "object",
     properties: {
@@ -88,7 +88,7 @@ Deno.test("form: what the other fields of the fixtures ask comes out as it went 
   assertEquals(toForm(zod, place).requestedSchema, raw);
 });
 
-Deno.test("form: what restates the rest is dropped", () => {
+Deno.test("form: redundant keywords are dropped", () => {
   const schema = z.strictObject({
     mail: z.email().min(3).max(50).meta({ title: "Mail", description: "Where to", examples: ["a@b.c"] }),
     site: z.url(),
@@ -148,7 +148,7 @@ Deno.test("form: what restates the rest is dropped", () => {
   });
 });
 
-Deno.test("form: valibot and arktype ask the same", () => {
+Deno.test("form: valibot and arktype give the same form", () => {
   const valibot = toStandardJsonSchema(v.object({
     mail: v.pipe(v.string(), v.email()),
     pick: v.picklist(["x", "y"]),
@@ -181,7 +181,7 @@ Deno.test("form: valibot and arktype ask the same", () => {
   });
 });
 
-Deno.test("form: what a form cannot ask is refused with the field and the remedy", () => {
+Deno.test("form: a schema that a form cannot express is refused with the field and the remedy", () => {
   const cases: [schema: z.ZodType, reason: string][] = [
     [z.object({ street: z.string() }), "nested objects are not allowed; ask for its fields one by one"],
     [z.record(z.string(), z.string()), "nested objects are not allowed"],
@@ -227,7 +227,7 @@ Deno.test("form: what a form cannot ask is refused with the field and the remedy
   assertThrows(() => toForm(z.string(), place), TypeError, place);
 });
 
-Deno.test("form: the answer is checked by the schema itself", async () => {
+Deno.test("form: the answer is validated by the schema itself", async () => {
   const form = toForm(z.object({ n: z.int().positive(), on: z.boolean().default(true), mail: z.email() }), place);
   assertEquals(form.check({ n: 5, mail: "a@b.co" }), { value: { n: 5, on: true, mail: "a@b.co" } });
   const checked = form.check({ n: 0, mail: "nonsense" });
@@ -238,7 +238,7 @@ Deno.test("form: the answer is checked by the schema itself", async () => {
   assertEquals(await raw.check(undefined), { problem: "expected object, got undefined" });
 });
 
-Deno.test("form: fields may be called as objects name their own", () => {
+Deno.test("form: fields may be named like properties of every object", () => {
   const schema = JSON.parse(
     '{"type":"object","properties":{"__proto__":{"type":"string"},"constructor":{"type":"number"}}}',
   );

@@ -38,7 +38,7 @@ Deno.test("header params: a name or a value is not an annotation", () => {
   assertEquals(findHeaderParams(schema), []);
 });
 
-Deno.test("header params: what breaks the rules is refused by the name of the property", () => {
+Deno.test("header params: an invalid annotation is refused by the name of the property", () => {
   const on = (annotation: unknown, more: Record<string, unknown> = {}) => ({
     properties: { region: { type: "string", "x-mcp-header": annotation, ...more } },
   });

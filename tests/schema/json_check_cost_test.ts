@@ -1,5 +1,5 @@
-// What the check of a value costs: no keyword takes time out of proportion to the message, whatever it holds within the
-// limits, and none takes long.
+// The cost of validation: the time of each keyword is in proportion to the message, whatever it contains within the
+// limits, and short.
 import { LIMITS } from "../../src/core/limits.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
 import { compileSchema } from "../../src/schema/schema.ts";
@@ -9,7 +9,7 @@ import { assert } from "../support/std.ts";
 const values = 200_000;
 const bytes = LIMITS.request.bodyBytes;
 
-/** A schema, and its worst value of a size: 1 is all that the limits let through. */
+/** A schema, and its worst value of a size: 1 is the largest that the limits allow. */
 interface Worst {
   readonly schema: JsonSchema;
   readonly make: (size: number) => unknown;
@@ -49,13 +49,13 @@ const names = list(1000, (i) => `key${i}`);
 const tree: JsonSchema = { items: { $ref: "#" }, properties: { next: { $ref: "#" } } };
 
 const WORST: Record<string, Worst> = {
-  "enum of texts, one large list": { schema: { enum: texts }, make: numbers },
-  "enum of texts, one large text": { schema: { enum: texts }, make: text("x") },
-  "enum of texts, a list of them": {
+  "enum of strings, one large list": { schema: { enum: texts }, make: numbers },
+  "enum of strings, one large string": { schema: { enum: texts }, make: text("x") },
+  "enum of strings, a list of them": {
     schema: { items: { enum: texts } },
     make: (size) => list(size * values, (i) => texts[i % 1000]),
   },
-  "enum of texts, a list of others": { schema: { contains: { enum: texts } }, make: numbers },
+  "enum of strings, a list of others": { schema: { contains: { enum: texts } }, make: numbers },
   "enum of objects, one large list": { schema: { enum: objects }, make: numbers },
   "enum of objects, one large object": { schema: { enum: objects }, make: flat },
   "enum of objects, a list of them": {
@@ -68,17 +68,17 @@ const WORST: Record<string, Worst> = {
     schema: { anyOf: objects.map((one) => ({ const: one })) },
     make: flat,
   },
-  "const of a text in a thousand forms": {
+  "const of a string in a thousand forms": {
     schema: { oneOf: texts.map((one) => ({ const: one })) },
     make: text("\x01"),
   },
   "const against itself": { schema: { const: flat(0.5) }, make: flat },
   "uniqueItems of numbers": { schema: { uniqueItems: true }, make: numbers },
   "uniqueItems of numbers that collide": { schema: { uniqueItems: true }, make: colliding },
-  "uniqueItems of texts of digits": { schema: { uniqueItems: true }, make: (size) => numbers(size).map(String) },
+  "uniqueItems of strings of digits": { schema: { uniqueItems: true }, make: (size) => numbers(size).map(String) },
   "uniqueItems of objects": { schema: { uniqueItems: true }, make: (size) => list(size * values / 2, (i) => ({ i })) },
   "uniqueItems of equal objects": { schema: { uniqueItems: true }, make: empty },
-  "uniqueItems of large texts": {
+  "uniqueItems of large strings": {
     schema: { uniqueItems: true },
     make: (size) => [text("\x01")(size / 2), text('"')(size / 2)],
   },
@@ -87,14 +87,14 @@ const WORST: Record<string, Worst> = {
     schema: { uniqueItems: true },
     make: (size) => [Object.fromEntries(list(size * values, (i) => [`${"x".repeat(9)}${(i * 7919) % values}`, 1]))],
   },
-  "long names with one beginning": {
+  "long names with a common prefix": {
     schema: { uniqueItems: true },
     make: (size) => [Object.fromEntries(list(size * 2000, (i) => ["x".repeat(2000) + (i * 7919) % 2000, 1]))],
   },
   "minLength of pairs": { schema: { minLength: 9_000_000 }, make: text("💩") },
   "maxLength of letters": { schema: { maxLength: 3_000_000 }, make: text("x") },
   "maxLength in a thousand forms": { schema: { anyOf: list(1000, (i) => ({ maxLength: i })) }, make: text("é") },
-  "pattern on a long text": { schema: { pattern: "^[a-z]*$" }, make: text("x") },
+  "pattern on a long string": { schema: { pattern: "^[a-z]*$" }, make: text("x") },
   "pattern in a thousand forms": { schema: { anyOf: list(1000, (i) => ({ pattern: `^x*${i}$` })) }, make: text("x") },
   "a slow pattern behind maxLength": { schema: { pattern: "x*y$", maxLength: 100 }, make: text("x") },
   "patternProperties of many patterns": {
@@ -162,14 +162,14 @@ for (const [name, { schema, make }] of Object.entries(WORST)) {
     const [half, whole] = [make(0.5), make(1)];
     const problem = () => (validate(whole) as { problem?: string }).problem ?? "";
     assert(problem().length < 2100, problem());
-    let told = "";
+    let times = "";
     for (let tries = 0; tries < 4; tries++) {
       const short = shortest(() => validate(half), 2);
       const long = shortest(() => validate(whole), 2);
-      told = `${short} ms for half of it, ${long} ms`;
-      // What ends within some milliseconds is too short to tell anything.
+      times = `${short} ms for half of it, ${long} ms`;
+      // A validation of a few milliseconds is too short to compare.
       if (long < 750 && (long < 15 || long / short < 3.5)) return;
     }
-    throw new Error(told);
+    throw new Error(times);
   });
 }

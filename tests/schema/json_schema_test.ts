@@ -11,7 +11,7 @@ function issues(schema: JsonSchema, value: unknown): string[] {
   return compileJsonSchema(schema)(value).map(({ path, message }) => `${path}: ${message}`);
 }
 
-/** Values that JSON.parse gives: there, `__proto__` is a property like any other. */
+/** Values parsed by JSON.parse, so that `__proto__` is an ordinary property. */
 const json = JSON.parse;
 
 type Case = readonly [schema: JsonSchema, valid: readonly unknown[], invalid: readonly unknown[]];
@@ -375,7 +375,7 @@ for (const [name, cases] of Object.entries(CASES)) {
       }
       for (const value of invalid) {
         assert(check(value).length > 0, `${JSON.stringify(schema)} takes ${JSON.stringify(value)}`);
-        // One validator serves all calls: a failed check leaves nothing behind.
+        // One validator serves all calls: a failed validation leaves no state behind.
         if (valid.length) assertEquals(check(valid[0]), []);
       }
     }
@@ -417,7 +417,7 @@ Deno.test("json schema: the schema of a tool with all kinds of keywords", () => 
   assertEquals(issues(schema, {}), [": phone: required or email: required", "email: required"]);
 });
 
-Deno.test("json schema: messages say where, what was expected and what came", () => {
+Deno.test("json schema: messages have the path, the expected and the actual value", () => {
   const cases: [JsonSchema, unknown, string[]][] = [
     [{ type: ["string", "null"] }, 1, [": expected string or null, got number"]],
     [{ type: "integer" }, 1.5, [": expected integer, got number"]],
@@ -454,7 +454,7 @@ Deno.test("json schema: messages say where, what was expected and what came", ()
   assertEquals(toPath(["a", 0, "b", "", "c.d", Symbol("s")]), "a[0].b..c.d.Symbol(s)");
 });
 
-Deno.test("json schema: at most twenty issues, each of them short", () => {
+Deno.test("json schema: there are at most twenty issues, each of them short", () => {
   const schema = {
     properties: { big: { const: "y" } },
     additionalProperties: { type: "string", enum: ["x".repeat(5000)] },
@@ -469,7 +469,7 @@ Deno.test("json schema: at most twenty issues, each of them short", () => {
   assertEquals(compileJsonSchema({ items: { anyOf: [{ const: 1 }, { const: 2 }] } })(Array(100).fill(3)).length, 20);
 });
 
-Deno.test("json schema: what cannot be used is refused at definition, with a remedy", () => {
+Deno.test("json schema: an unusable schema is refused at definition, with a remedy", () => {
   let deep: JsonSchema = {};
   for (let i = 0; i < 10_000; i++) deep = { allOf: [deep] };
   let nested: JsonSchema = {};
@@ -533,7 +533,7 @@ Deno.test("json schema: what cannot be used is refused at definition, with a rem
   }
 });
 
-Deno.test("json schema: what looks like a loop but takes a step into the value is fine", () => {
+Deno.test("json schema: a reference that looks circular but descends into the value is valid", () => {
   const schemas: JsonSchema[] = [
     { properties: { x: { $ref: "#" } } },
     { properties: { x: { allOf: [{ $ref: "#" }] } } },
@@ -551,7 +551,7 @@ Deno.test("json schema: what looks like a loop but takes a step into the value i
 });
 
 Deno.test("json schema: hostile values cost bounded time and memory", () => {
-  // Each level of the value doubles the work: 2^60 steps without a bound.
+  // Each level of the value doubles the work: 2^60 steps without a limit.
   const exploding = {
     allOf: [{ properties: { a: { $ref: "#/$defs/x" } } }, { properties: { a: { $ref: "#/$defs/x" } } }],
     $defs: {
@@ -561,7 +561,7 @@ Deno.test("json schema: hostile values cost bounded time and memory", () => {
   let value: unknown = {};
   for (let i = 0; i < 60; i++) value = { a: value };
   assertEquals(issues(exploding, value), [": too large or too deeply nested to be checked"]);
-  // The bound must not turn into a pass where failing is what is asked for.
+  // The limit must not turn into a pass where `not` expects a failure.
   const { $defs, ...rest } = exploding;
   assertEquals(issues({ not: rest, $defs }, value), [": too large or too deeply nested to be checked"]);
 
@@ -573,14 +573,14 @@ Deno.test("json schema: hostile values cost bounded time and memory", () => {
   assert(fits({ items: { required: ["i"] }, uniqueItems: true }, numbers));
 });
 
-Deno.test("json schema: the schema is not changed", () => {
+Deno.test("json schema: the schema is not modified", () => {
   const schema = json('{"properties":{"a":{"enum":[{"b":1,"a":2}]}},"$defs":{"x":{"$anchor":"y"}}}');
   const before = JSON.stringify(schema);
   compileJsonSchema(schema)({ a: { a: 2, b: 1 } });
   assertEquals(JSON.stringify(schema), before);
 });
 
-Deno.test("json schema: laws that hold for every schema and value", () => {
+Deno.test("json schema: invariants hold for random schemas and values", () => {
   const source = random(21);
   const names = ["a", "b", "__proto__"];
   function value(depth: number): unknown {
@@ -627,23 +627,23 @@ Deno.test("json schema: laws that hold for every schema and value", () => {
     const v = value(3);
     const ok = fits(s, v);
     const okOther = fits(other, v);
-    const told = JSON.stringify({ s, other, v });
-    assertEquals(fits({ not: s }, v), !ok, told);
-    assertEquals(fits({ allOf: [s, other] }, v), ok && okOther, told);
-    assertEquals(fits({ anyOf: [s, other] }, v), ok || okOther, told);
-    assertEquals(fits({ oneOf: [s, other] }, v), ok !== okOther, told);
-    assertEquals(fits({ if: s, then: other }, v), !ok || okOther, told);
-    assertEquals(fits({ $ref: "#/$defs/s", $defs: { s } }, v), ok, told);
+    const label = JSON.stringify({ s, other, v });
+    assertEquals(fits({ not: s }, v), !ok, label);
+    assertEquals(fits({ allOf: [s, other] }, v), ok && okOther, label);
+    assertEquals(fits({ anyOf: [s, other] }, v), ok || okOther, label);
+    assertEquals(fits({ oneOf: [s, other] }, v), ok !== okOther, label);
+    assertEquals(fits({ if: s, then: other }, v), !ok || okOther, label);
+    assertEquals(fits({ $ref: "#/$defs/s", $defs: { s } }, v), ok, label);
     assertEquals(
       fits({ ...s, unevaluatedProperties: true, unevaluatedItems: true }, v) || "unevaluatedProperties" in s ||
         "unevaluatedItems" in s,
       ok || "unevaluatedProperties" in s || "unevaluatedItems" in s,
-      told,
+      label,
     );
-    assertEquals(fits({ items: s }, [v, v]), ok, told);
-    assertEquals(fits({ properties: { x: s }, required: ["x"] }, { x: v }), ok, told);
-    assertEquals(fits({ const: v }, json(JSON.stringify(v))), true, told);
-    assertEquals(fits({ uniqueItems: true }, [v, json(JSON.stringify(v))]), false, told);
+    assertEquals(fits({ items: s }, [v, v]), ok, label);
+    assertEquals(fits({ properties: { x: s }, required: ["x"] }, { x: v }), ok, label);
+    assertEquals(fits({ const: v }, json(JSON.stringify(v))), true, label);
+    assertEquals(fits({ uniqueItems: true }, [v, json(JSON.stringify(v))]), false, label);
     const found = compileJsonSchema(s)(v);
     assertLessOrEqual(found.length, 20);
     for (const { message } of found) assert(message.length > 0 && message.length < 400, message);

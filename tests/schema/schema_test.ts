@@ -25,7 +25,7 @@ import {
 const input = { use: "input", place: 'tool "add"' } as const;
 const output = { use: "output", place: 'tool "add"' } as const;
 
-/** The same schema, `{ a: number, b?: string }`, from every library that is supported. */
+/** The same schema, `{ a: number, b?: string }`, in every supported library. */
 const SCHEMAS: Record<string, Schema> = {
   zod: z.object({ a: z.number(), b: z.string().optional() }),
   "zod/mini": mini.toJSONSchema(mini.object({ a: mini.number(), b: mini.optional(mini.string()) })),
@@ -36,15 +36,15 @@ const SCHEMAS: Record<string, Schema> = {
 
 function checkNow(schema: Schema, value: unknown): Checked {
   const checked = compileSchema(schema, input).validate(value);
-  assert(!(checked instanceof Promise), "a synchronous schema answered with a promise");
+  assert(!(checked instanceof Promise), "a synchronous schema returned a promise");
   return checked;
 }
 
-// The check of raw JSON Schema is loaded with the first value.
+// The validator of raw JSON Schema is loaded with the first value.
 for (const schema of Object.values(SCHEMAS)) await compileSchema(schema, input).validate({});
 
 for (const [name, schema] of Object.entries(SCHEMAS)) {
-  Deno.test(`schema: ${name} is shown as JSON Schema and checks values at once`, () => {
+  Deno.test(`schema: ${name} converts to JSON Schema and validates synchronously`, () => {
     const json = compileSchema(schema, input).json();
     assertEquals(json, {
       type: "object",
@@ -94,7 +94,7 @@ Deno.test("schema: a problem has at most two kilobytes, whatever is wrong", asyn
   assert(twenty?.endsWith("a[19]: Invalid input: expected number, received string"), twenty);
 });
 
-Deno.test("schema: what a schema makes of a value is what comes out", () => {
+Deno.test("schema: the parsed value is the output of the schema", () => {
   const schema = z.object({
     n: z.coerce.number(),
     on: z.boolean().default(true),
@@ -105,7 +105,7 @@ Deno.test("schema: what a schema makes of a value is what comes out", () => {
   assertEquals(compileSchema(z.object({ on: z.boolean().default(true) }), output).json().required, ["on"]);
 });
 
-Deno.test("schema: an asynchronous schema answers with a promise", async () => {
+Deno.test("schema: an asynchronous schema returns a promise", async () => {
   const schema = z.object({ a: z.string().refine((s) => Promise.resolve(s !== "no")) });
   const { validate } = compileSchema(schema, input);
   const reading = validate({ a: "yes" });
@@ -114,7 +114,7 @@ Deno.test("schema: an asynchronous schema answers with a promise", async () => {
   assertEquals(await validate({ a: "no" }), { problem: "a: Invalid input" });
 });
 
-Deno.test("schema: what its own code throws is not swallowed", async () => {
+Deno.test("schema: an error thrown by the schema's own code is not swallowed", async () => {
   const boom = z.string().refine(() => {
     throw new RangeError("mine");
   });
@@ -122,7 +122,7 @@ Deno.test("schema: what its own code throws is not swallowed", async () => {
   await assertRejects(async () => await validate({ a: "x" }), RangeError, "mine");
 });
 
-Deno.test("schema: the JSON Schema is made when it is asked for, and once", () => {
+Deno.test("schema: the JSON Schema is created on demand, and once", () => {
   let made = 0;
   const schema: StandardSchema = {
     "~standard": {
@@ -140,7 +140,7 @@ Deno.test("schema: the JSON Schema is made when it is asked for, and once", () =
   assertEquals(compileSchema(schema, output).json(), { made: 2 });
 });
 
-Deno.test("schema: a raw JSON Schema is shown as it was given", () => {
+Deno.test("schema: a raw JSON Schema is listed unchanged", () => {
   const schema = {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     type: "object",
@@ -150,7 +150,7 @@ Deno.test("schema: a raw JSON Schema is shown as it was given", () => {
   assertStrictEquals<JsonSchema>(compileSchema(schema, input).json(), schema);
 });
 
-Deno.test("schema: an input takes objects, and a union of objects says so", () => {
+Deno.test("schema: an input takes objects, and a union of objects is declared as an object", () => {
   const union = z.discriminatedUnion("kind", [
     z.object({ kind: z.literal("a"), n: z.number() }),
     z.object({ kind: z.literal("b"), s: z.string() }),
@@ -177,7 +177,7 @@ Deno.test("schema: an input takes objects, and a union of objects says so", () =
   assertEquals(compileSchema(z.array(z.string()), output).json(), { type: "array", items: { type: "string" } });
 });
 
-Deno.test("schema: what cannot be shown is refused with the place and the library's remedy", () => {
+Deno.test("schema: a schema that JSON Schema cannot express is refused with the path and the library's remedy", () => {
   const cases: [schema: unknown, remedy: string][] = [
     [v.object({ a: v.number() }), "toStandardSchema() of @x/mcp/schema"],
     [mini.object({ a: mini.number() }), "toStandardSchema() of @x/mcp/schema"],
@@ -188,7 +188,7 @@ Deno.test("schema: what cannot be shown is refused with the place and the librar
     [{ type: "object", properties: { a: { pattern: "(" } } }, "correct it"],
   ];
   for (const [schema, remedy] of cases) {
-    // The cast is what a caller without types does.
+    // The cast does the same as a caller without types.
     const { message } = assertThrows(
       () => compileSchema(schema as Schema, input),
       TypeError,

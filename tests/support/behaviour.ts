@@ -1,18 +1,18 @@
-// Runs one behaviour in every era and over every transport: what a server does must not depend on either.
+// Runs one behaviour in every era and over every transport, because it must not depend on either.
 import { assertEquals } from "@std/assert";
 import { createServer, type Server, type ServerOptions } from "../../mod.ts";
 import { connect, type Connection, type ConnectOptions } from "../../src/testing/testing.ts";
 
 export const LEGACY_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
 
-/** One way to reach a server. */
+/** One era and transport. */
 export interface Way {
   readonly era: "modern" | "legacy";
   readonly version: string;
   readonly transport: "memory" | "http" | "pipe";
 }
 
-/** What the server told `onError`. */
+/** The errors that reached `onError`. */
 export interface Told {
   readonly error: unknown;
   readonly id: string;
@@ -24,23 +24,23 @@ export interface Told {
 export interface Fixture {
   readonly client: Connection;
   readonly server: Server;
-  /** What went to `onError`, and is thereby expected: what nobody takes fails the test. */
+  /** Takes the errors of `onError`, which makes them expected: any error that is not taken fails the test. */
   takeFaults(): readonly Told[];
   /** Another client of the same server. */
   join(options?: ConnectOptions): Promise<Connection>;
 }
 
-/** Makes a server and connects to it in the way of the test. */
+/** Creates a server and connects to it in the era and over the transport of the test. */
 export type Connect = (
   options?: Omit<Partial<ServerOptions>, "onError">,
   client?: ConnectOptions,
 ) => Promise<Fixture>;
 
-/** Which ways a behaviour is run in. */
+/** The eras and transports of a behaviour. */
 export interface BehaviourOptions {
   readonly eras?: readonly Way["era"][];
   readonly transports?: readonly Way["transport"][];
-  /** Legacy revisions; only the newest unless said otherwise. */
+  /** Legacy revisions. Defaults to the newest only. */
   readonly versions?: readonly string[];
 }
 
@@ -54,7 +54,7 @@ function listWays(
   );
 }
 
-/** Registers one test per way. */
+/** Registers one test per era and transport. */
 export function behaviour(
   name: string,
   run: (connect: Connect, way: Way) => Promise<void>,
@@ -62,7 +62,7 @@ export function behaviour(
 ): void {
   for (const way of listWays(options)) {
     const { era, version, transport } = way;
-    // Whatever the behaviour, no timer and no socket is left behind.
+    // No behaviour may leak a timer or a socket.
     const strict = { sanitizeOps: true, sanitizeResources: true };
     Deno.test({ name: `${name} (${way.version} over ${way.transport})`, ...strict }, async () => {
       const faults: Told[] = [];
@@ -75,7 +75,7 @@ export function behaviour(
           stack.use(await connect(server, { era, transport, versions: [version], ...options }));
         return { client: await join(client), server, takeFaults: () => faults.splice(0), join };
       }, way);
-      assertEquals(faults, [], "errors that the test did not expect");
+      assertEquals(faults, [], "unexpected errors");
     });
   }
 }
@@ -86,7 +86,7 @@ export function textOf({ content }: { readonly content: readonly unknown[] }): s
   return typeof first === "object" && first && "text" in first ? String(first.text) : JSON.stringify(first);
 }
 
-/** Waits until a condition holds; fails after a while. */
+/** Waits until a condition holds; fails after a timeout. */
 export async function until(condition: () => boolean, what: string): Promise<void> {
   for (let i = 0; i < 1000; i++) {
     if (condition()) return;
@@ -95,13 +95,13 @@ export async function until(condition: () => boolean, what: string): Promise<voi
   throw new Error(`Waited in vain: ${what}`);
 }
 
-/** Two functions: `pass` to wait at, `open` to let all who wait go on. */
+/** Two functions: `pass` waits, and `open` releases all waiting calls. */
 export function gate(): { readonly pass: Promise<void>; readonly open: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { pass: promise, open: resolve };
 }
 
-/** A promise that may fail before anybody waits for it, as it does when its test has failed. */
+/** A promise that may reject before it is awaited, as it does when its test has failed. */
 export function started<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

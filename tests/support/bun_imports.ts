@@ -1,4 +1,5 @@
-// Lets Bun run files of this project: the names of deno.json's import map and the project's own name lead to real files.
+// Lets Bun run files of this project: maps the names of deno.json's import map and the project's own name to real
+// files.
 import config from "../../deno.json" with { type: "json" };
 
 interface BunHost {
@@ -11,7 +12,7 @@ interface Build {
 const { Bun } = globalThis as unknown as { Bun: BunHost }; // Deno, which checks this file, has no types for Bun
 const root = new URL("../../", import.meta.url).pathname;
 
-/** The file or package that a value of the import map stands for, or undefined where Bun finds it by the key alone. */
+/** The file or package of an entry of the import map, or undefined if Bun resolves the key itself. */
 function toTarget(key: string, value: string): string | undefined {
   if (value.startsWith("./")) return root + value.slice(2);
   const parts = /^npm:\/?((?:@[^/]+\/)?[^@/]+)(?:@[^/]+)?(\/.*)?$/.exec(value);
@@ -31,7 +32,7 @@ for (const [path, file] of Object.entries(config.exports)) {
 }
 for (const key of ["npm:zod", "npm:zod@4", "npm:zod@^4"]) targets.set(key, "zod");
 
-// Bun asks `onResolve` for nothing that a running file imports, so each name becomes a module of its own.
+// Bun does not call `onResolve` for imports of a running file, so each name becomes a module of its own.
 await Bun.plugin({
   name: "import-map",
   setup(build) {

@@ -1,5 +1,4 @@
-// Lets `bun test` run the tests that are written for `deno test`: `Deno.test`, renamed by bunfig.toml, registers with
-// Bun's runner.
+// Lets `bun test` run tests written for `deno test`: `Deno.test`, renamed by bunfig.toml, registers with Bun's runner.
 
 type Run = (t: Step) => void | Promise<void>;
 interface Definition {
@@ -20,7 +19,7 @@ interface BunHost {
 
 const { Bun } = globalThis as unknown as { Bun: BunHost }; // Deno, which checks this file, has no types for Bun
 const { test } = Bun.jest(new URL(import.meta.url).pathname);
-const timeout = 60_000; // Deno has no limit per test; Bun's own of 5 s would fail tests that spawn a process
+const timeout = 60_000; // Deno has no timeout per test; Bun's default of 5 s would fail tests that spawn a process
 
 function toDefinition(args: readonly unknown[]): Required<Definition> {
   let found: Definition = {};
@@ -34,7 +33,7 @@ function toDefinition(args: readonly unknown[]): Required<Definition> {
   return { name, fn, ignore, only };
 }
 
-/** A step runs at once, inside its test, as in Deno; a failed step fails the test when all steps have run. */
+/** Runs a step at once, inside its test, as Deno does; a failed step fails the test when all steps have run. */
 async function runSteps(name: string, fn: Run): Promise<void> {
   const failures: unknown[] = [];
   await fn({

@@ -6,7 +6,7 @@ import { connect, type Connection } from "../../src/testing/testing.ts";
 /** The project's folder, ending in a slash. */
 export const root: string = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 
-/** Runs a program of the system to its end; throws if it fails. */
+/** Runs a system program to its end; throws if it fails. */
 export async function system(...words: string[]): Promise<string> {
   const child = platform.spawn(words, { cwd: "/", env: { PATH: platform.env("PATH") ?? "" } });
   const [code, text] = await Promise.all([
@@ -18,7 +18,7 @@ export async function system(...words: string[]): Promise<string> {
   return text.trim();
 }
 
-/** Files by their paths. What is no text is written as JSON; `"@x/mcp"` stands for this project's own. */
+/** Files by their paths. Content other than a string is written as JSON; `"@x/mcp"` resolves to this project. */
 export type Files = Readonly<Record<string, unknown>>;
 
 /** Writes files into a folder. */
@@ -31,7 +31,7 @@ export async function writeFiles(folder: string, files: Files): Promise<void> {
   }
 }
 
-/** A new folder with files in it, which is taken away afterwards. Its path has no links. */
+/** A new folder with files in it, removed on disposal. Its path contains no links. */
 export async function withFolder(files: Files, use: (folder: string) => Promise<void>): Promise<void> {
   const folder = await platform.files.resolve(await system("mktemp", "-d", "-t", "mcp-files-XXXXXX")) ?? "";
   try {
@@ -42,7 +42,7 @@ export async function withFolder(files: Files, use: (folder: string) => Promise<
   }
 }
 
-/** A client of a server that is made of a folder's `mcp.jsonc`, or of another target in it. */
+/** A client of a server configured by a folder's `mcp.jsonc`, or by another target in it. */
 export async function withServer(
   files: Files,
   use: (client: Connection, folder: string) => Promise<void>,
@@ -63,7 +63,7 @@ export async function withServer(
 
 /** The text of a result, and whether the tool failed. */
 export function toOutcome(result: { readonly content: readonly unknown[]; readonly isError?: boolean }) {
-  // Tools of config files give texts, where a test asks for one.
+  // Tools of config files return text, if a test calls one.
   const texts = (result.content as { text?: string }[]).map(({ text }) => text ?? "");
   return { text: texts.join("\n"), isError: result.isError ?? false };
 }

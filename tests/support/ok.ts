@@ -1,6 +1,7 @@
-// Runs the named tasks of deno.json in order, one line each, and stops at the first that fails with all it printed.
+// Runs the named tasks of deno.json in order, prints one line for each, and stops at the first failure with its whole
+// output.
 
-/** What a test runner counted, such as "212 passed, 3 ignored". */
+/** The counts of a test runner, such as "212 passed, 3 ignored". */
 function toCounts(output: string): string {
   const counts = [...output.matchAll(/(\d+) (passed|pass|ignored|skip|filtered out)\b/g)];
   return counts.map(([, count, word]) => `${count} ${word}`).filter((text) => !text.startsWith("0 ")).join(", ");

@@ -1,6 +1,6 @@
 /**
- * The options a task was given: those with a value, and flags as empty text. A task may run for a quarter of an hour, so
- * that one it does not know is told before it begins.
+ * The options of a task: those with a value, and flags as an empty string. A task may run for a quarter of an hour, so
+ * an unknown option is refused before it begins.
  */
 export function readOptions(
   args: readonly string[],
@@ -20,7 +20,7 @@ export function readOptions(
   return given;
 }
 
-/** The number of an option, or what is usual; whole, unless parts are allowed. */
+/** The number of an option, or its default; whole, unless fractions are allowed. */
 export function readNumber(
   options: ReadonlyMap<string, string>,
   name: string,

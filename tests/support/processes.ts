@@ -1,20 +1,20 @@
-// Starts programs as a user does, in an empty home, and reads what they print.
+// Starts programs as a user does, in an empty home, and reads their output.
 
-/** Where and with what a program starts. */
+/** The working folder and the environment of a program. */
 export interface RunOptions {
   readonly cwd?: string;
-  /** What comes on standard input, which then ends. */
+  /** The content of standard input, which then ends. */
   readonly input?: string;
 }
 
-/** What a program that has ended left behind. */
+/** The exit code and the output of a program that has exited. */
 export interface Finished {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** A program that runs. Disposing ends it. */
+/** A running program. Disposing ends it. */
 export interface Running extends AsyncDisposable {
   /** Waits for text on standard error. */
   waitFor(pattern: RegExp): Promise<RegExpExecArray>;
@@ -39,7 +39,7 @@ export async function start(words: readonly string[], { cwd = root, input }: Run
   }).spawn();
   const writer = child.stdin.getWriter();
   if (input !== undefined) {
-    await writer.write(new TextEncoder().encode(input)).catch(() => {}); // one that has ended already reads nothing
+    await writer.write(new TextEncoder().encode(input)).catch(() => {}); // a program that has exited reads nothing
     await writer.close().catch(() => {});
   }
   const stdout = new Response(child.stdout).text();
@@ -56,7 +56,7 @@ export async function start(words: readonly string[], { cwd = root, input }: Run
     heard.resolve();
   })();
   let isOver = false;
-  const late = setTimeout(() => child.kill("SIGKILL"), 30_000); // no test waits for what never ends
+  const late = setTimeout(() => child.kill("SIGKILL"), 30_000); // a timeout, so that no test hangs
   const finished = (async () => {
     const { code } = await child.status;
     isOver = true;

@@ -1,16 +1,16 @@
-/** A repeatable source of numbers for property tests: the same seed gives the same run on every runtime. */
+/** A reproducible source of numbers for property tests: the same seed gives the same run on every runtime. */
 export interface Random {
-  /** A whole number from 0 up to, and without, `end`. */
+  /** A whole number from 0 to `end`, without `end`. */
   below(end: number): number;
   /** One of the items. */
   pick<T>(items: ArrayLike<T>): T;
-  /** Text of up to `max` characters out of `alphabet`. */
+  /** Text of up to `max` characters from `alphabet`. */
   text(alphabet: ArrayLike<string>, max: number): string;
 }
 
 export function random(seed: number): Random {
   let state = seed >>> 0;
-  // Mulberry32: 32 bits of state are plenty to choose test cases.
+  // Mulberry32: 32 bits of state are enough to choose test cases.
   function next(): number {
     state = (state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);
@@ -26,7 +26,7 @@ export function random(seed: number): Random {
   };
 }
 
-/** The shortest of some runs, in milliseconds: the one that the rest of the machine disturbed least. */
+/** The shortest of several runs, in milliseconds: the one least disturbed by other work on the machine. */
 export function shortest(run: () => unknown, runs = 7): number {
   let best = Infinity;
   for (let i = 0; i < runs; i++) {

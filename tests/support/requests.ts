@@ -1,13 +1,13 @@
-// Requests as a client of 2026-07-28 sends them, straight into a server's `fetch`.
+// Requests as a client of 2026-07-28 sends them, directly to a server's `fetch`.
 
-/** What a request is sent to. */
+/** The target of a request. */
 interface Target {
   fetch(request: Request): Response | Promise<Response>;
 }
 
 type Json = { readonly [key: string]: unknown };
 
-/** What came back: an answer of JSON-RPC, with the fields that tests look at. */
+/** A JSON-RPC response, with the fields that tests read. */
 export interface Answer {
   readonly status: number;
   // deno-lint-ignore no-explicit-any
@@ -18,7 +18,7 @@ export interface Answer {
 
 let lastId = 0;
 
-/** A request for one method. `_meta` in `params` is laid over what every request must say. */
+/** A request for one method. `_meta` in `params` is merged into the required envelope. */
 export function toRequest(method: string, params: Json = {}, headers: Record<string, string> = {}): Request {
   const subject = method === "resources/read" ? params.uri : params.name;
   const named: Record<string, string> = typeof subject === "string" ? { "mcp-name": encodeName(subject) } : {};
@@ -42,7 +42,7 @@ export function toRequest(method: string, params: Json = {}, headers: Record<str
   });
 }
 
-/** Sends a request and reads its one JSON answer. */
+/** Sends a request and reads its one JSON response. */
 export async function ask(server: Target, method: string, params: Json = {}): Promise<Answer> {
   const response = await server.fetch(toRequest(method, params));
   const text = await response.text();

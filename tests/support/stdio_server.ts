@@ -1,4 +1,4 @@
-// A server over standard input and output, for tests that start it as a process of its own.
+// A stdio server, which tests start as a process.
 import { createServer, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 
@@ -18,7 +18,7 @@ const noisy = tool({
   },
 });
 
-// Says on standard error how it ended.
+// Reports on standard error how it ended.
 const slow = tool({
   name: "slow",
   input: { type: "object", properties: { ms: { type: "number" } } },
@@ -64,7 +64,7 @@ interface Runtimes {
   };
 }
 
-// Past the console, in every way the runtime has.
+// Writes past the console, in every way the runtime has.
 const direct = tool({
   name: "direct",
   async run() {
@@ -81,12 +81,12 @@ const direct = tool({
     await sink?.flush();
     process.stdout.write("written by the process\n");
     alert("asked");
-    if (confirm("asked") || prompt("asked") !== null) throw new Error("somebody answered");
+    if (confirm("asked") || prompt("asked") !== null) throw new Error("a prompt got an answer");
     return "quiet";
   },
 });
 
-// Microseconds of the processor.
+// Microseconds of processor time.
 const cpu = tool({
   name: "cpu",
   run() {

@@ -1,9 +1,9 @@
-// Processes that speak over their standard streams.
+// Processes that communicate over stdio.
 import { type Child, startChild, toCommand } from "../../src/testing/http_server.ts";
 
 const utf8 = new TextEncoder();
 
-/** The command that starts the server for tests, on the runtime that runs them. */
+/** The command that starts the server for tests, on the current runtime. */
 export function toServer(): readonly string[] {
   return toCommand(new URL("./stdio_server.ts", import.meta.url));
 }
@@ -14,19 +14,19 @@ export interface Talk extends AsyncDisposable {
   write(text: string | Uint8Array): Promise<void>;
   /** The next line of standard output. */
   read(): Promise<string>;
-  /** Closes our end of its standard output. */
+  /** Closes the reading end of its standard output. */
   deafen(): Promise<unknown>;
-  /** Ends the input; the exit code, and all that is left to read. */
+  /** Ends the input; returns the exit code and the rest of the output. */
   end(): Promise<{ readonly code: number; readonly lines: readonly string[]; readonly stderr: string }>;
 }
 
-/** Starts a program; one that does not end is ended. */
+/** Starts a program; one that hangs is killed. */
 export function startTalk(words: readonly string[]): Talk {
   const child = startChild(words);
   const stderr = new Response(child.errors).text();
   const lines = readLines(child.output);
   let isOver = false;
-  const late = setTimeout(() => child.kill(), 30_000); // no test waits for what never ends
+  const late = setTimeout(() => child.kill(), 30_000); // a timeout, so that no test hangs
   child.exited.then(() => {
     isOver = true;
     clearTimeout(late);

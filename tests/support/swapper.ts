@@ -1,4 +1,4 @@
-// Swaps a file and a folder for links to the outside and back, as fast as it is told, until it is ended.
+// Swaps a file and a folder for links to the outside and back, as fast as requested, until it is killed.
 import process from "node:process";
 import { renameSync } from "node:fs";
 

@@ -1,4 +1,4 @@
-// The client of the test kit is that of the library: same methods, same options, and what a test wants to know.
+// The test kit's client is that of the library: the same methods and options, and more for tests.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
@@ -37,7 +37,7 @@ const answers = {
   roots: () => [{ uri: "file:///a" }],
 };
 
-Deno.test("the client of the test kit has every member of the client of the library", async () => {
+Deno.test("the test kit's client has every member of the library's client", async () => {
   const server = createServer({ name: "s", version: "1.0.0", handlers });
   await using tested = await connect(server);
   await using client = await connectClient(server);
@@ -49,12 +49,12 @@ Deno.test("the client of the test kit has every member of the client of the libr
 });
 
 behaviour("every method works, with the options of the library's client", async (join, way) => {
-  const told: string[] = [];
+  const notified: string[] = [];
   const { client, server } = await join({ handlers }, {
     ...answers,
     logLevel: "debug",
     info: { name: "kit", version: "2" },
-    onNotification: ({ method }) => void told.push(method),
+    onNotification: ({ method }) => void notified.push(method),
   });
   assertEquals([client.era, client.transport, client.path], [way.era, way.transport, "/mcp"]);
   assertEquals([client.server.era, client.server.version], [way.era, way.version]);
@@ -63,7 +63,7 @@ behaviour("every method works, with the options of the library's client", async 
   assertEquals((await client.listResourceTemplates()).map(({ uriTemplate }) => uriTemplate), ["note://{id}"]);
   assertEquals((await client.listPrompts()).map(({ name }) => name), ["greet"]);
   assertEquals(textOf(await client.callTool("ask")), "Ada,decline,m,1");
-  assert(told.includes("notifications/message") && client.received.length >= told.length);
+  assert(notified.includes("notifications/message") && client.received.length >= notified.length);
   assertEquals((await client.readResource("note://x")).contents[0].text, "x");
   assertEquals((await client.getPrompt("greet", { who: "Ada" })).messages.length, 1);
   const argument = { name: "who", value: "A" };
@@ -86,7 +86,7 @@ behaviour("every method works, with the options of the library's client", async 
   assertEquals(subscription.received.length, 1);
 });
 
-Deno.test("subscriptions are iterated in the same way by both clients: what was taken is gone", async () => {
+Deno.test("both clients iterate subscriptions in the same way: each change is delivered once", async () => {
   for (const open of [connect, connectClient]) {
     const server = createServer({ name: "s", version: "1.0.0", handlers });
     await using client = await open(server);
@@ -104,7 +104,7 @@ Deno.test("subscriptions are iterated in the same way by both clients: what was 
   }
 });
 
-Deno.test("headers go along with every request over HTTP, and timeoutMs bounds each", async () => {
+Deno.test("headers are sent with every request over HTTP, and timeoutMs limits each", async () => {
   const seen: unknown[] = [];
   const server = createServer({
     name: "s",
@@ -121,7 +121,7 @@ Deno.test("headers go along with every request over HTTP, and timeoutMs bounds e
   await server.close();
 });
 
-Deno.test("a question without a function for it names the options", async () => {
+Deno.test("an unanswered question names the options that answer it", async () => {
   const server = createServer({ name: "s", version: "1.0.0", handlers });
   await using client = await connect(server, { era: "legacy", transport: "pipe", capabilities: { elicitation: {} } });
   await assertRejects(() => client.callTool("ask"), RpcError, "give connect onElicit, onElicitUrl, onSample or roots");

@@ -1,4 +1,4 @@
-// Running a handler again after each question.
+// Replay: running a handler again after each question.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, prompt, resource, tool, ToolError } from "../../mod.ts";
@@ -8,7 +8,7 @@ const yes = { action: "accept", content: { ok: true } };
 const ask = (ctx: Context, key: string, message = "?") =>
   ctx.elicit(key, { message, schema: z.object({ ok: z.boolean() }) });
 
-Deno.test("a handler runs once more after each round of questions, and its work is done once", async () => {
+Deno.test("a handler runs once more after each round of questions, and its ctx.once work runs once", async () => {
   const done: string[] = [];
   const order = tool({
     name: "order",
@@ -56,7 +56,7 @@ Do this after the last question, or keep its value with ctx.once(key, make).`,
   );
 });
 
-Deno.test("a question that changes from run to run is reported", async () => {
+Deno.test("a question that changes between runs is reported", async () => {
   let at = 0;
   const odd = tool({
     name: "odd",

@@ -7,7 +7,7 @@ import { Transcript } from "../../src/testing/transcript.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 
-Deno.test("a fake clock runs jobs in order, each at its own time", async () => {
+Deno.test("a fake clock runs timers in order, each at its own time", async () => {
   const clock = fakeClock(1000);
   const log: unknown[] = [];
   const note = (name: string) => () => void log.push([name, clock.now(), clock.date()]);
@@ -45,7 +45,7 @@ const shop = tool({
   },
 });
 
-Deno.test("a fake context answers, remembers, and is as strict as a real one", async () => {
+Deno.test("a fake context answers, records, and validates like a real one", async () => {
   const answers = { sure: { action: "accept", content: { ok: true } } };
   const ctx = fakeContext({ answers, principal: { id: "ada" }, params: { _meta: { tag: 1 } } });
   assertEquals(await shop.run({ item: "tea" }, ctx), "ada true");
@@ -64,7 +64,7 @@ Deno.test("a fake context answers, remembers, and is as strict as a real one", a
   await assertRejects(() => run({ answers, client: { capabilities: {} } }), Error, "did not declare");
 });
 
-Deno.test("a fake context samples, lists roots, makes once, and can be cancelled", async () => {
+Deno.test("a fake context samples, lists roots, runs once, and can be cancelled", async () => {
   const stop = new AbortController();
   const ctx = fakeContext({
     answers: {
@@ -84,7 +84,7 @@ Deno.test("a fake context samples, lists roots, makes once, and can be cancelled
   assertEquals(fakeContext({ signal: stop.signal }).signal.aborted, true);
 });
 
-/** A server that answers every request in one way. */
+/** A server that sends one response to every request. */
 function answering(
   answer: (request: Request, body: { readonly id: number }) => Response | Promise<Response>,
 ): TestServer {
@@ -108,7 +108,7 @@ const sse = (...events: unknown[]) =>
   );
 const ok = (id: unknown) => ({ jsonrpc: "2.0", id, result: { ok: true } });
 
-Deno.test("the client does not take what is no answer to its request", async () => {
+Deno.test("the client refuses an invalid response to its request", async () => {
   const bad: Readonly<Record<string, (request: Request, body: { readonly id: number }) => Response>> = {
     "Cannot use the response to 99": () => json(ok(99)),
     "Cannot read the result": (_, { id }) => json({ jsonrpc: "2.0", id, result: 5 }),
@@ -135,7 +135,7 @@ Deno.test("an error has its code, text, data and status", async () => {
   assertEquals([refused.code, refused.status], [-32099, 400]);
 });
 
-Deno.test("a handshake that fails is told, and ends the connection", async () => {
+Deno.test("a failed handshake is reported, and closes the connection", async () => {
   const error = { code: -32602, message: "No" };
   const failing = connect(answering((_, { id }) => json({ jsonrpc: "2.0", id, error }, 400)), { era: "legacy" });
   assertEquals((await assertRejects(() => failing, RpcError)).code, -32602);
@@ -148,7 +148,7 @@ Deno.test("a transport that does not fit the server is refused", async () => {
   await server.close();
 });
 
-Deno.test("headers may be laid over those of a request, or taken away", async () => {
+Deno.test("the headers of a request can be replaced or removed", async () => {
   const seen: (string | null)[][] = [];
   await using client = await connect(answering(({ headers }, { id }) => {
     seen.push(["mcp-method", "mcp-name", "x-extra", "accept"].map((name) => headers.get(name)));
@@ -162,7 +162,7 @@ Deno.test("headers may be laid over those of a request, or taken away", async ()
   ]);
 });
 
-Deno.test("a transcript gives the same value the same name", () => {
+Deno.test("a transcript gives equal values the same name", () => {
   const transcript = new Transcript();
   const state = { requestState: "abc", nested: [{ requestState: "def" }, { errorId: "0a1b2c3d" }] };
   const text = '{"requestState":"<state 1>","nested":[{"requestState":"<state 2>"},{"errorId":"<error 1>"}]}';
@@ -177,7 +177,7 @@ const wait = tool({
   run: (_input, { signal }) => new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve(""))),
 });
 
-behaviour("a request that takes too long is cancelled, and the handler told", async (connect) => {
+behaviour("a request that exceeds its timeout is cancelled, and the handler's signal aborts", async (connect) => {
   let aborted = 0;
   const slow = tool({
     name: "slow",
@@ -196,7 +196,7 @@ behaviour("a request that takes too long is cancelled, and the handler told", as
   assertEquals(aborted, 1);
 });
 
-behaviour("a subscription is iterated, taken from, and closed", async (connect) => {
+behaviour("a subscription can be iterated, read one at a time, and closed", async (connect) => {
   const { client, server } = await connect({ handlers: [wait] });
   const subscription = await client.subscribe({ toolsListChanged: true });
   const heard: string[] = [];
@@ -221,7 +221,7 @@ behaviour("a request that was cancelled before it was sent is not sent", async (
   assertEquals(client.transcript.length, before);
 });
 
-behaviour("a call whose connection the server closes is read on to its end", async (connect) => {
+behaviour("a call whose connection the server closes is resumed to its end", async (connect) => {
   const leave = tool({
     name: "leave",
     async run(_input, ctx) {

@@ -1,9 +1,10 @@
 // The wire as text. Each file of tests/transcripts/ is checked from both sides: a client that follows the flow writes it
-// line by line, and a server that is sent its `→` lines answers with its `←` lines.
+// line by line, and a server that gets its `→` lines responds with its `←` lines.
 //
-// `→` is what the client sends and `←` what it gets; over HTTP the head of each request and response stands before its
-// body. `!` is something that happens at the server. What differs from run to run has a name, such as `<session 1>`.
-// After a change that is meant to be: `UPDATE_TRANSCRIPTS=1 deno test -A tests/transcripts/transcripts_test.ts`, and read the diff.
+// `→` marks the client's messages and `←` the server's; over HTTP the head of each request and response precedes its
+// body. `!` is an event at the server. Values that differ between runs have a name, such as `<session 1>`.
+// After an intended change, run `UPDATE_TRANSCRIPTS=1 deno test -A tests/transcripts/transcripts_test.ts` and read the
+// diff.
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, type Server, tool } from "../../mod.ts";
@@ -17,7 +18,7 @@ const folder = new URL("./", import.meta.url);
 
 const later = tool({ name: "later", run: () => "" });
 
-/** What can happen at the server, by the word after `!`. */
+/** Events at the server, by the words after `!`. */
 const events: Readonly<Record<string, (server: Server) => void>> = {
   "a tool is added": (server) => server.handlers.add(later),
   "note://1 changes": (server) => server.resourceUpdated("note://1"),
@@ -31,7 +32,7 @@ function createShop(): Server {
     title: "The shop",
     instructions: "Look before you buy.",
     ttlMs: 60_000,
-    // What is quick must not become a stream because the machine is slow.
+    // A fast call must not become a stream because the machine is slow.
     limits: { streams: { openAfterMs: 60_000 } },
     onError: () => {},
     handlers: [
@@ -77,7 +78,7 @@ function createShop(): Server {
   });
 }
 
-/** One flow: who is connected, and what they do. */
+/** One flow: the participants and their actions. */
 interface Flow {
   readonly options: ConnectOptions;
   run(client: Connection, happen: (event: string) => void): Promise<void>;
@@ -181,7 +182,7 @@ async function record({ options, run }: Flow): Promise<string[]> {
   return lines;
 }
 
-/** Plays the client's part of a transcript to a server; the transcript that comes of it. */
+/** Plays the client's part of a transcript to a server; returns the resulting transcript. */
 async function replay(lines: readonly string[], { transport }: ConnectOptions): Promise<string[]> {
   const server = createShop();
   const transcript = new Transcript();
@@ -206,7 +207,7 @@ async function replay(lines: readonly string[], { transport }: ConnectOptions): 
   }
 
   const channel = transport === "pipe" ? server[INTERNALS].openPipe((text) => void take(text)) : undefined;
-  // What does not come is seen when the transcripts are compared.
+  // A missing message shows when the transcripts are compared.
   const waitFor = (count: number) => until(() => heard.length >= count, "an answer").catch(() => {});
   let head = "";
   for (const [at, line] of lines.entries()) {
@@ -224,7 +225,7 @@ async function replay(lines: readonly string[], { transport }: ConnectOptions): 
     }
   }
   await waitFor(lines.filter(isHeard).length);
-  // Whatever comes too much comes now.
+  // Superfluous messages arrive now.
   await new Promise((resolve) => setTimeout(resolve, 20));
   end.abort();
   await server.close();
@@ -238,14 +239,14 @@ function split(field: string): [name: string, value: string] {
   return [field.slice(0, at), field.slice(at + 2)];
 }
 
-/** The transcript with what was heard in the place of what should have been. */
+/** The transcript with the received messages in place of the expected ones. */
 function merge(lines: readonly string[], heard: readonly string[]): string[] {
   const rest = [...heard];
   const merged = lines.flatMap((line) => isHeard(line) ? rest.splice(0, 1) : [line]);
   return [...merged, ...rest];
 }
 
-/** What comes between two sendings may come in any order, if it comes on several streams. */
+/** Messages between two requests may arrive in any order, if they are on several streams. */
 function sortHeard(lines: readonly string[]): string[] {
   const sorted: string[] = [];
   let group: string[] = [];
@@ -263,7 +264,7 @@ function readLines(text: string): string[] {
   return text.split("\n").filter((line) => line && !line.startsWith("#"));
 }
 
-// Files are read by the means of the runtime; neither has a web-standard one.
+// Files are read with the API of the runtime, because there is no web-standard one.
 interface Files {
   readonly Deno?: {
     readTextFile(path: URL): Promise<string>;
@@ -290,7 +291,7 @@ for (const [name, flow] of Object.entries(flows)) {
     assertEquals(sortHeard(lines), sortHeard(readLines(await read(name))));
   });
 
-  Deno.test(`the server answers as the transcript ${name} says`, async () => {
+  Deno.test(`the server answers according to the transcript ${name}`, async () => {
     const lines = readLines(await read(name));
     assertEquals(sortHeard(await replay(lines, flow.options)), sortHeard(lines));
   });

@@ -1,4 +1,4 @@
-// Who is let in, told by what the runtime or a router in front says of the connection.
+// Access by address, Host and Origin, as the runtime or a router in front reports the connection.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { isJsonType, readAccept } from "../../src/transports/http/accept.ts";
@@ -28,7 +28,7 @@ interface Caller {
   readonly options?: Partial<ServerOptions>;
 }
 
-/** The status, and the reason of a refusal. */
+/** The status, and the reason for a refusal. */
 async function visit({ url, host, origin, info, options }: Caller): Promise<readonly [status: number, text: string]> {
   const who = tool({ name: "who", run: (_input, { principal }) => JSON.stringify(principal ?? null) });
   const server = createServer({ name: "gate", version: "1.0.0", handlers: [who], ...options });
@@ -56,7 +56,7 @@ const bun = (address: string | null) => ({ requestIP: () => address && { address
 const far = ["192.168.1.5", "8.8.8.8", "::2", "2001:db8::1", "::ffff:10.0.0.1", "1127.0.0.1", "127", "::1:127.0.0.1"];
 const near = ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1", "::FFFF:127.0.0.1", "localhost"];
 
-Deno.test("a caller on this machine must name it; one from elsewhere may name any host", async () => {
+Deno.test("a caller on this machine must use a loopback Host; one from elsewhere may use any Host", async () => {
   for (const to of [deno, bun]) {
     for (const address of near) {
       assertEquals((await visit({ host: "evil.example", info: to(address) }))[0], 403, address);
@@ -68,7 +68,7 @@ Deno.test("a caller on this machine must name it; one from elsewhere may name an
   }
 });
 
-Deno.test("a caller nobody knows is taken for one on this machine", async () => {
+Deno.test("a caller without a known address counts as one on this machine", async () => {
   const infos: readonly (ConnectionInfo | undefined)[] = [
     undefined,
     {},
@@ -83,7 +83,7 @@ Deno.test("a caller nobody knows is taken for one on this machine", async () => 
   for (const info of infos) assertEquals((await visit({ host: "evil.example", info }))[0], 403, JSON.stringify(info));
 });
 
-Deno.test("without a Host header, as in HTTP/2, the host of the address counts", async () => {
+Deno.test("without a Host header, as in HTTP/2, the host of the URL counts", async () => {
   for (const info of [undefined, {}, deno("127.0.0.1"), bun("127.0.0.1")]) {
     assertEquals((await visit({ url: "http://localhost/mcp", info }))[0], 200);
     assertEquals((await visit({ url: "http://evil.example/mcp", info }))[0], 403);
@@ -93,7 +93,7 @@ Deno.test("without a Host header, as in HTTP/2, the host of the address counts",
   assertEquals((await visit({ url: "https://mcp.example.com/mcp", info: deno("8.8.8.8") }))[0], 200);
 });
 
-Deno.test("the address and the Host must be of one name", async () => {
+Deno.test("the host of the URL and the Host must match", async () => {
   const near = deno("127.0.0.1");
   assertEquals((await visit({ url: "http://evil.example/mcp", host: "localhost", info: near }))[0], 403);
   assertEquals((await visit({ url: "http://localhost:1/mcp", host: "localhost:2", info: near }))[0], 200);
@@ -104,7 +104,7 @@ Deno.test("the address and the Host must be of one name", async () => {
   );
 });
 
-Deno.test("a refusal says what was seen and which option would allow it", async () => {
+Deno.test("a refusal names the value it saw and the option that allows it", async () => {
   const [, host] = await visit({ host: "box.local:80", info: deno("127.0.0.1") });
   assertStringIncludes(host, '"box.local:80"');
   assertStringIncludes(host, 'hosts: ["box.local"]');
@@ -112,7 +112,7 @@ Deno.test("a refusal says what was seen and which option would allow it", async 
   assertStringIncludes(origin, 'origins: ["https://app.example.com"]');
 });
 
-Deno.test("listed hosts are let in by name or with their port", async () => {
+Deno.test("listed hosts are allowed by name or with their port", async () => {
   const options = { hosts: ["box.local", "other.example:8080"] };
   for (
     const [host, status] of [
@@ -128,7 +128,7 @@ Deno.test("listed hosts are let in by name or with their port", async () => {
   }
 });
 
-Deno.test("a page must come from the host it calls, by http or, for a public host, by https", async () => {
+Deno.test("a page must come from the host it calls, over http or, for a public host, over https", async () => {
   type Row = readonly [host: string, origin: string, status: number, url?: string, options?: Partial<ServerOptions>];
   const rows: readonly Row[] = [
     ["localhost:80", "http://localhost", 200],
@@ -151,7 +151,7 @@ Deno.test("a page must come from the host it calls, by http or, for a public hos
   }
 });
 
-Deno.test("listed hosts bind every caller, wherever it is and whether or not a page sent it", async () => {
+Deno.test("listed hosts apply to every caller, wherever it is and whether or not a page sent the request", async () => {
   const options = { hosts: ["mcp.example.com"] };
   for (const to of [deno, bun]) {
     for (const address of [...near, ...far]) {
@@ -170,7 +170,7 @@ Deno.test("listed hosts bind every caller, wherever it is and whether or not a p
   }
 });
 
-Deno.test("without listed hosts a page vouches for itself only by a name that nobody can point elsewhere", async () => {
+Deno.test("without listed hosts a page is same-origin only under a host that DNS cannot point elsewhere", async () => {
   const names = [
     "evil.example",
     "rebind.network",
@@ -198,7 +198,7 @@ Deno.test("without listed hosts a page vouches for itself only by a name that no
   }
 });
 
-Deno.test("a page of another origin must be listed, or be let in by the rule", async () => {
+Deno.test("a page of another origin must be listed, or be allowed by cors", async () => {
   const origin = "https://app.example.com";
   const host = "localhost";
   assertEquals((await visit({ host, origin }))[0], 403);
@@ -208,7 +208,7 @@ Deno.test("a page of another origin must be listed, or be let in by the rule", a
   assertEquals((await visit({ host, origin, options: { cors: { origins: [origin] } } }))[0], 200);
 });
 
-Deno.test("what is no host is refused before the address is parsed", async () => {
+Deno.test("an invalid host is refused before the address is parsed", async () => {
   for (
     const host of [
       "",
@@ -238,7 +238,7 @@ Deno.test("what is no host is refused before the address is parsed", async () =>
   assertEquals(status, 400);
 });
 
-Deno.test("code in front may say who is asking, and only in the right form", async () => {
+Deno.test("code in front may pass a principal, but only a valid one", async () => {
   const info = { ...deno("127.0.0.1"), principal: { id: "ada", role: "admin" } };
   assertEquals(await visit({ host: "localhost", info }), [200, '{"id":"ada","role":"admin"}']);
   assertEquals(await visit({ host: "localhost", info: { principal: undefined } }), [200, "null"]);
@@ -247,7 +247,7 @@ Deno.test("code in front may say who is asking, and only in the right form", asy
   }
 });
 
-Deno.test("a JSON type is that type alone, in UTF-8", () => {
+Deno.test("only application/json in UTF-8 is JSON", () => {
   for (
     const type of [
       "application/json",
@@ -270,7 +270,7 @@ Deno.test("a JSON type is that type alone, in UTF-8", () => {
   ) assert(!isJsonType(type), String(type));
 });
 
-Deno.test("of several ranges the narrowest decides, wherever it stands", () => {
+Deno.test("of several ranges in Accept the most specific decides, wherever it is", () => {
   const rows: readonly (readonly [accept: string | null, json: boolean, stream: boolean])[] = [
     [null, true, true],
     ["", true, true],
@@ -295,7 +295,7 @@ Deno.test("of several ranges the narrowest decides, wherever it stands", () => {
   for (const [accept, json, stream] of rows) assertEquals(readAccept(accept), { json, stream }, String(accept));
 });
 
-Deno.test("a foreign host that was good for a caller from elsewhere is not good for one on this machine", async () => {
+Deno.test("a foreign host allowed for a caller from elsewhere is refused for one on this machine", async () => {
   const server = createServer({ name: "gate", version: "1.0.0" });
   const visit = async (host: string, address: string) => {
     const request = new Request(`http://${host}/mcp`, toRequest("server/discover", {}, { host }));
@@ -311,7 +311,7 @@ Deno.test("a foreign host that was good for a caller from elsewhere is not good 
   await server.close();
 });
 
-Deno.test("what one Accept was found to mean is not believed of another", async () => {
+Deno.test("the cached result of one Accept is not used for another", async () => {
   const server = createServer({ name: "gate", version: "1.0.0" });
   const accepts = [
     "application/json, text/event-stream",
@@ -320,7 +320,7 @@ Deno.test("what one Accept was found to mean is not believed of another", async 
     "application/json",
     "*/*;q=0",
   ];
-  // Each one twice in a row, and after each other.
+  // Each one twice in a row, and after each of the others.
   for (const [at, accept] of [...accepts, ...accepts].flatMap((accept) => [accept, accept]).entries()) {
     const response = await server.fetch(toRequest("server/discover", {}, { accept }));
     const type = accept === "text/event-stream" ? accept : "application/json";
@@ -335,7 +335,7 @@ Deno.test("what one Accept was found to mean is not believed of another", async 
   await server.close();
 });
 
-Deno.test("a stream is opened only for who asks for one by name", async () => {
+Deno.test("a stream is opened only for an Accept that names text/event-stream", async () => {
   const server = createServer({ name: "gate", version: "1.0.0" });
   for (
     const [accept, status] of [
@@ -348,7 +348,7 @@ Deno.test("a stream is opened only for who asks for one by name", async () => {
       ["application/json", 406],
     ] as const
   ) {
-    // Without a session: whoever comes so far is told that.
+    // 405 shows that the Accept check passed: without a session there is no stream to open.
     const response = await server.fetch(new Request("http://localhost/mcp", { headers: { accept } }));
     assertEquals([response.status, (await response.json()).error.code], [status, -32600], accept);
   }
@@ -371,11 +371,11 @@ async function withGlobals<T>(globals: Readonly<Record<string, unknown>>, run: (
   }
 }
 
-Deno.test("where no caller is on the same machine, unknown ones may name any host", async () => {
+Deno.test("on a platform where no caller is on the same machine, unknown callers may use any Host", async () => {
   const request = new Request("http://mcp.example.com/mcp", { headers: { host: "mcp.example.com" } });
   const options = { hosts: [], origins: [], allows: () => undefined };
   let copies = 0;
-  // What the platform is asked once and kept, so that each try needs a copy of its own.
+  // The platform is detected once and cached, so each try needs its own copy of the module.
   const isLetIn = async (globals: Readonly<Record<string, unknown>>) => {
     const copy = `../../src/transports/http/access.ts?copy=${++copies}`;
     const gate: typeof import("../../src/transports/http/access.ts") = await import(copy);
@@ -398,7 +398,7 @@ Deno.test("where no caller is on the same machine, unknown ones may name any hos
   assertEquals(await isLetIn({ Deno: undefined, navigator: undefined }), false);
 });
 
-Deno.test("hosts and origins that could never match are refused when the server is made", () => {
+Deno.test("hosts and origins that could never match are refused when the server is created", () => {
   const make = (options: Partial<ServerOptions>) => () => createServer({ name: "x", version: "1", ...options });
   const wrong: readonly Partial<ServerOptions>[] = [
     { hosts: ["https://mcp.example.com"] },
@@ -430,7 +430,7 @@ Deno.test("listed hosts and origins are compared whole, however they are written
   }
 });
 
-Deno.test("a host is good for every caller if it is loopback or listed", () => {
+Deno.test("a host is valid for every caller if it is loopback or listed", () => {
   const options = { hosts: ["box.local"], origins: [], allows: () => undefined };
   for (
     const [host, isLoopback, isKnown] of [

@@ -1,5 +1,5 @@
-// Programs that are done, or wait for something that only a timer brings about. Started as processes by exit_test.ts;
-// the argument says which. None of them calls `exit`.
+// Programs that are done, or await something that only a timer settles. exit_test.ts starts them as processes; the
+// argument selects one. None of them calls `exit`.
 import { createServer, tool } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
@@ -30,7 +30,7 @@ const args = deno?.args ?? bun?.argv.slice(2) ?? [];
 const [what, era, transport] = args;
 
 const programs: Readonly<Record<string, () => Promise<unknown>>> = {
-  // The session ends with the client; the server is left as it is.
+  // The session ends with the client; the server is not closed.
   async closed() {
     if (era !== "legacy" && era !== "modern") return;
     if (transport !== "memory" && transport !== "http" && transport !== "pipe") return;
@@ -48,7 +48,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
     await client.callTool("later");
     await client.subscribe({ toolsListChanged: true });
   },
-  // The client for users, with a server in the same process.
+  // The published client, with a server in the same process.
   async client() {
     await using client = await connectClient(makeServer(), { versions: [era] });
     await client.callTool("later");
@@ -57,7 +57,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
     const client = await connectClient(makeServer(), { versions: [era] });
     await client.callTool("later");
   },
-  // The client for users, with a server behind a port.
+  // The published client, with a server behind a port.
   async port() {
     const server = makeServer();
     const listening = deno?.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, server.fetch) ??
@@ -77,13 +77,13 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
     await client.callTool("hello");
     await clock.advance(60_000);
   },
-  // Nothing but the server's own timer can settle this.
+  // Only the server's own timer can settle this.
   async timeout() {
     const server = makeServer(300);
     const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
     console.log((await response.text()).includes("calls.timeoutMs"));
   },
-  // A sweep has set the timer before the call sets an alarm.
+  // A sweep has set the timer before the call needs it.
   async timeoutLater() {
     const server = makeServer(300);
     await using _client = await connect(server, { era: "legacy" });
@@ -91,13 +91,13 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
     const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
     console.log((await response.text()).includes("calls.timeoutMs"));
   },
-  // The call never ends, but becomes a stream: only a sweep of the server brings that about.
+  // The call never ends, but becomes a stream, which only a sweep of the server does.
   async stream() {
     const server = makeServer(Infinity);
     const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
     console.log(response.headers.get("content-type"));
   },
-  // The first sweep has ended before.
+  // The first sweep has already ended.
   async streamLater() {
     const server = makeServer(Infinity);
     for (let i = 0; i < 2; i++) {
@@ -107,22 +107,22 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
       await new Promise((resolve) => setTimeout(resolve, 250));
     }
   },
-  // Nothing but the client's own timer can settle this.
+  // Only the client's own timer can settle this.
   async clientTimeout() {
     const client = await connectClient(makeServer(), { timeoutMs: 300 });
     console.log(await client.callTool("hang").catch((error) => error.name));
   },
-  // The input has ended, and a call waits for what never comes.
+  // The input has ended, and a call never does.
   async grace() {
     const line = JSON.stringify(await toRequest("tools/call", { name: "hang" }).json());
     const input = new Blob([`${line}\n`]).stream();
     await serveStdio(makeServer(), { input, output: () => Promise.resolve(), drainMs: 300 });
     console.log("served");
   },
-  // A socket that never takes anything.
+  // A socket that never accepts anything.
   async socket() {
     const socket = Object.assign(new EventTarget(), { bufferedAmount: 1e9, send() {}, close() {} });
-    attachSocket(makeServer(), socket as unknown as WebSocket); // what is used of one
+    attachSocket(makeServer(), socket as unknown as WebSocket); // the members in use
     const data = JSON.stringify(await toRequest("tools/call", { name: "slow", _meta: { progressToken: 1 } }).json());
     socket.dispatchEvent(new MessageEvent("message", { data }));
     await new Promise((resolve) => setTimeout(resolve, 100));

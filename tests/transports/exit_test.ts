@@ -1,4 +1,4 @@
-// A program that is done exits by itself, and one that awaits what only a timer brings about does not exit before.
+// A program that is done exits by itself, and one that awaits a timer of the library does not exit before.
 import { assert, assertEquals } from "@std/assert";
 import { startChild } from "../../src/client/child_process.ts";
 import { bun, deno } from "../../src/runtime.ts";
@@ -6,7 +6,7 @@ import { bun, deno } from "../../src/runtime.ts";
 const program = decodeURIComponent(new URL("exit_program.ts", import.meta.url).pathname);
 const words = deno ? [deno.execPath(), "run", "--quiet", "--no-check", "-A"] : [bun?.argv[0] ?? "bun"];
 
-/** Milliseconds between the last line of a program and its exit; a timer that is left behind takes longer. */
+/** Milliseconds between the last line of a program and its exit; a leaked timer takes longer. */
 const MOST_MS = 1500;
 
 async function runProgram(

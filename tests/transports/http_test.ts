@@ -1,4 +1,4 @@
-// Bad input over HTTP: each with its status, its code and the id where one can be read, and the server lives on.
+// Bad input over HTTP: each case has its status, its code and the id if one can be read, and the server stays healthy.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, type Server, tool } from "../../mod.ts";
@@ -11,22 +11,22 @@ const LIMIT = 4 * 1024 * 1024;
 type Json = { readonly [key: string]: unknown };
 type Body = string | Uint8Array<ArrayBuffer> | (() => ReadableStream<Uint8Array>);
 
-/** One request and what must come of it. */
+/** One request and its expected response. */
 interface Row {
   readonly name: string;
   readonly method?: string;
-  /** Appended to the endpoint, or in its place if it begins with a slash. */
+  /** Appended to the endpoint, or instead of it if it begins with a slash. */
   readonly path?: string;
-  /** Laid over those of a good request; `null` takes one away. */
+  /** Merged into those of a valid request; `null` removes one. */
   readonly headers?: Readonly<Record<string, string | null>>;
   readonly body?: Body;
   readonly status: number;
   readonly code?: number;
-  /** The id of the answer; `undefined` is none at all. */
+  /** The id of the response; `undefined` if there is none. */
   readonly id?: string | number | null;
-  /** What the error must say. */
+  /** Text that the error must contain. */
   readonly says?: string;
-  /** A header that the answer must have. */
+  /** A header that the response must have. */
   readonly header?: readonly [name: string, value: string | null];
 }
 
@@ -74,7 +74,7 @@ const goodHeaders = {
   "mcp-name": "good",
 };
 
-/** Runs with a server that is reached through `fetch` itself, and then with one behind a socket. */
+/** Runs with a server called through `fetch` itself, and then with one behind a socket. */
 async function withServers(run: (send: Send, server: Server) => Promise<void>): Promise<void> {
   for (const isReal of [false, true]) {
     const server = createServer({ name: "wire", version: "1.0.0", handlers, onError: (error) => faults.push(error) });
@@ -85,7 +85,7 @@ async function withServers(run: (send: Send, server: Server) => Promise<void>): 
       await run(({ method = "POST", path = "", headers = {}, body = goodBody }) => {
         const all = new Headers(goodHeaders);
         for (const [name, value] of Object.entries(headers)) value === null ? all.delete(name) : all.set(name, value);
-        // Bytes, for a text would bring a content type of its own.
+        // Bytes, because a string would bring a content type of its own.
         const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
         const request = new Request(path.startsWith("/") ? origin + path : `${origin}/mcp${path}`, {
           method,
@@ -105,7 +105,7 @@ async function withServers(run: (send: Send, server: Server) => Promise<void>): 
   }
 }
 
-/** The one JSON-RPC message of an answer, or nothing. */
+/** The one JSON-RPC message of a response, or `undefined`. */
 async function readAnswer(response: Response): Promise<Json | undefined> {
   const text = await response.text();
   if (!text) return;
@@ -117,13 +117,13 @@ async function check(send: Send, row: Row): Promise<void> {
   const { name, status, code, id, says, header } = row;
   const response = await send(row);
   const answer = await readAnswer(response);
-  const error = answer?.error as { readonly code: number; readonly message: string } | undefined; // as JSON-RPC has it
+  const error = answer?.error as { readonly code: number; readonly message: string } | undefined; // a JSON-RPC response
   assertEquals([response.status, error?.code], [status, code], `${name}: ${JSON.stringify(answer)?.slice(0, 500)}`);
   if (code !== undefined) {
     assertEquals(answer?.id, id, name);
     assertEquals(response.headers.get("content-type"), "application/json", name);
-    assert(JSON.stringify(answer).length < 1000, `${name}: the answer repeats the input`);
-    assert(!/\bat \S+ \(|\.ts:\d/.test(JSON.stringify(answer)), `${name}: the answer shows the inside`);
+    assert(JSON.stringify(answer).length < 1000, `${name}: the response echoes the input`);
+    assert(!/\bat \S+ \(|\.ts:\d/.test(JSON.stringify(answer)), `${name}: the response shows internals`);
   }
   if (says) assertStringIncludes(error?.message ?? "", says, name);
   if (header) assertEquals(response.headers.get(header[0]), header[1], name);
@@ -131,7 +131,7 @@ async function check(send: Send, row: Row): Promise<void> {
   assertEquals(
     Object(good?.result).content,
     [{ type: "text", text: "good" }],
-    `${name}: the server is not well afterwards`,
+    `${name}: the server is not healthy afterwards`,
   );
 }
 
@@ -162,7 +162,7 @@ function chunked(text: string): () => ReadableStream<Uint8Array> {
   };
 }
 
-table("a body that is no JSON is -32700", [
+table("a body that is not JSON is -32700", [
   { name: "empty", body: "", status: 400, code: -32700 },
   { name: "white space", body: " \r\n\t", status: 400, code: -32700 },
   { name: "truncated", body: goodBody.slice(0, -1), status: 400, code: -32700 },
@@ -191,7 +191,7 @@ table("a body that is no JSON is -32700", [
   { name: "binary", body: Uint8Array.from({ length: 256 }, (_, i) => i), status: 400, code: -32700 },
 ]);
 
-table("JSON that is no request is -32600, or -32602 if only its params are wrong", [
+table("JSON that is not a request is -32600, or -32602 if only its params are wrong", [
   ...["null", "42", '"x"', "true", "{}"].map((body) => ({ name: body, body, status: 400, code: -32600 })),
   ...["[]", '[1,"x",null]', `[${goodBody}]`].map((body) => ({
     name: body.slice(0, 20),
@@ -241,7 +241,7 @@ table("JSON that is no request is -32600, or -32602 if only its params are wrong
     code: -32602,
     id: 1,
   })),
-  { name: "keys in another case", body: goodBody.replace('"method"', '"Method"'), status: 400, code: -32600, id: 1 },
+  { name: "keys in different case", body: goodBody.replace('"method"', '"Method"'), status: 400, code: -32600, id: 1 },
   { name: "a look-alike key", body: goodBody.replace('"params"', '"param\u017f"'), status: 400, code: -32602, id: 1 },
   { name: "a response", body: '{"jsonrpc":"2.0","id":7,"result":{}}', status: 400, code: -32600 },
   { name: "an error", body: '{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"x"}}', status: 400, code: -32600 },
@@ -257,7 +257,7 @@ table("JSON that is no request is -32600, or -32602 if only its params are wrong
   { name: "brackets only", body: "[".repeat(1_000_000), status: 400, code: -32600, says: "request.depth" },
   { name: "200,001 values", body: `[${"{},".repeat(199_999)}1]`, status: 400, code: -32600, says: "request.values" },
   {
-    name: "objects and arrays by turns",
+    name: "nested objects and arrays in turn",
     body: goodBody.replace('"arguments":{}', `"arguments":${'{"a":['.repeat(70)}1${"]}".repeat(70)}`),
     status: 400,
     code: -32600,
@@ -265,20 +265,20 @@ table("JSON that is no request is -32600, or -32602 if only its params are wrong
   },
 ]);
 
-table("what is only unusual is served", [
+table("unusual but valid requests are served", [
   { name: "id 0", body: message({ id: 0 }), status: 200 },
   { name: "id -1", body: message({ id: -1 }), status: 200 },
   { name: "an empty id", body: message({ id: "" }), status: 200 },
   { name: "further keys", body: message({ extra: { a: 1 } }), status: 200 },
   { name: "levels below the limit", body: deep(100), status: 200 },
-  { name: "the character that stands for unreadable ones", body: message({ extra: "\ufffd" }), status: 200 },
+  { name: "the replacement character", body: message({ extra: "\ufffd" }), status: 200 },
   {
-    name: "more brackets than levels",
+    name: "more brackets in a string than levels allowed",
     body: message({ extra: Array(200).fill([]), more: Array(200).fill({}) }),
     status: 200,
   },
   {
-    name: "duplicate keys, the last of which is good",
+    name: "duplicate keys, the last of which is valid",
     body: goodBody.replace('"id":1', '"id":null,"id":1'),
     status: 200,
   },
@@ -341,7 +341,7 @@ table("only JSON in UTF-8 is read", [
   { name: "compressed", headers: { "content-encoding": "gzip" }, status: 415, code: -32600, says: "Content-Encoding" },
 ]);
 
-table("the answer comes in a type that the client takes", [
+table("the response has a content type that the client accepts", [
   ...[null, "*/*", "application/*", "application/json", "APPLICATION/JSON", "text/html, application/json;q=0.1"].map((
     accept,
   ) => ({
@@ -363,7 +363,7 @@ table("the answer comes in a type that the client takes", [
     code: -32600,
   })),
   {
-    name: "errors are JSON whatever is taken",
+    name: "errors are JSON, whatever Accept lists",
     headers: { accept: "text/event-stream" },
     body: "x",
     status: 400,
@@ -371,7 +371,7 @@ table("the answer comes in a type that the client takes", [
   },
 ]);
 
-table("only the endpoint answers, only to known methods, and only to known pages", [
+table("only the endpoint responds, only to known methods, and only to allowed pages", [
   ...["/", "/other", "/mcp/", "/MCP", "/mcp;x", "/mcp%2f", "/mcp/x"].map((path) => ({
     name: path,
     path,
@@ -410,7 +410,7 @@ table("only the endpoint answers, only to known methods, and only to known pages
 const call = (name: unknown, args: unknown = {}, more: Json = {}) =>
   message({ params: { name, arguments: args, _meta: meta(), ...more } });
 
-table("a call of something unknown, or in the wrong way, says so", [
+table("an unknown method or tool, and a wrong way to call one, is refused with its reason", [
   { name: "unknown tool", headers: { "mcp-name": "gone" }, body: call("gone"), status: 400, code: -32602, id: 1 },
   { name: "name missing", headers: { "mcp-name": null }, body: call(undefined), status: 400, code: -32602, id: 1 },
   { name: "name a number", headers: { "mcp-name": null }, body: call(5), status: 400, code: -32602, id: 1 },
@@ -450,7 +450,7 @@ table("a call of something unknown, or in the wrong way, says so", [
   { name: "a request without an id", body: message({ id: undefined }), status: 202 },
 ]);
 
-table("the envelope is checked field by field", [
+table("the envelope is validated field by field", [
   { name: "no params", body: message({ params: undefined }), status: 400, code: -32602, id: 1 },
   ...([
     ["_meta missing", undefined],
@@ -460,11 +460,11 @@ table("the envelope is checked field by field", [
     ["version a number", meta({ [META + "protocolVersion"]: 20260728 })],
     ["capabilities missing", meta({ [META + "clientCapabilities"]: undefined })],
     ["capabilities a list", meta({ [META + "clientCapabilities"]: [] })],
-    ["client info a text", meta({ [META + "clientInfo"]: "x" })],
+    ["client info as a string", meta({ [META + "clientInfo"]: "x" })],
     ["client info without a version", meta({ [META + "clientInfo"]: { name: "x" } })],
     ["log level unknown", meta({ [META + "logLevel"]: "loud" })],
-    ["progress token an object", meta({ progressToken: {} })],
-    ["progress token a fraction", meta({ progressToken: 1.5 })],
+    ["progress token as an object", meta({ progressToken: {} })],
+    ["progress token as a fraction", meta({ progressToken: 1.5 })],
   ] as const).map(([name, _meta]) => ({
     name,
     body: message({ params: { name: "good", _meta } }),
@@ -520,9 +520,15 @@ table("headers repeat the body, or the request is -32020", [
     code: -32020,
     id: 1,
   },
-  { name: "no argument, but a header", ...region({}, { "mcp-param-region": "us" }), status: 400, code: -32020, id: 1 },
   {
-    name: "null argument, but a header",
+    name: "a header without an argument",
+    ...region({}, { "mcp-param-region": "us" }),
+    status: 400,
+    code: -32020,
+    id: 1,
+  },
+  {
+    name: "null as argument",
     ...region({ region: null }, { "mcp-param-region": "us" }),
     status: 400,
     code: -32020,
@@ -534,12 +540,12 @@ table("headers repeat the body, or the request is -32020", [
     ...region({ region: "e\u00fc" }, { "mcp-param-region": "=?base64?ZcO8?=" }),
     status: 200,
   },
-  { name: "a number compared as one", ...region({ count: 42 }, { "mcp-param-count": "42.0" }), status: 200 },
+  { name: "a number compared as a number", ...region({ count: 42 }, { "mcp-param-count": "42.0" }), status: 200 },
   { name: "another number", ...region({ count: 42 }, { "mcp-param-count": "43" }), status: 400, code: -32020, id: 1 },
-  { name: "a header that nothing names", ...region({}, { "mcp-param-other": "x" }), status: 200 },
+  { name: "a header that no schema names", ...region({}, { "mcp-param-other": "x" }), status: 200 },
 ]);
 
-/** What may be wrong with a request, in the order in which a server must find it. */
+/** Faults of a request, in the order in which a server must check them. */
 const faults: readonly {
   readonly name: string;
   readonly headers?: Row["headers"];
@@ -571,12 +577,12 @@ const faults: readonly {
   { name: "another method in the header", headers: { "mcp-method": "tools/list" }, status: 400, code: -32020, id: 1 },
   { name: "another name in the header", headers: { "mcp-name": "good" }, status: 400, code: -32020, id: 1 },
   { name: "another argument in the header", headers: { "mcp-param-region": "us" }, status: 400, code: -32020, id: 1 },
-  { name: "a capability that is missing", status: 400, code: -32021, id: 1 },
+  { name: "a missing capability", status: 400, code: -32021, id: 1 },
 ];
 
-table("of several faults the first in the order of the specification is told", [
+table("of several faults the error names the first in the order of the specification", [
   ...faults.map((fault, at) => {
-    // This fault and those after it. A version that two faults set differently is the earlier one's.
+    // This fault and the later ones. If two faults set the version differently, the earlier one counts.
     const later = faults.slice(at).toReversed();
     const params = {
       name: "region",
@@ -609,28 +615,28 @@ table("of several faults the first in the order of the specification is told", [
   },
 ]);
 
-Deno.test("a version that is not spoken is answered with those that are", () =>
+Deno.test("an unsupported version is refused with the list of supported ones", () =>
   withServers(async (send) => {
     const body = message({ params: { name: "good", _meta: meta({ [META + "protocolVersion"]: "v999.0.0" }) } });
     const answer = await readAnswer(await send({ headers: { "mcp-protocol-version": "v999.0.0" }, body }));
     assertEquals(Object(answer?.error).data, { supported: [VERSION], requested: "v999.0.0" });
   }));
 
-Deno.test("a capability that is missing is named", () =>
+Deno.test("the error names the missing capability", () =>
   withServers(async (send) => {
     const params = { name: "region", arguments: {}, _meta: meta() };
     const answer = await readAnswer(await send({ headers: { "mcp-name": "region" }, body: message({ params }) }));
     assertEquals(Object(answer?.error).data, { requiredCapabilities: { elicitation: { form: {} } } });
   }));
 
-Deno.test("HEAD is no way to ask", () =>
+Deno.test("HEAD is not allowed", () =>
   withServers(async (send) => {
     const response = await send({ method: "HEAD" });
     assertEquals([response.status, response.headers.get("allow")], [405, "GET, POST, DELETE"]);
     await response.body?.cancel();
   }));
 
-Deno.test("a stream is dressed so that nothing on the way holds it back", () =>
+Deno.test("the headers of a stream keep proxies from buffering it", () =>
   withServers(async (send) => {
     const response = await send({ headers: { accept: "text/event-stream" } });
     assertEquals(response.headers.get("x-accel-buffering"), "no");
@@ -658,7 +664,7 @@ const initialize = JSON.stringify({
 });
 const OLD = { "mcp-protocol-version": "2025-11-25", "mcp-method": null, "mcp-name": null };
 
-/** Shakes hands for a legacy session; its id. */
+/** Performs the handshake of a legacy session; returns its id. */
 async function shake(send: Send, version = "2025-11-25"): Promise<string> {
   const response = await send({
     headers: { ...OLD, "mcp-protocol-version": null },
@@ -671,7 +677,7 @@ async function shake(send: Send, version = "2025-11-25"): Promise<string> {
   return id;
 }
 
-Deno.test("a session answers bad input as its revision says", () =>
+Deno.test("a session answers bad input by its own revision", () =>
   withServers(async (send) => {
     const session = await shake(send);
     const headers = { ...OLD, "mcp-session-id": session };
@@ -729,7 +735,7 @@ Deno.test("a session answers bad input as its revision says", () =>
       },
       { name: "an unknown tool", headers, body: call("gone"), status: 200, code: -32602, id: 1 },
       { name: "a notification", headers, body: '{"jsonrpc":"2.0","method":"notifications/initialized"}', status: 202 },
-      { name: "an answer nobody waits for", headers, body: '{"jsonrpc":"2.0","id":7,"result":{}}', status: 202 },
+      { name: "a response without a question", headers, body: '{"jsonrpc":"2.0","id":7,"result":{}}', status: 202 },
       { name: "a second handshake", headers, body: initialize, status: 400, code: -32600, id: 0 },
       {
         name: "a handshake without params",
@@ -771,9 +777,9 @@ Deno.test("a session answers bad input as its revision says", () =>
         status: 404,
         code: -32600,
       },
-      { name: "the session lives on", headers, body: list, status: 200 },
+      { name: "the session stays open", headers, body: list, status: 200 },
     ];
-    // A session's calls carry no envelope.
+    // Calls in a session have no envelope.
     for (const row of rows) {
       await check(send, { ...row, body: row.body === undefined ? undefined : withoutMeta(row.body) });
     }
@@ -788,7 +794,7 @@ Deno.test("a session has one stream of its own, and ends for good", () =>
     const headers = { ...OLD, "mcp-session-id": await shake(send) };
     const stream = await send({ method: "GET", headers });
     assertEquals([stream.status, stream.headers.get("content-type")], [200, "text/event-stream"]);
-    // A client opens another one when it has lost the first, which the server may not have noticed.
+    // A client that lost its stream opens another one, possibly before the server notices.
     const second = await send({ method: "GET", headers });
     assertEquals([second.status, second.headers.get("content-type")], [200, "text/event-stream"]);
     await stream.text();
@@ -802,7 +808,7 @@ Deno.test("a session has one stream of its own, and ends for good", () =>
     await check(send, { name: "ending it again", method: "DELETE", headers, status: 404, code: -32600 });
   }));
 
-Deno.test("a session of 2025-03-26 may send several messages at once", () =>
+Deno.test("a session of 2025-03-26 may send batches", () =>
   withServers(async (send) => {
     const headers = { ...OLD, "mcp-protocol-version": null, "mcp-session-id": await shake(send, "2025-03-26") };
     const one = (id: unknown, method = "ping") => JSON.stringify({ jsonrpc: "2.0", id, method });

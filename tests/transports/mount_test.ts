@@ -1,4 +1,4 @@
-// A server as one route of a program that has others.
+// A server as one route of a larger program.
 import { assertEquals, assertMatch } from "@std/assert";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Hono } from "hono";
@@ -13,7 +13,7 @@ const whoami = tool({
   },
 });
 
-/** A program with other things to do, which knows its callers. */
+/** A program with other routes, which authenticates its callers. */
 function createApp(path: string) {
   const mcp = createServer({ name: "mounted", version: "1.0.0", path, handlers: [whoami] });
   const app = new Hono<{ Variables: { user: string } }>();
@@ -30,7 +30,7 @@ function createApp(path: string) {
 const eras = [["modern", { pin: "2026-07-28" }], ["legacy", "legacy"]] as const;
 for (const [era, mode] of eras) {
   for (const path of ["/mcp", "/tools/v1/mcp"]) {
-    Deno.test(`a client of the ${era} era calls a server that Hono has at ${path}`, async () => {
+    Deno.test(`a client of the ${era} era calls a server that Hono mounts at ${path}`, async () => {
       await using stack = new AsyncDisposableStack();
       const { app, close } = createApp(path);
       const { host } = stack.use(serve({ fetch: async (request, info) => await app.fetch(request, info) }));
@@ -53,7 +53,7 @@ const initialize = JSON.stringify({
 });
 const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
-Deno.test("the program around it keeps its own routes, and may change what the server answers", async () => {
+Deno.test("the surrounding program keeps its own routes, and may change the server's responses", async () => {
   const { app, close } = createApp("/mcp");
   assertEquals(await (await app.request("/")).text(), "Hello");
   assertEquals((await app.request("/mcp/more", { method: "POST", headers, body: initialize })).status, 404);
@@ -63,7 +63,7 @@ Deno.test("the program around it keeps its own routes, and may change what the s
   await close();
 });
 
-Deno.test("a stream through the program's middleware arrives piece by piece", async () => {
+Deno.test("a stream passes the program's middleware without buffering", async () => {
   const { promise: opened, resolve: open } = Promise.withResolvers<void>();
   const wait = tool({
     name: "wait",
@@ -95,18 +95,18 @@ Deno.test("a stream through the program's middleware arrives piece by piece", as
   let text = "";
   for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
     text += piece;
-    // The call ends only when its progress has arrived.
+    // The call ends only after its progress has arrived.
     if (text.includes("notifications/progress")) open();
   }
   assertMatch(text, /"text":"done"/);
   await mcp.close();
 });
 
-Deno.test("a server that is mounted with the facts of the connection serves a caller on this machine", async () => {
+Deno.test("a server mounted with the connection's facts serves a caller on this machine", async () => {
   await using stack = new AsyncDisposableStack();
   const mcp = createServer({ name: "mounted", version: "1.0.0" });
   const app = new Hono<{ Bindings: ConnectionInfo }>();
-  // Both runtimes pass what they know of a connection, and Hono has it as the environment.
+  // Both runtimes pass their connection info, and Hono has it as the environment.
   app.all("/mcp", (c) => mcp.fetch(c.req.raw, c.env));
   const { host } = stack.use(serve({ fetch: async (request, info) => await app.fetch(request, info) }));
   stack.defer(() => mcp.close());
@@ -115,7 +115,7 @@ Deno.test("a server that is mounted with the facts of the connection serves a ca
   assertMatch(await response.text(), /"name":"mounted"/);
 });
 
-Deno.test("a server that is mounted without the facts of the connection takes its callers to be on this machine", async () => {
+Deno.test("a server mounted without the connection's facts treats its callers as on this machine", async () => {
   const mcp = createServer({ name: "mounted", version: "1.0.0", hosts: ["mcp.example.com"] });
   const app = new Hono<{ Bindings: ConnectionInfo }>();
   app.all("/mcp", (c) => mcp.fetch(c.req.raw, c.env));

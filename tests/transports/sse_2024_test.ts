@@ -1,4 +1,4 @@
-// The first transport over HTTP as it looks on the wire.
+// The HTTP+SSE transport of 2024-11-05 on the wire.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { until } from "../peers/peer.ts";
@@ -57,7 +57,7 @@ function setUp(options: Partial<ServerOptions> = {}, paths?: HttpSseOptions) {
   return { server, service, post, open };
 }
 
-Deno.test("the stream names the address for messages, and carries what the server answers", async () => {
+Deno.test("the stream announces the address for messages, and carries the server's responses", async () => {
   const { server, post, open } = setUp();
   const { response, events, path } = await open();
   assertEquals([response.status, response.headers.get("content-type")], [200, "text/event-stream"]);
@@ -71,7 +71,7 @@ Deno.test("the stream names the address for messages, and carries what the serve
   await server.close();
 });
 
-Deno.test("both addresses can be chosen, and everything else is the server's", async () => {
+Deno.test("both addresses can be configured, and everything else goes to the server", async () => {
   const { server, service, post, open } = setUp({}, { path: "/old/stream", messages: "/old/post" });
   const { events, path } = await open();
   assertMatch(path, /^\/old\/post\?sessionId=/);
@@ -85,7 +85,7 @@ Deno.test("both addresses can be chosen, and everything else is the server's", a
   await server.close();
 });
 
-Deno.test("a message that cannot be taken is refused", async () => {
+Deno.test("an invalid message is refused", async () => {
   const { server, post, open } = setUp({ limits: { request: { bodyBytes: 1000 } } });
   const { events, path } = await open();
   const status = async (...args: Parameters<typeof post>) => (await post(...args)).status;
@@ -116,7 +116,7 @@ Deno.test("a message that stops in the middle is not waited for", async () => {
   await server.close();
 });
 
-Deno.test("a page of another origin, and a name that leads here by DNS, get neither address", async () => {
+Deno.test("a page of another origin, and a foreign Host, get neither address", async () => {
   const { server, service, post, open } = setUp();
   const { events, path } = await open();
   for (const name of ["origin", "host"]) {
@@ -130,7 +130,7 @@ Deno.test("a page of another origin, and a name that leads here by DNS, get neit
   await server.close();
 });
 
-Deno.test("nobody posts to the stream of somebody else", async () => {
+Deno.test("a caller cannot post to the stream of another", async () => {
   const whoami = tool({ name: "whoami", run: (_, ctx) => ctx.principal?.id ?? "nobody" });
   const { server, post, open } = setUp({ handlers: [whoami] });
   const ada = { principal: { id: "ada" } };
@@ -146,7 +146,7 @@ Deno.test("nobody posts to the stream of somebody else", async () => {
   await server.close();
 });
 
-Deno.test("a client that leaves has its calls cancelled, and its address is gone", async () => {
+Deno.test("a client that disconnects has its calls cancelled, and its address is gone", async () => {
   const begun = Promise.withResolvers<AbortSignal>();
   const wait = tool({
     name: "wait",
@@ -178,7 +178,7 @@ Deno.test("streams end with the server", async () => {
   assertEquals((await service.fetch(new Request(`${origin}/sse`))).status, 503);
 });
 
-Deno.test("no more streams are opened than the server has room for", async () => {
+Deno.test("no more streams are opened than the limit allows", async () => {
   const { server, service, open } = setUp({ limits: { streams: { open: 2 } } });
   const first = await open();
   const second = await open();

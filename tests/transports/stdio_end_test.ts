@@ -1,10 +1,10 @@
-// A process that serves standard input ends with its input: a timer that is left behind would keep it alive. Deno's
-// test runner fails a test that leaves one.
+// A process that serves stdio exits when its input ends: a leaked timer would keep it alive. Deno's test runner fails a
+// test that leaks one.
 import { assertEquals } from "@std/assert";
 import { createServer, type Handler, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 
-/** Serves `first` and what `answer` makes of the messages that are written, until it says "end". */
+/** Serves `first`, then the messages that `answer` makes of the output, until it returns "end". */
 async function serveLines(
   handlers: readonly Handler[],
   first: readonly unknown[],
@@ -22,7 +22,7 @@ async function serveLines(
   const serving = serveStdio(createServer({ name: "short", version: "1.0.0", handlers }), { input: readable, output });
   for (const message of first) await write(message);
   await serving;
-  // The one timer of a server is stopped a little after the last thing that waited for it.
+  // The server's only timer stops shortly after the last user of it.
   await new Promise((resolve) => setTimeout(resolve, 300));
 }
 
@@ -34,11 +34,11 @@ const initialize = {
   params: { protocolVersion: "2025-11-25", capabilities: { elicitation: {} }, clientInfo: { name: "c", version: "1" } },
 };
 
-Deno.test({ name: "nothing is left behind when the input ends", ...strict }, async () => {
+Deno.test({ name: "no timer is left when the input ends", ...strict }, async () => {
   await serveLines([], [initialize], () => "end");
 });
 
-Deno.test({ name: "nothing is left behind by a question that was answered", ...strict }, async () => {
+Deno.test({ name: "no timer is left by a question that was answered", ...strict }, async () => {
   const ask = tool({
     name: "ask",
     run: async (_, ctx) =>

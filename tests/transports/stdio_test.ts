@@ -1,4 +1,4 @@
-// Standard input and output: whatever comes in, every request is answered once, one line each, and the process ends.
+// Stdio: every request is answered once, on one line, whatever the input is, and the process ends.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { connect } from "../../src/testing/testing.ts";
@@ -19,14 +19,14 @@ function call(id: unknown, name: string, args: Json = {}): string {
   return JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: args, _meta: meta } });
 }
 
-/** What is left of an answer that matters here: its id, and its text or code. */
+/** The relevant parts of a response: its id, and its text or code. */
 function digest(line: string): readonly [id: unknown, outcome: unknown] {
   const { jsonrpc, id, result, error } = JSON.parse(line);
   assertEquals(jsonrpc, "2.0");
   return [id, error ? error.code : textOf(result)];
 }
 
-/** Serves what `chunks` hold, in this process; the lines that come out. */
+/** Serves the bytes of `chunks` in this process; returns the lines of output. */
 async function serveChunks(chunks: readonly Uint8Array[], handlers = [echo]): Promise<string[]> {
   const server = createServer({ name: "here", version: "1.0.0", handlers });
   let text = "";
@@ -52,18 +52,17 @@ const echo = tool({
 
 const odd = "é😀\u2028\u2029\r\n\0";
 
-Deno.test("lines may be cut at every byte", async () => {
+Deno.test("lines may be split at every byte", async () => {
   const bytes = utf8.encode(`${call(1, "echo", { text: odd })}\r\n${call("b", "echo", { text: "two" })}\n`);
   for (let at = 0; at <= bytes.length; at++) {
     const lines = await serveChunks([bytes.subarray(0, at), bytes.subarray(at)]);
-    // Answers come in any order: the first calls wait for a module, and Bun goes on with the last of them first.
-    assertEquals(lines.map(digest).sort(), [[1, odd], ["b", "two"]], `cut at ${at}`);
+    assertEquals(lines.map(digest), [[1, odd], ["b", "two"]], `split at ${at}`);
   }
   const single = await serveChunks(Array.from(bytes, (byte) => Uint8Array.of(byte)));
   assertEquals(single.map(digest), [[1, odd], ["b", "two"]]);
 });
 
-// What is written on a line, and the codes of the lines that come back for it.
+// The bytes of a line, and the error codes of the lines in response.
 const lines: readonly {
   readonly what: string;
   readonly line: string | Uint8Array;
@@ -82,11 +81,15 @@ const lines: readonly {
   { what: "a batch", line: `[${call(1, "echo")}]`, answers: [-32600] },
   { what: "an empty batch", line: "[]", answers: [-32600] },
   { what: "a byte order mark", line: `\ufeff${call(1, "echo")}`, answers: [-32700] },
-  { what: "bytes that are no UTF-8", line: Uint8Array.of(0x22, 0xff, 0xfe, 0x22), answers: [-32700] },
+  { what: "bytes that are not UTF-8", line: Uint8Array.of(0x22, 0xff, 0xfe, 0x22), answers: [-32700] },
   { what: "half a character", line: Uint8Array.of(0x22, 0xc3, 0x22), answers: [-32700] },
   { what: "1,000 levels", line: "[".repeat(1000), answers: [-32600] },
   { what: "12 MiB", line: `"${"x".repeat(12 * 1024 * 1024)}"`, answers: [-32600] },
-  { what: "a request of no revision", line: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}', answers: [-32600] },
+  {
+    what: "a request of an unknown revision",
+    line: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
+    answers: [-32600],
+  },
 ];
 
 function toOutcomes(lines: readonly string[]): unknown[] {
@@ -104,7 +107,7 @@ Deno.test("bad lines are answered with an error, or not at all, and the next lin
       const good = [...toBytes(call("good", "echo", { text: "ok" }))];
       const first = await serveChunks([...toBytes(line), ...good]);
       assertEquals(toOutcomes(first), [...answers, "ok"]);
-      // Also when it is not the first. Answers come in any order: a call takes longer than a refusal.
+      // Not necessarily the first: responses come in any order, and a call takes longer than a refusal.
       const second = await serveChunks([...good, ...toBytes(line), ...good]);
       assertEquals(toOutcomes(second), [...answers, "ok", "ok"]);
     });
@@ -116,7 +119,7 @@ Deno.test("the last line may lack its line break", async () => {
   assertEquals(digest(line), [1, "last"]);
 });
 
-Deno.test("who does not read its answers is not read from either", async () => {
+Deno.test("the server stops reading from a client that does not read its responses", async () => {
   const big = tool({ name: "big", run: () => "x".repeat(1_000_000) });
   const server = createServer({ name: "here", version: "1.0.0", handlers: [big] });
   const { promise: reads, resolve: read } = Promise.withResolvers<void>();
@@ -135,14 +138,14 @@ Deno.test("who does not read its answers is not read from either", async () => {
     },
   });
   await new Promise((resolve) => setTimeout(resolve, 100));
-  assert(asked < 100, `${asked} requests were taken though no answer was read`);
+  assert(asked < 100, `${asked} requests were read though no response was`);
   read();
   await serving;
   await server.close();
   assertEquals([asked, written > 200_000_000], [201, true]);
 });
 
-Deno.test("of many calls in one chunk only some run ahead of a reader that stands still", async () => {
+Deno.test("of many calls in one chunk only some run ahead of a reader that stalls", async () => {
   let runs = 0;
   const big = tool({ name: "big", run: () => "x".repeat(1_000_000 + runs++) });
   const server = createServer({ name: "here", version: "1.0.0", handlers: [big] });
@@ -264,7 +267,7 @@ Deno.test("serving ends on a signal", async () => {
   await server.close();
 });
 
-Deno.test("a process answers byte by byte, and nothing but answers is on its standard output", async () => {
+Deno.test("a process writes responses byte by byte, and nothing else to its standard output", async () => {
   await using talk = startTalk(toServer());
   for (const byte of utf8.encode(`${call(1, "echo", { text: odd })}\r\n`)) await talk.write(Uint8Array.of(byte));
   assertEquals(digest(await talk.read()), [1, odd]);
@@ -284,7 +287,7 @@ Deno.test("a process answers byte by byte, and nothing but answers is on its sta
   for (const said of ["log", "info 1", "debug", "warn"]) assertStringIncludes(stderr, said);
 });
 
-Deno.test("what a handler prints past the console goes to standard error, and its questions read no message", async () => {
+Deno.test("a handler's direct output goes to standard error, and its prompts read no message", async () => {
   await using talk = startTalk(toServer());
   await talk.write(`${call(1, "direct")}\n`);
   assertEquals(digest(await talk.read()), [1, "quiet"]);
@@ -297,7 +300,7 @@ Deno.test("what a handler prints past the console goes to standard error, and it
   }
 });
 
-Deno.test("a process whose standard error is closed answers on, however much it says there", async () => {
+Deno.test("a process whose standard error is closed goes on, however much it writes there", async () => {
   await using talk = startTalk(["sh", "-c", 'exec "$@" 2>&-', "sh", ...toServer()]);
   await talk.write(`${call(1, "loud")}\n`);
   assertEquals(digest(await talk.read()), [1, "loud"]);
@@ -305,8 +308,8 @@ Deno.test("a process whose standard error is closed answers on, however much it 
   assertEquals(digest(await talk.read()), [2, "x"]);
 });
 
-Deno.test("a process whose parent has gone answers on, rests when nothing comes, and ends with its input", async () => {
-  // The shell that started it ends at once; another one waits for the end of its output.
+Deno.test("a process whose parent has exited goes on, uses no processor time when idle, and ends with its input", async () => {
+  // The shell that started it exits at once; another one waits for the end of its output.
   await using talk = startTalk(["sh", "-c", '(exec 3<&0; "$@" <&3 &) | cat', "sh", ...toServer()]);
   const ask = async (id: number) => {
     await talk.write(`${call(id, "cpu")}\n`);
@@ -318,12 +321,12 @@ Deno.test("a process whose parent has gone answers on, rests when nothing comes,
   const before = await ask(2);
   await new Promise((resolve) => setTimeout(resolve, 500));
   const used = await ask(3) - before;
-  assert(used < 250_000, `${used} µs of the processor in half a second of silence`);
+  assert(used < 250_000, `${used} µs of processor time in half a second without input`);
   const { code, lines } = await talk.end();
   assertEquals([code, lines], [0, []]);
 });
 
-Deno.test("a pipe serves requests that stand for themselves, before and after a handshake", async () => {
+Deno.test("a pipe serves requests without a session, before and after a handshake", async () => {
   const old = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
   const of = (id: number, method: string, params: Json) => JSON.stringify({ jsonrpc: "2.0", id, method, params });
   const unknown = { ...meta, "io.modelcontextprotocol/protocolVersion": "1900-01-01" };
@@ -359,7 +362,7 @@ Deno.test("a pipe serves requests that stand for themselves, before and after a 
   assertEquals(said.length, 7);
 });
 
-Deno.test("a process answers a thousand requests that come at once, each one time", async () => {
+Deno.test("a process answers each of a thousand simultaneous requests once", async () => {
   await using talk = startTalk(toServer());
   const ids = Array.from({ length: 1000 }, (_, id) => id);
   const writing = talk.write(ids.map((id) => `${call(id, "echo", { text: `${id}` })}\n`).join(""));
@@ -370,7 +373,7 @@ Deno.test("a process answers a thousand requests that come at once, each one tim
   assertEquals((await talk.end()).lines, []);
 });
 
-Deno.test("when the input ends, what runs may finish for a moment", async () => {
+Deno.test("when the input ends, running calls have some time to finish", async () => {
   await using talk = startTalk(toServer());
   await talk.write(`${call(1, "slow", { ms: 200 })}\n${call(2, "echo", { text: "x" })}\n`);
   assertEquals(digest(await talk.read()), [2, "x"]);
@@ -379,7 +382,7 @@ Deno.test("when the input ends, what runs may finish for a moment", async () => 
   assertStringIncludes(stderr, "slow is done");
 });
 
-Deno.test("when the input ends, what runs for too long is cancelled", async () => {
+Deno.test("when the input ends, a call that runs too long is cancelled", async () => {
   await using talk = startTalk(toServer());
   await talk.write(`${call(1, "slow", { ms: 600_000 })}\n${call(2, "echo", { text: "x" })}\n`);
   assertEquals(digest(await talk.read()), [2, "x"]);
@@ -388,7 +391,7 @@ Deno.test("when the input ends, what runs for too long is cancelled", async () =
   assertStringIncludes(stderr, "slow was cancelled");
 });
 
-Deno.test("a process whose output nobody takes any more ends", async () => {
+Deno.test("a process exits when its output is closed", async () => {
   await using talk = startTalk(toServer());
   await talk.write(`${call(0, "echo", { text: "x" })}\n`);
   assertEquals(digest(await talk.read()), [0, "x"]);

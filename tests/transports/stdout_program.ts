@@ -1,11 +1,11 @@
-// Guards standard output, calls every function of every console there is, and then writes one line of its own.
+// Guards standard output, calls every function of every console, and then writes one line of its own.
 import { guardConsole } from "../../src/transports/stdio/stdout_guard.ts";
 
 const FORGED = '{"jsonrpc":"2.0","id":1,"result":{"forged":true}}';
 
 type Consoles = Readonly<Record<string, unknown>>;
 
-/** All names of an object and what it inherits, without those of every object. */
+/** All names of an object and its prototypes, except those of Object.prototype. */
 function listNames(object: object): string[] {
   const next: unknown = Object.getPrototypeOf(object);
   const inherited = typeof next === "object" && next !== null && next !== Object.prototype ? listNames(next) : [];
@@ -13,9 +13,9 @@ function listNames(object: object): string[] {
 }
 
 function callAll(given: object): void {
-  const found = given as Consoles; // Its members are looked at one by one.
+  const found = given as Consoles; // Its members are checked one by one.
   for (const name of listNames(given)) {
-    // Upper case: a constructor. A heap snapshot is a file.
+    // An upper-case name is a constructor. A heap snapshot is a file.
     if (/^[A-Z_]/.test(name) || name === "takeHeapSnapshot" || name === "screenshot") continue;
     const value = found[name];
     if (typeof value !== "function") continue;
@@ -23,7 +23,7 @@ function callAll(given: object): void {
       try {
         value.apply(given, args);
       } catch {
-        // It wants something else.
+        // The function expects other arguments.
       }
     }
   }
@@ -31,7 +31,7 @@ function callAll(given: object): void {
 
 const restore = guardConsole();
 callAll(console);
-// Functions that were taken out of the console work too.
+// Functions taken out of the console work too.
 const { log, count, trace, timeEnd } = console;
 for (const each of [log, count, trace, timeEnd]) each(FORGED);
 callAll(globalThis.process.getBuiltinModule("console"));

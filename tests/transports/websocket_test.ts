@@ -1,4 +1,5 @@
-// Sockets as both runtimes open them. A test with a socket has a server on a port, because only a runtime can upgrade.
+// WebSockets as both runtimes open them. A test with a socket needs a server on a port, because only a runtime can
+// upgrade.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { webSocket, type WebSocketOptions } from "../../src/transports/websocket.ts";
@@ -16,7 +17,7 @@ function toCall(id: number, name: string): object {
   return { jsonrpc: "2.0", id, method: "tools/call", params: { name } };
 }
 
-/** A handler that runs until the test lets it go, or its call is cancelled. */
+/** A handler that runs until the test releases it, or its call is cancelled. */
 function createGate() {
   const { promise: begun, resolve: begin } = Promise.withResolvers<AbortSignal>();
   const { promise: opened, resolve: open } = Promise.withResolvers<string>();
@@ -31,7 +32,7 @@ function createGate() {
   return { handler, begun, open: () => open("opened") };
 }
 
-/** What a runtime knows of a connection, as an object that can be spread: Bun's own is a class instance. */
+/** Connection info as an object that can be spread: Bun's own is a class instance. */
 function toMembers(info: object = {}): object {
   const names = ["remoteAddr", "requestIP", "upgrade"];
   const members = names.map((name) => [name, Reflect.get(info, name)]);
@@ -46,7 +47,7 @@ class Client {
   #heard = () => {};
 
   constructor(url: string, options?: { headers?: Record<string, string>; protocols?: string[] }) {
-    // Both runtimes take headers beside the standard's list of protocols.
+    // Both runtimes accept headers besides the standard's list of protocols.
     this.socket = new WebSocket(url, options as unknown as string[]);
     const { promise: opened, resolve: setOpened } = Promise.withResolvers<boolean>();
     const { promise: closed, resolve: setClosed } = Promise.withResolvers<{ readonly code: number }>();
@@ -96,7 +97,7 @@ function setUp(stack: AsyncDisposableStack, options: Partial<ServerOptions> = {}
   return { server, service, host, join };
 }
 
-Deno.test("clients of every revision are answered over one kind of socket", async () => {
+Deno.test("clients of every revision are served over one kind of socket", async () => {
   await using stack = new AsyncDisposableStack();
   const { join } = setUp(stack, { handlers: [tool({ name: "hello", run: () => "hello" })] });
   const old = join();
@@ -117,7 +118,7 @@ Deno.test("clients of every revision are answered over one kind of socket", asyn
   assertMatch(await recent.next(), /"resultType":"complete"/);
 });
 
-Deno.test("the subprotocol is named to those who ask for it", async () => {
+Deno.test("the subprotocol is returned to clients that request it", async () => {
   await using stack = new AsyncDisposableStack();
   const { join } = setUp(stack);
   for (const [protocols, protocol] of [[[], ""], [["mcp"], "mcp"], [["other", "mcp"], "mcp"]] as const) {
@@ -127,7 +128,7 @@ Deno.test("the subprotocol is named to those who ask for it", async () => {
   }
 });
 
-Deno.test("sockets are opened at their path alone, and everything else is the server's", async () => {
+Deno.test("sockets are opened only at their path, and everything else goes to the server", async () => {
   await using stack = new AsyncDisposableStack();
   const { join, host } = setUp(stack, {}, { path: "/socket" });
   assertEquals(await join().opened, false);
@@ -145,7 +146,7 @@ Deno.test("a page of another origin gets no socket", async () => {
   assertEquals(await join({ headers: { origin: `http://${host}` } }).opened, true);
 });
 
-Deno.test("a page that may call without credentials gets no socket, for a browser sends cookies with every socket", async () => {
+Deno.test("a page allowed to call without credentials gets no socket, because a browser sends cookies with every socket", async () => {
   const page = "https://app.example.com";
   const rows: readonly (readonly [options: Partial<ServerOptions>, opens: boolean])[] = [
     [{ cors: { origins: "*" } }, false],
@@ -165,11 +166,11 @@ Deno.test("a page that may call without credentials gets no socket, for a browse
   }
 });
 
-Deno.test("handlers know who opened the socket", async () => {
+Deno.test("handlers get the principal that opened the socket", async () => {
   const whoami = tool({ name: "whoami", run: (_, ctx) => ctx.principal?.id ?? "nobody" });
   const server = createServer({ name: "sockets", version: "1.0.0", handlers: [whoami] });
   const service = webSocket(server);
-  // Code in front tells who is asking, as it does for requests.
+  // Code in front authenticates the caller, as it does for requests.
   const front: typeof service = {
     ...service,
     fetch: (request, info) => service.fetch(request, { ...toMembers(info), principal: { id: "ada" } }),
@@ -185,7 +186,7 @@ Deno.test("handlers know who opened the socket", async () => {
   assertMatch(await client.next(), /"text":"ada"/);
 });
 
-Deno.test("frames that are no text close the socket, and frames that are too long do not", async () => {
+Deno.test("a frame that is not text closes the socket, and so does one that is too long", async () => {
   await using stack = new AsyncDisposableStack();
   const { join } = setUp(stack, { limits: { request: { lineBytes: 1000 } } });
   const client = join();
@@ -200,7 +201,7 @@ Deno.test("frames that are no text close the socket, and frames that are too lon
   assertEquals((await client.closed).code, 1003);
 });
 
-Deno.test("a client that goes away has its calls cancelled", async () => {
+Deno.test("a client that disconnects has its calls cancelled", async () => {
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const { join } = setUp(stack, { handlers: [gate.handler] });
@@ -214,11 +215,11 @@ Deno.test("a client that goes away has its calls cancelled", async () => {
   await until(() => signal.aborted, "the call is cancelled");
 });
 
-Deno.test("messages that come faster than they can be taken wait, in order, up to a bound", async () => {
+Deno.test("messages that arrive too fast wait, in order, up to a limit", async () => {
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const now = tool({ name: "now", run: () => "now" });
-  // A queue of two: if messages were taken before there is room, most of them would be refused.
+  // A queue of two: if messages were read before there is room, most of them would be refused.
   const { join } = setUp(stack, {
     handlers: [gate.handler, now],
     limits: { calls: { runningPerClient: 1, waiting: 2 } },
@@ -237,7 +238,7 @@ Deno.test("messages that come faster than they can be taken wait, in order, up t
   assertEquals(answers.filter(({ error }) => error), []);
 });
 
-Deno.test("a client that sends without end while the server is busy is let go", async () => {
+Deno.test("a client that sends without end while the server is busy is disconnected", async () => {
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const { join } = setUp(stack, { handlers: [gate.handler], limits: { calls: { runningPerClient: 1 } } });
@@ -246,13 +247,13 @@ Deno.test("a client that sends without end while the server is busy is let go", 
   client.send(initialize);
   await client.next();
   for (let id = 0; id < 1100; id++) client.send(toCall(id, "gate"));
-  // Which code it sees depends on what it was sending when it was let go.
+  // Its close code depends on its writes at that moment.
   await client.closed;
   const signal = await gate.begun;
   await until(() => signal.aborted, "the call is cancelled");
 });
 
-Deno.test("a client that sends a lot while the server is busy is let go before there are many messages", async () => {
+Deno.test("a client that sends much while the server is busy is disconnected before it reaches the limit on messages", async () => {
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const limits = { calls: { runningPerClient: 1 }, request: { lineBytes: 100_000 } };
@@ -263,14 +264,14 @@ Deno.test("a client that sends a lot while the server is busy is let go before t
   await client.next();
   for (let id = 0; id < 3; id++) client.send({ ...toCall(id, "gate"), pad: "x".repeat(90_000) });
   await gate.begun;
-  assertEquals(client.socket.readyState, WebSocket.OPEN, "one waits");
+  assertEquals(client.socket.readyState, WebSocket.OPEN, "one is queued");
   client.send({ ...toCall(3, "gate"), pad: "x".repeat(90_000) });
   await client.closed;
   const signal = await gate.begun;
   await until(() => signal.aborted, "the call is cancelled");
 });
 
-Deno.test("sockets close with the server, after what runs on them, and no more are opened", async () => {
+Deno.test("the server's sockets close with it, after their running calls, and no more are opened", async () => {
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const { server, join } = setUp(stack, { handlers: [gate.handler] });
@@ -288,7 +289,7 @@ Deno.test("sockets close with the server, after what runs on them, and no more a
   assertEquals((await client.closed).code, 1001);
 });
 
-Deno.test("no more sockets are opened than the server has room for", async () => {
+Deno.test("no more sockets are opened than the limit allows", async () => {
   await using stack = new AsyncDisposableStack();
   const { join } = setUp(stack, { limits: { streams: { open: 2 } } });
   const [first, second] = [join(), join()];

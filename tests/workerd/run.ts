@@ -1,5 +1,5 @@
-// Runs a server file, bundled, in workerd: a runtime that has neither Deno's nor Bun's names, so that what answers there
-// uses web standards alone. It is a task of its own because workerd is a program of 160 MB.
+// Runs a server file, bundled, in workerd: a runtime that has neither Deno's nor Bun's globals, so that a server
+// running there uses web standards only. It is a separate task because workerd is a program of 160 MB.
 //
 //   deno task test:workerd [file]
 import { assertEquals } from "@std/assert";
@@ -15,7 +15,7 @@ async function run(command: string, args: readonly string[]): Promise<void> {
   );
 }
 
-/** The path of the program; it is fetched once and kept among the temporary files. */
+/** The path of the program, downloaded once and kept among the temporary files. */
 async function install(): Promise<string> {
   const folder = `${Deno.env.get("TMPDIR") ?? "/tmp"}/x-mcp-workerd-${VERSION}-${Deno.uid()}`;
   const path = `${folder}/node_modules/workerd/bin/workerd`;
@@ -73,7 +73,7 @@ async function start(file: string): Promise<Worker> {
 interface Answer {
   readonly status: number;
   readonly session: string | null;
-  // deno-lint-ignore no-explicit-any -- whatever the server answered
+  // deno-lint-ignore no-explicit-any -- any response of the server
   readonly message: any;
 }
 

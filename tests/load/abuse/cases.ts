@@ -1,9 +1,9 @@
-// Requests that cost more than they should, by hand. Each grows with a size.
+// Handwritten requests that cost more than they should. Each grows with a size.
 import { META, MODERN, toMeta } from "../../hostile/http.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A message and the headers that go with it. The body is a text, because not all of them are good JSON. */
+/** A message and its headers. The body is a string, because not every body is valid JSON. */
 export interface Sent {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -11,18 +11,18 @@ export interface Sent {
   readonly method?: string;
 }
 
-/** What a case needs to know of the server. */
+/** Facts about the server that a case needs. */
 export interface Known {
-  /** Id of a session that is open. */
+  /** The id of an open session. */
   readonly session: string;
-  /** Id of a session of the revision that has batches. */
+  /** The id of a session of the revision with batches. */
   readonly batching: string;
 }
 
-/** A request that grows. */
+/** A request of variable size. */
 export interface CostCase {
   readonly name: string;
-  /** Bytes of the largest one. */
+  /** The largest size in bytes. */
   readonly most: number;
   readonly make: (size: number, known: Known) => Sent;
 }
@@ -30,11 +30,11 @@ export interface CostCase {
 const LARGE = 4_100_000;
 /** Runtimes refuse longer heads. */
 const HEAD = 12_000;
-/** The values that a message may have, without those of its frame. */
+/** The limit on values in a message, minus those of its frame. */
 const VALUES = 199_900;
 const HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
-/** Texts of JSON values of about so many characters. */
+/** Texts of JSON values with about the given number of characters. */
 export const shapes: Readonly<Record<string, (size: number) => string>> = {
   "a string": (size) => `"${"x".repeat(size)}"`,
   "a string of é": (size) => `"${"é".repeat(size / 2)}"`,
@@ -69,7 +69,7 @@ function toList(size: number, item: (i: number) => string): string {
   return `[${parts.join(",")}]`;
 }
 
-/** Puts a JSON text where a message has `"@"`. */
+/** Replaces `"@"` in a message by a JSON text. */
 function fill(message: Json, text: string): string {
   const [before, after = ""] = JSON.stringify(message).split('"@"');
   return before + text + after;
@@ -89,7 +89,7 @@ export function modern(method: string, params: Json, text: string, meta: Json = 
   };
 }
 
-/** A request of an older revision; without a session it stands for itself. */
+/** A request of an older revision; without a session it is independent. */
 export function legacy(method: string, params: Json, text: string, session?: string, id: unknown = 1): Sent {
   return {
     body: fill({ jsonrpc: "2.0", id, method, params }, text),
@@ -111,10 +111,10 @@ const head = (name: string, make: CostCase["make"]): CostCase => ({ name, most: 
 const within = (name: string, tool: string, make: (size: number) => string): CostCase =>
   large(name, (size) => call(tool, `{"v":${make(size)}}`));
 
-/** A plain call, the unit of what a request may cost at least. */
+/** A plain call, the unit of a request's cost. */
 export const plain = (): Sent => call("quick", "{}");
 
-/** What one request costs, over HTTP. */
+/** The requests whose cost over HTTP is measured. */
 export const costCases: readonly CostCase[] = [
   ...Object.entries(shapes).map(([name, make]) => within(`modern, tools/call: ${name}`, "any", make)),
   ...Object.entries(shapes).slice(0, 10).map(([name, make]) =>

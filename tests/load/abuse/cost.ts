@@ -1,12 +1,14 @@
-// Measures what requests cost: processor time of the server as a + b × bytes, and the longest block.
+// Measures the cost of requests: processor time of the server as a + b × bytes, and the longest block.
 import type { Runtime } from "../processes.ts";
 import { type CostCase, costCases, initialize, type Known, legacy, plain, type Sent } from "./cases.ts";
 import { type Abused, startAbused } from "./server.ts";
 
-/** What a request may cost: plain calls, microseconds for each byte, and milliseconds without a turn. */
+/**
+ * The limits on a request's cost: plain calls, microseconds for each byte, and milliseconds of a blocked event loop.
+ */
 export const MOST = { a: 4, b: 0.25, block: 250 } as const;
 
-/** What a case costs. */
+/** The cost of a case. */
 export interface Cost {
   readonly name: string;
   /** In plain calls. */
@@ -20,10 +22,10 @@ export interface Cost {
 }
 
 const utf8 = new TextEncoder();
-/** Below this, the bytes of a request say little about its cost. */
+/** Below this, the size of a request has little effect on its cost. */
 const LEAST_BYTES = 4096;
 
-/** Sends one request and reads its answer; its status. */
+/** Sends one request and reads its response; returns the status. */
 export async function send(
   url: string,
   { method = "POST", headers, body }: Sent,
@@ -44,7 +46,7 @@ export async function openSession(url: string, version = "2025-11-25", capabilit
   return id;
 }
 
-/** The sessions that cases need. */
+/** Opens the sessions that cases need. */
 export async function openKnown(url: string): Promise<Known> {
   return { session: await openSession(url), batching: await openSession(url, "2025-03-26") };
 }
@@ -58,7 +60,7 @@ export async function measure(
   let status = await send(server.url, sent);
   const start = (await server.spent()).cpu;
   let spent = 0;
-  // The shortest of the longest: others use the cores as well.
+  // The shortest of the longest blocks, because other processes use the cores as well.
   let block = Infinity;
   let count = 0;
   let batch = 1;
@@ -73,7 +75,7 @@ export async function measure(
   return { cpu: spent / count, block, status };
 }
 
-/** What a plain call costs, in microseconds. */
+/** The cost of a plain call in microseconds. */
 export async function measurePlain(server: Abused): Promise<number> {
   await measure(server, plain(), 300_000);
   const costs: number[] = [];
@@ -81,7 +83,7 @@ export async function measurePlain(server: Abused): Promise<number> {
   return costs.toSorted((a, b) => a - b)[1];
 }
 
-/** What one case costs beside a plain call of `unit` microseconds. */
+/** The cost of one case relative to a plain call of `unit` microseconds. */
 export async function measureCost(server: Abused, each: CostCase, { known, unit }: Baseline): Promise<Cost> {
   const small = await measure(server, each.make(0, known));
   let { block } = small;
@@ -98,7 +100,7 @@ export async function measureCost(server: Abused, each: CostCase, { known, unit 
   return { name: each.name, a: small.cpu / unit, b, block, statuses: `${small.status}, ${status}` };
 }
 
-/** What the costs of a server are compared with. */
+/** The reference for the costs of a server. */
 export interface Baseline {
   readonly known: Known;
   /** Microseconds of a plain call. */
@@ -111,7 +113,7 @@ export async function openBaseline(server: Abused): Promise<Baseline> {
   return { known, unit: await measurePlain(server) };
 }
 
-/** Measures all cases whose name fits. */
+/** Measures all cases whose name matches. */
 export async function measureCosts(runtime: Runtime, only: RegExp, report: (cost: Cost) => void): Promise<number> {
   await using server = await startAbused(runtime);
   const base = await openBaseline(server);

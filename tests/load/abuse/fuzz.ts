@@ -1,4 +1,4 @@
-// Searches for requests that cost more processor time or memory for each byte than those that are known.
+// Searches for requests that cost more processor time or memory for each byte than the known ones.
 import { random } from "../../support/random.ts";
 import { META } from "../../hostile/http.ts";
 import type { Runtime } from "../processes.ts";
@@ -7,12 +7,12 @@ import { legacy, modern, type Sent, shapes } from "./cases.ts";
 import { measure, openBaseline } from "./cost.ts";
 import { startAbused } from "./server.ts";
 
-/** What a request is made of. All of it can be changed. */
+/** The parts of a request. All of them can be mutated. */
 interface Gene {
   readonly tool: string;
-  /** Which part of the request grows. */
+  /** The part of the request that grows. */
   readonly place: number;
-  /** Repeated, with commas between. `#` is a number that counts. */
+  /** Repeated, with commas in between. `#` is a counter. */
   readonly unit: string;
   readonly shape: string;
   readonly size: number;
@@ -101,7 +101,7 @@ function toSent(gene: Gene): Sent {
   }
 }
 
-/** Searches on one runtime for some minutes, and prints what is worst. */
+/** Searches on one runtime for some minutes, and prints the worst requests. */
 export async function fuzz(runtime: Runtime, minutes: number): Promise<void> {
   const seed = Date.now() % 2 ** 31;
   const { below, pick } = random(seed);
@@ -119,7 +119,7 @@ export async function fuzz(runtime: Runtime, minutes: number): Promise<void> {
       case 3:
         return { ...gene, shape: pick(Object.keys(shapes)) };
       case 4: {
-        // Two units together, or one that is spoiled.
+        // Two units together, or one that is damaged.
         const [one, other] = [gene.unit, pick(UNITS)];
         return {
           ...gene,

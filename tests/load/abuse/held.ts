@@ -1,4 +1,4 @@
-// Measures what clients make the server hold: in memory, after a collection, and at most on the way there.
+// Measures the memory that clients make the server hold: after a garbage collection, and at its peak.
 import { openUnread, toWire } from "../../hostile/unread.ts";
 import { META } from "../../hostile/http.ts";
 import { readRss, type Runtime, sleep } from "../processes.ts";
@@ -9,32 +9,32 @@ import { type Abused, readPeak, startAbused } from "./server.ts";
 /** Bytes that one client may make the server hold. */
 export const MOST_HELD = 64 * 2 ** 20;
 
-/** A way to make the server hold something, done `count` times. */
+/** A way to make the server hold memory, repeated `count` times. */
 export interface HeldCase {
   readonly name: string;
   readonly count: number;
-  /** Whether it is held outside of the heap: pages that are not given back count as well. */
+  /** Whether the memory is outside of the heap: pages that are not returned count as well. */
   readonly isNative?: boolean;
-  /** Begins with one of them, and gives the bytes that were sent. What it opens is put in `open`. */
+  /** Starts one of them; returns the bytes sent. Adds its open resources to `open`. */
   readonly begin: (server: Abused, open: Opened, i: number) => Promise<number>;
 }
 
-/** What a case held. */
+/** The memory that a case held. */
 export interface Holding {
   readonly name: string;
   readonly count: number;
   readonly sent: number;
   /**
-   * Bytes held after a collection: the larger of what the heap gained, and what the process gained and gave back when all
-   * was closed. Pages that an engine keeps for later use are nobody's.
+   * Bytes held after a collection: the larger of the growth of the heap, and of the resident memory that is returned on
+   * close. Pages that an engine keeps for later use are not counted.
    */
   readonly held: number;
-  /** Resident memory gained at most, in bytes. */
+  /** Peak growth of resident memory in bytes. */
   readonly peak: number;
   readonly isDead: boolean;
 }
 
-/** What is open. */
+/** The open resources. */
 export class Opened {
   readonly signal: AbortSignal;
   readonly #stop = new AbortController();
@@ -44,7 +44,7 @@ export class Opened {
     this.signal = this.#stop.signal;
   }
 
-  /** Closes something in the end. */
+  /** Registers a close. */
   add(close: () => void): void {
     this.#closers.push(close);
   }
@@ -55,7 +55,7 @@ export class Opened {
       try {
         close();
       } catch {
-        // It is closed already.
+        // Already closed.
       }
     }
   }
@@ -63,11 +63,11 @@ export class Opened {
 
 const utf8 = new TextEncoder();
 const SIZE = 4_000_000;
-/** Milliseconds for a write. */
+/** Timeout of a write in milliseconds. */
 const PATIENCE = 1500;
 const LINE = 8_000_000;
 
-/** Sends a request whose answer is not read to its end. */
+/** Sends a request whose response is not read to its end. */
 function post({ url }: Abused, open: Opened, { headers, body }: Sent): number {
   fetch(url, { method: "POST", headers, body, signal: open.signal }).catch(() => {});
   return body.length;
@@ -84,16 +84,16 @@ async function connect({ port }: Abused, open: Opened, text: string): Promise<De
   return connection;
 }
 
-/** Writes bytes, or as many as the server takes within some seconds. */
+/** Writes bytes, or as many as the server accepts within some seconds. */
 async function write(connection: Deno.Conn, bytes: Uint8Array): Promise<void> {
   const writing = (async () => {
     for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
   })();
-  // The server may have let go of the connection.
+  // The server may have closed the connection.
   await Promise.race([writing.catch(() => {}), sleep(PATIENCE)]);
 }
 
-/** A socket that is open. Nothing but the events is read. */
+/** An open socket. Nothing but its events is read. */
 export async function openSocket({ origin }: Pick<Abused, "origin">): Promise<WebSocket> {
   const socket = new WebSocket(`${origin.replace("http", "ws")}/ws`);
   await new Promise((resolve, reject) => {
@@ -104,7 +104,19 @@ export async function openSocket({ origin }: Pick<Abused, "origin">): Promise<We
   return socket;
 }
 
-/** The head of a frame of a client, masked with zeros. */
+/** Opens a socket that declares these capabilities, as JSON; returns the bytes sent. */
+async function initializeSocket(server: Abused, open: Opened, capabilities: string): Promise<number> {
+  const socket = await openSocket(server);
+  open.add(() => socket.close());
+  const { body } = initialize(capabilities);
+  const { promise, resolve } = Promise.withResolvers();
+  socket.onmessage = socket.onclose = resolve;
+  socket.send(body);
+  await promise;
+  return body.length;
+}
+
+/** The head of a client's frame, masked with zeros. */
 function toFrame(length: number): Uint8Array {
   const head = new Uint8Array(14);
   head.set([0x81, 0xff]);
@@ -112,7 +124,7 @@ function toFrame(length: number): Uint8Array {
   return head;
 }
 
-/** A socket by hand: what comes is left in the kernel. */
+/** A socket written by hand: received bytes stay in the kernel. */
 async function upgrade(server: Abused, open: Opened): Promise<Deno.Conn> {
   const lines = [
     "GET /ws HTTP/1.1",
@@ -134,7 +146,7 @@ async function writeFrame(connection: Deno.Conn, text: string): Promise<number> 
   return bytes.length;
 }
 
-/** Opens the stream of the oldest transport; the address for messages. */
+/** Opens the stream of HTTP+SSE; returns the address for messages. */
 export async function openEvents({ origin }: Pick<Abused, "origin">, signal: AbortSignal): Promise<string> {
   const response = await fetch(`${origin}/sse`, { signal });
   const reader = response.body?.getReader();
@@ -157,7 +169,7 @@ const unread = (name: string, count: number, make: (server: Abused) => Promise<S
   count,
   async begin(server, open) {
     const { method = "POST", headers, body } = await make(server);
-    const wire = toWire(server.port, { method: method as "POST", headers, body }); // any method goes over the wire alike
+    const wire = toWire(server.port, { method: method as "POST", headers, body }); // every method is sent in the same way
     const connection = await openUnread(server.port, wire);
     open.add(() => connection.close());
     return wire.length;
@@ -168,7 +180,7 @@ const big = { name: "big", arguments: { kb: 4096 } };
 const uris = JSON.stringify(Array.from({ length: 1000 }, (_, i) => `w://${"x".repeat(245)}${i}`));
 const fat = `{"a":${shapes["{},{},…"](SIZE)}}`;
 
-/** What is held, by hand. */
+/** The handwritten cases. */
 export const heldCases: readonly HeldCase[] = [
   {
     name: "slow tool: {},{},…",
@@ -291,30 +303,12 @@ export const heldCases: readonly HeldCase[] = [
   {
     name: "WebSocket: fat capabilities at initialize",
     count: 40,
-    async begin(server, open) {
-      const socket = await openSocket(server);
-      open.add(() => socket.close());
-      const { body } = initialize(fat);
-      const { promise, resolve } = Promise.withResolvers();
-      socket.onmessage = socket.onclose = resolve;
-      socket.send(body);
-      await promise;
-      return body.length;
-    },
+    begin: (server, open) => initializeSocket(server, open, fat),
   },
   {
     name: "WebSocket: a string at initialize",
     count: 40,
-    async begin(server, open) {
-      const socket = await openSocket(server);
-      open.add(() => socket.close());
-      const { body } = initialize(`{"a":${shapes["a string"](LINE)}}`);
-      const { promise, resolve } = Promise.withResolvers();
-      socket.onmessage = socket.onclose = resolve;
-      socket.send(body);
-      await promise;
-      return body.length;
-    },
+    begin: (server, open) => initializeSocket(server, open, `{"a":${shapes["a string"](LINE)}}`),
   },
   {
     name: "WebSocket: messages behind unread answers",
@@ -426,7 +420,7 @@ export const heldCases: readonly HeldCase[] = [
     },
   },
   {
-    name: "connections that say nothing",
+    name: "connections that send nothing",
     isNative: true,
     count: 2000,
     async begin(server, open) {
@@ -436,10 +430,10 @@ export const heldCases: readonly HeldCase[] = [
   },
 ];
 
-/** Does a case on a server of its own. */
+/** Runs a case on a server of its own. */
 export async function measureHeld(runtime: Runtime, each: HeldCase): Promise<Holding> {
   await using server = await startAbused(runtime);
-  // What is compiled, cached and kept for later use is there before.
+  // Compiled code, caches and pools exist before the measurement.
   for (let i = 0; i < 300; i++) await send(server.url, plain());
   for (let i = 0; i < 5; i++) {
     await send(server.url, modern("tools/call", { name: "any", arguments: { v: "@" } }, shapes["a string"](SIZE)));

@@ -1,4 +1,4 @@
-// `deno task load:worst`: the worst requests for every parser, schema keyword, method and way in, on both runtimes.
+// `deno task load:worst`: the worst requests for every parser, schema keyword, method and transport, on both runtimes.
 import { describeMachine } from "../../../bench/machine.ts";
 import { orUsageError, readTaskOptions } from "../../../bench/options.ts";
 import { readNumber } from "../../support/options.ts";

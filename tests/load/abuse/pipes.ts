@@ -1,4 +1,4 @@
-// What requests cost on the ways in that carry one message after the other: WebSocket, the oldest transport, and lines.
+// The cost of requests on transports with one message after the other: WebSocket, HTTP+SSE, and stdio.
 import { META } from "../../hostile/http.ts";
 import type { Runtime } from "../processes.ts";
 import { type CostCase, initialize, legacy, modern, plain, shapes } from "./cases.ts";
@@ -6,11 +6,11 @@ import { type Cost, send } from "./cost.ts";
 import { openEvents, openSocket } from "./held.ts";
 import { startAbused, toProgram } from "./server.ts";
 
-/** A way in. */
+/** A transport. */
 interface Way {
   /** Sends a text and waits until a plain call after it is answered. */
   talk(text: string): Promise<void>;
-  /** Microseconds of processor time so far, and the longest block since the last look if it can be known. */
+  /** Microseconds of processor time so far, and the longest block since the last report, if known. */
   spent(): Promise<{ readonly cpu: number; readonly block: number }>;
 }
 
@@ -42,7 +42,7 @@ const cases: readonly CostCase[] = [
   },
 ];
 
-/** Waits for the answer to a plain call that goes after each text. */
+/** Waits for the response to a plain call after each text. */
 class Turns {
   #last = 0;
   #wake = () => {};
@@ -57,7 +57,7 @@ class Turns {
     return { text: plain().body.replace('"id":1', `"id":"${id}"`), answered: promise };
   }
 
-  hear(text: string): void {
+  receive(text: string): void {
     if (this.#isAnswered(text)) this.#wake();
   }
 }
@@ -103,7 +103,7 @@ async function overSocket(runtime: Runtime, only: RegExp, report: (cost: Cost) =
   await using server = await startAbused(runtime);
   const socket = await openSocket(server);
   const turns = new Turns();
-  socket.onmessage = ({ data }) => turns.hear(data);
+  socket.onmessage = ({ data }) => turns.receive(data);
   const lost = new Promise<never>((_, reject) => {
     socket.onclose = ({ code, reason }) => reject(new Error(`The socket was closed: ${code} ${reason}`));
   });
@@ -123,7 +123,7 @@ async function overEvents(runtime: Runtime, only: RegExp, report: (cost: Cost) =
   const stop = new AbortController();
   const address = await openEvents(server, stop.signal);
   const talk = async (body: string) => {
-    // Each is accepted when it has been handed on, so that no answer need be waited for.
+    // Each is accepted once it is passed on, so there is no response to wait for.
     await send(address, { ...plain(), body });
     await send(address, plain());
   };
@@ -139,7 +139,7 @@ async function overLines(runtime: Runtime, only: RegExp, report: (cost: Cost) =>
   (async () => {
     let rest = "";
     for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
-      turns.hear(rest + text);
+      turns.receive(rest + text);
       rest = text.slice(-300);
     }
   })();
@@ -152,7 +152,7 @@ async function overLines(runtime: Runtime, only: RegExp, report: (cost: Cost) =>
     await answered;
     longest = Math.max(longest, performance.now() - start);
   };
-  // Ticks of ten milliseconds: what has no port tells nothing of itself. The longest turn stands for the block.
+  // Ticks of ten milliseconds: a process without a port cannot report its blocks. The longest turn counts as the block.
   const spent = () => {
     const [user, system] = Deno.readTextFileSync(`/proc/${child.pid}/stat`).replace(/.*\) /, "").split(" ").slice(
       11,
@@ -170,7 +170,7 @@ async function overLines(runtime: Runtime, only: RegExp, report: (cost: Cost) =>
   }
 }
 
-/** Measures all ways in beside HTTP. */
+/** Measures all transports except HTTP. */
 export async function measurePipes(runtime: Runtime, only: RegExp, report: (cost: Cost) => void): Promise<void> {
   for (const measure of [overSocket, overEvents, overLines]) {
     try {

@@ -1,5 +1,5 @@
-// The server that is abused, on either runtime, with every way in. `/_load/…` reports on it. With `stdio` as argument it
-// serves standard input and output.
+// The server under abuse, on either runtime, with every transport. `/_load/…` reports on it. With `stdio` as argument
+// it serves stdio.
 import { createServer, prompt, resource, tool } from "../../../mod.ts";
 import { httpSse } from "../../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../../src/transports/websocket.ts";
@@ -21,7 +21,7 @@ interface Globals {
 const globals = globalThis as unknown as Globals; // neither runtime has types of the other
 const { Deno: deno, Bun: bun, process } = globals;
 
-/** What the process spent. */
+/** The resources that the process used. */
 export interface Spent {
   /** Processor time of all threads since the start, in microseconds. */
   readonly cpu: number;
@@ -29,7 +29,7 @@ export interface Spent {
   readonly block: number;
 }
 
-/** What the process holds after a collection, in bytes. */
+/** The memory of the process after a collection, in bytes. */
 export interface Held {
   readonly rss: number;
   readonly heap: number;

@@ -1,4 +1,4 @@
-// Starts the abused server, and reads what it spends and holds.
+// Starts the server under abuse, and reads its use of processor time and memory.
 import type { Runtime } from "../processes.ts";
 import type { Held, Spent } from "./program.ts";
 
@@ -9,15 +9,15 @@ export interface Abused extends AsyncDisposable {
   readonly port: number;
   readonly origin: string;
   readonly url: string;
-  /** Whether the process has ended by itself. */
+  /** Whether the process has exited by itself. */
   readonly isDead: boolean;
-  /** The end of what it wrote to standard error. */
+  /** The end of its standard error. */
   readonly errors: string;
   spent(): Promise<Spent>;
   held(): Promise<Held>;
 }
 
-/** Words that run the program; with `heapMb`, in a heap of at most so much on Deno. */
+/** The command of the program; `heapMb` limits the heap on Deno. */
 export function toProgram(runtime: Runtime, args: readonly string[] = [], heapMb?: number): readonly string[] {
   const file = new URL("program.ts", import.meta.url).pathname;
   const flags = `--v8-flags=--expose-gc${heapMb ? `,--max-old-space-size=${heapMb}` : ""}`;
@@ -62,7 +62,7 @@ export async function startAbused(runtime: Runtime, heapMb?: number): Promise<Ab
   };
 }
 
-/** The most memory that a process ever had, in bytes. */
+/** The peak memory of a process, in bytes. */
 export function readPeak(pid: number): number {
   return Number(/VmHWM:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1]) * 1024;
 }

@@ -1,4 +1,4 @@
-// All of it at once, to a server that has 512 MB: it must live, and answer another client.
+// All cases at once, against a server with 512 MB: it must survive, and serve another client.
 import { toWire } from "../../hostile/unread.ts";
 import { quantile, readRss, type Runtime, sleep } from "../processes.ts";
 import { all, atMost, type Figure } from "../figure.ts";
@@ -15,14 +15,14 @@ const SMALL = 65_536;
 /** The pause between two calls of the other client, in milliseconds. */
 const PAUSE = 20;
 
-/** Calls every 20 ms until it is stopped; how long each call took, in milliseconds, and how many got no answer. */
+/** Calls every 20 ms until stopped; returns the milliseconds of each call, and the number without a response. */
 async function watch(
   server: Abused,
   signal: AbortSignal,
 ): Promise<{ readonly times: number[]; readonly lost: number }> {
   const times: number[] = [];
   let lost = 0;
-  // A connection of its own: that of fetch() is shared with others.
+  // A connection of its own, because fetch() shares one with others.
   const wire = new TextEncoder().encode(toWire(server.port, { ...plain(), method: "POST" }));
   const buffer = new Uint8Array(65_536);
   let connection: Deno.Conn | undefined;
@@ -43,7 +43,7 @@ async function watch(
   return { times, lost };
 }
 
-/** Sends one request after the other, as fast as they are answered. */
+/** Sends one request after the other, as fast as the server responds. */
 async function attack(server: Abused, next: (n: number) => Sent, signal: AbortSignal, seed: number): Promise<number> {
   let count = 0;
   for (let n = seed; !signal.aborted && !server.isDead; n += 7) {
@@ -54,7 +54,7 @@ async function attack(server: Abused, next: (n: number) => Sent, signal: AbortSi
   return count;
 }
 
-/** Holds what can be held, and lets go of it after a while, until the time is over. */
+/** Holds memory in every way, and releases it after a while, until the time is over. */
 async function hold(server: Abused, signal: AbortSignal, begun: string[]): Promise<void> {
   while (!signal.aborted && !server.isDead) {
     for (const each of heldCases) {
@@ -78,7 +78,7 @@ interface Phase {
   readonly seconds: number;
   readonly connections: number;
   readonly next?: (n: number) => Sent;
-  /** Holds what can be held, and notes each case that has begun. */
+  /** Holds memory in every way, and records each case that has begun. */
   readonly holds?: string[];
 }
 
@@ -96,20 +96,20 @@ async function run(
   return { ...watched, sent: counts.reduce((sum, each) => sum + each, 0) };
 }
 
-/** Requests that are made once: making them must not slow the clients down. */
+/** Requests built once, because building them must not slow the clients down. */
 function toRequests(known: Known, size: number): readonly Sent[] {
   return costCases.filter(({ name }) => !name.startsWith("too")).map((each) =>
     each.make(Math.min(each.most, size), known)
   );
 }
 
-/** Resident memory at most. On Deno the aim is for the heap, which ends the process if it is missed. */
+/** Peak resident memory. On Deno the limit applies to the heap, and exceeding it ends the process. */
 function toMemory(runtime: Runtime, bytes: number): Figure {
   const figure = atMost("the same: most resident memory", bytes / 2 ** 20, HEAP_MB, "MiB");
   return runtime === "bun" ? figure : { what: figure.what, aim: "–", value: figure.value };
 }
 
-/** Sends the worst cases for some seconds, and watches. */
+/** Sends the worst cases for some seconds, and measures. */
 export async function survive(runtime: Runtime, seconds: number): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   {
@@ -158,7 +158,7 @@ export async function survive(runtime: Runtime, seconds: number): Promise<readon
   let most = 0;
   const begun: string[] = [];
   const timer = setInterval(() => {
-    if (!other.isDead) most = Math.max(most, readRss(other.pid) || 0); // one that is just dying has none
+    if (!other.isDead) most = Math.max(most, readRss(other.pid) || 0); // an exiting process has none
   }, 20);
   const held = await run(other, { seconds: seconds / 2, connections: 0, holds: begun });
   clearInterval(timer);

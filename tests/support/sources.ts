@@ -1,0 +1,12 @@
+// The source files of the project.
+const root = new URL("../../", import.meta.url);
+
+/** The paths of the TypeScript files in a folder such as `src/`, relative to the project and sorted. Runs on Deno only. */
+export async function listSources(folder: string): Promise<string[]> {
+  const paths: string[] = [];
+  for await (const { name, isDirectory } of Deno.readDir(new URL(folder, root))) {
+    if (isDirectory) paths.push(...await listSources(`${folder}${name}/`));
+    else if (name.endsWith(".ts")) paths.push(folder + name);
+  }
+  return paths.sort();
+}

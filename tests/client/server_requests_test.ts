@@ -312,5 +312,5 @@ Deno.test("defaults of a server's schemas without patterns are validated", () =>
     { tools: [{ name: "t", description: "T", inputSchema }], resources: [], templates: [], prompts: [] },
     { maxTokens: 20_000, isTrusted: false },
   );
-  assertStringIncludes(found[0].state, "the default of pattern does not fit");
+  assertStringIncludes(found[0].state, "the default of pattern does not match its schema");
 });

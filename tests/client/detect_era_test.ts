@@ -170,7 +170,7 @@ Deno.test("a subscription that a server on a pipe cancels ends, with or without 
 
 Deno.test("the error names a server that cannot be reached", async () => {
   const fetch = () => Promise.reject(new TypeError("connection refused"));
-  await assertRejects(() => connect(url, { fetch }), Error, `Cannot fetchSameOrigin ${url}: connection refused`);
+  await assertRejects(() => connect(url, { fetch }), Error, `Cannot reach ${url}: connection refused`);
 });
 
 Deno.test("connecting can be aborted", async () => {

@@ -115,7 +115,7 @@ Deno.test({
       for (
         const [words, said] of [
           [["--inspect"], /Cannot use --inspect: it needs HTTP; add --http/],
-          [["--http", "--inspect", "--host", "0.0.0.0"], /Cannot inspect on 0\.0\.0\.0: .* leave out --host/],
+          [["--http", "--inspect", "--host", "0.0.0.0"], /Cannot inspect on 0\.0\.0\.0: .* remove --host/],
           [["--http", "--inspect", "--path", "/"], /Cannot inspect a server at \/: .* --path \/mcp/],
         ] as const
       ) {

@@ -232,7 +232,7 @@ behaviour("a client that declares forms by mode gets all choices, whatever revis
     name: "pick",
     run: async (_input, ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),
   });
-  const asked: Params[] = [];
+  const asked: Record<string, unknown>[] = [];
   const content = { one: "a", titled: "x", many: ["red"], maybe: [], chosen: ["m"], "many: red": false };
   const { client } = await connect({ handlers: [pick] }, {
     capabilities: { elicitation: { form: {} } },
@@ -242,7 +242,7 @@ behaviour("a client that declares forms by mode gets all choices, whatever revis
     },
   });
   assertEquals(JSON.parse(textOf(await client.callTool("pick"))), { action: "accept", content });
-  const { properties }: { properties?: Params } = Object(asked[0].requestedSchema);
+  const { properties }: { properties?: Record<string, unknown> } = Object(asked[0].requestedSchema);
   assertEquals(Object(properties?.many).type, "array");
 }, { versions: ["2025-11-25", "2025-06-18"] });
 

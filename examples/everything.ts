@@ -413,7 +413,7 @@ const server = createServer({
 
 /**
  * With `?cap=2025-06-18`, the server acts as if the client had proposed no newer revision: the suite always proposes
- * its newest, and would not test older ones.
+ * its newest, and would not test older ones. Its client still supports the forms of its newest revision, and says so.
  */
 async function cap(request: Request): Promise<Request> {
   const newest = /[?&]cap=([\d-]+)/.exec(request.url)?.[1];
@@ -421,6 +421,8 @@ async function cap(request: Request): Promise<Request> {
   const message = await request.clone().json().catch(() => undefined);
   if (message?.method !== "initialize") return request;
   message.params.protocolVersion = newest;
+  const { elicitation } = message.params.capabilities ?? {};
+  if (elicitation) elicitation.form ??= {};
   return new Request(request, { body: JSON.stringify(message) });
 }
 

@@ -196,6 +196,7 @@ behaviour("a form has the choices that its revision knows, and the same answer",
       { one: "b", titled: "y", many: [] },
     ];
   const { client } = await connect({ handlers: [pick] }, {
+    capabilities: { elicitation: {} },
     answer({ params }) {
       asked.push(params);
       return { action: "accept", content: answers[asked.length - 1] };
@@ -224,6 +225,25 @@ behaviour("a form has the choices that its revision knows, and the same answer",
     },
     required: ["one"],
   });
+}, { versions: ["2025-11-25", "2025-06-18"] });
+
+behaviour("a client that declares forms by mode gets all choices, whatever revision it negotiated", async (connect) => {
+  const pick = tool({
+    name: "pick",
+    run: async (_input, ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),
+  });
+  const asked: Record<string, unknown>[] = [];
+  const content = { one: "a", titled: "x", many: ["red"], maybe: [], chosen: ["m"], "many: red": false };
+  const { client } = await connect({ handlers: [pick] }, {
+    capabilities: { elicitation: { form: {} } },
+    answer({ params }) {
+      asked.push(params);
+      return { action: "accept", content };
+    },
+  });
+  assertEquals(JSON.parse(textOf(await client.callTool("pick"))), { action: "accept", content });
+  const { properties }: { properties?: Record<string, unknown> } = Object(asked[0].requestedSchema);
+  assertEquals(Object(properties?.many).type, "array");
 }, { versions: ["2025-11-25", "2025-06-18"] });
 
 behaviour("a user who declines a form with choices has declined it", async (connect) => {

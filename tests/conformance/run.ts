@@ -16,12 +16,15 @@ type Runtime = "deno" | "bun";
 interface Run {
   readonly runtime: Runtime;
   readonly spec: string;
+  readonly cap?: string;
 }
 
 interface Expectation {
   readonly scenario: string;
   readonly spec: string;
   readonly runtime?: Runtime;
+  /** The newest revision that the server may negotiate. Defaults to no such bound. */
+  readonly cap?: string;
   readonly reason: string;
 }
 
@@ -126,7 +129,9 @@ async function testVersion(server: Served, spec: string, options: Options): Prom
 }
 
 function isExpected(run: Run, name: string): (row: Expectation) => boolean {
-  return (row) => row.scenario === name && row.spec === run.spec && (row.runtime ?? run.runtime) === run.runtime;
+  return (row) =>
+    row.scenario === name && row.spec === run.spec && (row.runtime ?? run.runtime) === run.runtime &&
+    row.cap === run.cap;
 }
 
 /** The basis of the exit code: unexpected failures, and expected failures that pass. */
@@ -167,7 +172,7 @@ async function main(args: readonly string[]): Promise<number> {
       const count = (status: Status) => String(scenarios.filter((row) => row.status === status).length).padStart(8);
       const cells = `${runtime.padEnd(8)}${spec.padEnd(12)}${(options.cap ?? "-").padEnd(12)}`;
       table.push(cells + count("passed") + count("failed") + count("skipped"));
-      const run = { runtime, spec };
+      const run = { runtime, spec, cap: options.cap };
       for (const line of findProblems(run, scenarios, expected)) problems.push(`${runtime} ${spec} ${line}`);
       for (const { name, warnings: lines } of scenarios) {
         for (const line of lines) warnings.push(`${runtime} ${spec} ${name} | ${line}`);

@@ -6,6 +6,7 @@
  */
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, MISSING_CAPABILITY } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
+import type { ClientFacts } from "../../core/context.ts";
 import type { Question } from "../../core/question.ts";
 import type { Version } from "./versions.ts";
 
@@ -48,13 +49,15 @@ export function downgradeError(method: string, error: McpError): McpError {
 /** A question as a client of this revision knows it, and what makes of its answer an answer to the question asked. */
 export function downgradeQuestion(
   { method, params }: Question,
-  version: string,
+  { version, capabilities }: ClientFacts,
 ): { readonly params: Params; readonly restore?: (answer: unknown) => unknown } {
   // Up to 2025-11-25 a page to visit has an id of its own.
   if (params.mode === "url") return { params: { ...params, elicitationId: crypto.randomUUID() } };
   if (version >= "2025-11-25") return { params };
   if (method === "sampling/createMessage") return { params: downgradeSampling(params, version) };
-  return method === "elicitation/create" ? downgradeForm(params) : { params };
+  // Modes of elicitation exist since 2025-11-25, so a client that declares one supports the forms of that revision.
+  const isForm = method === "elicitation/create" && !capabilities.elicitation?.form;
+  return isForm ? downgradeForm(params) : { params };
 }
 
 // Up to 2025-11-25 structured content is an object, and so is the root of its schema; before 2025-06-18 there is none.

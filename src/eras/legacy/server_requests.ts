@@ -35,7 +35,7 @@ export class ServerRequests {
   /** Sends a request over the stream of the call, and waits for the response. */
   async ask(call: Call, question: Question): Promise<unknown> {
     const { client, link, signal } = call;
-    const { params, restore = (answer: unknown) => answer } = downgradeQuestion(question, client.version);
+    const { params, restore = (answer: unknown) => answer } = downgradeQuestion(question, client);
     if (!link.streams) {
       throw new McpError(INVALID_PARAMS, "Cannot ask the client: its Accept header does not list text/event-stream");
     }

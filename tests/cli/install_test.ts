@@ -385,7 +385,7 @@ throw new Error("no luck");`;
       const desktop = await run([...words, "--client", "claude-desktop"], { cwd });
       assertEquals(desktop.code, 2);
       assertStringIncludes(desktop.stderr, "\nin / no color 1\n");
-      assertEquals(/\\u\{1b\}|\x1b/.test(desktop.stderr), false, desktop.stderr);
+      assertEquals(desktop.stderr.includes("\\u{1b}") || desktop.stderr.includes("\x1b"), false, desktop.stderr);
       const project = await run([...words, "--client", "claude-code"], { cwd });
       assertStringIncludes(project.stderr, `\nin ${cwd} no color 1\n`);
     });

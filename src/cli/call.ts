@@ -16,7 +16,7 @@ import {
   INTERACTIVE_OPTIONS,
   SERVER_DESCRIPTION,
 } from "./client/server_options.ts";
-import { writeJson, writeText } from "./client/terminal_output.ts";
+import { reportLine, writeJson, writeText } from "./client/terminal_output.ts";
 import { toLine } from "./client/terminal_text.ts";
 import type { Command } from "./command.ts";
 
@@ -66,4 +66,7 @@ async function printResult(result: ToolResult): Promise<void> {
   const { structuredContent } = result;
   if (contents.length) await writeText(contents.map(({ text }) => text).join("\n"));
   else if (structuredContent !== undefined) await writeText(JSON.stringify(structuredContent, null, 2));
+  else {reportLine(
+      result.isError === true ? "The tool failed and returned no content." : "The tool returned no content.",
+    );}
 }

@@ -8,6 +8,7 @@ import { INTERNALS } from "../core/internals.ts";
 import { platform } from "./platform.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError } from "./cli_error.ts";
+import { explainPermission } from "./permissions.ts";
 
 /** The remedy for a file without a server. */
 const REMEDY = "end the file with `export default createServer({ name, version, handlers })`, or with " +
@@ -150,9 +151,10 @@ export async function importDefault(target: string, url: string, version = 0): P
 
 /** Explains an error: by its stack if the file's code threw it, by the runtime's message if the file is not valid. */
 function explainLoadError(error: unknown): string {
-  if (!(error instanceof Error)) return `it threw ${String(error)} while loading; fix it and start again`;
+  if (!(error instanceof Error)) return `it threw ${String(error)} while loading; fix it and restart`;
   const { message } = error;
-  if (/^Requires \w+ access/.test(message)) return `${message}, or with -A for all permissions`;
+  const missing = explainPermission(message);
+  if (missing !== undefined) return missing;
   const position = "position" in error ? error.position : undefined;
   if (isPosition(position)) return `${message}\n    at ${position.file}:${position.line}:${position.column}\n${FIX}`;
   if (error instanceof AggregateError) return error.errors.map(explainLoadError).join("\n");
@@ -160,7 +162,7 @@ function explainLoadError(error: unknown): string {
   return isText ? `${message}\n${FIX}` : `it threw an error while loading:\n${error.stack ?? message}\n${FIX}`;
 }
 
-const FIX = "Fix the file and start again.";
+const FIX = "Fix the file and restart.";
 
 function isPosition(
   value: unknown,

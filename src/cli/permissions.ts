@@ -32,3 +32,16 @@ export function toDenoFlags(permissions: Permissions): readonly string[] {
   });
   return permissions.net?.length ? flags : [...flags, "--deny-net"];
 }
+
+/**
+ * Explains Deno's message for a missing permission, with the flag to add. Deno names none where it cannot prompt. Returns
+ * `undefined` for other messages.
+ */
+export function explainPermission(message: string): string | undefined {
+  const [state, kind, value] = /^Requires (\w+) access(?: to "([^"\n]*)")?/.exec(message) ?? [];
+  if (state === undefined || kind === undefined) return;
+  // Port 0 becomes another one. Deno separates the values of a flag at commas.
+  const allowed = kind === "net" ? value?.replace(/:0$/, "") : value;
+  const flag = allowed && !allowed.includes(",") ? `--allow-${kind}=${allowed}` : `--allow-${kind}`;
+  return `${state}; run it again with ${/\s/.test(flag) ? `'${flag}'` : flag}, or with -A for all permissions`;
+}

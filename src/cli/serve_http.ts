@@ -13,6 +13,7 @@ import { hasErrorCode } from "./platform_files.ts";
 import type { Inspector } from "./inspector/inspector.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError, UsageError } from "./cli_error.ts";
+import { explainPermission } from "./permissions.ts";
 
 /** The address to serve at. */
 export interface HttpAddress {
@@ -137,6 +138,7 @@ function explainListenError(error: unknown, { hostname, port }: ServeOptions): s
     return `port ${port} of ${hostname} is in use; choose another with --port, or any with --port 0`;
   }
   if (code === "EACCES") return `port ${port} needs administrator rights; choose one from 1024 with --port`;
-  if (/^Requires \w+ access/.test(message)) return message;
+  const missing = explainPermission(message);
+  if (missing !== undefined) return missing;
   return `cannot listen on ${hostname}, port ${port}: ${message}; choose an address of this machine with --host`;
 }

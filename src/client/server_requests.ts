@@ -37,8 +37,8 @@ export interface ElicitUrlRequest {
 export interface ElicitResult {
   /** `accept` and `decline` are choices of the user; `cancel` means that the user closed the form. */
   readonly action: "accept" | "decline" | "cancel";
-  /** With `accept`, the values by name. Missing names get the default of the form. */
-  readonly content?: Readonly<Record<string, string | number | boolean | readonly string[]>>;
+  /** With `accept`, the values by name. Names that are missing or `undefined` get the default of the form. */
+  readonly content?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 }
 
 /** The context of an answer. */
@@ -149,7 +149,8 @@ function withDefaults(result: ElicitResult, { requestedSchema }: ElicitRequest):
   const defaults = Object.entries(isObject(properties) ? properties : {}).flatMap(([name, schema]) =>
     isObject(schema) && schema.default !== undefined ? [[name, schema.default]] : []
   );
-  return { ...result, content: { ...Object.fromEntries(defaults), ...result.content } };
+  const given = Object.entries(result.content ?? {}).filter(([, value]) => value !== undefined);
+  return { ...result, content: Object.fromEntries([...defaults, ...given]) };
 }
 
 // The server would reject the answer and ask again, without end.

@@ -167,6 +167,8 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
   const place = `tool ${JSON.stringify(name)}`;
   const input = options.input && compileSchema(options.input, { use: "input", place });
   const output = options.output && compileSchema(options.output, { use: "output", place });
+  // Otherwise a schema without a JSON Schema would fail every tools/list.
+  output?.json();
   return {
     key: name,
     allow,

@@ -1,5 +1,6 @@
 // `mcp call`, `mcp read` and `mcp prompt` as processes, with pipes and in a terminal, against servers of both eras.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { z } from "zod";
 import { createServer, media, prompt, resource, type Server, tool, ToolError } from "../../mod.ts";
 import { isNotDeno, runtimes, testProcesses } from "../support/command_line.ts";
 import { forgetModern, inTerminal, serve } from "./servers.ts";
@@ -125,12 +126,44 @@ for (const { name, program } of runtimes) {
     await Deno.remove(folder, { recursive: true });
   });
 
+  test("call reports an argument that the schema does not have, and a result without content", async () => {
+    const input = { type: "object", properties: { a: { type: "number" }, limit: { type: "number" } } } as const;
+    const run1 = (input: unknown) => JSON.stringify(input);
+    const handlers = [
+      tool({ name: "ignore", input: z.object({ a: z.number(), limit: z.number().optional() }), run: run1 }),
+      tool({ name: "open", input: { ...input, additionalProperties: true }, run: run1 }),
+      tool({ name: "closed", input: { ...input, additionalProperties: false }, run: run1 }),
+      tool({ name: "silent", run: () => {} }),
+      tool({ name: "broken", run: () => ({ content: [], isError: true }) }),
+    ];
+    await using server = serve(createServer({ name: "s", version: "1.0.0", handlers }).fetch);
+    const warning = /^The schema has no argument c, so the server may ignore it\.\n$/;
+    const cases: readonly (readonly [words: readonly string[], expected: readonly [number, string, RegExp]])[] = [
+      [["ignore", "a=1", "c=4"], [0, '{"a":1}\n', warning]],
+      [["ignore", '{"a":1,"c":4}'], [0, '{"a":1}\n', warning]],
+      [["ignore", "a=1", "limt=4"], [2, "", /^Cannot call ignore: it takes no argument limt; did you mean limit\?\n/]],
+      [["ignore", "A=1"], [2, "", /^Cannot call ignore: it takes no argument A; did you mean a\?\n/]],
+      [["open", "a=1", "limt=4"], [0, '{"a":1,"limt":4}\n', /^$/]],
+      [["closed", "other=4"], [2, "", /^Cannot call closed: it takes no argument other; there are a, limit\n/]],
+      [["silent"], [0, "", /^The tool returned no content\.\n$/]],
+      [["silent", "c=1"], [0, "", /^The schema has no argument c, .*\nThe tool returned no content\.\n$/]],
+      [["broken"], [1, "", /^The tool failed and returned no content\.\n$/]],
+    ];
+    await Promise.all(cases.map(async ([words, expected]) => {
+      assertFinished(await run([...program, "call", server.url, ...words]), expected);
+    }));
+    const { origin } = new URL(server.url);
+    const { code, stderr } = await run([...program, "call", `${origin}/`]);
+    assertEquals(code, 1);
+    assertStringIncludes(stderr, `the endpoint is /mcp (-32600); use ${origin}/mcp\n`);
+  });
+
   test("call reports mistakes before it calls the tool, and its exit code is the outcome", async () => {
     await using server = serve(createDesk().fetch);
     const cases: readonly (readonly [words: readonly string[], expected: readonly [number, string, RegExp]])[] = [
       [["tak", "text=a"], [2, "", /^Cannot call tak: the server has no such tool; did you mean take\?\n/]],
       [["take"], [2, "", /^Cannot call take: it needs text \(string\); add text=…\n/]],
-      [["take", "text=a", "count=two"], [2, "", /^Cannot use count=two: the value must be integer\n/]],
+      [["take", "text=a", "count=two"], [2, "", /^Cannot use count=two: expected an integer\n/]],
       [["take", "txt=a"], [2, "", /^Cannot call take: it takes no argument txt; did you mean text\?\n/]],
       [["take", "text=a", "text=b"], [2, "", /^Cannot call take: text is given twice; write it once\n/]],
       [["take", "{text}"], [2, "", /^Cannot read \{text\}: it is not a JSON object; check its quotes\n/]],
@@ -226,7 +259,7 @@ for (const { name, program } of runtimes) {
     assertMatch(filled.stdout, /Your name \(text\): {3}Invalid: it must have at least 2 characters\r\n/);
     assertMatch(filled.stdout, /\n {2}1 {2}Red \(#f00\)\r\n {2}2 {2}Green \(#0f0\)\r\ncolour \(one of these\): /);
     assertEquals(toLast(again), accepted({ name: "Ada", age: 40, colour: "#f00", sure: false }));
-    assertMatch(again.stdout, /age \(integer from 0, optional\) \[36\]: {3}Invalid: it must be integer/);
+    assertMatch(again.stdout, /age \(integer from 0, optional\) \[36\]: {3}Invalid: expected an integer from 0\r\n/);
     assertEquals(toLast(declined), { action: "decline" });
     assertEquals(toLast(ended), { action: "cancel" });
     assertEquals(toLast(given), accepted({ name: "Ada", age: 36, colour: "#0f0", sure: false }));

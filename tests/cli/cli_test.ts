@@ -237,7 +237,7 @@ for (const { name, program, file } of runtimes) {
       },
       {
         words: ["syntax.ts"],
-        expected: /^Cannot load syntax\.ts: [^]*syntax\.ts:2:18\nFix the file and start again\.\n/,
+        expected: /^Cannot load syntax\.ts: [^]*syntax\.ts:2:18\nFix the file and restart\.\n/,
       },
       {
         words: ["throws.ts"],
@@ -351,10 +351,16 @@ testProcesses("Deno: an error without permissions names the cause and the flag",
   const words = ["deno", "run", "--no-prompt", `--allow-read=${root}src`, `${root}mod.ts`];
   const { code, stderr } = await run([...words, "--http", "--port", "0"]);
   assertEquals(code, 2);
-  assertMatch(stderr, /^Cannot serve the demonstration: Requires net access to .*--allow-net/);
+  assertMatch(
+    stderr,
+    /^Cannot serve the demonstration: Requires net access to "127\.0\.0\.1:0"; run it again with --allow-net=127\.0\.0\.1, or with -A /,
+  );
   const second = await run([...words, "examples/calc.ts"]);
   assertEquals(second.code, 2);
-  assertMatch(second.stderr, /^Cannot load examples\/calc\.ts: Requires read access to .*--allow-read/);
+  assertMatch(
+    second.stderr,
+    /^Cannot load examples\/calc\.ts: Requires read access to "(\S+)"; run it again with --allow-read=\1, or with -A /,
+  );
 });
 
 testProcesses("Deno: an error without permission to read the command line names the remedy", async () => {

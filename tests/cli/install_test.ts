@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
-import { listNames, runtimes, testProcesses, withFiles } from "../support/command_line.ts";
+import { _meta, listNames, runtimes, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
 import { type Finished, root, run, start } from "../support/processes.ts";
 
 const config = { name: "here", tools: { greet: { description: "Greets", run: ["printf", "Good day!"] } } };
@@ -343,3 +343,51 @@ testProcesses("deno: install requires the exact version of a package, and grants
     }
   });
 });
+
+const mapped = `import { createServer, tool } from "server-library";
+export default createServer({ name: "mapped", version: "1.0.0", handlers: [tool({ name: "hi", run: () => "Hi!" })] });`;
+
+testProcesses("deno: install names the deno.json of the code, so that the entry starts in any folder", async () => {
+  const files = {
+    "app/deno.jsonc": `{ /* names */ "imports": { "server-library": "@x/mcp" } }`,
+    "app/src/deno.json": { tasks: {} },
+    "app/src/server.ts": mapped,
+    "app/mcp.jsonc": { name: "config", modules: ["src/server.ts"] },
+    "plain/server.ts": code,
+  };
+  await withFiles(files, async (cwd) => {
+    const app = `${cwd}/app`;
+    const words = ["deno", "run", "-A", `${root}mod.ts`, "install"];
+    const options = ["--client", "cursor", "--file", `${cwd}/c.json`, "--allow-none"];
+    const { code, stderr } = await run([...words, "src/server.ts", ...options, "--name", "s"], { cwd: app });
+    assertEquals(code, 0, stderr);
+    assertStringIncludes(stderr, "It works: 1 tool, hi.");
+    const { mcpServers: { s: { command, args } } } = JSON.parse(await Deno.readTextFile(`${cwd}/c.json`));
+    assertEquals(args.slice(0, 3), ["run", "--config", `${app}/deno.jsonc`]);
+    const elsewhere = await run([command, ...args], { cwd: "/", input: toRequestLine("tools/list", { _meta }) });
+    assertStringIncludes(elsewhere.stdout, '"name":"hi"', elsewhere.stderr);
+    // Not started, because the reader of config files uses packages.
+    const dry = ["--client", "cursor", "--file", `${cwd}/d.json`, "--allow-none", "--no-check", "--dry-run"];
+    const config = await run([...words, `${app}/mcp.jsonc`, ...dry], { cwd });
+    assertStringIncludes(config.stdout.replace(/\s+/g, " "), `"run", "--config", "${app}/deno.jsonc", "--allow-read=`);
+    const { stdout } = await run([...words, `${cwd}/plain/server.ts`, ...dry], { cwd });
+    assertEquals(stdout.includes('"--config"'), false);
+  });
+});
+
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: install tries an entry in another folder, without escape codes in its output`, async () => {
+    const here = `const { cwd } = globalThis.Deno ?? process;
+console.error("in", cwd(), "no color", (globalThis.Deno?.env.get("NO_COLOR") ?? process.env.NO_COLOR));
+throw new Error("no luck");`;
+    await withFiles({ "s.ts": here }, async (cwd) => {
+      const words = [...program, "install", "s.ts", "--allow-read", "/", "--allow-env", "NO_COLOR"];
+      const desktop = await run([...words, "--client", "claude-desktop"], { cwd });
+      assertEquals(desktop.code, 2);
+      assertStringIncludes(desktop.stderr, "\nin / no color 1\n");
+      assertEquals(desktop.stderr.includes("\\u{1b}") || desktop.stderr.includes("\x1b"), false, desktop.stderr);
+      const project = await run([...words, "--client", "claude-code"], { cwd });
+      assertStringIncludes(project.stderr, `\nin ${cwd} no color 1\n`);
+    });
+  });
+}

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { checkListing } from "../../src/cli/listing_check.ts";
 import { toFields } from "../../src/cli/client/form_field.ts";
-import { createRequestHandler, toCapabilities } from "../../src/client/server_requests.ts";
+import { type AnswerOptions, createRequestHandler, toCapabilities } from "../../src/client/server_requests.ts";
 import { connect, type ConnectOptions, RpcError } from "../../src/client/client.ts";
 import { findFormMisfit } from "../../src/client/form_answer.ts";
 import { createServer, tool } from "../../mod.ts";
@@ -97,9 +97,25 @@ Deno.test("a form's required and unknown fields are checked, defaults apply, and
       new AbortController().signal,
     );
   assertEquals(await ask({ action: "accept", content: { a: "x" } }), { action: "accept", content: { a: "x", b: "b" } });
+  assertEquals(await ask({ action: "accept", content: { a: "x", b: undefined, c: undefined } }), {
+    action: "accept",
+    content: { a: "x", b: "b" },
+  });
+  await assertRejects(() => ask({ action: "accept", content: { a: undefined } }), TypeError, "a: it is required");
   assertEquals(await ask({ action: "decline" }), { action: "decline" });
   await assertRejects(() => ask({ action: "yes" }), TypeError, "the action is yes; return accept, decline or cancel");
   await assertRejects(() => ask({ action: "accept" }), TypeError, "a: it is required");
+});
+
+Deno.test("the answers to a form may have different names", async () => {
+  const answers: AnswerOptions = {
+    onElicit: ({ message }) =>
+      message === "a" ? { action: "accept", content: { a: "x" } } : { action: "accept", content: { b: 1 } },
+  };
+  const answer = createRequestHandler(answers);
+  const params = { message: "b", requestedSchema: { properties: {} } };
+  const result = await answer({ method: "elicitation/create", params }, new AbortController().signal);
+  assertEquals(result, { action: "accept", content: { b: 1 } });
 });
 
 for (const era of ["modern", "legacy"] as const) {

@@ -99,6 +99,19 @@ Deno.test("input: a part of a shape that cannot be shown is refused with the rem
   }
 });
 
+Deno.test("output: a schema that cannot be shown is refused with the remedy, before the tools are listed", () => {
+  const outputs = [z.object({ d: z.date() }), z.object({ n: z.bigint() }), z.string().transform((text) => text.length)];
+  for (const output of outputs) {
+    const { message } = assertThrows(() => tool({ name: "x", output, run: (): never => fail() }), TypeError);
+    assertStringIncludes(message, 'Cannot use the output schema of tool "x": it cannot be shown as JSON Schema');
+    assertStringIncludes(message, "; wrap it in toStandardSchema() of @x/mcp/schema");
+  }
+});
+
+function fail(): never {
+  throw new Error("not to be called");
+}
+
 Deno.test("input: a prompt may have a shape", async () => {
   const hello = prompt({
     name: "hello",

@@ -6,8 +6,10 @@
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { platform } from "../platform.ts";
 import { CliError } from "../cli_error.ts";
+import { findSuggestion } from "../suggestions.ts";
 import { suggestName } from "./name_lookup.ts";
-import { type Argument, describeType, listArguments, resolveReference } from "./schema_text.ts";
+import { type Argument, describeExpected, describeType, listArguments, resolveReference } from "./schema_text.ts";
+import { reportLine } from "./terminal_output.ts";
 import { toLine } from "./terminal_text.ts";
 
 /** What the arguments are for. */
@@ -24,9 +26,13 @@ export interface ArgumentsTarget {
  * @throws {CliError} if an argument cannot be read, is unknown, or is missing.
  */
 export async function readArguments(words: readonly string[], target: ArgumentsTarget): Promise<Params> {
-  if (words.length === 1 && words[0].startsWith("{")) return readObject(words[0]);
   const { action, schema } = target;
   const known = listArguments(schema);
+  if (words.length === 1 && words[0].startsWith("{")) {
+    const object = readObject(words[0]);
+    Object.keys(object).filter((name) => isUnknown(name, known, schema)).forEach(warnOfUnknown);
+    return object;
+  }
   const values = new Map<string, unknown>();
   for (const word of words) {
     const { name, value } = await readArgument(word, known, target);
@@ -36,8 +42,16 @@ export async function readArguments(words: readonly string[], target: ArgumentsT
     }
     values.set(name, Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value);
   }
+  const unknown = [...values.keys()].filter((name) => isUnknown(name, known, schema));
+  const others = known.map(({ name }) => name).filter((name) => !values.has(name));
+  for (const name of unknown) {
+    if (findSuggestion(name, others) !== undefined) throw refuseUnknown(name, others, action);
+  }
   const missing = known.find(({ name, isRequired }) => isRequired && !values.has(name));
-  if (!missing) return Object.fromEntries(values);
+  if (!missing) {
+    unknown.forEach(warnOfUnknown);
+    return Object.fromEntries(values);
+  }
   const name = toLine(missing.name);
   throw new CliError(
     `Cannot ${action}: it needs ${name} (${toLine(describeType(missing.schema, schema))}); add ${name}=…`,
@@ -49,11 +63,31 @@ async function readArgument(word: string, known: readonly Argument[], { action, 
   if (name === undefined) throw new CliError(`Cannot read ${word}: it is not an argument; write name=value`);
   const argument = known.find((each) => each.name === name);
   if (!argument && schema.additionalProperties === false) {
-    const names = known.map((each) => each.name);
-    throw new CliError(`Cannot ${action}: it takes no argument ${name}; ${suggestName(name, names)}`);
+    throw refuseUnknown(name, known.map((each) => each.name), action);
   }
   const property = { name, schema: argument?.schema ?? true, root: schema };
   return { name, value: readValue(isFile ? await readFile(text) : text, property) };
+}
+
+function refuseUnknown(name: string, names: readonly string[], action: string): CliError {
+  return new CliError(`Cannot ${action}: it takes no argument ${toLine(name)}; ${suggestName(name, names)}`);
+}
+
+function warnOfUnknown(name: string): void {
+  reportLine(`The schema has no argument ${toLine(name)}, so the server may ignore it.`);
+}
+
+/** The keywords with which a schema can have arguments that its properties do not list. */
+const OPEN_KEYWORDS = [
+  ...["patternProperties", "unevaluatedProperties", "$ref", "$dynamicRef"],
+  ...["allOf", "anyOf", "oneOf", "if", "dependentSchemas"],
+];
+
+/** Whether a schema does not provide for an argument. With `additionalProperties`, it provides for any name. */
+function isUnknown(name: string, known: readonly Argument[], schema: Params): boolean {
+  if (known.some((each) => each.name === name)) return false;
+  const { additionalProperties = false } = schema;
+  return additionalProperties === false && !OPEN_KEYWORDS.some((key) => key in schema);
 }
 
 function readObject(text: string): Params {
@@ -93,7 +127,7 @@ function readValue(text: string, { name, schema, root }: Property): unknown {
     return [readValue(text, { name, schema: resolved.items ?? true, root })];
   }
   throw new CliError(
-    `Cannot use ${name}=${toLine(text, 100)}: the value must be ${toLine(describeType(resolved, root))}`,
+    `Cannot use ${name}=${toLine(text, 100)}: expected ${toLine(describeExpected(resolved, root))}`,
   );
 }
 

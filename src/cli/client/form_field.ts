@@ -7,7 +7,7 @@
 import { findFieldMisfit } from "../../client/form_answer.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
-import { describeType } from "./schema_text.ts";
+import { describeExpected, describeType } from "./schema_text.ts";
 
 /** The value of a field. */
 export type FieldValue = string | number | boolean | readonly string[];
@@ -51,7 +51,7 @@ function toField(name: string, schema: Params, isRequired: boolean): FormField {
     prompt: toPrompt(name, schema, choices, isRequired),
     read(text) {
       const value = parseValue(text, schema, choices);
-      if (value === undefined) return { error: `it must be ${toHint(schema, choices)}` };
+      if (value === undefined) return { error: `expected ${toExpected(schema, choices)}` };
       const error = findFieldMisfit(schema, value);
       return error === undefined ? { value } : { error: toLine(error, 300) };
     },
@@ -79,6 +79,11 @@ function toHint(schema: Params, choices: readonly Choice[]): string {
   if (choices.length) return "one of these";
   if (schema.type === "boolean") return "yes or no";
   return toLine(schema.type === "string" ? schema.format ?? "text" : describeType(schema, {}), 100);
+}
+
+function toExpected(schema: Params, choices: readonly Choice[]): string {
+  const isNumber = schema.type === "number" || schema.type === "integer";
+  return isNumber && !choices.length ? toLine(describeExpected(schema, {}), 100) : toHint(schema, choices);
 }
 
 function toChoices(schema: unknown): readonly Choice[] {

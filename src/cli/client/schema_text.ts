@@ -24,6 +24,13 @@ export function listArguments(schema: unknown): readonly Argument[] {
   }));
 }
 
+/** The type as an error message states it, such as `a number` or `"red" | "green"`. */
+export function describeExpected(schema: unknown, root: Params): string {
+  const type = describeType(schema, root);
+  if (/^(integer|object)\b(?!\[| \|)/.test(type)) return `an ${type}`;
+  return /^(string|number|boolean)\b(?!\[| \|)/.test(type) ? `a ${type}` : type;
+}
+
 const MAX_ALTERNATIVES = 8;
 const MAX_DEPTH = 4;
 const MAX_LENGTH = 200;

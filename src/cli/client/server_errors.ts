@@ -14,7 +14,7 @@ export function toServerError(error: unknown, name: string): unknown {
   const message = toPlain(error.message).slice(0, 2000);
   if (error instanceof RpcError) {
     const code = error.code ? ` (${error.code})` : "";
-    return new ServerError(`Cannot use ${name}: ${message}${code}${toRemedy(error)}${toErrorIdHint(error)}`);
+    return new ServerError(`Cannot use ${name}: ${message}${code}${toRemedy(error, name)}${toErrorIdHint(error)}`);
   }
   if (message.startsWith("Cannot reach")) return new CliError(`${message}; is the server running?`);
   if (message.startsWith("Cannot start")) return new CliError(`${message}; check the command`);
@@ -30,7 +30,10 @@ function toErrorIdHint({ data }: RpcError): string {
   return id && `; the server's log has the details under the error id ${id}`;
 }
 
-function toRemedy({ code, status }: RpcError): string {
+function toRemedy({ code, status, message }: RpcError, name: string): string {
+  // A server of this library names its endpoint.
+  const [, path] = status === 404 && /the endpoint is (\/[\w./-]*)$/.exec(message) || [];
+  if (path !== undefined && URL.canParse(name)) return `; use ${new URL(name).origin}${path}`;
   if (status === 401 || status === 403) return `; authenticate with --header authorization="Bearer …"`;
   return code === 0 && status !== undefined ? "; check the path" : "";
 }

@@ -8,9 +8,17 @@ import { RpcError } from "../../client/rpc_error.ts";
 import { toPrintableLine } from "../../protocol/printable.ts";
 import { CliError } from "../cli_error.ts";
 
-/** The server of an entry: a command with its environment, or a URL with its headers. */
+/** A command with its environment, and the folder to start it in, which defaults to the working directory. */
+export interface EntryCommand {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+/** The server of an entry: a command, or a URL with its headers. */
 export type EntryTarget =
-  | { readonly command: string; readonly args: readonly string[]; readonly env: Readonly<Record<string, string>> }
+  | EntryCommand
   | { readonly url: string; readonly headers: Readonly<Record<string, string>> };
 
 /** The result of a check. */
@@ -49,7 +57,7 @@ export async function checkEntry(name: string, target: EntryTarget): Promise<Ent
   try {
     await using client = "url" in target
       ? await connect(target.url, { ...options, headers: target.headers })
-      : await connect({ ...target, exitMs: EXIT_MS }, options);
+      : await connect({ ...target, env: { ...target.env, NO_COLOR: "1" }, exitMs: EXIT_MS }, options);
     const tools = await client.listTools();
     return { name: client.server.info?.name, report: toReport(tools.map(({ name }) => name)) };
   } catch (error) {

@@ -11,7 +11,11 @@ import { isAbsolute, toBaseName, toFolder } from "../path.ts";
 import { joinPermissions, KINDS, type Permissions, toDenoFlags } from "../permissions.ts";
 import { platform } from "../platform.ts";
 import { CliError, UsageError } from "../cli_error.ts";
+import { findDenoConfig } from "./deno_config.ts";
 import type { Destination, InstallPlan } from "./plan.ts";
+
+/** Where the check starts the server, as a desktop client does. Clients of a project start it in its folder. */
+const ROOT = platform.toPath("/");
 
 /**
  * Plans an entry with a command.
@@ -26,7 +30,8 @@ export async function planStdio(target: string, destination: Destination, { flag
   const path = toTargetUrl(target).startsWith("file:") ? platform.toPath(target) : target;
   await checkTarget(target, path);
   const requirements = await findRequirements(target, path, kind);
-  const [command, ...args] = toCommand(destination, toPermissionFlags(target, flags, requirements), path);
+  const permissions = toPermissionFlags(target, flags, requirements);
+  const [command, ...args] = toCommand(destination, [...await toConfigFlags(requirements), ...permissions], path);
   const variables = (flags.env ?? "").split(",").filter(Boolean);
   const values = readVariables(variables, destination);
   const env = toEnv(variables, values, destination);
@@ -34,7 +39,7 @@ export async function planStdio(target: string, destination: Destination, { flag
     toEntry: (name) => destination.client.toStdioEntry({ command, args, ...env && { env } }, name),
     summary: toShell([command, ...args]),
     defaultName: kind === "config" ? toBaseName(toFolder(path)) : toName(path),
-    target: { command, args, env: values },
+    target: { command, args, env: values, cwd: destination.isShared ? undefined : ROOT },
     notes: toNotes(requirements, variables, destination),
   };
 }
@@ -54,8 +59,8 @@ async function checkTarget(target: string, path: string): Promise<void> {
 /** The permissions a target needs. */
 interface Requirements {
   readonly permissions: Permissions;
-  /** Whether these are all. The requirements of code are unknown. */
-  readonly isComplete: boolean;
+  /** The files with code. Their permissions are unknown. */
+  readonly modules: readonly string[];
 }
 
 async function findRequirements(
@@ -64,24 +69,23 @@ async function findRequirements(
   kind: "folder" | "config" | "module",
 ): Promise<Requirements> {
   if (kind === "folder") {
-    return { permissions: { read: [await platform.files.resolve(path) ?? path] }, isComplete: true };
+    return { permissions: { read: [await platform.files.resolve(path) ?? path] }, modules: [] };
   }
   // Only the file itself: the user must allow other files, such as those that it imports.
-  if (kind === "module") return { permissions: isAbsolute(path) ? { read: [path] } : {}, isComplete: false };
+  if (kind === "module") return { permissions: isAbsolute(path) ? { read: [path] } : {}, modules: [path] };
   const { findRequiredPermissions } = await importModule("./config/required_permissions.ts");
-  const { permissions, modules } = await findRequiredPermissions(target, path);
-  return { permissions, isComplete: !modules.length };
+  return await findRequiredPermissions(target, path);
 }
 
 function toPermissionFlags(
   target: string,
   flags: Args["flags"],
-  { permissions, isComplete }: Requirements,
+  { permissions, modules }: Requirements,
 ): readonly string[] {
   if (platform.runtime === "bun") return [];
   if ("allow-all" in flags) return ["-A"];
   const kinds = KINDS.filter((kind) => `allow-${kind}` in flags);
-  if (!isComplete && !kinds.length && !("allow-none" in flags)) {
+  if (modules.length && !kinds.length && !("allow-none" in flags)) {
     throw new UsageError(
       `Cannot install ${target}: it is code, so its permissions are unknown; allow them with ` +
         "--allow-net HOSTS, --allow-env NAMES, --allow-read PATHS and so on, or write --allow-none",
@@ -94,11 +98,19 @@ function toPermissionFlags(
   return toDenoFlags(joinPermissions({ read: toOwnReads() }, joinPermissions(permissions, absolute)));
 }
 
-function toCommand({ isShared }: Destination, permissions: readonly string[], path: string): readonly string[] {
+/** The option that names the `deno.json` of the code. A client may start the server in any folder. */
+async function toConfigFlags({ modules }: Requirements): Promise<readonly string[]> {
+  const [file] = modules.filter(isAbsolute);
+  if (platform.runtime === "bun" || file === undefined) return [];
+  const config = await findDenoConfig(file);
+  return config === undefined ? [] : ["--config", config];
+}
+
+function toCommand({ isShared }: Destination, flags: readonly string[], path: string): readonly string[] {
   const [program, ...rest] = platform.toRunner("none");
   // Desktop clients are not started by a shell and have a shorter PATH, so the command needs its full path.
   const command = isShared || rest.includes("-y") ? program : platform.execPath();
-  return [command, ...rest, ...permissions, toEntry(), path];
+  return [command, ...rest, ...flags, toEntry(), path];
 }
 
 /** The values of variables. A variable that the file only refers to need not be set. */

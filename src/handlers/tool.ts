@@ -40,11 +40,18 @@ import { isContent, isDoubtful, loadResults, type Sending, toJson } from "./cont
  * - A string or a number becomes text.
  * - An object or an array becomes structured content and text.
  * - Content blocks and full results are sent unchanged.
- * - Bytes, a `Blob` or a `File` become an image or audio. Other media types become an embedded resource with a URI such
- *   as `result:report.pdf`, or `result:bytes` without a name.
- * - `undefined` and `null` become no content.
+ * - Bytes, a `Blob` or a `File` become an image or audio, or text if that is their type. Other media types become an
+ *   embedded resource with a URI such as `result:report.pdf`, or `result:bytes` without a name.
+ * - A `ReadableStream` is read to its end: bytes become media, strings become text, other values become an array.
+ * - A `Response` becomes a value, text or media by its content type. An error status makes the result an error.
+ * - A `Map`, `Set`, `Date`, `URL`, `bigint`, generator or async iterable becomes JSON of its content. A map with keys that
+ *   are not all strings becomes an array of pairs. A bigint beyond the safe integers becomes a string.
+ * - `undefined` becomes no content.
  *
- * Values that JSON cannot represent, such as a `Map`, a stream or a `Response`, are an error.
+ * The same applies within objects and arrays. Media in an array of texts, content blocks and media stay in their order.
+ * Elsewhere the JSON contains their URI, such as `result:chart`, and the media follow as content.
+ *
+ * `limits.calls.resultBytes` and `limits.calls.readMs` bound what is read. Other values are an error that names them.
  */
 export type ToolReturn =
   | string

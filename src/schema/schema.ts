@@ -183,6 +183,8 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
         return result instanceof Promise ? result.then(toChecked) : toChecked(result);
       },
     };
+  } else if (use === "output" && Object.values(schema).some(isStandard)) {
+    throw refuse("it is an object of schemas; wrap it in an object schema such as z.object({ … })");
     // An empty object is no JSON Schema either, because an input is an object.
   } else if (use === "input" && !Array.isArray(schema) && Object.values(schema).every(isStandard)) {
     const shape = schema as Shape; // as every property of it says

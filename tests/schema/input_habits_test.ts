@@ -441,3 +441,14 @@ Deno.test("input: types follow shapes, literals and what is made ready", () => {
   ];
   assertEquals(made.length, 10);
 });
+
+Deno.test("a shape is refused as an output, with what to write", () => {
+  for (const output of [{ a: z.string() }, { a: z.string(), b: 1 }]) {
+    const make = () => tool({ name: "x", output: output as unknown as Schema, run: () => ({}) });
+    assertThrows(
+      make,
+      TypeError,
+      'Cannot use the output schema of tool "x": it is an object of schemas; wrap it in an object',
+    );
+  }
+});

@@ -85,7 +85,7 @@ export class EncodedResults {
     const { value, text, media, isError } = await this.#encode(given);
     if (isError) throw this.#toFailed();
     const found = media.map(({ path, text, blob, mimeType: type }): ResourceContents => ({
-      uri: path ? `${uri}#${encodeURIComponent(path)}` : uri,
+      uri: path ? `${uri}#${encodeURIComponent(path.toWellFormed())}` : uri,
       mimeType: type ?? (path ? "application/octet-stream" : mimeType),
       ...(blob === undefined ? { text } : { blob }),
     }));

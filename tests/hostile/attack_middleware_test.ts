@@ -8,10 +8,12 @@ Deno.test("a subscription whose middleware does not wait for its end leaves noth
   const server = start({
     handlers: [quick],
     limits: { streams: { openPerClient: 2 } },
-    use: [(call, next) =>
-      call.method === "subscriptions/listen"
-        ? Promise.race([next(), new Promise<Record<string, unknown>>((resolve) => setTimeout(resolve, 20, {}))])
-        : next()],
+    use: [
+      (call, next) =>
+        call.method === "subscriptions/listen"
+          ? Promise.race([next(), new Promise<Record<string, unknown>>((resolve) => setTimeout(resolve, 20, {}))])
+          : next(),
+    ],
   });
   const statuses: number[] = [];
   for (let i = 0; i < 4; i++) {

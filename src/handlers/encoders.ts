@@ -55,7 +55,7 @@ export async function encode(value: unknown, options: EncodeOptions): Promise<En
   try {
     return await encoder.encode(value);
   } catch (error) {
-    quietly(() => release(value));
+    release(value);
     if (error instanceof Lost) return { media: [], lost: error.message };
     throw error;
   } finally {
@@ -132,6 +132,8 @@ const MAX_DEPTH = 128;
 const MAX_INDEXES = 10_000;
 // Characters that are kept of a place: a long key would be repeated for all that is under it.
 const MAX_PATH = 500;
+// Objects of a value that are searched for streams.
+const MOST_RELEASED = 10_000;
 // Milliseconds for which a source that never waits may hold up the rest of the server.
 const MAX_PAUSE = 20;
 
@@ -488,18 +490,27 @@ class Found {
 const TO_JSON = KINDS.findIndex(({ is }) => is({ toJSON() {} }, "Object"));
 
 /** Cancels the streams in a value that is not sent after all. */
-function release(value: unknown, depth = 0): void {
-  if (typeof value !== "object" || !value || depth > 3) return;
+export function release(value: unknown): void {
+  const found = new Set<unknown>([value]);
+  // What is added on the way is visited too.
+  for (const each of found) quietly(() => releaseOne(each, found));
+}
+
+function releaseOne(value: unknown, found: Set<unknown>): void {
+  if (typeof value !== "object" || !value) return;
   const tag = toTag(value);
   if (tag === "ReadableStream" || tag === "Response") {
     const stream = tag === "Response" ? (value as Response).body : value as ReadableStream; // as the tag says
     if (stream && !stream.locked) quietly(() => stream.cancel());
-  } else if (/^(Object|Array|Map|Set)$/.test(tag)) {
-    const { values = () => Object.values(value) }: { readonly values?: () => Iterable<unknown> } = tag === "Object"
-      ? {}
-      : value;
-    const parts = values.call(value);
-    for (const part of parts) release(part, depth + 1);
+    return;
+  }
+  if (!/^(Object|Array|Map|Set)$/.test(tag)) return;
+  const { values = () => Object.values(value) }: { readonly values?: () => Iterable<unknown> } = tag === "Object"
+    ? {}
+    : value;
+  for (const part of values.call(value)) {
+    if (found.size >= MOST_RELEASED) return;
+    if (typeof part === "object") found.add(part);
   }
 }
 

@@ -29,8 +29,11 @@ export interface Watch {
   close(): Promise<void>;
 }
 
-/** An open subscription. Iterating takes notifications; those not taken yet are kept. */
+/** An open subscription. Iterating takes notifications; of those not taken yet the newest 1,000 are kept. */
 export interface Subscription extends Watch, AsyncIterable<Notification>, AsyncDisposable {}
+
+// A server may send more than anybody ever takes.
+const MOST_WAITING = 1000;
 
 /** Opens a subscription that keeps its notifications until they are taken. */
 export async function toSubscription(
@@ -39,13 +42,19 @@ export async function toSubscription(
   const waiting: Notification[] = [];
   let news = Promise.withResolvers<void>();
   let isOver = false;
-  const watch = await open((notification) => {
-    waiting.push(notification);
+  // All loops hear of it, and those that found nothing wait for what comes next.
+  const tell = () => {
     news.resolve();
+    news = Promise.withResolvers<void>();
+  };
+  const watch = await open((notification) => {
+    if (waiting.length >= MOST_WAITING) waiting.shift();
+    waiting.push(notification);
+    tell();
   });
   watch.ended.then(() => {
     isOver = true;
-    news.resolve();
+    tell();
   });
 
   async function* iterate(): AsyncGenerator<Notification> {
@@ -54,7 +63,6 @@ export async function toSubscription(
       for (let next = waiting.shift(); next; next = waiting.shift()) yield next;
       if (isOver) return;
       await news.promise;
-      news = Promise.withResolvers<void>();
     }
   }
 

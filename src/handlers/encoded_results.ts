@@ -6,7 +6,7 @@
 import type { Content, ResourceContents, ToolResult } from "../protocol/types.ts";
 import type { CompiledSchema } from "../schema/schema.ts";
 import type { Sending } from "./content.ts";
-import { encode, type Encoded } from "./encoders.ts";
+import { encode, type Encoded, release } from "./encoders.ts";
 
 // Nothing that the server has loaded is imported: a bundler would cut what both share out of the server's own file.
 
@@ -37,7 +37,10 @@ export class EncodedResults {
   /** The result of a tool. */
   async ofTool(given: unknown, { full, output, problem }: ToolResultOptions): Promise<Record<string, unknown>> {
     // A raw JSON Schema is of what is sent, and any other schema of what the handler made.
-    if (problem !== undefined && !output?.isRaw) throw this.#refuse(problem);
+    if (problem !== undefined && !output?.isRaw) {
+      release(given);
+      throw this.#refuse(problem);
+    }
     const { value, text, media, blocks, isError } = await this.#encode(given);
     // Of a full result, structured content may be any JSON value. Bytes are content alone.
     const isStructured = typeof value === "object" ? full || !blocks : full && !media.length;
@@ -85,7 +88,7 @@ export class EncodedResults {
     const { value, text, media, isError } = await this.#encode(given);
     if (isError) throw this.#toFailed();
     const found = media.map(({ path, text, blob, mimeType: type }): ResourceContents => ({
-      uri: path ? `${uri}#${encodeURIComponent(path)}` : uri,
+      uri: path ? `${uri}#${encodeURIComponent(path.toWellFormed())}` : uri,
       mimeType: type ?? (path ? "application/octet-stream" : mimeType),
       ...(blob === undefined ? { text } : { blob }),
     }));

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Content } from "../protocol/types.ts";
+import { measureJson } from "../schema/json_text.ts";
 
 /** What the encoding of one value needs to know. */
 export interface EncodeOptions {
@@ -54,7 +55,7 @@ export async function encode(value: unknown, options: EncodeOptions): Promise<En
   try {
     return await encoder.encode(value);
   } catch (error) {
-    quietly(() => release(value));
+    release(value);
     if (error instanceof Lost) return { media: [], lost: error.message };
     throw error;
   } finally {
@@ -127,6 +128,12 @@ const TEXT = /^(text\/|application\/([\w.-]+\+)?(json|xml|yaml|toml|javascript|x
 const JSON_TYPE = /^(application|text)\/([\w.-]+\+)?json\b/i;
 // As many levels as a message of a client may have: walking deeper ones could end the stack.
 const MAX_DEPTH = 128;
+// Keys that are small numbers in one JSON text: for each, one engine may allocate 8,300 bytes.
+const MAX_INDEXES = 10_000;
+// Characters that are kept of a place: a long key would be repeated for all that is under it.
+const MAX_PATH = 500;
+// Objects of a value that are searched for streams.
+const MOST_RELEASED = 10_000;
 // Milliseconds for which a source that never waits may hold up the rest of the server.
 const MAX_PAUSE = 20;
 
@@ -153,6 +160,7 @@ class Encoder {
   readonly #open = new Set<unknown>();
   #isError = false;
   #isPlain = true;
+  #hasFound = false;
   #used = 0;
   #stopTimer?: () => void;
   /** Why nothing more is read. */
@@ -181,7 +189,7 @@ class Encoder {
     }
     if (value === undefined) return { media: [], blocks: [], isError };
     const blocks = Array.isArray(value) ? this.#toBlocks(value) : undefined;
-    const json = this.#refer(value);
+    const json = this.#hasFound ? this.#refer(value) : value;
     const text = typeof json === "string" ? json : JSON.stringify(json);
     return { value: json, text, media: this.#media, blocks, isError, isPlain: this.#isPlain };
   }
@@ -196,7 +204,7 @@ class Encoder {
     this.#spend(2, path);
     if (value === null || value === undefined || typeof value === "boolean") return value;
     if (typeof value === "number") return Number.isFinite(value) ? value : null;
-    if (depth > MAX_DEPTH) throw new Lost(`it is nested deeper than ${MAX_DEPTH} levels${at(path)}; return less`);
+    if (depth > MAX_DEPTH) throw this.#tooDeep(path);
     if (!isJson && this.#open.has(value)) {
       throw new Lost(`it returned an object that holds itself${at(path)}; return a copy without it`);
     }
@@ -229,14 +237,14 @@ class Encoder {
   }
 
   async #toItem(item: unknown, { path, depth }: Place, index: number): Promise<unknown> {
-    return await this.toPart(item, { path: `${path}[${index}]`, depth: depth + 1 }) ?? null;
+    return await this.toPart(item, { path: toPath(`${path}[${index}]`), depth: depth + 1 }) ?? null;
   }
 
   async #toObject(entries: Iterable<readonly [string, unknown]>, { path, depth }: Place): Promise<unknown> {
     const made: [string, unknown][] = [];
     for (const [key, value] of entries) {
       if (value === undefined) continue;
-      const inner = path ? `${path}.${key}` : key;
+      const inner = toPath(path ? `${path}.${key}` : key);
       this.#spend(key.length, inner);
       made.push([key, await this.toPart(value, { path: inner, depth: depth + 1 })]);
       await this.#pause();
@@ -269,6 +277,7 @@ class Encoder {
         type: "resource",
         resource: { uri: toUri(end), mimeType: shown, ...(text === undefined ? { blob } : { text }) },
       };
+    this.#hasFound = true;
     return new Found({ path, text, blob, mimeType: mimeType || undefined, block }, toUri(end));
   }
 
@@ -296,7 +305,7 @@ class Encoder {
     const mimeType = response.headers.get("content-type") ?? undefined;
     const content = body ? await this.readBody(toReader(body), { place, mimeType, mayBeText: true }) : undefined;
     let made = content;
-    if (typeof content === "string" && mimeType && JSON_TYPE.test(mimeType)) {
+    if (typeof content === "string" && mimeType && JSON_TYPE.test(mimeType) && this.#isSound(content, path)) {
       try {
         made = await this.toPart(JSON.parse(content), place);
       } catch (error) {
@@ -309,6 +318,13 @@ class Encoder {
     const state = `HTTP ${status}${statusText && ` ${statusText}`}`;
     if (content instanceof Found) return [state, content];
     return content ? `${state}\n${content}` : state;
+  }
+
+  /** Whether a text takes no more memory as JSON than it lets expect. If not, it stays text. */
+  #isSound(text: string, path: string): boolean {
+    const { excess } = measureJson(text, { depth: MAX_DEPTH, values: Infinity, indexes: MAX_INDEXES });
+    if (excess === "depth") throw this.#tooDeep(path);
+    return !excess;
   }
 
   /** All that a stream gives: bytes by their type, texts joined, and a list of what else there is. */
@@ -425,6 +441,10 @@ class Encoder {
     }
   }
 
+  #tooDeep(path: string): Lost {
+    return new Lost(`it is nested deeper than ${MAX_DEPTH} levels${at(path)}; return less`);
+  }
+
   #taken(value: object, { path }: Place): Lost {
     return new Lost(`it returned ${toName(value)}${at(path)} that is read already; return what was read of it`);
   }
@@ -470,18 +490,27 @@ class Found {
 const TO_JSON = KINDS.findIndex(({ is }) => is({ toJSON() {} }, "Object"));
 
 /** Cancels the streams in a value that is not sent after all. */
-function release(value: unknown, depth = 0): void {
-  if (typeof value !== "object" || !value || depth > 3) return;
+export function release(value: unknown): void {
+  const found = new Set<unknown>([value]);
+  // What is added on the way is visited too.
+  for (const each of found) quietly(() => releaseOne(each, found));
+}
+
+function releaseOne(value: unknown, found: Set<unknown>): void {
+  if (typeof value !== "object" || !value) return;
   const tag = toTag(value);
   if (tag === "ReadableStream" || tag === "Response") {
     const stream = tag === "Response" ? (value as Response).body : value as ReadableStream; // as the tag says
     if (stream && !stream.locked) quietly(() => stream.cancel());
-  } else if (/^(Object|Array|Map|Set)$/.test(tag)) {
-    const { values = () => Object.values(value) }: { readonly values?: () => Iterable<unknown> } = tag === "Object"
-      ? {}
-      : value;
-    const parts = values.call(value);
-    for (const part of parts) release(part, depth + 1);
+    return;
+  }
+  if (!/^(Object|Array|Map|Set)$/.test(tag)) return;
+  const { values = () => Object.values(value) }: { readonly values?: () => Iterable<unknown> } = tag === "Object"
+    ? {}
+    : value;
+  for (const part of values.call(value)) {
+    if (found.size >= MOST_RELEASED) return;
+    if (typeof part === "object") found.add(part);
   }
 }
 
@@ -512,12 +541,16 @@ function toReader(source: ReadableStream | AsyncIterable<unknown>): Reader {
   return { read: async () => await iterator.next(), cancel: () => iterator.return?.() };
 }
 
+function toPath(path: string): string {
+  return path.length > MAX_PATH ? path.slice(0, MAX_PATH) : path;
+}
+
 function at(path: string): string {
   return path && ` at ${path.slice(0, 200)}`;
 }
 
 function toUri(name: string): string {
-  return `result:${encodeURIComponent(name.toWellFormed().slice(0, 200))}`;
+  return `result:${encodeURIComponent(name.slice(0, 200).toWellFormed())}`;
 }
 
 /** Bytes as text, unless they are not what their type says. */

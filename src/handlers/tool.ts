@@ -310,7 +310,8 @@ function toToolError(content: string | readonly Content[]): Result {
 
 function toCheckedResult(value: unknown, sending: Sending, output: CompiledSchema): Result | Promise<Result> {
   const full = isToolResult(value) ? value : undefined;
-  if (full?.isError) return { ...full };
+  // An error need not be what the output schema says.
+  if (full?.isError) return toFullResult(full, sending);
   const given = full ? full.structuredContent : value;
   const finish = ({ problem, value }: { readonly problem?: string; readonly value?: unknown }) => {
     if (problem !== undefined) {

@@ -29,12 +29,14 @@ export function toWeight(text: string, { most, indexes }: { readonly most: numbe
   return toBytes(text) + VALUE_BYTES * Math.min(values, most) + indexes * INDEX_BYTES;
 }
 
-/** Counts the keys that are small integers. An engine may allocate room for them as for array items. */
+/**
+ * Counts the keys that are small integers, escaped or not. An engine may allocate room for them as for array items.
+ */
 export function countIndexes(text: string): number {
   return text.match(INDEXES)?.length ?? 0;
 }
 
-const INDEXES = /"\d{1,4}"\s*:/g;
+const INDEXES = /"(?:\d|\\u003\d){1,4}"\s*:/g;
 /** Minimum number of characters for a key, its value, and their separators. */
 export const KEY_LENGTH = 6;
 /** Bytes of an object with one key such as "999". Measured: 8,300 on Bun. */

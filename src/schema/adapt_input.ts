@@ -6,6 +6,7 @@
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { JsonSchema } from "./json_schema.ts";
+import { type JsonTextLimits, measureJson } from "./json_text.ts";
 
 /** What is changed. Nothing is, unless it is named here. */
 export interface AdaptOptions {
@@ -22,6 +23,10 @@ export const KIND = "x-mcp-kind";
 
 // References and alternatives within each other, at one and the same value: more are a circle.
 const MAX_STEPS = 64;
+// Of the values in JSON text, as many may be keys that are small numbers: no client is charged with what these take.
+const INDEXES_PER_VALUE = 1 / 2000;
+// Characters of a JSON text above which it is not read again for each alternative.
+const LONG_TEXT = 1000;
 // Clients pay for what is inserted with what they send, but at another rate.
 const MAX_DEFAULTS = 10_000;
 const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i;
@@ -36,6 +41,8 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
   const targets = new Map<unknown, unknown>();
   let left = MAX_DEFAULTS;
   let values = jsonText?.values ?? 0;
+  let indexes = Math.ceil(values * INDEXES_PER_VALUE);
+  const read = new Map<string, JsonText | undefined>();
 
   function follow(ref: unknown): JsonSchema | undefined {
     if (!targets.has(ref)) {
@@ -74,7 +81,7 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
     if (!isObject(schema)) return schema !== false;
     const target = schema.$ref === undefined ? undefined : follow(schema.$ref);
     if (target && !fits(target, value, deep)) return false;
-    if (!takes(schema, toKind(value)) && !(typeof value === "string" && toValue(schema, value) !== value)) return false;
+    if (!takes(schema, toKind(value)) && !(typeof value === "string" && findValue(schema, value))) return false;
     const { enum: all, const: only, required, properties } = schema;
     const choices = Array.isArray(all) ? all : only === undefined ? undefined : [only];
     if (choices && typeof value !== "object" && !choices.includes(value)) return false;
@@ -87,28 +94,28 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
   }
 
   /** What a text stands for, where a schema wants no text. */
-  function toValue(schema: JsonSchema, text: string): unknown {
-    if (!jsonText || takes(schema, "string")) return text;
-    if (isExcessive(text, jsonText.depth, values)) return text;
-    try {
-      const value: unknown = JSON.parse(text);
-      // A number that is not what its digits say must not pass for it.
-      const isExact = typeof value !== "number" ||
-        Number.isFinite(value) && (value % 1 !== 0 || Number.isSafeInteger(value));
-      return isExact && takes(schema, toKind(value)) ? value : text;
-    } catch {
-      return text;
+  function findValue(schema: JsonSchema, text: string): JsonText | undefined {
+    if (!jsonText || takes(schema, "string")) return;
+    if (!read.has(text)) {
+      const found = readJson(text, { depth: jsonText.depth, values, indexes });
+      if (text.length <= LONG_TEXT) return found && takes(schema, toKind(found.value)) ? found : undefined;
+      read.set(text, found);
     }
+    const found = read.get(text);
+    return found && found.values <= values && takes(schema, toKind(found.value)) ? found : undefined;
   }
 
   function adapt(schema: unknown, given: unknown, steps = 0, isSure = true): unknown {
     if (!isObject(schema) || steps > MAX_STEPS) return given;
     const { $ref, allOf, anyOf, oneOf } = schema;
     let value = given;
-    if (typeof value === "string") {
-      value = toValue(schema, value);
-      // Each text may hold as many values as all of them together.
-      if (value !== given) values -= String(given).split(",").length;
+    const found = typeof value === "string" ? findValue(schema, value) : undefined;
+    if (found) {
+      // All texts together may hold as many values, and nobody shares them.
+      values -= found.values;
+      indexes -= found.indexes;
+      read.delete(String(value));
+      value = found.value;
     }
     if ($ref !== undefined) value = adapt(follow($ref), value, steps + 1, isSure);
     if (Array.isArray(allOf)) { for (const form of allOf) value = adapt(form, value, steps + 1, isSure); }
@@ -154,15 +161,26 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
   return adapt(root, given);
 }
 
-/** Whether a text nests deeper, or holds more values, found before anything is made of it. */
-function isExcessive(text: string, mostLevels: number, mostValues: number): boolean {
-  const brackets = text.replace(/"(?:[^"\\]|\\.)*"/g, "").match(/[[\]{},]/g) ?? [];
-  let depth = 0;
-  for (const bracket of brackets) {
-    if ("[{".includes(bracket) && ++depth > mostLevels) return true;
-    if ("]}".includes(bracket)) depth--;
+/** What JSON text holds. */
+interface JsonText {
+  readonly value: unknown;
+  readonly values: number;
+  readonly indexes: number;
+}
+
+/** What a text holds, if it is JSON within limits. */
+function readJson(text: string, most: JsonTextLimits): JsonText | undefined {
+  const { values, indexes, excess } = measureJson(text, most);
+  if (excess) return;
+  try {
+    const value: unknown = JSON.parse(text);
+    // A number that is not what its digits say must not pass for it.
+    const isExact = typeof value !== "number" ||
+      Number.isFinite(value) && (value % 1 !== 0 || Number.isSafeInteger(value));
+    return isExact ? { value, values, indexes } : undefined;
+  } catch {
+    return;
   }
-  return brackets.length > mostValues;
 }
 
 /** What a value stands for, if it is of the kind. */

@@ -91,6 +91,11 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     if (new URL(request.url).pathname !== path) return new Response("Cannot open a socket here", { status: 404 });
     const principal = readPrincipal(info);
     const account = server[INTERNALS].http.account(request, info, principal);
+    // What a message took is known only once it has arrived. A client that is above its limit sends no more of them.
+    if (!account.hold(0)) {
+      const reason = "Cannot open the socket: too much memory is used (memory.bytesPerClient, memory.bytes)";
+      return new Response(reason, { status: 503, headers: LATER });
+    }
     if (!account.openStream()) {
       const reason = "Cannot open the socket: too many are open (streams.open, streams.openPerClient)";
       return new Response(reason, { status: 503, headers: LATER });
@@ -198,8 +203,10 @@ class SocketLine {
   }
 
   receive(data: unknown): void {
-    if (typeof data !== "string") return this.#socket.close(UNSUPPORTED_DATA, "messages are text");
-    if (!this.#growBuffer(data)) return this.#socket.close(TRY_LATER, "too much is held");
+    const isText = typeof data === "string";
+    const isHeld = this.#growBuffer(isText ? 2 * data.length : toSize(data));
+    if (!isText) return this.#socket.close(UNSUPPORTED_DATA, "messages are text");
+    if (!isHeld) return this.#socket.close(TRY_LATER, "too much is held");
     if (this.#isReading) return this.#take(data);
     this.#lateSize += data.length;
     const hasRoom = this.#late.length < MOST_LATE && this.#lateSize <= this.#pipe.lineBytes;
@@ -210,8 +217,8 @@ class SocketLine {
   }
 
   // Charges the buffer of a message, which both runtimes keep until the connection ends. Deno keeps the text too.
-  #growBuffer({ length }: string): boolean {
-    const bytes = length > LARGE ? 2 * length - this.#buffer : 0;
+  #growBuffer(size: number): boolean {
+    const bytes = size > 2 * LARGE ? size - this.#buffer : 0;
     if (bytes <= 0) return true;
     this.#buffer += bytes;
     if (this.#pipe.account.hold(bytes)) return true;
@@ -303,6 +310,12 @@ class SocketLine {
       }
     });
   }
+}
+
+/** Bytes of a message that is not text. */
+function toSize(data: unknown): number {
+  const { byteLength, size = byteLength }: { readonly byteLength?: unknown; readonly size?: unknown } = Object(data);
+  return typeof size === "number" ? size : 0;
 }
 
 function toBuffered(socket: Socket): number {

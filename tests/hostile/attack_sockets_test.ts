@@ -1,4 +1,4 @@
-// WebSocket upgrades that fail.
+// WebSocket upgrades that fail, and messages that are refused.
 import { assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
@@ -30,4 +30,20 @@ Deno.test("failed upgrades do not use up the limit on sockets", async () => {
   const status = await ask(`Connection: Upgrade\r\n${key}`);
   await server.close();
   assertEquals(status, 101);
+});
+
+Deno.test("a client whose sockets hold more than its limit opens no more of them, whatever it sent", async () => {
+  const limits = { memory: { bytesPerClient: 100_000 } };
+  const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits });
+  await using port = serve(webSocket(server));
+  const open = (data: string | Uint8Array<ArrayBuffer>) =>
+    new Promise<number>((resolve) => {
+      const socket = new WebSocket(`ws://${port.host}/ws`);
+      socket.onopen = () => socket.send(data);
+      socket.onerror = () => resolve(0);
+      socket.onclose = ({ code }) => resolve(code);
+    });
+  const codes = [await open(new Uint8Array(10)), await open(new Uint8Array(200_000)), await open(new Uint8Array(10))];
+  await server.close();
+  assertEquals([codes[0], codes[1], codes[2] === 1003], [1003, 1003, false]);
 });

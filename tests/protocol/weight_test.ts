@@ -77,6 +77,14 @@ Deno.test("json values: a message may have exactly as many values as the limit",
   );
 });
 
+Deno.test("json values: a message has few keys that are small numbers, escaped or not", () => {
+  for (const part of ['{"999":1},', '{"\\u0039\\u0039\\u0039":1},', '{"9\\u003999" :1},']) {
+    const params = `{"name":"x","arguments":{"x":[${part.repeat(90_000)}0]}}`;
+    const message = parseMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`, LIMITS.request);
+    assertEquals(message.kind, "broken", part);
+  }
+});
+
 Deno.test("json values: a text that is not JSON is not read past its end", () => {
   for (const end of ['"', '"\\', '"\\"', "[", "}", "]]]]", '"' + "x".repeat(50), '"' + "\\".repeat(51)]) {
     const message = parseMessage(`[${"1,".repeat(20)}${end}`, { ...LIMITS.request, values: 30 });

@@ -152,7 +152,13 @@ class LegacyEra implements Era {
 
   async #openSessions(): Promise<Sessions> {
     const load = async () => new (await import("./session.ts")).Sessions(this.#engine.core);
-    return this.#sessions = await (this.#loading ??= load());
+    try {
+      return this.#sessions = await (this.#loading ??= load());
+    } catch (error) {
+      // What could not be loaded now may be later.
+      this.#loading = undefined;
+      throw error;
+    }
   }
 
   async #openAndServe(id: string, message: Readable, link: Link): Promise<Reply> {

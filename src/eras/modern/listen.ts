@@ -73,6 +73,8 @@ async function openThrough(
     // A client that cancelled its subscription hears no more of it.
     if (call.reason === undefined || call.reason === SHUTDOWN) throw error;
   } finally {
+    // Middleware that did not wait for the end of the subscription has ended it.
+    call.cancel(SHUTDOWN);
     call.inFlight.remove(call);
   }
 }

@@ -1,0 +1,34 @@
+// The notifications of a subscription that nobody has taken yet.
+import { toSubscription } from "../../src/client/subscription.ts";
+import type { Notification } from "../../src/client/message.ts";
+import { assertEquals } from "../support/std.ts";
+
+async function open() {
+  const { promise: ended, resolve: end } = Promise.withResolvers<undefined>();
+  let send: (notification: Notification) => void = () => {};
+  const subscription = await toSubscription(async (onChange) => {
+    send = onChange;
+    return await Promise.resolve({ granted: {}, ended, close: () => Promise.resolve() });
+  });
+  return { subscription, end: () => end(undefined), send: (n: number) => send({ method: "changed", params: { n } }) };
+}
+
+Deno.test("a subscription that nobody reads keeps the newest thousand notifications", async () => {
+  const { subscription, end, send } = await open();
+  for (let n = 0; n < 100_000; n++) send(n);
+  end();
+  const taken = await Array.fromAsync(subscription, ({ params }) => Object(params).n);
+  assertEquals([taken.length, taken[0], taken.at(-1)], [1000, 99_000, 99_999]);
+});
+
+Deno.test("all loops over one subscription end with it", async () => {
+  const { subscription, end, send } = await open();
+  const loops = Array.from({ length: 4 }, () => Array.fromAsync(subscription, ({ params }) => Object(params).n));
+  await new Promise((resolve) => setTimeout(resolve));
+  send(1);
+  await new Promise((resolve) => setTimeout(resolve));
+  end();
+  const late = new Promise<string>((resolve) => setTimeout(resolve, 500, "late"));
+  const taken = await Promise.race([Promise.all(loops), late]);
+  assertEquals(typeof taken === "string" ? taken : taken.flat(), [1]);
+});

@@ -1,0 +1,48 @@
+// Values that are not sent after all: what is open in them is closed, and what is sent in their place loses nothing.
+import { z } from "zod";
+import { createServer, tool } from "../../mod.ts";
+import type { Schema } from "../../src/schema/schema.ts";
+import { assertEquals } from "../support/std.ts";
+import { toRequest } from "../support/requests.ts";
+
+/** What a tool sends for a value, and the streams in the value that were cancelled. */
+async function send(make: (open: (name: string) => ReadableStream) => unknown, output?: Schema) {
+  const cancelled: string[] = [];
+  const open = (name: string) =>
+    new ReadableStream({ pull: () => new Promise(() => {}), cancel: () => void cancelled.push(name) });
+  const x = tool({ name: "x", output, run: () => make(open) as Record<string, unknown> });
+  const server = createServer({ name: "t", version: "1.0.0", handlers: [x], onError() {} });
+  const text = await (await server.fetch(toRequest("tools/call", { name: "x", arguments: {} }))).text();
+  await server.close();
+  return { cancelled, text };
+}
+
+Deno.test("a stream that the output schema refuses is cancelled", async () => {
+  const output = z.object({ a: z.string() });
+  assertEquals((await send((open) => open("whole"), output)).cancelled, ["whole"]);
+  assertEquals((await send((open) => ({ a: open("part") }), output)).cancelled, ["part"]);
+});
+
+Deno.test("streams deep in a value that cannot be sent are cancelled", async () => {
+  const { cancelled } = await send((
+    open,
+  ) => [() => {}, { a: { b: [new Map([["c", { d: { e: [open("deep")] } }]])] } }]);
+  assertEquals(cancelled, ["deep"]);
+});
+
+Deno.test("a value that holds itself and cannot be sent ends the search for streams", async () => {
+  const { cancelled } = await send((open) => {
+    const value: unknown[] = [() => {}, open("one")];
+    value.push(value, Array.from({ length: 50_000 }, () => ({})));
+    return value;
+  });
+  assertEquals(cancelled, ["one"]);
+});
+
+Deno.test("the structured content of an error loses nothing, with an output schema too", async () => {
+  const full = () => ({ content: [], isError: true, structuredContent: new Map([["a", 1]]) });
+  for (const output of [undefined, z.object({ b: z.string() })]) {
+    const { text } = await send(full, output);
+    assertEquals(text.includes('"structuredContent":{"a":1}'), true, text);
+  }
+});

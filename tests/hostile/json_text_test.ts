@@ -1,0 +1,100 @@
+// JSON text in arguments and in responses that handlers return: it may cost no more than what it is part of.
+import { createServer, tool } from "../../mod.ts";
+import { adaptInput } from "../../src/schema/adapt_input.ts";
+import { LIMITS } from "../../src/core/limits.ts";
+import { encode } from "../../src/handlers/encoders.ts";
+import { assertEquals, assertLess } from "../support/std.ts";
+import { toRequest } from "../support/requests.ts";
+
+const object = { type: "object" } as const;
+const escaped = '{"\\u0039\\u0039\\u0039":1},';
+
+function adapt(given: Record<string, unknown>, property: Record<string, unknown>) {
+  return adaptInput(given, { type: "object", properties: { x: property } }, { jsonText: LIMITS.request });
+}
+
+function time(run: () => unknown): number {
+  const since = performance.now();
+  run();
+  return performance.now() - since;
+}
+
+async function encodeJson(text: string) {
+  return await encode(new Response(text, { headers: { "content-type": "application/json" } }), {
+    signal: new AbortController().signal,
+    maxBytes: LIMITS.calls.resultBytes,
+    readMs: 60_000,
+    isContent: (value): value is never => value === encode,
+    startTimer: () => () => {},
+  });
+}
+
+Deno.test("arguments of escaped quotes alone do not hold up the server", () => {
+  for (const text of ['"' + '\\"'.repeat(100_000), '"'.repeat(100_000), "[".repeat(1_000_000), "\\".repeat(100_001)]) {
+    assertLess(time(() => assertEquals(adapt({ x: text }, object), { x: text })), 500, text.slice(0, 5));
+  }
+});
+
+Deno.test("a long text is read once, however many alternatives there are for it", () => {
+  const anyOf = Array.from({ length: 200 }, (_, i) => ({
+    type: "object",
+    properties: { list: { type: "array" }, kind: { const: i } },
+  }));
+  const list = JSON.stringify(["x".repeat(500_000)]);
+  const x = { list, kind: 199 };
+  assertLess(time(() => assertEquals(adapt({ x }, { anyOf }), { x: { ...x, list: JSON.parse(list) } })), 500);
+});
+
+Deno.test("two properties with the same text do not share what it stands for", () => {
+  const text = JSON.stringify(Array(1000).fill(1));
+  const array = { type: "array", items: { type: "array" } };
+  const { x }: { readonly x?: unknown } = Object(adapt({ x: [text, text] }, array));
+  const [a, b]: readonly unknown[] = Array.isArray(x) ? x : [];
+  assertEquals(a, JSON.parse(text));
+  assertEquals(a === b, false);
+});
+
+Deno.test("all JSON texts of one call together hold as many values as a message", () => {
+  const text = `[${"0,".repeat(90_000)}0]`;
+  const { x }: { readonly x?: unknown } = Object(adapt({ x: [text, text, text] }, { items: { type: "array" } }));
+  assertEquals(Array.isArray(x) && x.map((item) => typeof item), ["object", "object", "string"]);
+});
+
+Deno.test("JSON text has few keys that are small numbers, for which an engine may allocate much", () => {
+  for (const part of ['{"999":1},', escaped]) {
+    const text = `[${part.repeat(90_000)}0]`;
+    assertEquals(adapt({ x: text }, { type: "array" }), { x: text });
+    const few = `[${part.repeat(50)}0]`;
+    assertEquals(adapt({ x: few }, { type: "array" }), { x: JSON.parse(few) });
+  }
+});
+
+Deno.test("a response of brackets alone does not hold up the server", async () => {
+  const since = performance.now();
+  const { lost } = await encodeJson("[".repeat(4_000_000));
+  assertLess(performance.now() - since, 250);
+  assertEquals(lost, "it is nested deeper than 128 levels; return less");
+});
+
+Deno.test("a response with very many keys that are small numbers stays text", async () => {
+  for (const part of ['{"999":1},', escaped]) {
+    const text = `[${part.repeat(90_000)}0]`;
+    const { value } = await encodeJson(text);
+    assertEquals(value === text, true);
+  }
+  const list = Array.from({ length: 20_000 }, (_, i) => String(i % 1000));
+  assertEquals((await encodeJson(JSON.stringify(list))).value, list);
+});
+
+Deno.test("a long key does not count again for all the media under it", async () => {
+  const many = tool({
+    name: "many",
+    run: () => ({ ["k".repeat(500_000)]: Array.from({ length: 5000 }, () => new Uint8Array(1)) }),
+  });
+  const server = createServer({ name: "t", version: "1.0.0", handlers: [many] });
+  const since = performance.now();
+  const text = await (await server.fetch(toRequest("tools/call", { name: "many", arguments: {} }))).text();
+  await server.close();
+  assertLess(performance.now() - since, 2000);
+  assertEquals(text.includes('"blob"'), true);
+});

@@ -51,7 +51,7 @@ export async function checkEntry(name: string, target: EntryTarget): Promise<Ent
     timeoutMs: TIMEOUT_MS,
     onWarning() {},
     onStderr(text: string) {
-      stderr = (stderr + text).slice(-MAX_STDERR);
+      stderr = (stderr + text).slice(-2 * MAX_STDERR);
     },
   };
   try {
@@ -67,10 +67,17 @@ export async function checkEntry(name: string, target: EntryTarget): Promise<Ent
     }
     const action = "url" in target ? "respond" : "start";
     const state = `it does not ${action}: ${toPrintableLine(error.message)}`;
-    const output = stderr.trim();
+    const output = dropRepetition(stderr.trim()).slice(-MAX_STDERR);
     const remedy = output ? `; its output:\n\n${output}\n\nFix the server` : "; fix the server";
     throw new CliError(`Cannot install ${name}: ${state}${remedy}, or add --no-check`);
   }
+}
+
+/** The client starts a server a second time, with a handshake, if the first one exits. Its output is then the same. */
+function dropRepetition(output: string): string {
+  const middle = Math.ceil(output.length / 2);
+  const half = output.slice(middle).trim();
+  return output.slice(0, middle).trim() === half ? half : output;
 }
 
 function toReport(names: readonly string[]): string {

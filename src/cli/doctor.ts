@@ -48,13 +48,11 @@ export const doctor: Command = {
   run: diagnose,
 };
 
-async function diagnose({ operands: [url, extra], flags, all }: Args): Promise<number> {
-  if (url === undefined || !/^https?:/i.test(url) || !URL.canParse(url)) {
-    const state = url === undefined ? "no URL is named" : "it is not an HTTP URL";
-    throw new UsageError(
-      `Cannot examine ${url ?? "a server"}: ${state}; write its URL, such as http://127.0.0.1:3000/mcp`,
-    );
+async function diagnose({ operands: [url, extra], flags, all, rest }: Args): Promise<number> {
+  if (rest) {
+    throw new UsageError("Cannot examine a command: it does not serve HTTP; use inspect, or name a URL");
   }
+  if (url === undefined || !/^https?:/i.test(url) || !URL.canParse(url)) throw refuseUrl(url);
   if (extra !== undefined) throw new UsageError(`Cannot examine ${url} and ${extra}: name one URL`);
   const { origin } = flags;
   if (origin !== undefined && !(URL.canParse(origin) && new URL(origin).origin === origin)) {
@@ -85,6 +83,16 @@ async function diagnose({ operands: [url, extra], flags, all }: Args): Promise<n
   console.log("json" in flags ? toJson(url, findings) : toReport(findings));
   if (stopped) return stopped;
   return findings.some(({ level }) => level === "problem") ? 1 : 0;
+}
+
+function refuseUrl(url: string | undefined): UsageError {
+  const action = `Cannot examine ${url || "a server"}`;
+  if (!url) return new UsageError(`${action}: no URL is named; write its URL, such as http://127.0.0.1:3000/mcp`);
+  if (/^[\w.-]+:\d+(\/|$)/.test(url)) return new UsageError(`${action}: it has no scheme; write http:// before it`);
+  if (/\.([cm]?[jt]s|jsonc?)$/i.test(url)) {
+    return new UsageError(`${action}: it is a file; use check, or serve it with --http and name its URL`);
+  }
+  return new UsageError(`${action}: it is not an HTTP URL; write its URL, such as http://127.0.0.1:3000/mcp`);
 }
 
 function readMs(name: string, text: string | undefined): number | undefined {

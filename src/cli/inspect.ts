@@ -36,11 +36,14 @@ export const inspect: Command = {
     "inspect --revision 2025-06-18 -- npx -y some-server --verbose",
   ],
   exitCodes: { 1: "A list failed, or the server responded with an error", 130: "Stopped with Ctrl-C" },
-  run: async (args) =>
-    "page" in args.flags
-      ? await (await importModule("./inspector/serve.ts")).servePage(args)
-      : await withServerSession(args, { verb: "inspect", isOptional: true }, (session) => showServer(session, args)),
+  run: inspectServer,
 };
+
+async function inspectServer(args: Args): Promise<number | void> {
+  if ("page" in args.flags) return await (await importModule("./inspector/serve.ts")).servePage(args);
+  if ("port" in args.flags) throw new UsageError("Cannot use --port: it is the port of the page; add --page");
+  return await withServerSession(args, { verb: "inspect", isOptional: true }, (session) => showServer(session, args));
+}
 
 async function showServer({ client, operands, signal }: ServerSession, { flags }: Args): Promise<number> {
   if (operands.length) {

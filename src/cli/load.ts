@@ -14,6 +14,9 @@ import { explainPermission } from "./permissions.ts";
 const REMEDY = "end the file with `export default createServer({ name, version, handlers })`, or with " +
   "`export default [...]` of tools, resources and prompts";
 
+/** The schemes from which the runtimes import files. */
+const SCHEMES = ["file:", "http:", "https:", "jsr:", "npm:", "data:", "blob:"];
+
 /** The URL of a target: a path, or a specifier such as `jsr:@scope/server`. */
 export function toTargetUrl(target: string): string {
   // A single letter before the colon is a drive.
@@ -81,7 +84,14 @@ export async function toKind(target: string): Promise<"folder" | "config" | "mod
       'Cannot use "": the target is empty; name a file or a folder, such as . for the working directory',
     );
   }
-  if (!toTargetUrl(target).startsWith("file:") || /^file:/i.test(target)) return "module";
+  const [, scheme] = /^([a-z][a-z\d+.-]+:)/i.exec(target) ?? [];
+  if (scheme !== undefined && !SCHEMES.includes(scheme.toLowerCase())) {
+    throw new CliError(
+      `Cannot use ${target}: no file has the scheme ${scheme}; name a file, a folder, a package such as ` +
+        `jsr:@scope/server, or ./${target} for a file with this name`,
+    );
+  }
+  if (scheme !== undefined) return "module";
   const facts = await platform.files.stat(platform.toPath(target)).catch(() => undefined);
   if (facts?.kind === "folder") return "folder";
   return /\.jsonc?$/i.test(target) ? "config" : "module";
@@ -145,24 +155,29 @@ export async function importDefault(target: string, url: string, version = 0): P
   try {
     return (await import(version ? platform.toImport(url, version) : url)).default;
   } catch (error) {
-    throw new CliError(`Cannot load ${target}: ${explainLoadError(error)}`);
+    const remedy = /^https?:/i.test(url)
+      ? "Name a file. To use a server that runs at this URL, choose the command call, inspect or doctor."
+      : url.startsWith("file:")
+      ? "Fix the file and restart."
+      : "Check the name.";
+    throw new CliError(`Cannot load ${target}: ${explainLoadError(error, remedy)}`);
   }
 }
 
-/** Explains an error: by its stack if the file's code threw it, by the runtime's message if the file is not valid. */
-function explainLoadError(error: unknown): string {
+/** Explains an error and adds a remedy: by its stack if the file's code threw it, by the runtime's message if the file is not valid. */
+function explainLoadError(error: unknown, remedy: string): string {
   if (!(error instanceof Error)) return `it threw ${String(error)} while loading; fix it and restart`;
   const { message } = error;
   const missing = explainPermission(message);
   if (missing !== undefined) return missing;
   const position = "position" in error ? error.position : undefined;
-  if (isPosition(position)) return `${message}\n    at ${position.file}:${position.line}:${position.column}\n${FIX}`;
-  if (error instanceof AggregateError) return error.errors.map(explainLoadError).join("\n");
+  if (isPosition(position)) return `${message}\n    at ${position.file}:${position.line}:${position.column}\n${remedy}`;
+  if (error instanceof AggregateError) {
+    return error.errors.map((each) => explainLoadError(each, remedy)).join("\n");
+  }
   const isText = "code" in error && error.code === "ERR_MODULE_NOT_FOUND" || error instanceof SyntaxError;
-  return isText ? `${message}\n${FIX}` : `it threw an error while loading:\n${error.stack ?? message}\n${FIX}`;
+  return isText ? `${message}\n${remedy}` : `it threw an error while loading:\n${error.stack ?? message}\n${remedy}`;
 }
-
-const FIX = "Fix the file and restart.";
 
 function isPosition(
   value: unknown,

@@ -9,6 +9,8 @@ import { platform } from "./platform.ts";
 import { hasErrorCode } from "./platform_files.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 
+const NAME = /^[a-z][\w-]{0,63}$/i;
+
 /** The command `new`. */
 export const create: Command = {
   name: "new",
@@ -25,10 +27,12 @@ async function createFiles({ operands: [name, extra] }: Args): Promise<void> {
     throw new UsageError("Cannot create a server: no name is given; write one, such as weather");
   }
   if (extra !== undefined) throw new UsageError(`Cannot create ${name} and ${extra}: name one server`);
-  if (!/^[a-z][\w-]{0,63}$/i.test(name)) {
-    throw new UsageError(
-      `Cannot create ${name}: it is not a name; start with a letter, and use up to 64 letters, digits, _ and -`,
-    );
+  if (!NAME.test(name)) {
+    const stem = name.replace(/\.[cm]?[jt]s$/, "");
+    const remedy = stem !== name && NAME.test(stem)
+      ? `write ${stem}`
+      : "start with a letter, and use up to 64 letters, digits, _ and -";
+    throw new UsageError(`Cannot create ${name || '""'}: it is not a name; ${remedy}`);
   }
   const [server, test] = [`${name}.ts`, `${name}_test.ts`];
   const entry = toEntry();

@@ -79,7 +79,7 @@ async function serveTarget(args: Args): Promise<void> {
     // The last responses are written but perhaps not sent. Do not wait for clients that do not read them.
     return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, STOP_MS))]);
   }
-  if (isTerminal) console.error((await importModule("./stdio_notice.ts")).toStdioNotice(target));
+  if (isTerminal) console.error(await (await importModule("./stdio_notice.ts")).toStdioNotice(target));
   await serveStdio(server, { signal: closed });
   await server.close();
 }

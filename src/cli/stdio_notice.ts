@@ -4,15 +4,18 @@
  * @module
  */
 import { toInstall, toProgram, toShell } from "./command.ts";
+import { toConfigFlags } from "./install/deno_config.ts";
 import { toName, toTargetUrl } from "./load.ts";
 
 /** Explains that the server waits for a client. Without the notice, the terminal would stay empty. */
-export function toStdioNotice(target: string | undefined): string {
+export async function toStdioNotice(target: string | undefined): Promise<string> {
   const name = target === undefined ? "demo" : toName(toTargetUrl(target));
   const url = target === undefined ? undefined : toTargetUrl(target);
   const path = url?.startsWith("file:") ? decodeURIComponent(new URL(url).pathname) : url;
   const operands = path === undefined ? [] : [path];
-  const [command, ...args] = [...toProgram(path === undefined ? "none" : "all"), ...operands];
+  const config = path !== undefined && /\.[cm]?[jt]sx?$/.test(path) ? await toConfigFlags(path) : [];
+  const program = toProgram(path === undefined ? "none" : "all");
+  const [command, ...args] = [...program.slice(0, -1), ...config, ...program.slice(-1), ...operands];
   const _meta = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},

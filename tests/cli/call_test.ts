@@ -156,6 +156,9 @@ for (const { name, program } of runtimes) {
     const { code, stderr } = await run([...program, "call", `${origin}/`]);
     assertEquals(code, 1);
     assertStringIncludes(stderr, `the endpoint is /mcp (-32600); use ${origin}/mcp\n`);
+    const installed = await run([...program, "install", `${origin}/`, "--client", "cursor"]);
+    const message = `Cannot install ${origin}/: there is no MCP endpoint at this URL; use ${origin}/mcp\n`;
+    assertEquals([installed.code, installed.stderr], [2, message]);
   });
 
   test("call reports mistakes before it calls the tool, and its exit code is the outcome", async () => {

@@ -343,6 +343,7 @@ for (const { name, program, file } of runtimes) {
       assertStringIncludes(text, "waits for a client");
       assertStringIncludes(text, `${words.join(" ")} --http`);
       assertStringIncludes(text, '{"mcpServers":{"calc":{"command"');
+      assertEquals(text.includes(`"--config","${root}deno.json","${root}mod.ts"`), name === "deno");
     },
   );
 }

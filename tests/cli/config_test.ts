@@ -78,7 +78,9 @@ for (const { target, flags, asks, ...more } of examples) {
     const { code, stdout, stderr } = await run(["deno", "run", "-A", "mod.ts", ...words]);
     assertEquals(code, 0, stderr);
     const [entry] = Object.values(JSON.parse(stdout).mcpServers) as { command: string; args: string[] }[];
-    const given = ["run", ...expected, `${root}mod.ts`, root + target];
+    // The names that code imports come from the deno.json above it.
+    const config = target.endsWith(".ts") ? ["--config", `${root}deno.json`] : [];
+    const given = ["run", ...config, ...expected, `${root}mod.ts`, root + target];
     assertEquals([entry.command, ...[...entry.args].sort()], ["deno", ...given.sort()]);
     for (const [method, params, told] of asks) {
       const finished = await run([entry.command, entry.args[0], "--no-prompt", ...entry.args.slice(1)], {

@@ -379,6 +379,31 @@ for (const { name, program } of runtimes) {
     );
   }
 
+  testProcesses(`${name}: messages about wrong names and options contain the right one`, async () => {
+    const expected: readonly (readonly [words: readonly string[], message: RegExp])[] = [
+      [["new", "weather.ts"], /^Cannot create weather\.ts: it is not a name; write weather\n/],
+      [["new", ""], /^Cannot create "": it is not a name; start with a letter/],
+      [
+        ["call", "htp://x/mcp"],
+        /^Cannot use htp:\/\/x\/mcp: no file has the scheme htp:; name a file, a folder, a package/,
+      ],
+      [["inspect", "s.ts", "--port", "1"], /^Cannot use --port: it is the port of the page; add --page\n/],
+      [
+        ["check", "http://127.0.0.1:1/mcp"],
+        /To use a server that runs at this URL, choose the command call, inspect or/,
+      ],
+    ];
+    await withFiles(files, async (cwd) => {
+      for (const [words, message] of expected) {
+        const { code, stderr } = await run([...program, ...words], { cwd });
+        assertEquals(code, 2, stderr);
+        assertMatch(stderr, message);
+      }
+      const twice = await run([...program, "install", "throws.ts", "--client", "cursor", "--allow-none"], { cwd });
+      assertEquals(twice.stderr.match(/^Cannot load /gm)?.length, 1, twice.stderr);
+    });
+  });
+
   testProcesses(`${name}: an unexpected error of a server is printed with its id, and the exit code is 1`, async () => {
     const ids: string[] = [];
     const fail = () => {

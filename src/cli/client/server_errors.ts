@@ -30,10 +30,16 @@ function toErrorIdHint({ data }: RpcError): string {
   return id && `; the server's log has the details under the error id ${id}`;
 }
 
-function toRemedy({ code, status, message }: RpcError, name: string): string {
-  // A server of this library names its endpoint.
+/** The URL to use instead of `url`, if the error is that of a server of this library, which names its endpoint. */
+export function findEndpoint({ status, message }: RpcError, url: string): string | undefined {
   const [, path] = status === 404 && /the endpoint is (\/[\w./-]*)$/.exec(message) || [];
-  if (path !== undefined && URL.canParse(name)) return `; use ${new URL(name).origin}${path}`;
+  return path !== undefined && URL.canParse(url) ? new URL(url).origin + path : undefined;
+}
+
+function toRemedy(error: RpcError, name: string): string {
+  const { code, status } = error;
+  const endpoint = findEndpoint(error, name);
+  if (endpoint !== undefined) return `; use ${endpoint}`;
   if (status === 401 || status === 403) return `; authenticate with --header authorization="Bearer …"`;
   return code === 0 && status !== undefined ? "; check the path" : "";
 }

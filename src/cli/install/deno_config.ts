@@ -16,7 +16,7 @@ const MAPS_IMPORTS = /"(imports|importMap|workspace)"\s*:/;
  * Finds the nearest `deno.json` or `deno.jsonc` with imports, in the folder of a file or above it. Deno does not look
  * there by itself, because the file is not its main module.
  */
-export async function findDenoConfig(file: string): Promise<string | undefined> {
+async function findDenoConfig(file: string): Promise<string | undefined> {
   for (let folder = toFolder(file);; folder = toFolder(folder)) {
     for (const name of NAMES) {
       const path = joinPath(folder, name);
@@ -27,6 +27,14 @@ export async function findDenoConfig(file: string): Promise<string | undefined> 
 }
 
 async function mapsImports(path: string): Promise<boolean> {
+  // Deno would prompt for each folder.
+  if (!platform.mayRead(path)) return false;
   if ((await platform.files.stat(path))?.kind !== "file") return false;
   return MAPS_IMPORTS.test(new TextDecoder().decode(await platform.files.read(path, MAX_BYTES)));
+}
+
+/** The options of Deno that name the `deno.json` of a file with code. Empty on Bun, and if there is none. */
+export async function toConfigFlags(file: string): Promise<readonly string[]> {
+  const config = platform.runtime === "deno" ? await findDenoConfig(file) : undefined;
+  return config === undefined ? [] : ["--config", config];
 }

@@ -7,6 +7,7 @@ import { connect } from "../../client/connect.ts";
 import { RpcError } from "../../client/rpc_error.ts";
 import { toPrintableLine } from "../../protocol/printable.ts";
 import { CliError } from "../cli_error.ts";
+import { findEndpoint } from "../client/server_errors.ts";
 
 /** A command with its environment, and the folder to start it in, which defaults to the working directory. */
 export interface EntryCommand {
@@ -51,7 +52,7 @@ export async function checkEntry(name: string, target: EntryTarget): Promise<Ent
     timeoutMs: TIMEOUT_MS,
     onWarning() {},
     onStderr(text: string) {
-      stderr = (stderr + text).slice(-MAX_STDERR);
+      stderr = (stderr + text).slice(-2 * MAX_STDERR);
     },
   };
   try {
@@ -65,12 +66,23 @@ export async function checkEntry(name: string, target: EntryTarget): Promise<Ent
     if (error instanceof RpcError && error.status === 401 && "url" in target) {
       return { report: "The server requires authentication (401), so its tools were not listed." };
     }
+    const endpoint = error instanceof RpcError && "url" in target ? findEndpoint(error, target.url) : undefined;
+    if (endpoint !== undefined) {
+      throw new CliError(`Cannot install ${name}: there is no MCP endpoint at this URL; use ${endpoint}`);
+    }
     const action = "url" in target ? "respond" : "start";
     const state = `it does not ${action}: ${toPrintableLine(error.message)}`;
-    const output = stderr.trim();
+    const output = dropRepetition(stderr.trim()).slice(-MAX_STDERR);
     const remedy = output ? `; its output:\n\n${output}\n\nFix the server` : "; fix the server";
     throw new CliError(`Cannot install ${name}: ${state}${remedy}, or add --no-check`);
   }
+}
+
+/** The client starts a server a second time, with a handshake, if the first one exits. Its output is then the same. */
+function dropRepetition(output: string): string {
+  const middle = Math.ceil(output.length / 2);
+  const half = output.slice(middle).trim();
+  return output.slice(0, middle).trim() === half ? half : output;
 }
 
 function toReport(names: readonly string[]): string {

@@ -11,7 +11,7 @@ import { isAbsolute, toBaseName, toFolder } from "../path.ts";
 import { joinPermissions, KINDS, type Permissions, toDenoFlags } from "../permissions.ts";
 import { platform } from "../platform.ts";
 import { CliError, UsageError } from "../cli_error.ts";
-import { findDenoConfig } from "./deno_config.ts";
+import { toConfigFlags } from "./deno_config.ts";
 import type { Destination, InstallPlan } from "./plan.ts";
 
 /** Where the check starts the server, as a desktop client does. Clients of a project start it in its folder. */
@@ -31,7 +31,9 @@ export async function planStdio(target: string, destination: Destination, { flag
   await checkTarget(target, path);
   const requirements = await findRequirements(target, path, kind);
   const permissions = toPermissionFlags(target, flags, requirements);
-  const [command, ...args] = toCommand(destination, [...await toConfigFlags(requirements), ...permissions], path);
+  const code = requirements.modules.find(isAbsolute);
+  const config = code === undefined ? [] : await toConfigFlags(code);
+  const [command, ...args] = toCommand(destination, [...config, ...permissions], path);
   const variables = (flags.env ?? "").split(",").filter(Boolean);
   const values = readVariables(variables, destination);
   const env = toEnv(variables, values, destination);
@@ -96,14 +98,6 @@ function toPermissionFlags(
   const paths = { read: allowed.read?.map(platform.toPath), write: allowed.write?.map(platform.toPath) };
   const absolute = { ...allowed, ...paths.read && { read: paths.read }, ...paths.write && { write: paths.write } };
   return toDenoFlags(joinPermissions({ read: toOwnReads() }, joinPermissions(permissions, absolute)));
-}
-
-/** The option that names the `deno.json` of the code. A client may start the server in any folder. */
-async function toConfigFlags({ modules }: Requirements): Promise<readonly string[]> {
-  const [file] = modules.filter(isAbsolute);
-  if (platform.runtime === "bun" || file === undefined) return [];
-  const config = await findDenoConfig(file);
-  return config === undefined ? [] : ["--config", config];
 }
 
 function toCommand({ isShared }: Destination, flags: readonly string[], path: string): readonly string[] {

@@ -300,8 +300,10 @@ function toFailed({ key }: Definition, call: Call, error: unknown, core: Core): 
   if (isToolError(error)) return toToolError(error.content);
   const told = core.report(error, { method: call.method, subject: key });
   if (isResultError(error)) throw told;
-  const words = core.describeError?.(error, call) ?? `${told.message} (${Object.values(told.data ?? {})})`;
-  return toToolError(isToolError(words) ? words.content : words);
+  const words = core.describeError?.(error, call);
+  if (isToolError(words)) return toToolError(words.content);
+  // A promise, which its type does not allow, would be sent as `{}`.
+  return toToolError(typeof words === "string" ? words : `${told.message} (${Object.values(told.data ?? {})})`);
 }
 
 function toToolError(content: string | readonly Content[]): Result {

@@ -12,7 +12,12 @@ export function validateShape(shape: Shape, value: unknown): StandardResult | Pr
   }
   const own = new Map(Object.entries(value));
   const names = Object.keys(shape);
-  const results = names.map((name) => shape[name]["~standard"].validate(own.get(name)));
+  const results = names.map((name) => {
+    const result = shape[name]["~standard"].validate(own.get(name));
+    // If a later one throws, nobody waits for this one.
+    if (result instanceof Promise) result.catch(() => {});
+    return result;
+  });
   const join = (results: readonly StandardResult[]): StandardResult => {
     const issues = results.flatMap(({ issues = [] }, i) =>
       issues.map(({ message, path = [] }) => ({ message, path: [names[i], ...path] }))

@@ -100,7 +100,7 @@ export interface Limits {
      */
     readonly runningPerClient: number;
     /**
-     * Calls that wait in the queue of the process. One client may fill a quarter of it.
+     * Calls that wait in the queue of the process. One client may fill a quarter of it, by default 1,024 places.
      *
      * Together: their parameters count towards `memory`.
      *
@@ -188,8 +188,8 @@ export interface Limits {
      */
     readonly openPerClient: number;
     /**
-     * Time after which the response of a running call becomes an event stream. It can take twice as long. Without a
-     * stream, the server does not notice that a client has disconnected.
+     * Time after which the response of a running call becomes an event stream. A shared timer makes it up to twice as
+     * long: 25 to 50 ms by default. Without a stream, the server does not notice that a client has disconnected.
      *
      * Exceeded: the response starts with status 200 as an event stream. A client that accepts only JSON gets white
      * space, and then the JSON.
@@ -210,7 +210,8 @@ export interface Limits {
      */
     readonly waitingTexts: number;
     /**
-     * Characters that may be unread on one HTTP stream, and characters that the runtime gets at once.
+     * Characters that may be unread on one HTTP stream. It is also the size of the pieces that the server hands to the
+     * runtime.
      *
      * Together: a large result, or a handler that does not wait, can exceed it. All unread data of one stream counts
      * towards `memory` once it has more than 16,384 characters, at two bytes per character.
@@ -219,7 +220,8 @@ export interface Limits {
      */
     readonly waitingCharacters: number;
     /**
-     * Time for which a client may leave an HTTP stream unread.
+     * Time for which a client may leave an HTTP stream unread. `bun server.ts` closes such a stream after 10 seconds,
+     * unless the file exports a longer `idleTimeout`.
      *
      * Exceeded: the server closes the stream and cancels its call.
      */
@@ -236,13 +238,15 @@ export interface Limits {
   /** Sessions over HTTP, in revisions that have them. */
   readonly sessions: {
     /**
-     * Sessions whose state is in memory. The server also remembers a hundred times as many ended sessions.
+     * Sessions whose state is in memory. The server also remembers the ids of ended sessions, up to a hundred times this
+     * number.
      *
      * Together: each session counts towards `memory` with 4 KiB and eight bytes per character of its id, which has at
      * most 16,384 characters. An ended session counts with 150 bytes.
      *
-     * Exceeded: the server drops the state of the session that was idle for longest; its id stays valid. If no session
-     * is idle, or too many have ended: HTTP 503 with `Retry-After`, code -31503.
+     * Exceeded: the server drops the state of the session that was idle for longest. Its id stays valid, but the client
+     * loses its subscriptions and its kept events. If no session is idle, or too many have ended: HTTP 503 with
+     * `Retry-After`, code -31503.
      */
     readonly open: number;
     /**

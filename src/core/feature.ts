@@ -63,7 +63,7 @@ export interface Compiled {
   readonly capabilities: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly methods: Readonly<Record<string, Method>>;
   /** Whether a caller may learn of changes of a resource. Every caller may learn of an unknown one. */
-  sees?(uri: string, call: Call): boolean | Promise<boolean>;
+  isVisible?(uri: string, call: Call): boolean | Promise<boolean>;
 }
 
 /** Runs a call. It belongs to a method, or to the handler that the call names. */

@@ -20,7 +20,7 @@ export interface Question {
 }
 
 /** A request that is built once the client is known to have the capabilities it needs. */
-export interface Asking {
+export interface PreparedQuestion {
   readonly key: string;
   /** Dotted names of the modes of capabilities that the client must have declared. */
   readonly needs: readonly string[];
@@ -29,7 +29,7 @@ export interface Asking {
 }
 
 /** Creates an elicitation with a form. */
-export function elicitation(key: string, { message, schema }: ElicitOptions): Asking {
+export function elicitation(key: string, { message, schema }: ElicitOptions): PreparedQuestion {
   return {
     key,
     needs: [FORM],
@@ -50,7 +50,7 @@ export function elicitation(key: string, { message, schema }: ElicitOptions): As
 }
 
 /** Creates an elicitation with a web page. */
-export function urlElicitation(key: string, { message, url }: ElicitUrlOptions): Asking {
+export function urlElicitation(key: string, { message, url }: ElicitUrlOptions): PreparedQuestion {
   return {
     key,
     needs: ["elicitation.url"],
@@ -65,7 +65,7 @@ export function urlElicitation(key: string, { message, url }: ElicitUrlOptions):
 }
 
 /** Creates a sampling request. */
-export function sampling(key: string, request: SamplingRequest): Asking {
+export function sampling(key: string, request: SamplingRequest): PreparedQuestion {
   const { messages, tools, toolChoice, includeContext } = request;
   const wrong = findUnbalanced(messages);
   return {
@@ -106,7 +106,7 @@ function findUnbalanced(messages: readonly SamplingMessage[]): { readonly at: nu
 }
 
 /** Asks for the client's roots. */
-export const ROOTS: Asking = {
+export const ROOTS: PreparedQuestion = {
   key: "roots",
   needs: ["roots"],
   make: () => ({ method: "roots/list", params: {}, read: readRoots }),

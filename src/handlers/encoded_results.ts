@@ -116,8 +116,8 @@ export class EncodedResults {
       readMs: calls.readMs,
       isContent,
       startTimer(run, ms) {
-        const alarm = ticker.alarm(ms, run);
-        return () => ticker.drop(alarm);
+        const timeout = ticker.startTimeout(ms, run);
+        return () => ticker.cancel(timeout);
       },
     });
     if (made.lost) throw this.#refuse(made.lost);

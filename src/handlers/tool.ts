@@ -289,9 +289,9 @@ function invoke({ key, invoke }: Definition, call: Call, checked: Checked, core:
 function toFailed({ key }: Definition, call: Call, error: unknown, core: Core): Result {
   if (isMcpError(error) || (call.ended && error === call.reason)) throw error;
   if (isToolError(error)) return toToolError(error.content);
-  const told = core.report(error, { method: call.method, subject: key });
-  if (isResultError(error)) throw told;
-  const words = core.describeError?.(error, call) ?? `${told.message} (${Object.values(told.data ?? {})})`;
+  const reported = core.report(error, { method: call.method, subject: key });
+  if (isResultError(error)) throw reported;
+  const words = core.describeError?.(error, call) ?? `${reported.message} (${Object.values(reported.data ?? {})})`;
   return toToolError(isToolError(words) ? words.content : words);
 }
 

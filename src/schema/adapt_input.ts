@@ -155,14 +155,14 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
 }
 
 /** Whether a text nests deeper, or holds more values, found before anything is made of it. */
-function isExcessive(text: string, mostLevels: number, mostValues: number): boolean {
+function isExcessive(text: string, maxLevels: number, maxValues: number): boolean {
   const brackets = text.replace(/"(?:[^"\\]|\\.)*"/g, "").match(/[[\]{},]/g) ?? [];
   let depth = 0;
   for (const bracket of brackets) {
-    if ("[{".includes(bracket) && ++depth > mostLevels) return true;
+    if ("[{".includes(bracket) && ++depth > maxLevels) return true;
     if ("]}".includes(bracket)) depth--;
   }
-  return brackets.length > mostValues;
+  return brackets.length > maxValues;
 }
 
 /** What a value stands for, if it is of the kind. */

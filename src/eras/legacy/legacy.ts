@@ -26,11 +26,11 @@ import type { Change } from "../../core/changes.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import { type Method, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
-import { LATER, type Link, type Reply } from "../../core/link.ts";
+import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
-import { createNotifier, mayHear } from "../../core/watching.ts";
+import { createNotifier, mayNotify } from "../../core/watching.ts";
 import { downgradeError, downgradeResult } from "./downgrade.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import type { HttpSession, Sessions } from "./session.ts";
@@ -69,7 +69,7 @@ class LegacyEra implements Era {
   readonly #made = new WeakMap<Call, Map<string, Promise<unknown>>>();
   /** Cached JSON of results that stay the same object. */
   readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
-  readonly #hear = (change: Change): void => this.#announce(change);
+  readonly #onChange = (change: Change): void => this.#announce(change);
   readonly #carrier: Carrier;
 
   constructor(engine: Engine) {
@@ -140,7 +140,7 @@ class LegacyEra implements Era {
   async #find(link: Link): Promise<FoundSession> {
     const id = link.headers?.get("mcp-session-id");
     if (typeof id !== "string") return { refusal: this.#refuseBare(link) };
-    this.#engine.changes.listeners.add(this.#hear);
+    this.#engine.changes.listeners.add(this.#onChange);
     const sessions = await this.#openSessions();
     try {
       const session = await sessions.open(id, link);
@@ -158,7 +158,7 @@ class LegacyEra implements Era {
   async #openAndServe(id: string, message: Readable, link: Link): Promise<Reply> {
     const { version } = link;
     let session;
-    this.#engine.changes.listeners.add(this.#hear);
+    this.#engine.changes.listeners.add(this.#onChange);
     const sessions = await this.#openSessions();
     try {
       session = await sessions.open(id, link);
@@ -191,14 +191,14 @@ class LegacyEra implements Era {
     return createSession(this.#engine.core, client, { account, notify: () => {}, caller: principal, inFlight });
   }
 
-  #refuseBare(refused: Refused): Reply {
-    if (this.#engine.core.requiresSession) return refuse(refused, 400, "it has no Mcp-Session-Id; initialize first");
-    return { ...refuse(refused, 405, "without an Mcp-Session-Id, use POST"), headers: { allow: "POST" } };
+  #refuseBare(rejected: RejectedRequest): Reply {
+    if (this.#engine.core.requiresSession) return refuse(rejected, 400, "it has no Mcp-Session-Id; initialize first");
+    return { ...refuse(rejected, 405, "without an Mcp-Session-Id, use POST"), headers: { allow: "POST" } };
   }
 
   async #initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
     const { core, changes } = this.#engine;
-    changes.listeners.add(this.#hear);
+    changes.listeners.add(this.#onChange);
     try {
       const isKnown = link.http && typeof id === "string" && await (await this.#openSessions()).open(id, link);
       if (isKnown) throw toKnown();
@@ -412,19 +412,19 @@ class LegacyEra implements Era {
     const text = toAnnouncement(change);
     for (const session of [...this.#sessions?.known ?? [], ...this.#piped.values()]) {
       // Answers of calls that still run have their own streams.
-      if (change.kind === "close") session.streams?.leave();
+      if (change.kind === "close") session.streams?.disconnect();
       else if (change.kind === "list" || session.watched.has(change.uri)) this.#notify(session, change, text);
     }
   }
 
   #notify(session: Session, change: Change, text: string): void {
-    const seen = mayHear(this.#engine, change, session.watcher ??= this.#toWatcher(session));
+    const seen = mayNotify(this.#engine, change, session.sessionCall ??= this.#toSessionCall(session));
     if (seen === true) session.notify(text);
     else if (seen) seen.then((seen) => seen && session.notify(text));
   }
 
   /** Creates a call that represents the session's client between its requests. `allow` decides on it. */
-  #toWatcher({ client, caller: principal, inFlight, account }: Session): Call {
+  #toSessionCall({ client, caller: principal, inFlight, account }: Session): Call {
     const link = toSilent({ inFlight, account, principal });
     const message: Request = { kind: "request", id: 0, method: "notifications", weight: 0 };
     return new Call(this.#carrier, link, message, client);
@@ -463,30 +463,30 @@ function findConflict(messages: readonly Incoming[]): string | undefined {
   if (ids.size < requests.length) return "two requests of the batch have the same id";
 }
 
-/** What is refused: a message, if it is one, and the revision that its client speaks, if that is known. */
-interface Refused {
+/** What is rejected: a message, if it is one, and the revision that its client speaks, if that is known. */
+interface RejectedRequest {
   readonly message?: Incoming;
   readonly version?: string | null;
 }
 
-function refuse(refused: Refused, status: number, state: string): Reply {
+function refuse(rejected: RejectedRequest, status: number, state: string): Reply {
   const error = new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`);
-  return { text: toFailure(toId(refused), error), status };
+  return { text: toFailure(toId(rejected), error), status };
 }
 
-function toId({ message, version }: Refused): Id | null | undefined {
+function toId({ message, version }: RejectedRequest): Id | null | undefined {
   return message?.kind === "request" ? message.id : toNoId(version);
 }
 
 // For what has nothing to do with the client that gets it: it may come back as it is.
-function toBusyReply(refused: Refused, error: unknown): Reply {
+function toBusyReply(rejected: RejectedRequest, error: unknown): Reply {
   if (!isMcpError(error)) throw error;
-  return { text: toFailure(toId(refused), error), status: 503, headers: LATER };
+  return { text: toFailure(toId(rejected), error), status: 503, headers: RETRY_AFTER };
 }
 
 function toErrorReply({ id, method }: { readonly id: Id; readonly method: string }, error: McpError): Reply {
   const text = toFailure(id, downgradeError(method, error));
-  return error.code === BUSY ? { text, status: 429, headers: LATER } : { text };
+  return error.code === BUSY ? { text, status: 429, headers: RETRY_AFTER } : { text };
 }
 
 function toAnnouncement(change: Change): string {

@@ -12,7 +12,7 @@ import type { Account } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { Link } from "../../core/link.ts";
 import { BUSY } from "../../core/scheduler.ts";
-import { type Kept, ReplayLink, Streams } from "./replay.ts";
+import { ReplayLink, type ReplayMemory, Streams } from "./replay.ts";
 import { createSession, type Session, type SessionFacts } from "./session_state.ts";
 import { hasPriming, isVersion, type Version } from "./versions.ts";
 
@@ -51,7 +51,7 @@ export class Sessions {
   readonly #known = new Map<string, HttpSession>();
   /** Those of each client: one of them must not take the room of all. */
   readonly #owned = new Map<string, Map<string, HttpSession>>();
-  readonly #kept: Kept = { bytes: 0 };
+  readonly #replayMemory: ReplayMemory = { bytes: 0 };
   readonly #ended = new Map<string, Ended>();
   /** Number of ended ids by client. */
   readonly #endedOf = new Map<string, number>();
@@ -86,7 +86,7 @@ export class Sessions {
     const small = info && { name: info.name.slice(0, 200), version: info.version.slice(0, 100) };
     const sealed: Sealed = { t: ticker.clock.date(), v: version, i: small, c: capabilities, p: principal?.id };
     const id = await sealer.seal(PURPOSE, sealed);
-    if (id.length <= MOST_ID) return id;
+    if (id.length <= MAX_ID) return id;
     throw new McpError(INVALID_PARAMS, "Cannot initialize: capabilities are too long for a session id");
   }
 
@@ -97,7 +97,7 @@ export class Sessions {
     session.seen = this.#core.ticker.clock.now();
     if (session.caller !== principal) {
       session.caller = principal;
-      session.watcher = undefined;
+      session.sessionCall = undefined;
     }
     if (session !== this.#newest) this.#keep(id, session);
     return session;
@@ -109,7 +109,7 @@ export class Sessions {
    */
   async open(id: string, link: Link): Promise<HttpSession | undefined> {
     const found = this.find(id, link);
-    if (found || id.length > MOST_ID) return found;
+    if (found || id.length > MAX_ID) return found;
     const { limits, sealer, ticker } = this.#core;
     const sealed = await sealer.open(PURPOSE, id);
     if (!isSealed(sealed)) return this.#warnOfForeign(id);
@@ -122,7 +122,7 @@ export class Sessions {
     if (raced || this.#ended.has(toEnd(id))) return raced;
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     const account = this.#charge(id, link);
-    const streams = new Streams(this.#core, hasPriming(facts.version), this.#kept);
+    const streams = new Streams(this.#core, hasPriming(facts.version), this.#replayMemory);
     const session: HttpSession = {
       ...createSession(this.#core, facts, { account, caller: link.principal, notify: streams.notify }),
       id,
@@ -131,7 +131,7 @@ export class Sessions {
       streams,
     };
     this.#keep(id, session);
-    ticker.wake(this.#sweep, SWEEP_MS);
+    ticker.schedule(this.#sweep, SWEEP_MS);
     return session;
   }
 
@@ -223,7 +223,7 @@ export class Sessions {
 
   // Several processes behind one address reject each other's sessions, which is an easy mistake to make.
   #warnOfForeign(id: string): undefined {
-    if (this.#isForeignKnown || this.#core.sealer.isShared || id.length < SHORTEST_ID) return;
+    if (this.#isForeignKnown || this.#core.sealer.isShared || id.length < MIN_ID) return;
     this.#isForeignKnown = true;
     console.warn(
       `${this.#core.identity.name}: a client sent a session id that this process did not make. If several processes ` +
@@ -262,8 +262,8 @@ const ENDED_SHARE = 100;
 const ENDED_BYTES = 150;
 
 /** Maximum and minimum characters of an id. */
-const MOST_ID = 16_384;
-const SHORTEST_ID = 64;
+const MAX_ID = 16_384;
+const MIN_ID = 64;
 
 /** Bytes of a session's state without its id. Measured: 3,100 to 4,400. */
 const SESSION_BYTES = 4096;

@@ -29,7 +29,7 @@ export interface Session {
   /** Who it belongs to, as last seen: what a principal may do can change while a session lives. */
   caller?: Principal;
   /** Stands for the client where no request of it runs. */
-  watcher?: Call;
+  sessionCall?: Call;
   /** The calls of the session, where its request ids are unique. */
   readonly inFlight: InFlight;
   readonly requests: ServerRequests;

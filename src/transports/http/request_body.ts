@@ -5,8 +5,8 @@
  */
 import type { Account } from "../../core/account.ts";
 import type { Limits } from "../../core/limits.ts";
-import { LATER, type Reply } from "../../core/link.ts";
-import { Aging, type Alarm, type Ticker } from "../../core/timers.ts";
+import { type Reply, RETRY_AFTER } from "../../core/link.ts";
+import { Aging, type Ticker, type Timeout } from "../../core/timers.ts";
 import type { LargeBodies } from "./large_body.ts";
 
 /** Maximum bytes of a small body. Even thousands of them take little memory. */
@@ -30,12 +30,12 @@ export interface Receiver {
   /** The client that sends it. Looked up for a body that is large or slow. */
   readonly account: Account;
   /** Called at most once, if the body is not waited for any longer. What arrives after that is to be dropped. */
-  giveUp(unread: Unread): void;
+  abort(unread: Unread): void;
 }
 
 /** A small body that was found to be slow. */
 interface Slow {
-  readonly deadline: Alarm;
+  readonly deadline: Timeout;
   /** The client that is charged with it. */
   readonly account: Account;
 }
@@ -78,8 +78,8 @@ export class RequestBodies {
   #setDeadline(receiver: Receiver): void {
     const { bodyMs } = this.#limits;
     const { account } = receiver;
-    if (!account.hold(SLOW_BYTES)) return receiver.giveUp(CROWDED);
-    const deadline = this.#ticker.alarm(bodyMs, () => receiver.giveUp(tooSlow(bodyMs)));
+    if (!account.hold(SLOW_BYTES)) return receiver.abort(TOO_MUCH_ARRIVING);
+    const deadline = this.#ticker.startTimeout(bodyMs, () => receiver.abort(tooSlow(bodyMs)));
     this.#slow.set(receiver, { deadline, account });
   }
 
@@ -87,7 +87,7 @@ export class RequestBodies {
     const slow = this.#slow.get(receiver);
     if (!slow) return;
     this.#slow.delete(receiver);
-    this.#ticker.drop(slow.deadline);
+    this.#ticker.cancel(slow.deadline);
     slow.account.free(SLOW_BYTES);
   }
 
@@ -100,7 +100,7 @@ export class RequestBodies {
 }
 
 /** The response to an incomplete body, whose client disconnected. */
-export const BROKEN_OFF: Unread = { status: 400, message: "Cannot read the body: it is incomplete" };
+export const INCOMPLETE: Unread = { status: 400, message: "Cannot read the body: it is incomplete" };
 
 /** Why a body that does not come to its end is not waited for. */
 export function tooSlow(bodyMs: number): Unread {
@@ -108,9 +108,9 @@ export function tooSlow(bodyMs: number): Unread {
 }
 
 /** The rejection of a body while too many bytes are arriving. */
-export const CROWDED: Unread = {
+export const TOO_MUCH_ARRIVING: Unread = {
   status: 503,
   message:
     "Cannot read the body: too much data is arriving (request.allBodiesBytes, memory.bytesPerClient, memory.bytes); send it again",
-  headers: LATER,
+  headers: RETRY_AFTER,
 };

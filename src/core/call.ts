@@ -60,7 +60,7 @@ export class Call implements Context, Cancellable {
   params: Params;
   /** Whether the call can no longer send anything. */
   ended = false;
-  /** Whether the client can be asked now: not while a call is looked up, and only by methods that wait for answers. */
+  /** Whether the handler may send requests to the client. `false` during lookup, and for methods that cannot wait. */
   asks = false;
   /** Whether this is a subscription, which holds no slot. */
   isSubscription = false;

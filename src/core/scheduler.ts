@@ -109,7 +109,7 @@ export class Scheduler {
 
   /** Settles when no call runs or waits. */
   idle(): Promise<void> {
-    // A subscription that ends leaves its connection without a word.
+    // A subscription that ends does not remove its connection here.
     for (const inFlight of this.#busy) if (!inFlight.size) this.#busy.delete(inFlight);
     return this.#busy.size ? new Promise((resolve) => this.#idlers.push(resolve)) : Promise.resolve();
   }
@@ -304,7 +304,7 @@ export class Scheduler {
         const state = `Cannot send code ${error.code}: use an integer outside -32768 to -32000`;
         return this.#core.report(new TypeError(state, { cause: error }), call);
       }
-      // A handler that stops because it was told to is no fault.
+      // A handler that rethrows the reason of its cancellation has not failed.
       if (call.ended && error === call.reason) return new McpError(INTERNAL_ERROR, "Cancelled");
     } catch {
       // Inspecting a thrown proxy may throw, which must not leave the call without an outcome.

@@ -233,7 +233,7 @@ class SocketConnection {
     const { account } = this.#pipe;
     account.free(this.#held + queued);
     this.#held = 0;
-    // A closed socket keeps its buffer while the client leaves the connection open, and nothing tells when that ends.
+    // A closed socket keeps its buffer until the client closes the connection, and no event announces that.
     const buffer = this.#buffer;
     this.#buffer = 0;
     if (buffer) startBackgroundTimer(() => account.free(buffer), STALLED_MS);

@@ -52,17 +52,17 @@ interface Received {
   readonly link: Link;
 }
 
-/** A session over HTTP, or why there is none. */
+/** A session over HTTP, or the reply if it is not found. */
 type FoundSession =
   | { readonly sessions: Sessions; readonly session: HttpSession; readonly refusal?: undefined }
   | { readonly sessions?: undefined; readonly session?: undefined; readonly refusal: Reply };
 
 class LegacyEra implements Era {
   readonly #engine: Engine;
-  /** Sessions over HTTP, once the first request needs them: a byte stream starts in two thirds of the time without. */
+  /** Sessions over HTTP, loaded with the first request that needs them. Without them, stdio starts in two thirds of the time. */
   #sessions?: Sessions;
   #loading?: Promise<Sessions>;
-  /** Sessions of byte streams, which live as long as these. */
+  /** Sessions on stdio and sockets. They end with their connection. */
   readonly #piped = new Map<InFlight, Session>();
   // Keyed by connection and not by call, because a weak map with an entry per call slows down garbage collection.
   readonly #sessionOf = new WeakMap<InFlight, Session>();
@@ -207,7 +207,7 @@ class LegacyEra implements Era {
         ? await this.#agree(message, link, client)
         : { result: toAgreement(this.#engine, client) };
       if (!outcome) return {};
-      // Not the status of a message that is wrong: clients take that for an address of the first transport over HTTP.
+      // Without status 400, because clients would then fall back to the HTTP+SSE transport.
       if (outcome.error) return toErrorReply(message, outcome.error);
       if (!link.http && this.#piped.has(link.inFlight)) throw toKnown();
       const text = toSuccess(message.id, JSON.stringify(outcome.result));
@@ -229,7 +229,7 @@ class LegacyEra implements Era {
     }
   }
 
-  // The answer has the session's id in a header, so no stream may begin before it.
+  // The response has the session id in a header, so no stream may start before it.
   async #agree(message: Request, link: Link, client: SessionFacts): Promise<Outcome> {
     const { http, headers, version } = link;
     const call = new Call(this.#carrier, { ...toSilent(link), http, headers, version }, message, client);
@@ -241,7 +241,7 @@ class LegacyEra implements Era {
     account.free(held);
   }
 
-  // An answer that becomes a stream can be read again over another connection; the answers of a batch travel together.
+  // A response that becomes a stream can be resumed over another connection. The responses of a batch share one stream.
   #serveReplayed(sessions: Sessions, session: HttpSession, { message, link }: Received): Reply | Promise<Reply> {
     if (message.kind !== "request" && message.kind !== "batch") return this.#serve(session, message, link);
     const replayed = sessions.wrap(session, link);
@@ -287,7 +287,7 @@ class LegacyEra implements Era {
     return toErrorReply(call, isMcpError(error) ? error : this.#engine.core.report(error, call));
   }
 
-  // Without middleware they take no slot: a ping is answered however much runs.
+  // Without middleware these methods take no slot, so the server responds to a ping even at its limits.
   #answerSession(session: Session, call: Call): Reply | Promise<Reply> {
     const runner = findSessionMethod(this.#engine, session, call);
     if (!runner) throw toUnknownMethod(call.method);
@@ -407,11 +407,11 @@ class LegacyEra implements Era {
     return value;
   }
 
-  // Listens only once a client is there, so that changes before that set no timer.
+  // Subscribes to changes only once a client is connected, so that earlier changes start no timer.
   #announce(change: Change): void {
     const text = toAnnouncement(change);
     for (const session of [...this.#sessions?.known ?? [], ...this.#piped.values()]) {
-      // Answers of calls that still run have their own streams.
+      // Responses of running calls have their own streams.
       if (change.kind === "close") session.streams?.disconnect();
       else if (change.kind === "list" || session.watched.has(change.uri)) this.#notify(session, change, text);
     }
@@ -463,7 +463,7 @@ function findConflict(messages: readonly Incoming[]): string | undefined {
   if (ids.size < requests.length) return "two requests of the batch have the same id";
 }
 
-/** What is rejected: a message, if it is one, and the revision that its client speaks, if that is known. */
+/** A rejected request: its message if any, and the revision of its client if known. */
 interface RejectedRequest {
   readonly message?: Incoming;
   readonly version?: string | null;
@@ -478,7 +478,7 @@ function toId({ message, version }: RejectedRequest): Id | null | undefined {
   return message?.kind === "request" ? message.id : toNoId(version);
 }
 
-// For what has nothing to do with the client that gets it: it may come back as it is.
+// For a limit that this client did not cause. It may send the same request again.
 function toBusyReply(rejected: RejectedRequest, error: unknown): Reply {
   if (!isMcpError(error)) throw error;
   return { text: toFailure(toId(rejected), error), status: 503, headers: RETRY_AFTER };

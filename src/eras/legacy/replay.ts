@@ -312,9 +312,10 @@ export class ReplayLink implements Link, LinkEvents {
   }
 
   /**
-   * The reply as this connection gets it: with the number of its event, or without a text if another one reads on. To a
-   * request that was cancelled (`id`) there is none: its stream has no events, and a client that takes no streams gets
-   * an error.
+   * Returns the reply for this connection, with the id of its event. The reply has no text if another connection has
+   * resumed the stream.
+   *
+   * A cancelled request with this `id` gets no response. A client that does not accept streams gets an error.
    */
   finish(reply: Reply, id?: Id): Reply {
     const stream = this.#stream;

@@ -16,7 +16,7 @@ import { ReplayLink, type ReplayMemory, Streams } from "./replay.ts";
 import { createSession, type Session, type SessionFacts } from "./session_state.ts";
 import { hasPriming, isVersion, type Version } from "./versions.ts";
 
-/** A session that has an id, and streams that can be read again. */
+/** A session with an id and resumable streams. */
 export interface HttpSession extends Session {
   readonly streams: Streams;
 }
@@ -49,7 +49,7 @@ interface Ended {
 export class Sessions {
   readonly #core: Core;
   readonly #known = new Map<string, HttpSession>();
-  /** Those of each client: one of them must not take the room of all. */
+  /** Sessions by client, so that one client cannot use up the limit of all. */
   readonly #owned = new Map<string, Map<string, HttpSession>>();
   readonly #replayMemory: ReplayMemory = { bytes: 0 };
   readonly #ended = new Map<string, Ended>();
@@ -90,7 +90,7 @@ export class Sessions {
     throw new McpError(INVALID_PARAMS, "Cannot initialize: capabilities are too long for a session id");
   }
 
-  /** The session of an id that was used before, without a pause. */
+  /** Returns the session of an id if it is in memory. It is synchronous. */
   find(id: string, { principal }: Link): HttpSession | undefined {
     const session = this.#known.get(id);
     if (!session || session.principal !== principal?.id) return;
@@ -135,7 +135,7 @@ export class Sessions {
     return session;
   }
 
-  /** Wraps the link of a request, so that its answer can be read again if it becomes a stream. */
+  /** Wraps the link of a request, so that its response can be resumed if it becomes a stream. */
   wrap(session: HttpSession, link: Link): ReplayLink {
     return new ReplayLink(session, link);
   }
@@ -145,7 +145,7 @@ export class Sessions {
     return link instanceof ReplayLink;
   }
 
-  /** Ends a session for good, with all that runs in it. Those that a client ends count against it. */
+  /** Ends a session permanently, and cancels its calls. A session that its client ended counts towards that client's limit. */
   end(session: HttpSession, isByClient = false): void {
     this.#forget(session);
     if (session.id === undefined) return;
@@ -176,7 +176,7 @@ export class Sessions {
     throw new McpError(BUSY, "Cannot open the session: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
 
-  // The maps are in the order of last use, so that the first of them can make room.
+  // The maps are in order of last use, so the first session is the one to drop.
   #keep(id: string, session: HttpSession): void {
     this.#newest = session;
     this.#known.delete(id);
@@ -201,13 +201,13 @@ export class Sessions {
     this.#endStreams(session);
   }
 
-  // The answers of calls that were cancelled are some turns behind.
+  // The responses of cancelled calls arrive some microtasks later.
   async #endStreams({ streams }: HttpSession): Promise<void> {
     for (let turns = 32; turns; turns--) await undefined;
     streams.end();
   }
 
-  // The state of the session that was idle for longest; its id stays good.
+  // Drops the state of the session that was idle for longest. Its id stays valid.
   #makeRoom(sessions: Map<string, HttpSession>, limit: string): void {
     let left = sessions.size;
     this.#newest = undefined;

@@ -1,5 +1,5 @@
 /**
- * Checks who may call the server over HTTP. These checks run before the request is parsed.
+ * Checks whether a caller may use the server over HTTP. These checks run before the request is parsed.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
@@ -127,14 +127,14 @@ export function readOrigins(origins: readonly string[] = []): readonly string[] 
   );
 }
 
-/** A path that a user names, as it is. What has parameters, or is written differently in URLs, is none. */
+/** Returns a path from the options unchanged. Throws if it has parameters, or if a URL would spell it differently. */
 export function readPath(path: string): string {
   return !/[:*]/.test(path) && URL.parse(path, "http://x")?.pathname === path
     ? path
     : rejectOption(path, "a plain path like /mcp");
 }
 
-/** Who is asking, from code in front that has authenticated the request. */
+/** Returns the principal from code in front of the server, which has authenticated the request. */
 export function readPrincipal(info: ConnectionInfo | undefined): Principal | undefined {
   const given = info?.principal;
   if (given === undefined) return;

@@ -50,7 +50,7 @@ export interface Head {
   readonly info: unknown;
   readonly principal?: Principal;
   readonly accepts: Accepts;
-  /** Gives the response; called once. */
+  /** Sends the response. It is called once. */
   readonly respond: (response: Response) => void;
 }
 
@@ -62,7 +62,7 @@ export class Exchange implements Link, Receiver {
   readonly principal?: Principal;
   readonly streams: boolean;
   readonly inFlight: InFlight;
-  /** Whether the response was given. */
+  /** Whether the response has started. */
   hasResponded: boolean;
   readonly #head: Head;
   readonly #parts: ExchangeParts;
@@ -95,7 +95,7 @@ export class Exchange implements Link, Receiver {
     return this.#parts.account(request, info, principal);
   }
 
-  /** Refuses a body that is not waited for. */
+  /** Rejects a request whose body is no longer awaited. */
   abort(unread: Unread): void {
     this.hasResponded = true;
     this.#head.respond(toRefusal(unread));
@@ -158,7 +158,7 @@ export class Exchange implements Link, Receiver {
     return opening ? toEvent("", opening) : COMMENT;
   }
 
-  /** Gives the reply: as the response, or as the last event of the stream. */
+  /** Sends the reply, as the response or as the last event of the stream. */
   finish({ text, status, headers, event }: Reply): void {
     this.#parts.waiting.delete(this);
     if (this.#stream) return this.#endStream(this.#stream, text, event);
@@ -195,7 +195,7 @@ export class Exchange implements Link, Receiver {
   }
 }
 
-/** The response to a request that is not served. */
+/** Creates the response to a rejected request. */
 export function toRefusal({ status, message, headers }: Unread, code: number = INVALID_REQUEST): Response {
   const text = toFailure(undefined, { code, message });
   return new Response(text, { status, headers: { ...JSON_HEADERS, ...headers } });

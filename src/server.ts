@@ -205,7 +205,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     scheduler.stop();
     changes.close();
     const { promise, resolve } = Promise.withResolvers<void>();
-    ticker.alarm(limits.calls.closeMs, resolve);
+    ticker.startTimeout(limits.calls.closeMs, resolve);
     await Promise.race([scheduler.idle(), promise]);
     scheduler.cancelAll();
     // Outcomes reach their streams some microtasks later, so wait for one turn of the event loop.

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { describeError, toPrintable } from "../protocol/printable.ts";
+import { formatError, toPrintable } from "../protocol/printable.ts";
 import type { Loaded } from "./load.ts";
 import { CliError } from "./cli_error.ts";
 import { watchFile } from "./file_watcher.ts";
@@ -28,7 +28,7 @@ export function watchTarget(target: string | undefined, { reload, files }: Loade
         watchAll(await reload());
         console.error(`Reloaded ${target}.`);
       } catch (error) {
-        console.error(error instanceof CliError ? toPrintable(error.message) : describeError(error));
+        console.error(error instanceof CliError ? toPrintable(error.message) : formatError(error));
         console.error("\nThe previous version is still served.");
       }
     });

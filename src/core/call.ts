@@ -13,8 +13,8 @@ import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
 import { createLog, type Log } from "./log.ts";
 import {
-  type Asking,
   elicitation,
+  type PreparedQuestion,
   type Question,
   requireCapabilities,
   ROOTS,
@@ -60,7 +60,7 @@ export class Call implements Context, Cancellable {
   params: Params;
   /** Whether the call can no longer send anything. */
   ended = false;
-  /** Whether the client can be asked now: not while a call is looked up, and only by methods that wait for answers. */
+  /** Whether the handler may send requests to the client. `false` during lookup, and for methods that cannot wait. */
   asks = false;
   /** Whether this is a subscription, which holds no slot. */
   isSubscription = false;
@@ -73,7 +73,7 @@ export class Call implements Context, Cancellable {
   #progress = -Infinity;
   #waiting?: Promise<void>;
   #merged?: Params;
-  #ahead = 0;
+  #queuedLogs = 0;
 
   /** Creates a call that arrived over `link` and sends through `carrier`. */
   constructor(
@@ -142,7 +142,7 @@ export class Call implements Context, Cancellable {
       const rank = LOG_LEVELS.indexOf(level);
       if (!wanted || rank < LOG_LEVELS.indexOf(wanted)) return done;
       // A handler that does not wait gets ahead of its client. Beyond this limit, its messages are dropped.
-      if (this.#waiting && this.#ahead++ >= MOST_AHEAD) return this.#waiting;
+      if (this.#waiting && this.#queuedLogs++ >= MAX_QUEUED_LOGS) return this.#waiting;
       return this.#send("notifications/message", { level, logger, data: toLoggable(data) });
     });
   }
@@ -187,7 +187,7 @@ export class Call implements Context, Cancellable {
   /** Measures the bytes that the parameters take. */
   weigh(): number {
     if (this.#text !== undefined) {
-      this.weight = toWeight(this.#text, { most: 0, indexes: countIndexes(this.#text) });
+      this.weight = toWeight(this.#text, { max: 0, indexes: countIndexes(this.#text) });
       this.#text = undefined;
     }
     return this.weight;
@@ -211,13 +211,13 @@ export class Call implements Context, Cancellable {
     this.onCancel?.();
   }
 
-  #ask<T>(asking: Asking): Promise<T> {
+  #ask<T>(prepared: PreparedQuestion): Promise<T> {
     // The question's `read` returns only values of type T.
-    return quiet(this.#put(asking) as Promise<T>);
+    return quiet(this.#put(prepared) as Promise<T>);
   }
 
   // Reaches the carrier synchronously, so that questions asked together are sent together.
-  async #put({ key, needs, make }: Asking): Promise<unknown> {
+  async #put({ key, needs, make }: PreparedQuestion): Promise<unknown> {
     if (!this.asks) {
       throw new TypeError(`Cannot ask the client in ${this.method}: ask in a tool, a prompt or a resource`);
     }
@@ -243,7 +243,7 @@ export class Call implements Context, Cancellable {
     this.#waiting = room.then(() => {
       const merged = this.#merged;
       this.#waiting = this.#merged = undefined;
-      this.#ahead = 0;
+      this.#queuedLogs = 0;
       if (merged) return this.#send("notifications/progress", merged);
     });
     return this.#waiting;
@@ -259,7 +259,7 @@ const SENT: Readonly<Record<string, string>> = {
 };
 
 /** Number of log messages that may wait after one that found no room. */
-const MOST_AHEAD = 256;
+const MAX_QUEUED_LOGS = 256;
 
 // A question may fail before the handler awaits it. Without a handler, that rejection would end the process.
 function quiet<T>(promise: Promise<T>): Promise<T> {

@@ -34,7 +34,7 @@ export class Changes {
   /** Announces a change within {@linkcode BURST_MS}. */
   emit(change: Change): void {
     if (!this.listeners.size) return;
-    if (!this.#burst.size) this.#ticker.alarm(BURST_MS, () => this.flush());
+    if (!this.#burst.size) this.#ticker.startTimeout(BURST_MS, () => this.flush());
     const key = toKey(change);
     this.#burst.set(key, merge(this.#burst.get(key), change));
   }

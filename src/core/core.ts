@@ -23,7 +23,7 @@ export interface Fault {
 /** Options and services that all parts of one server share. */
 export interface Core {
   readonly identity: Implementation;
-  /** Its name and version, which every result may carry. */
+  /** Name and version of the server, which every result may carry. */
   readonly info: Implementation;
   readonly instructions?: string;
   readonly limits: Limits;

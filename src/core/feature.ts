@@ -63,7 +63,7 @@ export interface Compiled {
   readonly capabilities: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly methods: Readonly<Record<string, Method>>;
   /** Whether a caller may learn of changes of a resource. Every caller may learn of an unknown one. */
-  sees?(uri: string, call: Call): boolean | Promise<boolean>;
+  isVisible?(uri: string, call: Call): boolean | Promise<boolean>;
 }
 
 /** Runs a call. It belongs to a method, or to the handler that the call names. */
@@ -71,9 +71,9 @@ export interface Runner {
   run(call: Call): Result | Promise<Result>;
   /** Parameters that clients repeat in HTTP headers. */
   readonly headers?: readonly HeaderParam[];
-  /** What the client must have declared, by dotted names. It is checked before anything is sent. */
+  /** Dotted names of capabilities that the client must have declared. They are checked before anything is sent. */
   readonly needs?: readonly string[];
-  /** Whether the result may be kept, and by whom. */
+  /** How long clients may cache the result, and for which callers. */
   readonly cache?: Cache;
 }
 

@@ -58,13 +58,13 @@ export class InFlight {
     for (const call of [...this.#calls ?? []]) call.cancel(reason, error);
   }
 
-  /** Ends the subscriptions, and has their clients told. */
+  /** Ends the subscriptions, and notifies their clients. */
   endSubscriptions(): void {
     for (const call of [...this.#calls ?? []]) if (call.isSubscription) call.cancel(SHUTDOWN);
   }
 }
 
-/** The reason of a subscription that ends because its connection is about to. */
+/** Reason for ending a subscription: its connection is about to close. */
 export const SHUTDOWN: unique symbol = Symbol();
 
 function isSubscription(call: Cancellable): boolean {

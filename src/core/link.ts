@@ -63,4 +63,4 @@ export interface Reply {
 }
 
 /** Headers of a refusal at a limit: retry after one second. */
-export const LATER = { "retry-after": "1" } as const;
+export const RETRY_AFTER = { "retry-after": "1" } as const;

@@ -20,16 +20,16 @@ export interface Question {
 }
 
 /** A request that is built once the client is known to have the capabilities it needs. */
-export interface Asking {
+export interface PreparedQuestion {
   readonly key: string;
   /** Dotted names of the modes of capabilities that the client must have declared. */
   readonly needs: readonly string[];
-  /** Throws if it cannot be asked; what a client with these capabilities does not expect is left out. */
+  /** Builds the request, without fields that need other capabilities. Throws if the request is invalid. */
   make(has: ClientCapabilities): Question;
 }
 
 /** Creates an elicitation with a form. */
-export function elicitation(key: string, { message, schema }: ElicitOptions): Asking {
+export function elicitation(key: string, { message, schema }: ElicitOptions): PreparedQuestion {
   return {
     key,
     needs: [FORM],
@@ -50,12 +50,12 @@ export function elicitation(key: string, { message, schema }: ElicitOptions): As
 }
 
 /** Creates an elicitation with a web page. */
-export function urlElicitation(key: string, { message, url }: ElicitUrlOptions): Asking {
+export function urlElicitation(key: string, { message, url }: ElicitUrlOptions): PreparedQuestion {
   return {
     key,
     needs: ["elicitation.url"],
     make() {
-      // What a browser would open differently from how it is shown is refused too: white space, missing slashes.
+      // A browser repairs white space and missing slashes, so it would open another URL than the user sees.
       if (!/^https?:\/\/\S+$/i.test(url) || !URL.canParse(url)) {
         throw new TypeError(`Cannot ask for a visit to ${quote(url)}: use an http or https URL`);
       }
@@ -65,7 +65,7 @@ export function urlElicitation(key: string, { message, url }: ElicitUrlOptions):
 }
 
 /** Creates a sampling request. */
-export function sampling(key: string, request: SamplingRequest): Asking {
+export function sampling(key: string, request: SamplingRequest): PreparedQuestion {
   const { messages, tools, toolChoice, includeContext } = request;
   const wrong = findUnbalanced(messages);
   return {
@@ -85,13 +85,13 @@ export function sampling(key: string, request: SamplingRequest): Asking {
 }
 
 /**
- * The place of the first message that does not answer the tool uses of the message before it, or that uses tools out of
- * turn; -1 if there is none. Returns `undefined` if no message is about tools.
+ * Returns the index of the first message that does not contain exactly the results of the tool uses before it, or that
+ * uses tools out of turn. Returns -1 if all are valid, and `undefined` if no message is about tools.
  */
 function findUnbalanced(messages: readonly SamplingMessage[]): { readonly at: number } | undefined {
   let hasTools = false;
   let open = "[]";
-  // Behind the last message nothing may be left to answer.
+  // The last message must not leave a tool use without a result.
   const at = [...messages, { role: "user", content: [] }].findIndex(({ role, content }) => {
     const blocks: readonly SamplingContent[] = [content].flat();
     const uses = blocks.flatMap((block) => block.type === "tool_use" ? block.id : []);
@@ -105,16 +105,22 @@ function findUnbalanced(messages: readonly SamplingMessage[]): { readonly at: nu
   return hasTools ? { at } : undefined;
 }
 
-/** Asks for the client's roots. */
-export const ROOTS: Asking = {
+/** The request for the client's roots. */
+export const ROOTS: PreparedQuestion = {
   key: "roots",
   needs: ["roots"],
   make: () => ({ method: "roots/list", params: {}, read: readRoots }),
 };
 
 /**
- * What a handler needs of its client: `elicitation` (forms), `elicitation.url` (pages), `sampling` (a model),
- * `sampling.tools` (a model that uses tools), `sampling.context` (a model that is shown what servers offer), `roots`.
+ * A capability that a handler needs from its client.
+ *
+ * - `elicitation`: forms.
+ * - `elicitation.url`: web pages.
+ * - `sampling`: requests to a model.
+ * - `sampling.tools`: requests to a model that can use tools.
+ * - `sampling.context`: requests to a model with context from MCP servers.
+ * - `roots`: the directories and files that the client offers.
  */
 export type Need = "elicitation" | "elicitation.url" | "sampling" | "sampling.tools" | "sampling.context" | "roots";
 
@@ -127,7 +133,7 @@ const NEEDS: readonly Need[] = [
   "roots",
 ];
 
-/** The modes of capabilities that are needed, by their dotted names. Throws if a need is not known. */
+/** Converts needs to dotted names of capabilities and their modes. Throws if a need is unknown. */
 export function readNeeds(needs: readonly Need[] | undefined, place: string): readonly string[] | undefined {
   return needs?.map((need) => {
     if (NEEDS.includes(need)) return need === "elicitation" ? FORM : need;
@@ -135,12 +141,12 @@ export function readNeeds(needs: readonly Need[] | undefined, place: string): re
   });
 }
 
-/** The mode of an elicitation capability without a mode. */
+/** The default mode of elicitation, for clients that declare no mode. */
 const FORM = "elicitation.form";
 
 /**
- * Checks that a client declared all that is needed. Throws an error that lists what is missing; `action` is what cannot
- * be done without it.
+ * Checks that a client declared all needed capabilities. Throws an error that lists the missing ones. `action` completes
+ * the message "Cannot …".
  */
 export function requireCapabilities(has: ClientCapabilities, needs: readonly string[], action: string): void {
   const missing: Record<string, Params> = {};

@@ -32,7 +32,7 @@ interface Stretch {
 const SLOW_MS = 100;
 
 /** Maximum number of reports to remember, so that each is printed once. */
-const MOST_REPORTS = 1000;
+const MAX_REPORTS = 1000;
 
 /** Formats the warning with its remedy. */
 export function toWarning({ place, key, work }: RepeatedWork): string {
@@ -97,7 +97,7 @@ export class RerunWatch {
     const place = `${method} ${JSON.stringify(name ?? uri ?? "")}`;
     const id = JSON.stringify([place, key, ...stretch.work, isSlow]);
     if (!stretch.work.size && !isSlow) return;
-    if (this.#reported.has(id) || this.#reported.size >= MOST_REPORTS) return;
+    if (this.#reported.has(id) || this.#reported.size >= MAX_REPORTS) return;
     this.#reported.add(id);
     this.#onRepeat({ place, key, work: [...stretch.work, ...isSlow ? [`takes ${spent} ms`] : []] });
   }

@@ -11,7 +11,7 @@ import type { Core } from "./core.ts";
 import type { Method, Runner } from "./feature.ts";
 import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
-import type { Alarm } from "./timers.ts";
+import type { Timeout } from "./timers.ts";
 
 /** The end of a call. `undefined` if it was cancelled without a response. */
 export type Outcome =
@@ -33,8 +33,8 @@ export class Scheduler {
   readonly #core: Core;
   readonly #accounts: Accounts;
   /** Number of running calls and of bytes below which no client can exceed its limits. */
-  readonly #quietCalls: number;
-  readonly #quietBytes: number;
+  readonly #uncontendedCalls: number;
+  readonly #uncontendedBytes: number;
   /** Runs a call through the middleware, if there is any. By itself it takes no slot and sets no deadline. */
   readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   /** Calls that have a slot of their client and wait for one of the process, the oldest first. */
@@ -53,8 +53,8 @@ export class Scheduler {
     this.#core = core;
     this.#accounts = accounts;
     const { calls, memory } = core.limits;
-    this.#quietCalls = Math.min(calls.runningPerClient, calls.running);
-    this.#quietBytes = Math.min(memory.bytesPerClient, memory.bytes);
+    this.#uncontendedCalls = Math.min(calls.runningPerClient, calls.running);
+    this.#uncontendedBytes = Math.min(memory.bytesPerClient, memory.bytes);
     if (middleware.length) this.invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
   }
 
@@ -68,9 +68,9 @@ export class Scheduler {
   run(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     if (call.ended) return;
     if (!this.isOpen) return { error: new McpError(BUSY, "Cannot run the call: the server is closing") };
-    const isQuiet = this.#running < this.#quietCalls &&
-      this.#accounts.bytes + this.#unchargedBytes + call.weight <= this.#quietBytes;
-    return isQuiet ? this.#start(call, runner) : this.#admit(call, runner);
+    const isUncontended = this.#running < this.#uncontendedCalls &&
+      this.#accounts.bytes + this.#unchargedBytes + call.weight <= this.#uncontendedBytes;
+    return isUncontended ? this.#start(call, runner) : this.#admit(call, runner);
   }
 
   /** Finds the runner of a call while other runners are being looked up. See {@linkcode prepare}. */
@@ -109,7 +109,7 @@ export class Scheduler {
 
   /** Settles when no call runs or waits. */
   idle(): Promise<void> {
-    // A subscription that ends leaves its connection without a word.
+    // A subscription that ends does not remove its connection here.
     for (const inFlight of this.#busy) if (!inFlight.size) this.#busy.delete(inFlight);
     return this.#busy.size ? new Promise((resolve) => this.#idlers.push(resolve)) : Promise.resolve();
   }
@@ -221,13 +221,13 @@ export class Scheduler {
     this.#running++;
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
-    const alarm = this.#core.limits.calls.timeoutMs === Infinity ? undefined : this.#setAlarm(call);
+    const timeout = this.#core.limits.calls.timeoutMs === Infinity ? undefined : this.#startTimeout(call);
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     let isOpen = true;
     const settle = (outcome?: Outcome) => {
       if (!isOpen) return;
       isOpen = false;
-      if (alarm) this.#core.ticker.drop(alarm);
+      if (timeout) this.#core.ticker.cancel(timeout);
       const ended = call.ended ? toCancelled(call) : outcome;
       call.ended = true;
       this.#running--;
@@ -260,9 +260,9 @@ export class Scheduler {
     this.#next(account);
   }
 
-  #setAlarm(call: Call): Alarm {
+  #startTimeout(call: Call): Timeout {
     const { limits: { calls: { timeoutMs } }, ticker } = this.#core;
-    return ticker.alarm(timeoutMs, () => {
+    return ticker.startTimeout(timeoutMs, () => {
       const text = `Cannot finish the call: it took longer than ${timeoutMs} ms (calls.timeoutMs)`;
       call.cancel(new DOMException(text, "TimeoutError"), new McpError(INTERNAL_ERROR, text));
     });
@@ -304,7 +304,7 @@ export class Scheduler {
         const state = `Cannot send code ${error.code}: use an integer outside -32768 to -32000`;
         return this.#core.report(new TypeError(state, { cause: error }), call);
       }
-      // A handler that stops because it was told to is no fault.
+      // A handler that rethrows the reason of its cancellation has not failed.
       if (call.ended && error === call.reason) return new McpError(INTERNAL_ERROR, "Cancelled");
     } catch {
       // Inspecting a thrown proxy may throw, which must not leave the call without an outcome.

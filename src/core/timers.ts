@@ -35,28 +35,28 @@ const BACKGROUND = { background: true };
 export type Sweep = (now: number) => number | undefined;
 
 /** A job that runs at a given time unless it is dropped before. */
-export interface Alarm {
+export interface Timeout {
   readonly due: number;
-  readonly ring: () => void;
+  readonly onTimeout: () => void;
 }
 
 /**
  * One timer for all timeouts of a server. A timer per request would take a third of the request's time. Thousands of
  * idle streams with a timer each would keep the process awake.
  *
- * The timer keeps the process alive only while an alarm or an awaited sweep is set. A promise that somebody awaits may
+ * The timer keeps the process alive only while a timeout or an awaited sweep is set. A promise that somebody awaits may
  * depend on those, such as the result of a call with a timeout. Other sweeps only tidy up.
  */
 export class Ticker {
   readonly clock: Clock;
   readonly #sweeps = new Map<Sweep, number>();
   readonly #awaited = new Set<Sweep>();
-  readonly #alarms = new Set<Alarm>();
-  readonly #ring: Sweep = (now) => {
+  readonly #timeouts = new Set<Timeout>();
+  readonly #runTimeouts: Sweep = (now) => {
     let next = Infinity;
-    for (const alarm of this.#alarms) {
-      if (alarm.due > now) next = Math.min(next, alarm.due - now);
-      else if (this.#alarms.delete(alarm)) alarm.ring();
+    for (const timeout of this.#timeouts) {
+      if (timeout.due > now) next = Math.min(next, timeout.due - now);
+      else if (this.#timeouts.delete(timeout)) timeout.onTimeout();
     }
     return next === Infinity ? undefined : next;
   };
@@ -73,14 +73,14 @@ export class Ticker {
 
   /** Number of waiting jobs. */
   get size(): number {
-    return this.#sweeps.size + this.#alarms.size;
+    return this.#sweeps.size + this.#timeouts.size;
   }
 
   /**
    * Schedules `sweep` to run within `ms` milliseconds. An awaited sweep keeps the process alive until it needs no more
    * checks.
    */
-  wake(sweep: Sweep, ms: number, options?: { readonly isAwaited?: boolean }): void {
+  schedule(sweep: Sweep, ms: number, options?: { readonly isAwaited?: boolean }): void {
     const due = this.clock.now() + ms;
     if (this.#closed || (this.#sweeps.get(sweep) ?? Infinity) <= due) return;
     this.#sweeps.set(sweep, due);
@@ -88,22 +88,22 @@ export class Ticker {
     this.#arm(due);
   }
 
-  /** Schedules `ring` to run once after `ms` milliseconds. `Infinity` means never. */
-  alarm(ms: number, ring: () => void): Alarm {
-    const alarm = { due: this.clock.now() + ms, ring };
-    if (ms === Infinity) return alarm;
-    this.#alarms.add(alarm);
-    this.wake(this.#ring, ms);
+  /** Schedules `onTimeout` to run once after `ms` milliseconds. `Infinity` means never. */
+  startTimeout(ms: number, onTimeout: () => void): Timeout {
+    const timeout = { due: this.clock.now() + ms, onTimeout };
+    if (ms === Infinity) return timeout;
+    this.#timeouts.add(timeout);
+    this.schedule(this.#runTimeouts, ms);
     if (this.#isBackground && !this.#closed) this.#arm(this.#at);
-    return alarm;
+    return timeout;
   }
 
-  /** Cancels an alarm. */
-  drop(alarm: Alarm): void {
-    this.#alarms.delete(alarm);
-    // A timer for dropped alarms would keep an otherwise idle process alive. It is moved and not stopped, because the
-    // next alarm often follows at once. So the timer is replaced at most once per DROPPED_MS.
-    if (!this.#alarms.size && this.#sweeps.has(this.#ring)) this.wake(this.#ring, DROPPED_MS);
+  /** Cancels a timeout. */
+  cancel(timeout: Timeout): void {
+    this.#timeouts.delete(timeout);
+    // A timer for dropped timeouts would keep an otherwise idle process alive. It is moved and not stopped, because the
+    // next timeout often follows at once. So the timer is replaced at most once per DROPPED_MS.
+    if (!this.#timeouts.size && this.#sweeps.has(this.#runTimeouts)) this.schedule(this.#runTimeouts, DROPPED_MS);
   }
 
   /** Stops the timer permanently. */
@@ -112,11 +112,11 @@ export class Ticker {
     this.#stop();
     this.#sweeps.clear();
     this.#awaited.clear();
-    this.#alarms.clear();
+    this.#timeouts.clear();
   }
 
   #arm(at: number): void {
-    const isBackground = !this.#alarms.size && !this.#awaited.size;
+    const isBackground = !this.#timeouts.size && !this.#awaited.size;
     if (at >= this.#at && (isBackground || !this.#isBackground)) return;
     this.#stop();
     this.#at = Math.min(at, this.#at);
@@ -141,7 +141,7 @@ export class Ticker {
   }
 }
 
-/** Milliseconds for which the timer may outlast the last alarm. */
+/** Milliseconds for which the timer may outlast the last timeout. */
 const DROPPED_MS = 100;
 
 /**
@@ -169,7 +169,7 @@ export class Aging<T> {
     this.#young.add(item);
     if (this.#isWatching) return;
     this.#isWatching = true;
-    this.#ticker.wake(this.#sweep, this.#periodMs, AWAITED);
+    this.#ticker.schedule(this.#sweep, this.#periodMs, AWAITED);
   }
 
   /** Removes an item. */

@@ -16,16 +16,16 @@ export interface SelectiveEra extends Era {
   claimsLink(link: Link): boolean;
 }
 
-const NO_VISITS: Reply = { status: 405, headers: { allow: "POST" } };
+const METHOD_NOT_ALLOWED: Reply = { status: 405, headers: { allow: "POST" } };
 
 /** Combines two eras. Messages that the first does not claim go to the second. */
 export function chooseEra(first: SelectiveEra, second: Era): Era {
   // The first era has neither standalone streams nor sessions.
-  const visit = (method: "attach" | "detach"): Era["attach"] => (link) =>
-    first.claimsLink(link) ? NO_VISITS : second[method]?.(link) ?? NO_VISITS;
+  const forward = (method: "attach" | "detach"): Era["attach"] => (link) =>
+    first.claimsLink(link) ? METHOD_NOT_ALLOWED : second[method]?.(link) ?? METHOD_NOT_ALLOWED;
   return {
     accept: (message, link) => (first.claims(message, link) ? first : second).accept(message, link),
-    attach: visit("attach"),
-    detach: visit("detach"),
+    attach: forward("attach"),
+    detach: forward("detach"),
   };
 }

@@ -87,14 +87,14 @@ export function isDoubtful({ type, annotations }: Content): boolean {
   return type === "resource" || annotations !== undefined;
 }
 
-/** A value as JSON text; `undefined` if JSON cannot hold it, or may lose a part of it without a word. */
+/** Returns a value as JSON text. Returns `undefined` if JSON cannot represent it, or may silently lose a part of it. */
 export function toJson(value: unknown): string | undefined {
   try {
     // Loops and searches cost a small result half as much as callbacks and patterns.
     if (isOdd(value)) return;
     if (typeof value === "object" && value) { for (const each of Object.values(value)) if (isOdd(each)) return; }
     const text = JSON.stringify(value);
-    // This is what maps, streams and their like become, and bytes.
+    // Maps, streams and similar values become `{}`, and bytes become `{"0":…}`.
     return text && !text.includes("{}") && !text.includes('{"0":') ? text : undefined;
   } catch {
     // The value contains a bigint or a cycle, or its own toJSON() throws.
@@ -111,15 +111,15 @@ function isOdd(value: unknown): boolean {
   return isNamed && (Symbol.iterator in value || !("toJSON" in value));
 }
 
-/** What is being sent. */
+/** The result that is being sent. */
 export interface Sending {
-  /** What errors name, such as `tool "add"`. */
+  /** Subject of error messages, such as `tool "add"`. */
   readonly place: string;
   readonly call: Call;
   readonly core: Core;
 }
 
-/** Loads what sends the values that {@linkcode toJson} has no text for. */
+/** Loads the encoder of values for which {@linkcode toJson} has no text. */
 export async function loadResults(sending: Sending): Promise<EncodedResults> {
   const { EncodedResults } = await import("./encoded_results.ts");
   return new EncodedResults({ ...sending, isContent, ResultError });

@@ -1,5 +1,5 @@
 /**
- * Results made of values that JSON has no word for, and of what does not fit. Loaded when a handler first returns one.
+ * Builds results from values that JSON cannot represent, and rejects invalid ones. Loaded when a handler first returns one.
  *
  * @module
  */
@@ -8,25 +8,25 @@ import type { CompiledSchema } from "../schema/schema.ts";
 import type { Sending } from "./content.ts";
 import { encode, type Encoded, release } from "./encoders.ts";
 
-// Nothing that the server has loaded is imported: a bundler would cut what both share out of the server's own file.
+// This file imports no module of the server. A bundler would move shared modules out of the server's own file.
 
-/** What results are made with. */
+/** Services that build a result. */
 export interface ResultTools extends Sending {
   readonly isContent: (value: unknown) => value is Content;
-  /** The class of errors for what cannot be sent. */
+  /** The class of errors for values that cannot be sent. */
   readonly ResultError: new (text: string) => Error;
 }
 
-/** What is known of the result of a tool. */
+/** Facts about the result of a tool. */
 export interface ToolResultOptions {
   /** The result, if the value is only its structured content. */
   readonly full?: ToolResult;
   readonly output?: CompiledSchema;
-  /** What the output schema found wrong with the value before it was encoded. */
+  /** Problem that the output schema found before the value was encoded. */
   readonly problem?: string;
 }
 
-/** Sends what one handler returned. */
+/** Builds the result from the value that one handler returned. */
 export class EncodedResults {
   readonly #tools: ResultTools;
 
@@ -34,15 +34,15 @@ export class EncodedResults {
     this.#tools = tools;
   }
 
-  /** The result of a tool. */
+  /** Returns the result of a tool. */
   async ofTool(given: unknown, { full, output, problem }: ToolResultOptions): Promise<Record<string, unknown>> {
-    // A raw JSON Schema is of what is sent, and any other schema of what the handler made.
+    // A raw JSON Schema describes the value as sent. Any other schema describes the value that the handler returned.
     if (problem !== undefined && !output?.isRaw) {
       release(given);
       throw this.#refuse(problem);
     }
     const { value, text, media, blocks, isError } = await this.#encode(given);
-    // Of a full result, structured content may be any JSON value. Bytes are content alone.
+    // In a full result, structured content may be any JSON value. Bytes are only content.
     const isStructured = typeof value === "object" ? full || !blocks : full && !media.length;
     const structuredContent = isStructured ? full ? value : value ?? undefined : undefined;
     if (output?.isRaw && !isError) {
@@ -59,7 +59,7 @@ export class EncodedResults {
     };
   }
 
-  /** The result as it was given. Throws if a content block is not what the protocol wants it to be. */
+  /** Returns a full result unchanged. Throws if a content block is invalid. */
   checkContent<R extends { readonly content: readonly Content[] }>(result: R): R {
     result.content.forEach((block, i) => {
       const refuse = (state: string) => this.#refuse(`content[${i}] ${state}`);
@@ -80,7 +80,7 @@ export class EncodedResults {
     return result;
   }
 
-  /** The contents of a resource; `undefined` if there is none. */
+  /** Returns the contents of a resource, or `undefined` without contents. */
   async ofResource(
     given: unknown,
     { uri, mimeType }: { readonly uri: string; readonly mimeType?: string },
@@ -100,13 +100,13 @@ export class EncodedResults {
     ];
   }
 
-  /** The messages of a prompt, or what stands for messages: texts and content blocks. */
+  /** Returns the messages of a prompt, or the texts and content blocks to make messages from. */
   async ofPrompt(given: unknown): Promise<unknown> {
     const { value, text, media, blocks, isError, isPlain } = await this.#encode(given);
     if (isError) throw this.#toFailed();
     if (blocks?.length) return blocks;
     const isList = Array.isArray(value) && value.length && value.every((item) => Object(item).role ?? isTyped(item));
-    // What JSON can hold as it is was meant to be something else, such as a message.
+    // The caller reports a plain JSON value as an invalid message.
     if (isPlain || isList) return value;
     return [toText(text ?? ""), ...media.map(({ block }) => block)];
   }
@@ -119,8 +119,8 @@ export class EncodedResults {
       readMs: calls.readMs,
       isContent,
       startTimer(run, ms) {
-        const alarm = ticker.alarm(ms, run);
-        return () => ticker.drop(alarm);
+        const timeout = ticker.startTimeout(ms, run);
+        return () => ticker.cancel(timeout);
       },
     });
     if (made.lost) throw this.#refuse(made.lost);

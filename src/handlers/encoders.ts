@@ -6,50 +6,50 @@
 import type { Content } from "../protocol/types.ts";
 import { measureJson } from "../schema/json_text.ts";
 
-/** What the encoding of one value needs to know. */
+/** Limits and services for encoding one value. */
 export interface EncodeOptions {
-  /** Aborts when the call is over: what is being read is cancelled. */
+  /** Aborts when the call has ended. Reading is then cancelled. */
   readonly signal: AbortSignal;
-  /** Bytes that the value may take as JSON text, `calls.resultBytes`. */
+  /** Maximum bytes of the value as JSON text: `calls.resultBytes`. */
   readonly maxBytes: number;
-  /** Milliseconds that streams and iterables may take, `calls.readMs`. */
+  /** Maximum time in milliseconds to read streams and iterables: `calls.readMs`. */
   readonly readMs: number;
-  /** Runs a function after some milliseconds, and returns a function that prevents it. */
+  /** Runs a function after some milliseconds. Returns a function that cancels it. */
   readonly startTimer: (run: () => void, ms: number) => () => void;
   readonly isContent: (value: unknown) => value is Content;
 }
 
-/** Bytes, or text with a name: what is sent beside JSON. */
+/** Bytes or named text, sent beside the JSON. */
 export interface Media {
-  /** Where it was in the value, such as `rows[1].chart`; empty for the value itself. */
+  /** Path in the value, such as `rows[1].chart`. Empty for the value itself. */
   readonly path: string;
   readonly text?: string;
-  /** In base64. */
+  /** Bytes in base64. */
   readonly blob?: string;
   readonly mimeType?: string;
-  /** As a content block: an image, a sound, or an embedded resource, whose URI is `result:` and its name. */
+  /** Content block: an image, audio, or an embedded resource with the URI `result:` and its name. */
   readonly block: Content;
 }
 
-/** What a value is sent as. */
+/** The encoded form of a value. */
 export interface Encoded {
-  /** The value as JSON has it: media are references such as `result:chart`. */
+  /** The JSON value. Media are references such as `result:chart`. */
   readonly value?: unknown;
-  /** A text as it is, anything else as JSON text. `undefined` if there is nothing. */
+  /** A text unchanged, or any other value as JSON text. `undefined` without a value. */
   readonly text?: string;
-  /** The media in the value, in their order. */
+  /** Media in the value, in order. */
   readonly media: readonly Media[];
-  /** Content blocks that stand for the whole value: one for media, several for a list of texts, blocks and media. */
+  /** Content blocks that replace the whole value: one for media, several for a list of texts, blocks and media. */
   readonly blocks?: readonly Content[];
-  /** Whether JSON could hold the value as it was. */
+  /** Whether JSON can represent the value unchanged. */
   readonly isPlain?: boolean;
-  /** Whether the value is a response that tells of an error. */
+  /** Whether the value is an HTTP response with an error status. */
   readonly isError?: boolean;
-  /** What JSON would lose of the value, and what to return instead. */
+  /** Part of the value that JSON would lose, and the remedy. */
   readonly lost?: string;
 }
 
-/** Finds out what a value is sent as, if it can be, and reads what has to be read for that. */
+/** Encodes a value, and reads its streams and iterables. */
 export async function encode(value: unknown, options: EncodeOptions): Promise<Encoded> {
   const encoder = new Encoder(options);
   try {
@@ -66,7 +66,7 @@ export async function encode(value: unknown, options: EncodeOptions): Promise<En
 /** Why a value cannot be sent. */
 class Lost extends Error {}
 
-/** One kind of value: what makes JSON, text or {@linkcode Media} of it, or what its author should return instead. */
+/** One kind of value: its conversion to JSON, text or {@linkcode Media}, or the remedy if it cannot be sent. */
 interface Kind {
   readonly is: (value: object, tag: string) => boolean;
   readonly encode?: (encoder: Encoder, value: object, place: Place) => unknown;
@@ -91,7 +91,7 @@ const KINDS: readonly Kind[] = [
     is: (value, tag) => ArrayBuffer.isView(value) || /^(Shared)?ArrayBuffer$/.test(tag),
     encode: (encoder, value, { path }) => encoder.toMedia(toBytes(value), { path }),
   },
-  // One runtime gives a file the tag of a blob.
+  // One runtime tags a file as a blob.
   encodeTag<Blob>(/^(Blob|File)$/, (encoder, value, place) => encoder.readBlob(value, place)),
   encodeTag<Response>(/^Response$/, (encoder, value, place) => encoder.readResponse(value, place)),
   encodeTag<ReadableStream>(/^ReadableStream$/, (encoder, value, place) => encoder.readStream(value, place)),
@@ -99,7 +99,7 @@ const KINDS: readonly Kind[] = [
   encodeTag<Set<unknown>>(/^Set$/, (encoder, value, place) => encoder.toList(value, place)),
   encodeTag<bigint>(/^BigInt$/, (_, value) => Number.isSafeInteger(Number(value)) ? Number(value) : String(value)),
   byTag(/^(Headers|URLSearchParams|FormData)$/, "return Object.fromEntries(value)"),
-  // What knows its JSON is asked for it.
+  // Values with a toJSON() method convert themselves.
   {
     is: (value) => typeof Object(value).toJSON === "function",
     encode: (encoder, value, place) =>
@@ -123,10 +123,10 @@ const KINDS: readonly Kind[] = [
   { is: isBare, remedy: "return a plain object, or give its class a toJSON() method" },
 ];
 
-/** What text is, by its media type. */
+/** Media types of text. */
 const TEXT = /^(text\/|application\/([\w.-]+\+)?(json|xml|yaml|toml|javascript|x-ndjson|x-www-form-urlencoded)\b)/i;
 const JSON_TYPE = /^(application|text)\/([\w.-]+\+)?json\b/i;
-// As many levels as a message of a client may have: walking deeper ones could end the stack.
+// Equals the default limit of nested levels in a message. Deeper values could overflow the stack.
 const MAX_DEPTH = 128;
 // Keys that are small numbers in one JSON text: for each, one engine may allocate 8,300 bytes.
 const MAX_INDEXES = 10_000;
@@ -140,11 +140,11 @@ const MAX_PAUSE = 20;
 /** Reads from a source, one piece after the other. */
 interface Reader {
   read(): Promise<{ readonly done?: boolean; readonly value?: unknown }>;
-  /** Tells the source that nothing more is read. It is not waited for. */
+  /** Cancels the source, without waiting for it. */
   cancel(): unknown;
 }
 
-/** What is known of a body. */
+/** Facts about a body. */
 interface BodyOptions {
   readonly place: Place;
   readonly mimeType?: string;
@@ -156,14 +156,14 @@ interface BodyOptions {
 class Encoder {
   readonly #options: EncodeOptions;
   readonly #media: Media[] = [];
-  /** The objects on the way to the one being encoded. */
+  /** Parents of the object that is being encoded. */
   readonly #open = new Set<unknown>();
   #isError = false;
   #isPlain = true;
   #hasFound = false;
   #used = 0;
   #stopTimer?: () => void;
-  /** Why nothing more is read. */
+  /** Reason to stop reading. */
   #reason?: unknown;
   #reject?: (reason: unknown) => void;
   #lastPause = performance.now();
@@ -174,7 +174,7 @@ class Encoder {
     if (options.signal.aborted) this.#abort();
   }
 
-  /** Ends the timer, and forgets the call. */
+  /** Stops the timer and the listener for the end of the call. */
   close(): void {
     this.#options.signal.removeEventListener("abort", this.#abort);
     this.#stopTimer?.();
@@ -194,7 +194,7 @@ class Encoder {
     return { value: json, text, media: this.#media, blocks, isError, isPlain: this.#isPlain };
   }
 
-  /** A value, or a part of one, as JSON has it; media are {@linkcode Found}. */
+  /** Converts a value or a part of it to JSON. Media become {@linkcode Found}. */
   async toPart(value: unknown, place: Place, { isJson = false } = {}): Promise<unknown> {
     const { path, depth } = place;
     if (typeof value === "string") {
@@ -225,7 +225,7 @@ class Encoder {
     return made;
   }
 
-  /** The items of a list; what it leaves out is `null`, as in JSON. */
+  /** Converts the items of a list. Omitted items become `null`, as in JSON. */
   async toList(items: Iterable<unknown>, place: Place): Promise<unknown[]> {
     const list: unknown[] = [];
     if (!Array.isArray(items)) this.#startTimer();
@@ -252,14 +252,14 @@ class Encoder {
     return Object.fromEntries(made);
   }
 
-  /** A map: an object if its keys are texts, else a list of pairs. */
+  /** Converts a map to an object if its keys are strings, otherwise to a list of pairs. */
   async toEntries(map: ReadonlyMap<unknown, unknown>, place: Place): Promise<unknown> {
     const entries = [...map];
     const named = entries.filter((entry): entry is [string, unknown] => typeof entry[0] === "string");
     return named.length === entries.length ? await this.#toObject(named, place) : await this.toList(entries, place);
   }
 
-  /** Bytes by their type; text that is none stays bytes. */
+  /** Converts bytes by their media type. Invalid text stays bytes. */
   toMedia(
     bytes: Uint8Array,
     { path, mimeType, name }: { readonly path: string; readonly mimeType?: string; readonly name?: string },
@@ -292,7 +292,7 @@ class Encoder {
     return await this.readBody(toReader(stream), { place });
   }
 
-  /** What a response holds, by its type. One that tells of an error is no success: alone it makes the result an error. */
+  /** Converts the body of a response by its media type. A lone response with an error status makes the result an error. */
   async readResponse(response: Response, place: Place): Promise<unknown> {
     const { path } = place;
     const { body, ok, status, statusText, bodyUsed } = response;
@@ -310,7 +310,7 @@ class Encoder {
         made = await this.toPart(JSON.parse(content), place);
       } catch (error) {
         if (error instanceof Lost) throw error;
-        // What is no JSON, whatever its type, is a text.
+        // A body that is not JSON is sent as text, whatever its type.
       }
     }
     if (ok) return made;
@@ -320,14 +320,14 @@ class Encoder {
     return content ? `${state}\n${content}` : state;
   }
 
-  /** Whether a text takes no more memory as JSON than it lets expect. If not, it stays text. */
+  /** Tests whether a text may be parsed as JSON within limits. Otherwise it stays text. */
   #isSound(text: string, path: string): boolean {
     const { excess } = measureJson(text, { depth: MAX_DEPTH, values: Infinity, indexes: MAX_INDEXES });
     if (excess === "depth") throw this.#tooDeep(path);
     return !excess;
   }
 
-  /** All that a stream gives: bytes by their type, texts joined, and a list of what else there is. */
+  /** Reads a whole stream: bytes by their media type, texts joined, and any other items as a list. */
   async readBody(reader: Reader, { place, mimeType, mayBeText }: BodyOptions): Promise<unknown> {
     const { path } = place;
     const items: unknown[] = [];
@@ -358,7 +358,7 @@ class Encoder {
     if (kind === "values") return items;
     if (kind === "bytes") {
       const bytes = buffer.subarray(0, length);
-      // One runtime gives a response made of a text no type.
+      // One runtime sets no type on a response made from text.
       return this.toMedia(bytes, {
         path,
         mimeType: mimeType ?? (mayBeText && isText(bytes) ? "text/plain" : undefined),
@@ -368,7 +368,7 @@ class Encoder {
     return text;
   }
 
-  /** A list of all that an iterable gives. A stream of Node.js is a stream, however its bytes are cut. */
+  /** Reads an iterable to a list. A Node.js stream is read like a web stream. */
   async readIterable(iterable: AsyncIterable<unknown>, place: Place): Promise<unknown> {
     const reader = toReader(iterable);
     if ("pipe" in iterable) return await this.readBody(reader, { place });
@@ -379,7 +379,7 @@ class Encoder {
     return items;
   }
 
-  /** Reads to the end. A source that is not read to its end is told so. */
+  /** Reads to the end. Cancels a source that is not read to its end. */
   async #read(reader: Reader, path: string, take: (value: unknown) => Promise<void>): Promise<void> {
     this.#startTimer();
     let isDone = false;
@@ -387,7 +387,7 @@ class Encoder {
       while (true) {
         const { done, value } = await this.#wait(reader.read());
         if (done) break;
-        // Even pieces that hold nothing come to an end.
+        // Empty pieces count too, because a source may send them forever.
         this.#spend(1, path);
         await take(value);
         await this.#pause();
@@ -404,7 +404,7 @@ class Encoder {
     this.#stopTimer ??= startTimer(stop, readMs);
   }
 
-  /** Waits for a source, or until nothing more is read. */
+  /** Waits for a source, or until reading stops. */
   #wait<T>(coming: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#reject = reject;
@@ -420,7 +420,7 @@ class Encoder {
 
   readonly #abort = (): void => this.#stop(this.#options.signal.reason);
 
-  /** Lets others work from time to time: what is read may never wait for anything. */
+  /** Lets other calls run from time to time, because a source may never wait for I/O. */
   async #pause(): Promise<void> {
     if (performance.now() - this.#lastPause < MAX_PAUSE) return;
     await new Promise((resolve) => setTimeout(resolve));
@@ -433,7 +433,7 @@ class Encoder {
     this.#used += bytes;
   }
 
-  /** Throws if so many more bytes are too many. */
+  /** Throws if this number of additional bytes exceeds the limit. */
   #expect(bytes: number, path: string): void {
     const { maxBytes } = this.#options;
     if (this.#used + bytes > maxBytes) {
@@ -449,7 +449,7 @@ class Encoder {
     return new Lost(`it returned ${toName(value)}${at(path)} that is read already; return what was read of it`);
   }
 
-  /** A list of texts, content blocks and media, with one that is no text, as blocks. */
+  /** Converts a list of texts, content blocks and media to blocks, if it contains more than texts. */
   #toBlocks(list: readonly unknown[]): Content[] | undefined {
     const { isContent } = this.#options;
     const blocks = list.flatMap((item): Content[] =>
@@ -464,7 +464,7 @@ class Encoder {
     return blocks.length === list.length && list.some((item) => typeof item !== "string") ? blocks : undefined;
   }
 
-  /** The value with references where media were found. */
+  /** Returns the value with references in place of media. */
   #refer(value: unknown): unknown {
     if (value instanceof Found) {
       this.#media.push(value.media);
@@ -514,7 +514,7 @@ function releaseOne(value: unknown, found: Set<unknown>): void {
   }
 }
 
-/** Asks a value for what it holds. */
+/** Reads the contents of a value. */
 function ask<T>(run: () => T, { path }: Place): T {
   try {
     return run();
@@ -523,12 +523,12 @@ function ask<T>(run: () => T, { path }: Place): T {
   }
 }
 
-/** Does what may fail, now or later, without anybody to care. */
+/** Runs a function, and ignores errors and rejections. */
 function quietly(run: () => unknown): void {
   try {
     Promise.resolve(run()).catch(() => {});
   } catch {
-    // As above.
+    // A synchronous error is ignored too.
   }
 }
 
@@ -553,13 +553,13 @@ function toUri(name: string): string {
   return `result:${encodeURIComponent(name.slice(0, 200).toWellFormed())}`;
 }
 
-/** Bytes as text, unless they are not what their type says. */
+/** Decodes bytes as text. Returns `undefined` if they do not match their type. */
 function toText(bytes: Uint8Array, mimeType: string): string | undefined {
   try {
     const [, charset = "utf-8"] = /charset="?([^\s;"]+)/i.exec(mimeType) ?? [];
     return new TextDecoder(charset, { fatal: true }).decode(bytes);
   } catch {
-    // It stays bytes.
+    // Invalid text stays bytes.
   }
 }
 
@@ -590,7 +590,7 @@ function isBare(value: object): boolean {
   if (Array.isArray(value) || Object.keys(value).length) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   const isPlain = !prototype || !Object.getPrototypeOf(prototype);
-  // Texts, numbers and booleans may come as objects. A plain object may still be iterable.
+  // Strings, numbers and booleans may be boxed objects. A plain object may still be iterable.
   return isPlain ? Symbol.iterator in value : !/^(String|Number|Boolean)$/.test(toTag(value));
 }
 

@@ -91,9 +91,10 @@ export interface PromptOptions<I extends Schema> {
   /** Decides whether a caller may see and get the prompt. For other callers it does not exist. */
   readonly allow?: Allow;
   /**
-   * What the client must have declared, such as `["elicitation"]`. A call of another client is refused with -32021 (over
-   * HTTP with status 400) and does not run. Defaults to nothing: a question that the client cannot answer is then
-   * refused where it is asked.
+   * Capabilities that the client must have declared, such as `["elicitation"]`. A call from any other client fails with
+   * code -32021, over HTTP with status 400, and the handler does not run.
+   *
+   * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
   /** Writes the messages. What it throws as a `ToolError` the client is told; of other errors only an id. */

@@ -92,7 +92,7 @@ export const resources: Feature = {
         "resources/templates/list": toMethod(createList("resourceTemplates", templates, core), { stable: true }),
         "resources/read": { subject: "uri", asks: true, find },
       },
-      sees(uri, call) {
+      isVisible(uri, call) {
         return isAllowed(locate(uri)?.allow, call, core);
       },
     };

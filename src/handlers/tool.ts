@@ -89,14 +89,14 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
   readonly title?: string;
   /** Description for the model, which uses it to decide whether to call the tool. */
   readonly description?: string;
-  /** What the tool takes: an object. Without it, nothing. See {@linkcode Schema} for what it may be. */
+  /** Schema of the arguments, which must be an object. Defaults to no arguments. */
   readonly input?: I;
   /**
-   * Whether an argument may be JSON text where the input wants an object, an array, a number or a boolean, because some
-   * models write `"[1, 2]"` for `[1, 2]`. Defaults to the server's `lenientArguments`.
+   * Whether an argument may be JSON text where the input schema expects an object, array, number or boolean. Some models
+   * write `"[1, 2]"` for `[1, 2]`. Defaults to the server's `lenientArguments`.
    */
   readonly lenientArguments?: boolean;
-  /** What the tool gives. The result is checked before it is sent. */
+  /** Schema of the structured content. Each result is validated before it is sent. */
   readonly output?: O;
   /** Hints about the tool's behavior. */
   readonly annotations?: ToolAnnotations;
@@ -109,12 +109,13 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
   /** Decides whether a caller may see and call the tool. For other callers it does not exist. */
   readonly allow?: Allow;
   /**
-   * What the client must have declared, such as `["elicitation"]`. A call of another client is refused with -32021 (over
-   * HTTP with status 400) and does not run. Defaults to nothing: a question that the client cannot answer is then
-   * refused where it is asked.
+   * Capabilities that the client must have declared, such as `["elicitation"]`. A call from any other client fails with
+   * code -32021, over HTTP with status 400, and the handler does not run.
+   *
+   * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
-  /** Does the work. What it throws as a `ToolError` the model reads; other errors stay here. */
+  /** Runs the tool. The model reads the message of a `ToolError`. Other errors go to `onError`, and the client gets their id. */
   readonly run: (
     input: Infer<I>,
     ctx: Context,
@@ -199,7 +200,7 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
         const sending = { place, call, core };
         return output ? toCheckedResult(value, sending, output) : toPlainResult(value, sending);
       };
-      // `value` is what the input schema let through, which is what Infer stands for.
+      // The input schema has validated `value`, so it has the inferred type.
       const returned: unknown = run(value as Infer<I>, call);
       // Query builders are thenables but not promises.
       return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
@@ -288,7 +289,7 @@ async function readLeniently(input: CompiledSchema, given: Params, { limits }: C
 }
 
 function invoke({ key, invoke }: Definition, call: Call, checked: Checked, core: Core): Result | Promise<Result> {
-  // Told as a result, not as an error: the model reads it and can mend its call.
+  // A result and not a protocol error, so that the model can read it and correct its call.
   return checked.problem === undefined
     ? invoke(call, checked.value, core)
     : toToolError(`Cannot call ${key}: ${checked.problem}`);
@@ -298,12 +299,12 @@ function invoke({ key, invoke }: Definition, call: Call, checked: Checked, core:
 function toFailed({ key }: Definition, call: Call, error: unknown, core: Core): Result {
   if (isMcpError(error) || (call.ended && error === call.reason)) throw error;
   if (isToolError(error)) return toToolError(error.content);
-  const told = core.report(error, { method: call.method, subject: key });
-  if (isResultError(error)) throw told;
+  const reported = core.report(error, { method: call.method, subject: key });
+  if (isResultError(error)) throw reported;
   const words = core.describeError?.(error, call);
   if (isToolError(words)) return toToolError(words.content);
   // A promise, which its type does not allow, would be sent as `{}`.
-  return toToolError(typeof words === "string" ? words : `${told.message} (${Object.values(told.data ?? {})})`);
+  return toToolError(typeof words === "string" ? words : `${reported.message} (${Object.values(reported.data ?? {})})`);
 }
 
 function toToolError(content: string | readonly Content[]): Result {

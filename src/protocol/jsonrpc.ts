@@ -5,7 +5,7 @@
  * @module
  */
 import { INVALID_PARAMS, INVALID_REQUEST, type McpError, PARSE_ERROR } from "./errors.ts";
-import { countIndexes, KEY_LENGTH, MOST_BYTES, SHORT, toWeight } from "./weight.ts";
+import { countIndexes, KEY_LENGTH, MAX_BYTES, SHORT, toWeight } from "./weight.ts";
 
 /** A request id: a string or an integer. */
 export type Id = string | number;
@@ -93,10 +93,10 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
     return broken(PARSE_ERROR, "it is not valid JSON");
   }
   if (Array.isArray(value)) {
-    const weight = toWeight(text, { most: limits.values, indexes: countIndexes(text) });
+    const weight = toWeight(text, { max: limits.values, indexes: countIndexes(text) });
     return { kind: "batch", items: value, weight };
   }
-  const weight = isShort ? text.length * MOST_BYTES : toWeight(text, { most: limits.values, indexes });
+  const weight = isShort ? text.length * MAX_BYTES : toWeight(text, { max: limits.values, indexes });
   return toMessage(value, limits, { weight, text: isShort ? text : undefined });
 }
 
@@ -189,12 +189,12 @@ function broken(code: number, state: string, id?: Id): Broken {
 }
 
 /** Returns the limit that a text exceeds. It runs before JSON.parse, so that millions of brackets take no memory. */
-function findExcess(text: string, { depth: mostLevels, values: mostValues }: MessageLimits): string | undefined {
+function findExcess(text: string, { depth: maxLevels, values: maxValues }: MessageLimits): string | undefined {
   // A value takes at least two characters, and a nested object about four. So most messages are too short to exceed a
   // limit, or a native search shows that they have too few brackets.
-  const arrays = count(text, "[", mostLevels);
-  const isFlat = arrays + text.length / 4 <= mostLevels || arrays + count(text, "{", mostLevels) <= mostLevels;
-  if (isFlat && text.length < 2 * mostValues) return;
+  const arrays = count(text, "[", maxLevels);
+  const isFlat = arrays + text.length / 4 <= maxLevels || arrays + count(text, "{", maxLevels) <= maxLevels;
+  if (isFlat && text.length < 2 * maxValues) return;
 
   let depth = 0;
   // Each comma precedes one more value. Each bracket that is not closed at once precedes its first value.
@@ -208,9 +208,9 @@ function findExcess(text: string, { depth: mostLevels, values: mostValues }: Mes
       i = findQuote(text, i + 1);
       if (i < 0) return; // The text ends within a string.
     } else if (code === 44) {
-      if (++values > mostValues) break;
+      if (++values > maxValues) break;
     } else if (code === 123 || code === 91) {
-      if (++depth > mostLevels) return `nested deeper than ${mostLevels} levels (request.depth)`;
+      if (++depth > maxLevels) return `nested deeper than ${maxLevels} levels (request.depth)`;
       values++;
       opened = i;
     } else if (code === 125 || code === 93) {
@@ -219,7 +219,7 @@ function findExcess(text: string, { depth: mostLevels, values: mostValues }: Mes
       opened = -1;
     }
   }
-  if (values > mostValues) return `more than ${mostValues} values (request.values)`;
+  if (values > maxValues) return `more than ${maxValues} values (request.values)`;
 }
 
 /** Returns the position of the quote that ends a string, or -1. Such a quote follows an even number of backslashes. */
@@ -233,8 +233,8 @@ function findQuote(text: string, from: number): number {
 }
 
 /** Counts a character, and stops above `most`. */
-function count(text: string, character: string, most: number): number {
+function count(text: string, character: string, max: number): number {
   let found = 0;
-  for (let at = text.indexOf(character); at >= 0 && found <= most; at = text.indexOf(character, at + 1)) found++;
+  for (let at = text.indexOf(character); at >= 0 && found <= max; at = text.indexOf(character, at + 1)) found++;
   return found;
 }

@@ -34,14 +34,14 @@ export function toPrintableJson(json: string): string {
  * `about` identifies the error.
  */
 export function printFault(about: string, error: unknown): void {
-  console.error(`Error ${toPrintableLine(about)}:\n${describeError(error)}`);
+  console.error(`Error ${toPrintableLine(about)}:\n${formatError(error)}`);
 }
 
 /**
  * Formats an unexpected error for a log. The first line has its name and message. Stack frames and causes follow, one
  * per line.
  */
-export function describeError(error: unknown): string {
+export function formatError(error: unknown): string {
   const lines: string[] = [];
   let current = error;
   for (let depth = 0; depth < DEEPEST; depth++) {
@@ -53,7 +53,7 @@ export function describeError(error: unknown): string {
 }
 
 const DEEPEST = 8;
-const MOST_ERRORS = 10;
+const MAX_ERRORS = 10;
 
 function describeOne(error: unknown): string {
   if (!(error instanceof Error)) return toPrintableLine(toText(error));
@@ -62,7 +62,7 @@ function describeOne(error: unknown): string {
   const at = message ? stack.indexOf(message) : -1;
   const rest = at < 0 ? stack : stack.slice(at + message.length);
   const frames = rest.split("\n").filter((line) => /^\s+at |^[^\s@]*@\S+:\d+/.test(line));
-  const parts: readonly unknown[] = error instanceof AggregateError ? error.errors.slice(0, MOST_ERRORS) : [];
+  const parts: readonly unknown[] = error instanceof AggregateError ? error.errors.slice(0, MAX_ERRORS) : [];
   return [
     `${toPrintableLine(name)}: ${toPrintableLine(message)}`,
     ...frames.map((frame) => toPrintable(frame)),

@@ -12,21 +12,21 @@ export function toBytes(text: string): number {
 }
 
 /** Tests whether a text has at most `most` bytes in UTF-8. The text is encoded only if its length does not decide. */
-export function isWithin(text: string, most: number): boolean {
-  if (text.length > most) return false;
-  return text.length * 3 <= most || encoder.encode(text).length <= most;
+export function isWithin(text: string, max: number): boolean {
+  if (text.length > max) return false;
+  return text.length * 3 <= max || encoder.encode(text).length <= max;
 }
 
 /**
  * Returns the bytes that a parsed message takes in memory. Each character counts two bytes, each of at most `most`
  * values {@linkcode VALUE_BYTES}, and each of its `indexes` {@linkcode INDEX_BYTES}.
  */
-export function toWeight(text: string, { most, indexes }: { readonly most: number; readonly indexes: number }): number {
+export function toWeight(text: string, { max, indexes }: { readonly max: number; readonly indexes: number }): number {
   if (text.length <= SHORT) return text.length * SHORT_BYTES + indexes * INDEX_BYTES;
   // Each value follows a comma, or is the first of its level. Commas and brackets within strings count too, which is
   // harmless.
   const values = 1 + count(text, ",") + count(text, "{") + count(text, "[");
-  return toBytes(text) + VALUE_BYTES * Math.min(values, most) + indexes * INDEX_BYTES;
+  return toBytes(text) + VALUE_BYTES * Math.min(values, max) + indexes * INDEX_BYTES;
 }
 
 /**
@@ -49,7 +49,7 @@ const VALUE_BYTES = 140;
 /** Bytes per character of a text such as `{},{},{},`. */
 const SHORT_BYTES = Math.ceil(VALUE_BYTES / 3) + 2;
 /** Bytes per character of the worst short message, whose keys are all small integers. */
-export const MOST_BYTES = SHORT_BYTES + Math.ceil(INDEX_BYTES / KEY_LENGTH);
+export const MAX_BYTES = SHORT_BYTES + Math.ceil(INDEX_BYTES / KEY_LENGTH);
 
 function count(text: string, character: string): number {
   let found = 0;

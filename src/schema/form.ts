@@ -15,7 +15,7 @@ export interface Form {
 }
 
 // Keywords that each type may have besides a title, a description and a default.
-const KEPT: { readonly [type: string]: readonly string[] } = {
+const ALLOWED_KEYWORDS: { readonly [type: string]: readonly string[] } = {
   string: ["minLength", "maxLength", "format"],
   number: ["minimum", "maximum"],
   integer: ["minimum", "maximum"],
@@ -23,7 +23,7 @@ const KEPT: { readonly [type: string]: readonly string[] } = {
   array: ["minItems", "maxItems"],
 };
 // Keywords that a form cannot express. Clients would send answers that the schema rejects.
-const LOST = /^(pattern|multipleOf|exclusive.+|const|enum|...Of|not|if)$/;
+const UNSUPPORTED_KEYWORDS = /^(pattern|multipleOf|exclusive.+|const|enum|...Of|not|if)$/;
 const FORMATS: readonly unknown[] = ["email", "uri", "date", "date-time", undefined];
 
 const IDLE: readonly unknown[] = [undefined, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
@@ -57,7 +57,7 @@ function toField(given: unknown, $defs: unknown): JsonSchema | string {
   const many = field.type === "array";
   const choices = toChoices(many ? resolve(field.items, $defs) : field);
   const type = many || !choices ? String(field.type) : "string";
-  const bounds = KEPT[type];
+  const bounds = ALLOWED_KEYWORDS[type];
   if (type === "object") return "nested objects are not allowed; ask for its fields one by one";
   if (JSON.stringify([field.type, field.anyOf]).includes('"null"')) return "null is not allowed; make it optional";
   if (!bounds) return "it is neither text nor a number, a boolean or a choice; make it one of them";
@@ -75,8 +75,8 @@ function toField(given: unknown, $defs: unknown): JsonSchema | string {
     }
     if (!FORMATS.includes(format)) return `format ${format} is not allowed; use email, uri, date, date-time or none`;
     if (format) delete field.pattern;
-    const lost = Object.keys(field).find((key) => LOST.test(key));
-    if (lost) return `${lost} is not allowed; leave it out and check the answer in the handler`;
+    const unsupported = Object.keys(field).find((key) => UNSUPPORTED_KEYWORDS.test(key));
+    if (unsupported) return `${unsupported} is not allowed; leave it out and check the answer in the handler`;
   }
   const kept = ["title", "description", "default", ...(choices && !many ? [] : bounds)]
     .filter((key) => !IDLE.includes(field[key]))

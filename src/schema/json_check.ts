@@ -173,9 +173,9 @@ export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspect
     if (sub.type && !sub.type.includes(kind) && !(sub.type.includes("integer") && Number.isInteger(value))) {
       return expect(String(sub.type).replaceAll(",", " or "), kind);
     }
-    for (const { values, keys, told } of findChoices(sub, choices)) {
+    for (const { values, keys, shown } of findChoices(sub, choices)) {
       if (!values.has(value) && (typeof value !== "object" || !keys.size || !keys.has(toKey(value)))) {
-        expect(told, typeof value === "object" ? kind : show(value));
+        expect(shown, typeof value === "object" ? kind : show(value));
       }
     }
 
@@ -299,7 +299,7 @@ interface Choices {
   /** Keys of objects and arrays. */
   readonly keys: ReadonlySet<string>;
   /** The first few values, for error messages. */
-  readonly told: string;
+  readonly shown: string;
 }
 
 /** Returns the values that `enum` and `const` allow. They are computed once per schema. */
@@ -324,7 +324,7 @@ function toChoices(list: readonly unknown[]): Choices {
     values: new Set(list),
     keys: new Set(list.filter((one) => typeof one === "object").map(toKey)),
     // Enough values to fill the text, even if each has a single digit.
-    told: cut(list.slice(0, 50).map(show).join(" or "), 200),
+    shown: cut(list.slice(0, 50).map(show).join(" or "), 200),
   };
 }
 

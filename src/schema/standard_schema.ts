@@ -206,12 +206,12 @@ class Writer {
     if (!json) return;
     const registry = Object(globalThis)["__zod_globalRegistry"];
     const { description, title } = Object(its._zod ? registry?.get?.(schema) : undefined);
-    const told = {
+    const annotations = {
       title,
       description: description ?? def.description ??
         (typeof its.description === "string" ? its.description : undefined),
     };
-    const kept = Object.entries(told).filter(([, text]) => text !== undefined);
+    const kept = Object.entries(annotations).filter(([, text]) => text !== undefined);
     return { ...json, ...toBounds(kind, def, its), ...Object.fromEntries(kept) };
   }
 

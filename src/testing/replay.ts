@@ -24,7 +24,7 @@ export interface Replayed {
 }
 
 /** The most runs. */
-const MOST_RUNS = 64;
+const MAX_RUNS = 64;
 
 /** The runs of one handler: a question is answered in the run after the one that asked it. */
 class ReplayRounds extends Rounds {
@@ -101,7 +101,7 @@ export async function replay<Input>(
   const run = "run" in handler ? handler.run : handler.read;
   const rounds = new ReplayRounds();
   const runs: FakeContext[] = [];
-  while (runs.length < MOST_RUNS) {
+  while (runs.length < MAX_RUNS) {
     const ctx = makeContext(options, rounds);
     runs.push(ctx);
     const [outcome] = await Promise.allSettled([(async () => await run(input, ctx))()]);
@@ -110,7 +110,7 @@ export async function replay<Input>(
     if (outcome.status === "rejected") throw outcome.reason;
     return { value: outcome.value, runs };
   }
-  throw new Error(`Cannot replay the handler: it has asked ${MOST_RUNS} times; ask each question under one key`);
+  throw new Error(`Cannot replay the handler: it has asked ${MAX_RUNS} times; ask each question under one key`);
 }
 
 function toReport(repeated: readonly string[]): string {

@@ -69,10 +69,10 @@ export class Outbox {
     return (this.#room ??= Promise.withResolvers<void>()).promise;
   }
 
-  /** Takes several whole texts, or the next piece of a long one, of about `most` characters. */
-  take(most: number): string {
+  /** Takes several whole texts, or the next piece of a long one, of about `max` characters. */
+  take(max: number): string {
     let piece = this.#tail;
-    if (this.#texts.length || piece.length > most) piece = this.#takeSome(most);
+    if (this.#texts.length || piece.length > max) piece = this.#takeSome(max);
     else this.#tail = "";
     this.length -= piece.length;
     if (!this.length) this.#count = 0;
@@ -110,13 +110,13 @@ export class Outbox {
     this.#tail = "";
   }
 
-  #takeSome(most: number): string {
+  #takeSome(max: number): string {
     this.#endTail();
     let piece = "";
     let count = 0;
-    while (count < this.#texts.length && piece.length < most) {
+    while (count < this.#texts.length && piece.length < max) {
       const text = this.#texts[count];
-      const end = toEnd(text, this.#taken + most);
+      const end = toEnd(text, this.#taken + max);
       piece += this.#taken || end < text.length ? text.slice(this.#taken, end) : text;
       this.#taken = end < text.length ? end : 0;
       if (this.#taken) break;

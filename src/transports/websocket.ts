@@ -16,7 +16,7 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
 import { INTERNALS } from "../core/internals.ts";
-import { LATER } from "../core/link.ts";
+import { RETRY_AFTER } from "../core/link.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import { type ConnectionInfo, readPath, readPrincipal } from "./http/access.ts";
@@ -79,9 +79,9 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   const { path = "/ws" } = options;
   readPath(path);
   const { ended } = server[INTERNALS].http;
-  const lines = new Map<Socket, SocketLine>();
+  const connections = new Map<Socket, SocketConnection>();
   const owners = new Map<Socket, Owner>();
-  ended.then(() => lines.forEach((_, socket) => socket.close(GOING_AWAY, "the server is closing")));
+  ended.then(() => connections.forEach((_, socket) => socket.close(GOING_AWAY, "the server is closing")));
 
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
@@ -94,11 +94,11 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     // What a message took is known only once it has arrived. A client that is above its limit sends no more of them.
     if (!account.hold(0)) {
       const reason = "Cannot open the socket: too much memory is used (memory.bytesPerClient, memory.bytes)";
-      return new Response(reason, { status: 503, headers: LATER });
+      return new Response(reason, { status: 503, headers: RETRY_AFTER });
     }
     if (!account.openStream()) {
       const reason = "Cannot open the socket: too many are open (streams.open, streams.openPerClient)";
-      return new Response(reason, { status: 503, headers: LATER });
+      return new Response(reason, { status: 503, headers: RETRY_AFTER });
     }
     return upgrade(request, info, { principal, account });
   }
@@ -117,7 +117,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
       }
       const { socket, response } = upgraded;
       open(socket, owner);
-      socket.addEventListener("message", ({ data }) => lines.get(socket)?.receive(data));
+      socket.addEventListener("message", ({ data }) => connections.get(socket)?.receive(data));
       socket.addEventListener("close", () => close(socket));
       socket.addEventListener("error", () => close(socket));
       return response;
@@ -131,12 +131,12 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
 
   function open(socket: Socket, owner: Owner): void {
     owners.set(socket, owner);
-    lines.set(socket, new SocketLine(server, socket, owner.principal, owner.account));
+    connections.set(socket, new SocketConnection(server, socket, owner.principal, owner.account));
   }
 
   function close(socket: Socket): void {
-    lines.get(socket)?.close();
-    if (lines.delete(socket)) owners.get(socket)?.account?.closeStream();
+    connections.get(socket)?.close();
+    if (connections.delete(socket)) owners.get(socket)?.account?.closeStream();
     owners.delete(socket);
   }
 
@@ -145,8 +145,8 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     websocket: {
       // Bun returns the data of the upgrade unchanged.
       open: (socket) => open(socket, isObject(socket.data) ? socket.data as Owner : {}),
-      message: (socket, data) => lines.get(socket)?.receive(data),
-      drain: (socket) => lines.get(socket)?.drain(),
+      message: (socket, data) => connections.get(socket)?.receive(data),
+      drain: (socket) => connections.get(socket)?.drain(),
       close,
     },
   };
@@ -160,14 +160,14 @@ interface Owner {
 
 /** Serves MCP over a standard socket that is open or connecting. Use it if you upgrade requests yourself. */
 export function attachSocket(server: PipeServer, socket: WebSocket, principal?: Principal): void {
-  const line = new SocketLine(server, socket, principal);
-  socket.addEventListener("message", ({ data }) => line.receive(data));
-  socket.addEventListener("close", () => line.close());
-  socket.addEventListener("error", () => line.close());
+  const connection = new SocketConnection(server, socket, principal);
+  socket.addEventListener("message", ({ data }) => connection.receive(data));
+  socket.addEventListener("close", () => connection.close());
+  socket.addEventListener("error", () => connection.close());
 }
 
 /** Maximum bytes in a socket's buffer before writers wait. */
-const MOST_BUFFERED = 1024 * 1024;
+const MAX_BUFFERED = 1024 * 1024;
 /** Characters above which a text in the socket's buffer is charged to the client. */
 const LARGE = 16_384;
 /** Milliseconds after which a client that does not read is disconnected. */
@@ -177,18 +177,18 @@ const POLL_MS = 50;
  * Number of messages to queue while the server is busy, because reading from a socket cannot be paused. Together they
  * may be as long as one message.
  */
-const MOST_LATE = 1024;
+const MAX_QUEUED = 1024;
 const GOING_AWAY = 1001;
 const TRY_LATER = 1013;
 const UNSUPPORTED_DATA = 1003;
 
 /** A socket with its channel. */
-class SocketLine {
+class SocketConnection {
   readonly #socket: Socket;
   readonly #pipe: Pipe;
   readonly #outbox: Outbox;
-  readonly #late: string[] = [];
-  #lateSize = 0;
+  readonly #queued: string[] = [];
+  #queuedSize = 0;
   #isReading = true;
   #isPolling = false;
   /** Bytes in the socket's buffer that are charged to the client. */
@@ -208,11 +208,11 @@ class SocketLine {
     if (!isText) return this.#socket.close(UNSUPPORTED_DATA, "messages are text");
     if (!isHeld) return this.#socket.close(TRY_LATER, "too much is held");
     if (this.#isReading) return this.#take(data);
-    this.#lateSize += data.length;
-    const hasRoom = this.#late.length < MOST_LATE && this.#lateSize <= this.#pipe.lineBytes;
-    if (hasRoom && this.#pipe.account.hold(2 * data.length)) return void this.#late.push(data);
+    this.#queuedSize += data.length;
+    const hasRoom = this.#queued.length < MAX_QUEUED && this.#queuedSize <= this.#pipe.lineBytes;
+    if (hasRoom && this.#pipe.account.hold(2 * data.length)) return void this.#queued.push(data);
     // The client may send until the socket is closed. Those messages are dropped.
-    this.#lateSize = Infinity;
+    this.#queuedSize = Infinity;
     this.#socket.close(TRY_LATER, "too many messages are waiting");
   }
 
@@ -228,7 +228,7 @@ class SocketLine {
 
   /** Continues writing when the socket has room. */
   drain(): void {
-    if (toBuffered(this.#socket) > MOST_BUFFERED) return;
+    if (toBuffered(this.#socket) > MAX_BUFFERED) return;
     this.#pipe.account.free(this.#held);
     this.#held = 0;
     this.#send();
@@ -236,11 +236,11 @@ class SocketLine {
 
   close(): void {
     this.#outbox.clear();
-    const late = this.#late.splice(0).reduce((bytes, text) => bytes + 2 * text.length, 0);
+    const queued = this.#queued.splice(0).reduce((bytes, text) => bytes + 2 * text.length, 0);
     const { account } = this.#pipe;
-    account.free(this.#held + late);
+    account.free(this.#held + queued);
     this.#held = 0;
-    // A closed socket keeps its buffer while the client leaves the connection open, and nothing tells when that ends.
+    // A closed socket keeps its buffer until the client closes the connection, and no event announces that.
     const buffer = this.#buffer;
     this.#buffer = 0;
     if (buffer) startBackgroundTimer(() => account.free(buffer), STALLED_MS);
@@ -248,15 +248,15 @@ class SocketLine {
   }
 
   #write(text: string): Promise<void> | undefined {
-    if (!this.#outbox.push(text)) return this.#letGo();
+    if (!this.#outbox.push(text)) return this.#disconnect();
     this.#send();
     return this.#outbox.isFull ? this.#outbox.untilRoom() : undefined;
   }
 
   #send(): void {
-    while (this.#outbox.length && toBuffered(this.#socket) <= MOST_BUFFERED) {
+    while (this.#outbox.length && toBuffered(this.#socket) <= MAX_BUFFERED) {
       const text = this.#outbox.next() ?? "";
-      if (!this.#hold(text)) return this.#letGo();
+      if (!this.#hold(text)) return this.#disconnect();
       try {
         this.#socket.send(text);
       } catch {
@@ -284,12 +284,12 @@ class SocketLine {
       this.drain();
       if (!this.#held && isEmpty) return;
       if (this.#isPolling) return;
-      if (waited >= STALLED_MS) return this.#letGo();
+      if (waited >= STALLED_MS) return this.#disconnect();
       this.#poll(waited + POLL_MS);
     }, POLL_MS);
   }
 
-  #letGo(): undefined {
+  #disconnect(): undefined {
     this.#outbox.clear();
     this.#socket.close(TRY_LATER, "the client does not read");
   }
@@ -302,9 +302,9 @@ class SocketLine {
     this.#isReading = false;
     wait.then(() => {
       this.#isReading = true;
-      while (this.#late.length && this.#isReading) {
-        const [text] = this.#late.splice(0, 1);
-        this.#lateSize -= text.length;
+      while (this.#queued.length && this.#isReading) {
+        const [text] = this.#queued.splice(0, 1);
+        this.#queuedSize -= text.length;
         this.#pipe.account.free(2 * text.length);
         this.#take(text);
       }

@@ -27,8 +27,8 @@ export const EDITS: readonly Edit[] = [
     path: FETCH,
     what: "Origin and Host",
     from:
-      'if (headers.has("origin") || headers.get("Host") !== this.#goodHost || !isTarget(request.url, this.#goodTarget)) {',
-    to: "if (!isTarget(request.url, this.#goodTarget)) {",
+      'if (headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget)) {',
+    to: "if (!isTarget(request.url, this.#lastTarget)) {",
   },
   {
     path: FETCH,
@@ -39,8 +39,8 @@ export const EDITS: readonly Edit[] = [
   {
     path: FETCH,
     what: "Content-Type and Content-Encoding",
-    from: 'method === "POST" ? checkPost(headers, accepts) :',
-    to: 'method === "POST" ? undefined :',
+    from: "? checkPost(headers, accepts)",
+    to: "? undefined",
   },
   {
     path: BODY,
@@ -125,14 +125,14 @@ export const EDITS: readonly Edit[] = [
   {
     path: SCHEDULER,
     what: "slots, the queue and memory",
-    from: "return isQuiet ? this.#start(call, runner) : this.#admit(call, runner);",
+    from: "return isUncontended ? this.#start(call, runner) : this.#admit(call, runner);",
     to: "return this.#start(call, runner);",
   },
   {
     path: SCHEDULER,
     what: "whether the limits are far away",
-    from: `const isQuiet = this.#running < this.#quietCalls &&
-      this.#accounts.bytes + this.#unchargedBytes + call.weight <= this.#quietBytes;`,
+    from: `const isUncontended = this.#running < this.#uncontendedCalls &&
+      this.#accounts.bytes + this.#unchargedBytes + call.weight <= this.#uncontendedBytes;`,
     to: "",
   },
 ];

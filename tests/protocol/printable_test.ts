@@ -1,6 +1,6 @@
 // External text, as shown in logs and terminals.
 import { assert, assertEquals } from "@std/assert";
-import { describeError, toPrintable, toPrintableJson, toPrintableLine } from "../../src/protocol/printable.ts";
+import { formatError, toPrintable, toPrintableJson, toPrintableLine } from "../../src/protocol/printable.ts";
 
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/u;
 
@@ -50,17 +50,17 @@ Deno.test("printable JSON text parses to the same value", () => {
 Deno.test("an error is shown with its stack and its causes, and its message forges no line", () => {
   const forged = "bad\n    at forged (file:///x.ts:1:1)\n[info] all is well\x1b[2J";
   const error = new TypeError(forged, { cause: new Error("why\nnot") });
-  const lines = describeError(error).split("\n");
+  const lines = formatError(error).split("\n");
   assertEquals(lines[0], `TypeError: ${toPrintableLine(forged)}`);
   assert(lines.slice(1).some((line) => line.includes("printable_test.ts")), lines.join("\n"));
   assertEquals(lines.filter((line) => line.startsWith("Caused by: Error: why\\u{a}not")).length, 1);
   assertEquals(lines.filter((line) => /^(\[info\]| +at forged)/.test(line)), []);
   const many = new AggregateError([new Error("one\nx"), "two\r"], "both");
-  assertEquals(describeError(many).match(/^ {2}- .*/gm), ["  - Error: one\\u{a}x", "  - two\\u{d}"]);
+  assertEquals(formatError(many).match(/^ {2}- .*/gm), ["  - Error: one\\u{a}x", "  - two\\u{d}"]);
   const loop = new Error("loop");
   loop.cause = loop;
-  assert(describeError(loop).length < 100_000);
+  assert(formatError(loop).length < 100_000);
   for (const odd of [undefined, null, 1n, "a\nb", { a: "\x1b" }, Object.create(null), Symbol("s")]) {
-    assert(!/[\p{Cc}]/u.test(describeError(odd)));
+    assert(!/[\p{Cc}]/u.test(formatError(odd)));
   }
 });

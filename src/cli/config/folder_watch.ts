@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { describeError, toPrintableLine } from "../../protocol/printable.ts";
+import { formatError, toPrintableLine } from "../../protocol/printable.ts";
 import { toRelativePath } from "../path.ts";
 import { platform } from "../platform.ts";
 import { type Folder, MAX_LISTED_FILES } from "./folder.ts";
@@ -40,7 +40,7 @@ class FolderWatcher {
     this.#folder = folder;
     this.#listener = listener;
     this.#stopWatching = startWatching(folder.root, (path) => this.#onEvent(path));
-    this.#ready = this.#readFirstList().catch((error) => console.error(describeError(error)));
+    this.#ready = this.#readFirstList().catch((error) => console.error(formatError(error)));
   }
 
   stop(): void {
@@ -67,7 +67,7 @@ class FolderWatcher {
     this.#touched.add(inner);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(
-      () => this.#compareLists().catch((error) => console.error(describeError(error))),
+      () => this.#compareLists().catch((error) => console.error(formatError(error))),
       DEBOUNCE_MS,
     );
   }

@@ -46,12 +46,12 @@ export function downgradeError(method: string, error: McpError): McpError {
   return error;
 }
 
-/** A question as a client of this revision knows it, and what makes of its answer an answer to the question asked. */
+/** Converts a question for a client of this revision. `restore` converts the answer back. */
 export function downgradeQuestion(
   { method, params }: Question,
   { version, capabilities }: ClientFacts,
 ): { readonly params: Params; readonly restore?: (answer: unknown) => unknown } {
-  // Up to 2025-11-25 a page to visit has an id of its own.
+  // Up to 2025-11-25 an elicitation with a URL requires an id.
   if (params.mode === "url") return { params: { ...params, elicitationId: crypto.randomUUID() } };
   if (version >= "2025-11-25") return { params };
   if (method === "sampling/createMessage") return { params: downgradeSampling(params, version) };
@@ -60,7 +60,7 @@ export function downgradeQuestion(
   return isForm ? downgradeForm(params) : { params };
 }
 
-// Up to 2025-11-25 structured content is an object, and so is the root of its schema; before 2025-06-18 there is none.
+// Up to 2025-11-25 structured content and the root of its schema must be objects. Before 2025-06-18 neither exists.
 function downgradeTool(tool: Result, version: Version): Result {
   const old: Result = { ...tool, inputSchema: downgradeSchema(tool.inputSchema) };
   const { outputSchema, ...rest } = old;
@@ -69,7 +69,7 @@ function downgradeTool(tool: Result, version: Version): Result {
     : rest;
 }
 
-// Schemas of properties are objects there: of the two that are not, `true` takes everything and `false` nothing.
+// Up to 2025-11-25 the schema of a property must be an object. `true` accepts every value, and `false` none.
 function downgradeSchema(schema: unknown): unknown {
   if (!isObject(schema) || !isObject(schema.properties)) return schema;
   const properties = Object.entries(schema.properties);
@@ -82,13 +82,13 @@ function downgradeToolResult(result: Result, version: Version): Result {
   const isNew = version >= "2025-06-18";
   const { structuredContent, ...rest } = result;
   if (isNew && (structuredContent === undefined || isJsonObject(structuredContent))) return result;
-  // What is dropped must stand somewhere else.
+  // Without content, the structured content that is dropped would be lost.
   const isBare = structuredContent !== undefined && Array.isArray(rest.content) && !rest.content.length;
   const content = isBare ? [{ type: "text", text: JSON.stringify(structuredContent) }] : rest.content;
   return { ...rest, content: mapObjects(content, (block) => downgradeContent(block, version)) };
 }
 
-/** Whether a value becomes an object in JSON. Dates, URLs and boxed texts are objects here, but not there. */
+/** Tests whether a value becomes an object in JSON. Dates, URLs and boxed strings do not. */
 function isJsonObject(value: unknown): boolean {
   if (!isObject(value)) return false;
   const isPlain = Object.getPrototypeOf(value) === Object.prototype && !("toJSON" in value);
@@ -106,7 +106,7 @@ function downgradeContent(block: Result, version: Version): Result {
   return block;
 }
 
-// Before 2025-11-25 a message holds one block, and before 2025-03-26 none with a sound.
+// Before 2025-11-25 a message contains one block. Before 2025-03-26 it cannot contain audio.
 function downgradeSampling(params: Params, version: string): Params {
   const messages = Array.isArray(params.messages) ? params.messages : [];
   const single = messages.flatMap(({ content, ...message }) =>
@@ -118,11 +118,11 @@ function downgradeSampling(params: Params, version: string): Params {
   return { ...params, messages: single };
 }
 
-/** A choice of several, as switches: their names, and the choice each stands for. */
+/** The boolean fields that replace a multiple choice: their names, each with its option. */
 type Switches = ReadonlyMap<string, unknown>;
 
-// Before 2025-11-25 a choice has its titles beside it, and there is no choice of several: each of its choices becomes a
-// switch.
+// Before 2025-11-25 the titles of a choice are in `enumNames`, and multiple choice does not exist. Each option of a
+// multiple choice becomes a boolean field.
 function downgradeForm(params: Params): ReturnType<typeof downgradeQuestion> {
   const { properties, required, ...schema }: Params = Object(params.requestedSchema);
   const given: Params = Object(properties);
@@ -136,7 +136,7 @@ function downgradeForm(params: Params): ReturnType<typeof downgradeQuestion> {
     }
     if (field.type !== "array") return [[name, field]];
     const choices = toChoices(field);
-    // No name of the form is taken twice.
+    // The names must differ from all other fields of the form.
     const names = choices.map(({ value }) =>
       Object.hasOwn(given, `${name}: ${value}`) ? `${name}:: ${value}` : `${name}: ${value}`
     );
@@ -168,7 +168,7 @@ function toChoices({ items }: Params): readonly { readonly value: string; readon
     : [];
 }
 
-// A choice whose switches the user did not touch is not in the answer, unless it has to be.
+// A multiple choice without any answered option is left out of the answer, unless it is required.
 function restoreChoices(answer: unknown, split: ReadonlyMap<string, Switches>, needed: readonly unknown[]): unknown {
   if (!isObject(answer) || !isObject(answer.content)) return answer;
   const content: Record<string, unknown> = { ...answer.content };

@@ -11,7 +11,7 @@ import type { SessionFacts } from "./session_state.ts";
 import { isVersion, VERSIONS } from "./versions.ts";
 
 /** Maximum characters of the client's capabilities as JSON, because they are part of the session id. */
-const MOST_CAPABILITIES = 4096;
+const MAX_CAPABILITIES = 4096;
 
 /** Reads the parameters of `initialize`. For an unknown version, the server offers its newest. */
 export function readOffer(params: Params = {}): SessionFacts {
@@ -19,8 +19,8 @@ export function readOffer(params: Params = {}): SessionFacts {
   if (typeof protocolVersion !== "string") throw invalid("protocolVersion is not a string");
   if (capabilities !== undefined && !isObject(capabilities)) throw invalid("capabilities is not an object");
   if (clientInfo !== undefined && !isObject(clientInfo)) throw invalid("clientInfo is not an object");
-  if (JSON.stringify(capabilities ?? {}).length > MOST_CAPABILITIES) {
-    throw invalid(`capabilities are longer than ${MOST_CAPABILITIES} characters of JSON`);
+  if (JSON.stringify(capabilities ?? {}).length > MAX_CAPABILITIES) {
+    throw invalid(`capabilities are longer than ${MAX_CAPABILITIES} characters of JSON`);
   }
   const { name, version, title } = clientInfo ?? {};
   return {

@@ -26,11 +26,11 @@ import type { Change } from "../../core/changes.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import { type Method, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
-import { LATER, type Link, type Reply } from "../../core/link.ts";
+import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
-import { createNotifier, mayHear } from "../../core/watching.ts";
+import { createNotifier, mayNotify } from "../../core/watching.ts";
 import { downgradeError, downgradeResult } from "./downgrade.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import type { HttpSession, Sessions } from "./session.ts";
@@ -52,24 +52,24 @@ interface Received {
   readonly link: Link;
 }
 
-/** A session over HTTP, or why there is none. */
+/** A session over HTTP, or the reply if it is not found. */
 type FoundSession =
   | { readonly sessions: Sessions; readonly session: HttpSession; readonly refusal?: undefined }
   | { readonly sessions?: undefined; readonly session?: undefined; readonly refusal: Reply };
 
 class LegacyEra implements Era {
   readonly #engine: Engine;
-  /** Sessions over HTTP, once the first request needs them: a byte stream starts in two thirds of the time without. */
+  /** Sessions over HTTP, loaded with the first request that needs them. Without them, stdio starts in two thirds of the time. */
   #sessions?: Sessions;
   #loading?: Promise<Sessions>;
-  /** Sessions of byte streams, which live as long as these. */
+  /** Sessions on stdio and sockets. They end with their connection. */
   readonly #piped = new Map<InFlight, Session>();
   // Keyed by connection and not by call, because a weak map with an entry per call slows down garbage collection.
   readonly #sessionOf = new WeakMap<InFlight, Session>();
   readonly #made = new WeakMap<Call, Map<string, Promise<unknown>>>();
   /** Cached JSON of results that stay the same object. */
   readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
-  readonly #hear = (change: Change): void => this.#announce(change);
+  readonly #onChange = (change: Change): void => this.#announce(change);
   readonly #carrier: Carrier;
 
   constructor(engine: Engine) {
@@ -140,7 +140,7 @@ class LegacyEra implements Era {
   async #find(link: Link): Promise<FoundSession> {
     const id = link.headers?.get("mcp-session-id");
     if (typeof id !== "string") return { refusal: this.#refuseBare(link) };
-    this.#engine.changes.listeners.add(this.#hear);
+    this.#engine.changes.listeners.add(this.#onChange);
     const sessions = await this.#openSessions();
     try {
       const session = await sessions.open(id, link);
@@ -164,7 +164,7 @@ class LegacyEra implements Era {
   async #openAndServe(id: string, message: Readable, link: Link): Promise<Reply> {
     const { version } = link;
     let session;
-    this.#engine.changes.listeners.add(this.#hear);
+    this.#engine.changes.listeners.add(this.#onChange);
     const sessions = await this.#openSessions();
     try {
       session = await sessions.open(id, link);
@@ -197,14 +197,14 @@ class LegacyEra implements Era {
     return createSession(this.#engine.core, client, { account, notify: () => {}, caller: principal, inFlight });
   }
 
-  #refuseBare(refused: Refused): Reply {
-    if (this.#engine.core.requiresSession) return refuse(refused, 400, "it has no Mcp-Session-Id; initialize first");
-    return { ...refuse(refused, 405, "without an Mcp-Session-Id, use POST"), headers: { allow: "POST" } };
+  #refuseBare(rejected: RejectedRequest): Reply {
+    if (this.#engine.core.requiresSession) return refuse(rejected, 400, "it has no Mcp-Session-Id; initialize first");
+    return { ...refuse(rejected, 405, "without an Mcp-Session-Id, use POST"), headers: { allow: "POST" } };
   }
 
   async #initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
     const { core, changes } = this.#engine;
-    changes.listeners.add(this.#hear);
+    changes.listeners.add(this.#onChange);
     try {
       const isKnown = link.http && typeof id === "string" && await (await this.#openSessions()).open(id, link);
       if (isKnown) throw toKnown();
@@ -213,7 +213,7 @@ class LegacyEra implements Era {
         ? await this.#agree(message, link, client)
         : { result: toAgreement(this.#engine, client) };
       if (!outcome) return {};
-      // Not the status of a message that is wrong: clients take that for an address of the first transport over HTTP.
+      // Without status 400, because clients would then fall back to the HTTP+SSE transport.
       if (outcome.error) return toErrorReply(message, outcome.error);
       if (!link.http && this.#piped.has(link.inFlight)) throw toKnown();
       const text = toSuccess(message.id, JSON.stringify(outcome.result));
@@ -235,7 +235,7 @@ class LegacyEra implements Era {
     }
   }
 
-  // The answer has the session's id in a header, so no stream may begin before it.
+  // The response has the session id in a header, so no stream may start before it.
   async #agree(message: Request, link: Link, client: SessionFacts): Promise<Outcome> {
     const { http, headers, version } = link;
     const call = new Call(this.#carrier, { ...toSilent(link), http, headers, version }, message, client);
@@ -247,7 +247,7 @@ class LegacyEra implements Era {
     account.free(held);
   }
 
-  // An answer that becomes a stream can be read again over another connection; the answers of a batch travel together.
+  // A response that becomes a stream can be resumed over another connection. The responses of a batch share one stream.
   #serveReplayed(sessions: Sessions, session: HttpSession, { message, link }: Received): Reply | Promise<Reply> {
     if (message.kind !== "request" && message.kind !== "batch") return this.#serve(session, message, link);
     const replayed = sessions.wrap(session, link);
@@ -293,7 +293,7 @@ class LegacyEra implements Era {
     return toErrorReply(call, isMcpError(error) ? error : this.#engine.core.report(error, call));
   }
 
-  // Without middleware they take no slot: a ping is answered however much runs.
+  // Without middleware these methods take no slot, so the server responds to a ping even at its limits.
   #answerSession(session: Session, call: Call): Reply | Promise<Reply> {
     const runner = findSessionMethod(this.#engine, session, call);
     if (!runner) throw toUnknownMethod(call.method);
@@ -413,24 +413,24 @@ class LegacyEra implements Era {
     return value;
   }
 
-  // Listens only once a client is there, so that changes before that set no timer.
+  // Subscribes to changes only once a client is connected, so that earlier changes start no timer.
   #announce(change: Change): void {
     const text = toAnnouncement(change);
     for (const session of [...this.#sessions?.known ?? [], ...this.#piped.values()]) {
-      // Answers of calls that still run have their own streams.
-      if (change.kind === "close") session.streams?.leave();
+      // Responses of running calls have their own streams.
+      if (change.kind === "close") session.streams?.disconnect();
       else if (change.kind === "list" || session.watched.has(change.uri)) this.#notify(session, change, text);
     }
   }
 
   #notify(session: Session, change: Change, text: string): void {
-    const seen = mayHear(this.#engine, change, session.watcher ??= this.#toWatcher(session));
+    const seen = mayNotify(this.#engine, change, session.sessionCall ??= this.#toSessionCall(session));
     if (seen === true) session.notify(text);
     else if (seen) seen.then((seen) => seen && session.notify(text));
   }
 
   /** Creates a call that represents the session's client between its requests. `allow` decides on it. */
-  #toWatcher({ client, caller: principal, inFlight, account }: Session): Call {
+  #toSessionCall({ client, caller: principal, inFlight, account }: Session): Call {
     const link = toSilent({ inFlight, account, principal });
     const message: Request = { kind: "request", id: 0, method: "notifications", weight: 0 };
     return new Call(this.#carrier, link, message, client);
@@ -469,30 +469,30 @@ function findConflict(messages: readonly Incoming[]): string | undefined {
   if (ids.size < requests.length) return "two requests of the batch have the same id";
 }
 
-/** What is refused: a message, if it is one, and the revision that its client speaks, if that is known. */
-interface Refused {
+/** A rejected request: its message if any, and the revision of its client if known. */
+interface RejectedRequest {
   readonly message?: Incoming;
   readonly version?: string | null;
 }
 
-function refuse(refused: Refused, status: number, state: string): Reply {
+function refuse(rejected: RejectedRequest, status: number, state: string): Reply {
   const error = new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`);
-  return { text: toFailure(toId(refused), error), status };
+  return { text: toFailure(toId(rejected), error), status };
 }
 
-function toId({ message, version }: Refused): Id | null | undefined {
+function toId({ message, version }: RejectedRequest): Id | null | undefined {
   return message?.kind === "request" ? message.id : toNoId(version);
 }
 
-// For what has nothing to do with the client that gets it: it may come back as it is.
-function toBusyReply(refused: Refused, error: unknown): Reply {
+// For a limit that this client did not cause. It may send the same request again.
+function toBusyReply(rejected: RejectedRequest, error: unknown): Reply {
   if (!isMcpError(error)) throw error;
-  return { text: toFailure(toId(refused), error), status: 503, headers: LATER };
+  return { text: toFailure(toId(rejected), error), status: 503, headers: RETRY_AFTER };
 }
 
 function toErrorReply({ id, method }: { readonly id: Id; readonly method: string }, error: McpError): Reply {
   const text = toFailure(id, downgradeError(method, error));
-  return error.code === BUSY ? { text, status: 429, headers: LATER } : { text };
+  return error.code === BUSY ? { text, status: 429, headers: RETRY_AFTER } : { text };
 }
 
 function toAnnouncement(change: Change): string {

@@ -25,7 +25,7 @@ interface Event {
 }
 
 /** Bytes of the events that all sessions of a server keep. */
-export interface Kept {
+export interface ReplayMemory {
   bytes: number;
 }
 
@@ -43,7 +43,7 @@ class Stream {
   /** The current connection of the stream. */
   reader?: Link;
   /** Settles the promise of the current connection. */
-  #left?: () => void;
+  #onDisconnect?: () => void;
   /** Settles when a slow connection has room. */
   #room?: Promise<void>;
 
@@ -66,7 +66,7 @@ class Stream {
 
   /** Returns the fields of the first event of a connection that continues after `place`. */
   toOpening(place: number): EventFields | undefined {
-    return this.#owner.primes ? { id: this.toId(place), retry: RETRY_MS } : undefined;
+    return this.#owner.hasPriming ? { id: this.toId(place), retry: RETRY_MS } : undefined;
   }
 
   /** Keeps a text as an event. Sends it if the connection is up to date. */
@@ -82,53 +82,53 @@ class Stream {
   /** Ends the stream. */
   end(): void {
     this.isOver = true;
-    if (this.written >= this.last) this.leave();
+    if (this.written >= this.last) this.disconnect();
     this.#owner.tidy(this);
   }
 
   /** Closes the current connection of the stream. */
-  leave(): void {
-    const left = this.#left;
-    this.reader = this.#left = undefined;
-    left?.();
+  disconnect(): void {
+    const onDisconnect = this.#onDisconnect;
+    this.reader = this.#onDisconnect = undefined;
+    onDisconnect?.();
   }
 
-  /** Connects the stream. `left` is called when the connection no longer reads it. */
-  readBy(link: Link, left: () => void): void {
+  /** Connects the stream. `onDisconnect` is called when the connection no longer reads it. */
+  connect(link: Link, onDisconnect: () => void): void {
     // A message must not go to two connections. The previous one may be lost without the server knowing.
-    this.leave();
+    this.disconnect();
     this.reader = link;
-    this.#left = left;
+    this.#onDisconnect = onDisconnect;
   }
 
   /** Writes the events after `after` to a new connection, as fast as it reads. Settles when it should close. */
   async replay(link: Link, after: number): Promise<void> {
-    const { promise: left, resolve } = Promise.withResolvers<void>();
-    this.readBy(link, resolve);
+    const { promise: disconnected, resolve } = Promise.withResolvers<void>();
+    this.connect(link, resolve);
     this.written = after;
     while (this.reader === link && this.written < this.last) {
       const place = Math.max(this.written + 1, this.first);
       // All events were dropped before the client could read them, so it must start again.
-      if (place > this.last) return this.leave();
+      if (place > this.last) return this.disconnect();
       this.written = place;
       this.#room = link.send(this.events[place - this.first].text, { id: this.toId(place) });
       await this.#room;
     }
-    if (this.isOver && this.reader === link) this.leave();
-    await left;
+    if (this.isOver && this.reader === link) this.disconnect();
+    await disconnected;
   }
 }
 
 /** The streams of one session. */
 export class Streams {
   /** Whether each stream starts with an empty event, which has an id. */
-  readonly primes: boolean;
+  readonly hasPriming: boolean;
   /** Sends a notification outside of any request. It is lost if the client has never opened a stream. */
   readonly notify: (text: string) => void = createNotifier((text) => this.#own?.write(text));
   readonly #core: Core;
   readonly #streams = new Map<string, Stream>();
   /** Bytes that all sessions keep. */
-  readonly #all: Kept;
+  readonly #all: ReplayMemory;
   #events = 0;
   #bytes = 0;
   #isOver = false;
@@ -136,9 +136,9 @@ export class Streams {
   #own?: Stream;
 
   /** Creates an empty set of streams. */
-  constructor(core: Core, primes: boolean, all: Kept) {
+  constructor(core: Core, hasPriming: boolean, all: ReplayMemory) {
     this.#core = core;
-    this.primes = primes;
+    this.hasPriming = hasPriming;
     this.#all = all;
   }
 
@@ -192,14 +192,14 @@ export class Streams {
   }
 
   /** Closes the connection of the session's own stream. */
-  leave(): void {
-    this.#own?.leave();
+  disconnect(): void {
+    this.#own?.disconnect();
   }
 
   /** Closes all connections and drops all events. */
   end(): void {
     this.#isOver = true;
-    for (const stream of this.#streams.values()) stream.leave();
+    for (const stream of this.#streams.values()) stream.disconnect();
     this.#streams.clear();
     this.#own = undefined;
     this.#count(-this.#bytes);
@@ -218,7 +218,7 @@ export class Streams {
   // Clients forget their position with each connection. Without a first event, a client that loses the new connection
   // early could not resume.
   #open(stream: Stream, link: Link, after: number): Promise<void> {
-    link.wait({ lost: () => stream.reader === link && stream.leave() });
+    link.wait({ lost: () => stream.reader === link && stream.disconnect() });
     link.open();
     const opening = stream.toOpening(after);
     if (opening) link.send("", opening);
@@ -293,7 +293,7 @@ export class ReplayLink implements Link, LinkEvents {
   }
 
   lost(): void {
-    if (this.#stream?.reader === this.#link) this.#stream.leave();
+    if (this.#stream?.reader === this.#link) this.#stream.disconnect();
     this.#events?.lost?.();
   }
 
@@ -307,14 +307,15 @@ export class ReplayLink implements Link, LinkEvents {
     if (!this.streams) return;
     this.open();
     this.#isEnding = true;
-    if (this.#stream?.reader === this.#link) this.#stream.leave();
+    if (this.#stream?.reader === this.#link) this.#stream.disconnect();
     this.#link.release(event);
   }
 
   /**
-   * The reply as this connection gets it: with the number of its event, or without a text if another one reads on. To a
-   * request that was cancelled (`id`) there is none: its stream has no events, and a client that takes no streams gets
-   * an error.
+   * Returns the reply for this connection, with the id of its event. The reply has no text if another connection has
+   * resumed the stream.
+   *
+   * A cancelled request with this `id` gets no response. A client that does not accept streams gets an error.
    */
   finish(reply: Reply, id?: Id): Reply {
     const stream = this.#stream;
@@ -343,7 +344,7 @@ export class ReplayLink implements Link, LinkEvents {
   #open(): Stream {
     if (this.#stream) return this.#stream;
     const stream = this.#stream = this.#streams.create();
-    stream.readBy(this.#link, () => this.#isEnding || this.#link.release());
+    stream.connect(this.#link, () => this.#isEnding || this.#link.release());
     return stream;
   }
 }

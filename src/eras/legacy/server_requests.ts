@@ -42,14 +42,14 @@ export class ServerRequests {
     const id = `ask-${++this.#last}`;
     const { limits: { calls }, ticker } = this.#core;
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
-    const giveUp = (reason: string) => {
+    const cancel = (reason: string) => {
       link.send(toNotification("notifications/cancelled", { requestId: id, reason }));
       reject(new McpError(INVALID_PARAMS, `Cannot get an answer from the client: ${reason}`));
     };
-    const onAbort = () => giveUp("the call was cancelled");
-    const alarm = ticker.alarm(
+    const onAbort = () => cancel("the call was cancelled");
+    const timeout = ticker.startTimeout(
       calls.answerMs,
-      () => giveUp(`it took longer than ${calls.answerMs} ms (calls.answerMs)`),
+      () => cancel(`it took longer than ${calls.answerMs} ms (calls.answerMs)`),
     );
     signal.addEventListener("abort", onAbort, { once: true });
     this.#waiting.set(id, resolve);
@@ -62,7 +62,7 @@ export class ServerRequests {
       throw new McpError(INVALID_PARAMS, `Cannot use the client's answer: ${checked.problem}`);
     } finally {
       this.#waiting.delete(id);
-      ticker.drop(alarm);
+      ticker.cancel(timeout);
       signal.removeEventListener("abort", onAbort);
     }
   }

@@ -12,11 +12,11 @@ import type { Account } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { Link } from "../../core/link.ts";
 import { BUSY } from "../../core/scheduler.ts";
-import { type Kept, ReplayLink, Streams } from "./replay.ts";
+import { ReplayLink, type ReplayMemory, Streams } from "./replay.ts";
 import { createSession, type Session, type SessionFacts } from "./session_state.ts";
 import { hasPriming, isVersion, type Version } from "./versions.ts";
 
-/** A session that has an id, and streams that can be read again. */
+/** A session with an id and resumable streams. */
 export interface HttpSession extends Session {
   readonly streams: Streams;
 }
@@ -49,9 +49,9 @@ interface Ended {
 export class Sessions {
   readonly #core: Core;
   readonly #known = new Map<string, HttpSession>();
-  /** Those of each client: one of them must not take the room of all. */
+  /** Sessions by client, so that one client cannot use up the limit of all. */
   readonly #owned = new Map<string, Map<string, HttpSession>>();
-  readonly #kept: Kept = { bytes: 0 };
+  readonly #replayMemory: ReplayMemory = { bytes: 0 };
   readonly #ended = new Map<string, Ended>();
   /** Number of ended ids by client. */
   readonly #endedOf = new Map<string, number>();
@@ -86,18 +86,18 @@ export class Sessions {
     const small = info && { name: info.name.slice(0, 200), version: info.version.slice(0, 100) };
     const sealed: Sealed = { t: ticker.clock.date(), v: version, i: small, c: capabilities, p: principal?.id };
     const id = await sealer.seal(PURPOSE, sealed);
-    if (id.length <= MOST_ID) return id;
+    if (id.length <= MAX_ID) return id;
     throw new McpError(INVALID_PARAMS, "Cannot initialize: capabilities are too long for a session id");
   }
 
-  /** The session of an id that was used before, without a pause. */
+  /** Returns the session of an id if it is in memory. It is synchronous. */
   find(id: string, { principal }: Link): HttpSession | undefined {
     const session = this.#known.get(id);
     if (!session || session.principal !== principal?.id) return;
     session.seen = this.#core.ticker.clock.now();
     if (session.caller !== principal) {
       session.caller = principal;
-      session.watcher = undefined;
+      session.sessionCall = undefined;
     }
     if (session !== this.#newest) this.#keep(id, session);
     return session;
@@ -109,7 +109,7 @@ export class Sessions {
    */
   async open(id: string, link: Link): Promise<HttpSession | undefined> {
     const found = this.find(id, link);
-    if (found || id.length > MOST_ID) return found;
+    if (found || id.length > MAX_ID) return found;
     const { limits, sealer, ticker } = this.#core;
     const sealed = await sealer.open(PURPOSE, id);
     if (!isSealed(sealed)) return this.#warnOfForeign(id);
@@ -122,7 +122,7 @@ export class Sessions {
     if (raced || this.#ended.has(toEnd(id))) return raced;
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     const account = this.#charge(id, link);
-    const streams = new Streams(this.#core, hasPriming(facts.version), this.#kept);
+    const streams = new Streams(this.#core, hasPriming(facts.version), this.#replayMemory);
     const session: HttpSession = {
       ...createSession(this.#core, facts, { account, caller: link.principal, notify: streams.notify }),
       id,
@@ -131,11 +131,11 @@ export class Sessions {
       streams,
     };
     this.#keep(id, session);
-    ticker.wake(this.#sweep, SWEEP_MS);
+    ticker.schedule(this.#sweep, SWEEP_MS);
     return session;
   }
 
-  /** Wraps the link of a request, so that its answer can be read again if it becomes a stream. */
+  /** Wraps the link of a request, so that its response can be resumed if it becomes a stream. */
   wrap(session: HttpSession, link: Link): ReplayLink {
     return new ReplayLink(session, link);
   }
@@ -145,7 +145,7 @@ export class Sessions {
     return link instanceof ReplayLink;
   }
 
-  /** Ends a session for good, with all that runs in it. Those that a client ends count against it. */
+  /** Ends a session permanently, and cancels its calls. A session that its client ended counts towards that client's limit. */
   end(session: HttpSession, isByClient = false): void {
     this.#forget(session);
     if (session.id === undefined) return;
@@ -176,7 +176,7 @@ export class Sessions {
     throw new McpError(BUSY, "Cannot open the session: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
 
-  // The maps are in the order of last use, so that the first of them can make room.
+  // The maps are in order of last use, so the first session is the one to drop.
   #keep(id: string, session: HttpSession): void {
     this.#newest = session;
     this.#known.delete(id);
@@ -201,13 +201,13 @@ export class Sessions {
     this.#endStreams(session);
   }
 
-  // The answers of calls that were cancelled are some turns behind.
+  // The responses of cancelled calls arrive some microtasks later.
   async #endStreams({ streams }: HttpSession): Promise<void> {
     for (let turns = 32; turns; turns--) await undefined;
     streams.end();
   }
 
-  // The state of the session that was idle for longest; its id stays good.
+  // Drops the state of the session that was idle for longest. Its id stays valid.
   #makeRoom(sessions: Map<string, HttpSession>, limit: string): void {
     let left = sessions.size;
     this.#newest = undefined;
@@ -223,7 +223,7 @@ export class Sessions {
 
   // Several processes behind one address reject each other's sessions, which is an easy mistake to make.
   #warnOfForeign(id: string): undefined {
-    if (this.#isForeignKnown || this.#core.sealer.isShared || id.length < SHORTEST_ID) return;
+    if (this.#isForeignKnown || this.#core.sealer.isShared || id.length < MIN_ID) return;
     this.#isForeignKnown = true;
     console.warn(
       `${this.#core.identity.name}: a client sent a session id that this process did not make. If several processes ` +
@@ -262,8 +262,8 @@ const ENDED_SHARE = 100;
 const ENDED_BYTES = 150;
 
 /** Maximum and minimum characters of an id. */
-const MOST_ID = 16_384;
-const SHORTEST_ID = 64;
+const MAX_ID = 16_384;
+const MIN_ID = 64;
 
 /** Bytes of a session's state without its id. Measured: 3,100 to 4,400. */
 const SESSION_BYTES = 4096;

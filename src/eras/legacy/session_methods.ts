@@ -18,7 +18,7 @@ import { isWatchable } from "../../core/watching.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import type { Session } from "./session_state.ts";
 
-/** Finds what runs one of them; `undefined` if the method is none of them. Their result is always empty. */
+/** Finds the runner of a session method. Returns `undefined` for any other method. The result is always empty. */
 export function findSessionMethod({ core, registry }: Engine, session: Session, call: Call): Runner | undefined {
   const { method, params } = call;
   switch (method) {

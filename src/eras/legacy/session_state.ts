@@ -1,5 +1,5 @@
 /**
- * What is kept of one session, on every transport.
+ * The state of one session, on every transport.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import type { Streams } from "./replay.ts";
 import { ServerRequests } from "./server_requests.ts";
 import type { Version } from "./versions.ts";
 
-/** What client and server agreed on, with the log level that may change. */
+/** Facts that client and server negotiated, with the current log level. */
 export interface SessionFacts extends ClientFacts {
   readonly version: Version;
   logLevel?: LogLevel;
@@ -21,35 +21,35 @@ export interface SessionFacts extends ClientFacts {
 
 /** One session as this process knows it. */
 export interface Session {
-  /** Its id; none if it lives as long as its connection, or as its one request. */
+  /** Session id. `undefined` for a session that ends with its connection or its only request. */
   readonly id?: string;
   readonly client: SessionFacts;
-  /** Id of the principal that it belongs to. */
+  /** Id of the principal that owns the session. */
   readonly principal?: string;
-  /** Who it belongs to, as last seen: what a principal may do can change while a session lives. */
+  /** The principal of the latest request. Its permissions can change during the session. */
   caller?: Principal;
-  /** Stands for the client where no request of it runs. */
-  watcher?: Call;
+  /** Represents the client between its requests, so that `allow` can decide on notifications. */
+  sessionCall?: Call;
   /** The calls of the session, where its request ids are unique. */
   readonly inFlight: InFlight;
   readonly requests: ServerRequests;
-  /** Streams that can be read again; none without an id. */
+  /** Resumable streams. `undefined` without an id. */
   readonly streams?: Streams;
   /** Resources the client watches. */
   readonly watched: Set<string>;
   /** Sends the client a notification that belongs to no request. */
   notify(text: string): void;
-  /** What its client is charged with. */
+  /** Account of the client. */
   readonly account: Account;
-  /** Bytes that are charged. */
+  /** Bytes charged for the session. */
   held: number;
-  /** When the client last sent something. */
+  /** Time of the client's latest message, in milliseconds of the monotonic clock. */
   seen: number;
-  /** When it ends, however busy it is. */
+  /** Time at which the session ends in any case, in milliseconds of the monotonic clock. */
   readonly ends: number;
 }
 
-/** A session that has just been agreed on. Without an id it lives as long as its connection or its request. */
+/** Creates a session without an id, which ends with its connection or its request. */
 export function createSession(
   core: Core,
   client: SessionFacts,
@@ -57,7 +57,7 @@ export function createSession(
 ): Session {
   const { account, notify, caller, inFlight = new InFlight() } = known;
   return {
-    // Until a client sets a level.
+    // The level applies until the client sets one.
     client: { logLevel: "info", ...client },
     principal: caller?.id,
     caller,

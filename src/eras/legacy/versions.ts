@@ -32,8 +32,10 @@ export function hasBatches(version: Version): boolean {
 }
 
 /**
- * The id of an error about what has no id that could be read: `null`, as JSON-RPC has it, up to 2025-06-18; since then
- * it is left out, and so it is where the revision is not known. `null` is the revision of a request that states none.
+ * Returns the id of an error for a message without a readable id.
+ *
+ * Up to 2025-06-18 this is `null`, as in JSON-RPC. Later revisions omit the id, and so does the server if the revision is
+ * unknown. Pass `null` for a request that states no revision.
  */
 export function toNoId(version: string | null | undefined): null | undefined {
   return version === null || version !== undefined && version < "2025-11-25" ? null : undefined;

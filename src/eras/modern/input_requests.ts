@@ -21,7 +21,7 @@ export class InputRequests {
   readonly #answered = new Map<string, readonly [question: string, answer: unknown]>();
   readonly #made = new Map<string, string>();
   #asked = new Map<string, string>();
-  #given: Params = {};
+  #answers: Params = {};
   #round = 0;
 
   /** Creates the state of a new call. */
@@ -40,9 +40,9 @@ export class InputRequests {
     const { openState } = await import("./request_state.ts");
     const opened = await openState(this.#core, this.#call);
     if (!opened) return;
-    const { given, before } = opened;
+    const { answers, before } = opened;
     this.#round = before.round;
-    this.#given = given;
+    this.#answers = answers;
     this.#asked = new Map(before.asked);
     for (const [key, question, answer] of before.answered) this.#answered.set(key, [question, answer]);
     for (const [key, json] of before.made) this.#made.set(key, json);
@@ -57,8 +57,8 @@ export class InputRequests {
     const kept = this.#answered.get(key);
     let answer: unknown;
     if (kept?.[0] === text) answer = kept[1];
-    else if (this.#asked.get(key) === text && Object.hasOwn(this.#given, key)) {
-      answer = this.#given[key];
+    else if (this.#asked.get(key) === text && Object.hasOwn(this.#answers, key)) {
+      answer = this.#answers[key];
     } else return this.#leaveOpen(key, question);
     const reading = question.read(answer);
     const checked = reading instanceof Promise ? await reading : reading;

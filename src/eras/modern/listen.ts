@@ -11,7 +11,7 @@ import type { Call } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Runner } from "../../core/feature.ts";
-import { createNotifier, isWatchable, mayHear } from "../../core/watching.ts";
+import { createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
 import { BUSY } from "../../core/scheduler.ts";
@@ -120,7 +120,7 @@ class Subscription {
   readonly #filter: Filter;
   readonly #idText: string;
   readonly #notify: (text: string) => void;
-  readonly #hear = (change: Change): void => this.#take(change);
+  readonly #onChange = (change: Change): void => this.#take(change);
   #ended?: (result: Result | undefined) => void;
 
   constructor(engine: Engine, call: Call, filter: Filter) {
@@ -137,7 +137,7 @@ class Subscription {
     this.#ended = ended;
     this.#call.onCancel = () => this.#end(this.#call.reason === SHUTDOWN ? {} : undefined);
     inFlight.add(this.#call);
-    this.#engine.changes.listeners.add(this.#hear);
+    this.#engine.changes.listeners.add(this.#onChange);
     link.send(toNotification("notifications/subscriptions/acknowledged", {
       notifications: granted,
       _meta: { [META_SUBSCRIPTION]: id },
@@ -150,13 +150,13 @@ class Subscription {
     if (!(change.kind === "list" ? lists.has(change.feature) : uris.has(change.uri))) return;
     const [before, after] = toFrame(change);
     const text = before + this.#idText + after;
-    const seen = mayHear(this.#engine, change, this.#call);
+    const seen = mayNotify(this.#engine, change, this.#call);
     if (seen === true) this.#notify(text);
     else if (seen) seen.then((seen) => seen && !this.#call.ended && this.#notify(text));
   }
 
   #end(result: Result | undefined): void {
-    this.#engine.changes.listeners.delete(this.#hear);
+    this.#engine.changes.listeners.delete(this.#onChange);
     this.#call.inFlight.remove(this.#call);
     this.#call.ended = true;
     this.#ended?.(result);
@@ -170,14 +170,14 @@ function readFilter({ core, registry }: Engine, wanted: unknown): { filter: Filt
   if (!isObject(wanted)) throw invalid("params.notifications is not an object");
   const { capabilities } = registry;
   const lists = Object.keys(LISTS).filter((name) => wanted[name] === true && LISTS[name] in capabilities);
-  const given = wanted.resourceSubscriptions ?? [];
-  if (!Array.isArray(given) || !given.every((uri) => typeof uri === "string")) {
+  const requested = wanted.resourceSubscriptions ?? [];
+  if (!Array.isArray(requested) || !requested.every((uri) => typeof uri === "string")) {
     throw invalid("params.notifications.resourceSubscriptions is not an array of strings");
   }
-  if (!isWatchable(given, core.limits)) {
+  if (!isWatchable(requested, core.limits)) {
     throw invalid("too many resources are watched, or their URIs are too long (streams.watchedUris)");
   }
-  const uris = "resources" in capabilities ? given : [];
+  const uris = "resources" in capabilities ? requested : [];
   return {
     filter: { lists: new Set(lists.map((name) => LISTS[name])), uris: new Set(uris) },
     granted: {

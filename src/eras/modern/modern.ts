@@ -18,7 +18,7 @@ import { isWithin } from "../../protocol/weight.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
-import { LATER, type Link, type Reply } from "../../core/link.ts";
+import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
@@ -207,6 +207,6 @@ class ModernEra implements SelectiveEra {
 
 function toErrorReply(id: Id, error: McpError): Reply {
   const text = toFailure(id, error);
-  if (error.code === BUSY) return { text, status: 503, headers: LATER };
+  if (error.code === BUSY) return { text, status: 503, headers: RETRY_AFTER };
   return { text, status: error.code === METHOD_NOT_FOUND ? 404 : error.code === INTERNAL_ERROR ? 200 : 400 };
 }

@@ -10,20 +10,21 @@ import type { HeaderParam } from "../../schema/header_params.ts";
 import { isRepeated, toMismatch } from "./request_headers.ts";
 
 /** Checks the headers that a tool's schema declares against the arguments. */
-export function checkParamHeaders(wanted: readonly HeaderParam[], headers: Headers, given: unknown): void {
+export function checkParamHeaders(wanted: readonly HeaderParam[], headers: Headers, args: unknown): void {
   for (const { header, path, type } of wanted) {
-    const said = headers.get(`mcp-param-${header}`);
-    const value = valueAt(given, path);
+    const received = headers.get(`mcp-param-${header}`);
+    const value = valueAt(args, path);
     const name = `Mcp-Param-${header}`;
     if (value === undefined || value === null) {
-      if (said !== null) throw toMismatch(name, said, "nothing");
+      if (received !== null) throw toMismatch(name, received, "nothing");
       continue;
     }
     // Only compares values: the tool's schema reports a wrong type. JSON and not String(), because an object's own
     // toString() may throw.
     const text = typeof value === "string" ? value : JSON.stringify(value);
-    const same = said !== null && (isRepeated(said, text) || (type === "integer" && isSameNumber(said, value)));
-    if (!same) throw toMismatch(name, said, text);
+    const same = received !== null &&
+      (isRepeated(received, text) || (type === "integer" && isSameNumber(received, value)));
+    if (!same) throw toMismatch(name, received, text);
   }
 }
 

@@ -37,9 +37,9 @@ const PURPOSE = "requestState";
  * Returns `undefined` without a state, because nothing else shows which question an answer belongs to. A user who
  * agreed to pay 10 must not pay 12.
  */
-export async function openState(core: Core, call: Call): Promise<{ given: Params; before: Round } | undefined> {
-  const { inputResponses: given = {}, requestState: text } = call.params;
-  if (!isObject(given)) throw refuse("inputResponses is not an object");
+export async function openState(core: Core, call: Call): Promise<{ answers: Params; before: Round } | undefined> {
+  const { inputResponses: answers = {}, requestState: text } = call.params;
+  if (!isObject(answers)) throw refuse("inputResponses is not an object");
   if (text === undefined) return;
   if (typeof text !== "string") throw refuse("requestState is not a string");
   const { sealer, limits: { calls }, ticker } = core;
@@ -52,7 +52,7 @@ export async function openState(core: Core, call: Call): Promise<{ given: Params
     throw refuse("requestState has expired (calls.stateMs); start again without it");
   }
   if (state.bound !== await toBond(call)) throw refuse("requestState belongs to another call");
-  return { given, before: state };
+  return { answers, before: state };
 }
 
 /** Seals a round. Throws if there were too many rounds, or the state is too long. */

@@ -1,5 +1,5 @@
 /**
- * Checks who may call the server over HTTP. These checks run before the request is parsed.
+ * Checks whether a caller may use the server over HTTP. These checks run before the request is parsed.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
@@ -112,7 +112,7 @@ export function isKnownHost(host: string, options: AccessOptions): boolean {
 
 /** Normalizes the hosts from the options. */
 export function readHosts(hosts: readonly string[] = []): readonly string[] {
-  return hosts.map((each) => parseAuthority(each)?.host ?? complain(each, "a host like mcp.example.com"));
+  return hosts.map((each) => parseAuthority(each)?.host ?? rejectOption(each, "a host like mcp.example.com"));
 }
 
 /**
@@ -123,18 +123,18 @@ export function readOrigins(origins: readonly string[] = []): readonly string[] 
   return origins.map((each) =>
     each === "null" || /^[a-z][a-z\d+.-]*:\/\/[^/?#@\s]+$/i.test(each)
       ? toOrigin(each)
-      : complain(each, "an origin like https://app.example.com")
+      : rejectOption(each, "an origin like https://app.example.com")
   );
 }
 
-/** A path that a user names, as it is. What has parameters, or is written differently in URLs, is none. */
+/** Returns a path from the options unchanged. Throws if it has parameters, or if a URL would spell it differently. */
 export function readPath(path: string): string {
   return !/[:*]/.test(path) && URL.parse(path, "http://x")?.pathname === path
     ? path
-    : complain(path, "a plain path like /mcp");
+    : rejectOption(path, "a plain path like /mcp");
 }
 
-/** Who is asking, from code in front that has authenticated the request. */
+/** Returns the principal from code in front of the server, which has authenticated the request. */
 export function readPrincipal(info: ConnectionInfo | undefined): Principal | undefined {
   const given = info?.principal;
   if (given === undefined) return;
@@ -161,7 +161,9 @@ export function readPeer(request: Request, info: unknown, proxies: readonly stri
 /** Normalizes the proxy addresses from the options. */
 export function readProxies(proxies: readonly string[] = []): readonly string[] {
   return proxies.map((each) =>
-    /^[0-9a-f]*[.:][0-9a-f.:]+$/.test(toAddress(each)) ? toAddress(each) : complain(each, "an address like 10.0.0.1")
+    /^[0-9a-f]*[.:][0-9a-f.:]+$/.test(toAddress(each))
+      ? toAddress(each)
+      : rejectOption(each, "an address like 10.0.0.1")
   );
 }
 
@@ -255,7 +257,7 @@ function isDenoDeploy(): boolean {
   return deno?.permissions?.querySync({ name: "env", variable }).state === "granted" && !!deno.env.get(variable);
 }
 
-function complain(given: string, wanted: string): never {
+function rejectOption(given: string, wanted: string): never {
   throw new TypeError(`Cannot create a server: ${quoted(given)} is not ${wanted}`);
 }
 

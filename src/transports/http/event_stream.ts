@@ -29,18 +29,18 @@ export class EventStreams {
   readonly limits: Limits["streams"];
   readonly ticker: Ticker;
   /** Milliseconds between two checks of all streams. */
-  readonly pause: number;
+  readonly checkIntervalMs: number;
   readonly #open = new Set<EventStream>();
   readonly #sweep: Sweep = (now) => {
     for (const stream of this.#open) stream.check(now);
-    return this.#open.size ? this.pause : undefined;
+    return this.#open.size ? this.checkIntervalMs : undefined;
   };
 
   /** Creates an empty set of streams. */
   constructor(limits: Limits["streams"], ticker: Ticker) {
     this.limits = limits;
     this.ticker = ticker;
-    this.pause = Math.min(1000, limits.heartbeatMs / 4, limits.writeMs / 4);
+    this.checkIntervalMs = Math.min(1000, limits.heartbeatMs / 4, limits.writeMs / 4);
   }
 
   /** Number of open streams. */
@@ -51,7 +51,7 @@ export class EventStreams {
   /** Opens a stream. */
   create(options: EventStreamOptions): EventStream {
     const stream = new EventStream(this, options, () => this.#open.delete(stream));
-    if (this.#open.add(stream).size === 1) this.ticker.wake(this.#sweep, this.pause);
+    if (this.#open.add(stream).size === 1) this.ticker.schedule(this.#sweep, this.checkIntervalMs);
     return stream;
   }
 
@@ -92,7 +92,7 @@ export class EventStream {
         this.#controller = controller;
       },
       pull: () => this.#pull(),
-      cancel: () => this.#lose(),
+      cancel: () => this.#onDisconnect(),
     }, { highWaterMark: 0 });
   }
 
@@ -110,7 +110,7 @@ export class EventStream {
   push(text: string, texts?: number): Promise<void> | undefined {
     if (this.#isEnded) return;
     if (!this.#outbox.length) this.#moved = true;
-    if (!this.#outbox.push(text, texts)) return this.#giveUp();
+    if (!this.#outbox.push(text, texts)) return this.#abort();
     this.#flush();
     return this.#outbox.isFull ? this.#outbox.untilRoom() : undefined;
   }
@@ -124,14 +124,14 @@ export class EventStream {
 
   /** Sends a heartbeat if the stream is silent, or closes it if the client does not read. */
   check(now: number): void {
-    const { limits: { heartbeatMs, writeMs }, pause } = this.#owner;
+    const { limits: { heartbeatMs, writeMs }, checkIntervalMs } = this.#owner;
     if (this.#moved) {
       this.#moved = false;
       this.#since = now;
     } else if (!this.#outbox.length && !this.#isEnded) {
       // The silence may have started one interval before it was noticed, and the next check is one interval away.
-      if (now - this.#since >= heartbeatMs - 2 * pause) this.comment();
-    } else if (now - this.#since >= writeMs) this.#giveUp();
+      if (now - this.#since >= heartbeatMs - 2 * checkIntervalMs) this.comment();
+    } else if (now - this.#since >= writeMs) this.#abort();
   }
 
   // Passes on only what the reader requested. The rest stays in the outbox, which is limited.
@@ -161,7 +161,7 @@ export class EventStream {
       if (chunk) this.#controller?.enqueue(encoder.encode(chunk));
     } catch {
       // The client disconnected after the pull.
-      return this.#lose();
+      return this.#onDisconnect();
     }
     if (!this.#isEnded || this.#outbox.length) return;
     this.#forget();
@@ -169,12 +169,12 @@ export class EventStream {
   }
 
   // Closed without an error: an error would not close the socket sooner, and both runtimes print it.
-  #giveUp(): undefined {
-    this.#lose();
+  #abort(): undefined {
+    this.#onDisconnect();
     this.#close();
   }
 
-  #lose(): void {
+  #onDisconnect(): void {
     const isFirst = !this.#isEnded;
     this.#isEnded = true;
     this.#outbox.clear();

@@ -8,7 +8,7 @@ import { INTERNAL_ERROR, INVALID_REQUEST } from "../../protocol/errors.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import { InFlight } from "../../core/in_flight.ts";
-import { type EventFields, LATER, type Link, type LinkEvents, type Reply } from "../../core/link.ts";
+import { type EventFields, type Link, type LinkEvents, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import type { Aging } from "../../core/timers.ts";
 import type { Accepts } from "./accept.ts";
 import type { Receiver, Unread } from "./request_body.ts";
@@ -50,7 +50,7 @@ export interface Head {
   readonly info: unknown;
   readonly principal?: Principal;
   readonly accepts: Accepts;
-  /** Gives the response; called once. */
+  /** Sends the response. It is called once. */
   readonly respond: (response: Response) => void;
 }
 
@@ -62,8 +62,8 @@ export class Exchange implements Link, Receiver {
   readonly principal?: Principal;
   readonly streams: boolean;
   readonly inFlight: InFlight;
-  /** Whether the response was given. */
-  isGiven: boolean;
+  /** Whether the response has started. */
+  hasResponded: boolean;
   readonly #head: Head;
   readonly #parts: ExchangeParts;
   #events?: LinkEvents;
@@ -71,7 +71,7 @@ export class Exchange implements Link, Receiver {
    * Messages sent before the response started. Often they are followed by the result at once, so that no stream is
    * needed.
    */
-  #early?: string;
+  #buffered?: string;
   /** Number of those messages, including the opening event. */
   #texts: number;
   #stream?: EventStream;
@@ -81,7 +81,7 @@ export class Exchange implements Link, Receiver {
     this.#head = head;
     this.#parts = parts;
     this.#texts = 1;
-    this.isGiven = false;
+    this.hasResponded = false;
     this.inFlight = new InFlight();
     this.http = head.request;
     this.headers = head.headers;
@@ -95,31 +95,31 @@ export class Exchange implements Link, Receiver {
     return this.#parts.account(request, info, principal);
   }
 
-  /** Refuses a body that is not waited for. */
-  giveUp(unread: Unread): void {
-    this.isGiven = true;
+  /** Rejects a request whose body is no longer awaited. */
+  abort(unread: Unread): void {
+    this.hasResponded = true;
     this.#head.respond(toRefusal(unread));
   }
 
   send(text: string, event?: EventFields): Promise<void> | undefined {
     if (!this.streams) return;
     if (this.#stream) return this.#stream.write(text, event);
-    const early = (this.#early ?? this.#begin()) + toEvent(text, event);
-    this.#early = early;
+    const buffered = (this.#buffered ?? this.#begin()) + toEvent(text, event);
+    this.#buffered = buffered;
     const { waitingCharacters, waitingTexts } = this.#parts.streams.limits;
-    if (++this.#texts >= waitingTexts || early.length >= waitingCharacters) this.open();
+    if (++this.#texts >= waitingTexts || buffered.length >= waitingCharacters) this.open();
   }
 
   wait(events?: LinkEvents): void {
     if (events) this.#events = events;
-    if (this.#early === undefined && !this.#stream && !this.isGiven) this.#parts.waiting.add(this);
+    if (this.#buffered === undefined && !this.#stream && !this.hasResponded) this.#parts.waiting.add(this);
   }
 
   // For a client that does not accept events, the heartbeat is white space before the JSON.
   open(): void {
-    if (this.#stream || this.isGiven) return;
+    if (this.#stream || this.hasResponded) return;
     this.#parts.waiting.delete(this);
-    const early = this.#early ?? this.#toOpening();
+    const buffered = this.#buffered ?? this.#toOpening();
     const stream = this.#stream = this.#parts.streams.create({
       account: () => this.account,
       onLost: () => {
@@ -128,8 +128,8 @@ export class Exchange implements Link, Receiver {
       },
       comment: this.streams ? undefined : SPACE,
     });
-    stream.push(early, this.#texts);
-    this.isGiven = true;
+    stream.push(buffered, this.#texts);
+    this.hasResponded = true;
     const headers = this.streams ? STREAM_HEADERS : JSON_HEADERS;
     this.#head.respond(new Response(stream.toBody(), { headers }));
   }
@@ -148,8 +148,8 @@ export class Exchange implements Link, Receiver {
   }
 
   async #openLater(): Promise<void> {
-    for (let turns = TURNS; turns && !this.isGiven; turns--) await undefined;
-    if (!this.isGiven) this.open();
+    for (let turns = TURNS; turns && !this.hasResponded; turns--) await undefined;
+    if (!this.hasResponded) this.open();
   }
 
   #toOpening(): string {
@@ -158,16 +158,16 @@ export class Exchange implements Link, Receiver {
     return opening ? toEvent("", opening) : COMMENT;
   }
 
-  /** Gives the reply: as the response, or as the last event of the stream. */
+  /** Sends the reply, as the response or as the last event of the stream. */
   finish({ text, status, headers, event }: Reply): void {
     this.#parts.waiting.delete(this);
     if (this.#stream) return this.#endStream(this.#stream, text, event);
-    this.isGiven = true;
+    this.hasResponded = true;
     const { respond, accepts } = this.#head;
     const isEvent = text !== undefined && !status && !accepts.json;
-    if (this.#early || isEvent) {
-      const early = this.#early ?? this.#toOpening();
-      const body = text === undefined ? early : early + toEvent(text, event);
+    if (this.#buffered || isEvent) {
+      const buffered = this.#buffered ?? this.#toOpening();
+      const body = text === undefined ? buffered : buffered + toEvent(text, event);
       return respond(this.#toResponse(body, { headers: STREAM_HEADERS }));
     }
     if (text === undefined) return respond(new Response(null, { status: status ?? 202, headers }));
@@ -191,11 +191,11 @@ export class Exchange implements Link, Receiver {
     sliced.end();
     if (!isRefused) return new Response(sliced.toBody(), init);
     const message = "Cannot send the result: too much is unread (memory.bytesPerClient, memory.bytes)";
-    return toRefusal({ status: 503, message, headers: LATER }, INTERNAL_ERROR);
+    return toRefusal({ status: 503, message, headers: RETRY_AFTER }, INTERNAL_ERROR);
   }
 }
 
-/** The response to a request that is not served. */
+/** Creates the response to a rejected request. */
 export function toRefusal({ status, message, headers }: Unread, code: number = INVALID_REQUEST): Response {
   const text = toFailure(undefined, { code, message });
   return new Response(text, { status, headers: { ...JSON_HEADERS, ...headers } });

@@ -8,7 +8,7 @@ import { type Incoming, NOT_UTF8, parseMessage, toFailure } from "../../protocol
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
-import { LATER, type Reply } from "../../core/link.ts";
+import { type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { Aging } from "../../core/timers.ts";
 import { type Accepts, isJsonType, readAccept } from "./accept.ts";
 import {
@@ -22,7 +22,7 @@ import {
 } from "./access.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts, toRefusal } from "./exchange.ts";
-import { BROKEN_OFF, RequestBodies } from "./request_body.ts";
+import { INCOMPLETE, RequestBodies } from "./request_body.ts";
 import type { HttpParts } from "./upgrades.ts";
 
 /** Options of the HTTP transport. */
@@ -37,7 +37,7 @@ export interface HttpOptions extends AccessOptions {
 export type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
 
 /** A rejected request: status, reason and headers. */
-type Refused = readonly [status: number, reason: string, headers?: Readonly<Record<string, string>>];
+type Rejection = readonly [status: number, reason: string, headers?: Readonly<Record<string, string>>];
 
 const BOTH: Accepts = { json: true, stream: true };
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -54,9 +54,9 @@ export class Endpoint {
   readonly #exchanges: ExchangeParts;
   // Host and URL of the latest accepted request, because most requests repeat them. The host is allowed for every
   // caller.
-  #goodHost = "";
-  #goodTarget = "";
-  #goodAccept: string | null = null;
+  #lastHost = "";
+  #lastTarget = "";
+  #lastAccept: string | null = null;
   #isClosing = false;
 
   /** Creates an endpoint that serves an era. */
@@ -97,20 +97,22 @@ export class Endpoint {
     const { headers, method } = request;
     // has() makes Deno read all headers at once, which speeds up later access. The names of these three headers are
     // read fastest if they are not in lower case.
-    if (headers.has("origin") || headers.get("Host") !== this.#goodHost || !isTarget(request.url, this.#goodTarget)) {
+    if (headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget)) {
       const refusal = this.#checkFirst(request, info);
       if (refusal) return refusal;
     }
     if (this.#isClosing) return refuse(...CLOSING);
     const accept = headers.get("Accept");
-    const accepts = accept === this.#goodAccept ? BOTH : readAccept(accept);
-    if (accepts.json && accepts.stream) this.#goodAccept = accept;
-    const refused = method === "POST" ? checkPost(headers, accepts) : this.#checkVisit(method, headers, accepts);
-    if (refused) return refuse(...refused);
+    const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
+    if (accepts.json && accepts.stream) this.#lastAccept = accept;
+    const rejection = method === "POST"
+      ? checkPost(headers, accepts)
+      : this.#checkGetOrDelete(method, headers, accepts);
+    if (rejection) return refuse(...rejection);
     const principal = info?.principal === undefined ? undefined : readPrincipal(info);
     return new Promise((respond) => {
       const exchange = new Exchange({ request, headers, info, principal, accepts, respond }, this.#exchanges);
-      method === "POST" ? this.#post(exchange) : this.#visit(exchange, method);
+      method === "POST" ? this.#post(exchange) : this.#serveGetOrDelete(exchange, method);
     });
   };
 
@@ -119,11 +121,11 @@ export class Endpoint {
     try {
       body = await this.#bodies.read(exchange.http, exchange);
     } catch {
-      body = BROKEN_OFF;
+      body = INCOMPLETE;
     }
     this.#bodies.end(exchange);
-    if (exchange.isGiven) return;
-    if ("status" in body) return exchange.giveUp(body);
+    if (exchange.hasResponded) return;
+    if ("status" in body) return exchange.abort(body);
     try {
       const reply = this.#era.accept(this.#parse(body), exchange);
       exchange.finish(reply instanceof Promise ? await reply : reply);
@@ -132,7 +134,7 @@ export class Endpoint {
     }
   }
 
-  async #visit(exchange: Exchange, method: string): Promise<void> {
+  async #serveGetOrDelete(exchange: Exchange, method: string): Promise<void> {
     try {
       const reply = method === "GET" ? this.#era.attach?.(exchange) : this.#era.detach?.(exchange);
       exchange.finish(await reply ?? {});
@@ -164,8 +166,8 @@ export class Endpoint {
     if (!isPath(request.url, path)) return refuse(404, toReason(`the endpoint is ${path}`));
     const host = request.headers.get("host");
     if (host === null || !isKnownHost(host, this.#options)) return;
-    this.#goodHost = host;
-    this.#goodTarget = host + path;
+    this.#lastHost = host;
+    this.#lastTarget = host + path;
   }
 
   #check(request: Request, info?: ConnectionInfo, caller?: CallerOptions): Promise<Response> | undefined {
@@ -174,7 +176,7 @@ export class Endpoint {
   }
 
   // GET and DELETE requests. The era decides what they open or end.
-  #checkVisit(method: string, headers: Headers, accepts: Accepts): Refused | undefined {
+  #checkGetOrDelete(method: string, headers: Headers, accepts: Accepts): Rejection | undefined {
     if (!this.#era.attach || (method !== "GET" && method !== "DELETE")) {
       return [405, toReason(`for ${method.slice(0, 20)} use ${this.#allow}`), { allow: this.#allow }];
     }
@@ -191,9 +193,9 @@ export class Endpoint {
   }
 }
 
-const CLOSING: Refused = [503, toReason("the server is closing"), LATER];
+const CLOSING: Rejection = [503, toReason("the server is closing"), RETRY_AFTER];
 
-function checkPost(headers: Headers, accepts: Accepts): Refused | undefined {
+function checkPost(headers: Headers, accepts: Accepts): Rejection | undefined {
   const type = headers.get("Content-Type");
   if (type !== "application/json" && !isJsonType(type)) {
     return [415, toReason("Content-Type must be application/json in UTF-8")];

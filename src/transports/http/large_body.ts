@@ -6,10 +6,10 @@
 import type { Account } from "../../core/account.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { Ticker } from "../../core/timers.ts";
-import { CROWDED, SMALL, tooSlow, type Unread } from "./request_body.ts";
+import { SMALL, TOO_MUCH_ARRIVING, tooSlow, type Unread } from "./request_body.ts";
 
 /** A body that is arriving. */
-interface Coming {
+interface IncomingBody {
   readonly reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
   readonly account: Account;
   size: number;
@@ -24,7 +24,7 @@ export class LargeBodies {
   readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
   /** Arriving bodies, oldest first. */
-  readonly #large = new Set<Coming>();
+  readonly #large = new Set<IncomingBody>();
   #held = 0;
 
   /** Creates a reader of large bodies. */
@@ -40,8 +40,8 @@ export class LargeBodies {
     if (!(Number(request.headers.get("content-length")) <= bodyBytes)) return TOO_LARGE;
     const reader = request.body?.getReader();
     if (!reader) return new ArrayBuffer(0);
-    const body: Coming = { reader, account, size: 0, held: 0 };
-    const deadline = this.#ticker.alarm(bodyMs, () => stop(body, tooSlow(bodyMs)));
+    const body: IncomingBody = { reader, account, size: 0, held: 0 };
+    const deadline = this.#ticker.startTimeout(bodyMs, () => stop(body, tooSlow(bodyMs)));
     let bytes = new Uint8Array(SMALL);
     let reads = 0;
     try {
@@ -54,7 +54,7 @@ export class LargeBodies {
         if (body.size > bodyBytes) return TOO_LARGE;
         if (body.unread) return body.unread;
         // Each piece costs some microseconds, however small it is.
-        if (++reads > MOST_READS && body.size / reads < SMALLEST_PIECE) return TOO_SMALL_PIECES;
+        if (++reads > MAX_READS && body.size / reads < SMALLEST_PIECE) return TOO_SMALL_PIECES;
         // Copied, because a runtime may keep a buffer of 64 KiB for a piece of one byte.
         if (body.size > bytes.length) bytes = grow(bytes, body.size);
         bytes.set(value, from);
@@ -64,18 +64,18 @@ export class LargeBodies {
       if (body.unread) return body.unread;
       throw error;
     } finally {
-      this.#ticker.drop(deadline);
+      this.#ticker.cancel(deadline);
       this.#release(body);
       stop(body);
     }
   }
 
-  #hold(body: Coming, bytes: number): void {
+  #hold(body: IncomingBody, bytes: number): void {
     body.size += bytes;
     if (body.size <= SMALL) return;
     this.#large.add(body);
     const more = body.size - body.held;
-    if (!body.account.hold(more)) return stop(body, CROWDED);
+    if (!body.account.hold(more)) return stop(body, TOO_MUCH_ARRIVING);
     body.held += more;
     this.#held += more;
     this.#makeRoom();
@@ -90,17 +90,17 @@ export class LargeBodies {
         const client = account.key ?? account;
         held.set(client, (held.get(client) ?? 0) + bytes);
       }
-      const most = Math.max(...held.values());
+      const max = Math.max(...held.values());
       for (const body of this.#large) {
-        if (held.get(body.account.key ?? body.account) !== most) continue;
+        if (held.get(body.account.key ?? body.account) !== max) continue;
         this.#release(body);
-        stop(body, CROWDED);
+        stop(body, TOO_MUCH_ARRIVING);
         break;
       }
     }
   }
 
-  #release(body: Coming): void {
+  #release(body: IncomingBody): void {
     if (!this.#large.delete(body)) return;
     this.#held -= body.held;
     body.account.free(body.held);
@@ -115,10 +115,10 @@ function grow(bytes: Uint8Array<ArrayBuffer>, size: number): Uint8Array<ArrayBuf
 }
 
 /** Number of pieces in which a body may arrive. Above it, the average piece must have a minimum size. */
-const MOST_READS = 10_000;
+const MAX_READS = 10_000;
 const SMALLEST_PIECE = 64;
 
-function stop(body: Coming, unread?: Unread): void {
+function stop(body: IncomingBody, unread?: Unread): void {
   body.unread ??= unread;
   body.reader.cancel().catch(() => {});
 }

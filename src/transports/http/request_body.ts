@@ -5,8 +5,8 @@
  */
 import type { Account } from "../../core/account.ts";
 import type { Limits } from "../../core/limits.ts";
-import { LATER, type Reply } from "../../core/link.ts";
-import { Aging, type Alarm, type Ticker } from "../../core/timers.ts";
+import { type Reply, RETRY_AFTER } from "../../core/link.ts";
+import { Aging, type Ticker, type Timeout } from "../../core/timers.ts";
 import type { LargeBodies } from "./large_body.ts";
 
 /** Maximum bytes of a small body. Even thousands of them take little memory. */
@@ -27,16 +27,16 @@ export interface Unread {
 
 /** Waits for one body. */
 export interface Receiver {
-  /** The client that sends it. Looked up for a body that is large or slow. */
+  /** Account of the client. It is looked up only for a large or slow body. */
   readonly account: Account;
-  /** Called at most once, if the body is not waited for any longer. What arrives after that is to be dropped. */
-  giveUp(unread: Unread): void;
+  /** Called at most once, when the body is no longer awaited. Drop any data that arrives later. */
+  abort(unread: Unread): void;
 }
 
 /** A small body that was found to be slow. */
 interface Slow {
-  readonly deadline: Alarm;
-  /** The client that is charged with it. */
+  readonly deadline: Timeout;
+  /** The charged account. */
   readonly account: Account;
 }
 
@@ -58,18 +58,20 @@ export class RequestBodies {
   }
 
   /**
-   * All bytes, or why not. Throws if the client breaks off. In any case call {@linkcode RequestBodies.end} afterwards: a
-   * promise around that of the runtime would cost more than the rest of the reading.
+   * Returns all bytes, or the reason why the body was not read. Throws if the client disconnects.
+   *
+   * Always call {@linkcode RequestBodies.end} afterwards. This method does not call it itself, because a second promise
+   * would cost more than the rest of the reading.
    */
   read(request: Request, receiver: Receiver): Promise<ArrayBuffer | Unread> {
     const length = request.headers.get("content-length");
-    // The runtime holds the client to the length of a small body, but not to a time.
+    // The runtime enforces the declared length of a small body, but no timeout.
     if (length === null || !(Number(length) <= this.#small)) return this.#readLarge(request, receiver.account);
     this.#arriving.add(receiver);
     return request.arrayBuffer();
   }
 
-  /** To be called when reading has ended. */
+  /** Call this when reading has ended. */
   end(receiver: Receiver): void {
     this.#arriving.delete(receiver);
     if (this.#slow.size) this.#endSlow(receiver);
@@ -78,8 +80,8 @@ export class RequestBodies {
   #setDeadline(receiver: Receiver): void {
     const { bodyMs } = this.#limits;
     const { account } = receiver;
-    if (!account.hold(SLOW_BYTES)) return receiver.giveUp(CROWDED);
-    const deadline = this.#ticker.alarm(bodyMs, () => receiver.giveUp(tooSlow(bodyMs)));
+    if (!account.hold(SLOW_BYTES)) return receiver.abort(TOO_MUCH_ARRIVING);
+    const deadline = this.#ticker.startTimeout(bodyMs, () => receiver.abort(tooSlow(bodyMs)));
     this.#slow.set(receiver, { deadline, account });
   }
 
@@ -87,7 +89,7 @@ export class RequestBodies {
     const slow = this.#slow.get(receiver);
     if (!slow) return;
     this.#slow.delete(receiver);
-    this.#ticker.drop(slow.deadline);
+    this.#ticker.cancel(slow.deadline);
     slow.account.free(SLOW_BYTES);
   }
 
@@ -100,17 +102,17 @@ export class RequestBodies {
 }
 
 /** The response to an incomplete body, whose client disconnected. */
-export const BROKEN_OFF: Unread = { status: 400, message: "Cannot read the body: it is incomplete" };
+export const INCOMPLETE: Unread = { status: 400, message: "Cannot read the body: it is incomplete" };
 
-/** Why a body that does not come to its end is not waited for. */
+/** The rejection of a body that did not arrive in time. */
 export function tooSlow(bodyMs: number): Unread {
   return { status: 408, message: `Cannot read the body: it took longer than ${bodyMs} ms (request.bodyMs)` };
 }
 
 /** The rejection of a body while too many bytes are arriving. */
-export const CROWDED: Unread = {
+export const TOO_MUCH_ARRIVING: Unread = {
   status: 503,
   message:
     "Cannot read the body: too much data is arriving (request.allBodiesBytes, memory.bytesPerClient, memory.bytes); send it again",
-  headers: LATER,
+  headers: RETRY_AFTER,
 };

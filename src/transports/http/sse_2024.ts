@@ -13,7 +13,7 @@
  * @module
  */
 import { INTERNALS } from "../../core/internals.ts";
-import { LATER } from "../../core/link.ts";
+import { RETRY_AFTER } from "../../core/link.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import { isJsonType } from "./accept.ts";
@@ -74,7 +74,7 @@ export function httpSse(
     const { streams } = server[INTERNALS].http;
     if (!account.openStream()) {
       const reason = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
-      return new Response(reason, { status: 503, headers: LATER });
+      return new Response(reason, { status: 503, headers: RETRY_AFTER });
     }
     const id = crypto.randomUUID();
     const onLost = () => {
@@ -125,7 +125,7 @@ export function httpSse(
       get account() {
         return pipe.account;
       },
-      giveUp: resolve,
+      abort: resolve,
     };
     const body = bodies.read(request, receiver).finally(() => bodies.end(receiver));
     return Promise.race([body, promise]);

@@ -84,7 +84,7 @@ async function rest(): Promise<void> {
 }
 
 /** Number of unwritten characters above which calls wait. */
-const MOST_WAITING = 1024 * 1024;
+const MAX_WAITING = 1024 * 1024;
 /** Characters per write. */
 const WRITE_SIZE = 1024 * 1024;
 
@@ -92,7 +92,7 @@ const WRITE_SIZE = 1024 * 1024;
 class LineWriter {
   /** Settles when the client no longer reads. */
   readonly lost: Promise<void>;
-  readonly #lose: () => void;
+  readonly #onDisconnect: () => void;
   readonly #output: (bytes: Uint8Array) => Promise<unknown>;
   readonly #outbox: Outbox;
   readonly #encoder = new TextEncoder();
@@ -100,18 +100,18 @@ class LineWriter {
 
   constructor(output: (bytes: Uint8Array) => Promise<unknown>, account: () => Account) {
     this.#output = output;
-    this.#outbox = new Outbox({ texts: Infinity, characters: MOST_WAITING, account });
+    this.#outbox = new Outbox({ texts: Infinity, characters: MAX_WAITING, account });
     const { promise, resolve } = Promise.withResolvers<void>();
     this.lost = promise;
-    this.#lose = resolve;
+    this.#onDisconnect = resolve;
   }
 
   /** Writes a line. Returns a promise if the writer should wait for room. */
   readonly write: Write = (text) => {
     // A client that exceeds its memory limit with unread data counts as disconnected.
-    if (!this.#outbox.push(`${text}\n`)) this.#lose();
+    if (!this.#outbox.push(`${text}\n`)) this.#onDisconnect();
     this.#writing ??= this.#drain();
-    return this.#outbox.length > MOST_WAITING ? this.#outbox.untilRoom() : undefined;
+    return this.#outbox.length > MAX_WAITING ? this.#outbox.untilRoom() : undefined;
   };
 
   /** Settles when all lines are written. */
@@ -126,7 +126,7 @@ class LineWriter {
       while (this.#outbox.length) await this.#output(this.#encoder.encode(this.#outbox.take(WRITE_SIZE)));
     } catch {
       this.#outbox.clear();
-      this.#lose();
+      this.#onDisconnect();
     }
     this.#writing = undefined;
   }

@@ -1,34 +1,34 @@
 /**
- * Changes arguments to what their schema wants before they are checked: defaults of raw JSON Schema, JSON text in place
- * of what it stands for, and texts in place of dates and their like. Loaded when a schema or a server first needs it.
+ * Adapts arguments to their schema before validation: inserts defaults of raw JSON Schema, parses JSON text, and reads
+ * dates and similar types from text. Loaded when a schema or a server first needs it.
  *
  * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { JsonSchema } from "./json_schema.ts";
 
-/** What is changed. Nothing is, unless it is named here. */
+/** Changes to make. Defaults to none. */
 export interface AdaptOptions {
   /** Whether missing properties get their `default`. */
   readonly defaults?: boolean;
-  /** Takes JSON text where no text is wanted, within these limits. */
+  /** Parses JSON text where the schema expects no string, within these limits. */
   readonly jsonText?: { readonly depth: number; readonly values: number };
-  /** Reads what {@linkcode KIND} marks. */
+  /** Whether to convert values that {@linkcode KIND} marks, such as dates. */
   readonly revive?: boolean;
 }
 
-/** The keyword that marks what JSON has no word for: `date`, `bigint`, `set`, `map` or `pairs`. */
+/** The keyword that marks types that JSON cannot represent: `date`, `bigint`, `set`, `map` or `pairs`. */
 export const KIND = "x-mcp-kind";
 
-// References and alternatives within each other, at one and the same value: more are a circle.
+// Maximum nested references and alternatives for a single value. More of them are circular.
 const MAX_STEPS = 64;
-// Clients pay for what is inserted with what they send, but at another rate.
+// Maximum inserted defaults, because a short input can cause many of them.
 const MAX_DEFAULTS = 10_000;
 const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i;
 
 /**
- * Changes a value to what a schema wants; what does not fit stays as it is, for the check to find. The value itself is
- * never changed. Defaults do not count within `anyOf`, `oneOf`, `if` and `not`.
+ * Returns a value adapted to a schema. Parts that do not fit stay unchanged, and validation reports them. The value itself
+ * is never changed. Defaults do not count within `anyOf`, `oneOf`, `if` and `not`.
  *
  * @throws {RangeError} if more than 10,000 defaults would have to be inserted.
  */
@@ -52,7 +52,7 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
     return isObject(target) ? target : undefined;
   }
 
-  /** Whether a schema may take a kind of value. */
+  /** Tests whether a schema may accept a JSON type. */
   function takes(schema: unknown, kind: string, steps = 0): boolean {
     if (schema === false) return false;
     if (!isObject(schema) || steps > MAX_STEPS) return true;
@@ -69,7 +69,7 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
     return $ref === undefined || takes(follow($ref), kind, steps + 1);
   }
 
-  /** Whether a value looks like what a schema wants: itself, and with `deep` its properties. */
+  /** Tests whether a value roughly matches a schema. With `deep`, it also tests the properties. */
   function fits(schema: unknown, value: unknown, deep = true): boolean {
     if (!isObject(schema)) return schema !== false;
     const target = schema.$ref === undefined ? undefined : follow(schema.$ref);
@@ -86,13 +86,13 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
     );
   }
 
-  /** What a text stands for, where a schema wants no text. */
+  /** Parses JSON text where a schema expects no string. */
   function toValue(schema: JsonSchema, text: string): unknown {
     if (!jsonText || takes(schema, "string")) return text;
     if (isExcessive(text, jsonText.depth, values)) return text;
     try {
       const value: unknown = JSON.parse(text);
-      // A number that is not what its digits say must not pass for it.
+      // A number that loses digits must not replace its text.
       const isExact = typeof value !== "number" ||
         Number.isFinite(value) && (value % 1 !== 0 || Number.isSafeInteger(value));
       return isExact && takes(schema, toKind(value)) ? value : text;
@@ -107,7 +107,7 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
     let value = given;
     if (typeof value === "string") {
       value = toValue(schema, value);
-      // Each text may hold as many values as all of them together.
+      // The limit on values applies to all texts together.
       if (value !== given) values -= String(given).split(",").length;
     }
     if ($ref !== undefined) value = adapt(follow($ref), value, steps + 1, isSure);
@@ -154,7 +154,7 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
   return adapt(root, given);
 }
 
-/** Whether a text nests deeper, or holds more values, found before anything is made of it. */
+/** Tests whether a JSON text exceeds these limits, before it is parsed. */
 function isExcessive(text: string, maxLevels: number, maxValues: number): boolean {
   const brackets = text.replace(/"(?:[^"\\]|\\.)*"/g, "").match(/[[\]{},]/g) ?? [];
   let depth = 0;
@@ -165,10 +165,10 @@ function isExcessive(text: string, maxLevels: number, maxValues: number): boolea
   return brackets.length > maxValues;
 }
 
-/** What a value stands for, if it is of the kind. */
+/** Converts a value to its marked type. Returns it unchanged if it does not fit. */
 function toRevived(kind: unknown, value: unknown): unknown {
   if (kind === "date" && typeof value === "string" && ISO.test(value)) {
-    // A time without a zone would be another one on each machine: it is UTC.
+    // A time without a zone is UTC, because its local time would differ between machines.
     const date = new Date(/T\d\d:\d\d(:[\d.]+)?$/i.test(value) ? `${value}Z` : value);
     return Number.isNaN(date.getTime()) ? value : date;
   }

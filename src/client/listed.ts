@@ -7,13 +7,13 @@
 import type { Params } from "../protocol/jsonrpc.ts";
 import type { Annotations, Icon, ToolAnnotations } from "../protocol/types.ts";
 
-/** What all entries have. */
+/** Fields that all entries share. */
 export interface Listed {
   /** The name for programs. */
   readonly name: string;
   /** The name for people. */
   readonly title?: string;
-  /** What it is or does, for a model. */
+  /** Description for a model. */
   readonly description?: string;
   /** Its icons. */
   readonly icons?: readonly Icon[];
@@ -61,7 +61,7 @@ export interface ListedPrompt extends Listed {
     readonly name: string;
     /** The name for people. */
     readonly title?: string;
-    /** What it is. */
+    /** Description. */
     readonly description?: string;
     /** Whether the prompt requires it. */
     readonly required?: boolean;

@@ -292,7 +292,9 @@ class Encoder {
     return await this.readBody(toReader(stream), { place });
   }
 
-  /** Converts the body of a response by its media type. A lone response with an error status makes the result an error. */
+  /**
+   * Converts the body of a response by its media type. A lone response with an error status makes the result an error.
+   */
   async readResponse(response: Response, place: Place): Promise<unknown> {
     const { path } = place;
     const { body, ok, status, statusText, bodyUsed } = response;

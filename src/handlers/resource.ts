@@ -29,12 +29,13 @@ export interface ResourceCommonOptions {
   /** Decides whether a caller may see and read the resource. For other callers it does not exist. */
   readonly allow?: Allow;
   /**
-   * What the client must have declared, such as `["elicitation"]`. A read by another client is refused with -32021 (over
-   * HTTP with status 400) and nothing is read. Defaults to nothing: a question that the client cannot answer is then
-   * refused where it is asked.
+   * Capabilities that the client must have declared, such as `["elicitation"]`. A read by any other client fails with
+   * code -32021, over HTTP with status 400, and the handler does not run.
+   *
+   * Defaults to none. Then the read fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
-  /** Milliseconds for which clients may keep what they read; the server's `ttlMs` if nothing is said. */
+  /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
   readonly ttlMs?: number;
   /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
   readonly cacheScope?: "public" | "private";
@@ -229,7 +230,7 @@ function define<Input>(form: Form<Input>): Defined {
     }),
     invoke: compose(use, async (call, uri: string, matched: unknown, core: Core) => {
       const sending = { place: `resource ${quote(uri)}`, call, core };
-      // `matched` comes from the matcher of this form, which is what Input stands for.
+      // `matched` comes from the matcher of this form, so it has the type Input.
       const contents = await toContents(await read(matched as Input, call), { uri, mimeType }, sending);
       if (!contents) throw McpError.resourceNotFound(uri);
       return { contents };

@@ -40,10 +40,10 @@ export interface Definition extends Entry {
   readonly variables: readonly string[];
   /** Matches a URI. The result goes to `invoke`. Returns `undefined` if the URI does not match. */
   readonly match: (uri: string) => unknown;
-  /** Reads; throws if there is nothing to be read. */
+  /** Reads the resource. Throws if it does not exist. */
   readonly invoke: (call: Call, uri: string, matched: unknown, core: Core) => Result | Promise<Result>;
   readonly needs?: readonly string[];
-  /** Who may keep what was read, and for how many milliseconds. */
+  /** Cache scope of the contents. */
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
   /** Lists a page of about this size. */

@@ -115,7 +115,10 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
    * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
-  /** Runs the tool. The model reads the message of a `ToolError`. Other errors go to `onError`, and the client gets their id. */
+  /**
+   * Runs the tool. The model reads the message of a `ToolError`. Other errors go to `onError`, and the client gets
+   * their id.
+   */
   readonly run: (
     input: Infer<I>,
     ctx: Context,

@@ -1,6 +1,6 @@
 /**
- * Changes arguments to what their schema wants before they are checked: defaults of raw JSON Schema, JSON text in place
- * of what it stands for, and texts in place of dates and their like. Loaded when a schema or a server first needs it.
+ * Adapts arguments to their schema before validation: inserts defaults of raw JSON Schema, parses JSON text, and reads
+ * dates and similar types from text. Loaded when a schema or a server first needs it.
  *
  * @module
  */
@@ -8,32 +8,32 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import type { JsonSchema } from "./json_schema.ts";
 import { type JsonTextLimits, measureJson } from "./json_text.ts";
 
-/** What is changed. Nothing is, unless it is named here. */
+/** Changes to make. Defaults to none. */
 export interface AdaptOptions {
   /** Whether missing properties get their `default`. */
   readonly defaults?: boolean;
-  /** Takes JSON text where no text is wanted, within these limits. */
+  /** Parses JSON text where the schema expects no string, within these limits. */
   readonly jsonText?: { readonly depth: number; readonly values: number };
-  /** Reads what {@linkcode KIND} marks. */
+  /** Whether to convert values that {@linkcode KIND} marks, such as dates. */
   readonly revive?: boolean;
 }
 
-/** The keyword that marks what JSON has no word for: `date`, `bigint`, `set`, `map` or `pairs`. */
+/** The keyword that marks types that JSON cannot represent: `date`, `bigint`, `set`, `map` or `pairs`. */
 export const KIND = "x-mcp-kind";
 
-// References and alternatives within each other, at one and the same value: more are a circle.
+// Maximum nested references and alternatives for a single value. More of them are circular.
 const MAX_STEPS = 64;
-// Of the values in JSON text, as many may be keys that are small numbers: no client is charged with what these take.
+// Share of the values in JSON text that may be keys that are small numbers. Clients are not charged for their memory.
 const INDEXES_PER_VALUE = 1 / 2000;
-// Characters of a JSON text above which it is not read again for each alternative.
+// Characters above which a JSON text is parsed once for all alternatives.
 const LONG_TEXT = 1000;
-// Clients pay for what is inserted with what they send, but at another rate.
+// Maximum inserted defaults, because a short input can cause many of them.
 const MAX_DEFAULTS = 10_000;
 const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i;
 
 /**
- * Changes a value to what a schema wants; what does not fit stays as it is, for the check to find. The value itself is
- * never changed. Defaults do not count within `anyOf`, `oneOf`, `if` and `not`.
+ * Returns a value adapted to a schema. Parts that do not fit stay unchanged, and validation reports them. The value itself
+ * is never changed. Defaults do not count within `anyOf`, `oneOf`, `if` and `not`.
  *
  * @throws {RangeError} if more than 10,000 defaults would have to be inserted.
  */
@@ -59,7 +59,7 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
     return isObject(target) ? target : undefined;
   }
 
-  /** Whether a schema may take a kind of value. */
+  /** Tests whether a schema may accept a JSON type. */
   function takes(schema: unknown, kind: string, steps = 0): boolean {
     if (schema === false) return false;
     if (!isObject(schema) || steps > MAX_STEPS) return true;
@@ -76,7 +76,7 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
     return $ref === undefined || takes(follow($ref), kind, steps + 1);
   }
 
-  /** Whether a value looks like what a schema wants: itself, and with `deep` its properties. */
+  /** Tests whether a value roughly matches a schema. With `deep`, it also tests the properties. */
   function fits(schema: unknown, value: unknown, deep = true): boolean {
     if (!isObject(schema)) return schema !== false;
     const target = schema.$ref === undefined ? undefined : follow(schema.$ref);
@@ -93,7 +93,7 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
     );
   }
 
-  /** What a text stands for, where a schema wants no text. */
+  /** Parses JSON text where a schema expects no string. */
   function findValue(schema: JsonSchema, text: string): JsonText | undefined {
     if (!jsonText || takes(schema, "string")) return;
     if (!read.has(text)) {
@@ -111,7 +111,7 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
     let value = given;
     const found = typeof value === "string" ? findValue(schema, value) : undefined;
     if (found) {
-      // All texts together may hold as many values, and nobody shares them.
+      // The limits on values and on keys apply to all texts together.
       values -= found.values;
       indexes -= found.indexes;
       read.delete(String(value));
@@ -161,14 +161,14 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
   return adapt(root, given);
 }
 
-/** What JSON text holds. */
+/** A parsed JSON text. */
 interface JsonText {
   readonly value: unknown;
   readonly values: number;
   readonly indexes: number;
 }
 
-/** What a text holds, if it is JSON within limits. */
+/** Parses a text, if it is JSON within limits. */
 function readJson(text: string, most: JsonTextLimits): JsonText | undefined {
   const { values, indexes, excess } = measureJson(text, most);
   if (excess) return;
@@ -183,10 +183,10 @@ function readJson(text: string, most: JsonTextLimits): JsonText | undefined {
   }
 }
 
-/** What a value stands for, if it is of the kind. */
+/** Converts a value to its marked type. Returns it unchanged if it does not fit. */
 function toRevived(kind: unknown, value: unknown): unknown {
   if (kind === "date" && typeof value === "string" && ISO.test(value)) {
-    // A time without a zone would be another one on each machine: it is UTC.
+    // A time without a zone is UTC, because its local time would differ between machines.
     const date = new Date(/T\d\d:\d\d(:[\d.]+)?$/i.test(value) ? `${value}Z` : value);
     return Number.isNaN(date.getTime()) ? value : date;
   }

@@ -51,7 +51,7 @@ export function toForm(schema: Schema, place: string): Form {
   };
 }
 
-/** Returns the form's schema of a field, or the reason why there is none. */
+/** Returns the schema of a field for the form, or the reason why a form cannot express it. */
 function toField(given: unknown, $defs: unknown): JsonSchema | string {
   const field = resolve(given, $defs);
   const many = field.type === "array";

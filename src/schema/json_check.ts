@@ -84,7 +84,7 @@ export function compileJsonSchema(schema: JsonSchema, name?: string): (value: un
   return createCheck(inspectJsonSchema(schema, name));
 }
 
-/** Makes a function that checks a value, after it was given the defaults of the schema; `toProblem` words issues. */
+/** Creates a function that inserts defaults into a value and validates it. `toProblem` formats the issues. */
 export function createReader(
   inspected: Inspected,
   toProblem: (issues: readonly Issue[]) => string,

@@ -8,14 +8,15 @@ import { inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "
 export type { JsonSchema };
 
 /**
- * A schema:
+ * A schema, in one of three forms:
  *
- * - of a library that speaks Standard Schema and Standard JSON Schema, such as zod 4.2 or later and arktype;
- * - a shape, which is an object of such schemas: `{ a: z.number(), b: z.string().optional() }`;
- * - a raw JSON Schema of the dialect 2020-12 or, if its `$schema` says so, draft-07. Its `default` counts for properties
- *   that are missing, except within `anyOf`, `oneOf` and `if`. A literal tells TypeScript the type of its values.
+ * - A schema of a library that implements Standard Schema and Standard JSON Schema, such as zod 4.2 or later and arktype.
+ * - A shape, which is an object of such schemas: `{ a: z.number(), b: z.string().optional() }`.
+ * - A raw JSON Schema of the dialect 2020-12, or of draft-07 if its `$schema` names it. Its `default` applies to missing
+ *   properties, except within `anyOf`, `oneOf` and `if`. TypeScript infers the type of the values from a literal.
  *
- * `toStandardSchema` of `@x/mcp/schema` takes what else there is: dates, bigints, sets and maps, zod/mini and zod 3.
+ * For zod 3, zod/mini and plain valibot, and for dates, bigints, sets and maps, use `toStandardSchema` of
+ * `@x/mcp/schema`.
  */
 export type Schema<T = unknown> = StandardSchema<T> | Shape | JsonSchema;
 
@@ -58,29 +59,29 @@ export interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a schema gives for a valid value. Of a raw JSON Schema that is no literal only this is known: it is an object. */
+/** The output type of a schema. A raw JSON Schema that is not a literal has the type of any object. */
 export type Infer<S> = S extends StandardTypes<infer Output, unknown> ? Output
   : S extends Shape ? InferShape<{ [K in keyof S]: Infer<S[K]> }>
   : S extends { readonly type: "object" } ? InferType<"object", S>
   : Record<string, unknown>;
 
-/** What a schema takes. A raw JSON Schema that is no literal may be asked about anything. */
+/** The input type of a schema. A raw JSON Schema has the type `unknown`. */
 export type InferInput<S> = S extends StandardTypes<unknown, infer Input> ? Input
   : S extends Shape ? InferShape<{ [K in keyof S]: InferInput<S[K]> }>
   : unknown;
 
-/** The part of a Standard Schema that tells its types. */
+/** The part of a Standard Schema that declares its types. */
 export interface StandardTypes<Output, Input> {
   /** As in {@linkcode StandardSchema}. */
   readonly "~standard": { readonly types?: { readonly input: Input; readonly output: Output } | undefined };
 }
 
-/** The values of a shape: a property that may be `undefined` may be missing. */
+/** The type of a shape. A property that may be `undefined` is optional. */
 export type InferShape<T> =
   & { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
   & { [K in keyof T as undefined extends T[K] ? K : never]?: T[K] };
 
-/** The values of a raw JSON Schema, as far as a literal tells them. */
+/** The type of a raw JSON Schema, inferred from a literal. */
 export type InferJson<S> = S extends { readonly const: infer C } ? C
   : S extends { readonly enum: readonly (infer E)[] } ? E
   : S extends { readonly type: infer T } ? T extends readonly (infer One)[] ? InferType<One, S> : InferType<T, S>
@@ -88,7 +89,7 @@ export type InferJson<S> = S extends { readonly const: infer C } ? C
     ? A extends unknown ? InferJson<A> : never
   : unknown;
 
-/** The values of one type of JSON Schema. */
+/** The TypeScript type for one `type` of JSON Schema. */
 export type InferType<T, S> = T extends "string" ? string
   : T extends "number" | "integer" ? number
   : T extends "boolean" ? boolean
@@ -97,17 +98,17 @@ export type InferType<T, S> = T extends "string" ? string
   : T extends "object" ? S extends { readonly properties: infer P } ? InferProperties<P, S> : Record<string, unknown>
   : unknown;
 
-/** The values of an object: what is required or has a default is there. */
+/** The type of an object. A property that is required or has a default is not optional. */
 export type InferProperties<P, S> =
   & { [K in keyof P as IsGiven<K, P, S> extends true ? K : never]: InferJson<P[K]> }
   & { [K in keyof P as IsGiven<K, P, S> extends true ? never : K]?: InferJson<P[K]> };
 
-/** Whether a property is there in every valid value. */
+/** Whether a property exists in every valid value, because it is required or has a default. */
 export type IsGiven<K extends keyof P, P, S> = P[K] extends { readonly default: unknown } ? true
   : S extends { readonly required: readonly (infer R)[] } ? K extends R ? true : false
   : false;
 
-/** A checked value, or one text that names each wrong field: `a: expected number, got string; b: required`. */
+/** A validated value, or a text that names each invalid field: `a: expected number, got string; b: required`. */
 export type Checked =
   | { readonly value: unknown; readonly problem?: undefined }
   | { readonly problem: string };
@@ -163,7 +164,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
 
   function write({ "~standard": { jsonSchema } }: StandardSchema): JsonSchema {
     try {
-      // 2020-12 is what clients assume; the URL of the dialect is what some of them do not know.
+      // The dialect is omitted, because clients assume 2020-12 and some of them do not recognize its URL.
       const { $schema: _, ...json } = Object(jsonSchema)[use]({ target: "draft-2020-12" });
       return json;
     } catch (error) {

@@ -1,5 +1,5 @@
 /**
- * Schemas that do not say their JSON Schema, or hold what JSON has no word for, made ready for the server.
+ * Adapts schemas that cannot write their JSON Schema, or that contain values outside of JSON such as dates.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -24,25 +24,27 @@ export type { InferJson, InferProperties, InferType, IsGiven } from "./schema.ts
 export type { JsonSchema } from "./json_schema.ts";
 
 /**
- * Makes a schema ready that the server refuses: of zod 3, zod/mini or plain valibot, with parts that JSON has no word for,
- * or a shape of such schemas. What these parts are on the wire:
+ * Adapts a schema that the server does not accept by itself: one of zod 3, zod/mini or plain valibot, or one with types
+ * that JSON cannot represent. It also accepts a shape of such schemas.
  *
- * - a date is ISO 8601 text, in UTC unless it names a zone;
- * - a bigint is a text of digits, and a safe integer will do;
- * - a set is an array;
- * - a map is an object if its keys are texts, else an array of pairs.
+ * These types are sent as JSON:
  *
- * The handler gets what the schema makes of them. Parts of zod and valibot are understood, and dates, bigints, sets and
- * maps of arktype, whose content it does not tell.
+ * - A date is ISO 8601 text, in UTC unless it has a time zone.
+ * - A bigint is a string of digits. A safe integer is accepted too.
+ * - A set is an array.
+ * - A map is an object if its keys are strings, otherwise an array of pairs.
  *
- * @throws {TypeError} naming the part that JSON has no word for.
+ * The handler receives the original types. All schemas of zod and valibot can be nested. In arktype, the items of sets
+ * and maps are not checked by the JSON Schema, because arktype does not expose them.
+ *
+ * @throws {TypeError} if a part of the schema cannot be sent as JSON. The message names the part.
  */
 export function toStandardSchema<const S extends StandardSchema | Shape>(
   schema: S,
 ): StandardSchema<Infer<S>, InferInput<S>> {
   const given: StandardSchema | Shape = schema;
   const write = (use: Use) => isSchema(given) ? new Writer(use).write(given) : writeShape(given, use);
-  // Written at once, so that what cannot be used fails here.
+  // Writes the JSON Schema at once, so that an unusable schema fails here.
   const marked = { input: write("input"), output: write("output") };
   const shown = { input: withoutKinds(marked.input), output: withoutKinds(marked.output) };
   const validate = (value: unknown) => {
@@ -53,7 +55,7 @@ export function toStandardSchema<const S extends StandardSchema | Shape>(
     "~standard": {
       version: 1,
       vendor: "x-mcp",
-      // What the schema gives for a valid value is what Infer stands for.
+      // The output of the schema has the inferred type.
       validate: validate as (value: unknown) => StandardResult<Infer<S>> | Promise<StandardResult<Infer<S>>>,
       jsonSchema: { input: () => shown.input, output: () => shown.output },
     },
@@ -76,13 +78,13 @@ function writeShape(shape: Shape, use: Use): JsonSchema {
   return { type: "object", properties: Object.fromEntries(properties), required };
 }
 
-/** Whether a property must be there. */
+/** Whether a property is required. */
 function isRequired(schema: StandardSchema, use: Use): boolean {
   if (use === "output" && toKind(schema) === "default") return true;
   return Object(schema["~standard"].validate(undefined)).issues !== undefined;
 }
 
-/** What the parts that JSON has no word for are on the wire. */
+/** JSON Schemas of types that JSON cannot represent. */
 const SENT: Readonly<Record<string, JsonSchema>> = {
   date: { type: "string", format: "date-time", [KIND]: "date" },
   bigint: { type: "string", pattern: "^-?\\d+$", [KIND]: "bigint" },
@@ -113,7 +115,7 @@ const SAME: Readonly<Record<string, string>> = {
   exactoptional: "optional",
   undefinedable: "optional",
 };
-/** Kinds that say nothing of their own, and where their inner schema is. */
+/** Kinds that only wrap another schema, with the property that contains it. */
 const INNER = ["innerType", "wrapped", "schema", "type"];
 const FORMATS: Readonly<Record<string, string>> = {
   email: "email",
@@ -126,7 +128,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   time: "time",
 };
 
-/** The kind of a schema, by the name that most libraries have for it. */
+/** Returns the kind of a schema, by its most common name. */
 function toKind(schema: unknown): string {
   const { _zod, _def, type }: Record<string, unknown> = Object(schema);
   const name = String(Object(Object(_zod).def).type ?? Object(_def).typeName ?? type);
@@ -134,11 +136,11 @@ function toKind(schema: unknown): string {
   return SAME[kind] ?? kind;
 }
 
-/** Writes one schema, and what it refers to, with marks at what JSON has no word for. */
+/** Writes one schema and its definitions, with marks at types that JSON cannot represent. */
 class Writer {
   readonly #use: Use;
   readonly #path: string[];
-  /** The schemas on the way to the one being written, and the names of those that hold themselves. */
+  /** Parents of the schema that is being written, and the names of recursive ones. */
   readonly #open = new Map<unknown, string | undefined>();
   readonly #defs: Record<string, JsonSchema> = {};
 
@@ -186,7 +188,7 @@ class Writer {
     return json;
   }
 
-  /** What a library writes by itself, with what it has no word for as on the wire. */
+  /** Returns the JSON Schema that the library itself writes, completed where the library cannot write one. */
   #ask(jsonSchema: NonNullable<StandardSchema["~standard"]["jsonSchema"]>): JsonSchema {
     const fallback = ({ base, code, domain, proto }: Record<string, unknown>) => {
       const kind = String(domain ?? Object(proto).name ?? code).toLowerCase();
@@ -294,7 +296,7 @@ class Writer {
 }
 
 function toChoices(values: unknown): JsonSchema | undefined {
-  // An enum of TypeScript with numbers has its names as values too.
+  // A numeric TypeScript enum also contains its names as values.
   const entries = Array.isArray(values) ? undefined : Object.entries(Object(values));
   const all: readonly unknown[] = entries
     ? entries.filter(([name]) => typeof Object(values)[Object(values)[name]] !== "number").map(([, value]) => value)
@@ -314,7 +316,7 @@ function toDefault(def: Def): JsonSchema {
   return text === undefined ? {} : { default: JSON.parse(text) };
 }
 
-/** What a schema says of lengths, sizes and formats. */
+/** Returns the lengths, sizes and formats of a schema. */
 function toBounds(kind: string, def: Def, its: Def): JsonSchema {
   const checks = [...toList(def.checks), ...toList(its.pipe)].map(toCheck);
   const json: Record<string, unknown> = {};
@@ -346,7 +348,7 @@ function toBounds(kind: string, def: Def, its: Def): JsonSchema {
   return json;
 }
 
-/** A check in the words of zod 3, which are nearly those of valibot; zod 4 has others. */
+/** A check with the names of zod 3 and valibot. The names of zod 4 are converted to these. */
 function toCheck(check: unknown): Def {
   const def: Def | undefined = Object(Object(check)._zod).def as Def | undefined; // or it is another library's
   if (!def) return Object(check);
@@ -364,7 +366,7 @@ function toCheck(check: unknown): Def {
 function addFormat(json: Record<string, unknown>, name: unknown, pattern: unknown): void {
   const format = FORMATS[String(name)];
   if (format) json.format = format;
-  // Flags have no place in a JSON Schema.
+  // JSON Schema has no flags.
   else if (pattern instanceof RegExp && !/[imsy]/.test(pattern.flags)) json.pattern = pattern.source;
 }
 
@@ -372,7 +374,7 @@ function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) || value instanceof Set ? [...value] : [];
 }
 
-/** What clients see: the marks are for the library. */
+/** Returns the JSON Schema for clients, without the marks. */
 function withoutKinds(json: JsonSchema): JsonSchema {
   return JSON.parse(
     JSON.stringify(json, (key, value) => key === KIND && typeof value === "string" ? undefined : value),

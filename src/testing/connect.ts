@@ -59,7 +59,7 @@ export interface ConnectOptions extends
   readonly path?: string;
   /**
    * Answers every elicitation, sampling and roots request with a result that is sent as it is, for tests of wrong answers.
-   * The client then declares all capabilities, unless `capabilities` says otherwise.
+   * The client then declares all capabilities, unless `capabilities` is set.
    */
   readonly answer?: RequestHandler;
 }
@@ -72,7 +72,7 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
   readonly transport: Transport;
   /** The path of the HTTP endpoint. */
   readonly path: string;
-  /** The caller, if there is one. */
+  /** The authenticated caller, if any. */
   readonly principal?: Principal;
   /** The result of `initialize`, in the legacy era. */
   readonly handshake?: Result;

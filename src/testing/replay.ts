@@ -17,7 +17,7 @@ export type Replayable<Input> =
 
 /** The outcome of {@linkcode replay}. */
 export interface Replayed {
-  /** What the last run returned. */
+  /** Return value of the last run. */
   readonly value: unknown;
   /** The context of each run. */
   readonly runs: readonly FakeContext[];

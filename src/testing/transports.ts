@@ -21,7 +21,7 @@ export interface TestServer extends PipeServer {
   /** Answers web-standard requests. */
   readonly fetch: Fetch;
   /**
-   * What the test kit needs.
+   * Internals for the test kit.
    *
    * @ignore
    */

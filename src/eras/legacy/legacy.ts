@@ -59,7 +59,10 @@ type FoundSession =
 
 class LegacyEra implements Era {
   readonly #engine: Engine;
-  /** Sessions over HTTP, loaded with the first request that needs them. Without them, stdio starts in two thirds of the time. */
+  /**
+   * Sessions over HTTP, loaded with the first request that needs them. Without them, stdio starts in two thirds of the
+   * time.
+   */
   #sessions?: Sessions;
   #loading?: Promise<Sessions>;
   /** Sessions on stdio and sockets. They end with their connection. */

@@ -145,7 +145,10 @@ export class Sessions {
     return link instanceof ReplayLink;
   }
 
-  /** Ends a session permanently, and cancels its calls. A session that its client ended counts towards that client's limit. */
+  /**
+   * Ends a session permanently, and cancels its calls. A session that its client ended counts towards that client's
+   * limit.
+   */
   end(session: HttpSession, isByClient = false): void {
     this.#forget(session);
     if (session.id === undefined) return;

@@ -36,8 +36,8 @@ export async function listen(engine: Engine, call: Call): Promise<Reply> {
   const _meta = { [META_SERVER]: engine.core.info, ...subscription, ...Object(result._meta) };
   const text = toSuccess(id, JSON.stringify({ resultType: "complete", ...result, _meta }));
   if (link.http) return { text };
-  // On a byte stream there is no response to close, so the end is sent in both of the forms that clients look for. The
-  // result comes first: a client may forget its request when it hears that it is cancelled.
+  // On stdio and sockets no response can be closed, so the end is sent as a result and as a notification. The result comes
+  // first, because a client may forget its request when it receives the cancellation.
   link.send(text);
   link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing", _meta: subscription }));
   return {};
@@ -70,7 +70,7 @@ async function openThrough(
     await engine.scheduler.find(call, { find });
     return await ended;
   } catch (error) {
-    // A client that cancelled its subscription hears no more of it.
+    // A client that cancelled its subscription gets no more notifications.
     if (call.reason === undefined || call.reason === SHUTDOWN) throw error;
   } finally {
     // Middleware that did not wait for the end of the subscription has ended it.

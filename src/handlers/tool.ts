@@ -92,8 +92,8 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
   /** Schema of the arguments, which must be an object. Defaults to no arguments. */
   readonly input?: I;
   /**
-   * Whether an argument may be JSON text where the input schema expects an object, array, number or boolean. Some models
-   * write `"[1, 2]"` for `[1, 2]`. Defaults to the server's `lenientArguments`.
+   * Whether an argument may be JSON text where the input schema expects an object, array, number or boolean. Some
+   * models write `"[1, 2]"` for `[1, 2]`. Defaults to the server's `lenientArguments`.
    */
   readonly lenientArguments?: boolean;
   /** Schema of the structured content. Each result is validated before it is sent. */

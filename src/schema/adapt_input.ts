@@ -32,8 +32,8 @@ const MAX_DEFAULTS = 10_000;
 const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i;
 
 /**
- * Returns a value adapted to a schema. Parts that do not fit stay unchanged, and validation reports them. The value itself
- * is never changed. Defaults do not count within `anyOf`, `oneOf`, `if` and `not`.
+ * Returns a value adapted to a schema. Parts that do not fit stay unchanged, and validation reports them. The value
+ * itself is never changed. Defaults do not count within `anyOf`, `oneOf`, `if` and `not`.
  *
  * @throws {RangeError} if more than 10,000 defaults would have to be inserted.
  */

@@ -10,7 +10,7 @@ export type { JsonSchema };
 /**
  * A schema, in one of three forms:
  *
- * - A schema of a library that implements Standard Schema and Standard JSON Schema, such as zod 4.2 or later and arktype.
+ * - A schema of a library that implements Standard Schema and Standard JSON Schema, such as zod 4.2 and later and arktype.
  * - A shape, which is an object of such schemas: `{ a: z.number(), b: z.string().optional() }`.
  * - A raw JSON Schema of the dialect 2020-12, or of draft-07 if its `$schema` names it. Its `default` applies to missing
  *   properties, except within `anyOf`, `oneOf` and `if`. TypeScript infers the type of the values from a literal.

@@ -34,8 +34,8 @@ export type { JsonSchema } from "./json_schema.ts";
  * - A set is an array.
  * - A map is an object if its keys are strings, otherwise an array of pairs.
  *
- * The handler receives the original types. All schemas of zod and valibot can be nested. In arktype, the items of sets
- * and maps are not checked by the JSON Schema, because arktype does not expose them.
+ * The handler receives the original types. Nested schemas of zod and valibot are supported. Of arktype, dates,
+ * bigints, sets and maps are supported, but not the schemas of their items, which arktype does not expose.
  *
  * @throws {TypeError} if a part of the schema cannot be sent as JSON. The message names the part.
  */

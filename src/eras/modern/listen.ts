@@ -36,8 +36,8 @@ export async function listen(engine: Engine, call: Call): Promise<Reply> {
   const _meta = { [META_SERVER]: engine.core.info, ...subscription, ...Object(result._meta) };
   const text = toSuccess(id, JSON.stringify({ resultType: "complete", ...result, _meta }));
   if (link.http) return { text };
-  // On stdio and sockets no response can be closed, so the end is sent as a result and as a notification. The result comes
-  // first, because a client may forget its request when it receives the cancellation.
+  // On stdio and sockets no response can be closed, so the end is sent as a result and as a notification. The result
+  // comes first, because a client may forget its request when it receives the cancellation.
   link.send(text);
   link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing", _meta: subscription }));
   return {};

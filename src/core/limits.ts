@@ -9,7 +9,8 @@ import { isObject } from "../protocol/jsonrpc.ts";
 /**
  * The limits of a server, in groups. Times are in milliseconds. `Infinity` switches a limit off.
  *
- * A client is identified by its principal. Without one it is identified by its address, and otherwise by its connection.
+ * A client is identified by its principal. Without one it is identified by its address, and otherwise by its connection
+ * or session. A request with none of these counts as a client of its own.
  */
 export interface Limits {
   /** A message, and the body or line that carries it. */

@@ -9,7 +9,8 @@ import { isObject } from "../protocol/jsonrpc.ts";
 /**
  * The limits of a server, in groups. Times are in milliseconds. `Infinity` switches a limit off.
  *
- * A client is identified by its principal. Without one it is identified by its address, and otherwise by its connection.
+ * A client is identified by its principal. Without one it is identified by its address, and otherwise by its connection
+ * or session. A request with none of these counts as a client of its own.
  */
 export interface Limits {
   /** A message, and the body or line that carries it. */
@@ -223,7 +224,8 @@ export interface Limits {
      * Time for which a client may leave an HTTP stream unread. `bun server.ts` closes such a stream after 10 seconds,
      * unless the file exports a longer `idleTimeout`.
      *
-     * Exceeded: the server closes the stream and cancels its call.
+     * Exceeded: the server closes the stream. In 2026-07-28 it cancels the call. In a session the call goes on, and the
+     * client can resume the stream.
      */
     readonly writeMs: number;
     /**
@@ -306,7 +308,7 @@ export interface Limits {
      *
      * Exceeded: a new call gets HTTP 503 (429 in revisions with sessions), code -31503. A body or a session gets HTTP
      * 503. A large result gets HTTP 503, code -32603. If the client does not read a stream, a socket or stdio, the
-     * server closes it and cancels its calls.
+     * server closes it, and cancels its calls unless the stream can be resumed.
      */
     readonly bytesPerClient: number;
     /**

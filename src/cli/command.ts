@@ -26,7 +26,7 @@ export type Options = Readonly<Record<string, Option>>;
 /** A command. Each has a file in this folder, and `main.ts` lists them. */
 export interface Command {
   readonly name: string;
-  /** What the command does, in one line. */
+  /** A one-line summary. */
   readonly summary: string;
   /** The forms of the command line, without the program's name. */
   readonly usage: readonly string[];

@@ -8,7 +8,7 @@ import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./listed.ts";
-import { MOST_ITEMS, readPages } from "./pagination.ts";
+import { MAX_ITEMS, readPages } from "./pagination.ts";
 import type { RequestOptions, Rpc } from "./rpc.ts";
 import { RpcError } from "./rpc_error.ts";
 import type { Protocol, ServerFacts } from "./protocol.ts";
@@ -104,7 +104,7 @@ export function toClient(rpc: Rpc, protocol: Protocol): Client {
     for await (const page of pages) {
       // Not spread, because a page may have more items than a call may have arguments.
       for (const item of readObjects(page, key)) items.push(item);
-      if (items.length > MOST_ITEMS) throw new RangeError(`Cannot list ${key}: there are more than ${MOST_ITEMS}`);
+      if (items.length > MAX_ITEMS) throw new RangeError(`Cannot list ${key}: there are more than ${MAX_ITEMS}`);
     }
     return items;
   }

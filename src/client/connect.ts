@@ -91,7 +91,7 @@ async function connectAnew(target: Target, { versions, legacy, options }: Attemp
   }
 }
 
-const MOST_ORIGINS = 1000;
+const MAX_ORIGINS = 1000;
 /** Origins of legacy servers, for each `fetch`. Skipping the modern request saves a round trip. */
 const legacyOrigins = new WeakMap<object, Set<string>>();
 
@@ -105,7 +105,7 @@ function findKnown(target: Target, { fetch = globalThis.fetch }: ConnectOptions)
     has: () => origins.has(origin),
     forget: () => void origins.delete(origin),
     remember() {
-      if (origins.size >= MOST_ORIGINS) origins.clear();
+      if (origins.size >= MAX_ORIGINS) origins.clear();
       origins.add(origin);
     },
   };

@@ -6,7 +6,7 @@
  */
 
 /** A longer timer would fire at once. */
-const MOST_MS = 2 ** 31 - 1;
+const MAX_MS = 2 ** 31 - 1;
 
 /** Checks a timeout option. @throws {RangeError} if it is not a positive number or `Infinity`. */
 export function checkTimeout(ms: number, name: string): void {
@@ -19,7 +19,7 @@ export function checkTimeout(ms: number, name: string): void {
  */
 export function startTimer(ms: number, onTime: () => void): () => void {
   if (ms === Infinity) return () => {};
-  const timer = setTimeout(onTime, Math.min(ms, MOST_MS));
+  const timer = setTimeout(onTime, Math.min(ms, MAX_MS));
   return () => clearTimeout(timer);
 }
 

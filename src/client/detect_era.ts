@@ -20,7 +20,7 @@ export const VERSIONS: readonly string[] = ["2026-07-28", "2025-11-25", "2025-06
 /** The first protocol revision without a handshake. */
 const FIRST_MODERN = "2026-07-28";
 /** How often a server may refuse a revision and name another. */
-const MOST_REFUSALS = 3;
+const MAX_REFUSALS = 3;
 const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
 
 /** Whether a protocol revision has no handshake. */
@@ -100,7 +100,7 @@ async function probe(
       return toFacts(result, version);
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
-      if (error.code === UNSUPPORTED_VERSION && refusals < MOST_REFUSALS) {
+      if (error.code === UNSUPPORTED_VERSION && refusals < MAX_REFUSALS) {
         const version = choose(readSupported(error), modern, legacy);
         if (version === undefined) return;
         codec.version = version;

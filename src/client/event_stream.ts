@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Receiving Messages)
  * @module
  */
-import { MOST_CHARACTERS } from "./response_text.ts";
+import { MAX_CHARACTERS } from "./response_text.ts";
 
 /** One event. Without `data`, it only has an id or a retry time. */
 export interface StreamEvent {
@@ -49,8 +49,8 @@ export async function* readEvents(response: Response, signal?: AbortSignal): Asy
           size = 0;
         }
       }
-      if (size + rest.length > MOST_CHARACTERS) {
-        throw new RangeError(`Cannot read the stream: an event is longer than ${MOST_CHARACTERS} characters`);
+      if (size + rest.length > MAX_CHARACTERS) {
+        throw new RangeError(`Cannot read the stream: an event is longer than ${MAX_CHARACTERS} characters`);
       }
     }
   } finally {

@@ -32,9 +32,9 @@ const BOTH = "application/json, text/event-stream";
 const RETRY_MS = 1000;
 /** The shortest delay, in milliseconds. Without it, a server with `retry: 0` could keep the client busy. */
 const LEAST_RETRY_MS = 100;
-const MOST_RETRY_MS = 30_000;
+const MAX_RETRY_MS = 30_000;
 /** How often in a row resuming the stream of a request may fail. */
-const MOST_FAILURES = 5;
+const MAX_FAILURES = 5;
 /** Milliseconds that a stream may take to end after its response. Closing it earlier would close the connection, too. */
 const DRAIN_MS = 1000;
 
@@ -76,7 +76,7 @@ export function httpChannel(options: HttpChannelOptions): Channel {
     for (let response: Response | undefined = first;;) {
       const reply = response && await readStream(response, isResponse, position, options);
       if (reply) return reply;
-      if (!position.id || options.resumes?.() === false || position.failures > MOST_FAILURES) throw new Error(ENDED);
+      if (!position.id || options.resumes?.() === false || position.failures > MAX_FAILURES) throw new Error(ENDED);
       response = await reopen(position, options);
       if (response && !isStream(response)) throw await toError(response);
     }
@@ -140,7 +140,7 @@ export function httpChannel(options: HttpChannelOptions): Channel {
   // Waits as long as the server says, and longer after each failure. Returns `undefined` if the server is unreachable.
   async function reopen(position: Position, options: SendOptions): Promise<Response | undefined> {
     const retryMs = Math.max(position.retryMs, LEAST_RETRY_MS);
-    const waitMs = Math.min(retryMs * 2 ** position.failures, MOST_RETRY_MS);
+    const waitMs = Math.min(retryMs * 2 ** position.failures, MAX_RETRY_MS);
     await delay(Math.max(waitMs, retryMs), options.signal);
     const headers = position.id ? { ...options.headers, "last-event-id": position.id } : options.headers;
     try {

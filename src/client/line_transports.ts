@@ -37,7 +37,7 @@ export interface ChildTransportOptions {
 }
 
 /** The most bytes of one line. Without this limit, an endless line would fill the memory. */
-const MOST_BYTES = 64 * 1024 * 1024;
+const MAX_BYTES = 64 * 1024 * 1024;
 
 /** Connects to a child process. Closing ends its input, and kills it if it does not exit. */
 export function childTransport(child: Child, { onBroken, exitMs }: ChildTransportOptions): OpenLineTransport {
@@ -50,7 +50,7 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
     const reading = read();
 
     async function read(): Promise<void> {
-      const splitter = new LineSplitter(MOST_BYTES);
+      const splitter = new LineSplitter(MAX_BYTES);
       try {
         for (let next = await reader.read(); !next.done; next = await reader.read()) {
           // After `close`, lines are dropped: parsing them could take longer than writing them.
@@ -65,7 +65,7 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
 
     function take(line: ReturnType<LineSplitter["push"]>[number]): void {
       if ("text" in line) return receive(line.text);
-      const state = line.problem === "long" ? `it is longer than ${MOST_BYTES} bytes` : "it is not UTF-8";
+      const state = line.problem === "long" ? `it is longer than ${MAX_BYTES} bytes` : "it is not UTF-8";
       onBroken(new Error(`Cannot read the server's line: ${state}`));
     }
 

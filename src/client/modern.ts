@@ -34,9 +34,9 @@ const NAMED: Readonly<Record<string, string>> = {
   "tasks/update": "taskId",
   "tasks/cancel": "taskId",
 };
-const MOST_ROUNDS = 64;
+const MAX_ROUNDS = 64;
 const RETRY_MS = 1000;
-const MOST_RETRY_MS = 30_000;
+const MAX_RETRY_MS = 30_000;
 
 /** Adds the description of the client to messages. Learns from tool lists which arguments headers must repeat. */
 export class ModernCodec implements Codec {
@@ -103,7 +103,7 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
   async function request(method: string, params: Params, given: TestRequestOptions = {}): Promise<Outcome> {
     let outcome = await send(method, params, given);
     for (let round = 0; outcome.result.resultType === "input_required" && given.rounds !== false; round++) {
-      if (round >= MOST_ROUNDS) throw new Error(`Cannot finish ${method}: the server asked ${MOST_ROUNDS} times`);
+      if (round >= MAX_ROUNDS) throw new Error(`Cannot finish ${method}: the server asked ${MAX_ROUNDS} times`);
       const { inputRequests, requestState } = outcome.result;
       // Without questions, the server wants a retry later.
       if (!isObject(inputRequests)) await delay(Math.min(100 * 2 ** round, 5000), given.signal);
@@ -194,7 +194,7 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
     const ended = keepListening();
 
     async function keepListening(): Promise<Result | undefined> {
-      for (let retryMs = RETRY_MS;; retryMs = Math.min(retryMs * 2, MOST_RETRY_MS)) {
+      for (let retryMs = RETRY_MS;; retryMs = Math.min(retryMs * 2, MAX_RETRY_MS)) {
         let isOpen = false;
         try {
           const { result } = await listen(() => isOpen = true);

@@ -6,13 +6,13 @@
 import type { Result } from "../protocol/jsonrpc.ts";
 import { checkTimeout } from "./delay.ts";
 
-const MOST_PAGES = 1000;
+const MAX_PAGES = 1000;
 /** The most items of a whole list. */
-export const MOST_ITEMS = 1_000_000;
+export const MAX_ITEMS = 1_000_000;
 /** The most characters of a whole list as JSON. One page may have as many. */
-const MOST_CHARACTERS = 64 * 1024 * 1024;
+const MAX_CHARACTERS = 64 * 1024 * 1024;
 /** How many timeouts of one request a whole list may take. */
-const MOST_TIMEOUTS = 10;
+const MAX_TIMEOUTS = 10;
 
 /** The options of {@linkcode readPages}. */
 export interface PagesOptions {
@@ -27,11 +27,11 @@ export interface PagesOptions {
 /** Yields the pages of a list. Throws if the list exceeds a limit. */
 export async function* readPages({ what, timeoutMs, request }: PagesOptions): AsyncGenerator<Result> {
   checkTimeout(timeoutMs, "timeoutMs");
-  const mostMs = timeoutMs * MOST_TIMEOUTS;
+  const mostMs = timeoutMs * MAX_TIMEOUTS;
   const started = performance.now();
   let characters = 0;
   let cursor: unknown;
-  for (let page = 0; page < MOST_PAGES; page++) {
+  for (let page = 0; page < MAX_PAGES; page++) {
     const leftMs = Math.ceil(mostMs - (performance.now() - started));
     if (leftMs <= 0) throw new DOMException(`Cannot list ${what}: it takes longer than ${mostMs} ms`, "TimeoutError");
     const result = await request(cursor === undefined ? {} : { cursor }, Math.min(timeoutMs, leftMs));
@@ -42,9 +42,9 @@ export async function* readPages({ what, timeoutMs, request }: PagesOptions): As
     // A cursor is opaque and may come twice, so only the limits end an endless list.
     cursor = nextCursor;
     characters += JSON.stringify(result).length;
-    if (characters > MOST_CHARACTERS) {
-      throw new RangeError(`Cannot list ${what}: the pages have more than ${MOST_CHARACTERS} characters`);
+    if (characters > MAX_CHARACTERS) {
+      throw new RangeError(`Cannot list ${what}: the pages have more than ${MAX_CHARACTERS} characters`);
     }
   }
-  throw new RangeError(`Cannot list ${what}: there are more than ${MOST_PAGES} pages`);
+  throw new RangeError(`Cannot list ${what}: there are more than ${MAX_PAGES} pages`);
 }

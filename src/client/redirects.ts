@@ -21,9 +21,9 @@ export class RedirectError extends Error {
 }
 
 const REDIRECTS = [301, 302, 303, 307, 308];
-const MOST_REDIRECTS = 5;
+const MAX_REDIRECTS = 5;
 /** Characters of a redirect's target in an error message. */
-const MOST_CHARACTERS = 200;
+const MAX_CHARACTERS = 200;
 
 /**
  * Sends a request and follows redirects within its origin.
@@ -37,7 +37,7 @@ export async function fetchSameOrigin(
 ): Promise<Response> {
   const { method = "GET", headers, body, signal } = sending;
   let url = new URL(sending.url);
-  for (let count = 0; count <= MOST_REDIRECTS; count++) {
+  for (let count = 0; count <= MAX_REDIRECTS; count++) {
     const request = new Request(url, { method, headers, body, signal, redirect: "manual" });
     const response = await send(fetch, request);
     const target = readTarget(response, url, method);
@@ -45,7 +45,7 @@ export async function fetchSameOrigin(
     await response.body?.cancel();
     url = target;
   }
-  throw new RedirectError(`Cannot reach ${sending.url}: it redirects more than ${MOST_REDIRECTS} times`);
+  throw new RedirectError(`Cannot reach ${sending.url}: it redirects more than ${MAX_REDIRECTS} times`);
 }
 
 async function send(fetch: (request: Request) => Promise<Response>, request: Request): Promise<Response> {
@@ -74,7 +74,7 @@ function readTarget({ type, status, headers }: Response, from: URL, method: stri
   }
   const target = new URL(location, from);
   target.username = target.password = "";
-  const place = target.href.slice(0, MOST_CHARACTERS);
+  const place = target.href.slice(0, MAX_CHARACTERS);
   if (target.origin !== from.origin) {
     throw new RedirectError(
       `Cannot follow the redirect (${status}) from ${from.origin} to ${toOrigin(target)}: another origin must not ` +

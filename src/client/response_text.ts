@@ -5,7 +5,7 @@
  */
 
 /** The most characters of one message. Without this limit, an endless message would fill the memory. */
-export const MOST_CHARACTERS: number = 64 * 1024 * 1024;
+export const MAX_CHARACTERS: number = 64 * 1024 * 1024;
 
 /** Returns the text of a response. Throws if it is longer than a message may be. */
 export async function readText({ body }: Response): Promise<string> {
@@ -13,8 +13,8 @@ export async function readText({ body }: Response): Promise<string> {
   let text = "";
   for await (const bytes of body ?? []) {
     text += decoder.decode(bytes, { stream: true });
-    if (text.length > MOST_CHARACTERS) {
-      throw new RangeError(`Cannot read the response: it is longer than ${MOST_CHARACTERS} characters`);
+    if (text.length > MAX_CHARACTERS) {
+      throw new RangeError(`Cannot read the response: it is longer than ${MAX_CHARACTERS} characters`);
     }
   }
   return text + decoder.decode();

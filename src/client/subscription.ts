@@ -33,7 +33,7 @@ export interface Watch {
 export interface Subscription extends Watch, AsyncIterable<Notification>, AsyncDisposable {}
 
 // A server may send more than anybody ever takes.
-const MOST_WAITING = 1000;
+const MAX_WAITING = 1000;
 
 /** Opens a subscription that keeps its notifications until they are taken. */
 export async function toSubscription(
@@ -48,7 +48,7 @@ export async function toSubscription(
     news = Promise.withResolvers<void>();
   };
   const watch = await open((notification) => {
-    if (waiting.length >= MOST_WAITING) waiting.shift();
+    if (waiting.length >= MAX_WAITING) waiting.shift();
     waiting.push(notification);
     tell();
   });

@@ -133,7 +133,7 @@ const MAX_INDEXES = 10_000;
 // Characters that are kept of a place: a long key would be repeated for all that is under it.
 const MAX_PATH = 500;
 // Objects of a value that are searched for streams.
-const MOST_RELEASED = 10_000;
+const MAX_RELEASED = 10_000;
 // Milliseconds for which a source that never waits may hold up the rest of the server.
 const MAX_PAUSE = 20;
 
@@ -494,7 +494,7 @@ const TO_JSON = KINDS.findIndex(({ is }) => is({ toJSON() {} }, "Object"));
 /** Cancels the streams in a value that is not sent after all. */
 export function release(value: unknown): void {
   const found = new Set<unknown>([value]);
-  // What is added on the way is visited too.
+  // The loop also reaches items that are added while it runs.
   for (const each of found) quietly(() => releaseOne(each, found));
 }
 
@@ -511,7 +511,7 @@ function releaseOne(value: unknown, found: Set<unknown>): void {
     ? {}
     : value;
   for (const part of values.call(value)) {
-    if (found.size >= MOST_RELEASED) return;
+    if (found.size >= MAX_RELEASED) return;
     if (typeof part === "object") found.add(part);
   }
 }

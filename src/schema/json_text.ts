@@ -4,7 +4,7 @@
  * @module
  */
 
-/** What a text may hold at most. */
+/** Limits of a JSON text. */
 export interface JsonTextLimits {
   /** Levels of nested objects and arrays. */
   readonly depth: number;
@@ -14,7 +14,7 @@ export interface JsonTextLimits {
   readonly indexes: number;
 }
 
-/** What a text holds, up to the first limit that it exceeds. */
+/** The counts of a JSON text, up to the first limit that it exceeds. */
 export interface JsonTextSize {
   readonly values: number;
   readonly indexes: number;

@@ -91,7 +91,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     if (new URL(request.url).pathname !== path) return new Response("Cannot open a socket here", { status: 404 });
     const principal = readPrincipal(info);
     const account = server[INTERNALS].http.account(request, info, principal);
-    // What a message took is known only once it has arrived. A client that is above its limit sends no more of them.
+    // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
     if (!account.hold(0)) {
       const reason = "Cannot open the socket: too much memory is used (memory.bytesPerClient, memory.bytes)";
       return new Response(reason, { status: 503, headers: RETRY_AFTER });

@@ -12,7 +12,7 @@ import { type Argument, describeExpected, describeType, listArguments, resolveRe
 import { reportLine } from "./terminal_output.ts";
 import { toLine } from "./terminal_text.ts";
 
-/** What the arguments are for. */
+/** The tool or prompt that takes the arguments. */
 export interface ArgumentsTarget {
   /** The action in error messages, such as `call add`. */
   readonly action: string;

@@ -21,7 +21,7 @@ export interface WordTemplate {
   readonly path: KeyPath;
 }
 
-/** What templates are parsed with. */
+/** Options for parsing templates. */
 export interface ParseOptions {
   readonly readEnv: ReadEnv;
   readonly input: ToolInput;

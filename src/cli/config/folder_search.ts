@@ -16,7 +16,7 @@ const MAX_LINE_CHARACTERS = 300;
 /** The number of files between two progress notifications. */
 const PROGRESS_INTERVAL = 100;
 
-/** What to search for. */
+/** The search terms and bounds. */
 export interface SearchQuery {
   /** The phrase, in any case. */
   readonly phrase: string;

@@ -12,7 +12,7 @@ import { toMessage } from "./source.ts";
 /** One save causes several events of the file system, so the watcher waits this long for more, in milliseconds. */
 const DEBOUNCE_MS = 50;
 
-/** What is called when a folder changes. */
+/** Listeners for changes of a folder. */
 export interface FolderListener {
   /** Called with the path of a file that was written. */
   readonly onWritten: (path: string) => void;

@@ -10,7 +10,7 @@ import type { ToProblem } from "./source.ts";
 import { parseTemplate, type ReadEnv, type Template } from "./template.ts";
 import { type Arguments, findUnfillable, toArgumentText, type ToolInput } from "./tool_input.ts";
 
-/** What tools and resources are made with. */
+/** Dependencies of tools and resources that send requests. */
 export interface HttpOptions {
   readonly readEnv: ReadEnv;
   readonly toProblem: ToProblem;

@@ -21,7 +21,7 @@ export interface Interpreter {
   readonly valueNames?: RegExp;
   /** Single-letter options that take the rest of their word as the value, never the next word. */
   readonly attachedLetters?: string;
-  /** What the first operand is: a script file, code, or data. */
+  /** The meaning of the first operand: a script file, code, or data. */
   readonly firstOperand: OperandKind;
   /** Whether all operands after the first one are code. */
   readonly restIsCode?: boolean;
@@ -39,7 +39,7 @@ export interface Interpreter {
   readonly openLetters?: string;
 }
 
-/** What an operand of an interpreter is. */
+/** The meaning of an operand of an interpreter. */
 export type OperandKind = "script" | "code" | "data";
 
 const SHELL: Interpreter = {

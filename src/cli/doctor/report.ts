@@ -14,7 +14,7 @@ export interface Finding {
   readonly level: "ok" | "note" | "problem";
   /** The name of the check. */
   readonly check: string;
-  /** What the server does, in one sentence. */
+  /** The server's behaviour, in one sentence. */
   readonly message: string;
   /** How to fix a problem or follow a note, in one sentence. */
   readonly fix?: string;

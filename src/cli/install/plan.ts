@@ -22,7 +22,7 @@ export interface InstallPlan {
   readonly summary: string;
   /** The name if the server reports none. */
   readonly defaultName: string;
-  /** What to start or connect to for the check. */
+  /** The command or URL that the check connects to. */
   readonly target: EntryTarget;
   /** Notes for the user. */
   readonly notes: readonly string[];

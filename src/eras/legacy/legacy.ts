@@ -158,7 +158,7 @@ class LegacyEra implements Era {
     try {
       return this.#sessions = await (this.#loading ??= load());
     } catch (error) {
-      // What could not be loaded now may be later.
+      // A later attempt may succeed.
       this.#loading = undefined;
       throw error;
     }

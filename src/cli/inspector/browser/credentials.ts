@@ -38,7 +38,7 @@ export interface Credentials {
   forget(): void;
 }
 
-/** What is known of the page. */
+/** Facts about the page. */
 export interface CredentialsParts {
   readonly browser: Browser;
   readonly json: JsonTools;

@@ -224,8 +224,8 @@ export interface Limits {
      * Time for which a client may leave an HTTP stream unread. `bun server.ts` closes such a stream after 10 seconds,
      * unless the file exports a longer `idleTimeout`.
      *
-     * Exceeded: the server closes the stream. In revisions without sessions it cancels the call. In a session the call goes on, and the
-     * client can resume the stream.
+     * Exceeded: the server closes the stream. In revisions without sessions it cancels the call. In a session the call
+     * goes on, and the client can resume the stream.
      */
     readonly writeMs: number;
     /**

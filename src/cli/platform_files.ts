@@ -78,7 +78,7 @@ export interface Files {
   watch(path: string, listener: (path: string) => void, failed: (error: unknown) => void): () => void;
 }
 
-/** The metadata that both runtimes have. What the system does not have is `null`. */
+/** The metadata that both runtimes provide. A field is `null` if the operating system does not provide it. */
 export interface FileMetadata {
   readonly kind: FileKind;
   readonly size: number;

@@ -75,7 +75,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
 
 interface Attempts {
   readonly versions: readonly string[];
-  /** Those of them that have a handshake. */
+  /** The revisions among them that have a handshake. */
   readonly legacy: readonly string[];
   readonly options: ConnectOptions;
 }

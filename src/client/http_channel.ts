@@ -126,7 +126,7 @@ export function httpChannel(options: HttpChannelOptions): Channel {
   }
 
   async function drain(events: AsyncGenerator<StreamEvent>, stop: AbortController): Promise<void> {
-    // Nobody waits for this, because the response has been read.
+    // Not awaited, because the response has been read.
     const stopTimer = startBackgroundTimer(() => stop.abort(), DRAIN_MS);
     try {
       while (!(await events.next()).done);

@@ -42,19 +42,19 @@ export async function toSubscription(
   const waiting: Notification[] = [];
   let news = Promise.withResolvers<void>();
   let isOver = false;
-  // All loops hear of it, and those that found nothing wait for what comes next.
-  const tell = () => {
+  // Wakes all loops. A loop that finds no notification waits again.
+  const wakeLoops = () => {
     news.resolve();
     news = Promise.withResolvers<void>();
   };
   const watch = await open((notification) => {
     if (waiting.length >= MAX_WAITING) waiting.shift();
     waiting.push(notification);
-    tell();
+    wakeLoops();
   });
   watch.ended.then(() => {
     isOver = true;
-    tell();
+    wakeLoops();
   });
 
   async function* iterate(): AsyncGenerator<Notification> {

@@ -90,7 +90,7 @@ export interface Cache {
 export interface Method {
   /**
    * Finds the runner of a call. Throws the error for an unknown name, also if the caller may not see the handler.
-   * Nothing is checked before it, so that a caller cannot tell hidden from unknown.
+   * It runs before all other checks, so that a caller cannot distinguish a hidden handler from an unknown one.
    */
   find(call: Call): Runner | Promise<Runner>;
   /** The parameter that identifies the handler, and that clients repeat in an HTTP header. */

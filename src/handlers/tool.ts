@@ -316,7 +316,7 @@ function toToolError(content: string | readonly Content[]): Result {
 
 function toCheckedResult(value: unknown, sending: Sending, output: CompiledSchema): Result | Promise<Result> {
   const full = isToolResult(value) ? value : undefined;
-  // An error need not be what the output schema says.
+  // The output schema does not apply to errors.
   if (full?.isError) return toFullResult(full, sending);
   const given = full ? full.structuredContent : value;
   const finish = ({ problem, value }: { readonly problem?: string; readonly value?: unknown }) => {

@@ -77,7 +77,7 @@ behaviour("middleware refuses whatever it wants to, and nothing is left of it", 
   if (era === "modern") {
     for (let i = 0; i < 3; i++) await fail("subscriptions/listen", { notifications: {} });
     refused = "";
-    // What it refused takes no room.
+    // The refused subscriptions hold no slot.
     await (await client.subscribe({ toolsListChanged: true })).close();
     await fail("server/discover");
   } else {
@@ -102,7 +102,7 @@ behaviour("middleware knows who shakes hands, and what the client gets", async (
     if (call.method !== "initialize") return await next();
     const { client, principal, params, http } = call;
     seen.push([client.version, client.info?.name, client.capabilities, principal?.id, params.protocolVersion, !!http]);
-    // Nothing can be sent before the answer, which carries the session.
+    // The server sends no notification before the response, which carries the session id.
     await call.log.emergency("hello");
     await call.progress(1);
     await pause();

@@ -1,4 +1,4 @@
-// What a handler needs of its client is checked before it runs, and before anything is sent that has a status.
+// The capabilities that a handler needs are checked before it runs, and before the response has a status.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { type ClientCapabilities, type Need, prompt, resource, tool } from "../../mod.ts";
@@ -93,7 +93,7 @@ behaviour("what is missing is named, and what the client has is not", async (con
       sampling: { context: {} },
     }],
     [{ elicitation: { form: {}, url: {} }, sampling: { tools: {}, context: {} } }, { roots: {} }],
-    // What is no object was not declared.
+    // A capability that is not an object counts as not declared.
     [JSON.parse('{"elicitation":{"form":true,"url":1},"sampling":[],"roots":null}'), {
       elicitation: { form: {}, url: {} },
       sampling: { tools: {}, context: {} },

@@ -146,7 +146,7 @@ behaviour("values that JSON makes no object of are no structured content before 
     if (json !== null) assertEquals(given.structuredContent, isSent ? json : undefined, name);
     const full = await client.callTool(`${name}-full`);
     if (json !== null) assertEquals(full.structuredContent, isSent ? json : undefined, name);
-    // What is dropped is told in another way.
+    // Dropped structured content is sent as text instead.
     assertEquals(full.content, isSent ? [] : [{ type: "text", text: JSON.stringify(json) }], name);
   }
 }, { versions: LEGACY_VERSIONS, transports: ["memory", "pipe"] });

@@ -1,4 +1,4 @@
-// What is asked of a client's model: only what it can take, in an order that every model's provider takes.
+// Sampling requests: only with capabilities that the client declared, and in an order that every provider accepts.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { type ClientCapabilities, type SamplingContent, type SamplingMessage, tool } from "../../mod.ts";
 import { RpcError } from "../../src/testing/testing.ts";

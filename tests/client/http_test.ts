@@ -709,7 +709,7 @@ Deno.test("progress of another request, or without a number, is ignored", async 
   await using client = await connect(url, { fetch: server.fetch });
   await client.callTool("t", {}, { onProgress: ({ progress }) => void steps.push(progress) });
   assertEquals(steps, [3]);
-  // Nothing is called without a callback.
+  // The channel calls no missing callback.
   await client.callTool("t");
   assertEquals(server.heard.at(-1)?.params._meta.progressToken, undefined);
 });

@@ -52,7 +52,7 @@ Deno.test("at most 16 of the calls that run have not been weighed", async () => 
   assertLess(calls[39].weight, guess / 10);
   open();
   await Promise.all(outcomes);
-  // Those that came later can take the places of those that ended.
+  // Later calls can take the places of calls that ended.
   const later = createCall(engine, 0);
   await engine.scheduler.run(later, runner);
   assertEquals(later.weight, guess);

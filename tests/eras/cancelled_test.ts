@@ -1,4 +1,4 @@
-// What the HTTP request of a call gets when another request cancels the call: never the status of a notification.
+// The HTTP response to a call that another request cancels: never the status of a notification.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { LEGACY_VERSIONS, until } from "../support/behaviour.ts";
@@ -76,7 +76,7 @@ for (const version of LEGACY_VERSIONS) {
       await started(1);
       let isAnswered = false;
       const second = post(call(5)).finally(() => isAnswered = true);
-      // Nothing shows that a call waits, and a cancellation that comes before it has no effect.
+      // A waiting call is not observable, and a cancellation that arrives before it has no effect.
       for (let i = 0; i < 1000 && !isAnswered; i++) {
         await cancel(5);
         await new Promise((resolve) => setTimeout(resolve, 5));

@@ -53,7 +53,7 @@ for (const version of [...LEGACY_VERSIONS, "2026-07-28"]) {
     await greeting.text();
     const id = greeting.headers.get("mcp-session-id") ?? "";
     for (const headers of [{ ...stated, "mcp-session-id": id }, { "mcp-session-id": id }]) {
-      // What is not stated is known from the session.
+      // Without a header, the session determines the revision.
       for (const body of UNREADABLE) assertEquals(idOf(await (await post(server, body, headers)).text()), none, body);
       const other = version === "2025-03-26" ? "[]" : '[{"jsonrpc":"2.0","id":1,"method":"ping"}]';
       assertEquals(idOf(await (await post(server, other, headers)).text()), none);

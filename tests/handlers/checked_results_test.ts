@@ -1,4 +1,4 @@
-// What authors return or throw, checked before a client sees it.
+// Results and errors of authors, checked before a client sees them.
 import { type Content, createServer, McpError, prompt, tool, ToolError } from "../../mod.ts";
 import { connect } from "../../src/testing/testing.ts";
 import { assertEquals, assertStringIncludes } from "../support/std.ts";

@@ -12,11 +12,11 @@ interface Sent {
   readonly tool: { readonly content?: unknown; readonly structuredContent?: unknown; readonly isError?: unknown };
   readonly resource: unknown;
   readonly prompt: unknown;
-  /** What the author is told, once for each that failed. */
+  /** The errors reported to the author, one for each failure. */
   readonly told: readonly string[];
 }
 
-/** What a tool, a resource and a prompt send for a value; `make` makes one for each. */
+/** Sends a value from a tool, a resource and a prompt. `make` is called once for each of them. */
 async function send(
   make: () => unknown,
   { limits = {}, mimeType }: { limits?: Record<string, number>; mimeType?: string } = {},

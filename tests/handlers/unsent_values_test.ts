@@ -5,7 +5,7 @@ import type { Schema } from "../../src/schema/schema.ts";
 import { assertEquals } from "../support/std.ts";
 import { toRequest } from "../support/requests.ts";
 
-/** What a tool sends for a value, and the streams in the value that were cancelled. */
+/** The response of a tool to a value, and the cancelled streams of the value. */
 async function send(make: (open: (name: string) => ReadableStream) => unknown, output?: Schema) {
   const cancelled: string[] = [];
   const open = (name: string) =>

@@ -16,7 +16,7 @@ interface Given {
   readonly server?: boolean;
 }
 
-/** What a tool with an input is given for arguments, or what it says is wrong. */
+/** The input that a tool receives for arguments, or its error. */
 async function give(input: Schema, args: unknown, { lenientArguments, server: all }: Given = {}): Promise<unknown> {
   let got: unknown;
   const server = createServer({

@@ -107,7 +107,7 @@ function toCommand({ isShared }: Destination, flags: readonly string[], path: st
   return [command, ...rest, ...flags, toEntry(), path];
 }
 
-/** The values of variables. A variable that the file only refers to need not be set. */
+/** The values of environment variables. A variable that the file only references may be unset. */
 function readVariables(names: readonly string[], { client, isShared }: Destination): Readonly<Record<string, string>> {
   return Object.fromEntries(names.flatMap((name) => {
     if (!/^[A-Za-z_]\w*$/.test(name)) {

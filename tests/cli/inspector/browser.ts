@@ -17,7 +17,7 @@ export const programs = {
   bun: ["bun", `${root}mod.ts`],
 } as const;
 
-/** What to open. */
+/** Options for opening the page. */
 export interface OpenOptions {
   /** The server's file; the one beside this file if nothing is said. */
   readonly file?: string;
@@ -27,7 +27,7 @@ export interface OpenOptions {
   /** Whether the command names its port itself. */
   readonly hasPort?: boolean;
   readonly width?: number;
-  /** What stands behind `#`. */
+  /** The URL fragment. */
   readonly place?: string;
 }
 

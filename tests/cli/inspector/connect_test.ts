@@ -255,7 +255,7 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   assertStringIncludes(result, `"extra-value"`);
   assertEquals([...new Set(seen)], ["Bearer other-secret-token"]);
 
-  // Nothing of it stands in an address, in what outlives the tab, or in the log.
+  // The token is in no URL, in no storage that outlives the tab, and not in the log.
   const log = page.getByRole("region", { name: "Log" });
   await log.locator("summary").evaluateAll((all) => all.forEach((each) => each.click()));
   const text = await log.innerText();

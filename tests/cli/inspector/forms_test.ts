@@ -102,7 +102,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertEquals(await panel.locator("[pattern]").count(), 0);
     await panel.getByLabel("slow").fill("b");
     await press("Call");
-    // What does not match goes to the server, which knows the pattern.
+    // The page sends a value that does not match, because only the server checks patterns.
     await readResult(/Done|Tool error/);
     await panel.getByLabel("slow").fill("aa");
     await press("Call");
@@ -132,7 +132,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
   });
 }, { file });
 
-// What makes a form slow is what it draws; times differ with what else a machine does.
+// Counts the elements that a form draws, because times depend on the load of the machine.
 test("a form builds few fields at once for large and deep schemas", async (opened, step) => {
   const { page, panel, choose, press, readResult } = opened;
   const countFields = () => panel.locator("input, textarea, select").count();

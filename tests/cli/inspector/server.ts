@@ -1,7 +1,7 @@
 // A server that shows all that the inspector page can do, and tries to break out of it.
 import { createServer, type Handler, media, prompt, resource, resourceLink, tool, ToolError } from "@x/mcp";
 
-/** What must stay text wherever it is shown. */
+/** Markup that must stay text wherever the page shows it. */
 const markup = `<img src=x onerror="document.title='broken'"><script>document.title='broken'</script>`;
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 

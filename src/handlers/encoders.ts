@@ -4,7 +4,8 @@
  * @module
  */
 import type { Content } from "../protocol/types.ts";
-import { measureJson } from "../schema/json_text.ts";
+import { measureJson } from "../protocol/json_size.ts";
+import { countIndexes } from "../protocol/weight.ts";
 
 /** Limits and services for encoding one value. */
 export interface EncodeOptions {
@@ -324,9 +325,8 @@ class Encoder {
 
   /** Tests whether a text may be parsed as JSON within limits. Otherwise it stays text. */
   #isSound(text: string, path: string): boolean {
-    const { excess } = measureJson(text, { depth: MAX_DEPTH, values: Infinity, indexes: MAX_INDEXES });
-    if (excess === "depth") throw this.#tooDeep(path);
-    return !excess;
+    if (measureJson(text, { depth: MAX_DEPTH, values: Infinity }).excess) throw this.#tooDeep(path);
+    return countIndexes(text) <= MAX_INDEXES;
   }
 
   /** Reads a whole stream: bytes by their media type, texts joined, and any other items as a list. */

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic (Messages)
  * @module
  */
+import { measureJson } from "./json_size.ts";
 import { INVALID_PARAMS, INVALID_REQUEST, type McpError, PARSE_ERROR } from "./errors.ts";
 import { countIndexes, KEY_LENGTH, MAX_BYTES, SHORT, toWeight } from "./weight.ts";
 
@@ -189,50 +190,19 @@ function broken(code: number, state: string, id?: Id): Broken {
 }
 
 /** Returns the limit that a text exceeds. It runs before JSON.parse, so that millions of brackets take no memory. */
-function findExcess(text: string, { depth: maxLevels, values: maxValues }: MessageLimits): string | undefined {
+function findExcess(text: string, limits: MessageLimits): string | undefined {
+  const { depth, values } = limits;
   // A value takes at least two characters, and a nested object about four. So most messages are too short to exceed a
   // limit, or a native search shows that they have too few brackets.
-  const arrays = count(text, "[", maxLevels);
-  const isFlat = arrays + text.length / 4 <= maxLevels || arrays + count(text, "{", maxLevels) <= maxLevels;
-  if (isFlat && text.length < 2 * maxValues) return;
-
-  let depth = 0;
-  // Each comma precedes one more value. Each bracket that is not closed at once precedes its first value.
-  let values = 1;
-  let opened = -1;
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    // Digits and spaces are the most frequent, so they are skipped first.
-    if (code < 34 || code > 44 && code < 91) continue;
-    if (code === 34) {
-      i = findQuote(text, i + 1);
-      if (i < 0) return; // The text ends within a string.
-    } else if (code === 44) {
-      if (++values > maxValues) break;
-    } else if (code === 123 || code === 91) {
-      if (++depth > maxLevels) return `nested deeper than ${maxLevels} levels (request.depth)`;
-      values++;
-      opened = i;
-    } else if (code === 125 || code === 93) {
-      depth--;
-      if (opened >= 0 && !text.slice(opened + 1, i).trim()) values--;
-      opened = -1;
-    }
-  }
-  if (values > maxValues) return `more than ${maxValues} values (request.values)`;
+  const arrays = count(text, "[", depth);
+  const isFlat = arrays + text.length / 4 <= depth || arrays + count(text, "{", depth) <= depth;
+  if (isFlat && text.length < 2 * values) return;
+  const { excess } = measureJson(text, limits);
+  if (excess === "depth") return `nested deeper than ${depth} levels (request.depth)`;
+  if (excess === "values") return `more than ${values} values (request.values)`;
 }
 
-/** Returns the position of the quote that ends a string, or -1. Such a quote follows an even number of backslashes. */
-function findQuote(text: string, from: number): number {
-  let slashes;
-  do {
-    from = slashes = text.indexOf('"', from);
-    while (text.charCodeAt(slashes - 1) === 92) slashes--;
-  } while ((from++ - slashes) % 2);
-  return from - 1;
-}
-
-/** Counts a character, and stops above `most`. */
+/** Counts a character, and stops above `max`. */
 function count(text: string, character: string, max: number): number {
   let found = 0;
   for (let at = text.indexOf(character); at >= 0 && found <= max; at = text.indexOf(character, at + 1)) found++;

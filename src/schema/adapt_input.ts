@@ -4,9 +4,10 @@
  *
  * @module
  */
+import { measureJson } from "../protocol/json_size.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
+import { countIndexes } from "../protocol/weight.ts";
 import type { JsonSchema } from "./json_schema.ts";
-import { type JsonTextLimits, measureJson } from "./json_text.ts";
 
 /** Changes to make. Defaults to none. */
 export interface AdaptOptions {
@@ -169,12 +170,13 @@ interface JsonText {
 }
 
 /** Parses a text, if it is JSON within limits. */
-function readJson(text: string, most: JsonTextLimits): JsonText | undefined {
-  const { values, indexes, excess } = measureJson(text, most);
-  if (excess) return;
+function readJson(text: string, max: Omit<JsonText, "value"> & { readonly depth: number }): JsonText | undefined {
+  const { values, excess } = measureJson(text, max);
+  const indexes = excess ? 0 : countIndexes(text);
+  if (excess || indexes > max.indexes) return;
   try {
     const value: unknown = JSON.parse(text);
-    // A number that is not what its digits say must not pass for it.
+    // A number that loses digits must not replace its text.
     const isExact = typeof value !== "number" ||
       Number.isFinite(value) && (value % 1 !== 0 || Number.isSafeInteger(value));
     return isExact ? { value, values, indexes } : undefined;

@@ -1,0 +1,58 @@
+/**
+ * Measures JSON text before it is parsed.
+ *
+ * @module
+ */
+
+/** Limits of a JSON text. */
+export interface JsonLimits {
+  /** Levels of nested objects and arrays. */
+  readonly depth: number;
+  /** JSON values, including nested ones. */
+  readonly values: number;
+}
+
+/** The size of a JSON text, up to the first limit that it exceeds. */
+export interface JsonSize {
+  readonly values: number;
+  readonly excess?: keyof JsonLimits;
+}
+
+/** Measures a text in one pass. A text that is not JSON is measured up to its end, or to its first fault. */
+export function measureJson(text: string, { depth: maxLevels, values: maxValues }: JsonLimits): JsonSize {
+  let depth = 0;
+  // Each comma precedes one more value. Each bracket that is not closed at once precedes its first value.
+  let values = 1;
+  let opened = -1;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    // Digits and spaces are the most frequent, so they are skipped first.
+    if (code < 34 || code > 44 && code < 91) continue;
+    if (code === 34) {
+      i = findQuote(text, i + 1);
+      if (i < 0) return { values }; // The text ends within a string.
+    } else if (code === 44) {
+      // A bracket may still close at once and take its value back, so only a comma decides.
+      if (++values > maxValues) break;
+    } else if (code === 123 || code === 91) {
+      if (++depth > maxLevels) return { values, excess: "depth" };
+      values++;
+      opened = i;
+    } else if (code === 125 || code === 93) {
+      depth--;
+      if (opened >= 0 && !text.slice(opened + 1, i).trim()) values--;
+      opened = -1;
+    }
+  }
+  return values > maxValues ? { values, excess: "values" } : { values };
+}
+
+/** Returns the position of the quote that ends a string, or -1. Such a quote follows an even number of backslashes. */
+function findQuote(text: string, from: number): number {
+  let slashes;
+  do {
+    from = slashes = text.indexOf('"', from);
+    while (text.charCodeAt(slashes - 1) === 92) slashes--;
+  } while ((from++ - slashes) % 2);
+  return from - 1;
+}

@@ -171,7 +171,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   };
   const changes = new Changes(ticker);
   const registry = new Registry(core, changes);
-  const accounts = new Accounts(limits);
+  const accounts = new Accounts(core);
   const scheduler = new Scheduler(core, accounts, options.use);
   registry.add(options.handlers ?? []);
   let closed: Promise<void> | undefined;

@@ -9,9 +9,10 @@ import { countIndexes, toWeight } from "../protocol/weight.ts";
 import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal } from "./context.ts";
-import type { Cancellable, InFlight } from "./in_flight.ts";
+import type { Cancellable, CancelOptions, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
 import { createLog, type Log } from "./log.ts";
+import type { RequestReport } from "./observer.ts";
 import {
   elicitation,
   type PreparedQuestion,
@@ -66,6 +67,8 @@ export class Call implements Context, Cancellable {
   isSubscription = false;
   /** Called once if the call is cancelled. */
   onCancel?: () => void;
+  /** Reports the call. Only declared, because most servers have no observer. */
+  declare observed?: RequestReport;
   readonly #carrier: Carrier;
   /** Text of the request, until it is weighed. */
   #text?: string;
@@ -202,8 +205,9 @@ export class Call implements Context, Cancellable {
   }
 
   /** Cancels the call. It gets a response only if `error` is set. */
-  cancel(reason?: unknown, error?: McpError): void {
+  cancel(reason?: unknown, { error, why = "disconnected" }: CancelOptions = {}): void {
     if (this.ended) return;
+    if (this.observed) this.observed.why = why;
     this.ended = true;
     this.reason = reason ?? new DOMException("Cannot go on: the call was cancelled", "AbortError");
     this.error = error;

@@ -34,6 +34,8 @@ export interface Core {
   readonly lenientArguments?: boolean;
   /** Hears events. It has a method only for events that somebody hears, so write `observer.call?.({ … })`. */
   readonly observer: Observer;
+  /** The limit that was reached last. */
+  reached?: string;
   /** Passes an unexpected error to the observer, and returns what the client may know of it. */
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
 }

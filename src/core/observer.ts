@@ -3,7 +3,9 @@
  *
  * @module
  */
+import type { Result } from "../protocol/jsonrpc.ts";
 import type { Implementation } from "../protocol/types.ts";
+import type { ClientFacts } from "./context.ts";
 
 /** The transport of a message. `memory` is a client in the same process, such as a test. */
 export type TransportName = "http" | "stdio" | "websocket" | "http-sse" | "memory";
@@ -268,6 +270,22 @@ export interface Observer {
   handlers?(event: HandlersEvent): unknown;
   /** Called when the server has closed. */
   close?(event: CloseEvent): unknown;
+}
+
+/** Reports one request to the observer: that it was refused, or the start and the end of its call. */
+export interface RequestReport {
+  /** Why the call was cancelled. */
+  why?: CancelReason;
+  /** Adds what is known once the request is read. */
+  identify(client: ClientFacts, subject?: unknown): void;
+  /** Reports that the call starts. Only the first time counts. */
+  start(): void;
+  /** Reports the result of the call. */
+  succeed(result: Result): void;
+  /** Reports the error of the call. Reports a refusal if the call has not started. */
+  fail(error: { readonly code: number; readonly message: string }, status?: number): void;
+  /** Reports a call that was cancelled and gets no response. */
+  cancel(): void;
 }
 
 /** The names of all events. */

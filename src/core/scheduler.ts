@@ -11,6 +11,7 @@ import type { Core } from "./core.ts";
 import type { Method, Runner } from "./feature.ts";
 import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
+import { reach } from "./reached_limits.ts";
 import type { Timeout } from "./timers.ts";
 
 /** The end of a call. `undefined` if it was cancelled without a response. */
@@ -120,12 +121,15 @@ export class Scheduler {
     this.#isStarting = true;
     const text = "Cannot finish the call: the server is closing";
     const error = new McpError(INTERNAL_ERROR, text);
-    for (const inFlight of this.#busy) inFlight.cancelAll(new DOMException(text, "AbortError"), error);
+    for (const inFlight of this.#busy) {
+      inFlight.cancelAll(new DOMException(text, "AbortError"), { error, why: "closing" });
+    }
   }
 
   #takeSlot(call: Call): Account {
     const { account } = call.link;
     const hasSlot = !account.isFull && this.#running < this.#core.limits.calls.running;
+    if (!hasSlot) reach(this.#core, account.isFull ? "calls.runningPerClient" : "calls.running", account.key);
     if (!hasSlot || !account.hold(call.weigh())) {
       throw new McpError(BUSY, "Cannot run the call: too many run (calls.runningPerClient, calls.running, memory)");
     }
@@ -146,9 +150,11 @@ export class Scheduler {
     const { account } = call.link;
     const { isFull } = account;
     const mustWait = isFull || this.#running >= calls.running;
+    if (mustWait) reach(this.#core, isFull ? "calls.runningPerClient" : "calls.running", account.key);
     // No client takes the whole queue.
     if (mustWait && (this.waiting >= calls.waiting || account.waiting.size >= Math.ceil(calls.waiting / 4))) {
       const name = isFull ? "calls.runningPerClient" : "calls.running";
+      reach(this.#core, "calls.waiting", account.key);
       return { error: new McpError(BUSY, `Cannot run the call: too many run and wait (${name}, calls.waiting)`) };
     }
     if (!account.hold(call.weigh())) {
@@ -194,6 +200,7 @@ export class Scheduler {
 
   #start(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     let result;
+    call.observed?.start();
     try {
       result = this.invoke ? this.invoke(call, runner) : runner.run(call);
     } catch (error) {
@@ -264,7 +271,8 @@ export class Scheduler {
     const { limits: { calls: { timeoutMs } }, ticker } = this.#core;
     return ticker.startTimeout(timeoutMs, () => {
       const text = `Cannot finish the call: it took longer than ${timeoutMs} ms (calls.timeoutMs)`;
-      call.cancel(new DOMException(text, "TimeoutError"), new McpError(INTERNAL_ERROR, text));
+      const error = new McpError(INTERNAL_ERROR, text);
+      call.cancel(new DOMException(text, "TimeoutError"), { error, why: "timeout" });
     });
   }
 

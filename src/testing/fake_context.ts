@@ -134,7 +134,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
 
   const link: Link = {
     inFlight: new InFlight(),
-    account: new Accounts(LIMITS).find(),
+    account: new Accounts({ limits: LIMITS, observer: {} }).find(),
     principal,
     http,
     streams: true,

@@ -12,6 +12,7 @@ import type { Engine, Era } from "../core/era.ts";
 import { InFlight } from "../core/in_flight.ts";
 import type { INTERNALS } from "../core/internals.ts";
 import type { Link, LinkEvents } from "../core/link.ts";
+import type { TransportName } from "../core/observer.ts";
 
 /** Writes a message. Returns a promise if the writer should wait for room. */
 export type Write = (text: string) => Promise<void> | undefined;
@@ -43,7 +44,7 @@ export interface Pipe {
  *
  * @internal
  */
-export type OpenPipe = (write: Write, principal?: Principal, account?: Account) => Pipe;
+export type OpenPipe = (write: Write, principal?: Principal, account?: Account, transport?: TransportName) => Pipe;
 
 /** A server that can be served over a channel, created by `createServer`. */
 export interface PipeServer {
@@ -57,11 +58,13 @@ export interface PipeServer {
 
 /** Creates the function that opens channels. */
 export function pipeOpener(engine: Engine, era: Era): OpenPipe {
-  return (write, principal, account) => new Channel(engine, era, { write, principal, account });
+  return (write, principal, account, transport = "memory") =>
+    new Channel(engine, era, { write, principal, account, transport });
 }
 
 /** An open channel, which is the link of all its messages. */
 class Channel implements Pipe, Link {
+  readonly transport: TransportName;
   readonly inFlight: InFlight = new InFlight();
   readonly principal?: Principal;
   readonly streams = true;
@@ -77,7 +80,8 @@ class Channel implements Pipe, Link {
   #busy = 0;
   #room?: Promise<void>;
 
-  constructor(engine: Engine, era: Era, { write, principal, account }: ChannelOptions) {
+  constructor(engine: Engine, era: Era, { write, principal, account, transport }: ChannelOptions) {
+    this.transport = transport;
     this.#engine = engine;
     this.#era = era;
     this.#write = write;
@@ -165,6 +169,7 @@ interface ChannelOptions {
   readonly write: Write;
   readonly principal?: Principal;
   readonly account?: Account;
+  readonly transport: TransportName;
 }
 
 function tooLong(limit: number): Broken {

@@ -198,7 +198,7 @@ class SocketConnection {
 
   constructor(server: PipeServer, socket: Socket, principal?: Principal, account?: Account) {
     this.#socket = socket;
-    this.#pipe = server[INTERNALS].openPipe((text) => this.#write(text), principal, account);
+    this.#pipe = server[INTERNALS].openPipe((text) => this.#write(text), principal, account, "websocket");
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
   }
 

@@ -12,6 +12,7 @@ import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import type { EventFields, Link, LinkEvents, Reply } from "../../core/link.ts";
+import type { TransportName } from "../../core/observer.ts";
 import { createNotifier } from "../../core/watching.ts";
 
 /** Delay in milliseconds before a client should reconnect. */
@@ -241,6 +242,7 @@ export class Streams {
 
 /** The link of a response that can be resumed over another connection, if it becomes a stream. */
 export class ReplayLink implements Link, LinkEvents {
+  readonly transport: TransportName;
   readonly inFlight: InFlight;
   readonly http?: Request;
   readonly headers?: Headers;
@@ -261,6 +263,7 @@ export class ReplayLink implements Link, LinkEvents {
     this.#streams = streams;
     this.#session = account;
     this.#link = link;
+    this.transport = link.transport;
     this.inFlight = link.inFlight;
     this.http = link.http;
     this.headers = link.headers;

@@ -18,7 +18,10 @@ import { isWithin } from "../../protocol/weight.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
+import { SHUTDOWN } from "../../core/in_flight.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
+import { isObserved, observeRequest, refuse } from "../../core/observed_call.ts";
+import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
@@ -34,6 +37,21 @@ export function modernEra(engine: Engine): SelectiveEra {
   return new ModernEra(engine);
 }
 
+/** A request that gets a reply. */
+interface Answered {
+  readonly id: Id;
+  readonly method: string;
+  readonly observed?: RequestReport;
+}
+
+/** A message that gets no call. */
+interface Refused {
+  readonly id?: Id;
+  readonly code: number;
+  readonly message: string;
+  readonly reason: RefusalReason;
+}
+
 /** A call with its runner. */
 interface Found {
   readonly call: Call;
@@ -43,6 +61,7 @@ interface Found {
 
 class ModernEra implements SelectiveEra {
   readonly #engine: Engine;
+  readonly #isObserved: boolean;
   readonly #own: ReadonlyMap<string, Method>;
   readonly #inputs = new WeakMap<Call, InputRequests>();
   /** Cached JSON of results that stay the same object. */
@@ -53,6 +72,7 @@ class ModernEra implements SelectiveEra {
 
   constructor(engine: Engine) {
     this.#engine = engine;
+    this.#isObserved = isObserved(engine.core);
     this.#carrier = {
       host: engine.host,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
@@ -79,35 +99,48 @@ class ModernEra implements SelectiveEra {
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
     if (message.kind === "request") return this.#answer(message, link);
-    if (message.kind === "broken") return { text: toFailure(message.id, message), status: 400 };
+    if (message.kind === "broken") return this.#refuse(link, { ...message, reason: "message" });
     if (message.kind === "notification") {
       link.inFlight.notify(message);
       return {};
     }
-    const error = new McpError(INVALID_REQUEST, `Cannot accept a ${message.kind}: send one request or notification`);
-    return { text: toFailure(undefined, error), status: 400 };
+    const state = `Cannot accept a ${message.kind}: send one request or notification`;
+    return this.#refuse(link, { reason: "message", code: INVALID_REQUEST, message: state });
+  }
+
+  #refuse(link: Link, { id, code, message, reason }: Refused): Reply {
+    refuse(this.#engine.core, link, { status: 400, reason, code, message });
+    return { text: toFailure(id, { code, message }), status: 400 };
   }
 
   #answer(message: Request, link: Link): Reply | Promise<Reply> {
     const { id, method } = message;
+    const observed = this.#isObserved ? observeRequest(this.#engine.core, message, link) : undefined;
     try {
-      const reply = this.#find(message, link);
+      const reply = this.#find(message, link, observed);
       // The closure holds nothing else of the message, because a subscription may last for days.
-      return reply instanceof Promise ? reply.catch((error) => this.#toFailed(id, method, error)) : reply;
+      return reply instanceof Promise ? reply.catch((error) => this.#toFailed({ id, method, observed }, error)) : reply;
     } catch (error) {
-      return this.#toFailed(id, method, error);
+      return this.#toFailed({ id, method, observed }, error);
     }
   }
 
-  #toFailed(id: Id, method: string, error: unknown): Reply {
-    return toErrorReply(id, isMcpError(error) ? error : this.#engine.core.report(error, { method }));
+  #toFailed({ id, method, observed }: Answered, error: unknown): Reply {
+    const known = isMcpError(error) ? error : this.#engine.core.report(error, { method });
+    const reply = toErrorReply(id, known);
+    observed?.fail(known, reply.status);
+    return reply;
   }
 
-  #find(message: Request, link: Link): Reply | Promise<Reply> {
+  #find(message: Request, link: Link, observed?: RequestReport): Reply | Promise<Reply> {
     const { core, registry } = this.#engine;
     const method = this.#own.get(message.method) ?? registry.methods.get(message.method);
     const facts = readEnvelope(message, link, { method, maxToken: core.limits.request.idCharacters });
     const call = new Call(this.#carrier, link, message, facts);
+    if (observed) {
+      observed.identify(facts, method?.subject && call.params[method.subject]);
+      call.observed = observed;
+    }
     if (message.method === "subscriptions/listen") return this.#listen(call);
     if (!method) throw toUnknownMethod(message.method);
     const { scheduler } = this.#engine;
@@ -122,7 +155,10 @@ class ModernEra implements SelectiveEra {
   // Loaded on demand, because most servers and clients never subscribe.
   async #listen(call: Call): Promise<Reply> {
     const { listen } = await import("./listen.ts");
-    return await listen(this.#engine, call);
+    const reply = await listen(this.#engine, call);
+    if (call.reason === undefined || call.reason === SHUTDOWN) call.observed?.succeed({});
+    else call.observed?.cancel();
+    return reply;
   }
 
   // Until here, each error has its own HTTP status. From here on, the response may be a stream.
@@ -159,11 +195,18 @@ class ModernEra implements SelectiveEra {
 
   // An open question takes precedence over the outcome of a handler that unwinds without its answer.
   #toReply(found: Found, outcome: Outcome): Reply | Promise<Reply> {
-    if (!outcome) return {};
     const { call, method } = found;
+    if (!outcome) {
+      call.observed?.cancel();
+      return {};
+    }
     const inputs = method.asks ? this.#inputs.get(call) : undefined;
     if (inputs?.isOpen) {
-      return inputs.toResult().then((result) => ({ text: toSuccess(call.id, this.#stamp(found, result)) }));
+      return inputs.toResult().then((result) => {
+        const text = this.#stamp(found, result);
+        call.observed?.succeed(result);
+        return { text: toSuccess(call.id, text) };
+      });
     }
     const { result, error } = outcome;
     if (error) throw error;
@@ -174,6 +217,7 @@ class ModernEra implements SelectiveEra {
       text = this.#stamp(found, result);
       if (isShared) this.#texts.set(result, text);
     }
+    call.observed?.succeed(result);
     return { text: toSuccess(call.id, text) };
   }
 

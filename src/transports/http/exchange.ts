@@ -56,6 +56,7 @@ export interface Head {
 
 /** One HTTP request and its response. */
 export class Exchange implements Link, Receiver {
+  readonly transport = "http";
   readonly http: Request;
   readonly headers: Headers;
   readonly version: string | null;

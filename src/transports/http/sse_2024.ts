@@ -85,7 +85,7 @@ export function httpSse(
     const stream = streams.create({ account: () => account, onLost });
     stream.write(`${messages}?sessionId=${id}`, { event: "endpoint" });
     pipes.set(id, {
-      pipe: server[INTERNALS].openPipe((text) => stream.write(text), principal, account),
+      pipe: server[INTERNALS].openPipe((text) => stream.write(text), principal, account, "http-sse"),
       owner: principal?.id,
     });
     return new Response(stream.toBody(), {

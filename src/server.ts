@@ -16,6 +16,7 @@ import { INTERNALS } from "./core/internals.ts";
 import { type LimitOptions, readLimits } from "./core/limits.ts";
 import type { Middleware } from "./core/middleware.ts";
 import { combineObservers, type Observer } from "./core/observer.ts";
+import { reach, reachNamed } from "./core/reached_limits.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
@@ -152,7 +153,6 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const limits = readLimits(options.limits);
   const ticker = new Ticker(options.clock ?? systemClock);
   const observer = combineObservers(options.observer);
-  const report = createReport(name, observer);
   const core: Core = {
     identity: { name, version, title, description, websiteUrl, icons },
     info: { name, version },
@@ -167,7 +167,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     lenientArguments: options.lenientArguments,
     sealer: new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) }),
     observer,
-    report,
+    report: (error, about) => report(core, error, about),
   };
   const changes = new Changes(ticker);
   const registry = new Registry(core, changes);
@@ -187,7 +187,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   };
   const engine: Engine = { core, registry, scheduler, changes, accounts, host };
   const era = createEra(engine);
-  const allows = corsRule(options.cors, report);
+  const allows = corsRule(options.cors, core.report);
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const endpoint = new Endpoint(engine, era, {
     path: readPath(path),
@@ -207,11 +207,15 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   if (options.development) develop();
 
   async function close(): Promise<void> {
+    const since = ticker.clock.now();
     endpoint.close();
     scheduler.stop();
     changes.close();
     const { promise, resolve } = Promise.withResolvers<void>();
-    ticker.startTimeout(limits.calls.closeMs, resolve);
+    ticker.startTimeout(limits.calls.closeMs, () => {
+      reach(core, "calls.closeMs");
+      resolve();
+    });
     await Promise.race([scheduler.idle(), promise]);
     scheduler.cancelAll();
     // Outcomes reach their streams some microtasks later, so wait for one turn of the event loop.
@@ -219,13 +223,14 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     parts.streams.end();
     end();
     ticker.close();
+    observer.close?.({ durationMs: ticker.clock.now() - since });
   }
 
   return {
     fetch: options.cors ? withCors(allows, fetch) : fetch,
     handlers: {
-      add: (...handlers) => registry.add(handlers),
-      remove: (...handlers) => registry.remove(handlers),
+      add: (...added) => registry.add(added, true),
+      remove: (...removed) => registry.remove(removed),
       list: () => registry.handlers,
     },
     ...host.server,
@@ -252,11 +257,19 @@ function checkOptions({ name, version, ttlMs = 0, sessions = "optional" }: Serve
   }
 }
 
-/** Creates the function that reports unexpected errors and returns the error for the client. */
-function createReport(server: string, observer: Observer): Core["report"] {
-  return (error, { method, subject } = {}) => {
-    const id = crypto.randomUUID().slice(0, 8);
-    observer.fault?.({ id, error, server, method, subject });
-    return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
-  };
+/** Reports an unexpected error, and returns the error for the client. */
+function report(core: Core, error: unknown, { method, subject }: Parameters<Core["report"]>[1] = {}): McpError {
+  const id = crypto.randomUUID().slice(0, 8);
+  core.observer.fault?.({ id, error, server: core.info.name, method, subject });
+  if (core.observer.limit) reachNamed(core, toMessage(error));
+  return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
+}
+
+function toMessage(error: unknown): string {
+  try {
+    return error instanceof Error ? `${error.message}` : "";
+  } catch {
+    // A handler may throw anything, such as a proxy.
+    return "";
+  }
 }

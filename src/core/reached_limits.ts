@@ -27,7 +27,8 @@ export function reach(server: Limited, limit: string, client?: string): void {
 export function reachNamed(server: Limited, message: string): string | undefined {
   const [, list = ""] = /\(([a-z]+\.\w+(?:, [a-z]+(?:\.\w+)?)*)\)/.exec(message) ?? [];
   const names = list.split(", ").filter((name) => isLimit(server, name));
-  if (names.length === 1) reach(server, names[0]);
+  // A handler may pass this error on, whose limit is reported when it is reached.
+  if (names.length === 1 && names[0] !== "calls.answerMs") reach(server, names[0]);
   return names.find((name) => name === server.reached) ?? names[0];
 }
 

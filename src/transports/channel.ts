@@ -12,6 +12,7 @@ import type { Engine, Era } from "../core/era.ts";
 import { InFlight } from "../core/in_flight.ts";
 import type { INTERNALS } from "../core/internals.ts";
 import type { Link, LinkEvents } from "../core/link.ts";
+import { toSource } from "../core/observed_call.ts";
 import type { TransportName } from "../core/observer.ts";
 
 /** Writes a message. Returns a promise if the writer should wait for room. */
@@ -70,7 +71,9 @@ class Channel implements Pipe, Link {
   readonly streams = true;
   readonly #engine: Engine;
   readonly #era: Era;
-  readonly #write: Write;
+  readonly #put: Write;
+  /** Time at which the channel was opened, if the observer needs it. */
+  readonly #since?: number;
   /** The account of a client that is not known otherwise. */
   readonly #own: Account;
   readonly #idlers: (() => void)[] = [];
@@ -84,8 +87,14 @@ class Channel implements Pipe, Link {
     this.transport = transport;
     this.#engine = engine;
     this.#era = era;
-    this.#write = write;
+    const { observer } = engine.core;
+    this.#put = !observer.message ? write : (text) => {
+      observer.message?.({ direction: "out", ...toSource(this), text });
+      return write(text);
+    };
     this.principal = principal;
+    this.#since = this.#engine.core.observer.stream && this.#engine.core.ticker.clock.now();
+    this.#announce("opened");
     this.#own = account ?? engine.accounts.find(principal && `principal ${principal.id}`);
   }
 
@@ -100,7 +109,8 @@ class Channel implements Pipe, Link {
 
   receive(text: string): Promise<void> | undefined {
     if (!this.#isOpen) return;
-    const { limits } = this.#engine.core;
+    const { limits, observer } = this.#engine.core;
+    observer.message?.({ direction: "in", ...toSource(this), text });
     this.#accept(parseMessage(text, limits.request));
     // Backpressure: stop reading from a client that does not read its responses, or whose queue of calls is full.
     if (!this.#engine.scheduler.waiting) return this.#room;
@@ -119,13 +129,14 @@ class Channel implements Pipe, Link {
   }
 
   close(): void {
+    if (this.#isOpen) this.#announce("ended");
     this.#isOpen = false;
     this.inFlight.cancelAll();
     this.#losers.splice(0).forEach((lost) => lost());
   }
 
   send(text: string): Promise<void> | undefined {
-    return this.#isOpen ? this.#write(text) : undefined;
+    return this.#isOpen ? this.#put(text) : undefined;
   }
 
   wait(events?: LinkEvents): void {
@@ -135,6 +146,16 @@ class Channel implements Pipe, Link {
   open(): void {}
 
   release(): void {}
+
+  #announce(state: "opened" | "ended"): void {
+    const { observer, ticker } = this.#engine.core;
+    const { transport } = this;
+    observer.stream?.(
+      state === "opened" || this.#since === undefined
+        ? { state, transport }
+        : { state, transport, why: "disconnected", durationMs: ticker.clock.now() - this.#since },
+    );
+  }
 
   #accept(message: Incoming): void {
     const reply = this.#era.accept(message, this);
@@ -157,7 +178,7 @@ class Channel implements Pipe, Link {
 
   #answer(text: string | undefined): void {
     if (text === undefined || !this.#isOpen) return;
-    const wait = this.#write(text);
+    const wait = this.#put(text);
     if (!wait || this.#room) return;
     this.#room = wait.finally(() => {
       this.#room = undefined;

@@ -17,6 +17,8 @@ import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { RETRY_AFTER } from "../core/link.ts";
+import { refuse } from "../core/observed_call.ts";
+import type { RefusalReason } from "../core/observer.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import { type ConnectionInfo, readPath, readPrincipal } from "./http/access.ts";
@@ -88,17 +90,22 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     if (!isUpgrade) return await server.fetch(request, info);
     const refusal = server[INTERNALS].http.check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
-    if (new URL(request.url).pathname !== path) return new Response("Cannot open a socket here", { status: 404 });
     const principal = readPrincipal(info);
+    const reject = (status: number, message: string, reason: RefusalReason) => {
+      const source = { transport: "websocket", http: request, principal } as const;
+      refuse(server[INTERNALS].http.core, source, { status, reason, message });
+      return new Response(message, { status, headers: status === 503 ? RETRY_AFTER : undefined });
+    };
+    if (new URL(request.url).pathname !== path) return reject(404, "Cannot open a socket here", "path");
     const account = server[INTERNALS].http.account(request, info, principal);
     // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
     if (!account.hold(0)) {
-      const reason = "Cannot open the socket: too much memory is used (memory.bytesPerClient, memory.bytes)";
-      return new Response(reason, { status: 503, headers: RETRY_AFTER });
+      const state = "too much memory is used (memory.bytesPerClient, memory.bytes)";
+      return reject(503, `Cannot open the socket: ${state}`, "limit");
     }
     if (!account.openStream()) {
-      const reason = "Cannot open the socket: too many are open (streams.open, streams.openPerClient)";
-      return new Response(reason, { status: 503, headers: RETRY_AFTER });
+      const state = "too many are open (streams.open, streams.openPerClient)";
+      return reject(503, `Cannot open the socket: ${state}`, "limit");
     }
     return upgrade(request, info, { principal, account });
   }

@@ -13,6 +13,7 @@ import type { Core } from "../../core/core.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import type { EventFields, Link, LinkEvents, Reply } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
+import { reach } from "../../core/reached_limits.ts";
 import { createNotifier } from "../../core/watching.ts";
 
 /** Delay in milliseconds before a client should reconnect. */
@@ -167,6 +168,7 @@ export class Streams {
     this.#count(toBytes(text));
     const isTooMuch = () => this.#events > replay.events || this.#bytes > replay.bytes - this.#all.bytes;
     if (!isTooMuch()) return;
+    reach(this.#core, this.#events > replay.events ? "replay.events" : "replay.bytes");
     for (const each of this.#streams.values()) {
       while (each.events.length && isTooMuch()) this.#drop(each);
       if (!isTooMuch()) return;
@@ -182,9 +184,11 @@ export class Streams {
 
   /** Drops expired events. */
   sweep(now: number): void {
+    const before = this.#events;
     for (const stream of this.#streams.values()) {
       while (stream.events.length && now - stream.events[0].at > this.#core.limits.replay.ms) this.#drop(stream);
     }
+    if (this.#events < before) reach(this.#core, "replay.ms");
   }
 
   /** Removes a stream that has ended and keeps no events. */

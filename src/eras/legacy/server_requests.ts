@@ -8,6 +8,7 @@ import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { type Response, toNotification } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call.ts";
 import type { Core } from "../../core/core.ts";
+import { reach } from "../../core/reached_limits.ts";
 import type { Question } from "../../core/question.ts";
 import { downgradeQuestion } from "./downgrade.ts";
 
@@ -49,7 +50,10 @@ export class ServerRequests {
     const onAbort = () => cancel("the call was cancelled");
     const timeout = ticker.startTimeout(
       calls.answerMs,
-      () => cancel(`it took longer than ${calls.answerMs} ms (calls.answerMs)`),
+      () => {
+        reach(this.#core, "calls.answerMs", call.account?.key);
+        cancel(`it took longer than ${calls.answerMs} ms (calls.answerMs)`);
+      },
     );
     signal.addEventListener("abort", onAbort, { once: true });
     this.#waiting.set(id, resolve);

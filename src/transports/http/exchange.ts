@@ -6,9 +6,11 @@
 import { toFailure } from "../../protocol/jsonrpc.ts";
 import { INTERNAL_ERROR, INVALID_REQUEST } from "../../protocol/errors.ts";
 import type { Account } from "../../core/account.ts";
+import type { Core } from "../../core/core.ts";
 import type { Principal } from "../../core/context.ts";
 import { InFlight } from "../../core/in_flight.ts";
 import { type EventFields, type Link, type LinkEvents, type Reply, RETRY_AFTER } from "../../core/link.ts";
+import { refuse, toSource } from "../../core/observed_call.ts";
 import type { Aging } from "../../core/timers.ts";
 import type { Accepts } from "./accept.ts";
 import type { Receiver, Unread } from "./request_body.ts";
@@ -35,6 +37,7 @@ const TURNS = 64;
 
 /** Parts that all exchanges of a server share. */
 export interface ExchangeParts {
+  readonly core: Core;
   readonly streams: EventStreams;
   /** Exchanges with a running call. */
   readonly waiting: Aging<Exchange>;
@@ -99,11 +102,14 @@ export class Exchange implements Link, Receiver {
   /** Rejects a request whose body is no longer awaited. */
   abort(unread: Unread): void {
     this.hasResponded = true;
+    const { status, message } = unread;
+    refuse(this.#parts.core, this, { status, reason: "body", code: INVALID_REQUEST, message });
     this.#head.respond(toRefusal(unread));
   }
 
   send(text: string, event?: EventFields): Promise<void> | undefined {
     if (!this.streams) return;
+    if (text) this.#parts.core.observer.message?.({ direction: "out", ...toSource(this), text });
     if (this.#stream) return this.#stream.write(text, event);
     const buffered = (this.#buffered ?? this.#begin()) + toEvent(text, event);
     this.#buffered = buffered;
@@ -123,6 +129,7 @@ export class Exchange implements Link, Receiver {
     const buffered = this.#buffered ?? this.#toOpening();
     const stream = this.#stream = this.#parts.streams.create({
       account: () => this.account,
+      transport: this.transport,
       onLost: () => {
         this.inFlight.cancelAll();
         this.#events?.lost?.();
@@ -162,6 +169,7 @@ export class Exchange implements Link, Receiver {
   /** Sends the reply, as the response or as the last event of the stream. */
   finish({ text, status, headers, event }: Reply): void {
     this.#parts.waiting.delete(this);
+    if (text) this.#parts.core.observer.message?.({ direction: "out", ...toSource(this), text });
     if (this.#stream) return this.#endStream(this.#stream, text, event);
     this.hasResponded = true;
     const { respond, accepts } = this.#head;

@@ -133,6 +133,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   }
 
   const link: Link = {
+    transport: "memory",
     inFlight: new InFlight(),
     account: new Accounts({ limits: LIMITS, observer: {} }).find(),
     principal,

@@ -91,11 +91,8 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     const refusal = server[INTERNALS].http.check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
     const principal = readPrincipal(info);
-    const reject = (status: number, message: string, reason: RefusalReason) => {
-      const source = { transport: "websocket", http: request, principal } as const;
-      refuse(server[INTERNALS].http.core, source, { status, reason, message });
-      return new Response(message, { status, headers: status === 503 ? RETRY_AFTER : undefined });
-    };
+    const reject = (status: number, message: string, reason: RefusalReason) =>
+      refuseWith(request, { status, message, reason }, principal);
     if (new URL(request.url).pathname !== path) return reject(404, "Cannot open a socket here", "path");
     const account = server[INTERNALS].http.account(request, info, principal);
     // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
@@ -120,7 +117,8 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
       } catch {
         // A header of the upgrade is missing.
         owner.account?.closeStream();
-        return new Response("Cannot open the socket: the upgrade request is incomplete", { status: 400 });
+        const message = "Cannot open the socket: the upgrade request is incomplete";
+        return refuseWith(request, { status: 400, message, reason: "upgrade" }, owner.principal);
       }
       const { socket, response } = upgraded;
       open(socket, owner);
@@ -133,7 +131,14 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     const runtime = info?.info ?? info;
     if (isUpgrader(runtime) && runtime.upgrade(request, { headers, data: owner })) return new Response(null);
     owner.account?.closeStream();
-    return new Response("Cannot open the socket: this runtime has no WebSocket upgrade", { status: 501 });
+    const message = "Cannot open the socket: this runtime has no WebSocket upgrade";
+    return refuseWith(request, { status: 501, message, reason: "upgrade" }, owner.principal);
+  }
+
+  function refuseWith(http: Request, refusal: Refused, principal?: Principal): Response {
+    const { status, message } = refusal;
+    refuse(server[INTERNALS].http.core, { transport: "websocket", http, principal }, refusal);
+    return new Response(message, { status, headers: status === 503 ? RETRY_AFTER : undefined });
   }
 
   function open(socket: Socket, owner: Owner): void {
@@ -157,6 +162,13 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
       close,
     },
   };
+}
+
+/** A rejected request. */
+interface Refused {
+  readonly status: number;
+  readonly message: string;
+  readonly reason: RefusalReason;
 }
 
 /** The client that opened a socket. */

@@ -162,13 +162,13 @@ export class Streams {
    */
   keep(stream: Stream, text: string): void {
     if (this.#isOver) return;
-    const { limits: { replay }, ticker } = this.#core;
+    const { limits: { replay }, observer, ticker } = this.#core;
     stream.events.push({ text, at: ticker.clock.now() });
     this.#events++;
     this.#count(toBytes(text));
     const isTooMuch = () => this.#events > replay.events || this.#bytes > replay.bytes - this.#all.bytes;
     if (!isTooMuch()) return;
-    reach(this.#core, this.#events > replay.events ? "replay.events" : "replay.bytes");
+    observer.limit?.({ limit: this.#events > replay.events ? "replay.events" : "replay.bytes" });
     for (const each of this.#streams.values()) {
       while (each.events.length && isTooMuch()) this.#drop(each);
       if (!isTooMuch()) return;

@@ -14,6 +14,8 @@ import {
 import { EVENTS } from "../../src/core/observer.ts";
 import { connect } from "../../src/testing/testing.ts";
 import { behaviour, gate, until } from "../support/behaviour.ts";
+import { pageFile, toTable } from "../release/events_page.ts";
+import { withTable } from "../release/limits_page.ts";
 import { ask, toRequest } from "../support/requests.ts";
 
 /** An event with its name. Fields of all kinds of events can be read. */
@@ -387,6 +389,18 @@ Deno.test({
     } finally {
       await Deno.remove(file);
     }
+  },
+});
+
+Deno.test({
+  name: "docs/observing.md matches the source, which has a name for every event",
+  ignore: typeof Deno === "undefined", // files are read with Deno
+  async fn() {
+    const page = await Deno.readTextFile(pageFile);
+    const table = await toTable();
+    assertEquals(page, withTable(page, table), `run "deno task docs:events" to write ${pageFile.pathname}`);
+    const rows = [...table.matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name);
+    assertEquals(rows, [...EVENTS]);
   },
 });
 

@@ -16,7 +16,6 @@ import { INTERNALS } from "./core/internals.ts";
 import { type LimitOptions, readLimits } from "./core/limits.ts";
 import type { Middleware } from "./core/middleware.ts";
 import { combineObservers, type Observer } from "./core/observer.ts";
-import { reach, reachNamed } from "./core/reached_limits.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
@@ -169,6 +168,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     observer,
     report: (error, about) => report(core, error, about),
   };
+  if (options.observer) core.prepare = preparing(core);
   const changes = new Changes(ticker);
   const registry = new Registry(core, changes);
   const accounts = new Accounts(core);
@@ -213,7 +213,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     changes.close();
     const { promise, resolve } = Promise.withResolvers<void>();
     ticker.startTimeout(limits.calls.closeMs, () => {
-      reach(core, "calls.closeMs");
+      core.observing?.reach("calls.closeMs");
       resolve();
     });
     await Promise.race([scheduler.idle(), promise]);
@@ -257,11 +257,22 @@ function checkOptions({ name, version, ttlMs = 0, sessions = "optional" }: Serve
   }
 }
 
+/** Returns the function that loads what an observed server needs. It is loaded with the first message. */
+function preparing(core: Core): () => Promise<void> {
+  let loading: Promise<void> | undefined;
+  const load = async () => {
+    const { createObserving } = await import("./core/observing.ts");
+    core.observing = createObserving(core);
+    core.prepare = undefined;
+  };
+  return () => loading ??= load();
+}
+
 /** Reports an unexpected error, and returns the error for the client. */
 function report(core: Core, error: unknown, { method, subject }: Parameters<Core["report"]>[1] = {}): McpError {
   const id = crypto.randomUUID().slice(0, 8);
   core.observer.fault?.({ id, error, server: core.info.name, method, subject });
-  if (core.observer.limit) reachNamed(core, toMessage(error));
+  core.observing?.reachNamed(toMessage(error));
   return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
 }
 

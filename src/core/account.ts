@@ -4,7 +4,7 @@
  * @module
  */
 import type { Limits } from "./limits.ts";
-import { type Limited, reach } from "./reached_limits.ts";
+import type { Observing } from "./observer.ts";
 
 /** Starts a call that waited for a slot. */
 export type Start = () => void;
@@ -109,7 +109,7 @@ export class Account {
   }
 
   #reach(limit: string): false {
-    reach(this.#all.server, limit, this.key);
+    this.#all.server.observing?.reach(limit, this.key);
     return false;
   }
 
@@ -125,9 +125,15 @@ export class Account {
   }
 }
 
+/** The parts of a server that accounts use. */
+export interface AccountHost {
+  readonly limits: Limits;
+  readonly observing?: Observing;
+}
+
 /** All accounts of a server. */
 export class Accounts {
-  readonly server: Limited;
+  readonly server: AccountHost;
   readonly limits: Limits;
   /** Bytes held for all clients. */
   bytes = 0;
@@ -136,7 +142,7 @@ export class Accounts {
   readonly #known = new Map<string, Account>();
 
   /** Creates an empty set of accounts. */
-  constructor(server: Limited) {
+  constructor(server: AccountHost) {
     this.server = server;
     this.limits = server.limits;
   }

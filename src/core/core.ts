@@ -7,7 +7,7 @@ import type { McpError, ToolError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/types.ts";
 import type { Call } from "./call.ts";
 import type { Limits } from "./limits.ts";
-import type { Observer } from "./observer.ts";
+import type { Observer, Observing } from "./observer.ts";
 import type { Sealer } from "./sealer.ts";
 import type { Ticker } from "./timers.ts";
 
@@ -34,8 +34,10 @@ export interface Core {
   readonly lenientArguments?: boolean;
   /** Hears events. It has a method only for events that somebody hears, so write `observer.call?.({ … })`. */
   readonly observer: Observer;
-  /** The limit that was reached last. */
-  reached?: string;
+  /** Builds events. `undefined` until it is loaded, and without an observer. */
+  observing?: Observing;
+  /** Loads `observing`. Messages wait for it. `undefined` once it is loaded, and without an observer. */
+  prepare?: () => Promise<void>;
   /** Passes an unexpected error to the observer, and returns what the client may know of it. */
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
 }

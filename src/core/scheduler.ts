@@ -11,7 +11,6 @@ import type { Core } from "./core.ts";
 import type { Method, Runner } from "./feature.ts";
 import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
-import { reach } from "./reached_limits.ts";
 import type { Timeout } from "./timers.ts";
 
 /** The end of a call. `undefined` if it was cancelled without a response. */
@@ -129,7 +128,7 @@ export class Scheduler {
   #takeSlot(call: Call): Account {
     const { account } = call.link;
     const hasSlot = !account.isFull && this.#running < this.#core.limits.calls.running;
-    if (!hasSlot) reach(this.#core, account.isFull ? "calls.runningPerClient" : "calls.running", account.key);
+    if (!hasSlot) this.#core.observing?.reach(account.isFull ? "calls.runningPerClient" : "calls.running", account.key);
     if (!hasSlot || !account.hold(call.weigh())) {
       throw new McpError(BUSY, "Cannot run the call: too many run (calls.runningPerClient, calls.running, memory)");
     }
@@ -150,11 +149,11 @@ export class Scheduler {
     const { account } = call.link;
     const { isFull } = account;
     const mustWait = isFull || this.#running >= calls.running;
-    if (mustWait) reach(this.#core, isFull ? "calls.runningPerClient" : "calls.running", account.key);
+    if (mustWait) this.#core.observing?.reach(isFull ? "calls.runningPerClient" : "calls.running", account.key);
     // No client takes the whole queue.
     if (mustWait && (this.waiting >= calls.waiting || account.waiting.size >= Math.ceil(calls.waiting / 4))) {
       const name = isFull ? "calls.runningPerClient" : "calls.running";
-      reach(this.#core, "calls.waiting", account.key);
+      this.#core.observing?.reach("calls.waiting", account.key);
       return { error: new McpError(BUSY, `Cannot run the call: too many run and wait (${name}, calls.waiting)`) };
     }
     if (!account.hold(call.weigh())) {

@@ -135,7 +135,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   const link: Link = {
     transport: "memory",
     inFlight: new InFlight(),
-    account: new Accounts({ limits: LIMITS, observer: {} }).find(),
+    account: new Accounts({ limits: LIMITS }).find(),
     principal,
     http,
     streams: true,

@@ -12,7 +12,6 @@ import type { Engine, Era } from "../core/era.ts";
 import { InFlight } from "../core/in_flight.ts";
 import type { INTERNALS } from "../core/internals.ts";
 import type { Link, LinkEvents } from "../core/link.ts";
-import { toSource } from "../core/observed_call.ts";
 import type { TransportName } from "../core/observer.ts";
 
 /** Writes a message. Returns a promise if the writer should wait for room. */
@@ -71,9 +70,9 @@ class Channel implements Pipe, Link {
   readonly streams = true;
   readonly #engine: Engine;
   readonly #era: Era;
-  readonly #put: Write;
-  /** Time at which the channel was opened, if the observer needs it. */
-  readonly #since?: number;
+  readonly #write: Write;
+  /** Reports the end of the channel. */
+  #reportEnd?: (why: "disconnected") => void;
   /** The account of a client that is not known otherwise. */
   readonly #own: Account;
   readonly #idlers: (() => void)[] = [];
@@ -87,14 +86,9 @@ class Channel implements Pipe, Link {
     this.transport = transport;
     this.#engine = engine;
     this.#era = era;
-    const { observer } = engine.core;
-    this.#put = !observer.message ? write : (text) => {
-      observer.message?.({ direction: "out", ...toSource(this), text });
-      return write(text);
-    };
+    this.#write = write;
     this.principal = principal;
-    this.#since = this.#engine.core.observer.stream && this.#engine.core.ticker.clock.now();
-    this.#announce("opened");
+    this.#open();
     this.#own = account ?? engine.accounts.find(principal && `principal ${principal.id}`);
   }
 
@@ -109,8 +103,9 @@ class Channel implements Pipe, Link {
 
   receive(text: string): Promise<void> | undefined {
     if (!this.#isOpen) return;
-    const { limits, observer } = this.#engine.core;
-    observer.message?.({ direction: "in", ...toSource(this), text });
+    const { limits, observing, prepare } = this.#engine.core;
+    if (prepare) return prepare().then(() => this.receive(text));
+    observing?.message("in", this, text);
     this.#accept(parseMessage(text, limits.request));
     // Backpressure: stop reading from a client that does not read its responses, or whose queue of calls is full.
     if (!this.#engine.scheduler.waiting) return this.#room;
@@ -119,6 +114,8 @@ class Channel implements Pipe, Link {
   }
 
   reject(problem: "long" | "encoding"): Promise<void> | undefined {
+    const { prepare } = this.#engine.core;
+    if (prepare) return prepare().then(() => this.reject(problem));
     this.#accept(problem === "long" ? tooLong(this.lineBytes) : NOT_UTF8);
     return this.#room;
   }
@@ -129,14 +126,17 @@ class Channel implements Pipe, Link {
   }
 
   close(): void {
-    if (this.#isOpen) this.#announce("ended");
+    this.#reportEnd?.("disconnected");
+    this.#reportEnd = undefined;
     this.#isOpen = false;
     this.inFlight.cancelAll();
     this.#losers.splice(0).forEach((lost) => lost());
   }
 
   send(text: string): Promise<void> | undefined {
-    return this.#isOpen ? this.#put(text) : undefined;
+    if (!this.#isOpen) return;
+    this.#engine.core.observing?.message("out", this, text);
+    return this.#write(text);
   }
 
   wait(events?: LinkEvents): void {
@@ -147,14 +147,11 @@ class Channel implements Pipe, Link {
 
   release(): void {}
 
-  #announce(state: "opened" | "ended"): void {
-    const { observer, ticker } = this.#engine.core;
-    const { transport } = this;
-    observer.stream?.(
-      state === "opened" || this.#since === undefined
-        ? { state, transport }
-        : { state, transport, why: "disconnected", durationMs: ticker.clock.now() - this.#since },
-    );
+  // An observed channel counts as open once its observer is loaded.
+  #open(): void {
+    const { core } = this.#engine;
+    if (core.prepare) core.prepare().then(() => this.#isOpen && this.#open());
+    else this.#reportEnd = core.observing?.openStream(this.transport);
   }
 
   #accept(message: Incoming): void {
@@ -178,7 +175,7 @@ class Channel implements Pipe, Link {
 
   #answer(text: string | undefined): void {
     if (text === undefined || !this.#isOpen) return;
-    const wait = this.#put(text);
+    const wait = this.send(text);
     if (!wait || this.#room) return;
     this.#room = wait.finally(() => {
       this.#room = undefined;

@@ -17,7 +17,6 @@ import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { RETRY_AFTER } from "../core/link.ts";
-import { refuse } from "../core/observed_call.ts";
 import type { RefusalReason } from "../core/observer.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
@@ -88,6 +87,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
     if (!isUpgrade) return await server.fetch(request, info);
+    await server[INTERNALS].http.core.prepare?.();
     const refusal = server[INTERNALS].http.check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
     const principal = readPrincipal(info);
@@ -137,7 +137,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
 
   function refuseWith(http: Request, refusal: Refused, principal?: Principal): Response {
     const { status, message } = refusal;
-    refuse(server[INTERNALS].http.core, { transport: "websocket", http, principal }, refusal);
+    server[INTERNALS].http.core.observing?.refuse({ transport: "websocket", http, principal }, refusal);
     return new Response(message, { status, headers: status === 503 ? RETRY_AFTER : undefined });
   }
 

@@ -27,7 +27,6 @@ import type { Engine, Era } from "../../core/era.ts";
 import { type Method, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
-import { isObserved, observeRequest, refuse } from "../../core/observed_call.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
@@ -66,7 +65,6 @@ type FoundSession =
 
 class LegacyEra implements Era {
   readonly #engine: Engine;
-  readonly #isObserved: boolean;
   /**
    * Sessions over HTTP, loaded with the first request that needs them. Without them, stdio starts in two thirds of the
    * time.
@@ -85,7 +83,6 @@ class LegacyEra implements Era {
 
   constructor(engine: Engine) {
     this.#engine = engine;
-    this.#isObserved = isObserved(engine.core);
     this.#carrier = {
       host: engine.host,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
@@ -99,7 +96,7 @@ class LegacyEra implements Era {
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
     if (message.kind === "broken") {
-      refuse(this.#engine.core, link, { ...toError(message), status: 400, reason: "message" });
+      this.#engine.core.observing?.refuse(link, { ...toError(message), status: 400, reason: "message" });
       return { text: toFailure(message.id ?? toNoId(this.#versionOf(link)), message), status: 400 };
     }
     const { http, headers, version } = link;
@@ -138,7 +135,7 @@ class LegacyEra implements Era {
       return {};
     } catch (error) {
       if (!isMcpError(error)) throw error;
-      refuse(this.#engine.core, link, { ...toError(error), status: 400, reason: "session" });
+      this.#engine.core.observing?.refuse(link, { ...toError(error), status: 400, reason: "session" });
       return { text: toFailure(toNoId(session.client.version), error), status: 400 };
     } finally {
       account.closeStream();
@@ -232,20 +229,20 @@ class LegacyEra implements Era {
     const { message } = rejected;
     const error = new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`);
     const method = message && "method" in message ? message.method : undefined;
-    refuse(this.#engine.core, link, { ...toError(error), status, reason, method });
+    this.#engine.core.observing?.refuse(link, { ...toError(error), status, reason, method });
     return { text: toFailure(toId(rejected), error), status };
   }
 
   // For a limit that this client did not cause. It may send the same request again.
   #toBusyReply(link: Link, rejected: RejectedRequest, error: unknown): Reply {
     if (!isMcpError(error)) throw error;
-    refuse(this.#engine.core, link, { ...toError(error), status: 503, reason: "limit" });
+    this.#engine.core.observing?.refuse(link, { ...toError(error), status: 503, reason: "limit" });
     return { text: toFailure(toId(rejected), error), status: 503, headers: RETRY_AFTER };
   }
 
   async #initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
     const { core, changes } = this.#engine;
-    const observed = this.#isObserved ? observeRequest(core, message, link) : undefined;
+    const observed = core.observing?.observe(message, link);
     changes.listeners.add(this.#onChange);
     try {
       const isKnown = link.http && typeof id === "string" && await (await this.#openSessions()).open(id, link);
@@ -327,7 +324,7 @@ class LegacyEra implements Era {
 
   #answer(session: Session, message: Request, link: Link): Reply | Promise<Reply> {
     const method = this.#engine.registry.methods.get(message.method);
-    const observed = this.#isObserved ? observeRequest(this.#engine.core, message, link) : undefined;
+    const observed = this.#engine.core.observing?.observe(message, link);
     const meta = message.params?._meta;
     const progressToken = isObject(meta) ? meta.progressToken : undefined;
     const { idCharacters } = this.#engine.core.limits.request;
@@ -470,7 +467,7 @@ class LegacyEra implements Era {
   }
 
   #refuseItem(link: Link, broken: Broken): Reply {
-    refuse(this.#engine.core, link, { ...toError(broken), reason: "message" });
+    this.#engine.core.observing?.refuse(link, { ...toError(broken), reason: "message" });
     return { text: toFailure(broken.id ?? null, broken) };
   }
 

@@ -13,7 +13,6 @@ import type { Core } from "../../core/core.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import type { EventFields, Link, LinkEvents, Reply } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
-import { reach } from "../../core/reached_limits.ts";
 import { createNotifier } from "../../core/watching.ts";
 
 /** Delay in milliseconds before a client should reconnect. */
@@ -188,7 +187,7 @@ export class Streams {
     for (const stream of this.#streams.values()) {
       while (stream.events.length && now - stream.events[0].at > this.#core.limits.replay.ms) this.#drop(stream);
     }
-    if (this.#events < before) reach(this.#core, "replay.ms");
+    if (this.#events < before) this.#core.observing?.reach("replay.ms");
   }
 
   /** Removes a stream that has ended and keeps no events. */

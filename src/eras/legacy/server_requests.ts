@@ -8,7 +8,6 @@ import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { type Response, toNotification } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call.ts";
 import type { Core } from "../../core/core.ts";
-import { reach } from "../../core/reached_limits.ts";
 import type { Question } from "../../core/question.ts";
 import { downgradeQuestion } from "./downgrade.ts";
 
@@ -51,7 +50,7 @@ export class ServerRequests {
     const timeout = ticker.startTimeout(
       calls.answerMs,
       () => {
-        reach(this.#core, "calls.answerMs", call.account?.key);
+        this.#core.observing?.reach("calls.answerMs", call.account?.key);
         cancel(`it took longer than ${calls.answerMs} ms (calls.answerMs)`);
       },
     );

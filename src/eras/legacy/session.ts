@@ -12,7 +12,6 @@ import type { Account } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { Link } from "../../core/link.ts";
 import type { SessionEvent } from "../../core/observer.ts";
-import { reach } from "../../core/reached_limits.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import { ReplayLink, type ReplayMemory, Streams } from "./replay.ts";
 import { announce, createSession, type Session, type SessionFacts, toShortId } from "./session_state.ts";
@@ -81,7 +80,7 @@ export class Sessions {
     const ended = account.key === undefined ? 0 : this.#endedOf.get(account.key) ?? 0;
     const isClientFull = ended >= limits.sessions.openPerClient * ENDED_SHARE;
     if (isClientFull || this.#ended.size >= limits.sessions.open * ENDED_SHARE) {
-      reach(this.#core, isClientFull ? "sessions.openPerClient" : "sessions.open", account.key);
+      this.#core.observing?.reach(isClientFull ? "sessions.openPerClient" : "sessions.open", account.key);
       throw new McpError(
         BUSY,
         "Cannot initialize: too many sessions have ended (sessions.openPerClient, sessions.open)",
@@ -236,7 +235,7 @@ export class Sessions {
 
   // Drops the state of the session that was idle for longest. Its id stays valid.
   #makeRoom(sessions: Map<string, HttpSession>, limit: string): void {
-    reach(this.#core, limit);
+    this.#core.observing?.reach(limit);
     let left = sessions.size;
     this.#newest = undefined;
     for (const [id, session] of sessions) {
@@ -265,7 +264,7 @@ export class Sessions {
       if (isBusy(session)) session.seen = now;
       const isExpired = session.ends < now;
       if (isExpired || now - session.seen > limits.sessions.idleMs) {
-        reach(this.#core, isExpired ? "sessions.lifeMs" : "sessions.idleMs", session.account.key);
+        this.#core.observing?.reach(isExpired ? "sessions.lifeMs" : "sessions.idleMs", session.account.key);
         this.end(session, isExpired ? "expired" : "idle");
       }
       session.streams.sweep(now);

@@ -14,7 +14,6 @@ import type { Runner } from "../../core/feature.ts";
 import { createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
-import { toSource } from "../../core/observed_call.ts";
 import type { CancelReason } from "../../core/observer.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import { META, META_SERVER } from "./meta_keys.ts";
@@ -164,7 +163,8 @@ class Subscription {
     const { client, link } = this.#call;
     this.#engine.core.observer.subscription?.({
       state,
-      ...toSource(link),
+      transport: link.transport,
+      principal: link.principal?.id,
       revision: client.version,
       lists: [...this.#filter.lists],
       uris: [...this.#filter.uris],

@@ -20,7 +20,6 @@ import type { Engine } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
-import { isObserved, observeRequest, refuse } from "../../core/observed_call.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
@@ -61,7 +60,6 @@ interface Found {
 
 class ModernEra implements SelectiveEra {
   readonly #engine: Engine;
-  readonly #isObserved: boolean;
   readonly #own: ReadonlyMap<string, Method>;
   readonly #inputs = new WeakMap<Call, InputRequests>();
   /** Cached JSON of results that stay the same object. */
@@ -72,7 +70,6 @@ class ModernEra implements SelectiveEra {
 
   constructor(engine: Engine) {
     this.#engine = engine;
-    this.#isObserved = isObserved(engine.core);
     this.#carrier = {
       host: engine.host,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
@@ -109,13 +106,13 @@ class ModernEra implements SelectiveEra {
   }
 
   #refuse(link: Link, { id, code, message, reason }: Refused): Reply {
-    refuse(this.#engine.core, link, { status: 400, reason, code, message });
+    this.#engine.core.observing?.refuse(link, { status: 400, reason, code, message });
     return { text: toFailure(id, { code, message }), status: 400 };
   }
 
   #answer(message: Request, link: Link): Reply | Promise<Reply> {
     const { id, method } = message;
-    const observed = this.#isObserved ? observeRequest(this.#engine.core, message, link) : undefined;
+    const observed = this.#engine.core.observing?.observe(message, link);
     try {
       const reply = this.#find(message, link, observed);
       // The closure holds nothing else of the message, because a subscription may last for days.

@@ -9,7 +9,6 @@ import type { Core } from "../../core/core.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { EventFields } from "../../core/link.ts";
 import type { StreamEvent, TransportName } from "../../core/observer.ts";
-import { reach } from "../../core/reached_limits.ts";
 import type { Sweep, Ticker } from "../../core/timers.ts";
 import { Outbox } from "../outbox.ts";
 
@@ -61,14 +60,11 @@ export class EventStreams {
 
   /** Opens a stream. */
   create(options: EventStreamOptions): EventStream {
-    const { observer } = this.core;
     const { transport } = options;
-    const since = observer.stream && transport ? this.ticker.clock.now() : undefined;
+    const end = transport && this.core.observing?.openStream(transport);
     const stream = new EventStream(this, options, (why) => {
-      if (!this.#open.delete(stream) || since === undefined || !transport) return;
-      observer.stream?.({ state: "ended", transport, why, durationMs: this.ticker.clock.now() - since });
+      if (this.#open.delete(stream)) end?.(why);
     });
-    if (since !== undefined && transport) observer.stream?.({ state: "opened", transport });
     if (this.#open.add(stream).size === 1) this.ticker.schedule(this.#sweep, this.checkIntervalMs);
     return stream;
   }
@@ -154,19 +150,15 @@ export class EventStream {
       // The silence may have started one interval before it was noticed, and the next check is one interval away.
       if (now - this.#since >= heartbeatMs - 2 * checkIntervalMs) this.comment();
     } else if (now - this.#since >= writeMs) {
-      reach(this.#owner.core, "streams.writeMs");
+      this.#owner.core.observing?.reach("streams.writeMs");
       this.#abort("stalled");
     }
   }
 
   #untilRoom(): Promise<void> {
     const { core, limits } = this.#owner;
-    if (!this.#isFull) {
-      reach(
-        core,
-        this.#outbox.length >= limits.waitingCharacters ? "streams.waitingCharacters" : "streams.waitingTexts",
-      );
-    }
+    const name = this.#outbox.length >= limits.waitingCharacters ? "waitingCharacters" : "waitingTexts";
+    if (!this.#isFull) core.observing?.reach(`streams.${name}`);
     this.#isFull = true;
     return this.#outbox.untilRoom();
   }

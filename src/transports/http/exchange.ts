@@ -10,7 +10,6 @@ import type { Core } from "../../core/core.ts";
 import type { Principal } from "../../core/context.ts";
 import { InFlight } from "../../core/in_flight.ts";
 import { type EventFields, type Link, type LinkEvents, type Reply, RETRY_AFTER } from "../../core/link.ts";
-import { refuse, toSource } from "../../core/observed_call.ts";
 import type { Aging } from "../../core/timers.ts";
 import type { Accepts } from "./accept.ts";
 import type { Receiver, Unread } from "./request_body.ts";
@@ -103,13 +102,13 @@ export class Exchange implements Link, Receiver {
   abort(unread: Unread): void {
     this.hasResponded = true;
     const { status, message } = unread;
-    refuse(this.#parts.core, this, { status, reason: "body", code: INVALID_REQUEST, message });
+    this.#parts.core.observing?.refuse(this, { status, reason: "body", code: INVALID_REQUEST, message });
     this.#head.respond(toRefusal(unread));
   }
 
   send(text: string, event?: EventFields): Promise<void> | undefined {
     if (!this.streams) return;
-    if (text) this.#parts.core.observer.message?.({ direction: "out", ...toSource(this), text });
+    if (text) this.#parts.core.observing?.message("out", this, text);
     if (this.#stream) return this.#stream.write(text, event);
     const buffered = (this.#buffered ?? this.#begin()) + toEvent(text, event);
     this.#buffered = buffered;
@@ -169,7 +168,7 @@ export class Exchange implements Link, Receiver {
   /** Sends the reply, as the response or as the last event of the stream. */
   finish({ text, status, headers, event }: Reply): void {
     this.#parts.waiting.delete(this);
-    if (text) this.#parts.core.observer.message?.({ direction: "out", ...toSource(this), text });
+    if (text) this.#parts.core.observing?.message("out", this, text);
     if (this.#stream) return this.#endStream(this.#stream, text, event);
     this.hasResponded = true;
     const { respond, accepts } = this.#head;

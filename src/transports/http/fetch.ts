@@ -10,7 +10,6 @@ import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import { type Reply, RETRY_AFTER } from "../../core/link.ts";
-import { refuse, toSource } from "../../core/observed_call.ts";
 import type { RefusalReason } from "../../core/observer.ts";
 import { Aging } from "../../core/timers.ts";
 import { type Accepts, isJsonType, readAccept } from "./accept.ts";
@@ -100,6 +99,8 @@ export class Endpoint {
 
   /** Handles a request. */
   readonly fetch: Fetch = (request, info) => {
+    const { prepare } = this.#engine.core;
+    if (prepare) return prepare().then(() => this.fetch(request, info));
     const { headers, method } = request;
     // has() makes Deno read all headers at once, which speeds up later access. The names of these three headers are
     // read fastest if they are not in lower case.
@@ -154,7 +155,7 @@ export class Endpoint {
   }
 
   #parse(body: ArrayBuffer, exchange: Exchange): Incoming {
-    const { limits, observer } = this.#engine.core;
+    const { limits, observing } = this.#engine.core;
     let text;
     try {
       // The lenient decoder is faster. Invalid bytes become U+FFFD, which may also occur in valid text.
@@ -163,7 +164,7 @@ export class Endpoint {
     } catch {
       return NOT_UTF8;
     }
-    observer.message?.({ direction: "in", ...toSource(exchange), text });
+    observing?.message("in", exchange, text);
     return parseMessage(text, limits.request);
   }
 
@@ -187,7 +188,12 @@ export class Endpoint {
 
   #refuse(http: Request, rejection: Rejection): Promise<Response> {
     const { status, message, reason } = rejection;
-    refuse(this.#engine.core, { transport: "http", http }, { status, reason, code: INVALID_REQUEST, message });
+    this.#engine.core.observing?.refuse({ transport: "http", http }, {
+      status,
+      reason,
+      code: INVALID_REQUEST,
+      message,
+    });
     return Promise.resolve(toRefusal(rejection));
   }
 

@@ -6,7 +6,6 @@
 import type { Account } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { Limits } from "../../core/limits.ts";
-import { reach } from "../../core/reached_limits.ts";
 import type { Ticker } from "../../core/timers.ts";
 import { SMALL, TOO_MUCH_ARRIVING, tooSlow, type Unread } from "./request_body.ts";
 
@@ -98,7 +97,7 @@ export class LargeBodies {
       for (const body of this.#large) {
         if (held.get(body.account.key ?? body.account) !== max) continue;
         this.#release(body);
-        reach(this.#core, "request.allBodiesBytes", body.account.key);
+        this.#core.observing?.reach("request.allBodiesBytes", body.account.key);
         stop(body, TOO_MUCH_ARRIVING);
         break;
       }

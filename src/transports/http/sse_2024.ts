@@ -14,7 +14,6 @@
  */
 import { INTERNALS } from "../../core/internals.ts";
 import { RETRY_AFTER } from "../../core/link.ts";
-import { refuse } from "../../core/observed_call.ts";
 import type { RefusalReason } from "../../core/observer.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
@@ -64,6 +63,7 @@ export function httpSse(
   const pipes = new Map<string, { readonly pipe: Pipe; readonly owner?: string }>();
 
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
+    await server[INTERNALS].http.core.prepare?.();
     const refusal = server[INTERNALS].http.check(request, info);
     if (refusal) return await refusal;
     const { pathname, searchParams } = new URL(request.url);
@@ -106,7 +106,11 @@ export function httpSse(
 
   function refuseWith(http: Request, refusal: Refused, principal?: Principal): Response {
     const { status, message, headers, reason } = refusal;
-    refuse(server[INTERNALS].http.core, { transport: "http-sse", http, principal }, { status, reason, message });
+    server[INTERNALS].http.core.observing?.refuse({ transport: "http-sse", http, principal }, {
+      status,
+      reason,
+      message,
+    });
     return new Response(message, { status, headers });
   }
 

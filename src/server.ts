@@ -261,8 +261,13 @@ function checkOptions({ name, version, ttlMs = 0, sessions = "optional" }: Serve
 function preparing(core: Core): () => Promise<void> {
   let loading: Promise<void> | undefined;
   const load = async () => {
-    const { createObserving } = await import("./core/observing.ts");
-    core.observing = createObserving(core);
+    try {
+      const { createObserving } = await import("./core/observing.ts");
+      core.observing = createObserving(core);
+    } catch (error) {
+      // A server that cannot be observed still serves.
+      core.report(error);
+    }
     core.prepare = undefined;
   };
   return () => loading ??= load();

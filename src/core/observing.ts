@@ -7,6 +7,7 @@ import {
   HEADER_MISMATCH,
   INTERNAL_ERROR,
   INVALID_PARAMS,
+  INVALID_REQUEST,
   METHOD_NOT_FOUND,
   MISSING_CAPABILITY,
   UNSUPPORTED_VERSION,
@@ -190,6 +191,7 @@ const MAX_NAME = 200;
 /** Words for the errors that reject a request before it becomes a call. */
 const REASONS: Readonly<Record<number, RefusalReason>> = {
   [METHOD_NOT_FOUND]: "method",
+  [INVALID_REQUEST]: "session",
   [INVALID_PARAMS]: "params",
   [HEADER_MISMATCH]: "header",
   [MISSING_CAPABILITY]: "capability",

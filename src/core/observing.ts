@@ -104,12 +104,14 @@ class ObservedCall implements RequestReport {
   why?: CancelReason;
   readonly #observing: ServerObserving;
   readonly #origin: Origin;
+  readonly #id: number = nextId++;
   readonly #method: string;
-  readonly #trace: Pick<StartEvent, "traceparent" | "tracestate" | "baggage">;
+  readonly #meta: Readonly<Record<string, unknown>>;
   readonly #since: number;
   #client?: ClientFacts;
   #subject?: string;
-  #event?: StartEvent;
+  /** Milliseconds that the call waited. Set once it has started. */
+  #waitedMs?: number;
   #hasEnded = false;
 
   /** Creates the report of a request that has just been received. */
@@ -118,12 +120,7 @@ class ObservedCall implements RequestReport {
     this.#origin = origin;
     this.#method = method;
     this.#since = this.#now();
-    const meta = isObject(params?._meta) ? params._meta : {};
-    this.#trace = {
-      traceparent: toTrace(meta.traceparent, 100),
-      tracestate: toTrace(meta.tracestate, 512),
-      baggage: toTrace(meta.baggage, 8192),
-    };
+    this.#meta = readTrace(params?._meta);
   }
 
   identify(client: ClientFacts, subject?: unknown): void {
@@ -132,19 +129,28 @@ class ObservedCall implements RequestReport {
   }
 
   start(): void {
-    if (this.#event) return;
-    const { version = "", info } = this.#client ?? {};
-    const event = this.#event = {
-      id: nextId++,
+    if (this.#waitedMs !== undefined) return;
+    this.#waitedMs = this.#now() - this.#since;
+    this.#observing.core.observer.start?.(this.#describe());
+  }
+
+  // One literal, because joining several objects takes longer than the rest of the report.
+  #describe(): StartEvent {
+    const { transport, principal } = this.#origin;
+    const { traceparent, tracestate, baggage } = this.#meta;
+    return {
+      id: this.#id,
       method: this.#method,
       subject: this.#subject,
-      ...toSource(this.#origin),
-      revision: version,
-      client: info,
-      ...this.#trace,
-      waitedMs: this.#now() - this.#since,
+      transport,
+      principal: principal?.id,
+      revision: this.#client?.version ?? "",
+      client: this.#client?.info,
+      traceparent: toTrace(traceparent, 100),
+      tracestate: toTrace(tracestate, 512),
+      baggage: toTrace(baggage, 8192),
+      waitedMs: this.#waitedMs ?? 0,
     };
-    this.#observing.core.observer.start?.(event);
   }
 
   succeed({ isError, resultType }: Result): void {
@@ -153,7 +159,7 @@ class ObservedCall implements RequestReport {
 
   fail(error: { readonly code: number; readonly message: string }, status?: number): void {
     const { code, message } = error;
-    if (!this.#event) {
+    if (this.#waitedMs === undefined) {
       const reason = REASONS[code] ?? "message";
       this.#observing.refuse(this.#origin, { reason, code, message, status, method: this.#method });
     } else {
@@ -171,14 +177,23 @@ class ObservedCall implements RequestReport {
   }
 
   #end(end: Pick<CallEvent, "outcome" | "why" | "code">): void {
-    if (!this.#event || this.#hasEnded) return;
+    if (this.#waitedMs === undefined || this.#hasEnded) return;
     this.#hasEnded = true;
     const durationMs = this.#now() - this.#since;
-    this.#observing.core.observer.call?.({ ...this.#event, ...end, durationMs });
+    this.#observing.core.observer.call?.({ ...this.#describe(), ...end, durationMs });
   }
 }
 
 let nextId = 1;
+
+const EMPTY = {};
+
+/** Returns the trace context of a request without the rest of its metadata. */
+function readTrace(meta: unknown): Readonly<Record<string, unknown>> {
+  if (!isObject(meta) || !("traceparent" in meta || "tracestate" in meta || "baggage" in meta)) return EMPTY;
+  const { traceparent, tracestate, baggage } = meta;
+  return { traceparent, tracestate, baggage };
+}
 
 /** Returns a text of the trace context. Longer ones than the standard allows are dropped. */
 function toTrace(value: unknown, max: number): string | undefined {

@@ -6,6 +6,7 @@
 import { INTERNAL_ERROR, McpError, type ToolError } from "./protocol/errors.ts";
 import type { Icon } from "./protocol/types.ts";
 import { Accounts } from "./core/account.ts";
+import type { Authenticate, Authentication } from "./core/auth.ts";
 import { Changes } from "./core/changes.ts";
 import type { CallHost } from "./core/call.ts";
 import type { ChangeNotifier, Context } from "./core/context.ts";
@@ -22,6 +23,7 @@ import { type Clock, systemClock, Ticker } from "./core/timers.ts";
 import { type OpenPipe, pipeOpener } from "./transports/channel.ts";
 import { readHosts, readOrigins, readPath, readProxies } from "./transports/http/access.ts";
 import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
+import { openEntrance, readAuth } from "./transports/http/entrance.ts";
 import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
 import type { HttpParts } from "./transports/http/upgrades.ts";
 
@@ -45,6 +47,11 @@ export interface ServerOptions {
   readonly handlers?: readonly Handler[];
   /** Middleware that wraps every call. The first one is the outermost. */
   readonly use?: readonly Middleware[];
+  /**
+   * Authenticates the caller of every HTTP request before its body is read, such as `apiKey({ keys })` of
+   * `@x/mcp/auth`. Defaults to none: then every caller may use the server. Does not apply to stdio.
+   */
+  readonly auth?: Authentication | Authenticate;
   /** Path of the HTTP endpoint. Defaults to `/mcp`. */
   readonly path?: string;
   /** Hosts that clients may use, such as `mcp.example.com`. If set, other Host headers except loopback are rejected. */
@@ -80,8 +87,8 @@ export interface ServerOptions {
   /**
    * Cache scope of lists: shared by all callers (`"public"`) or bound to one (`"private"`).
    *
-   * Defaults to `"private"` for authenticated callers and for servers with `use`, because both may change a list, and
-   * to `"public"` otherwise. A list with an `allow` is always private. Resources are private unless they have a
+   * Defaults to `"private"` for authenticated callers and for servers with `auth` or `use`, because these may change a
+   * list, and to `"public"` otherwise. A list with an `allow` is always private. Resources are private unless they have a
    * `cacheScope`.
    */
   readonly cacheScope?: "public" | "private";
@@ -148,6 +155,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const limits = readLimits(options.limits);
   const ticker = new Ticker(options.clock ?? systemClock);
   const report = createReport(name, options.onError);
+  const auth = readAuth(options.auth);
   const core: Core = {
     identity: { name, version, title, description, websiteUrl, icons },
     info: { name, version },
@@ -155,12 +163,13 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     limits,
     ticker,
     ttlMs,
-    cacheScope: options.cacheScope ?? (options.use?.length ? "private" : "anonymous"),
+    cacheScope: options.cacheScope ?? (auth || options.use?.length ? "private" : "anonymous"),
     hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
     describeError: options.describeError,
     lenientArguments: options.lenientArguments,
     sealer: new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) }),
+    auth,
     report,
   };
   const changes = new Changes(ticker);
@@ -183,12 +192,14 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const era = createEra(engine);
   const allows = corsRule(options.cors, report);
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const proxies = readProxies(options.proxies);
   const endpoint = new Endpoint(engine, era, {
     path: readPath(path),
     hosts: readHosts(options.hosts),
     origins: readOrigins(options.origins),
-    proxies: readProxies(options.proxies),
+    proxies,
     allows,
+    enter: auth && openEntrance(auth, { core, proxies }),
   });
   const { fetch, parts } = endpoint;
 
@@ -213,10 +224,15 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     parts.streams.end();
     end();
     ticker.close();
+    try {
+      await auth?.close?.();
+    } catch (error) {
+      report(error);
+    }
   }
 
   return {
-    fetch: options.cors ? withCors(allows, fetch) : fetch,
+    fetch: withRoutes(core, options.cors ? withCors(allows, fetch) : fetch),
     handlers: {
       add: (...handlers) => registry.add(handlers),
       remove: (...handlers) => registry.remove(handlers),
@@ -226,6 +242,15 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     close: () => closed ??= close(),
     [INTERNALS]: { openPipe: pipeOpener(engine, era), http: { ...parts, ended }, develop },
   };
+}
+
+/** Serves the routes of the authentication, if any. Loads them with the first request. */
+function withRoutes(core: Core, fetch: Fetch): Fetch {
+  const { routes } = core.auth ?? {};
+  if (!routes?.length) return fetch;
+  const load = async () => wrapped = (await import("./transports/http/gate.ts")).withRoutes(routes, fetch, core);
+  let wrapped: Fetch | undefined;
+  return (request, info) => wrapped ? wrapped(request, info) : load().then((fetch) => fetch(request, info));
 }
 
 /** Loads CORS support with the first request, because most servers do not need it. */

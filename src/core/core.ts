@@ -5,8 +5,10 @@
  */
 import type { McpError, ToolError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/types.ts";
+import type { Authentication } from "./auth.ts";
 import type { Call } from "./call.ts";
 import type { Limits } from "./limits.ts";
+import type { Observer } from "./observer.ts";
 import type { Sealer } from "./sealer.ts";
 import type { Ticker } from "./timers.ts";
 
@@ -29,6 +31,10 @@ export interface Core {
   readonly limits: Limits;
   readonly ticker: Ticker;
   readonly sealer: Sealer;
+  /** Authenticates callers over HTTP. */
+  readonly auth?: Authentication;
+  /** Hears events. */
+  readonly observer?: Observer;
   /** Milliseconds for which clients may cache results without a `ttlMs` of their own. */
   readonly ttlMs: number;
   /** Cache scope of lists that are the same for every caller. */

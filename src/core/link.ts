@@ -24,6 +24,15 @@ export interface LinkEvents {
   lost?(): void;
 }
 
+/** Reads headers. */
+export type HeaderReader = Pick<Headers, "get">;
+
+/** An HTTP request as handlers see it, without credentials. */
+export interface SeenRequest {
+  readonly request: Request;
+  readonly headers: HeaderReader;
+}
+
 /** The source of a message, created by a transport. An era may wrap it. */
 export interface Link {
   /** The calls of this connection or exchange, within which request ids are unique. */
@@ -31,12 +40,14 @@ export interface Link {
   /** The client's account. It is looked up on first access. */
   readonly account: Account;
   /** The HTTP request that carried the message. */
-  readonly http?: Request;
+  readonly http?: Pick<SeenRequest, "request">;
   /** Headers of that request. */
-  readonly headers?: Headers;
+  readonly headers?: HeaderReader;
   /** Its `MCP-Protocol-Version` header, or `null` if it has none. */
   readonly version?: string | null;
   readonly principal?: Principal;
+  /** Whether the client started the server, or runs in the same process. Such a caller needs no principal. */
+  readonly isLocal?: boolean;
   /** Whether messages can be sent before the response. */
   readonly streams: boolean;
   /** Sends a JSON text before the response. Returns a promise if the sender should wait for room. */

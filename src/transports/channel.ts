@@ -9,9 +9,11 @@ import { type Broken, type Incoming, NOT_UTF8, parseMessage, toFailure } from ".
 import type { Account } from "../core/account.ts";
 import type { Principal } from "../core/context.ts";
 import type { Engine, Era } from "../core/era.ts";
+import { startExpiry } from "../core/expiry.ts";
 import { InFlight } from "../core/in_flight.ts";
 import type { INTERNALS } from "../core/internals.ts";
 import type { Link, LinkEvents } from "../core/link.ts";
+import type { Timeout } from "../core/timers.ts";
 
 /** Writes a message. Returns a promise if the writer should wait for room. */
 export type Write = (text: string) => Promise<void> | undefined;
@@ -30,6 +32,8 @@ export interface Pipe {
    * @internal
    */
   readonly account: Account;
+  /** Calls `end` when the credentials of the principal expire, unless the pipe is closed before. */
+  onExpiry(end: () => void): void;
   /** Whether any call is running. */
   readonly isBusy: boolean;
   /** Ends subscriptions. Settles when no call is running. */
@@ -39,11 +43,12 @@ export interface Pipe {
 }
 
 /**
- * Opens the server's end of a channel. Without an account, the client is identified by its principal, if any.
+ * Opens the server's end of a channel. Without an account, the client is identified by its principal, if any. A local
+ * client started the server, or runs in the same process.
  *
  * @internal
  */
-export type OpenPipe = (write: Write, principal?: Principal, account?: Account) => Pipe;
+export type OpenPipe = (write: Write, principal?: Principal, account?: Account, isLocal?: boolean) => Pipe;
 
 /** A server that can be served over a channel, created by `createServer`. */
 export interface PipeServer {
@@ -57,13 +62,14 @@ export interface PipeServer {
 
 /** Creates the function that opens channels. */
 export function pipeOpener(engine: Engine, era: Era): OpenPipe {
-  return (write, principal, account) => new Channel(engine, era, { write, principal, account });
+  return (write, principal, account, isLocal) => new Channel(engine, era, { write, principal, account, isLocal });
 }
 
 /** An open channel, which is the link of all its messages. */
 class Channel implements Pipe, Link {
   readonly inFlight: InFlight = new InFlight();
   readonly principal?: Principal;
+  readonly isLocal?: boolean;
   readonly streams = true;
   readonly #engine: Engine;
   readonly #era: Era;
@@ -76,12 +82,14 @@ class Channel implements Pipe, Link {
   #isOpen = true;
   #busy = 0;
   #room?: Promise<void>;
+  #expiry?: Timeout;
 
-  constructor(engine: Engine, era: Era, { write, principal, account }: ChannelOptions) {
+  constructor(engine: Engine, era: Era, { write, principal, account, isLocal }: ChannelOptions) {
     this.#engine = engine;
     this.#era = era;
     this.#write = write;
     this.principal = principal;
+    this.isLocal = isLocal;
     this.#own = account ?? engine.accounts.find(principal && `principal ${principal.id}`);
   }
 
@@ -114,8 +122,13 @@ class Channel implements Pipe, Link {
     return this.#busy ? new Promise((resolve) => this.#idlers.push(resolve)) : Promise.resolve();
   }
 
+  onExpiry(end: () => void): void {
+    this.#expiry = startExpiry(this.#engine.core.ticker, this.principal, end);
+  }
+
   close(): void {
     this.#isOpen = false;
+    if (this.#expiry) this.#engine.core.ticker.cancel(this.#expiry);
     this.inFlight.cancelAll();
     this.#losers.splice(0).forEach((lost) => lost());
   }
@@ -165,6 +178,7 @@ interface ChannelOptions {
   readonly write: Write;
   readonly principal?: Principal;
   readonly account?: Account;
+  readonly isLocal?: boolean;
 }
 
 function tooLong(limit: number): Broken {

@@ -89,7 +89,10 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     const refusal = server[INTERNALS].http.check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
     if (new URL(request.url).pathname !== path) return new Response("Cannot open a socket here", { status: 404 });
-    const principal = readPrincipal(info);
+    const { enter } = server[INTERNALS].http;
+    const entered = enter ? await enter(request, info, "websocket") : info;
+    if (entered instanceof Response) return entered;
+    const principal = readPrincipal(entered);
     const account = server[INTERNALS].http.account(request, info, principal);
     // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
     if (!account.hold(0)) {
@@ -179,6 +182,7 @@ const POLL_MS = 50;
  */
 const MAX_QUEUED = 1024;
 const GOING_AWAY = 1001;
+const POLICY_VIOLATION = 1008;
 const TRY_LATER = 1013;
 const UNSUPPORTED_DATA = 1003;
 
@@ -200,6 +204,10 @@ class SocketConnection {
     this.#socket = socket;
     this.#pipe = server[INTERNALS].openPipe((text) => this.#write(text), principal, account);
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
+    this.#pipe.onExpiry(() => {
+      this.#socket.close(POLICY_VIOLATION, "the credentials have expired");
+      this.close();
+    });
   }
 
   receive(data: unknown): void {

@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @module
  */
-import { INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
+import { INSUFFICIENT_SCOPE, INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
 import {
   type Batch,
   type Broken,
@@ -21,9 +21,11 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
+import { requireScopes, toScopeHints } from "../../core/auth.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Engine, Era } from "../../core/era.ts";
+import { startExpiry } from "../../core/expiry.ts";
 import { type Method, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
@@ -122,6 +124,8 @@ class LegacyEra implements Era {
       const state = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
       return toBusyReply(session.client, new McpError(BUSY, state));
     }
+    const { ticker } = this.#engine.core;
+    const expiry = startExpiry(ticker, link.principal, () => link.release());
     try {
       await session.streams.attach(link, link.headers?.get("last-event-id") ?? null);
       return {};
@@ -130,6 +134,7 @@ class LegacyEra implements Era {
       return { text: toFailure(toNoId(session.client.version), error), status: 400 };
     } finally {
       account.closeStream();
+      if (expiry) ticker.cancel(expiry);
     }
   }
 
@@ -224,9 +229,9 @@ class LegacyEra implements Era {
         const sessions = await this.#openSessions();
         return { text, headers: { "mcp-session-id": await sessions.create(client, link) } };
       }
-      const { inFlight, account, principal } = link;
+      const { inFlight, account, principal, isLocal } = link;
       const notify = createNotifier((text) => link.send(text));
-      const session = createSession(core, client, { account, notify, caller: principal, inFlight });
+      const session = createSession(core, client, { account, notify, caller: principal, isLocal, inFlight });
       this.#piped.set(inFlight, session);
       link.wait({ lost: () => this.#endPiped(session) });
       return { text };
@@ -293,7 +298,10 @@ class LegacyEra implements Era {
   }
 
   #toFailed(call: Call, error: unknown): Reply {
-    return toErrorReply(call, isMcpError(error) ? error : this.#engine.core.report(error, call));
+    const { core } = this.#engine;
+    const known = isMcpError(error) ? error : core.report(error, call);
+    const reply = toErrorReply(call, known);
+    return known.code === INSUFFICIENT_SCOPE ? { ...reply, ...toScopeHints(core, known) } : reply;
   }
 
   // Without middleware these methods take no slot, so the server responds to a ping even at its limits.
@@ -322,6 +330,7 @@ class LegacyEra implements Era {
     runner: Runner,
   ): Reply | Promise<Reply> {
     call.asks = !!method.asks;
+    if (runner.scopes) requireScopes(this.#engine.core, call, runner.scopes);
     if (runner.needs) requireCapabilities(capabilities, runner.needs, "run the call");
     const outcome = this.#engine.scheduler.run(call, runner);
     if (!(outcome instanceof Promise)) return this.#toReply(call, method, version, outcome);
@@ -433,8 +442,8 @@ class LegacyEra implements Era {
   }
 
   /** Creates a call that represents the session's client between its requests. `allow` decides on it. */
-  #toSessionCall({ client, caller: principal, inFlight, account }: Session): Call {
-    const link = toSilent({ inFlight, account, principal });
+  #toSessionCall({ client, caller: principal, isLocal, inFlight, account }: Session): Call {
+    const link = toSilent({ inFlight, account, principal, isLocal });
     const message: Request = { kind: "request", id: 0, method: "notifications", weight: 0 };
     return new Call(this.#carrier, link, message, client);
   }
@@ -444,9 +453,11 @@ class LegacyEra implements Era {
 const TURN_MS = 20;
 
 /** A link to the same client over which nothing is sent. */
-function toSilent({ inFlight, account, principal }: Pick<Link, "inFlight" | "account" | "principal">): Link {
+function toSilent(
+  { inFlight, account, principal, isLocal }: Pick<Link, "inFlight" | "account" | "principal" | "isLocal">,
+): Link {
   const send = () => undefined;
-  return { inFlight, account, principal, streams: false, send, wait() {}, open() {}, release() {} };
+  return { inFlight, account, principal, isLocal, streams: false, send, wait() {}, open() {}, release() {} };
 }
 
 function toKnown(): McpError {

@@ -28,6 +28,8 @@ export interface Session {
   readonly principal?: string;
   /** The principal of the latest request. Its permissions can change during the session. */
   caller?: Principal;
+  /** Whether the client started the server, or runs in the same process. */
+  readonly isLocal?: boolean;
   /** Represents the client between its requests, so that `allow` can decide on notifications. */
   sessionCall?: Call;
   /** The calls of the session, where its request ids are unique. */
@@ -53,14 +55,15 @@ export interface Session {
 export function createSession(
   core: Core,
   client: SessionFacts,
-  known: Pick<Session, "account" | "notify"> & Partial<Pick<Session, "caller" | "inFlight">>,
+  known: Pick<Session, "account" | "notify"> & Partial<Pick<Session, "caller" | "isLocal" | "inFlight">>,
 ): Session {
-  const { account, notify, caller, inFlight = new InFlight() } = known;
+  const { account, notify, caller, isLocal, inFlight = new InFlight() } = known;
   return {
     // The level applies until the client sets one.
     client: { logLevel: "info", ...client },
     principal: caller?.id,
     caller,
+    isLocal,
     inFlight,
     requests: new ServerRequests(core),
     watched: new Set(),

@@ -4,7 +4,14 @@
  * @see specification/2026-07-28/basic/versioning
  * @module
  */
-import { INTERNAL_ERROR, INVALID_REQUEST, isMcpError, McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
+import {
+  INSUFFICIENT_SCOPE,
+  INTERNAL_ERROR,
+  INVALID_REQUEST,
+  isMcpError,
+  McpError,
+  METHOD_NOT_FOUND,
+} from "../../protocol/errors.ts";
 import {
   type Id,
   type Incoming,
@@ -15,10 +22,11 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
+import { requireScopes, toScopeHints } from "../../core/auth.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
-import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
+import { type HeaderReader, type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
@@ -100,7 +108,10 @@ class ModernEra implements SelectiveEra {
   }
 
   #toFailed(id: Id, method: string, error: unknown): Reply {
-    return toErrorReply(id, isMcpError(error) ? error : this.#engine.core.report(error, { method }));
+    const { core } = this.#engine;
+    const known = isMcpError(error) ? error : core.report(error, { method });
+    const reply = toErrorReply(id, known);
+    return known.code === INSUFFICIENT_SCOPE ? { ...reply, ...toScopeHints(core, known) } : reply;
   }
 
   #find(message: Request, link: Link): Reply | Promise<Reply> {
@@ -129,6 +140,7 @@ class ModernEra implements SelectiveEra {
   #prepare(found: Found, isChecked = false): Reply | Promise<Reply> {
     const { call: { client, link, params }, method, runner } = found;
     if (!isChecked && runner.headers && link.headers) return this.#checkParams(found, runner.headers, link.headers);
+    if (runner.scopes) requireScopes(this.#engine.core, found.call, runner.scopes);
     if (runner.needs) requireCapabilities(client.capabilities, runner.needs, "run the call");
     if (!method.asks || params.requestState === undefined && params.inputResponses === undefined) {
       return this.#run(found);
@@ -136,7 +148,7 @@ class ModernEra implements SelectiveEra {
     return this.#inputsOf(found.call).restore().then(() => this.#run(found));
   }
 
-  async #checkParams(found: Found, wanted: readonly HeaderParam[], headers: Headers): Promise<Reply> {
+  async #checkParams(found: Found, wanted: readonly HeaderParam[], headers: HeaderReader): Promise<Reply> {
     const { checkParamHeaders } = await import("./param_headers.ts");
     checkParamHeaders(wanted, headers, found.call.params.arguments);
     return await this.#prepare(found, true);

@@ -20,6 +20,7 @@ import {
   readPeer,
   readPrincipal,
 } from "./access.ts";
+import { type Enter, isAdmitted } from "./entrance.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts, toRefusal } from "./exchange.ts";
 import { INCOMPLETE, RequestBodies } from "./request_body.ts";
@@ -31,6 +32,8 @@ export interface HttpOptions extends AccessOptions {
   readonly path: string;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
+  /** Authenticates callers, if the server has `auth`. */
+  readonly enter?: Enter;
 }
 
 /** Handles web-standard requests. The optional second argument comes from Deno, Bun or a router. */
@@ -82,6 +85,7 @@ export class Endpoint {
       check: (request, info, caller) =>
         this.#check(request, info, caller) ?? (this.#isClosing ? refuse(...CLOSING) : undefined),
       account: this.#exchanges.account,
+      enter: this.#options.enter,
       bodies: this.#bodies,
       streams: this.#streams,
     };
@@ -102,6 +106,9 @@ export class Endpoint {
       if (refusal) return refusal;
     }
     if (this.#isClosing) return refuse(...CLOSING);
+    const { enter } = this.#options;
+    if (enter && method !== "OPTIONS" && !isAdmitted(info)) return this.#admit(request, enter(request, info, "http"));
+    const seen = enter && isAdmitted(info) ? info.seen : undefined;
     const accept = headers.get("Accept");
     const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream) this.#lastAccept = accept;
@@ -111,15 +118,21 @@ export class Endpoint {
     if (rejection) return refuse(...rejection);
     const principal = info?.principal === undefined ? undefined : readPrincipal(info);
     return new Promise((respond) => {
-      const exchange = new Exchange({ request, headers, info, principal, accepts, respond }, this.#exchanges);
-      method === "POST" ? this.#post(exchange) : this.#serveGetOrDelete(exchange, method);
+      const exchange = new Exchange({ request, headers, info, principal, seen, accepts, respond }, this.#exchanges);
+      method === "POST" ? this.#post(exchange, request) : this.#serveGetOrDelete(exchange, method);
     });
   };
 
-  async #post(exchange: Exchange): Promise<void> {
+  // The request arrives here a second time, with its principal.
+  #admit(request: Request, entered: ReturnType<Enter>): Promise<Response> {
+    if (entered instanceof Promise) return entered.then((entered) => this.#admit(request, entered));
+    return entered instanceof Response ? Promise.resolve(entered) : this.fetch(request, entered);
+  }
+
+  async #post(exchange: Exchange, request: Request): Promise<void> {
     let body;
     try {
-      body = await this.#bodies.read(exchange.http, exchange);
+      body = await this.#bodies.read(request, exchange);
     } catch {
       body = INCOMPLETE;
     }

@@ -57,17 +57,18 @@ export function httpSse(
   const pipes = new Map<string, { readonly pipe: Pipe; readonly owner?: string }>();
 
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
-    const refusal = server[INTERNALS].http.check(request, info);
+    const { pathname, searchParams } = URL.parse(request.url) ?? {};
+    const opens = request.method === "GET" && pathname === path;
+    const posts = request.method === "POST" && pathname === messages;
+    if (!opens && !posts) return await server.fetch(request, info);
+    const { check, enter, account } = server[INTERNALS].http;
+    const refusal = check(request, info);
     if (refusal) return await refusal;
-    const { pathname, searchParams } = new URL(request.url);
-    if (request.method === "GET" && pathname === path) {
-      const principal = readPrincipal(info);
-      return open(principal, server[INTERNALS].http.account(request, info, principal));
-    }
-    if (request.method === "POST" && pathname === messages) {
-      return await take(request, searchParams.get("sessionId") ?? "", readPrincipal(info));
-    }
-    return await server.fetch(request, info);
+    const entered = enter ? await enter(request, info, "http-sse") : info;
+    if (entered instanceof Response) return entered;
+    const principal = readPrincipal(entered);
+    if (opens) return open(principal, account(request, info, principal));
+    return await take(request, searchParams?.get("sessionId") ?? "", principal);
   }
 
   function open(principal: Principal | undefined, account: Account): Response {
@@ -84,9 +85,11 @@ export function httpSse(
     };
     const stream = streams.create({ account: () => account, onLost });
     stream.write(`${messages}?sessionId=${id}`, { event: "endpoint" });
-    pipes.set(id, {
-      pipe: server[INTERNALS].openPipe((text) => stream.write(text), principal, account),
-      owner: principal?.id,
+    const pipe = server[INTERNALS].openPipe((text) => stream.write(text), principal, account);
+    pipes.set(id, { pipe, owner: principal?.id });
+    pipe.onExpiry(() => {
+      onLost();
+      stream.end();
     });
     return new Response(stream.toBody(), {
       headers: {

@@ -15,6 +15,7 @@ import { bun, deno } from "../../runtime.ts";
 import { guardConsole } from "./stdout_guard.ts";
 import { LineSplitter } from "./line_splitter.ts";
 import type { Account } from "../../core/account.ts";
+import type { Principal } from "../../core/context.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import type { Pipe, PipeServer, Write } from "../channel.ts";
 import { Outbox } from "../outbox.ts";
@@ -29,6 +30,8 @@ export interface StdioOptions {
   readonly output?: (bytes: Uint8Array) => Promise<unknown>;
   /** Milliseconds for which running calls may finish after the input has ended. Defaults to 1500. */
   readonly drainMs?: number;
+  /** The caller, for `ctx.principal`. Without one, the caller has all scopes, because it started this process. */
+  readonly principal?: Principal;
   /** Stops serving when it aborts, like the end of the input. */
   readonly signal?: AbortSignal;
 }
@@ -41,17 +44,18 @@ export interface StdioOptions {
  * protocol. Child processes that inherit standard output are not redirected.
  */
 export async function serveStdio(server: PipeServer, options: StdioOptions = {}): Promise<void> {
-  const { drainMs = 1500, signal } = options;
+  const { drainMs = 1500, principal, signal } = options;
   const input = options.input ?? standardInput();
   const writer = new LineWriter(options.output ?? standardOutput(), () => pipe.account);
   const restore = options.output ? () => {} : guardConsole();
-  const pipe: Pipe = server[INTERNALS].openPipe(writer.write);
+  const pipe: Pipe = server[INTERNALS].openPipe(writer.write, principal, undefined, true);
   const lines = new LineSplitter(pipe.lineBytes);
   const reader = input.getReader();
   const stop = () => void reader.cancel().catch(() => {});
   signal?.addEventListener("abort", stop);
   if (signal?.aborted) stop();
   writer.lost.then(stop);
+  pipe.onExpiry(stop);
   try {
     while (true) {
       const { done, value } = await reader.read();

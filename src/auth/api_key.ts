@@ -1,0 +1,113 @@
+/**
+ * Authenticates callers by API keys.
+ *
+ * @module
+ */
+import { quote } from "../protocol/errors.ts";
+import { type Authentication, type AuthFacts, type AuthRefusal, type Challenge, isRefusal } from "../core/auth.ts";
+import type { Principal } from "../core/context.ts";
+import { KnownSecrets } from "./compare.ts";
+import { type Places, readCredential, toUnknown } from "./credentials.ts";
+import { type CallerFacts, toPrincipal } from "./principal.ts";
+
+/** A caller with an API key. */
+export interface ApiKeyCaller extends CallerFacts {
+  /** The key, or several while one replaces another. Each has 16 or more visible ASCII characters, without commas. */
+  readonly key: string | readonly string[];
+}
+
+/** Finds the caller of an API key, for example in a database of hashes. Returns `undefined` for an unknown key. */
+export type FindApiKey = (key: string, facts: AuthFacts) => KeyOwner | undefined | Promise<KeyOwner | undefined>;
+
+/** The caller that a key belongs to. */
+export interface KeyOwner extends CallerFacts {
+  /** Id of the caller, unique among the callers with keys. */
+  readonly id: string;
+}
+
+/** Options of {@linkcode apiKey}. Only `keys` is required. */
+export interface ApiKeyOptions {
+  /** The key of each caller by the caller's id, or a function that finds the caller of a key. */
+  readonly keys: Readonly<Record<string, string | ApiKeyCaller>> | FindApiKey;
+  /** Header with the key. Defaults to `Authorization`, where the key follows `Bearer`. In any other header it is alone. */
+  readonly header?: string;
+  /** Cookie that may have the key instead. Defaults to none. */
+  readonly cookie?: string;
+  /**
+   * Query parameter that may have the key instead. Defaults to none, because URLs end up in logs. Use it only for
+   * clients that cannot set headers.
+   */
+  readonly query?: string;
+  /** Name of the protected area, for the challenge. */
+  readonly realm?: string;
+}
+
+/**
+ * Authenticates callers by API keys. The id of a principal is `apikey:` and the caller's id.
+ *
+ * ```ts
+ * import { createServer } from "@x/mcp";
+ * import { apiKey } from "@x/mcp/auth";
+ *
+ * const auth = apiKey({ keys: { ada: "ada-2f6c1e0b9d4a7853", bot: { key: "bot-8d3f5a7c6e1b9042", scopes: ["notes:read"] } } });
+ *
+ * export default createServer({ name: "notes", version: "1.0.0", auth });
+ * ```
+ *
+ * @throws {TypeError} if a key is too short, or two callers have the same.
+ */
+export function apiKey(options: ApiKeyOptions): Authentication {
+  const { keys, header = "authorization", cookie, query, realm } = options;
+  const isBearer = header.toLowerCase() === "authorization";
+  const places: Places = { header, scheme: isBearer ? "Bearer" : undefined, cookie, query };
+  const challenge: Challenge = { scheme: isBearer ? "Bearer" : "ApiKey", params: realm === undefined ? {} : { realm } };
+  const find = typeof keys === "function"
+    ? (key: string, facts: AuthFacts) => lookUp(keys, key, facts)
+    : toFinder(keys);
+  return {
+    authenticate(request, facts) {
+      const { credential, refusal } = readCredential(request, places, challenge);
+      if (refusal) return refusal;
+      const found = find(credential, facts);
+      return found instanceof Promise
+        ? found.then((found) => found ?? toUnknown(challenge))
+        : found ?? toUnknown(challenge);
+    },
+    credentials: {
+      headers: [header],
+      cookies: cookie === undefined ? [] : [cookie],
+      query: query === undefined ? [] : [query],
+    },
+    challenge,
+  };
+}
+
+type Found = Principal | AuthRefusal | undefined;
+
+function lookUp(find: FindApiKey, key: string, facts: AuthFacts): Found | Promise<Found> {
+  const toFound = (owner: KeyOwner | undefined) =>
+    owner && (isRefusal(owner) ? owner : toPrincipal(PREFIX, owner.id, owner));
+  const owner = find(key, facts);
+  return owner instanceof Promise ? owner.then(toFound) : toFound(owner);
+}
+
+const PREFIX = "apikey";
+const MIN_LENGTH = 16;
+
+function toFinder(keys: Readonly<Record<string, string | ApiKeyCaller>>): (key: string) => Principal | undefined {
+  const known = Object.entries(keys).flatMap(([id, caller]) => {
+    const { key, ...facts } = typeof caller === "string" ? { key: caller } : caller;
+    const value = toPrincipal(PREFIX, id, facts);
+    return [key].flat().map((secret) => ({ secret: readKey(secret, id), value }));
+  });
+  const secrets = new KnownSecrets(known, "Cannot use the API keys");
+  return (key) => secrets.find(key);
+}
+
+// The messages must not repeat a key.
+function readKey(key: unknown, id: string): string {
+  const state = `Cannot use the API key of ${quote(id)}`;
+  if (typeof key !== "string") throw new TypeError(`${state}: it is not a string; is its variable set?`);
+  if (key.length >= MIN_LENGTH && /^[!-+\--~]+$/.test(key)) return key;
+  throw new TypeError(`${state}: use ${MIN_LENGTH} or more visible ASCII characters without commas`);
+}

@@ -4,10 +4,10 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import { type Authentication, type AuthFacts, type AuthRefusal, type Challenge, isRefusal } from "../core/auth.ts";
+import type { Authentication, AuthFacts, Challenge } from "../core/auth.ts";
 import type { Principal } from "../core/context.ts";
 import { KnownSecrets } from "./compare.ts";
-import { type Places, readCredential, toUnknown } from "./credentials.ts";
+import { type Places, readCredential, toCaller, toUnknown } from "./credentials.ts";
 import { type CallerFacts, toPrincipal } from "./principal.ts";
 
 /** A caller with an API key. */
@@ -61,17 +61,13 @@ export function apiKey(options: ApiKeyOptions): Authentication {
   const isBearer = header.toLowerCase() === "authorization";
   const places: Places = { header, scheme: isBearer ? "Bearer" : undefined, cookie, query };
   const challenge: Challenge = { scheme: isBearer ? "Bearer" : "ApiKey", params: realm === undefined ? {} : { realm } };
-  const find = typeof keys === "function"
-    ? (key: string, facts: AuthFacts) => lookUp(keys, key, facts)
-    : toFinder(keys);
+  const find: Find = typeof keys === "function"
+    ? (key, facts) => toCaller(keys(key, facts), challenge, toOwner)
+    : toFinder(keys, challenge);
   return {
     authenticate(request, facts) {
       const { credential, refusal } = readCredential(request, places, challenge);
-      if (refusal) return refusal;
-      const found = find(credential, facts);
-      return found instanceof Promise
-        ? found.then((found) => found ?? toUnknown(challenge))
-        : found ?? toUnknown(challenge);
+      return refusal ?? find(credential, facts);
     },
     credentials: {
       headers: [header],
@@ -82,26 +78,24 @@ export function apiKey(options: ApiKeyOptions): Authentication {
   };
 }
 
-type Found = Principal | AuthRefusal | undefined;
+type Find = (key: string, facts: AuthFacts) => ReturnType<Authentication["authenticate"]>;
 
-function lookUp(find: FindApiKey, key: string, facts: AuthFacts): Found | Promise<Found> {
-  const toFound = (owner: KeyOwner | undefined) =>
-    owner && (isRefusal(owner) ? owner : toPrincipal(PREFIX, owner.id, owner));
-  const owner = find(key, facts);
-  return owner instanceof Promise ? owner.then(toFound) : toFound(owner);
+function toOwner(owner: KeyOwner): Principal {
+  if (typeof owner.id === "string" && owner.id) return toPrincipal(PREFIX, owner.id, owner);
+  throw new TypeError("Cannot authenticate a caller: the owner of its API key has no id");
 }
 
 const PREFIX = "apikey";
 const MIN_LENGTH = 16;
 
-function toFinder(keys: Readonly<Record<string, string | ApiKeyCaller>>): (key: string) => Principal | undefined {
+function toFinder(keys: Readonly<Record<string, string | ApiKeyCaller>>, challenge: Challenge): Find {
   const known = Object.entries(keys).flatMap(([id, caller]) => {
-    const { key, ...facts } = typeof caller === "string" ? { key: caller } : caller;
+    const { key, ...facts } = typeof caller === "object" ? caller : { key: caller };
     const value = toPrincipal(PREFIX, id, facts);
     return [key].flat().map((secret) => ({ secret: readKey(secret, id), value }));
   });
   const secrets = new KnownSecrets(known, "Cannot use the API keys");
-  return (key) => secrets.find(key);
+  return (key) => secrets.find(key) ?? toUnknown(challenge);
 }
 
 // The messages must not repeat a key.

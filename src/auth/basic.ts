@@ -4,9 +4,9 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import { type Authentication, type AuthFacts, type Challenge, isRefusal } from "../core/auth.ts";
+import type { Authentication, AuthFacts, Challenge } from "../core/auth.ts";
 import { KnownSecrets } from "./compare.ts";
-import { readCredential, toUnknown } from "./credentials.ts";
+import { readCredential, toCaller, toUnknown } from "./credentials.ts";
 import { type CallerFacts, toPrincipal } from "./principal.ts";
 
 /** A user with a password. */
@@ -49,15 +49,11 @@ export interface BasicOptions {
  */
 export function basic({ users, realm = "mcp" }: BasicOptions): Authentication {
   const challenge: Challenge = { scheme: "Basic", params: { realm, charset: "UTF-8" } };
-  const verify = typeof users === "function" ? toVerifier(users) : toFinder(users);
+  const verify = typeof users === "function" ? toVerifier(users, challenge) : toFinder(users, challenge);
   return {
     authenticate(request, facts) {
       const { credential, refusal } = readCredential(request, PLACES, challenge);
-      if (refusal) return refusal;
-      const found = verify(decode(credential), facts);
-      return found instanceof Promise
-        ? found.then((found) => found ?? toUnknown(challenge))
-        : found ?? toUnknown(challenge);
+      return refusal ?? verify(decode(credential), facts);
     },
     credentials: { headers: [PLACES.header] },
     challenge,
@@ -69,28 +65,24 @@ const PREFIX = "basic";
 
 type Verify = (pair: string, facts: AuthFacts) => ReturnType<Authentication["authenticate"]>;
 
-function toFinder(users: Readonly<Record<string, string | BasicUser>>): Verify {
+function toFinder(users: Readonly<Record<string, string | BasicUser>>, challenge: Challenge): Verify {
   const known = Object.entries(users).map(([name, user]) => {
-    const { password, ...facts } = typeof user === "string" ? { password: user } : user;
+    const { password, ...facts } = typeof user === "object" ? user : { password: user };
     const state = `Cannot use the password of ${quote(name)}`;
     if (!name || /[:\p{Cc}]/u.test(name)) throw new TypeError(`${state}: a name has no colon and is not empty`);
     if (typeof password !== "string" || !password) throw new TypeError(`${state}: it is empty; is its variable set?`);
     return { secret: toBytes(`${name}:${password}`), value: toPrincipal(PREFIX, name, facts) };
   });
   const secrets = new KnownSecrets(known, "Cannot use the passwords");
-  return (pair) => secrets.find(pair);
+  return (pair) => secrets.find(pair) ?? toUnknown(challenge);
 }
 
-function toVerifier(verify: VerifyUser): Verify {
+function toVerifier(verify: VerifyUser, challenge: Challenge): Verify {
   return (pair, facts) => {
     const at = pair.indexOf(":");
-    if (at < 1) return;
     const [name, password] = [toText(pair.slice(0, at)), toText(pair.slice(at + 1))];
-    if (name === undefined || password === undefined) return;
-    const toFound = (found: CallerFacts | undefined) =>
-      found && (isRefusal(found) ? found : toPrincipal(PREFIX, name, found));
-    const found = verify(name, password, facts);
-    return found instanceof Promise ? found.then(toFound) : toFound(found);
+    if (at < 1 || name === undefined || password === undefined) return toUnknown(challenge);
+    return toCaller(verify(name, password, facts), challenge, (found) => toPrincipal(PREFIX, name, found));
   };
 }
 

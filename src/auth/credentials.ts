@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { type AuthRefusal, type Challenge, refuse } from "../core/auth.ts";
+import { type AuthRefusal, type Challenge, isRefusal, refuse } from "../core/auth.ts";
+import type { Principal } from "../core/context.ts";
 
 /** Places where one request may carry a credential. */
 export interface Places {
@@ -43,6 +44,29 @@ export function readCredential({ headers, url }: Request, places: Places, challe
   const isTwo = given?.includes(",");
   if (isTwo) return { refusal: refuse(400, { challenge: error("invalid_request"), reason: TWO }) };
   return { refusal: refuse(401, { challenge: error("invalid_token"), reason: "the credentials are malformed" }) };
+}
+
+/**
+ * Converts what a user's function found to a principal or a refusal. Anything but an object is an error, because it
+ * must not authenticate a caller by mistake.
+ */
+export function toCaller<T extends object>(
+  found: T | undefined | Promise<T | undefined>,
+  challenge: Challenge,
+  make: (found: T) => Principal,
+): Principal | AuthRefusal | Promise<Principal | AuthRefusal> {
+  const toOne = (found: T | undefined) => {
+    if (isRefusal(found)) return found;
+    if (found === undefined || found === null) return toUnknown(challenge);
+    if (typeof found === "object") return make(found);
+    throw new TypeError(`Cannot authenticate a caller: ${typeof found} was returned; return its facts or undefined`);
+  };
+  // Query builders are thenables but not promises.
+  return isThenable(found) ? Promise.resolve(found).then(toOne) : toOne(found);
+}
+
+function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
+  return typeof Object(value).then === "function";
 }
 
 /** Creates the refusal of a credential that is not known. */

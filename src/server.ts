@@ -23,7 +23,7 @@ import { type Clock, systemClock, Ticker } from "./core/timers.ts";
 import { type OpenPipe, pipeOpener } from "./transports/channel.ts";
 import { readHosts, readOrigins, readPath, readProxies } from "./transports/http/access.ts";
 import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
-import { openEntrance, readAuth } from "./transports/http/entrance.ts";
+import { Entrance, readAuth } from "./transports/http/entrance.ts";
 import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
 import type { HttpParts } from "./transports/http/upgrades.ts";
 
@@ -199,7 +199,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     origins: readOrigins(options.origins),
     proxies,
     allows,
-    enter: auth && openEntrance(auth, { core, proxies }),
+    entrance: auth && new Entrance(auth, { core, proxies }),
   });
   const { fetch, parts } = endpoint;
 
@@ -232,7 +232,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   }
 
   return {
-    fetch: withRoutes(core, options.cors ? withCors(allows, fetch) : fetch),
+    fetch: options.cors ? withCors(allows, fetch) : fetch,
     handlers: {
       add: (...handlers) => registry.add(handlers),
       remove: (...handlers) => registry.remove(handlers),
@@ -242,15 +242,6 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     close: () => closed ??= close(),
     [INTERNALS]: { openPipe: pipeOpener(engine, era), http: { ...parts, ended }, develop },
   };
-}
-
-/** Serves the routes of the authentication, if any. Loads them with the first request. */
-function withRoutes(core: Core, fetch: Fetch): Fetch {
-  const { routes } = core.auth ?? {};
-  if (!routes?.length) return fetch;
-  const load = async () => wrapped = (await import("./transports/http/gate.ts")).withRoutes(routes, fetch, core);
-  let wrapped: Fetch | undefined;
-  return (request, info) => wrapped ? wrapped(request, info) : load().then((fetch) => fetch(request, info));
 }
 
 /** Loads CORS support with the first request, because most servers do not need it. */

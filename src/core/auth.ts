@@ -1,13 +1,14 @@
 /**
- * The contract of authentication: who calls, and which scopes a caller has.
+ * The contract of authentication: who calls, and how others are refused.
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
-import { INSUFFICIENT_SCOPE, McpError, quote } from "../protocol/errors.ts";
-import type { Call } from "./call.ts";
+import type { McpError } from "../protocol/errors.ts";
 import type { Principal } from "./context.ts";
 import type { Core } from "./core.ts";
+import type { Reply } from "./link.ts";
+import { isScope } from "./scopes.ts";
 
 /**
  * Authenticates the caller of every request before its body is read. `createServer({ auth })` takes one.
@@ -117,42 +118,13 @@ export function isRefusal(value: unknown): value is AuthRefusal {
   return Object(value)[REFUSAL] === true;
 }
 
-/** Validates the scopes of a handler. Returns `undefined` if it needs none. */
-export function readScopes(scopes: readonly string[] | undefined, place: string): readonly string[] | undefined {
-  if (scopes === undefined) return;
-  const wrong = Array.isArray(scopes) ? scopes.find((scope) => !isScope(scope)) : scopes;
-  if (wrong === undefined) return scopes.length ? [...new Set(scopes)] : undefined;
-  throw new TypeError(`Cannot make ${place}: its scope ${quote(wrong)} is not a name; use a list like ["notes:read"]`);
-}
-
-// The characters of a scope in RFC 6749. They need no escaping in a header.
-function isScope(scope: unknown): boolean {
-  return typeof scope === "string" && /^[!#-[\]-~]+$/.test(scope);
-}
-
-/**
- * Tests whether a caller has all needed scopes. A principal without `scopes` has all. A caller without a principal has
- * none, unless it runs the server as its own process.
- */
-export function hasScopes({ auth }: Core, { link: { principal, isLocal } }: Call, needed: readonly string[]): boolean {
-  const granted = principal ? principal.scopes : isLocal ? undefined : [];
-  if (!granted) return true;
-  return auth?.satisfies?.(granted, needed) ?? needed.every((scope) => granted.includes(scope));
-}
-
-/** Checks that a caller has all needed scopes. Throws an error that lists the needed ones. */
-export function requireScopes(core: Core, call: Call, needed: readonly string[]): void {
-  if (hasScopes(core, call, needed)) return;
-  const message = `Cannot run the call: it needs the scopes ${needed.join(" ")}`;
-  throw new McpError(INSUFFICIENT_SCOPE, message, { scopes: needed });
-}
-
-/** Returns the status and headers of the response to a call with too few scopes. */
-export function toScopeHints({ auth }: Core, { data }: McpError): { status: 403; headers: Record<string, string> } {
+/** Returns the response to a call with too few scopes: the challenge names all that it needs. */
+export function toScopeReply({ auth }: Core, { data }: McpError, reply: Reply): Reply {
   const { scheme, params } = auth?.challenge ?? BEARER;
+  // A handler can throw this error too, with any data.
   const scope = [Object(data).scopes].flat().filter(isScope).join(" ");
   const challenge = toChallenge({ scheme, params: { ...params, error: "insufficient_scope", scope } });
-  return { status: 403, headers: { "www-authenticate": challenge } };
+  return { ...reply, status: 403, headers: { "www-authenticate": challenge } };
 }
 
 /** The challenge of authentications that name none. */

@@ -4,10 +4,12 @@
  * @module
  */
 import type { Principal } from "./context.ts";
-import type { Ticker, Timeout } from "./timers.ts";
+import type { Ticker } from "./timers.ts";
 
-/** Calls `end` when the principal expires. Returns `undefined` if it never does. */
-export function startExpiry(ticker: Ticker, principal: Principal | undefined, end: () => void): Timeout | undefined {
+/** Calls `end` when the credentials of the principal expire. Returns a function that cancels it. */
+export function startExpiry(ticker: Ticker, principal: Principal | undefined, end: () => void): () => void {
   const expiresAt = principal?.expiresAt;
-  return expiresAt === undefined ? undefined : ticker.startTimeout(expiresAt - ticker.clock.date(), end);
+  if (expiresAt === undefined) return () => {};
+  const timeout = ticker.startTimeout(expiresAt - ticker.clock.date(), end);
+  return () => ticker.cancel(timeout);
 }

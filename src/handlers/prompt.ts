@@ -8,7 +8,7 @@ import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Content, Icon, Meta, PromptMessage } from "../protocol/types.ts";
 import { type CompiledSchema, compileSchema, type Infer, type InferInput, type Schema } from "../schema/schema.ts";
-import { readScopes } from "../core/auth.ts";
+import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";

@@ -6,7 +6,7 @@
  */
 import { McpError, quote } from "../protocol/errors.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
-import { readScopes } from "../core/auth.ts";
+import { readScopes } from "../core/scopes.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { compose, type Middleware } from "../core/middleware.ts";

@@ -7,7 +7,7 @@
 import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { ResourceLink } from "../protocol/types.ts";
-import { hasScopes } from "../core/auth.ts";
+import { hasScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
 import {

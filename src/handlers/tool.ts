@@ -16,7 +16,7 @@ import {
   type Schema,
 } from "../schema/schema.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
-import { readScopes } from "../core/auth.ts";
+import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";

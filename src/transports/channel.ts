@@ -9,11 +9,10 @@ import { type Broken, type Incoming, NOT_UTF8, parseMessage, toFailure } from ".
 import type { Account } from "../core/account.ts";
 import type { Principal } from "../core/context.ts";
 import type { Engine, Era } from "../core/era.ts";
-import { startExpiry } from "../core/expiry.ts";
 import { InFlight } from "../core/in_flight.ts";
 import type { INTERNALS } from "../core/internals.ts";
 import type { Link, LinkEvents } from "../core/link.ts";
-import type { Timeout } from "../core/timers.ts";
+import type { Ticker } from "../core/timers.ts";
 
 /** Writes a message. Returns a promise if the writer should wait for room. */
 export type Write = (text: string) => Promise<void> | undefined;
@@ -32,8 +31,12 @@ export interface Pipe {
    * @internal
    */
   readonly account: Account;
-  /** Calls `end` when the credentials of the principal expire, unless the pipe is closed before. */
-  onExpiry(end: () => void): void;
+  /**
+   * The timer of the server.
+   *
+   * @internal
+   */
+  readonly ticker: Ticker;
   /** Whether any call is running. */
   readonly isBusy: boolean;
   /** Ends subscriptions. Settles when no call is running. */
@@ -82,7 +85,6 @@ class Channel implements Pipe, Link {
   #isOpen = true;
   #busy = 0;
   #room?: Promise<void>;
-  #expiry?: Timeout;
 
   constructor(engine: Engine, era: Era, { write, principal, account, isLocal }: ChannelOptions) {
     this.#engine = engine;
@@ -96,6 +98,10 @@ class Channel implements Pipe, Link {
   get account(): Account {
     const { key } = this.#own;
     return key === undefined ? this.#own : this.#engine.accounts.find(key);
+  }
+
+  get ticker(): Ticker {
+    return this.#engine.core.ticker;
   }
 
   get lineBytes(): number {
@@ -122,13 +128,8 @@ class Channel implements Pipe, Link {
     return this.#busy ? new Promise((resolve) => this.#idlers.push(resolve)) : Promise.resolve();
   }
 
-  onExpiry(end: () => void): void {
-    this.#expiry = startExpiry(this.#engine.core.ticker, this.principal, end);
-  }
-
   close(): void {
     this.#isOpen = false;
-    if (this.#expiry) this.#engine.core.ticker.cancel(this.#expiry);
     this.inFlight.cancelAll();
     this.#losers.splice(0).forEach((lost) => lost());
   }

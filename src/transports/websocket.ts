@@ -15,6 +15,7 @@
 import { isObject } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
+import { startExpiry } from "../core/expiry.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { RETRY_AFTER } from "../core/link.ts";
 import type { Principal } from "../core/context.ts";
@@ -191,6 +192,7 @@ class SocketConnection {
   readonly #socket: Socket;
   readonly #pipe: Pipe;
   readonly #outbox: Outbox;
+  readonly #stopExpiry: () => void;
   readonly #queued: string[] = [];
   #queuedSize = 0;
   #isReading = true;
@@ -204,7 +206,7 @@ class SocketConnection {
     this.#socket = socket;
     this.#pipe = server[INTERNALS].openPipe((text) => this.#write(text), principal, account);
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
-    this.#pipe.onExpiry(() => {
+    this.#stopExpiry = startExpiry(this.#pipe.ticker, principal, () => {
       this.#socket.close(POLICY_VIOLATION, "the credentials have expired");
       this.close();
     });
@@ -243,6 +245,7 @@ class SocketConnection {
   }
 
   close(): void {
+    this.#stopExpiry();
     this.#outbox.clear();
     const queued = this.#queued.splice(0).reduce((bytes, text) => bytes + 2 * text.length, 0);
     const { account } = this.#pipe;

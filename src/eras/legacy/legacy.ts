@@ -21,7 +21,7 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
-import { requireScopes, toScopeHints } from "../../core/auth.ts";
+import { requireScopes } from "../../core/scopes.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Engine, Era } from "../../core/era.ts";
@@ -124,8 +124,7 @@ class LegacyEra implements Era {
       const state = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
       return toBusyReply(session.client, new McpError(BUSY, state));
     }
-    const { ticker } = this.#engine.core;
-    const expiry = startExpiry(ticker, link.principal, () => link.release());
+    const stopExpiry = startExpiry(this.#engine.core.ticker, link.principal, () => link.release());
     try {
       await session.streams.attach(link, link.headers?.get("last-event-id") ?? null);
       return {};
@@ -134,7 +133,7 @@ class LegacyEra implements Era {
       return { text: toFailure(toNoId(session.client.version), error), status: 400 };
     } finally {
       account.closeStream();
-      if (expiry) ticker.cancel(expiry);
+      stopExpiry();
     }
   }
 
@@ -297,11 +296,13 @@ class LegacyEra implements Era {
     }
   }
 
-  #toFailed(call: Call, error: unknown): Reply {
+  #toFailed(call: Call, error: unknown): Reply | Promise<Reply> {
     const { core } = this.#engine;
     const known = isMcpError(error) ? error : core.report(error, call);
     const reply = toErrorReply(call, known);
-    return known.code === INSUFFICIENT_SCOPE ? { ...reply, ...toScopeHints(core, known) } : reply;
+    return known.code === INSUFFICIENT_SCOPE
+      ? import("../../core/auth.ts").then(({ toScopeReply }) => toScopeReply(core, known, reply))
+      : reply;
   }
 
   // Without middleware these methods take no slot, so the server responds to a ping even at its limits.

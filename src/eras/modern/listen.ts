@@ -14,7 +14,6 @@ import { startExpiry } from "../../core/expiry.ts";
 import type { Runner } from "../../core/feature.ts";
 import { createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
-import type { Timeout } from "../../core/timers.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import { META, META_SERVER } from "./meta_keys.ts";
@@ -124,7 +123,7 @@ class Subscription {
   readonly #notify: (text: string) => void;
   readonly #onChange = (change: Change): void => this.#take(change);
   #ended?: (result: Result | undefined) => void;
-  #expiry?: Timeout;
+  #stopExpiry = () => {};
 
   constructor(engine: Engine, call: Call, filter: Filter) {
     this.#engine = engine;
@@ -141,7 +140,7 @@ class Subscription {
     this.#call.onCancel = () => this.#end(this.#call.reason === SHUTDOWN ? {} : undefined);
     inFlight.add(this.#call);
     this.#engine.changes.listeners.add(this.#onChange);
-    this.#expiry = startExpiry(this.#engine.core.ticker, link.principal, () => this.#end({}));
+    this.#stopExpiry = startExpiry(this.#engine.core.ticker, link.principal, () => this.#end({}));
     link.send(toNotification("notifications/subscriptions/acknowledged", {
       notifications: granted,
       _meta: { [META_SUBSCRIPTION]: id },
@@ -160,7 +159,7 @@ class Subscription {
   }
 
   #end(result: Result | undefined): void {
-    if (this.#expiry) this.#engine.core.ticker.cancel(this.#expiry);
+    this.#stopExpiry();
     this.#engine.changes.listeners.delete(this.#onChange);
     this.#call.inFlight.remove(this.#call);
     this.#call.ended = true;

@@ -22,7 +22,7 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
-import { requireScopes, toScopeHints } from "../../core/auth.ts";
+import { requireScopes } from "../../core/scopes.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
@@ -107,11 +107,13 @@ class ModernEra implements SelectiveEra {
     }
   }
 
-  #toFailed(id: Id, method: string, error: unknown): Reply {
+  #toFailed(id: Id, method: string, error: unknown): Reply | Promise<Reply> {
     const { core } = this.#engine;
     const known = isMcpError(error) ? error : core.report(error, { method });
     const reply = toErrorReply(id, known);
-    return known.code === INSUFFICIENT_SCOPE ? { ...reply, ...toScopeHints(core, known) } : reply;
+    return known.code === INSUFFICIENT_SCOPE
+      ? import("../../core/auth.ts").then(({ toScopeReply }) => toScopeReply(core, known, reply))
+      : reply;
   }
 
   #find(message: Request, link: Link): Reply | Promise<Reply> {

@@ -3,11 +3,12 @@
  *
  * @module
  */
-import type { Authenticate, Authentication, AuthTransport } from "../../core/auth.ts";
+import type { Authenticate, Authentication, AuthRoute, AuthTransport } from "../../core/auth.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { SeenRequest } from "../../core/link.ts";
 import type { ConnectionInfo } from "./access.ts";
+import type { Gate } from "./gate.ts";
 
 /** Facts about an admitted request, to be passed to `fetch`. */
 export interface Admitted extends ConnectionInfo {
@@ -30,19 +31,34 @@ export interface EntranceOptions {
   readonly proxies: readonly string[];
 }
 
-/** Reads the option `auth` of a server. Throws if it cannot authenticate. */
-export function readAuth(auth: Authentication | Authenticate | undefined): Authentication | undefined {
-  if (auth === undefined) return;
-  if (typeof auth === "function") return { authenticate: auth };
-  if (typeof auth?.authenticate === "function") return auth;
-  throw new TypeError("Cannot create a server: auth is not a function and has no authenticate(); use apiKey() or such");
+/** Authenticates the callers of a server, and serves the routes of its authentication. */
+export class Entrance {
+  readonly #routes: ReadonlyMap<string, AuthRoute>;
+  readonly #load: () => Promise<Gate>;
+  #gate?: Gate;
+
+  /** Creates the entrance of a server. */
+  constructor(auth: Authentication, options: EntranceOptions) {
+    this.#routes = new Map(auth.routes?.map((route) => [route.path, route]));
+    this.#load = async () => this.#gate ??= new (await import("./gate.ts")).Gate(auth, options);
+  }
+
+  /** Authenticates the caller of a request. Returns the response if it is refused. */
+  readonly enter: Enter = (...given) =>
+    this.#gate ? this.#gate.enter(...given) : this.#load().then((gate) => gate.enter(...given));
+
+  /** Returns the response of a route, if the request is for one. The host of its URL has not been checked. */
+  respond(request: Request): Promise<Response> | undefined {
+    const route = this.#routes.get(request.url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, ""));
+    return route && this.#load().then((gate) => gate.respond(route, request));
+  }
 }
 
-/** Creates the function that authenticates callers. */
-export function openEntrance(auth: Authentication, options: EntranceOptions): Enter {
-  let enter: Enter | undefined;
-  const load = async () => enter = (await import("./gate.ts")).createGate(auth, options);
-  return (...request) => enter ? enter(...request) : load().then((enter) => enter(...request));
+/** Reads the option `auth` of a server. Throws if it cannot authenticate. */
+export function readAuth(auth: Authentication | Authenticate | undefined): Authentication | undefined {
+  const read = typeof auth === "function" ? { authenticate: auth } : auth;
+  if (read === undefined || typeof Object(read).authenticate === "function") return read;
+  throw new TypeError("Cannot create a server: auth is not a function and has no authenticate(); use apiKey() or such");
 }
 
 /** Whether a request has been admitted. */

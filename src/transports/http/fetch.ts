@@ -20,7 +20,7 @@ import {
   readPeer,
   readPrincipal,
 } from "./access.ts";
-import { type Enter, isAdmitted } from "./entrance.ts";
+import { type Enter, type Entrance, isAdmitted } from "./entrance.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts, toRefusal } from "./exchange.ts";
 import { INCOMPLETE, RequestBodies } from "./request_body.ts";
@@ -33,7 +33,7 @@ export interface HttpOptions extends AccessOptions {
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
   /** Authenticates callers, if the server has `auth`. */
-  readonly enter?: Enter;
+  readonly entrance?: Entrance;
 }
 
 /** Handles web-standard requests. The optional second argument comes from Deno, Bun or a router. */
@@ -85,7 +85,7 @@ export class Endpoint {
       check: (request, info, caller) =>
         this.#check(request, info, caller) ?? (this.#isClosing ? refuse(...CLOSING) : undefined),
       account: this.#exchanges.account,
-      enter: this.#options.enter,
+      enter: this.#options.entrance?.enter,
       bodies: this.#bodies,
       streams: this.#streams,
     };
@@ -103,12 +103,14 @@ export class Endpoint {
     // read fastest if they are not in lower case.
     if (headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget)) {
       const refusal = this.#checkFirst(request, info);
-      if (refusal) return refusal;
+      if (refusal) return this.#options.entrance?.respond(request) ?? refusal;
     }
     if (this.#isClosing) return refuse(...CLOSING);
-    const { enter } = this.#options;
-    if (enter && method !== "OPTIONS" && !isAdmitted(info)) return this.#admit(request, enter(request, info, "http"));
-    const seen = enter && isAdmitted(info) ? info.seen : undefined;
+    const { entrance } = this.#options;
+    const admitted = entrance && isAdmitted(info) ? info : undefined;
+    if (entrance && !admitted && method !== "OPTIONS") {
+      return this.#admit(request, entrance.enter(request, info, "http"));
+    }
     const accept = headers.get("Accept");
     const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream) this.#lastAccept = accept;
@@ -116,9 +118,12 @@ export class Endpoint {
       ? checkPost(headers, accepts)
       : this.#checkGetOrDelete(method, headers, accepts);
     if (rejection) return refuse(...rejection);
-    const principal = info?.principal === undefined ? undefined : readPrincipal(info);
+    const principal = admitted || info?.principal === undefined ? admitted?.principal : readPrincipal(info);
     return new Promise((respond) => {
-      const exchange = new Exchange({ request, headers, info, principal, seen, accepts, respond }, this.#exchanges);
+      const exchange = new Exchange(
+        { request, headers, info, principal, seen: admitted?.seen, accepts, respond },
+        this.#exchanges,
+      );
       method === "POST" ? this.#post(exchange, request) : this.#serveGetOrDelete(exchange, method);
     });
   };

@@ -22,39 +22,11 @@ import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../core/link.ts";
 import { type ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
-import type { Admitted, Enter, EntranceOptions } from "./entrance.ts";
+import type { Admitted, EntranceOptions } from "./entrance.ts";
 import { toRefusal } from "./exchange.ts";
-import type { Fetch } from "./fetch.ts";
 
-/** Creates the function that authenticates callers. */
-export function createGate(auth: Authentication, options: EntranceOptions): Enter {
-  const gate = new Gate(auth, options);
-  return (request, info, transport) => gate.enter(request, info, transport);
-}
-
-/** Wraps `fetch` to respond at the routes of an authentication. */
-export function withRoutes(routes: readonly AuthRoute[], fetch: Fetch, core: Core): Fetch {
-  const byPath = new Map(routes.map((route) => [route.path, route]));
-  return (request, info) => {
-    const route = byPath.get(toPath(request.url));
-    return route ? respond(route, request, core) : fetch(request, info);
-  };
-}
-
-async function respond(route: AuthRoute, request: Request, core: Core): Promise<Response> {
-  try {
-    return await route.fetch(request);
-  } catch (error) {
-    return toFault(core, error);
-  }
-}
-
-// Sliced and not parsed, because the host of the URL has not been checked.
-function toPath(url: string): string {
-  return url.slice(url.indexOf("/", url.indexOf("//") + 2)).replace(/[?#].*$/s, "");
-}
-
-class Gate {
+/** Authenticates callers. */
+export class Gate {
   readonly #auth: Authentication;
   readonly #core: Core;
   readonly #proxies: readonly string[];
@@ -63,6 +35,7 @@ class Gate {
   #running = 0;
   readonly #runningOf = new Map<string, number>();
 
+  /** Creates the gate of a server. */
   constructor(auth: Authentication, { core, proxies }: EntranceOptions) {
     this.#auth = auth;
     this.#core = core;
@@ -70,6 +43,16 @@ class Gate {
     this.#hidden = toHidden(auth.credentials);
   }
 
+  /** Responds at a route. */
+  async respond(route: AuthRoute, request: Request): Promise<Response> {
+    try {
+      return await route.fetch(request);
+    } catch (error) {
+      return toFault(this.#core, error);
+    }
+  }
+
+  /** Authenticates the caller of a request. Returns the response if it is refused. */
   enter(
     request: Request,
     info: ConnectionInfo | undefined,

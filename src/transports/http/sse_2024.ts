@@ -12,6 +12,7 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
+import { startExpiry } from "../../core/expiry.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { RETRY_AFTER } from "../../core/link.ts";
 import type { Account } from "../../core/account.ts";
@@ -79,6 +80,7 @@ export function httpSse(
     }
     const id = crypto.randomUUID();
     const onLost = () => {
+      stopExpiry();
       account.closeStream();
       pipes.get(id)?.pipe.close();
       pipes.delete(id);
@@ -87,7 +89,7 @@ export function httpSse(
     stream.write(`${messages}?sessionId=${id}`, { event: "endpoint" });
     const pipe = server[INTERNALS].openPipe((text) => stream.write(text), principal, account);
     pipes.set(id, { pipe, owner: principal?.id });
-    pipe.onExpiry(() => {
+    const stopExpiry = startExpiry(pipe.ticker, principal, () => {
       onLost();
       stream.end();
     });

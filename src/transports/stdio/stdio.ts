@@ -16,6 +16,7 @@ import { guardConsole } from "./stdout_guard.ts";
 import { LineSplitter } from "./line_splitter.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
+import { startExpiry } from "../../core/expiry.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import type { Pipe, PipeServer, Write } from "../channel.ts";
 import { Outbox } from "../outbox.ts";
@@ -55,7 +56,7 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
   signal?.addEventListener("abort", stop);
   if (signal?.aborted) stop();
   writer.lost.then(stop);
-  pipe.onExpiry(stop);
+  const stopExpiry = startExpiry(pipe.ticker, principal, stop);
   try {
     while (true) {
       const { done, value } = await reader.read();
@@ -76,6 +77,7 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
     clearTimeout(timer);
   } finally {
     signal?.removeEventListener("abort", stop);
+    stopExpiry();
     pipe.close();
     await Promise.race([writer.flush(), writer.lost]);
     restore();

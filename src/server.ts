@@ -21,9 +21,10 @@ import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
 import { type OpenPipe, pipeOpener } from "./transports/channel.ts";
-import { readHosts, readOrigins, readPath, readProxies } from "./transports/http/access.ts";
+import { readHosts, readOrigins, readPath, readPeer, readPrincipal, readProxies } from "./transports/http/access.ts";
 import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
-import { Entrance, readAuth } from "./transports/http/entrance.ts";
+import type { LoadGate } from "./transports/http/entrance.ts";
+import { toRefusal } from "./transports/http/exchange.ts";
 import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
 import type { HttpParts } from "./transports/http/upgrades.ts";
 
@@ -193,13 +194,19 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const allows = corsRule(options.cors, report);
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const proxies = readProxies(options.proxies);
+  let gate: ReturnType<LoadGate> | undefined;
+  const loadGate: LoadGate | undefined = auth && (() => gate ??= openGate(auth));
+  const openGate = async (auth: Authentication) => {
+    const { HttpGate } = await import("./transports/http/gate.ts");
+    return new HttpGate(auth, { core, proxies, readPeer, readPrincipal, toRefusal });
+  };
   const endpoint = new Endpoint(engine, era, {
     path: readPath(path),
     hosts: readHosts(options.hosts),
     origins: readOrigins(options.origins),
     proxies,
     allows,
-    entrance: auth && new Entrance(auth, { core, proxies }),
+    loadGate,
   });
   const { fetch, parts } = endpoint;
 
@@ -242,6 +249,13 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     close: () => closed ??= close(),
     [INTERNALS]: { openPipe: pipeOpener(engine, era), http: { ...parts, ended }, develop },
   };
+}
+
+/** Reads the option `auth`. Throws if it cannot authenticate. */
+function readAuth(auth: ServerOptions["auth"]): Authentication | undefined {
+  const read = typeof auth === "function" ? { authenticate: auth } : auth;
+  if (read === undefined || typeof read?.authenticate === "function") return read;
+  throw new TypeError("Cannot create a server: auth has no authenticate(); use a function, apiKey() or such");
 }
 
 /** Loads CORS support with the first request, because most servers do not need it. */

@@ -64,7 +64,7 @@ export async function serveHttp(server: Server, target: string | undefined, addr
   const served = listen(name, { hostname, port, fetch });
   const host = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
   const origin = `http://${toAuthority(host)}:${served.port}`;
-  if (!server[INTERNALS].http.enter && !isLoopbackHost(toAuthority(hostname))) {
+  if (!server[INTERNALS].http.loadGate && !isLoopbackHost(toAuthority(hostname))) {
     console.error(toNetworkWarning(hostname));
   }
   console.error(toNotice(target, origin + (path || own), inspector && `${origin}/#key=${inspector.key}`));

@@ -8,7 +8,6 @@ import type { McpError } from "../protocol/errors.ts";
 import type { Principal } from "./context.ts";
 import type { Core } from "./core.ts";
 import type { Reply } from "./link.ts";
-import { isScope } from "./scopes.ts";
 
 /**
  * Authenticates the caller of every request before its body is read. `createServer({ auth })` takes one.
@@ -122,7 +121,7 @@ export function isRefusal(value: unknown): value is AuthRefusal {
 export function toScopeReply({ auth }: Core, { data }: McpError, reply: Reply): Reply {
   const { scheme, params } = auth?.challenge ?? BEARER;
   // A handler can throw this error too, with any data.
-  const scope = [Object(data).scopes].flat().filter(isScope).join(" ");
+  const scope = [Object(data).scopes].flat().filter((scope) => typeof scope === "string").join(" ");
   const challenge = toChallenge({ scheme, params: { ...params, error: "insufficient_scope", scope } });
   return { ...reply, status: 403, headers: { "www-authenticate": challenge } };
 }

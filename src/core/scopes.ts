@@ -3,21 +3,17 @@
  *
  * @module
  */
-import { INSUFFICIENT_SCOPE, McpError, quote } from "../protocol/errors.ts";
+import { INSUFFICIENT_SCOPE, McpError } from "../protocol/errors.ts";
 import type { Call } from "./call.ts";
 import type { Core } from "./core.ts";
 
 /** Validates the scopes of a handler. Returns `undefined` if it needs none. */
-export function readScopes(scopes: readonly string[] | undefined, place: string): readonly string[] | undefined {
-  if (scopes === undefined) return;
-  const wrong = Array.isArray(scopes) ? scopes.find((scope) => !isScope(scope)) : scopes;
-  if (wrong === undefined) return scopes.length ? [...new Set(scopes)] : undefined;
-  throw new TypeError(`Cannot make ${place}: its scope ${quote(wrong)} is not a name; use a list like ["notes:read"]`);
-}
-
-/** Tests for the characters of a scope in RFC 6749. They need no escaping in a header. */
-export function isScope(scope: unknown): boolean {
-  return typeof scope === "string" && /^[!#-[\]-~]+$/.test(scope);
+export function readScopes(scopes: readonly string[] = [], place: string): readonly string[] | undefined {
+  // The characters of a scope in RFC 6749.
+  if (Array.isArray(scopes) && scopes.every((scope) => /^[!#-[\]-~]+$/.test(scope))) {
+    return scopes.length ? scopes : undefined;
+  }
+  throw new TypeError(`Cannot make ${place}: scopes must be a list of names like ["notes:read"]`);
 }
 
 /**

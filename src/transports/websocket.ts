@@ -90,8 +90,8 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     const refusal = server[INTERNALS].http.check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
     if (new URL(request.url).pathname !== path) return new Response("Cannot open a socket here", { status: 404 });
-    const { enter } = server[INTERNALS].http;
-    const entered = enter ? await enter(request, info, "websocket") : info;
+    const gate = await server[INTERNALS].http.loadGate?.();
+    const entered = gate ? await gate.enter(request, info, "websocket") : info;
     if (entered instanceof Response) return entered;
     const principal = readPrincipal(entered);
     const account = server[INTERNALS].http.account(request, info, principal);

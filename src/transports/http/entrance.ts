@@ -1,14 +1,37 @@
 /**
- * Authentication as the HTTP transports see it. Its implementation loads with the first request.
+ * The contract between the HTTP endpoint and the gate, which authenticates callers and loads on demand.
  *
  * @module
  */
-import type { Authenticate, Authentication, AuthRoute, AuthTransport } from "../../core/auth.ts";
+import type { AuthTransport } from "../../core/auth.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { SeenRequest } from "../../core/link.ts";
-import type { ConnectionInfo } from "./access.ts";
-import type { Gate } from "./gate.ts";
+import type { ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
+import type { toRefusal } from "./exchange.ts";
+
+/** Authenticates callers, and hides their credentials from everything behind. */
+export interface Gate {
+  /** Returns the response of a route, if the request is for one. The host of its URL has not been checked. */
+  respond(request: Request): Promise<Response> | undefined;
+  /** Authenticates the caller of a request. Returns the response if it is refused. */
+  enter(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    transport: AuthTransport,
+  ): Admitted | Response | Promise<Admitted | Response>;
+  /** Authenticates the caller of a request, and passes the request on to `fetch` with its principal. */
+  admit(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    fetch: (request: Request, admitted: Admitted) => Promise<Response>,
+  ): Promise<Response>;
+  /** Returns what was found about the caller of an admitted request. */
+  findAdmitted(info: ConnectionInfo | undefined): Admitted | undefined;
+}
+
+/** Loads the gate of a server. Each call returns the same one. */
+export type LoadGate = () => Promise<Gate>;
 
 /** Facts about an admitted request, to be passed to `fetch`. */
 export interface Admitted extends ConnectionInfo {
@@ -17,51 +40,15 @@ export interface Admitted extends ConnectionInfo {
   readonly seen: SeenRequest;
 }
 
-/** Authenticates the caller of a request. Returns the response if it is refused. */
-export type Enter = (
-  request: Request,
-  info: ConnectionInfo | undefined,
-  transport: AuthTransport,
-) => Admitted | Response | Promise<Admitted | Response>;
-
-/** The parts of a server that authentication uses. */
-export interface EntranceOptions {
+/**
+ * Parts of a server for the gate. It gets them instead of importing them, because a bundler would move what two files
+ * share to further files.
+ */
+export interface GateParts {
   readonly core: Core;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
-}
-
-/** Authenticates the callers of a server, and serves the routes of its authentication. */
-export class Entrance {
-  readonly #routes: ReadonlyMap<string, AuthRoute>;
-  readonly #load: () => Promise<Gate>;
-  #gate?: Gate;
-
-  /** Creates the entrance of a server. */
-  constructor(auth: Authentication, options: EntranceOptions) {
-    this.#routes = new Map(auth.routes?.map((route) => [route.path, route]));
-    this.#load = async () => this.#gate ??= new (await import("./gate.ts")).Gate(auth, options);
-  }
-
-  /** Authenticates the caller of a request. Returns the response if it is refused. */
-  readonly enter: Enter = (...given) =>
-    this.#gate ? this.#gate.enter(...given) : this.#load().then((gate) => gate.enter(...given));
-
-  /** Returns the response of a route, if the request is for one. The host of its URL has not been checked. */
-  respond(request: Request): Promise<Response> | undefined {
-    const route = this.#routes.get(request.url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, ""));
-    return route && this.#load().then((gate) => gate.respond(route, request));
-  }
-}
-
-/** Reads the option `auth` of a server. Throws if it cannot authenticate. */
-export function readAuth(auth: Authentication | Authenticate | undefined): Authentication | undefined {
-  const read = typeof auth === "function" ? { authenticate: auth } : auth;
-  if (read === undefined || typeof Object(read).authenticate === "function") return read;
-  throw new TypeError("Cannot create a server: auth is not a function and has no authenticate(); use apiKey() or such");
-}
-
-/** Whether a request has been admitted. */
-export function isAdmitted(info: ConnectionInfo | undefined): info is Admitted {
-  return info !== undefined && "seen" in info;
+  readonly readPeer: typeof readPeer;
+  readonly readPrincipal: typeof readPrincipal;
+  readonly toRefusal: typeof toRefusal;
 }

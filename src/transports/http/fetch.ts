@@ -20,7 +20,7 @@ import {
   readPeer,
   readPrincipal,
 } from "./access.ts";
-import { type Enter, type Entrance, isAdmitted } from "./entrance.ts";
+import type { Gate, LoadGate } from "./entrance.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts, toRefusal } from "./exchange.ts";
 import { INCOMPLETE, RequestBodies } from "./request_body.ts";
@@ -33,7 +33,7 @@ export interface HttpOptions extends AccessOptions {
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
   /** Authenticates callers, if the server has `auth`. */
-  readonly entrance?: Entrance;
+  readonly loadGate?: LoadGate;
 }
 
 /** Handles web-standard requests. The optional second argument comes from Deno, Bun or a router. */
@@ -61,6 +61,7 @@ export class Endpoint {
   #lastTarget = "";
   #lastAccept: string | null = null;
   #isClosing = false;
+  #gate?: Gate;
 
   /** Creates an endpoint that serves an era. */
   constructor(engine: Engine, era: Era, options: HttpOptions) {
@@ -85,7 +86,7 @@ export class Endpoint {
       check: (request, info, caller) =>
         this.#check(request, info, caller) ?? (this.#isClosing ? refuse(...CLOSING) : undefined),
       account: this.#exchanges.account,
-      enter: this.#options.entrance?.enter,
+      loadGate: this.#options.loadGate,
       bodies: this.#bodies,
       streams: this.#streams,
     };
@@ -99,18 +100,19 @@ export class Endpoint {
   /** Handles a request. */
   readonly fetch: Fetch = (request, info) => {
     const { headers, method } = request;
+    const { loadGate } = this.#options;
+    const gate = this.#gate;
+    if (loadGate && !gate) return this.#fetchLater(loadGate, request, info);
     // has() makes Deno read all headers at once, which speeds up later access. The names of these three headers are
     // read fastest if they are not in lower case.
     if (headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget)) {
       const refusal = this.#checkFirst(request, info);
-      if (refusal) return this.#options.entrance?.respond(request) ?? refusal;
+      if (refusal) return gate?.respond(request) ?? refusal;
     }
     if (this.#isClosing) return refuse(...CLOSING);
-    const { entrance } = this.#options;
-    const admitted = entrance && isAdmitted(info) ? info : undefined;
-    if (entrance && !admitted && method !== "OPTIONS") {
-      return this.#admit(request, entrance.enter(request, info, "http"));
-    }
+    // An admitted request arrives here a second time.
+    const admitted = gate?.findAdmitted(info);
+    if (gate && !admitted && method !== "OPTIONS") return gate.admit(request, info, this.fetch);
     const accept = headers.get("Accept");
     const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream) this.#lastAccept = accept;
@@ -118,7 +120,7 @@ export class Endpoint {
       ? checkPost(headers, accepts)
       : this.#checkGetOrDelete(method, headers, accepts);
     if (rejection) return refuse(...rejection);
-    const principal = admitted || info?.principal === undefined ? admitted?.principal : readPrincipal(info);
+    const principal = admitted?.principal ?? (info?.principal === undefined ? undefined : readPrincipal(info));
     return new Promise((respond) => {
       const exchange = new Exchange(
         { request, headers, info, principal, seen: admitted?.seen, accepts, respond },
@@ -128,10 +130,9 @@ export class Endpoint {
     });
   };
 
-  // The request arrives here a second time, with its principal.
-  #admit(request: Request, entered: ReturnType<Enter>): Promise<Response> {
-    if (entered instanceof Promise) return entered.then((entered) => this.#admit(request, entered));
-    return entered instanceof Response ? Promise.resolve(entered) : this.fetch(request, entered);
+  async #fetchLater(loadGate: LoadGate, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
+    this.#gate = await loadGate();
+    return await this.fetch(request, info);
   }
 
   async #post(exchange: Exchange, request: Request): Promise<void> {

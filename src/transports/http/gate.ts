@@ -21,30 +21,34 @@ import {
 import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../core/link.ts";
-import { type ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
-import type { Admitted, EntranceOptions } from "./entrance.ts";
-import { toRefusal } from "./exchange.ts";
+import type { ConnectionInfo } from "./access.ts";
+import type { Admitted, Gate, GateParts } from "./entrance.ts";
 
 /** Authenticates callers. */
-export class Gate {
+export class HttpGate implements Gate {
   readonly #auth: Authentication;
   readonly #core: Core;
-  readonly #proxies: readonly string[];
+  readonly #parts: GateParts;
   readonly #hidden: Hidden;
   /** Number of authentications in progress, in all and by peer. */
   #running = 0;
   readonly #runningOf = new Map<string, number>();
 
   /** Creates the gate of a server. */
-  constructor(auth: Authentication, { core, proxies }: EntranceOptions) {
+  constructor(auth: Authentication, parts: GateParts) {
     this.#auth = auth;
-    this.#core = core;
-    this.#proxies = proxies;
+    this.#core = parts.core;
+    this.#parts = parts;
     this.#hidden = toHidden(auth.credentials);
   }
 
-  /** Responds at a route. */
-  async respond(route: AuthRoute, request: Request): Promise<Response> {
+  respond(request: Request): Promise<Response> | undefined {
+    const path = request.url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, "");
+    const route = this.#auth.routes?.find((route) => route.path === path);
+    return route && this.#serve(route, request);
+  }
+
+  async #serve(route: AuthRoute, request: Request): Promise<Response> {
     try {
       return await route.fetch(request);
     } catch (error) {
@@ -52,14 +56,20 @@ export class Gate {
     }
   }
 
-  /** Authenticates the caller of a request. Returns the response if it is refused. */
-  enter(
-    request: Request,
-    info: ConnectionInfo | undefined,
-    transport: AuthTransport,
-  ): Admitted | Response | Promise<Admitted | Response> {
-    const entry = new Entry(request, info, { transport, proxies: this.#proxies, core: this.#core });
-    if (info?.principal !== undefined) return this.#judge(entry, readPrincipal(info));
+  findAdmitted(info: ConnectionInfo | undefined): Admitted | undefined {
+    return info instanceof AdmittedInfo ? info : undefined;
+  }
+
+  admit(...[request, info, fetch]: Parameters<Gate["admit"]>): Promise<Response> {
+    const pass = (entered: Admitted | Response) =>
+      entered instanceof Response ? Promise.resolve(entered) : fetch(request, entered);
+    const entered = this.enter(request, info, "http");
+    return entered instanceof Promise ? entered.then(pass) : pass(entered);
+  }
+
+  enter(...[request, info, transport]: Parameters<Gate["enter"]>): ReturnType<Gate["enter"]> {
+    const entry = new Entry(request, info, { transport, parts: this.#parts });
+    if (info?.principal !== undefined) return this.#judge(entry, this.#parts.readPrincipal(info));
     if (this.#running && this.#isFull(entry)) return this.#refuse(entry, TOO_MANY);
     let found: unknown;
     try {
@@ -113,7 +123,7 @@ export class Gate {
     }
     if (found.expiresAt !== undefined && found.expiresAt <= entry.now) return this.#refuse(entry, this.#toExpired());
     const { request, info } = entry;
-    return { info: info?.info ?? info, principal: found, seen: new VisibleRequest(request, this.#hidden) };
+    return new AdmittedInfo(info?.info ?? info, found, new VisibleRequest(request, this.#hidden));
   }
 
   #toExpired(): AuthRefusal {
@@ -132,7 +142,19 @@ export class Gate {
       ? RETRY_AFTER
       : {};
     // The codes are those of the statuses, outside the range that the specification reserves.
-    return toRefusal({ status, message: `Cannot serve the request: ${reason}`, headers }, -31_000 - status);
+    return this.#parts.toRefusal({ status, message: `Cannot serve the request: ${reason}`, headers }, -31_000 - status);
+  }
+}
+
+class AdmittedInfo implements Admitted {
+  readonly info: ConnectionInfo | undefined;
+  readonly principal: Principal;
+  readonly seen: SeenRequest;
+
+  constructor(info: ConnectionInfo | undefined, principal: Principal, seen: SeenRequest) {
+    this.info = info;
+    this.principal = principal;
+    this.seen = seen;
   }
 }
 
@@ -147,20 +169,18 @@ class Entry implements AuthFacts {
   readonly transport: AuthTransport;
   readonly #request: Request;
   readonly #info: ConnectionInfo | undefined;
-  readonly #proxies: readonly string[];
-  readonly #core: Core;
+  readonly #parts: GateParts;
   #controller?: AbortController;
 
   constructor(
     request: Request,
     info: ConnectionInfo | undefined,
-    { transport, proxies, core }: EntranceOptions & { readonly transport: AuthTransport },
+    { transport, parts }: { readonly transport: AuthTransport; readonly parts: GateParts },
   ) {
     this.transport = transport;
     this.#request = request;
     this.#info = info;
-    this.#proxies = proxies;
-    this.#core = core;
+    this.#parts = parts;
   }
 
   get request(): Request {
@@ -172,11 +192,11 @@ class Entry implements AuthFacts {
   }
 
   get peer(): string | undefined {
-    return readPeer(this.#request, this.#info, this.#proxies);
+    return this.#parts.readPeer(this.#request, this.#info, this.#parts.proxies);
   }
 
   get now(): number {
-    return this.#core.ticker.clock.date();
+    return this.#parts.core.ticker.clock.date();
   }
 
   get signal(): AbortSignal {

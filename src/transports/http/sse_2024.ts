@@ -62,10 +62,11 @@ export function httpSse(
     const opens = request.method === "GET" && pathname === path;
     const posts = request.method === "POST" && pathname === messages;
     if (!opens && !posts) return await server.fetch(request, info);
-    const { check, enter, account } = server[INTERNALS].http;
+    const { check, loadGate, account } = server[INTERNALS].http;
     const refusal = check(request, info);
     if (refusal) return await refusal;
-    const entered = enter ? await enter(request, info, "http-sse") : info;
+    const gate = await loadGate?.();
+    const entered = gate ? await gate.enter(request, info, "http-sse") : info;
     if (entered instanceof Response) return entered;
     const principal = readPrincipal(entered);
     if (opens) return open(principal, account(request, info, principal));

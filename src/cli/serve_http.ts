@@ -97,8 +97,8 @@ function listen(name: string, options: ServeOptions): Served {
 }
 
 function toNetworkWarning(hostname: string): string {
-  return `Anyone who can reach ${hostname} can use this server, unless the server authenticates its callers. Remove ` +
-    "--host to serve this machine only, or put a proxy with authentication in front.";
+  return `Anyone who can reach ${hostname} can use this server, because it has no \`auth\`. Set it, remove --host to ` +
+    "serve this machine only, or put a proxy with authentication in front.";
 }
 
 function toNotice(target: string | undefined, url: string, page: string | undefined): string {

@@ -27,8 +27,11 @@ export interface KeyOwner extends CallerFacts {
 
 /** Options of {@linkcode apiKey}. Only `keys` is required. */
 export interface ApiKeyOptions {
-  /** The key of each caller by the caller's id, or a function that finds the caller of a key. */
-  readonly keys: Readonly<Record<string, string | ApiKeyCaller>> | FindApiKey;
+  /**
+   * The key of each caller by the caller's id, or a function that finds the caller of a key. An undefined key, such as
+   * a variable that is not set, is an error.
+   */
+  readonly keys: Readonly<Record<string, string | undefined | ApiKeyCaller>> | FindApiKey;
   /** Header with the key. Defaults to `Authorization`, where the key follows `Bearer`. In any other header it is alone. */
   readonly header?: string;
   /** Cookie that may have the key instead. Defaults to none. */
@@ -88,7 +91,7 @@ function toOwner(owner: KeyOwner): Principal {
 const PREFIX = "apikey";
 const MIN_LENGTH = 16;
 
-function toFinder(keys: Readonly<Record<string, string | ApiKeyCaller>>, challenge: Challenge): Find {
+function toFinder(keys: Readonly<Record<string, string | undefined | ApiKeyCaller>>, challenge: Challenge): Find {
   const known = Object.entries(keys).flatMap(([id, caller]) => {
     const { key, ...facts } = typeof caller === "object" ? caller : { key: caller };
     const value = toPrincipal(PREFIX, id, facts);

@@ -27,8 +27,11 @@ export type VerifyUser = (
 
 /** Options of {@linkcode basic}. Only `users` is required. */
 export interface BasicOptions {
-  /** The password of each user by the user's name, or a function that verifies both. */
-  readonly users: Readonly<Record<string, string | BasicUser>> | VerifyUser;
+  /**
+   * The password of each user by the user's name, or a function that verifies both. An undefined password, such as a
+   * variable that is not set, is an error.
+   */
+  readonly users: Readonly<Record<string, string | undefined | BasicUser>> | VerifyUser;
   /** Name of the protected area, which browsers show. Defaults to `mcp`. */
   readonly realm?: string;
 }
@@ -65,7 +68,7 @@ const PREFIX = "basic";
 
 type Verify = (pair: string, facts: AuthFacts) => ReturnType<Authentication["authenticate"]>;
 
-function toFinder(users: Readonly<Record<string, string | BasicUser>>, challenge: Challenge): Verify {
+function toFinder(users: Readonly<Record<string, string | undefined | BasicUser>>, challenge: Challenge): Verify {
   const known = Object.entries(users).map(([name, user]) => {
     const { password, ...facts } = typeof user === "object" ? user : { password: user };
     const state = `Cannot use the password of ${quote(name)}`;

@@ -132,7 +132,7 @@ Deno.test("a function that returns no owner but `true` authenticates nobody", as
 });
 
 Deno.test("options that cannot be used are refused without their secrets", () => {
-  for (const keys of [{ ada: "short" }, { ada: `${ADA},x` }, { ada: ` ${ADA}` }, { ada: undefined as never }]) {
+  for (const keys of [{ ada: "short" }, { ada: `${ADA},x` }, { ada: ` ${ADA}` }, { ada: undefined }]) {
     const { message } = assertThrows(() => apiKey({ keys }), TypeError, 'Cannot use the API key of "ada"');
     assert(!message.includes("short") && !message.includes(ADA));
   }

@@ -135,7 +135,7 @@ async function runProgram({ file }: Program, place: Place): Promise<void> {
 }
 
 async function serveProgram({ file, text, path = "" }: Program, place: Place): Promise<void> {
-  const [, key, token = key] = /keys: \{ \w+: "([^"]+)"|"Bearer (\w+)"/.exec(text) ?? [];
+  const [, token] = /(?:keys: \{ \w+: "|"Bearer )([\w-]+)"/.exec(text) ?? [];
   const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
   const { child, waitFor, printed } = start([...place.serve, file], place);
   const late = setTimeout(() => child.kill("SIGKILL"), PROGRAM_MS);

@@ -4,7 +4,6 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
-import { INTERNAL_ERROR } from "../../protocol/errors.ts";
 import { isObject, toFailure } from "../../protocol/jsonrpc.ts";
 import {
   type Authentication,

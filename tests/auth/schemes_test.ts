@@ -17,7 +17,7 @@ function start(auth: Authentication): Server {
       seen: [...ctx.http?.headers ?? []].join("\n") + ctx.http?.url,
     }),
   });
-  return createServer({ name: "me", version: "1.0.0", auth, handlers: [show], onError: () => {} });
+  return createServer({ name: "me", version: "1.0.0", auth, handlers: [show], observer: { fault() {} } });
 }
 
 interface Answer {

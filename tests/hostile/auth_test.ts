@@ -73,7 +73,7 @@ Deno.test("no credential can be reached from a context, in a handler, a middlewa
       look(ctx);
       return await next();
     }],
-    onError: (error) => void faults.push(error),
+    observer: { fault: ({ error }) => void faults.push(error) },
   });
   const places: readonly (readonly [Record<string, string>, string])[] = [
     [{ "x-key": ADA, cookie: "theme=dark", authorization: ADA }, "?a=1"],

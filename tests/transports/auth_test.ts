@@ -14,7 +14,7 @@ const signed = { authorization: `Bearer ${ADA}` };
 const whoami = tool({ name: "whoami", run: (_, ctx) => `you are ${ctx.principal?.id}` });
 
 function start(options: Partial<ServerOptions> = {}): Server {
-  return createServer({ name: "me", version: "1.0.0", auth, handlers: [whoami], onError: () => {}, ...options });
+  return createServer({ name: "me", version: "1.0.0", auth, handlers: [whoami], observer: { fault() {} }, ...options });
 }
 
 /** A request of revision 2025-11-25. */
@@ -163,7 +163,7 @@ Deno.test("an error of an authentication is reported, and the client learns only
   ];
   for (const fail of failures) {
     const faults: unknown[] = [];
-    const server = start({ auth: fail as never, onError: (error) => void faults.push(error) });
+    const server = start({ auth: fail as never, observer: { fault: ({ error }) => void faults.push(error) } });
     const response = await server.fetch(toRequest("tools/list"));
     const text = await response.text();
     assertEquals([response.status, faults.length], [500, 1]);
@@ -182,7 +182,7 @@ Deno.test("asynchronous authentications are limited in number by peer, in all, a
       return new Promise(() => {});
     },
     limits: { auth: { running: 5, runningPerPeer: 2, timeoutMs: 1000 } },
-    onError: (error) => void faults.push(error),
+    observer: { fault: ({ error }) => void faults.push(error) },
     clock,
   });
   const from = (hostname: string) => server.fetch(toRequest("tools/list"), { remoteAddr: { hostname } });

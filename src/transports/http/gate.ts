@@ -121,7 +121,8 @@ export class HttpGate implements Gate {
       return toFault(this.#core, new TypeError(`Cannot authenticate a caller: ${state}`));
     }
     if (found.expiresAt !== undefined && found.expiresAt <= entry.now) return this.#refuse(entry, this.#toExpired());
-    const { request, info } = entry;
+    const { request, info, transport } = entry;
+    this.#core.observer.auth?.({ state: "accepted", transport, principal: found.id });
     return new AdmittedInfo(info?.info ?? info, found, new VisibleRequest(request, this.#hidden));
   }
 
@@ -131,9 +132,9 @@ export class HttpGate implements Gate {
     return refuse(401, { challenge, reason: "the credentials have expired" });
   }
 
-  #refuse({ transport, peer }: Entry, refusal: AuthRefusal): Response {
+  #refuse({ transport }: Entry, refusal: AuthRefusal): Response {
     const { status, reason = status === 401 ? "it needs valid credentials" : "the caller is not allowed" } = refusal;
-    this.#core.observer?.auth?.({ transport, peer, status, reason });
+    this.#core.observer.auth?.({ state: "refused", transport, status, reason });
     const { challenges = status === 401 ? [this.#auth.challenge ?? BEARER] : [] } = refusal;
     const headers: Record<string, string> = challenges.length
       ? { "www-authenticate": challenges.map(toChallenge).join(", ") }

@@ -1,11 +1,13 @@
 // Authentication on every way in over HTTP: the endpoint, WebSocket upgrades and the HTTP+SSE transport.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { type Authentication, createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
-import { apiKey, custom, refuse } from "../../src/auth/auth.ts";
+import { apiKey, custom, refuse, requirePrincipal } from "../../src/auth/auth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 import { serve } from "../peers/runtime.ts";
+import { until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
 const ADA = "ada-2f6c1e0b9d4a7853";
@@ -351,5 +353,69 @@ Deno.test("lists of a server with authentication are private to caches", async (
   const server = start();
   const response = await server.fetch(toRequest("tools/list", {}, signed));
   assertEquals((await response.json()).result.cacheScope, "private");
+  await server.close();
+});
+
+Deno.test("an observer hears decisions about callers, and no credentials", async () => {
+  const heard: unknown[] = [];
+  const observer = { auth: (event: unknown) => void heard.push(event) };
+  const server = start({ observer });
+  for (const headers of [signed, { authorization: "Bearer wrong" }, {}]) {
+    await server.fetch(toRequest("ping", {}, headers));
+  }
+  await server.close();
+  const refused = { state: "refused", transport: "http", status: 401 };
+  assertEquals(heard, [
+    { state: "accepted", transport: "http", principal: "apikey:ada" },
+    { ...refused, reason: "the credentials are not known" },
+    { ...refused, reason: "it has no credentials" },
+  ]);
+});
+
+Deno.test("stdio has the principal that it is served with, in both eras, until it expires", async () => {
+  const clock = fakeClock();
+  for (const isLegacy of [false, true]) {
+    const server = start({ clock });
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const writer = writable.getWriter();
+    let written = "";
+    const served = serveStdio(server, {
+      input: readable,
+      output: (bytes) => {
+        written += new TextDecoder().decode(bytes);
+        return Promise.resolve();
+      },
+      principal: { id: "local", expiresAt: clock.date() + 1000 },
+    });
+    const _meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientInfo": { name: "c", version: "1" },
+      "io.modelcontextprotocol/clientCapabilities": {},
+    };
+    const call = { method: "tools/call", params: { name: "whoami", ...isLegacy ? {} : { _meta } } };
+    const send = (message: object) =>
+      writer.write(new TextEncoder().encode(`${JSON.stringify({ jsonrpc: "2.0", id: 1, ...message })}\n`));
+    if (isLegacy) await send(initialize);
+    await send(call);
+    await until(() => written.includes("you are local"), "the result");
+    await clock.advance(1001);
+    await served;
+    await server.close();
+  }
+});
+
+Deno.test("a handler can require a principal", async () => {
+  const server = createServer({
+    name: "me",
+    version: "1.0.0",
+    handlers: [tool({ name: "own", run: (_, ctx) => requirePrincipal(ctx).id })],
+  });
+  const anonymous = await (await server.fetch(toRequest("tools/call", { name: "own" }))).json();
+  assertEquals([anonymous.error.code, anonymous.error.message], [
+    -31401,
+    "Cannot run the call: it needs an authenticated caller",
+  ]);
+  const known = await server.fetch(toRequest("tools/call", { name: "own" }), { principal: { id: "ada" } });
+  assertMatch(await known.text(), /"ada"/);
   await server.close();
 });

@@ -78,8 +78,8 @@ export function toUnknown({ scheme, params }: Challenge): AuthRefusal {
 const TWO = "it has more than one credential";
 
 function withoutScheme(value: string, scheme: string): string | undefined {
-  const [name, credential, ...more] = value.trim().split(/ +/);
-  return name.toLowerCase() === scheme.toLowerCase() && !more.length ? credential : undefined;
+  const isOf = value[scheme.length] === " " && value.slice(0, scheme.length).toLowerCase() === scheme.toLowerCase();
+  return isOf ? value.slice(scheme.length).trim() : undefined;
 }
 
 function readCookies(header: string, name: string): string[] {

@@ -64,6 +64,16 @@ export type {
   Principal,
   ProgressOptions,
 } from "./core/context.ts";
+export type {
+  Authenticate,
+  Authentication,
+  AuthFacts,
+  AuthRefusal,
+  AuthRoute,
+  AuthTransport,
+  Challenge,
+  Credentials,
+} from "./core/auth.ts";
 export type { Log, LogMethod, LogOptions } from "./core/log.ts";
 export {
   type AuthEvent,

@@ -6,6 +6,7 @@
 import { INTERNAL_ERROR, McpError, type ToolError } from "./protocol/errors.ts";
 import type { Icon } from "./protocol/types.ts";
 import { Accounts } from "./core/account.ts";
+import type { Authenticate, Authentication } from "./core/auth.ts";
 import { Changes } from "./core/changes.ts";
 import type { CallHost } from "./core/call.ts";
 import type { ChangeNotifier, Context } from "./core/context.ts";
@@ -21,8 +22,10 @@ import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
 import { type OpenPipe, pipeOpener } from "./transports/channel.ts";
-import { readHosts, readOrigins, readPath, readProxies } from "./transports/http/access.ts";
+import { readHosts, readOrigins, readPath, readPeer, readPrincipal, readProxies } from "./transports/http/access.ts";
 import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
+import type { LoadGate } from "./transports/http/entrance.ts";
+import { toRefusal } from "./transports/http/exchange.ts";
 import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
 import type { HttpParts } from "./transports/http/upgrades.ts";
 
@@ -46,6 +49,11 @@ export interface ServerOptions {
   readonly handlers?: readonly Handler[];
   /** Middleware that wraps every call. The first one is the outermost. */
   readonly use?: readonly Middleware[];
+  /**
+   * Authenticates the caller of every HTTP request before its body is read, such as `apiKey({ keys })` of
+   * `@x/mcp/auth`. Defaults to none: then every caller may use the server. Does not apply to stdio.
+   */
+  readonly auth?: Authentication | Authenticate;
   /** Path of the HTTP endpoint. Defaults to `/mcp`. */
   readonly path?: string;
   /** Hosts that clients may use, such as `mcp.example.com`. If set, other Host headers except loopback are rejected. */
@@ -81,8 +89,8 @@ export interface ServerOptions {
   /**
    * Cache scope of lists: shared by all callers (`"public"`) or bound to one (`"private"`).
    *
-   * Defaults to `"private"` for authenticated callers and for servers with `use`, because both may change a list, and
-   * to `"public"` otherwise. A list with an `allow` is always private. Resources are private unless they have a
+   * Defaults to `"private"` for authenticated callers and for servers with `auth` or `use`, because these may change a
+   * list, and to `"public"` otherwise. A list with an `allow` is always private. Resources are private unless they have a
    * `cacheScope`.
    */
   readonly cacheScope?: "public" | "private";
@@ -152,6 +160,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const limits = readLimits(options.limits);
   const ticker = new Ticker(options.clock ?? systemClock);
   const observer = combineObservers(options.observer);
+  const auth = readAuth(options.auth);
   const core: Core = {
     identity: { name, version, title, description, websiteUrl, icons },
     info: { name, version },
@@ -159,12 +168,13 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     limits,
     ticker,
     ttlMs,
-    cacheScope: options.cacheScope ?? (options.use?.length ? "private" : "anonymous"),
+    cacheScope: options.cacheScope ?? (auth || options.use?.length ? "private" : "anonymous"),
     hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
     describeError: options.describeError,
     lenientArguments: options.lenientArguments,
     sealer: new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) }),
+    auth,
     observer,
     report: (error, about) => report(core, error, about),
   };
@@ -189,12 +199,20 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const era = createEra(engine);
   const allows = corsRule(options.cors, core.report);
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const proxies = readProxies(options.proxies);
+  let gate: ReturnType<LoadGate> | undefined;
+  const loadGate: LoadGate | undefined = auth && (() => gate ??= openGate(auth));
+  const openGate = async (auth: Authentication) => {
+    const { HttpGate } = await import("./transports/http/gate.ts");
+    return new HttpGate(auth, { core, proxies, readPeer, readPrincipal, toRefusal });
+  };
   const endpoint = new Endpoint(engine, era, {
     path: readPath(path),
     hosts: readHosts(options.hosts),
     origins: readOrigins(options.origins),
-    proxies: readProxies(options.proxies),
+    proxies,
     allows,
+    loadGate,
   });
   const { fetch, parts } = endpoint;
 
@@ -223,6 +241,11 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     parts.streams.end();
     end();
     ticker.close();
+    try {
+      await auth?.close?.();
+    } catch (error) {
+      core.report(error);
+    }
     observer.close?.({ durationMs: ticker.clock.now() - since });
   }
 
@@ -237,6 +260,13 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     close: () => closed ??= close(),
     [INTERNALS]: { openPipe: pipeOpener(engine, era), http: { ...parts, ended }, develop },
   };
+}
+
+/** Reads the option `auth`. Throws if it cannot authenticate. */
+function readAuth(auth: ServerOptions["auth"]): Authentication | undefined {
+  const read = typeof auth === "function" ? { authenticate: auth } : auth;
+  if (read === undefined || typeof read?.authenticate === "function") return read;
+  throw new TypeError("Cannot create a server: auth has no authenticate(); use a function, apiKey() or such");
 }
 
 /** Loads CORS support with the first request, because most servers do not need it. */

@@ -103,7 +103,7 @@ export class Call implements Context, Cancellable {
   }
 
   get http(): Request | undefined {
-    return this.link.http;
+    return this.link.http?.request;
   }
 
   get server(): ChangeNotifier {

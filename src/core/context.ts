@@ -8,12 +8,17 @@ import type { SamplingRequest, SamplingResult } from "../protocol/types.ts";
 import type { Infer, Schema } from "../schema/schema.ts";
 import type { Log } from "./log.ts";
 
-/** The authenticated caller, as established by code in front of the server. */
+/** The authenticated caller, as established by the server's `auth` or by code in front of the server. */
 export interface Principal {
   /** Stable, unique id of the caller. Sessions and the state of elicitations are bound to it. */
   readonly id: string;
-  /** Permissions of the caller. */
+  /** Permissions of the caller. Without a list, the caller has all. */
   readonly scopes?: readonly string[];
+  /**
+   * Time at which the credentials expire, in milliseconds since 1970. Subscriptions, streams that wait for
+   * notifications, and sockets end then.
+   */
+  readonly expiresAt?: number;
   /** Any other facts for handlers. */
   readonly [key: string]: unknown;
 }
@@ -85,7 +90,7 @@ export interface ProgressOptions {
 export interface Context {
   /** Facts that the client declares about itself. */
   readonly client: ClientFacts;
-  /** The authenticated caller, if one was passed to `fetch`. */
+  /** The authenticated caller, if the server has `auth` or one was passed to `fetch`. */
   readonly principal?: Principal;
   /** Notifies clients of changes, like the methods of the same names on the server. */
   readonly server: ChangeNotifier;
@@ -95,7 +100,10 @@ export interface Context {
   readonly params: Meta;
   /** The request's `_meta`. */
   readonly meta: Meta;
-  /** The HTTP request that carried the call, if any. Its body has already been read. */
+  /**
+   * The HTTP request that carried the call, if any. Its body has already been read. If the server has `auth`, the
+   * credentials are removed.
+   */
   readonly http?: Request;
   /** Aborts when the call is cancelled or times out, or when its client disconnects and cannot resume. */
   readonly signal: AbortSignal;

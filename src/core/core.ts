@@ -5,6 +5,7 @@
  */
 import type { McpError, ToolError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/types.ts";
+import type { Authentication } from "./auth.ts";
 import type { Call } from "./call.ts";
 import type { Limits } from "./limits.ts";
 import type { Observer, Observing } from "./observer.ts";
@@ -20,6 +21,8 @@ export interface Core {
   readonly limits: Limits;
   readonly ticker: Ticker;
   readonly sealer: Sealer;
+  /** Authenticates callers over HTTP. */
+  readonly auth?: Authentication;
   /** Milliseconds for which clients may cache results without a `ttlMs` of their own. */
   readonly ttlMs: number;
   /** Cache scope of lists that are the same for every caller. */

@@ -71,6 +71,8 @@ export interface Runner {
   run(call: Call): Result | Promise<Result>;
   /** Parameters that clients repeat in HTTP headers. */
   readonly headers?: readonly HeaderParam[];
+  /** Scopes that the caller must have. They are checked before anything is sent. */
+  readonly scopes?: readonly string[];
   /** Dotted names of capabilities that the client must have declared. They are checked before anything is sent. */
   readonly needs?: readonly string[];
   /** How long clients may cache the result, and for which callers. */

@@ -25,6 +25,15 @@ export interface LinkEvents {
   lost?(): void;
 }
 
+/** Reads headers. */
+export type HeaderReader = Pick<Headers, "get">;
+
+/** An HTTP request as handlers see it, without credentials. */
+export interface SeenRequest {
+  readonly request: Request;
+  readonly headers: HeaderReader;
+}
+
 /** The source of a message, created by a transport. An era may wrap it. */
 export interface Link {
   readonly transport: TransportName;
@@ -33,9 +42,9 @@ export interface Link {
   /** The client's account. It is looked up on first access. */
   readonly account: Account;
   /** The HTTP request that carried the message. */
-  readonly http?: Request;
+  readonly http?: Pick<SeenRequest, "request">;
   /** Headers of that request. */
-  readonly headers?: Headers;
+  readonly headers?: HeaderReader;
   /** Its `MCP-Protocol-Version` header, or `null` if it has none. */
   readonly version?: string | null;
   readonly principal?: Principal;

@@ -292,7 +292,8 @@ export interface RequestReport {
 export interface Origin {
   readonly transport: TransportName;
   readonly principal?: Principal;
-  readonly http?: Request;
+  /** The HTTP request that carried it, if any. Only its presence counts. */
+  readonly http?: unknown;
 }
 
 /** A rejection without the source of its request. */

@@ -67,7 +67,7 @@ class ServerObserving implements Observing {
     const limit = this.reachNamed(rest.message);
     this.core.observer.refused?.({
       ...toSource(origin),
-      status: origin.http && status,
+      status: origin.http ? status : undefined,
       reason: limit ? "limit" : reason,
       ...rest,
       limit,

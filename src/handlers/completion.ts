@@ -55,6 +55,7 @@ interface Definition {
   readonly names: readonly string[];
   readonly complete?: Completers;
   readonly allow?: Allow;
+  readonly scopes?: readonly string[];
   /** Matches a URI of the template. Returns `undefined` for another URI. */
   readonly match?: (uri: string) => unknown;
 }
@@ -141,7 +142,10 @@ function findCompleter(
     [...byKey.values()].find((definition) => definition.type === type && definition.match?.(name));
   const kind = key === "name" ? "prompt" : "resource template";
   const refusal = () => new McpError(INVALID_PARAMS, `Unknown ${kind}: ${quote(name)}`);
-  const toRunner = (definition: Definition): Runner => ({ run: (call) => answer(definition, call, core) });
+  const toRunner = (definition: Definition): Runner => ({
+    scopes: definition.scopes,
+    run: (call) => answer(definition, call, core),
+  });
   const revealed = revealTo(call, found, { core, refusal });
   return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
 }

@@ -8,6 +8,7 @@ import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Content, Icon, Meta, PromptMessage } from "../protocol/types.ts";
 import { type CompiledSchema, compileSchema, type Infer, type InferInput, type Schema } from "../schema/schema.ts";
+import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
@@ -91,6 +92,11 @@ export interface PromptOptions<I extends Schema> {
   /** Decides whether a caller may see and get the prompt. For other callers it does not exist. */
   readonly allow?: Allow;
   /**
+   * Scopes that the caller must have, such as `["notes:write"]`. For any other caller, the request fails with code
+   * -31403, over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
+   */
+  readonly scopes?: readonly string[];
+  /**
    * Capabilities that the client must have declared, such as `["elicitation"]`. A call from any other client fails with
    * code -32021, over HTTP with status 400, and the handler does not run.
    *
@@ -133,7 +139,8 @@ export function prompt<const I extends Schema = Schema>(options: PromptOptions<I
   if (typeof run !== "function") throw new TypeError(`Cannot make ${place}: run is not a function`);
   const definition = define(options, place);
   const names = definition.inputs.map((argument) => argument.name);
-  const also = [completion({ type: "ref/prompt", name, place, names, complete, allow })];
+  const { scopes } = definition;
+  const also = [completion({ type: "ref/prompt", name, place, names, complete, allow, scopes })];
   return { name, run, allow, [INTERNALS]: { feature: prompts, key: name, definition, also } };
 }
 
@@ -149,6 +156,7 @@ interface Argument {
 interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly inputs: readonly Argument[];
+  readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
   readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
@@ -162,6 +170,7 @@ function define<I extends Schema>(options: PromptOptions<I>, place: string): Def
     allow,
     input,
     inputs,
+    scopes: readScopes(options.scopes, place),
     needs: readNeeds(options.needs, place),
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
     invoke: compose(use, async (call, value: unknown, core: Core) => {
@@ -179,8 +188,8 @@ const prompts: Feature = {
     // The keys are unknown, because a client may send any value as a name.
     const byName = new Map<unknown, Found>(
       definitions.map((definition) => {
-        const { key, allow, needs } = definition;
-        return [key, { allow, needs, run: (call) => getPrompt(definition, call, core) }];
+        const { key, allow, scopes, needs } = definition;
+        return [key, { allow, scopes, needs, run: (call) => getPrompt(definition, call, core) }];
       }),
     );
     const find = (call: Call) => {

@@ -6,6 +6,7 @@
  */
 import { McpError, quote } from "../protocol/errors.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
+import { readScopes } from "../core/scopes.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
@@ -28,6 +29,11 @@ export interface ResourceCommonOptions {
   readonly use?: readonly Middleware[];
   /** Decides whether a caller may see and read the resource. For other callers it does not exist. */
   readonly allow?: Allow;
+  /**
+   * Scopes that the caller must have, such as `["notes:write"]`. For any other caller, the request fails with code
+   * -31403, over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
+   */
+  readonly scopes?: readonly string[];
   /**
    * Capabilities that the client must have declared, such as `["elicitation"]`. A read by any other client fails with
    * code -32021, over HTTP with status 400, and the handler does not run.
@@ -133,12 +139,12 @@ export function resource<const U extends string>(options: { readonly uri: U } & 
   // All options have this shape, and `define` finds out which kind they are.
   const form = options as unknown as Form<never>;
   const { definition, template } = define(form);
-  const { key, match, variables: names } = definition;
+  const { key, match, scopes, variables: names } = definition;
   // At runtime, the template has the variables of its type.
   if (!template) return { ...toResource(form, definition), uri: () => key } as unknown as ResourceOf<U>;
   const { name, complete, allow } = form;
   const place = `resource ${quote(key)}`;
-  const also = [completion({ type: "ref/resource", name: key, place, names, complete, allow, match })];
+  const also = [completion({ type: "ref/resource", name: key, place, names, complete, allow, scopes, match })];
   const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
   return { ...toResource(form, definition, also), uri } as unknown as ResourceOf<U>; // As above.
 }
@@ -208,6 +214,7 @@ function define<Input>(form: Form<Input>): Defined {
     ...toMatcher(template, isTemplate),
     key,
     allow,
+    scopes: readScopes(form.scopes, `resource ${quote(key)}`),
     needs: readNeeds(form.needs, `resource ${quote(key)}`),
     ttlMs,
     scope: allow ? "private" : cacheScope,

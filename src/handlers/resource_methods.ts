@@ -7,6 +7,7 @@
 import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { ResourceLink } from "../protocol/types.ts";
+import { hasScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
 import {
@@ -42,6 +43,7 @@ export interface Definition extends Entry {
   readonly match: (uri: string) => unknown;
   /** Reads the resource. Throws if it does not exist. */
   readonly invoke: (call: Call, uri: string, matched: unknown, core: Core) => Result | Promise<Result>;
+  readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
   /** Cache scope of the contents. */
   readonly scope: "public" | "private";
@@ -74,8 +76,8 @@ export const resources: Feature = {
       const { uri } = call.params;
       if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot read the resource: uri is not a string");
       const toRunner = (found: Found): Runner => {
-        const { ttlMs = core.ttlMs, scope, needs } = found.definition;
-        return { run: (call) => read(found, uri, call), needs, cache: { ttlMs, scope } };
+        const { ttlMs = core.ttlMs, scope, scopes, needs } = found.definition;
+        return { run: (call) => read(found, uri, call), scopes, needs, cache: { ttlMs, scope } };
       };
       const revealed = revealTo(call, locate(uri), { core, refusal: () => McpError.resourceNotFound(uri) });
       return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
@@ -93,7 +95,9 @@ export const resources: Feature = {
         "resources/read": { subject: "uri", asks: true, find },
       },
       isVisible(uri, call) {
-        return isAllowed(locate(uri)?.allow, call, core);
+        const { allow, definition } = locate(uri) ?? {};
+        if (definition?.scopes && !hasScopes(core, call, definition.scopes)) return false;
+        return isAllowed(allow, call, core);
       },
     };
   },

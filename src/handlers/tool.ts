@@ -16,6 +16,7 @@ import {
   type Schema,
 } from "../schema/schema.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
+import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
@@ -109,6 +110,11 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
   /** Decides whether a caller may see and call the tool. For other callers it does not exist. */
   readonly allow?: Allow;
   /**
+   * Scopes that the caller must have, such as `["notes:write"]`. For any other caller, the request fails with code
+   * -31403, over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
+   */
+  readonly scopes?: readonly string[];
+  /**
    * Capabilities that the client must have declared, such as `["elicitation"]`. A call from any other client fails with
    * code -32021, over HTTP with status 400, and the handler does not run.
    *
@@ -169,6 +175,7 @@ interface Definition extends Entry {
   readonly lenient?: boolean;
   readonly output?: CompiledSchema;
   readonly headers?: readonly HeaderParam[];
+  readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
   readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
@@ -187,6 +194,7 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
     lenient: options.lenientArguments,
     output,
     headers: input && toHeaders(input),
+    scopes: readScopes(options.scopes, place),
     needs: readNeeds(options.needs, place),
     wire: () => ({
       name,
@@ -244,6 +252,7 @@ const tools: Feature = {
 class ToolRunner implements Runner {
   readonly allow?: Allow;
   readonly headers?: readonly HeaderParam[];
+  readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
   readonly #definition: Definition;
   readonly #core: Core;
@@ -251,6 +260,7 @@ class ToolRunner implements Runner {
   constructor(definition: Definition, core: Core) {
     this.allow = definition.allow;
     this.headers = definition.headers;
+    this.scopes = definition.scopes;
     this.needs = definition.needs;
     this.#definition = definition;
     this.#core = core;

@@ -137,7 +137,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
     inFlight: new InFlight(),
     account: new Accounts({ limits: LIMITS }).find(),
     principal,
-    http,
+    http: http && { request: http },
     streams: true,
     send: () => undefined,
     wait() {},

@@ -13,6 +13,7 @@ import { InFlight } from "../core/in_flight.ts";
 import type { INTERNALS } from "../core/internals.ts";
 import type { Link, LinkEvents } from "../core/link.ts";
 import type { TransportName } from "../core/observer.ts";
+import type { Ticker } from "../core/timers.ts";
 
 /** Writes a message. Returns a promise if the writer should wait for room. */
 export type Write = (text: string) => Promise<void> | undefined;
@@ -31,6 +32,12 @@ export interface Pipe {
    * @internal
    */
   readonly account: Account;
+  /**
+   * The timer of the server.
+   *
+   * @internal
+   */
+  readonly ticker: Ticker;
   /** Whether any call is running. */
   readonly isBusy: boolean;
   /** Ends subscriptions. Settles when no call is running. */
@@ -40,7 +47,8 @@ export interface Pipe {
 }
 
 /**
- * Opens the server's end of a channel. Without an account, the client is identified by its principal, if any.
+ * Opens the server's end of a channel. Without an account, the client is identified by its principal, if any. A local
+ * client started the server, or runs in the same process.
  *
  * @internal
  */
@@ -95,6 +103,10 @@ class Channel implements Pipe, Link {
   get account(): Account {
     const { key } = this.#own;
     return key === undefined ? this.#own : this.#engine.accounts.find(key);
+  }
+
+  get ticker(): Ticker {
+    return this.#engine.core.ticker;
   }
 
   get lineBytes(): number {

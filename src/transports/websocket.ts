@@ -15,6 +15,7 @@
 import { isObject } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
+import { startExpiry } from "../core/expiry.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { RETRY_AFTER } from "../core/link.ts";
 import type { RefusalReason } from "../core/observer.ts";
@@ -90,19 +91,22 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     await server[INTERNALS].http.core.prepare?.();
     const refusal = server[INTERNALS].http.check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
-    const principal = readPrincipal(info);
-    const reject = (status: number, message: string, reason: RefusalReason) =>
+    const reject = (status: number, message: string, reason: RefusalReason, principal?: Principal) =>
       refuseWith(request, { status, message, reason }, principal);
     if (new URL(request.url).pathname !== path) return reject(404, "Cannot open a socket here", "path");
+    const gate = await server[INTERNALS].http.loadGate?.();
+    const entered = gate ? await gate.enter(request, info, "websocket") : info;
+    if (entered instanceof Response) return entered;
+    const principal = readPrincipal(entered);
     const account = server[INTERNALS].http.account(request, info, principal);
     // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
     if (!account.hold(0)) {
       const state = "too much memory is used (memory.bytesPerClient, memory.bytes)";
-      return reject(503, `Cannot open the socket: ${state}`, "limit");
+      return reject(503, `Cannot open the socket: ${state}`, "limit", principal);
     }
     if (!account.openStream()) {
       const state = "too many are open (streams.open, streams.openPerClient)";
-      return reject(503, `Cannot open the socket: ${state}`, "limit");
+      return reject(503, `Cannot open the socket: ${state}`, "limit", principal);
     }
     return upgrade(request, info, { principal, account });
   }
@@ -198,6 +202,7 @@ const POLL_MS = 50;
  */
 const MAX_QUEUED = 1024;
 const GOING_AWAY = 1001;
+const POLICY_VIOLATION = 1008;
 const TRY_LATER = 1013;
 const UNSUPPORTED_DATA = 1003;
 
@@ -206,6 +211,7 @@ class SocketConnection {
   readonly #socket: Socket;
   readonly #pipe: Pipe;
   readonly #outbox: Outbox;
+  readonly #stopExpiry: () => void;
   readonly #queued: string[] = [];
   #queuedSize = 0;
   #isReading = true;
@@ -219,6 +225,10 @@ class SocketConnection {
     this.#socket = socket;
     this.#pipe = server[INTERNALS].openPipe((text) => this.#write(text), principal, account, "websocket");
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
+    this.#stopExpiry = startExpiry(this.#pipe.ticker, principal, () => {
+      this.#socket.close(POLICY_VIOLATION, "the credentials have expired");
+      this.close();
+    });
   }
 
   receive(data: unknown): void {
@@ -254,6 +264,7 @@ class SocketConnection {
   }
 
   close(): void {
+    this.#stopExpiry();
     this.#outbox.clear();
     const queued = this.#queued.splice(0).reduce((bytes, text) => bytes + 2 * text.length, 0);
     const { account } = this.#pipe;

@@ -136,6 +136,30 @@ async function refuseSecondCall(held: Held, limit: string, principal: string) {
   return { first };
 }
 
+function startAuth(limits: Partial<Limits["auth"]>) {
+  const { pass, open } = gate();
+  const held = start({ auth: limits }, { auth: () => pass.then(() => ({ id: "ada" })) });
+  return { ...held, [Symbol.asyncDispose]: () => (open(), held[Symbol.asyncDispose]()), open };
+}
+
+/** Asserts that a peer is refused while the authentication of another takes time, and then served. */
+async function refuseSecondAuth(held: ReturnType<typeof startAuth>, limit: string, hostname: string) {
+  const { headers, body } = toCall("quick");
+  const send = (hostname: string) =>
+    held.server.fetch(new Request(url, { method: "POST", headers, body }), { remoteAddr: { hostname } });
+  // The part of the server that authenticates is loaded with its first request.
+  await held.server.fetch(new Request(url, { method: "OPTIONS" }));
+  const first = send("203.0.113.1");
+  if (!limit) return { first };
+  const refused = await send(hostname);
+  assertEquals([refused.status, refused.headers.get("retry-after")], [503, "1"]);
+  assertStringIncludes(await refused.text(), limit);
+  held.open();
+  assertEquals((await first).status, 200);
+  assertEquals((await send(hostname)).status, 200);
+  return { first };
+}
+
 type Path = { [group in keyof Limits]: `${group}.${Extract<keyof Limits[group], string>}` }[keyof Limits];
 
 const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
@@ -417,6 +441,23 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const again = await held.server.fetch(...toRequest("subscriptions/listen", listen, { principal: "ada" }));
     assertEquals([bob.status, again.status], [200, 200]);
     for (const each of [bob, again]) await each.body?.cancel();
+  },
+  async "auth.running"() {
+    await using held = startAuth({ running: 1 });
+    await refuseSecondAuth(held, "auth.running", "203.0.113.2");
+  },
+  async "auth.runningPerPeer"() {
+    await using held = startAuth({ runningPerPeer: 1 });
+    await refuseSecondAuth(held, "auth.runningPerPeer", "203.0.113.1");
+  },
+  async "auth.timeoutMs"() {
+    await using held = startAuth({ timeoutMs: 5000 });
+    const { first } = await refuseSecondAuth(held, "", "");
+    await held.clock.advance(5000);
+    const response = await first;
+    assertEquals([response.status, response.headers.get("retry-after")], [503, "1"]);
+    assertStringIncludes(await response.text(), "auth.timeoutMs");
+    assertEquals(held.faults.length, 1);
   },
   async "memory.bytesPerClient"() {
     await using held = start({ memory: { bytesPerClient: 200_000 } });

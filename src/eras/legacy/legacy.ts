@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @module
  */
-import { INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
+import { INSUFFICIENT_SCOPE, INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
 import {
   type Batch,
   type Broken,
@@ -21,9 +21,11 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
+import { requireScopes } from "../../core/scopes.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Engine, Era } from "../../core/era.ts";
+import { startExpiry } from "../../core/expiry.ts";
 import { type Method, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
@@ -130,6 +132,7 @@ class LegacyEra implements Era {
       const state = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
       return this.#toBusyReply(link, session.client, new McpError(BUSY, state));
     }
+    const stopExpiry = startExpiry(this.#engine.core.ticker, link.principal, () => link.release());
     try {
       await session.streams.attach(link, link.headers?.get("last-event-id") ?? null);
       return {};
@@ -139,6 +142,7 @@ class LegacyEra implements Era {
       return { text: toFailure(toNoId(session.client.version), error), status: 400 };
     } finally {
       account.closeStream();
+      stopExpiry();
     }
   }
 
@@ -346,8 +350,13 @@ class LegacyEra implements Era {
     }
   }
 
-  #toFailed(call: Call, error: unknown): Reply {
-    return toErrorReply(call, isMcpError(error) ? error : this.#engine.core.report(error, call), call.observed);
+  #toFailed(call: Call, error: unknown): Reply | Promise<Reply> {
+    const { core } = this.#engine;
+    const known = isMcpError(error) ? error : core.report(error, call);
+    const reply = toErrorReply(call, known, call.observed);
+    return known.code === INSUFFICIENT_SCOPE
+      ? import("../../core/auth.ts").then(({ toScopeReply }) => toScopeReply(core, known, reply))
+      : reply;
   }
 
   // Without middleware these methods take no slot, so the server responds to a ping even at its limits.
@@ -378,6 +387,7 @@ class LegacyEra implements Era {
     runner: Runner,
   ): Reply | Promise<Reply> {
     call.asks = !!method.asks;
+    if (runner.scopes) requireScopes(this.#engine.core, call, runner.scopes);
     if (runner.needs) requireCapabilities(capabilities, runner.needs, "run the call");
     const outcome = this.#engine.scheduler.run(call, runner);
     if (!(outcome instanceof Promise)) return this.#toReply(call, method, version, outcome);

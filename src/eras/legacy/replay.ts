@@ -11,7 +11,7 @@ import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { InFlight } from "../../core/in_flight.ts";
-import type { EventFields, Link, LinkEvents, Reply } from "../../core/link.ts";
+import type { EventFields, HeaderReader, Link, LinkEvents, Reply } from "../../core/link.ts";
 import type { TransportName } from "../../core/observer.ts";
 import { createNotifier } from "../../core/watching.ts";
 
@@ -247,8 +247,8 @@ export class Streams {
 export class ReplayLink implements Link, LinkEvents {
   readonly transport: TransportName;
   readonly inFlight: InFlight;
-  readonly http?: Request;
-  readonly headers?: Headers;
+  readonly http?: Link["http"];
+  readonly headers?: HeaderReader;
   readonly version?: string | null;
   readonly principal?: Principal;
   readonly streams: boolean;

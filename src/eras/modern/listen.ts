@@ -10,6 +10,7 @@ import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Engine } from "../../core/era.ts";
+import { startExpiry } from "../../core/expiry.ts";
 import type { Runner } from "../../core/feature.ts";
 import { createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
@@ -125,6 +126,7 @@ class Subscription {
   readonly #notify: (text: string) => void;
   readonly #onChange = (change: Change): void => this.#take(change);
   #ended?: (result: Result | undefined) => void;
+  #stopExpiry = () => {};
 
   constructor(engine: Engine, call: Call, filter: Filter) {
     this.#engine = engine;
@@ -142,6 +144,7 @@ class Subscription {
     inFlight.add(this.#call);
     this.#announce("opened");
     this.#engine.changes.listeners.add(this.#onChange);
+    this.#stopExpiry = startExpiry(this.#engine.core.ticker, link.principal, () => this.#end({}));
     link.send(toNotification("notifications/subscriptions/acknowledged", {
       notifications: granted,
       _meta: { [META_SUBSCRIPTION]: id },
@@ -173,6 +176,7 @@ class Subscription {
   }
 
   #end(result: Result | undefined): void {
+    this.#stopExpiry();
     // Only a call that a client or a connection cancelled has another reason.
     const { reason, observed } = this.#call;
     const isByServer = reason === undefined || reason === SHUTDOWN;

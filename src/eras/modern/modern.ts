@@ -4,7 +4,14 @@
  * @see specification/2026-07-28/basic/versioning
  * @module
  */
-import { INTERNAL_ERROR, INVALID_REQUEST, isMcpError, type McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
+import {
+  INSUFFICIENT_SCOPE,
+  INTERNAL_ERROR,
+  INVALID_REQUEST,
+  isMcpError,
+  type McpError,
+  METHOD_NOT_FOUND,
+} from "../../protocol/errors.ts";
 import {
   type Id,
   type Incoming,
@@ -15,11 +22,12 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
+import { requireScopes } from "../../core/scopes.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
-import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
+import { type HeaderReader, type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
@@ -122,11 +130,14 @@ class ModernEra implements SelectiveEra {
     }
   }
 
-  #toFailed({ id, method, observed }: Answered, error: unknown): Reply {
-    const known = isMcpError(error) ? error : this.#engine.core.report(error, { method });
+  #toFailed({ id, method, observed }: Answered, error: unknown): Reply | Promise<Reply> {
+    const { core } = this.#engine;
+    const known = isMcpError(error) ? error : core.report(error, { method });
     const reply = toErrorReply(id, known);
-    observed?.fail(known, reply.status);
-    return reply;
+    observed?.fail(known, known.code === INSUFFICIENT_SCOPE ? 403 : reply.status);
+    return known.code === INSUFFICIENT_SCOPE
+      ? import("../../core/auth.ts").then(({ toScopeReply }) => toScopeReply(core, known, reply))
+      : reply;
   }
 
   #find(message: Request, link: Link, observed?: RequestReport): Reply | Promise<Reply> {
@@ -162,6 +173,7 @@ class ModernEra implements SelectiveEra {
   #prepare(found: Found, isChecked = false): Reply | Promise<Reply> {
     const { call: { client, link, params }, method, runner } = found;
     if (!isChecked && runner.headers && link.headers) return this.#checkParams(found, runner.headers, link.headers);
+    if (runner.scopes) requireScopes(this.#engine.core, found.call, runner.scopes);
     if (runner.needs) requireCapabilities(client.capabilities, runner.needs, "run the call");
     if (!method.asks || params.requestState === undefined && params.inputResponses === undefined) {
       return this.#run(found);
@@ -169,7 +181,7 @@ class ModernEra implements SelectiveEra {
     return this.#inputsOf(found.call).restore().then(() => this.#run(found));
   }
 
-  async #checkParams(found: Found, wanted: readonly HeaderParam[], headers: Headers): Promise<Reply> {
+  async #checkParams(found: Found, wanted: readonly HeaderParam[], headers: HeaderReader): Promise<Reply> {
     const { checkParamHeaders } = await import("./param_headers.ts");
     checkParamHeaders(wanted, headers, found.call.params.arguments);
     return await this.#prepare(found, true);

@@ -9,7 +9,15 @@ import type { Account } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { Principal } from "../../core/context.ts";
 import { InFlight } from "../../core/in_flight.ts";
-import { type EventFields, type Link, type LinkEvents, type Reply, RETRY_AFTER } from "../../core/link.ts";
+import {
+  type EventFields,
+  type HeaderReader,
+  type Link,
+  type LinkEvents,
+  type Reply,
+  RETRY_AFTER,
+  type SeenRequest,
+} from "../../core/link.ts";
 import type { Aging } from "../../core/timers.ts";
 import type { Accepts } from "./accept.ts";
 import type { Receiver, Unread } from "./request_body.ts";
@@ -51,6 +59,8 @@ export interface Head {
   /** Second argument of `fetch`, from the runtime or a router. */
   readonly info: unknown;
   readonly principal?: Principal;
+  /** The request without credentials, if the server has authenticated it. */
+  readonly seen?: SeenRequest;
   readonly accepts: Accepts;
   /** Sends the response. It is called once. */
   readonly respond: (response: Response) => void;
@@ -59,8 +69,8 @@ export interface Head {
 /** One HTTP request and its response. */
 export class Exchange implements Link, Receiver {
   readonly transport = "http";
-  readonly http: Request;
-  readonly headers: Headers;
+  readonly http: Pick<SeenRequest, "request">;
+  readonly headers: HeaderReader;
   readonly version: string | null;
   readonly principal?: Principal;
   readonly streams: boolean;
@@ -86,8 +96,8 @@ export class Exchange implements Link, Receiver {
     this.#texts = 1;
     this.hasResponded = false;
     this.inFlight = new InFlight();
-    this.http = head.request;
-    this.headers = head.headers;
+    this.http = head.seen ?? head;
+    this.headers = (head.seen ?? head).headers;
     this.version = head.headers.get("mcp-protocol-version");
     this.principal = head.principal;
     this.streams = head.accepts.stream;

@@ -22,6 +22,7 @@ import {
   readPeer,
   readPrincipal,
 } from "./access.ts";
+import type { Gate, LoadGate } from "./entrance.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts, toRefusal } from "./exchange.ts";
 import { INCOMPLETE, RequestBodies, type Unread } from "./request_body.ts";
@@ -33,6 +34,8 @@ export interface HttpOptions extends AccessOptions {
   readonly path: string;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
+  /** Authenticates callers, if the server has `auth`. */
+  readonly loadGate?: LoadGate;
 }
 
 /** Handles web-standard requests. The optional second argument comes from Deno, Bun or a router. */
@@ -62,6 +65,7 @@ export class Endpoint {
   #lastTarget = "";
   #lastAccept: string | null = null;
   #isClosing = false;
+  #gate?: Gate;
 
   /** Creates an endpoint that serves an era. */
   constructor(engine: Engine, era: Era, options: HttpOptions) {
@@ -87,6 +91,7 @@ export class Endpoint {
         this.#check(request, info, caller) ?? (this.#isClosing ? this.#refuse(request, CLOSING) : undefined),
       core: this.#engine.core,
       account: this.#exchanges.account,
+      loadGate: this.#options.loadGate,
       bodies: this.#bodies,
       streams: this.#streams,
     };
@@ -102,13 +107,19 @@ export class Endpoint {
     const { prepare } = this.#engine.core;
     if (prepare) return prepare().then(() => this.fetch(request, info));
     const { headers, method } = request;
+    const { loadGate } = this.#options;
+    const gate = this.#gate;
+    if (loadGate && !gate) return this.#fetchLater(loadGate, request, info);
     // has() makes Deno read all headers at once, which speeds up later access. The names of these three headers are
     // read fastest if they are not in lower case.
     if (headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget)) {
       const refusal = this.#checkFirst(request, info);
-      if (refusal) return refusal;
+      if (refusal) return gate?.respond(request) ?? refusal;
     }
     if (this.#isClosing) return this.#refuse(request, CLOSING);
+    // An admitted request arrives here a second time.
+    const admitted = gate?.findAdmitted(info);
+    if (gate && !admitted && method !== "OPTIONS") return gate.admit(request, info, this.fetch);
     const accept = headers.get("Accept");
     const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream) this.#lastAccept = accept;
@@ -116,17 +127,25 @@ export class Endpoint {
       ? checkPost(headers, accepts)
       : this.#checkGetOrDelete(method, headers, accepts);
     if (rejection) return this.#refuse(request, rejection);
-    const principal = info?.principal === undefined ? undefined : readPrincipal(info);
+    const principal = admitted?.principal ?? (info?.principal === undefined ? undefined : readPrincipal(info));
     return new Promise((respond) => {
-      const exchange = new Exchange({ request, headers, info, principal, accepts, respond }, this.#exchanges);
-      method === "POST" ? this.#post(exchange) : this.#serveGetOrDelete(exchange, method);
+      const exchange = new Exchange(
+        { request, headers, info, principal, seen: admitted?.seen, accepts, respond },
+        this.#exchanges,
+      );
+      method === "POST" ? this.#post(exchange, request) : this.#serveGetOrDelete(exchange, method);
     });
   };
 
-  async #post(exchange: Exchange): Promise<void> {
+  async #fetchLater(loadGate: LoadGate, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
+    this.#gate = await loadGate();
+    return await this.fetch(request, info);
+  }
+
+  async #post(exchange: Exchange, request: Request): Promise<void> {
     let body;
     try {
-      body = await this.#bodies.read(exchange.http, exchange);
+      body = await this.#bodies.read(request, exchange);
     } catch {
       body = INCOMPLETE;
     }

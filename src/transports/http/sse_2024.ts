@@ -12,6 +12,7 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
+import { startExpiry } from "../../core/expiry.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { RETRY_AFTER } from "../../core/link.ts";
 import type { RefusalReason } from "../../core/observer.ts";
@@ -63,18 +64,20 @@ export function httpSse(
   const pipes = new Map<string, { readonly pipe: Pipe; readonly owner?: string }>();
 
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
-    await server[INTERNALS].http.core.prepare?.();
-    const refusal = server[INTERNALS].http.check(request, info);
+    const { core, check, loadGate, account } = server[INTERNALS].http;
+    await core.prepare?.();
+    const { pathname, searchParams } = URL.parse(request.url) ?? {};
+    const opens = request.method === "GET" && pathname === path;
+    const posts = request.method === "POST" && pathname === messages;
+    if (!opens && !posts) return await server.fetch(request, info);
+    const refusal = check(request, info);
     if (refusal) return await refusal;
-    const { pathname, searchParams } = new URL(request.url);
-    if (request.method === "GET" && pathname === path) {
-      const principal = readPrincipal(info);
-      return open(request, principal, server[INTERNALS].http.account(request, info, principal));
-    }
-    if (request.method === "POST" && pathname === messages) {
-      return await take(request, searchParams.get("sessionId") ?? "", readPrincipal(info));
-    }
-    return await server.fetch(request, info);
+    const gate = await loadGate?.();
+    const entered = gate ? await gate.enter(request, info, "http-sse") : info;
+    if (entered instanceof Response) return entered;
+    const principal = readPrincipal(entered);
+    if (opens) return open(request, principal, account(request, info, principal));
+    return await take(request, searchParams?.get("sessionId") ?? "", principal);
   }
 
   function open(request: Request, principal: Principal | undefined, account: Account): Response {
@@ -85,15 +88,18 @@ export function httpSse(
     }
     const id = crypto.randomUUID();
     const onLost = () => {
+      stopExpiry();
       account.closeStream();
       pipes.get(id)?.pipe.close();
       pipes.delete(id);
     };
     const stream = streams.create({ account: () => account, onLost });
     stream.write(`${messages}?sessionId=${id}`, { event: "endpoint" });
-    pipes.set(id, {
-      pipe: server[INTERNALS].openPipe((text) => stream.write(text), principal, account, "http-sse"),
-      owner: principal?.id,
+    const pipe = server[INTERNALS].openPipe((text) => stream.write(text), principal, account, "http-sse");
+    pipes.set(id, { pipe, owner: principal?.id });
+    const stopExpiry = startExpiry(pipe.ticker, principal, () => {
+      onLost();
+      stream.end();
     });
     return new Response(stream.toBody(), {
       headers: {

@@ -15,6 +15,8 @@ import { bun, deno } from "../../runtime.ts";
 import { guardConsole } from "./stdout_guard.ts";
 import { LineSplitter } from "./line_splitter.ts";
 import type { Account } from "../../core/account.ts";
+import type { Principal } from "../../core/context.ts";
+import { startExpiry } from "../../core/expiry.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import type { Pipe, PipeServer, Write } from "../channel.ts";
 import { Outbox } from "../outbox.ts";
@@ -29,6 +31,8 @@ export interface StdioOptions {
   readonly output?: (bytes: Uint8Array) => Promise<unknown>;
   /** Milliseconds for which running calls may finish after the input has ended. Defaults to 1500. */
   readonly drainMs?: number;
+  /** The caller, for `ctx.principal`. Without one, the caller has all scopes, because it started this process. */
+  readonly principal?: Principal;
   /** Stops serving when it aborts, like the end of the input. */
   readonly signal?: AbortSignal;
 }
@@ -41,17 +45,18 @@ export interface StdioOptions {
  * protocol. Child processes that inherit standard output are not redirected.
  */
 export async function serveStdio(server: PipeServer, options: StdioOptions = {}): Promise<void> {
-  const { drainMs = 1500, signal } = options;
+  const { drainMs = 1500, principal, signal } = options;
   const input = options.input ?? standardInput();
   const writer = new LineWriter(options.output ?? standardOutput(), () => pipe.account);
   const restore = options.output ? () => {} : guardConsole();
-  const pipe: Pipe = server[INTERNALS].openPipe(writer.write, undefined, undefined, "stdio");
+  const pipe: Pipe = server[INTERNALS].openPipe(writer.write, principal, undefined, "stdio");
   const lines = new LineSplitter(pipe.lineBytes);
   const reader = input.getReader();
   const stop = () => void reader.cancel().catch(() => {});
   signal?.addEventListener("abort", stop);
   if (signal?.aborted) stop();
   writer.lost.then(stop);
+  const stopExpiry = startExpiry(pipe.ticker, principal, stop);
   try {
     while (true) {
       const { done, value } = await reader.read();
@@ -72,6 +77,7 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
     clearTimeout(timer);
   } finally {
     signal?.removeEventListener("abort", stop);
+    stopExpiry();
     pipe.close();
     await Promise.race([writer.flush(), writer.lost]);
     restore();

@@ -7,6 +7,7 @@ import { INTERNAL_ERROR, McpError, type ToolError } from "./protocol/errors.ts";
 import type { Icon } from "./protocol/types.ts";
 import { Accounts } from "./core/account.ts";
 import { Changes } from "./core/changes.ts";
+import type { Container } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
 import type { ChangeNotifier, Context } from "./core/context.ts";
 import type { Core, Fault } from "./core/core.ts";
@@ -73,6 +74,12 @@ export interface ServerOptions {
    * may say otherwise. Defaults to `false`.
    */
   readonly lenientArguments?: boolean;
+  /**
+   * Computes a small JSON value about the client, which handlers read as `ctx.session`. For clients with a session it
+   * runs during `initialize`, and over HTTP the value is sealed into the session id. For others it runs for each request
+   * in which `ctx.session` is read. It is synchronous, and its JSON has at most 2048 characters.
+   */
+  readonly session?: (ctx: Context) => unknown;
   /** Limits that differ from the defaults. */
   readonly limits?: LimitOptions;
   /** Milliseconds for which clients may cache lists and resources without a `ttlMs` of their own. Defaults to 0. */
@@ -115,8 +122,13 @@ export interface Server extends ChangeNotifier {
     list(): readonly Handler[];
   };
   /**
-   * Stops accepting calls, waits up to `calls.closeMs` milliseconds for running ones, and ends all streams. Settles
-   * when everything has ended.
+   * Makes all services that live as long as the server, and rejects if one fails. `serveStdio` and the command line call
+   * it before they listen. Otherwise the first request makes them.
+   */
+  ready(): Promise<void>;
+  /**
+   * Stops accepting calls, waits up to `calls.closeMs` milliseconds for running ones, ends all streams, and
+   * disposes the services. Settles when everything has ended.
    */
   close(): Promise<void>;
   /**
@@ -137,6 +149,8 @@ export interface ServerInternals {
   readonly openPipe: OpenPipe;
   /** Parts that other HTTP transports share with the endpoint. */
   readonly http: HttpParts;
+  /** Returns the container of the services, if a handler has any. */
+  services(): Container | undefined;
   /** Turns `development` on, unless the options set it to `false`. Settles when it is on. */
   develop(): Promise<void>;
 }
@@ -159,6 +173,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
     describeError: options.describeError,
+    session: options.session,
     lenientArguments: options.lenientArguments,
     sealer: new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) }),
     report,
@@ -167,7 +182,6 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const registry = new Registry(core, changes);
   const accounts = new Accounts(limits);
   const scheduler = new Scheduler(core, accounts, options.use);
-  registry.add(options.handlers ?? []);
   let closed: Promise<void> | undefined;
   const host: CallHost = {
     server: {
@@ -178,7 +192,10 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
         if (!closed && registry.hasList(list)) changes.emit({ kind: "list", feature: list });
       },
     },
+    parts: core,
+    defer: (call, run) => scheduler.defer(call, run),
   };
+  add(options.handlers ?? []);
   const engine: Engine = { core, registry, scheduler, changes, accounts, host };
   const era = createEra(engine);
   const allows = corsRule(options.cors, report);
@@ -191,6 +208,11 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     allows,
   });
   const { fetch, parts } = endpoint;
+
+  function add(handlers: readonly Handler[]): void {
+    registry.add(handlers);
+    for (const handler of handlers) handler[INTERNALS].services?.open(host);
+  }
 
   // Loaded only in development.
   async function develop(): Promise<void> {
@@ -212,19 +234,35 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     await new Promise((resolve) => setTimeout(resolve));
     parts.streams.end();
     end();
+    await host.container?.close();
     ticker.close();
   }
 
+  const open = options.cors ? withCors(allows, fetch) : fetch;
   return {
-    fetch: options.cors ? withCors(allows, fetch) : fetch,
+    fetch: host.container ? withServices(host.container, open) : open,
     handlers: {
-      add: (...handlers) => registry.add(handlers),
+      add: (...handlers) => add(handlers),
       remove: (...handlers) => registry.remove(handlers),
       list: () => registry.handlers,
     },
     ...host.server,
+    ready: async () => await host.container?.ready(),
     close: () => closed ??= close(),
-    [INTERNALS]: { openPipe: pipeOpener(engine, era), http: { ...parts, ended }, develop },
+    [INTERNALS]: {
+      openPipe: pipeOpener(engine, era),
+      http: { ...parts, ended },
+      develop,
+      services: () => host.container,
+    },
+  };
+}
+
+/** Makes the services with the first request. */
+function withServices(container: Container, fetch: Fetch): Fetch {
+  return (request, info) => {
+    container.start();
+    return fetch(request, info);
   };
 }
 

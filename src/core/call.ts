@@ -8,6 +8,7 @@ import { type Id, isObject, type Params, type Request as Message } from "../prot
 import { countIndexes, toWeight } from "../protocol/weight.ts";
 import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
+import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal } from "./context.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
@@ -22,12 +23,18 @@ import {
   urlElicitation,
 } from "./question.ts";
 import type { RerunWatch } from "./rerun_watch.ts";
+import type { Service, ServiceEnd } from "./service.ts";
+
+/** Work after a call. */
+export type Deferred = (end: ServiceEnd) => unknown;
 
 /** State that all calls of one server share. */
-export interface CallHost {
+export interface CallHost extends ContainerHost {
   readonly server: ChangeNotifier;
   /** Set in development. */
   reruns?: RerunWatch;
+  /** Runs a function after a call. */
+  defer(call: Call, run: Deferred): void;
 }
 
 /** Sends what a call sends before its result. Each era implements it. */
@@ -38,10 +45,14 @@ export interface Carrier {
   once(call: Call, key: string, make: () => unknown): Promise<unknown>;
   /** Closes the connection but not the call, if the client can resume the stream later. */
   release?(call: Call, retryMs: number | undefined): void;
+  /** Whether a question is open that ends this run of the handler. */
+  isAsking?(call: Call): boolean;
+  /** Returns what the server knows of the client's session. */
+  readonly session?: (call: Call) => unknown;
 }
 
 /** One request. Handlers see it as their {@linkcode Context}. */
-export class Call implements Context, Cancellable {
+export class Call implements ServiceCall, Cancellable {
   readonly id: Id;
   readonly method: string;
   readonly client: ClientFacts;
@@ -66,6 +77,8 @@ export class Call implements Context, Cancellable {
   isSubscription = false;
   /** Called once if the call is cancelled. */
   onCancel?: () => void;
+  /** Work after the call. */
+  declare deferred?: Deferred[];
   readonly #carrier: Carrier;
   /** Text of the request, until it is weighed. */
   #text?: string;
@@ -105,6 +118,23 @@ export class Call implements Context, Cancellable {
 
   get server(): ChangeNotifier {
     return this.#carrier.host.server;
+  }
+
+  get host(): CallHost {
+    return this.#carrier.host;
+  }
+
+  // Handlers that declare services get a context of their own. The type lets a call stand for any context.
+  get services(): never {
+    return NONE;
+  }
+
+  get session(): unknown {
+    return this.#carrier.session?.(this);
+  }
+
+  get isAsking(): boolean {
+    return !!this.#carrier.isAsking?.(this);
   }
 
   get meta(): Meta {
@@ -170,6 +200,18 @@ export class Call implements Context, Cancellable {
       const run = () => this.#carrier.once(this, key, make) as Promise<T>; // As in `once` above.
       return quiet(reruns ? reruns.once(this, run) : run());
     };
+  }
+
+  get get(): Context["get"] {
+    return async <T>(service: Service<T>) => {
+      const internals = findInternals(service);
+      if (!internals) throw new TypeError("Cannot get the service: it was not made by service()");
+      return await internals.get(this, service) as T; // The value has the type of its service.
+    };
+  }
+
+  get defer(): Context["defer"] {
+    return (run) => this.#carrier.host.defer(this, run);
   }
 
   get closeStream(): Context["closeStream"] {
@@ -251,6 +293,7 @@ export class Call implements Context, Cancellable {
 }
 
 const done = Promise.resolve();
+const NONE = Object.freeze({}) as never; // As `services` above says.
 
 /** Work that a handler does by sending a notification, for warnings in development. */
 const SENT: Readonly<Record<string, string>> = {

@@ -7,6 +7,7 @@ import type { McpError, ToolError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/types.ts";
 import type { Call } from "./call.ts";
 import type { Limits } from "./limits.ts";
+import type { Observer } from "./observer.ts";
 import type { Sealer } from "./sealer.ts";
 import type { Ticker } from "./timers.ts";
 
@@ -37,6 +38,9 @@ export interface Core {
   readonly hasMiddleware: boolean;
   /** Whether requests of revisions with sessions must have a session id. */
   readonly requiresSession: boolean;
+  /** Computes what the server knows of a client's session. */
+  readonly session?: (call: Call) => unknown;
+  readonly observer?: Observer;
   /** Describes an unexpected error of a tool to the model. */
   readonly describeError?: (error: unknown, call: Call) => string | ToolError | undefined;
   /** Whether arguments may be JSON text where their schema expects another type. */

@@ -23,11 +23,13 @@ import {
 import { isWithin } from "../../protocol/weight.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
+import type { ClientFacts } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import { type Method, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { requireCapabilities } from "../../core/question.ts";
+import { readSessionData, sessionReader } from "../../core/session_data.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
 import { createNotifier, mayNotify } from "../../core/watching.ts";
@@ -72,11 +74,15 @@ class LegacyEra implements Era {
   readonly #made = new WeakMap<Call, Map<string, Promise<unknown>>>();
   /** Cached JSON of results that stay the same object. */
   readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
+  /** What the server's `session` returned for each session. */
+  readonly #data = new WeakMap<ClientFacts, unknown>();
   readonly #onChange = (change: Change): void => this.#announce(change);
   readonly #carrier: Carrier;
 
   constructor(engine: Engine) {
     this.#engine = engine;
+    const { session } = engine.core;
+    const readOwn = sessionReader(engine.core);
     this.#carrier = {
       host: engine.host,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
@@ -85,6 +91,8 @@ class LegacyEra implements Era {
       release: ({ link }, retryMs) => {
         if (this.#sessions?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
       },
+      // A request without a session computes its own.
+      session: session && ((call) => this.#data.has(call.client) ? this.#data.get(call.client) : readOwn(call)),
     };
   }
 
@@ -154,7 +162,7 @@ class LegacyEra implements Era {
   }
 
   async #openSessions(): Promise<Sessions> {
-    const load = async () => new (await import("./session.ts")).Sessions(this.#engine.core);
+    const load = async () => new (await import("./session.ts")).Sessions(this.#engine.core, this.#data);
     try {
       return this.#sessions = await (this.#loading ??= load());
     } catch (error) {
@@ -212,7 +220,7 @@ class LegacyEra implements Era {
       const isKnown = link.http && typeof id === "string" && await (await this.#openSessions()).open(id, link);
       if (isKnown) throw toKnown();
       const client = readOffer(message.params);
-      const outcome = core.hasMiddleware
+      const outcome = core.hasMiddleware || core.session
         ? await this.#agree(message, link, client)
         : { result: toAgreement(this.#engine, client) };
       if (!outcome) return {};
@@ -222,11 +230,12 @@ class LegacyEra implements Era {
       const text = toSuccess(message.id, JSON.stringify(outcome.result));
       if (link.http) {
         const sessions = await this.#openSessions();
-        return { text, headers: { "mcp-session-id": await sessions.create(client, link) } };
+        return { text, headers: { "mcp-session-id": await sessions.create(client, link, this.#data.get(client)) } };
       }
       const { inFlight, account, principal } = link;
       const notify = createNotifier((text) => link.send(text));
       const session = createSession(core, client, { account, notify, caller: principal, inFlight });
+      if (this.#data.has(client)) this.#data.set(session.client, this.#data.get(client));
       this.#piped.set(inFlight, session);
       link.wait({ lost: () => this.#endPiped(session) });
       return { text };
@@ -242,7 +251,12 @@ class LegacyEra implements Era {
   async #agree(message: Request, link: Link, client: SessionFacts): Promise<Outcome> {
     const { http, headers, version } = link;
     const call = new Call(this.#carrier, { ...toSilent(link), http, headers, version }, message, client);
-    return await this.#engine.scheduler.run(call, { run: () => toAgreement(this.#engine, client) });
+    const run = () => {
+      const data = readSessionData(this.#engine.core, call);
+      if (data !== undefined) this.#data.set(client, data);
+      return toAgreement(this.#engine, client);
+    };
+    return await this.#engine.scheduler.run(call, { run });
   }
 
   #endPiped({ inFlight, account, held }: Session): void {

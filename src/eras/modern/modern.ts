@@ -20,6 +20,7 @@ import type { Engine } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { requireCapabilities } from "../../core/question.ts";
+import { sessionReader } from "../../core/session_data.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
 import type { SelectiveEra } from "../choose.ts";
@@ -58,6 +59,8 @@ class ModernEra implements SelectiveEra {
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
       ask: (call, key, question) => this.#inputsOf(call).ask(key, question),
       once: (call, key, make) => this.#inputsOf(call).once(key, make),
+      isAsking: (call) => !!this.#inputs.get(call)?.isOpen,
+      session: engine.core.session && sessionReader(engine.core),
     };
     this.#own = new Map([["server/discover", discover(engine)]]);
     this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.info })}`;

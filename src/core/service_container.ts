@@ -226,7 +226,8 @@ class ServiceContainer implements Container {
   async get(scope: Scope, service: Service): Promise<unknown> {
     if (!findInternals(service)) throw new TypeError("Cannot get a service: it was not made by service()");
     if (scope.end) throw new Error(`Cannot get service ${quote(service.name)}: the handler has ended`);
-    return await this.#resolve(service, scope);
+    const found = this.#resolve(service, scope);
+    return found instanceof Promise ? await found : found.value;
   }
 
   async rest(): Promise<void> {

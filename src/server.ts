@@ -7,7 +7,7 @@ import { INTERNAL_ERROR, McpError, type ToolError } from "./protocol/errors.ts";
 import type { Icon } from "./protocol/types.ts";
 import { Accounts } from "./core/account.ts";
 import { Changes } from "./core/changes.ts";
-import type { Container } from "./core/container.ts";
+import type { ContainerHost } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
 import type { ChangeNotifier, Context } from "./core/context.ts";
 import type { Core, Fault } from "./core/core.ts";
@@ -149,8 +149,8 @@ export interface ServerInternals {
   readonly openPipe: OpenPipe;
   /** Parts that other HTTP transports share with the endpoint. */
   readonly http: HttpParts;
-  /** Returns the container of the services, if a handler has any. */
-  services(): Container | undefined;
+  /** The place of the container of the services, if a handler has any. */
+  readonly host: ContainerHost;
   /** Turns `development` on, unless the options set it to `false`. Settles when it is on. */
   develop(): Promise<void>;
 }
@@ -240,7 +240,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
 
   const open = options.cors ? withCors(allows, fetch) : fetch;
   return {
-    fetch: host.container ? withServices(host.container, open) : open,
+    fetch: host.container?.startWith(open) ?? open,
     handlers: {
       add: (...handlers) => add(handlers),
       remove: (...handlers) => registry.remove(handlers),
@@ -253,16 +253,8 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
       openPipe: pipeOpener(engine, era),
       http: { ...parts, ended },
       develop,
-      services: () => host.container,
+      host,
     },
-  };
-}
-
-/** Makes the services with the first request. */
-function withServices(container: Container, fetch: Fetch): Fetch {
-  return (request, info) => {
-    container.start();
-    return fetch(request, info);
   };
 }
 

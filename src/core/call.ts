@@ -203,11 +203,8 @@ export class Call implements ServiceCall, Cancellable {
   }
 
   get get(): Context["get"] {
-    return async <T>(service: Service<T>) => {
-      const internals = findInternals(service);
-      if (!internals) throw new TypeError("Cannot get the service: it was not made by service()");
-      return await internals.get(this, service) as T; // The value has the type of its service.
-    };
+    // The value has the type of its service.
+    return async <T>(service: Service<T>) => await findInternals(service)?.get(this, service) as T;
   }
 
   get defer(): Context["defer"] {

@@ -37,29 +37,29 @@ export interface ServiceCall extends Context<never> {
   readonly isAsking: boolean;
 }
 
-/** Runs a function with the services of a handler. */
-export type RunWithServices = <R>(
-  call: ServiceCall,
-  run: (ctx: Context<never>) => R | Promise<R>,
-) => R | Promise<R>;
+/** A function of a handler. Its last argument is the context, and defaults to the call. */
+export type Injectable<C, A extends readonly unknown[], R> = (call: C, ...rest: [...A, ctx?: Context<never>]) => R;
+
+/** The same function without the context. */
+export type Injected<C, A extends readonly unknown[], R> = (call: C, ...rest: A) => R | Promise<Awaited<R>>;
 
 /** The services of one handler. */
 export interface Binding {
   /** Opens the container of a server, and names the services of this handler to it. */
-  readonly open: (host: ContainerHost) => void;
-  /** Runs a function within a call, with all services. */
-  readonly run: RunWithServices;
-  /** Runs `allow` or `list`, without the services that live for one call. */
-  readonly share: RunWithServices;
+  open(host: ContainerHost): void;
+  /** Wraps a function that runs within a call. Its context has all services. */
+  inject<C extends ServiceCall, A extends readonly unknown[], R>(run: Injectable<C, A, R>): Injected<C, A, R>;
+  /** Wraps `allow` or `list`. Its context has the services that do not live for one call. */
+  share<C extends ServiceCall, A extends readonly unknown[], R>(run: Injectable<C, A, R>): Injected<C, A, R>;
 }
 
 /** The services of one server. */
 export interface Container {
   /** Makes all services that live as long as the server. Rejects if one fails. */
   ready(): Promise<void>;
-  /** Like `ready`, without waiting. From then on, `rest` does nothing. */
-  start(): void;
-  /** Disposes all services, unless `start` was called. A later call makes them again. */
+  /** Wraps `fetch`, so that the first request makes the services. From then on, `rest` does nothing. */
+  startWith<A extends readonly unknown[], R>(fetch: (...args: A) => R): (...args: A) => R;
+  /** Disposes all services, unless a request has started them. A later call makes them again. */
   rest(): Promise<void>;
   /** Disposes all services permanently. It takes a limited time. */
   close(): Promise<void>;

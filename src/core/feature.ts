@@ -49,8 +49,9 @@ export interface HandlerInternals<Definition = unknown> {
 
 /** Binds services to `allow`, which uses those that do not live for one call. */
 export function bindAllow(allow: Allow<never> | undefined, services: Binding | undefined): Allow | undefined {
-  // Without services, it needs none. The registry passes calls only.
-  return services && allow ? (call) => services.share(call as Call, allow) : allow as Allow | undefined;
+  // The registry passes calls. Without services, `allow` needs none.
+  const bound: unknown = allow && services?.share((_call: Call, ctx?: Context<never>) => allow(ctx as never)) || allow;
+  return bound as Allow | undefined; // As above.
 }
 
 /** Returns the definitions of a feature's handlers. The feature's own factory created them, so it knows their type. */

@@ -10,6 +10,8 @@ import {
   type ContainerHost,
   type ContainerParts,
   findInternals,
+  type Injectable,
+  type Injected,
   type ServiceCall,
   type ServiceInternals,
 } from "./container.ts";
@@ -120,10 +122,21 @@ export function bind(services: Services): Binding {
   const all = toNeeds(Object.entries(services));
   const shared = toNeeds(all.list.filter(([, service]) => toDefinition(service).lifetime !== "call"));
   return {
-    open: (host) => openContainer(host)?.add(all.list.map(([, service]) => service)),
-    run: (call, run) => isFake(call) ? run(call) : openContainer(call.host).use(call, all, run, false),
-    share: (call, run) => isFake(call) ? run(call) : openContainer(call.host).use(call, shared, run, true),
+    open: (host) => openContainer(host).add(all.list.map(([, service]) => service)),
+    inject: (run) => inject(run, all, false),
+    share: (run) => inject(run, shared, true),
   };
+}
+
+function inject<C extends ServiceCall, A extends readonly unknown[], R>(
+  run: Injectable<C, A, R>,
+  needs: Needs,
+  isShared: boolean,
+): Injected<C, A, R> {
+  return (call, ...rest) =>
+    isFake(call)
+      ? run(call, ...rest, call)
+      : openContainer(call.host).use(call, needs, (ctx) => run(call, ...rest, ctx), isShared);
 }
 
 /** Returns the value of a service for `ctx.get` of a handler that declares no services. */
@@ -181,8 +194,14 @@ class ServiceContainer implements Container {
     await Promise.all([...this.#lasting.values()].map((service) => this.#resolve(service)));
   }
 
-  start(): void {
-    if (this.#isPinned) return;
+  startWith<A extends readonly unknown[], R>(fetch: (...args: A) => R): (...args: A) => R {
+    return (...args) => {
+      if (!this.#isPinned) this.#start();
+      return fetch(...args);
+    };
+  }
+
+  #start(): void {
     this.#isPinned = true;
     for (const service of this.#lasting.values()) this.#startOne(service);
   }
@@ -205,9 +224,9 @@ class ServiceContainer implements Container {
   use<R>(
     call: ServiceCall,
     needs: Needs,
-    run: (ctx: Context<never>) => R | Promise<R>,
+    run: (ctx: Context<never>) => R,
     isShared: boolean,
-  ): R | Promise<R> {
+  ): R | Promise<Awaited<R>> {
     const scope = new Scope(call, isShared);
     const known = needs.isLasting ? this.#values.get(needs) : undefined;
     if (known) return this.#run(scope, known, run);
@@ -217,9 +236,12 @@ class ServiceContainer implements Container {
     } catch (error) {
       return this.#fail(scope, error);
     }
-    return values instanceof Promise
-      ? values.then((values) => this.#run(scope, values, run), (error) => this.#fail(scope, error))
-      : this.#run(scope, values, run);
+    if (!(values instanceof Promise)) return this.#run(scope, values, run);
+    // `then` unwraps the promise that `run` may return.
+    return values.then(
+      (values) => this.#run(scope, values, run),
+      (error) => this.#fail(scope, error),
+    ) as Promise<Awaited<R>>; // As above.
   }
 
   /** Returns the value of a service within a scope. */
@@ -239,11 +261,11 @@ class ServiceContainer implements Container {
     return this.#closed ??= this.#disposeAll();
   }
 
-  #run<R>(scope: Scope, values: object, run: (ctx: Context<never>) => R | Promise<R>): R | Promise<R> {
+  #run<R>(scope: Scope, values: object, run: (ctx: Context<never>) => R): R | Promise<Awaited<R>> {
     const { call } = scope;
     // The call was cancelled while a service was made.
     if (call.ended && !scope.isShared) return this.#fail(scope, call.reason);
-    let result: R | Promise<R>;
+    let result: R;
     try {
       // The value has the type of its service.
       const get = async <T>(service: Service<T>) => await this.get(scope, service) as T;
@@ -261,7 +283,7 @@ class ServiceContainer implements Container {
     return this.#finish(scope, Promise.resolve(result));
   }
 
-  async #finish<R>(scope: Scope, running: Promise<R>): Promise<R> {
+  async #finish<R>(scope: Scope, running: Promise<R>): Promise<Awaited<R>> {
     let result;
     try {
       result = await running;
@@ -519,7 +541,7 @@ class ServiceContainer implements Container {
   }
 
   #toMakeScope(entry: Entry, scope?: Scope): never {
-    const { definition, lifetime, controller: { signal }, key } = entry;
+    const { lifetime, controller: { signal }, key } = entry;
     const own = lifetime === "call" ? scope : undefined;
     const get = (service: Service) => this.#getFor(entry, service, own);
     const made = { get, signal, key, ctx: own?.call };

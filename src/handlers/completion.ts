@@ -124,10 +124,10 @@ async function answer(definition: Definition, call: Call, core: Core): Promise<R
   const { complete = {}, place, name: subject, services } = definition;
   const completer = Object.hasOwn(complete, name) ? complete[name] : undefined;
   if (!completer) return { completion: { values: [], total: 0, hasMore: false } };
-  const run = async (ctx: Context<never>) => ({
+  const run = async (call: Call, ctx: Context<never> = call) => ({
     completion: toCompletion(await completer(value, others, ctx), `${quote(name)} of ${place}`),
   });
-  return await attempt({ core, call, subject }, () => services ? services.run(call, run) : run(call));
+  return await attempt({ core, call, subject }, () => (services?.inject(run) ?? run)(call));
 }
 
 // A client may refer to a template by its text, or by a URI that it matches.

@@ -184,10 +184,7 @@ function define<I extends Schema, S extends Services>(
     inputs,
     needs: readNeeds(options.needs, place),
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
-    invoke: compose(
-      use,
-      services ? (call, value, core) => services.run(call, (ctx) => invoke(call, value, core, ctx)) : invoke,
-    ),
+    invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
 }
 

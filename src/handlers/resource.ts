@@ -239,7 +239,7 @@ function define<Input>(form: Form<Input>): Defined {
   const template = isTemplate || scheme !== undefined ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
   const services = bindServices(form.services, `resource ${quote(key)}`);
   const listPage = list &&
-    (async (cursor: string | undefined, call: Call, size: number, ctx: Context<never> = call) => {
+    (async (call: Call, cursor: string | undefined, size: number, ctx: Context<never> = call) => {
       // The signatures above define the arguments: a template's `list` only takes the context.
       const listed = await (isTemplate ? list(ctx as never, ctx) : list(cursor as never, ctx));
       const { resources, nextCursor } = "resources" in listed ? listed : cut(listed, Number(cursor ?? 0), size);
@@ -270,16 +270,8 @@ function define<Input>(form: Form<Input>): Defined {
       annotations,
       _meta,
     }),
-    list: listPage &&
-      (services
-        ? async (cursor, call, size) => await services.share(call, (ctx) => listPage(cursor, call, size, ctx))
-        : listPage),
-    invoke: compose(
-      use,
-      services
-        ? (call, uri, matched, core) => services.run(call, (ctx) => invoke(call, uri, matched, core, ctx))
-        : invoke,
-    ),
+    list: listPage && (services?.share(listPage) ?? listPage),
+    invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
   return { definition, template: isTemplate ? template : undefined, services };
 }

@@ -223,10 +223,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
       icons,
       _meta,
     }),
-    invoke: compose(
-      use,
-      services ? (call, value, core) => services.run(call, (ctx) => invoke(call, value, core, ctx)) : invoke,
-    ),
+    invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
 }
 

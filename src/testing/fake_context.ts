@@ -164,7 +164,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   // Works when destructured.
   const cancel = (reason?: unknown) => Call.prototype.cancel.call(call, reason);
   // The fakes have the types that the test gave them.
-  const get = async <T>({ name }: Service<T>) => services[name] as T;
+  const get = async <T>({ name }: Service<T>) => await (services[name] as T);
   // Getters of the call, which an assignment cannot replace.
   Object.defineProperties(call, { services: { value: services }, get: { value: get } });
   return Object.assign(call, { progressed, logged, announced, asked, deferred, cancel });

@@ -29,7 +29,7 @@ import { type Method, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { requireCapabilities } from "../../core/question.ts";
-import { readSessionData, sessionReader } from "../../core/session_data.ts";
+import { readSessionData } from "./session_data.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
 import { createNotifier, mayNotify } from "../../core/watching.ts";
@@ -82,7 +82,6 @@ class LegacyEra implements Era {
   constructor(engine: Engine) {
     this.#engine = engine;
     const { session } = engine.core;
-    const readOwn = sessionReader(engine.core);
     this.#carrier = {
       host: engine.host,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
@@ -91,8 +90,11 @@ class LegacyEra implements Era {
       release: ({ link }, retryMs) => {
         if (this.#sessions?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
       },
-      // A request without a session computes its own.
-      session: session && ((call) => this.#data.has(call.client) ? this.#data.get(call.client) : readOwn(call)),
+      session: session && ((call) => {
+        // A request without a session computes its own. The facts of its client are its own too.
+        if (!this.#data.has(call.client)) this.#data.set(call.client, readSessionData(engine.core, call));
+        return this.#data.get(call.client);
+      }),
     };
   }
 

@@ -20,7 +20,6 @@ import type { Engine } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { requireCapabilities } from "../../core/question.ts";
-import { sessionReader } from "../../core/session_data.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
 import type { SelectiveEra } from "../choose.ts";
@@ -60,7 +59,7 @@ class ModernEra implements SelectiveEra {
       ask: (call, key, question) => this.#inputsOf(call).ask(key, question),
       once: (call, key, make) => this.#inputsOf(call).once(key, make),
       isAsking: (call) => !!this.#inputs.get(call)?.isOpen,
-      session: engine.core.session && sessionReader(engine.core),
+      session: engine.core.session && once(engine.core.session),
     };
     this.#own = new Map([["server/discover", discover(engine)]]);
     this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.info })}`;
@@ -206,6 +205,16 @@ class ModernEra implements SelectiveEra {
     });
     return `${text.slice(0, -1)}${resultType === undefined ? hints : ""}}`;
   }
+}
+
+/** Computes a value for each call once. */
+function once(compute: (call: Call) => unknown): (call: Call) => unknown {
+  const known = new WeakMap<Call, readonly [unknown]>();
+  return (call) => {
+    let found = known.get(call);
+    if (!found) known.set(call, found = [compute(call)]);
+    return found[0];
+  };
 }
 
 function toErrorReply(id: Id, error: McpError): Reply {

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { Call } from "./call.ts";
-import type { Core } from "./core.ts";
+import type { Call } from "../../core/call.ts";
+import type { Core } from "../../core/core.ts";
 
 /** Maximum characters of the data as JSON, because they may be part of a session id. */
 const MAX_DATA = 2048;
@@ -28,16 +28,6 @@ export function readSessionData({ session }: Core, call: Call): unknown {
   }
   if (text.length <= MAX_DATA) return copy;
   throw refuse(`more than ${MAX_DATA} characters of JSON; keep an id, and load the rest with a service`);
-}
-
-/** Creates a function that computes the data of each call once, when it is first read. */
-export function sessionReader(core: Core): (call: Call) => unknown {
-  const known = new WeakMap<Call, { readonly data: unknown }>();
-  return (call) => {
-    let found = known.get(call);
-    if (!found) known.set(call, found = { data: readSessionData(core, call) });
-    return found.data;
-  };
 }
 
 function isSame(data: unknown, copy: unknown): boolean {

@@ -92,9 +92,8 @@ async function start(server: Loaded["server"], target: string | undefined, close
     // The file may use an older copy of this library, which has no services.
     await server.ready?.();
   } catch (error) {
-    const isStopping = closed.aborted;
     await server.close();
-    if (isStopping) return false;
+    if (closed.aborted) return false;
     throw new CliError(`Cannot serve ${target ?? "the demonstration"}: a service failed\n${formatError(error)}`);
   }
   return !closed.aborted;

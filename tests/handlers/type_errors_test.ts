@@ -11,7 +11,7 @@ const mistakes = [
     name: "a resource without a name",
     code: `resource({ uri: "config://app", read: () => "x" });`,
     line: `Property 'name' is missing in type '{ uri: "config://app"; read: () => string; }' but required in type ` +
-      `'ResourceFixedOptions'.`,
+      `'ResourceFixedOptions<NoServices>'.`,
     most: 2,
   },
   {

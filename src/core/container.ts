@@ -31,6 +31,8 @@ export interface ServiceCall extends Context<never> {
   readonly host: ContainerHost;
   /** Whether the call can no longer send anything. */
   readonly ended: boolean;
+  /** Whether a handler runs. `false` during lookup and for lists. */
+  readonly asks: boolean;
   /** Why the call was cancelled, if it was. */
   readonly reason?: unknown;
   /** Whether a question is open, so that the handler runs again when the client has answered. */
@@ -58,7 +60,7 @@ export interface Container {
   /** Makes all services that live as long as the server. Rejects if one fails. */
   ready(): Promise<void>;
   /** Wraps `fetch`, so that the first request makes the services. From then on, `rest` does nothing. */
-  startWith<A extends readonly unknown[], R>(fetch: (...args: A) => R): (...args: A) => R;
+  startWith<A, B, R>(fetch: (request: A, info?: B) => R): (request: A, info?: B) => R;
   /** Disposes all services, unless a request has started them. A later call makes them again. */
   rest(): Promise<void>;
   /** Disposes all services permanently. It takes a limited time. */

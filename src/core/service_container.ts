@@ -89,21 +89,40 @@ class Scope {
   readonly call: ServiceCall;
   /** Whether this is `allow` or `list`, which have no values that live for one call. */
   readonly isShared: boolean;
-  readonly entries: Map<Definition, Entry> = new Map();
-  /** Made values that live for the call, in the order of making. */
-  readonly made: Entry[] = [];
-  readonly holds: Set<Entry> = new Set();
   /** How the run ended. */
   end?: ServiceEnd;
-  readonly closed: PromiseWithResolvers<void> = Promise.withResolvers();
+  #entries?: Map<Definition, Entry>;
+  #made?: Entry[];
+  #holds?: Set<Entry>;
+  #closed?: PromiseWithResolvers<void>;
 
   constructor(call: ServiceCall, isShared: boolean) {
     this.call = call;
     this.isShared = isShared;
   }
 
+  // Most runs use values that live as long as the server, and need none of these.
+
+  get entries(): Map<Definition, Entry> {
+    return this.#entries ??= new Map();
+  }
+
+  /** Made values that live for the call, in the order of making. */
+  get made(): Entry[] {
+    return this.#made ??= [];
+  }
+
+  /** Values by key that the run uses. */
+  get holds(): Set<Entry> {
+    return this.#holds ??= new Set();
+  }
+
+  get closed(): PromiseWithResolvers<void> {
+    return this.#closed ??= Promise.withResolvers();
+  }
+
   get isEmpty(): boolean {
-    return !this.entries.size && !this.holds.size;
+    return !this.#entries?.size && !this.#holds?.size;
   }
 }
 
@@ -144,7 +163,9 @@ export async function getService(call: ServiceCall, service: Service): Promise<u
   const container = openContainer(call.host);
   const scope = new Scope(call, true);
   const value = await container.get(scope, service);
-  if (!scope.isEmpty) call.defer((end) => container.endScope(scope, end));
+  // A call that is refused during lookup never ends.
+  if (call.asks && !scope.isEmpty) call.defer((end) => container.endScope(scope, end));
+  else await container.endScope(scope, "result");
   return value;
 }
 
@@ -194,10 +215,11 @@ class ServiceContainer implements Container {
     await Promise.all([...this.#lasting.values()].map((service) => this.#resolve(service)));
   }
 
-  startWith<A extends readonly unknown[], R>(fetch: (...args: A) => R): (...args: A) => R {
-    return (...args) => {
+  startWith<A, B, R>(fetch: (request: A, info?: B) => R): (request: A, info?: B) => R {
+    // Deno passes the request only to a function that names its parameters.
+    return (request, info) => {
       if (!this.#isPinned) this.#start();
-      return fetch(...args);
+      return fetch(request, info);
     };
   }
 
@@ -329,8 +351,9 @@ class ServiceContainer implements Container {
 
   /** Disposes the values of a scope. Throws if a disposal after a result fails, because the work is not done then. */
   async endScope(scope: Scope, planned: ServiceEnd): Promise<void> {
-    if (scope.end) return await scope.closed.promise;
+    if (scope.end) return scope.isEmpty ? undefined : await scope.closed.promise;
     const { call } = scope;
+    if (scope.isEmpty) return void (scope.end = planned);
     const end = call.isAsking ? "input_required" : call.ended && !scope.isShared ? "cancelled" : planned;
     scope.end = end;
     let failure: { readonly error: unknown } | undefined;
@@ -358,8 +381,12 @@ class ServiceContainer implements Container {
     const waits: Promise<unknown>[] = [];
     for (const [name, service] of needs.list) {
       const value = this.#resolve(service, scope);
-      if (value instanceof Promise) waits.push(value.then((value) => values[name] = value));
-      else values[name] = value.value;
+      if (value instanceof Promise) {
+        const wait = value.then((value) => values[name] = value);
+        // Nobody waits if the next service fails at once.
+        wait.catch(() => {});
+        waits.push(wait);
+      } else values[name] = value.value;
     }
     const finish = () => {
       if (needs.isLasting) this.#values.set(needs, values);

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, type Server, type ServerOptions, service, tool } from "../../mod.ts";
 import { connect, fakeClock, fakeContext, replay } from "../../src/testing/testing.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
 import { gate, textOf, until } from "../support/behaviour.ts";
@@ -163,6 +164,79 @@ Deno.test("services: a key that is no string is an error, and an undefined key h
   assertEquals(faults.splice(0), ['Cannot find the key of service "bad": per returned "number"; return a string']);
   assertEquals((await ask(server, "tools/call", { name: "h" })).error?.message, 'Unknown tool: "h"');
   assert(faults[0].startsWith('Cannot get service "none" here: its key is undefined, so it would live for one call'));
+  await server.close();
+});
+
+Deno.test("services: a service that fails at once leaves none behind that is still being made", async () => {
+  const log: string[] = [];
+  const slow = service("slow", async ({ signal }) => {
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    return "slow";
+  }, { per: "call", dispose: (value, end) => void log.push(`${value} ${end}`) });
+  const bad = service("bad", () => 1, {
+    per: () => {
+      throw new RangeError("no key");
+    },
+  });
+  const t = tool({ name: "t", services: { slow, bad }, run: () => "" });
+  const { server, faults } = make({ handlers: [t] });
+  await textIn(server, "t");
+  await until(() => log.length > 0, "the value is disposed");
+  assertEquals([log, faults], [["slow cancelled"], ["no key"]]);
+  await server.close();
+});
+
+Deno.test("services: ctx.get of a service by key holds it while the handler runs, and not in allow", async () => {
+  const { pass, open } = gate();
+  const log: string[] = [];
+  let got = 0;
+  const cart = service("cart", ({ key }) => key, {
+    per: (ctx) => String(Object(ctx.params.arguments).key),
+    dispose: (key) => void log.push(`dispose ${key}`),
+    max: 1,
+  });
+  const t = tool({
+    name: "t",
+    input: { type: "object" },
+    allow: async (ctx) => (await ctx.get(cart)) !== "hidden",
+    run: async (_, ctx) => {
+      await ctx.get(cart);
+      got++;
+      await pass;
+      return "ok";
+    },
+  });
+  const { server } = make({ handlers: [t] });
+  const send = (key: string) => ask(server, "tools/call", { name: "t", arguments: { key } });
+  assertEquals((await send("hidden")).error?.message, 'Unknown tool: "t"');
+  const first = send("a");
+  await until(() => got > 0, "the handler runs");
+  // `allow` fails, because the only value is in use.
+  assertEquals((await send("b")).error?.message, 'Unknown tool: "t"');
+  assertEquals(log, ["dispose hidden"]);
+  open();
+  await first;
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await send("b");
+  assertEquals(log, ["dispose hidden", "dispose a"]);
+  await server.close();
+});
+
+Deno.test("services: over stdio without signals, the server waits for its services before it reads", async () => {
+  const log: string[] = [];
+  const db = service("db", async () => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    log.push("made");
+  }, { dispose: () => void log.push("disposed") });
+  const { server } = make({ handlers: [tool({ name: "t", services: { db }, run: () => "" })] });
+  const input = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      log.push("read");
+      controller.close();
+    },
+  }, { highWaterMark: 0 });
+  await serveStdio(server, { input, output: () => Promise.resolve() });
+  assertEquals(log, ["made", "read", "disposed"]);
   await server.close();
 });
 

@@ -62,7 +62,7 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
   if (signal?.aborted) stop();
   writer.lost.then(stop);
   try {
-    await Promise.race([container?.ready(), signal && aborted(signal)]);
+    if (container) await Promise.race(signal ? [container.ready(), aborted(signal)] : [container.ready()]);
     while (true) {
       const { done, value } = await reader.read();
       let count = 0;

@@ -10,12 +10,13 @@ import { Changes } from "./core/changes.ts";
 import type { ContainerHost } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
 import type { ChangeNotifier, Context } from "./core/context.ts";
-import type { Core, Fault } from "./core/core.ts";
+import type { Core } from "./core/core.ts";
 import type { CreateEra, Engine } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { type LimitOptions, readLimits } from "./core/limits.ts";
 import type { Middleware } from "./core/middleware.ts";
+import { combineObservers, type Observer } from "./core/observer.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
@@ -92,11 +93,14 @@ export interface ServerOptions {
    * `cacheScope`.
    */
   readonly cacheScope?: "public" | "private";
-  /** Called for each unexpected error. Clients only receive `fault.id`. Defaults to printing with `console.error`. */
-  readonly onError?: (error: unknown, fault: Fault) => void;
+  /**
+   * Hears what happens, for metrics, logs and traces. One object or a list. Clients only receive the id of an unexpected
+   * error, and `observer.fault` the error itself. Without a `fault`, unexpected errors are printed with `console.error`.
+   */
+  readonly observer?: Observer | readonly Observer[];
   /**
    * Describes an unexpected error of a tool to the model. If it returns `undefined`, the model gets "Internal error"
-   * and an id. `onError` is called in either case.
+   * and an id. `observer.fault` is called in either case.
    */
   readonly describeError?: (error: unknown, ctx: Context) => string | ToolError | undefined;
   /**
@@ -161,7 +165,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const { name, version, title, description, websiteUrl, icons, instructions, path = "/mcp", ttlMs = 0 } = options;
   const limits = readLimits(options.limits);
   const ticker = new Ticker(options.clock ?? systemClock);
-  const report = createReport(name, options.onError);
+  const observer = combineObservers(options.observer);
   const core: Core = {
     identity: { name, version, title, description, websiteUrl, icons },
     info: { name, version },
@@ -176,11 +180,13 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     session: options.session,
     lenientArguments: options.lenientArguments,
     sealer: new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) }),
-    report,
+    observer,
+    report: (error, about) => report(core, error, about),
   };
+  if (options.observer) core.prepare = preparing(core);
   const changes = new Changes(ticker);
   const registry = new Registry(core, changes);
-  const accounts = new Accounts(limits);
+  const accounts = new Accounts(core);
   const scheduler = new Scheduler(core, accounts, options.use);
   let closed: Promise<void> | undefined;
   const host: CallHost = {
@@ -198,7 +204,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   add(options.handlers ?? []);
   const engine: Engine = { core, registry, scheduler, changes, accounts, host };
   const era = createEra(engine);
-  const allows = corsRule(options.cors, report);
+  const allows = corsRule(options.cors, core.report);
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const endpoint = new Endpoint(engine, era, {
     path: readPath(path),
@@ -209,8 +215,8 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   });
   const { fetch, parts } = endpoint;
 
-  function add(handlers: readonly Handler[]): void {
-    registry.add(handlers);
+  function add(handlers: readonly Handler[], isLater?: boolean): void {
+    registry.add(handlers, isLater);
     for (const handler of handlers) handler[INTERNALS].services?.open(host);
   }
 
@@ -223,11 +229,15 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   if (options.development) develop();
 
   async function close(): Promise<void> {
+    const since = ticker.clock.now();
     endpoint.close();
     scheduler.stop();
     changes.close();
     const { promise, resolve } = Promise.withResolvers<void>();
-    ticker.startTimeout(limits.calls.closeMs, resolve);
+    ticker.startTimeout(limits.calls.closeMs, () => {
+      core.observing?.reach("calls.closeMs");
+      resolve();
+    });
     await Promise.race([scheduler.idle(), promise]);
     scheduler.cancelAll();
     // Outcomes reach their streams some microtasks later, so wait for one turn of the event loop.
@@ -236,14 +246,15 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     end();
     await host.container?.close();
     ticker.close();
+    observer.close?.({ durationMs: ticker.clock.now() - since });
   }
 
   const open = options.cors ? withCors(allows, fetch) : fetch;
   return {
     fetch: host.container?.startWith(open) ?? open,
     handlers: {
-      add: (...handlers) => add(handlers),
-      remove: (...handlers) => registry.remove(handlers),
+      add: (...added) => add(added, true),
+      remove: (...removed) => registry.remove(removed),
       list: () => registry.handlers,
     },
     ...host.server,
@@ -276,22 +287,35 @@ function checkOptions({ name, version, ttlMs = 0, sessions = "optional" }: Serve
   }
 }
 
-/** Creates the function that reports unexpected errors and returns the error for the client. */
-function createReport(name: string, onError: ServerOptions["onError"]): Core["report"] {
-  return (error, about = {}) => {
-    const id = crypto.randomUUID().slice(0, 8);
+/** Returns the function that loads what an observed server needs. It is loaded with the first message. */
+function preparing(core: Core): () => Promise<void> {
+  let loading: Promise<void> | undefined;
+  const load = async () => {
     try {
-      const fault = { id, method: about.method, subject: about.subject };
-      const returned: unknown = onError?.(error, fault);
-      if (returned instanceof Promise) returned.catch(() => {});
-      if (!onError) {
-        import("./protocol/printable.ts").then(({ printFault }) =>
-          printFault(`${id} in ${about.method ?? name}`, error)
-        );
-      }
-    } catch {
-      // A failing `onError`, or an error that cannot be printed, must not cause another error.
+      const { createObserving } = await import("./core/observing.ts");
+      core.observing = createObserving(core);
+    } catch (error) {
+      // A server that cannot be observed still serves.
+      core.report(error);
     }
-    return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
+    core.prepare = undefined;
   };
+  return () => loading ??= load();
+}
+
+/** Reports an unexpected error, and returns the error for the client. */
+function report(core: Core, error: unknown, { method, subject }: Parameters<Core["report"]>[1] = {}): McpError {
+  const id = crypto.randomUUID().slice(0, 8);
+  core.observer.fault?.({ id, error, server: core.info.name, method, subject });
+  core.observing?.reachNamed(toMessage(error));
+  return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
+}
+
+function toMessage(error: unknown): string {
+  try {
+    return error instanceof Error ? `${error.message}` : "";
+  } catch {
+    // A handler may throw anything, such as a proxy.
+    return "";
+  }
 }

@@ -10,9 +10,10 @@ import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal } from "./context.ts";
-import type { Cancellable, InFlight } from "./in_flight.ts";
+import type { Cancellable, CancelOptions, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
 import { createLog, type Log } from "./log.ts";
+import type { RequestReport } from "./observer.ts";
 import {
   elicitation,
   type PreparedQuestion,
@@ -79,6 +80,8 @@ export class Call implements ServiceCall, Cancellable {
   onCancel?: () => void;
   /** Work after the call. */
   declare deferred?: Deferred[];
+  /** Reports the call. Only declared, because most servers have no observer. */
+  declare observed?: RequestReport;
   readonly #carrier: Carrier;
   /** Text of the request, until it is weighed. */
   #text?: string;
@@ -241,8 +244,9 @@ export class Call implements ServiceCall, Cancellable {
   }
 
   /** Cancels the call. It gets a response only if `error` is set. */
-  cancel(reason?: unknown, error?: McpError): void {
+  cancel(reason?: unknown, { error, why = "disconnected" }: CancelOptions = {}): void {
     if (this.ended) return;
+    if (this.observed) this.observed.why = why;
     this.ended = true;
     this.reason = reason ?? new DOMException("Cannot go on: the call was cancelled", "AbortError");
     this.error = error;

@@ -6,6 +6,7 @@
 import type { Account } from "./account.ts";
 import type { Principal } from "./context.ts";
 import type { InFlight } from "./in_flight.ts";
+import type { TransportName } from "./observer.ts";
 
 /** Fields of a server-sent event beside its data. */
 export interface EventFields {
@@ -26,6 +27,7 @@ export interface LinkEvents {
 
 /** The source of a message, created by a transport. An era may wrap it. */
 export interface Link {
+  readonly transport: TransportName;
   /** The calls of this connection or exchange, within which request ids are unique. */
   readonly inFlight: InFlight;
   /** The client's account. It is looked up on first access. */

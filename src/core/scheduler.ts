@@ -129,7 +129,9 @@ export class Scheduler {
     this.#isStarting = true;
     const text = "Cannot finish the call: the server is closing";
     const error = new McpError(INTERNAL_ERROR, text);
-    for (const inFlight of this.#busy) inFlight.cancelAll(new DOMException(text, "AbortError"), error);
+    for (const inFlight of this.#busy) {
+      inFlight.cancelAll(new DOMException(text, "AbortError"), { error, why: "closing" });
+    }
   }
 
   // Loaded on demand, because most handlers defer nothing.
@@ -143,6 +145,7 @@ export class Scheduler {
   #takeSlot(call: Call): Account {
     const { account } = call.link;
     const hasSlot = !account.isFull && this.#running < this.#core.limits.calls.running;
+    if (!hasSlot) this.#core.observing?.reach(account.isFull ? "calls.runningPerClient" : "calls.running", account.key);
     if (!hasSlot || !account.hold(call.weigh())) {
       throw new McpError(BUSY, "Cannot run the call: too many run (calls.runningPerClient, calls.running, memory)");
     }
@@ -163,9 +166,11 @@ export class Scheduler {
     const { account } = call.link;
     const { isFull } = account;
     const mustWait = isFull || this.#running >= calls.running;
+    if (mustWait) this.#core.observing?.reach(isFull ? "calls.runningPerClient" : "calls.running", account.key);
     // No client takes the whole queue.
     if (mustWait && (this.waiting >= calls.waiting || account.waiting.size >= Math.ceil(calls.waiting / 4))) {
       const name = isFull ? "calls.runningPerClient" : "calls.running";
+      this.#core.observing?.reach("calls.waiting", account.key);
       return { error: new McpError(BUSY, `Cannot run the call: too many run and wait (${name}, calls.waiting)`) };
     }
     if (!account.hold(call.weigh())) {
@@ -211,6 +216,7 @@ export class Scheduler {
 
   #start(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     let result;
+    call.observed?.start();
     try {
       result = this.invoke ? this.invoke(call, runner) : runner.run(call);
     } catch (error) {
@@ -283,7 +289,8 @@ export class Scheduler {
     const { limits: { calls: { timeoutMs } }, ticker } = this.#core;
     return ticker.startTimeout(timeoutMs, () => {
       const text = `Cannot finish the call: it took longer than ${timeoutMs} ms (calls.timeoutMs)`;
-      call.cancel(new DOMException(text, "TimeoutError"), new McpError(INTERNAL_ERROR, text));
+      const error = new McpError(INTERNAL_ERROR, text);
+      call.cancel(new DOMException(text, "TimeoutError"), { error, why: "timeout" });
     });
   }
 

@@ -145,8 +145,9 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   }
 
   const link: Link = {
+    transport: "memory",
     inFlight: new InFlight(),
-    account: new Accounts(LIMITS).find(),
+    account: new Accounts({ limits: LIMITS }).find(),
     principal,
     http,
     streams: true,

@@ -17,6 +17,7 @@ import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { RETRY_AFTER } from "../core/link.ts";
+import type { RefusalReason } from "../core/observer.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import { type ConnectionInfo, readPath, readPrincipal } from "./http/access.ts";
@@ -86,19 +87,22 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
     if (!isUpgrade) return await server.fetch(request, info);
+    await server[INTERNALS].http.core.prepare?.();
     const refusal = server[INTERNALS].http.check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
-    if (new URL(request.url).pathname !== path) return new Response("Cannot open a socket here", { status: 404 });
     const principal = readPrincipal(info);
+    const reject = (status: number, message: string, reason: RefusalReason) =>
+      refuseWith(request, { status, message, reason }, principal);
+    if (new URL(request.url).pathname !== path) return reject(404, "Cannot open a socket here", "path");
     const account = server[INTERNALS].http.account(request, info, principal);
     // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
     if (!account.hold(0)) {
-      const reason = "Cannot open the socket: too much memory is used (memory.bytesPerClient, memory.bytes)";
-      return new Response(reason, { status: 503, headers: RETRY_AFTER });
+      const state = "too much memory is used (memory.bytesPerClient, memory.bytes)";
+      return reject(503, `Cannot open the socket: ${state}`, "limit");
     }
     if (!account.openStream()) {
-      const reason = "Cannot open the socket: too many are open (streams.open, streams.openPerClient)";
-      return new Response(reason, { status: 503, headers: RETRY_AFTER });
+      const state = "too many are open (streams.open, streams.openPerClient)";
+      return reject(503, `Cannot open the socket: ${state}`, "limit");
     }
     return upgrade(request, info, { principal, account });
   }
@@ -113,7 +117,8 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
       } catch {
         // A header of the upgrade is missing.
         owner.account?.closeStream();
-        return new Response("Cannot open the socket: the upgrade request is incomplete", { status: 400 });
+        const message = "Cannot open the socket: the upgrade request is incomplete";
+        return refuseWith(request, { status: 400, message, reason: "upgrade" }, owner.principal);
       }
       const { socket, response } = upgraded;
       open(socket, owner);
@@ -126,7 +131,14 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     const runtime = info?.info ?? info;
     if (isUpgrader(runtime) && runtime.upgrade(request, { headers, data: owner })) return new Response(null);
     owner.account?.closeStream();
-    return new Response("Cannot open the socket: this runtime has no WebSocket upgrade", { status: 501 });
+    const message = "Cannot open the socket: this runtime has no WebSocket upgrade";
+    return refuseWith(request, { status: 501, message, reason: "upgrade" }, owner.principal);
+  }
+
+  function refuseWith(http: Request, refusal: Refused, principal?: Principal): Response {
+    const { status, message } = refusal;
+    server[INTERNALS].http.core.observing?.refuse({ transport: "websocket", http, principal }, refusal);
+    return new Response(message, { status, headers: status === 503 ? RETRY_AFTER : undefined });
   }
 
   function open(socket: Socket, owner: Owner): void {
@@ -150,6 +162,13 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
       close,
     },
   };
+}
+
+/** A rejected request. */
+interface Refused {
+  readonly status: number;
+  readonly message: string;
+  readonly reason: RefusalReason;
 }
 
 /** The client that opened a socket. */
@@ -198,7 +217,7 @@ class SocketConnection {
 
   constructor(server: PipeServer, socket: Socket, principal?: Principal, account?: Account) {
     this.#socket = socket;
-    this.#pipe = server[INTERNALS].openPipe((text) => this.#write(text), principal, account);
+    this.#pipe = server[INTERNALS].openPipe((text) => this.#write(text), principal, account, "websocket");
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
   }
 

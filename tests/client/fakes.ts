@@ -104,7 +104,7 @@ export function fakePipe(
       reject: () => undefined,
       lineBytes: Infinity,
       isBusy: false,
-      account: new Accounts(LIMITS).find(),
+      account: new Accounts({ limits: LIMITS }).find(),
       idle: () => Promise.resolve(),
       close() {},
     };

@@ -13,8 +13,8 @@ const identity = { name: "services", version: "1.0.0" };
 /** A server, and the errors that it reports. */
 function make(options: Partial<ServerOptions>): { readonly server: Server; readonly faults: string[] } {
   const faults: string[] = [];
-  const onError = (error: unknown) => void faults.push(Object(error).message);
-  return { server: createServer({ ...identity, ...options, onError }), faults };
+  const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(Object(error).message) };
+  return { server: createServer({ ...identity, ...options, observer }), faults };
 }
 
 const textIn = async (server: Server, name: string, args = {}) =>

@@ -12,6 +12,7 @@ import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import type { EventFields, Link, LinkEvents, Reply } from "../../core/link.ts";
+import type { TransportName } from "../../core/observer.ts";
 import { createNotifier } from "../../core/watching.ts";
 
 /** Delay in milliseconds before a client should reconnect. */
@@ -160,12 +161,13 @@ export class Streams {
    */
   keep(stream: Stream, text: string): void {
     if (this.#isOver) return;
-    const { limits: { replay }, ticker } = this.#core;
+    const { limits: { replay }, observer, ticker } = this.#core;
     stream.events.push({ text, at: ticker.clock.now() });
     this.#events++;
     this.#count(toBytes(text));
     const isTooMuch = () => this.#events > replay.events || this.#bytes > replay.bytes - this.#all.bytes;
     if (!isTooMuch()) return;
+    observer.limit?.({ limit: this.#events > replay.events ? "replay.events" : "replay.bytes" });
     for (const each of this.#streams.values()) {
       while (each.events.length && isTooMuch()) this.#drop(each);
       if (!isTooMuch()) return;
@@ -181,9 +183,11 @@ export class Streams {
 
   /** Drops expired events. */
   sweep(now: number): void {
+    const before = this.#events;
     for (const stream of this.#streams.values()) {
       while (stream.events.length && now - stream.events[0].at > this.#core.limits.replay.ms) this.#drop(stream);
     }
+    if (this.#events < before) this.#core.observing?.reach("replay.ms");
   }
 
   /** Removes a stream that has ended and keeps no events. */
@@ -241,6 +245,7 @@ export class Streams {
 
 /** The link of a response that can be resumed over another connection, if it becomes a stream. */
 export class ReplayLink implements Link, LinkEvents {
+  readonly transport: TransportName;
   readonly inFlight: InFlight;
   readonly http?: Request;
   readonly headers?: Headers;
@@ -261,6 +266,7 @@ export class ReplayLink implements Link, LinkEvents {
     this.#streams = streams;
     this.#session = account;
     this.#link = link;
+    this.transport = link.transport;
     this.inFlight = link.inFlight;
     this.http = link.http;
     this.headers = link.headers;

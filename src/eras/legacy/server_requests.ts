@@ -49,7 +49,10 @@ export class ServerRequests {
     const onAbort = () => cancel("the call was cancelled");
     const timeout = ticker.startTimeout(
       calls.answerMs,
-      () => cancel(`it took longer than ${calls.answerMs} ms (calls.answerMs)`),
+      () => {
+        this.#core.observing?.reach("calls.answerMs", call.account?.key);
+        cancel(`it took longer than ${calls.answerMs} ms (calls.answerMs)`);
+      },
     );
     signal.addEventListener("abort", onAbort, { once: true });
     this.#waiting.set(id, resolve);

@@ -13,10 +13,10 @@ import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Runner } from "../../core/feature.ts";
-import type { Limits } from "../../core/limits.ts";
+import type { Core } from "../../core/core.ts";
 import { isWatchable } from "../../core/watching.ts";
 import { BUSY } from "../../core/scheduler.ts";
-import type { Session } from "./session_state.ts";
+import { announceSubscription, type Session } from "./session_state.ts";
 
 /** Finds the runner of a session method. Returns `undefined` for any other method. The result is always empty. */
 export function findSessionMethod({ core, registry }: Engine, session: Session, call: Call): Runner | undefined {
@@ -36,7 +36,7 @@ export function findSessionMethod({ core, registry }: Engine, session: Session, 
       return {
         run() {
           if (call.http && session.id === undefined) throw new McpError(INVALID_REQUEST, NO_SESSION);
-          watch(session, readUri(params.uri), core.limits);
+          watch(session, readUri(params.uri), core);
           return EMPTY;
         },
       };
@@ -44,7 +44,7 @@ export function findSessionMethod({ core, registry }: Engine, session: Session, 
       if (!("resources" in registry.capabilities)) return;
       return {
         run() {
-          unwatch(session, readUri(params.uri));
+          unwatch(session, readUri(params.uri), core);
           return EMPTY;
         },
       };
@@ -67,7 +67,7 @@ function readUri(uri: unknown): string {
 }
 
 // A client can subscribe to a hidden resource as it can to an unknown one. `allow` decides at each change.
-function watch(session: Session, uri: string, limits: Limits): void {
+function watch(session: Session, uri: string, { limits, observer }: Core): void {
   const { account, watched } = session;
   if (watched.has(uri)) return;
   if (!isWatchable([...watched, uri], limits)) {
@@ -81,12 +81,14 @@ function watch(session: Session, uri: string, limits: Limits): void {
   }
   session.held += toHeld(uri);
   watched.add(uri);
+  announceSubscription(observer, session, { uri });
 }
 
-function unwatch(session: Session, uri: string): void {
+function unwatch(session: Session, uri: string, { observer }: Core): void {
   if (!session.watched.delete(uri)) return;
   session.account.free(toHeld(uri));
   session.held -= toHeld(uri);
+  announceSubscription(observer, session, { uri, why: "client" });
 }
 
 /** Returns the bytes of a watched URI and its entry. */

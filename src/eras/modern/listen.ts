@@ -14,6 +14,7 @@ import type { Runner } from "../../core/feature.ts";
 import { createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
+import type { CancelReason } from "../../core/observer.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import { META, META_SERVER } from "./meta_keys.ts";
 
@@ -61,6 +62,7 @@ async function openThrough(
   };
   let ended: Promise<Result> | undefined;
   const find = () => {
+    call.observed?.start();
     ended = Promise.resolve(invoke(call, runner));
     ended.then(() => resolve(runner), reject);
     return begun;
@@ -74,7 +76,7 @@ async function openThrough(
     if (call.reason === undefined || call.reason === SHUTDOWN) throw error;
   } finally {
     // Middleware that did not wait for the end of the subscription has ended it.
-    call.cancel(SHUTDOWN);
+    call.cancel(SHUTDOWN, { why: "closing" });
     call.inFlight.remove(call);
   }
 }
@@ -98,6 +100,7 @@ function open(engine: Engine, call: Call): Promise<Result | undefined> {
       "Cannot open the subscription: too much memory is used (memory.bytesPerClient, memory.bytes)",
     );
   }
+  call.observed?.start();
   call.subscribe();
   link.wait();
   return new Promise((resolve) => {
@@ -137,6 +140,7 @@ class Subscription {
     this.#ended = ended;
     this.#call.onCancel = () => this.#end(this.#call.reason === SHUTDOWN ? {} : undefined);
     inFlight.add(this.#call);
+    this.#announce("opened");
     this.#engine.changes.listeners.add(this.#onChange);
     link.send(toNotification("notifications/subscriptions/acknowledged", {
       notifications: granted,
@@ -155,7 +159,24 @@ class Subscription {
     else if (seen) seen.then((seen) => seen && !this.#call.ended && this.#notify(text));
   }
 
+  #announce(state: "opened" | "ended", why?: CancelReason): void {
+    const { client, link } = this.#call;
+    this.#engine.core.observer.subscription?.({
+      state,
+      transport: link.transport,
+      principal: link.principal?.id,
+      revision: client.version,
+      lists: [...this.#filter.lists],
+      uris: [...this.#filter.uris],
+      why,
+    });
+  }
+
   #end(result: Result | undefined): void {
+    // Only a call that a client or a connection cancelled has another reason.
+    const { reason, observed } = this.#call;
+    const isByServer = reason === undefined || reason === SHUTDOWN;
+    this.#announce("ended", isByServer ? "closing" : observed?.why ?? "disconnected");
     this.#engine.changes.listeners.delete(this.#onChange);
     this.#call.inFlight.remove(this.#call);
     this.#call.ended = true;

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/versioning
  * @module
  */
-import { INTERNAL_ERROR, INVALID_REQUEST, isMcpError, McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
+import { INTERNAL_ERROR, INVALID_REQUEST, isMcpError, type McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
 import {
   type Id,
   type Incoming,
@@ -18,7 +18,9 @@ import { isWithin } from "../../protocol/weight.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
+import { SHUTDOWN } from "../../core/in_flight.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
+import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
@@ -32,6 +34,21 @@ import { META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
 /** Creates the era of revision 2026-07-28. */
 export function modernEra(engine: Engine): SelectiveEra {
   return new ModernEra(engine);
+}
+
+/** A request that gets a reply. */
+interface Answered {
+  readonly id: Id;
+  readonly method: string;
+  readonly observed?: RequestReport;
+}
+
+/** A message that gets no call. */
+interface Refused {
+  readonly id?: Id;
+  readonly code: number;
+  readonly message: string;
+  readonly reason: RefusalReason;
 }
 
 /** A call with its runner. */
@@ -81,35 +98,48 @@ class ModernEra implements SelectiveEra {
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
     if (message.kind === "request") return this.#answer(message, link);
-    if (message.kind === "broken") return { text: toFailure(message.id, message), status: 400 };
+    if (message.kind === "broken") return this.#refuse(link, { ...message, reason: "message" });
     if (message.kind === "notification") {
       link.inFlight.notify(message);
       return {};
     }
-    const error = new McpError(INVALID_REQUEST, `Cannot accept a ${message.kind}: send one request or notification`);
-    return { text: toFailure(undefined, error), status: 400 };
+    const state = `Cannot accept a ${message.kind}: send one request or notification`;
+    return this.#refuse(link, { reason: "message", code: INVALID_REQUEST, message: state });
+  }
+
+  #refuse(link: Link, { id, code, message, reason }: Refused): Reply {
+    this.#engine.core.observing?.refuse(link, { status: 400, reason, code, message });
+    return { text: toFailure(id, { code, message }), status: 400 };
   }
 
   #answer(message: Request, link: Link): Reply | Promise<Reply> {
     const { id, method } = message;
+    const observed = this.#engine.core.observing?.observe(message, link);
     try {
-      const reply = this.#find(message, link);
+      const reply = this.#find(message, link, observed);
       // The closure holds nothing else of the message, because a subscription may last for days.
-      return reply instanceof Promise ? reply.catch((error) => this.#toFailed(id, method, error)) : reply;
+      return reply instanceof Promise ? reply.catch((error) => this.#toFailed({ id, method, observed }, error)) : reply;
     } catch (error) {
-      return this.#toFailed(id, method, error);
+      return this.#toFailed({ id, method, observed }, error);
     }
   }
 
-  #toFailed(id: Id, method: string, error: unknown): Reply {
-    return toErrorReply(id, isMcpError(error) ? error : this.#engine.core.report(error, { method }));
+  #toFailed({ id, method, observed }: Answered, error: unknown): Reply {
+    const known = isMcpError(error) ? error : this.#engine.core.report(error, { method });
+    const reply = toErrorReply(id, known);
+    observed?.fail(known, reply.status);
+    return reply;
   }
 
-  #find(message: Request, link: Link): Reply | Promise<Reply> {
+  #find(message: Request, link: Link, observed?: RequestReport): Reply | Promise<Reply> {
     const { core, registry } = this.#engine;
     const method = this.#own.get(message.method) ?? registry.methods.get(message.method);
     const facts = readEnvelope(message, link, { method, maxToken: core.limits.request.idCharacters });
     const call = new Call(this.#carrier, link, message, facts);
+    if (observed) {
+      observed.identify(facts, method?.subject && call.params[method.subject]);
+      call.observed = observed;
+    }
     if (message.method === "subscriptions/listen") return this.#listen(call);
     if (!method) throw toUnknownMethod(message.method);
     const { scheduler } = this.#engine;
@@ -124,7 +154,10 @@ class ModernEra implements SelectiveEra {
   // Loaded on demand, because most servers and clients never subscribe.
   async #listen(call: Call): Promise<Reply> {
     const { listen } = await import("./listen.ts");
-    return await listen(this.#engine, call);
+    const reply = await listen(this.#engine, call);
+    if (call.reason === undefined || call.reason === SHUTDOWN) call.observed?.succeed({});
+    else call.observed?.cancel();
+    return reply;
   }
 
   // Until here, each error has its own HTTP status. From here on, the response may be a stream.
@@ -161,11 +194,18 @@ class ModernEra implements SelectiveEra {
 
   // An open question takes precedence over the outcome of a handler that unwinds without its answer.
   #toReply(found: Found, outcome: Outcome): Reply | Promise<Reply> {
-    if (!outcome) return {};
     const { call, method } = found;
+    if (!outcome) {
+      call.observed?.cancel();
+      return {};
+    }
     const inputs = method.asks ? this.#inputs.get(call) : undefined;
     if (inputs?.isOpen) {
-      return inputs.toResult().then((result) => ({ text: toSuccess(call.id, this.#stamp(found, result)) }));
+      return inputs.toResult().then((result) => {
+        const text = this.#stamp(found, result);
+        call.observed?.succeed(result);
+        return { text: toSuccess(call.id, text) };
+      });
     }
     const { result, error } = outcome;
     if (error) throw error;
@@ -176,6 +216,7 @@ class ModernEra implements SelectiveEra {
       text = this.#stamp(found, result);
       if (isShared) this.#texts.set(result, text);
     }
+    call.observed?.succeed(result);
     return { text: toSuccess(call.id, text) };
   }
 

@@ -6,6 +6,7 @@
 import { toFailure } from "../../protocol/jsonrpc.ts";
 import { INTERNAL_ERROR, INVALID_REQUEST } from "../../protocol/errors.ts";
 import type { Account } from "../../core/account.ts";
+import type { Core } from "../../core/core.ts";
 import type { Principal } from "../../core/context.ts";
 import { InFlight } from "../../core/in_flight.ts";
 import { type EventFields, type Link, type LinkEvents, type Reply, RETRY_AFTER } from "../../core/link.ts";
@@ -35,6 +36,7 @@ const TURNS = 64;
 
 /** Parts that all exchanges of a server share. */
 export interface ExchangeParts {
+  readonly core: Core;
   readonly streams: EventStreams;
   /** Exchanges with a running call. */
   readonly waiting: Aging<Exchange>;
@@ -56,6 +58,7 @@ export interface Head {
 
 /** One HTTP request and its response. */
 export class Exchange implements Link, Receiver {
+  readonly transport = "http";
   readonly http: Request;
   readonly headers: Headers;
   readonly version: string | null;
@@ -98,11 +101,14 @@ export class Exchange implements Link, Receiver {
   /** Rejects a request whose body is no longer awaited. */
   abort(unread: Unread): void {
     this.hasResponded = true;
+    const { status, message } = unread;
+    this.#parts.core.observing?.refuse(this, { status, reason: "body", code: INVALID_REQUEST, message });
     this.#head.respond(toRefusal(unread));
   }
 
   send(text: string, event?: EventFields): Promise<void> | undefined {
     if (!this.streams) return;
+    if (text) this.#parts.core.observing?.message("out", this, text);
     if (this.#stream) return this.#stream.write(text, event);
     const buffered = (this.#buffered ?? this.#begin()) + toEvent(text, event);
     this.#buffered = buffered;
@@ -122,6 +128,7 @@ export class Exchange implements Link, Receiver {
     const buffered = this.#buffered ?? this.#toOpening();
     const stream = this.#stream = this.#parts.streams.create({
       account: () => this.account,
+      transport: this.transport,
       onLost: () => {
         this.inFlight.cancelAll();
         this.#events?.lost?.();
@@ -161,6 +168,7 @@ export class Exchange implements Link, Receiver {
   /** Sends the reply, as the response or as the last event of the stream. */
   finish({ text, status, headers, event }: Reply): void {
     this.#parts.waiting.delete(this);
+    if (text) this.#parts.core.observing?.message("out", this, text);
     if (this.#stream) return this.#endStream(this.#stream, text, event);
     this.hasResponded = true;
     const { respond, accepts } = this.#head;

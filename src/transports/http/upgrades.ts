@@ -4,6 +4,7 @@
  * @module
  */
 import type { Account } from "../../core/account.ts";
+import type { Core } from "../../core/core.ts";
 import type { Principal } from "../../core/context.ts";
 import type { CallerOptions, ConnectionInfo } from "./access.ts";
 import type { EventStreams } from "./event_stream.ts";
@@ -11,6 +12,7 @@ import type { RequestBodies } from "./request_body.ts";
 
 /** The parts of the HTTP endpoint that other HTTP transports share. */
 export interface HttpParts {
+  readonly core: Core;
   /** Path of the endpoint. */
   readonly path: string;
   /**

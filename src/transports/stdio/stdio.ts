@@ -50,7 +50,7 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
   const input = options.input ?? standardInput();
   const writer = new LineWriter(options.output ?? standardOutput(), () => pipe.account);
   const restore = options.output ? () => {} : guardConsole();
-  const pipe: Pipe = server[INTERNALS].openPipe(writer.write);
+  const pipe: Pipe = server[INTERNALS].openPipe(writer.write, undefined, undefined, "stdio");
   const lines = new LineSplitter(pipe.lineBytes);
   // Without services, the process ends at a signal as it would anyway. With `signal`, the caller decides.
   const listens = container && !options.input && !options.signal;

@@ -50,6 +50,24 @@ export {
   type PromptReturn,
 } from "./handlers/prompt.ts";
 export type { Completer, Completers, Completion } from "./handlers/completion.ts";
+export {
+  type CallServiceOptions,
+  type CallServiceScope,
+  type KeyedServiceOptions,
+  type KeyedServiceScope,
+  service,
+  type ServiceOptions,
+  type ServiceScope,
+} from "./core/service_factory.ts";
+export type {
+  Lifetime,
+  NoServices,
+  Service,
+  ServiceEnd,
+  Services,
+  ServiceValues,
+  SharedServiceValues,
+} from "./core/service.ts";
 export { McpError, ToolError } from "./protocol/errors.ts";
 export type { Server, ServerOptions } from "./server.ts";
 export type { Clock } from "./core/timers.ts";

@@ -39,6 +39,7 @@ export interface DenoGlobal {
   execPath(): string;
   exit(code: number): never;
   addSignalListener(signal: string, listener: () => void): void;
+  removeSignalListener(signal: string, listener: () => void): void;
   unrefTimer?(timer: unknown): void;
   serve(options: DenoServeOptions, handler: RuntimeFetch): DenoServer;
   /** Not available on some platforms. */
@@ -237,6 +238,7 @@ export interface ProcessGlobal {
   exit(code: number): never;
   cwd(): string;
   on(event: string, listener: () => void): void;
+  off(event: string, listener: () => void): void;
   getBuiltinModule(name: "fs"): FsModule;
   getBuiltinModule(name: "tty"): { isatty(file: number): boolean };
   getBuiltinModule(name: "dns"): DnsModule;

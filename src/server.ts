@@ -8,6 +8,7 @@ import type { Icon } from "./protocol/types.ts";
 import { Accounts } from "./core/account.ts";
 import type { Authenticate, Authentication } from "./core/auth.ts";
 import { Changes } from "./core/changes.ts";
+import type { ContainerHost } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
 import type { ChangeNotifier, Context } from "./core/context.ts";
 import type { Core } from "./core/core.ts";
@@ -82,6 +83,12 @@ export interface ServerOptions {
    * may say otherwise. Defaults to `false`.
    */
   readonly lenientArguments?: boolean;
+  /**
+   * Computes a small JSON value about the client, which handlers read as `ctx.session`. For clients with a session it
+   * runs during `initialize`, and over HTTP the value is sealed into the session id. For others it runs for each request
+   * in which `ctx.session` is read. It is synchronous, and its JSON has at most 2048 characters.
+   */
+  readonly session?: (ctx: Context) => unknown;
   /** Limits that differ from the defaults. */
   readonly limits?: LimitOptions;
   /** Milliseconds for which clients may cache lists and resources without a `ttlMs` of their own. Defaults to 0. */
@@ -127,8 +134,13 @@ export interface Server extends ChangeNotifier {
     list(): readonly Handler[];
   };
   /**
-   * Stops accepting calls, waits up to `calls.closeMs` milliseconds for running ones, and ends all streams. Settles
-   * when everything has ended.
+   * Makes all services that live as long as the server, and rejects if one fails. `serveStdio` and the command line call
+   * it before they listen. Otherwise the first request makes them.
+   */
+  ready(): Promise<void>;
+  /**
+   * Stops accepting calls, waits up to `calls.closeMs` milliseconds for running ones, ends all streams, and
+   * disposes the services. Settles when everything has ended.
    */
   close(): Promise<void>;
   /**
@@ -149,6 +161,8 @@ export interface ServerInternals {
   readonly openPipe: OpenPipe;
   /** Parts that other HTTP transports share with the endpoint. */
   readonly http: HttpParts;
+  /** The place of the container of the services, if a handler has any. */
+  readonly host: ContainerHost;
   /** Turns `development` on, unless the options set it to `false`. Settles when it is on. */
   develop(): Promise<void>;
 }
@@ -172,6 +186,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
     describeError: options.describeError,
+    session: options.session,
     lenientArguments: options.lenientArguments,
     sealer: new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) }),
     auth,
@@ -183,7 +198,6 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const registry = new Registry(core, changes);
   const accounts = new Accounts(core);
   const scheduler = new Scheduler(core, accounts, options.use);
-  registry.add(options.handlers ?? []);
   let closed: Promise<void> | undefined;
   const host: CallHost = {
     server: {
@@ -194,7 +208,10 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
         if (!closed && registry.hasList(list)) changes.emit({ kind: "list", feature: list });
       },
     },
+    parts: core,
+    defer: (call, run) => scheduler.defer(call, run),
   };
+  add(options.handlers ?? []);
   const engine: Engine = { core, registry, scheduler, changes, accounts, host };
   const era = createEra(engine);
   const allows = corsRule(options.cors, core.report);
@@ -215,6 +232,11 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     loadGate,
   });
   const { fetch, parts } = endpoint;
+
+  function add(handlers: readonly Handler[], isLater?: boolean): void {
+    registry.add(handlers, isLater);
+    for (const handler of handlers) handler[INTERNALS].services?.open(host);
+  }
 
   // Loaded only in development.
   async function develop(): Promise<void> {
@@ -240,6 +262,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     await new Promise((resolve) => setTimeout(resolve));
     parts.streams.end();
     end();
+    await host.container?.close();
     ticker.close();
     try {
       await auth?.close?.();
@@ -249,16 +272,23 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     observer.close?.({ durationMs: ticker.clock.now() - since });
   }
 
+  const open = options.cors ? withCors(allows, fetch) : fetch;
   return {
-    fetch: options.cors ? withCors(allows, fetch) : fetch,
+    fetch: host.container?.startWith(open) ?? open,
     handlers: {
-      add: (...added) => registry.add(added, true),
+      add: (...added) => add(added, true),
       remove: (...removed) => registry.remove(removed),
       list: () => registry.handlers,
     },
     ...host.server,
+    ready: async () => await host.container?.ready(),
     close: () => closed ??= close(),
-    [INTERNALS]: { openPipe: pipeOpener(engine, era), http: { ...parts, ended }, develop },
+    [INTERNALS]: {
+      openPipe: pipeOpener(engine, era),
+      http: { ...parts, ended },
+      develop,
+      host,
+    },
   };
 }
 

@@ -4,6 +4,7 @@
  * @module
  */
 import { INTERNALS } from "../core/internals.ts";
+import { formatError } from "../protocol/printable.ts";
 import { guardConsole } from "../transports/stdio/stdout_guard.ts";
 import { serveStdio } from "../transports/stdio/stdio.ts";
 import type { Args } from "./args.ts";
@@ -11,7 +12,7 @@ import type { Command } from "./command.ts";
 import { platform } from "./platform.ts";
 import { findTarget, load, type Loaded } from "./load.ts";
 import { importModule } from "./lazy_modules.ts";
-import { UsageError } from "./cli_error.ts";
+import { CliError, UsageError } from "./cli_error.ts";
 
 /** The command `serve`, which is the default. */
 export const serve: Command = {
@@ -77,6 +78,7 @@ async function serveTarget(args: Args): Promise<void> {
   loaded.watch?.();
   // A client that stops a stdio server needs no notice.
   const closed = closeOnSignal(server, isHttp || isTerminal);
+  if (!await start(server, target, closed)) return;
   if (http && address) {
     const served = await http.serveHttp(server, target, address);
     await new Promise<void>((resolve) => closed.addEventListener("abort", () => resolve()));
@@ -86,6 +88,19 @@ async function serveTarget(args: Args): Promise<void> {
   if (isTerminal) console.error(await (await importModule("./stdio_notice.ts")).toStdioNotice(target));
   await serveStdio(server, { signal: closed });
   await server.close();
+}
+
+/** Makes the services of a server. Returns `false` if it was closed meanwhile. */
+async function start(server: Loaded["server"], target: string | undefined, closed: AbortSignal): Promise<boolean> {
+  try {
+    // The file may use an older copy of this library, which has no services.
+    await server.ready?.();
+  } catch (error) {
+    await server.close();
+    if (closed.aborted) return false;
+    throw new CliError(`Cannot serve ${target ?? "the demonstration"}: a service failed\n${formatError(error)}`);
+  }
+  return !closed.aborted;
 }
 
 /** The time to send the last responses, in milliseconds. */

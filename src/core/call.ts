@@ -8,6 +8,7 @@ import { type Id, isObject, type Params, type Request as Message } from "../prot
 import { countIndexes, toWeight } from "../protocol/weight.ts";
 import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
+import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal } from "./context.ts";
 import type { Cancellable, CancelOptions, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
@@ -23,12 +24,18 @@ import {
   urlElicitation,
 } from "./question.ts";
 import type { RerunWatch } from "./rerun_watch.ts";
+import type { Service, ServiceEnd } from "./service.ts";
+
+/** Work after a call. */
+export type Deferred = (end: ServiceEnd) => unknown;
 
 /** State that all calls of one server share. */
-export interface CallHost {
+export interface CallHost extends ContainerHost {
   readonly server: ChangeNotifier;
   /** Set in development. */
   reruns?: RerunWatch;
+  /** Runs a function after a call. */
+  defer(call: Call, run: Deferred): void;
 }
 
 /** Sends what a call sends before its result. Each era implements it. */
@@ -39,10 +46,14 @@ export interface Carrier {
   once(call: Call, key: string, make: () => unknown): Promise<unknown>;
   /** Closes the connection but not the call, if the client can resume the stream later. */
   release?(call: Call, retryMs: number | undefined): void;
+  /** Whether a question is open that ends this run of the handler. */
+  isAsking?(call: Call): boolean;
+  /** Returns what the server knows of the client's session. */
+  readonly session?: (call: Call) => unknown;
 }
 
 /** One request. Handlers see it as their {@linkcode Context}. */
-export class Call implements Context, Cancellable {
+export class Call implements ServiceCall, Cancellable {
   readonly id: Id;
   readonly method: string;
   readonly client: ClientFacts;
@@ -67,6 +78,8 @@ export class Call implements Context, Cancellable {
   isSubscription = false;
   /** Called once if the call is cancelled. */
   onCancel?: () => void;
+  /** Work after the call. */
+  declare deferred?: Deferred[];
   /** Reports the call. Only declared, because most servers have no observer. */
   declare observed?: RequestReport;
   readonly #carrier: Carrier;
@@ -108,6 +121,23 @@ export class Call implements Context, Cancellable {
 
   get server(): ChangeNotifier {
     return this.#carrier.host.server;
+  }
+
+  get host(): CallHost {
+    return this.#carrier.host;
+  }
+
+  // Handlers that declare services get a context of their own. The type lets a call stand for any context.
+  get services(): never {
+    return NONE;
+  }
+
+  get session(): unknown {
+    return this.#carrier.session?.(this);
+  }
+
+  get isAsking(): boolean {
+    return !!this.#carrier.isAsking?.(this);
   }
 
   get meta(): Meta {
@@ -173,6 +203,15 @@ export class Call implements Context, Cancellable {
       const run = () => this.#carrier.once(this, key, make) as Promise<T>; // As in `once` above.
       return quiet(reruns ? reruns.once(this, run) : run());
     };
+  }
+
+  get get(): Context["get"] {
+    // The value has the type of its service.
+    return async <T>(service: Service<T>) => await findInternals(service)?.get(this, service) as T;
+  }
+
+  get defer(): Context["defer"] {
+    return (run) => this.#carrier.host.defer(this, run);
   }
 
   get closeStream(): Context["closeStream"] {
@@ -255,6 +294,7 @@ export class Call implements Context, Cancellable {
 }
 
 const done = Promise.resolve();
+const NONE = Object.freeze({}) as never; // As `services` above says.
 
 /** Work that a handler does by sending a notification, for warnings in development. */
 const SENT: Readonly<Record<string, string>> = {

@@ -31,6 +31,8 @@ export interface Core {
   readonly hasMiddleware: boolean;
   /** Whether requests of revisions with sessions must have a session id. */
   readonly requiresSession: boolean;
+  /** Computes what the server knows of a client's session. */
+  readonly session?: (call: Call) => unknown;
   /** Describes an unexpected error of a tool to the model. */
   readonly describeError?: (error: unknown, call: Call) => string | ToolError | undefined;
   /** Whether arguments may be JSON text where their schema expects another type. */

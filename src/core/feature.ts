@@ -6,12 +6,14 @@
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { HeaderParam } from "../schema/header_params.ts";
 import type { Call } from "./call.ts";
+import type { Binding } from "./container.ts";
 import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
 import { INTERNALS } from "./internals.ts";
+import type { NoServices } from "./service.ts";
 
-/** Decides whether a caller may see and use a handler. */
-export type Allow = (call: Context) => boolean | Promise<boolean>;
+/** Decides whether a caller may see and use a handler. `S` has the services of the handler. */
+export type Allow<S = NoServices> = (call: Context<S>) => boolean | Promise<boolean>;
 
 /** A tool, a resource or a prompt, created by its factory. */
 export interface Handler {
@@ -41,6 +43,15 @@ export interface HandlerInternals<Definition = unknown> {
   readonly also?: readonly Handler[];
   /** Definition of the handler, as its feature needs it. */
   readonly definition: Definition;
+  /** Services of the handler. */
+  readonly services?: Binding;
+}
+
+/** Binds services to `allow`, which uses those that do not live for one call. */
+export function bindAllow(allow: Allow<never> | undefined, services: Binding | undefined): Allow | undefined {
+  // The registry passes calls. Without services, `allow` needs none.
+  const bound: unknown = allow && services?.share((_call: Call, ctx?: Context<never>) => allow(ctx as never)) || allow;
+  return bound as Allow | undefined; // As above.
 }
 
 /** Returns the definitions of a feature's handlers. The feature's own factory created them, so it knows their type. */

@@ -6,7 +6,7 @@
 import { hasValidCode, INTERNAL_ERROR, isMcpError, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Start } from "./account.ts";
-import type { Call } from "./call.ts";
+import type { Call, Deferred } from "./call.ts";
 import type { Core } from "./core.ts";
 import type { Method, Runner } from "./feature.ts";
 import { compose, type Middleware } from "./middleware.ts";
@@ -42,6 +42,8 @@ export class Scheduler {
   /** The connections with running or waiting calls. */
   readonly #busy = new Set<InFlight>();
   readonly #idlers: (() => void)[] = [];
+  /** Deferred work that is not done. */
+  readonly #deferred = new Set<Promise<void>>();
   #running = 0;
   /** Number of running calls without a charge, and an upper bound of their bytes. See {@linkcode Scheduler.run}. */
   #uncharged = 0;
@@ -107,11 +109,18 @@ export class Scheduler {
     this.isOpen = false;
   }
 
-  /** Settles when no call runs or waits. */
-  idle(): Promise<void> {
+  /** Settles when no call runs or waits, and all deferred work is done. */
+  async idle(): Promise<void> {
     // A subscription that ends does not remove its connection here.
     for (const inFlight of this.#busy) if (!inFlight.size) this.#busy.delete(inFlight);
-    return this.#busy.size ? new Promise((resolve) => this.#idlers.push(resolve)) : Promise.resolve();
+    if (this.#busy.size) await new Promise<void>((resolve) => this.#idlers.push(resolve));
+    await Promise.all(this.#deferred);
+  }
+
+  /** Runs a function after a call. */
+  defer(call: Call, run: Deferred): void {
+    if (call.ended) this.#runDeferred(call, [run]);
+    else (call.deferred ??= []).push(run);
   }
 
   /** Cancels all calls with an error. */
@@ -123,6 +132,14 @@ export class Scheduler {
     for (const inFlight of this.#busy) {
       inFlight.cancelAll(new DOMException(text, "AbortError"), { error, why: "closing" });
     }
+  }
+
+  // Loaded on demand, because most handlers defer nothing.
+  #runDeferred(call: Call, all: readonly Deferred[], outcome?: Outcome): void {
+    const running = import("./deferred.ts")
+      .then(({ runDeferred }) => runDeferred(this.#core, call, all, outcome))
+      .finally(() => this.#deferred.delete(running));
+    this.#deferred.add(running);
   }
 
   #takeSlot(call: Call): Account {
@@ -212,6 +229,7 @@ export class Scheduler {
     const { account } = call;
     const ended = call.ended ? toCancelled(call) : outcome;
     call.ended = true;
+    if (call.deferred) this.#runDeferred(call, call.deferred, ended);
     if (account) {
       account.free(call.weight);
       this.#next(account);
@@ -236,6 +254,7 @@ export class Scheduler {
       if (timeout) this.#core.ticker.cancel(timeout);
       const ended = call.ended ? toCancelled(call) : outcome;
       call.ended = true;
+      if (call.deferred) this.#runDeferred(call, call.deferred, ended);
       this.#running--;
       this.#leave(call);
       if (call.account) this.#release(call, call.account);

@@ -49,7 +49,7 @@ export interface Definition extends Entry {
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
   /** Lists a page of about this size. */
-  readonly list?: (cursor: string | undefined, call: Call, size: number) => Promise<ResourcePage>;
+  readonly list?: (call: Call, cursor: string | undefined, size: number) => Promise<ResourcePage>;
 }
 
 /** The feature that serves all resources. */
@@ -146,7 +146,7 @@ function listResources(fixed: readonly Definition[], all: readonly Definition[],
         return { resources, nextCursor };
       };
       if (resources.length >= size) return await toPage();
-      const page = await attempt({ core, call, subject: key }, () => list(own, call, size));
+      const page = await attempt({ core, call, subject: key }, () => list(call, own, size));
       resources = resources.concat(page.resources);
       if (page.nextCursor !== undefined) return await toPage(`\n${page.nextCursor}`);
       own = undefined;

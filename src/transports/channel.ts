@@ -7,6 +7,7 @@
 import { INVALID_REQUEST } from "../protocol/errors.ts";
 import { type Broken, type Incoming, NOT_UTF8, parseMessage, toFailure } from "../protocol/jsonrpc.ts";
 import type { Account } from "../core/account.ts";
+import type { ContainerHost } from "../core/container.ts";
 import type { Principal } from "../core/context.ts";
 import type { Engine, Era } from "../core/era.ts";
 import { InFlight } from "../core/in_flight.ts";
@@ -61,7 +62,7 @@ export interface PipeServer {
    *
    * @ignore
    */
-  readonly [INTERNALS]: { readonly openPipe: OpenPipe };
+  readonly [INTERNALS]: { readonly openPipe: OpenPipe; readonly host?: ContainerHost };
 }
 
 /** Creates the function that opens channels. */

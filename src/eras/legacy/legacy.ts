@@ -24,6 +24,7 @@ import { isWithin } from "../../protocol/weight.ts";
 import { requireScopes } from "../../core/scopes.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
+import type { ClientFacts } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import { type Method, type Runner, toMethod } from "../../core/feature.ts";
@@ -31,6 +32,7 @@ import type { InFlight } from "../../core/in_flight.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { requireCapabilities } from "../../core/question.ts";
+import { readSessionData } from "./session_data.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
 import { createNotifier, mayNotify } from "../../core/watching.ts";
@@ -80,11 +82,14 @@ class LegacyEra implements Era {
   readonly #made = new WeakMap<Call, Map<string, Promise<unknown>>>();
   /** Cached JSON of results that stay the same object. */
   readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
+  /** What the server's `session` returned for each session. */
+  readonly #data = new WeakMap<ClientFacts, unknown>();
   readonly #onChange = (change: Change): void => this.#announce(change);
   readonly #carrier: Carrier;
 
   constructor(engine: Engine) {
     this.#engine = engine;
+    const { session } = engine.core;
     this.#carrier = {
       host: engine.host,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
@@ -93,6 +98,11 @@ class LegacyEra implements Era {
       release: ({ link }, retryMs) => {
         if (this.#sessions?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
       },
+      session: session && ((call) => {
+        // A request without a session computes its own. The facts of its client are its own too.
+        if (!this.#data.has(call.client)) this.#data.set(call.client, readSessionData(engine.core, call));
+        return this.#data.get(call.client);
+      }),
     };
   }
 
@@ -168,7 +178,7 @@ class LegacyEra implements Era {
   }
 
   async #openSessions(): Promise<Sessions> {
-    const load = async () => new (await import("./session.ts")).Sessions(this.#engine.core);
+    const load = async () => new (await import("./session.ts")).Sessions(this.#engine.core, this.#data);
     try {
       return this.#sessions = await (this.#loading ??= load());
     } catch (error) {
@@ -253,8 +263,9 @@ class LegacyEra implements Era {
       if (isKnown) throw toKnown();
       const client = readOffer(message.params);
       observed?.identify(client);
-      if (!core.hasMiddleware) observed?.start();
-      const outcome = core.hasMiddleware
+      const runs = core.hasMiddleware || core.session;
+      if (!runs) observed?.start();
+      const outcome = runs
         ? await this.#agree({ message, link }, client, observed)
         : { result: toAgreement(this.#engine, client) };
       if (!outcome) {
@@ -267,13 +278,14 @@ class LegacyEra implements Era {
       const text = toSuccess(message.id, JSON.stringify(outcome.result));
       if (link.http) {
         const sessions = await this.#openSessions();
-        const headers = { "mcp-session-id": await sessions.create(client, link) };
+        const headers = { "mcp-session-id": await sessions.create(client, link, this.#data.get(client)) };
         observed?.succeed(outcome.result);
         return { text, headers };
       }
       const { inFlight, account, principal, transport } = link;
       const notify = createNotifier((text) => link.send(text));
       const session = createSession(core, client, { account, notify, caller: principal, inFlight, transport });
+      if (this.#data.has(client)) this.#data.set(session.client, this.#data.get(client));
       this.#piped.set(inFlight, session);
       announce(core, session, "created");
       link.wait({ lost: () => this.#endPiped(session) });
@@ -293,7 +305,12 @@ class LegacyEra implements Era {
     const { http, headers, version } = link;
     const call = new Call(this.#carrier, { ...toSilent(link), http, headers, version }, message, client);
     if (observed) call.observed = observed;
-    return await this.#engine.scheduler.run(call, { run: () => toAgreement(this.#engine, client) });
+    const run = () => {
+      const data = readSessionData(this.#engine.core, call);
+      if (data !== undefined) this.#data.set(client, data);
+      return toAgreement(this.#engine, client);
+    };
+    return await this.#engine.scheduler.run(call, { run });
   }
 
   #endPiped(session: Session): void {

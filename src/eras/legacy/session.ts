@@ -9,6 +9,7 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation } from "../../protocol/types.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account } from "../../core/account.ts";
+import type { ClientFacts } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { Link } from "../../core/link.ts";
 import type { SessionEvent } from "../../core/observer.ts";
@@ -30,6 +31,8 @@ interface Sealed {
   readonly i?: Implementation;
   readonly c: ClientCapabilities;
   readonly p?: string;
+  /** What the server's `session` returned. */
+  readonly d?: unknown;
 }
 
 /** An id that is no longer valid. */
@@ -49,6 +52,7 @@ interface Ended {
  */
 export class Sessions {
   readonly #core: Core;
+  readonly #data: WeakMap<ClientFacts, unknown>;
   readonly #known = new Map<string, HttpSession>();
   /** Sessions by client, so that one client cannot use up the limit of all. */
   readonly #owned = new Map<string, Map<string, HttpSession>>();
@@ -63,9 +67,10 @@ export class Sessions {
   /** Ids that were created here and not used yet, so that the observer can distinguish them from resumed ones. */
   readonly #unused = new Set<string>();
 
-  /** Creates an empty set of sessions. */
-  constructor(core: Core) {
+  /** Creates an empty set of sessions. `data` gets what the server's `session` returned for them. */
+  constructor(core: Core, data: WeakMap<ClientFacts, unknown>) {
     this.#core = core;
+    this.#data = data;
   }
 
   /** Every session this process knows. */
@@ -74,7 +79,11 @@ export class Sessions {
   }
 
   /** Creates a session id. Throws if the facts are too long, or the client has ended too many sessions. */
-  async create({ version, info, capabilities }: SessionFacts, { principal, account }: Link): Promise<string> {
+  async create(
+    { version, info, capabilities }: SessionFacts,
+    { principal, account }: Link,
+    data?: unknown,
+  ): Promise<string> {
     const { limits, sealer, ticker } = this.#core;
     // An ended id must be rejected until it expires. So no new session is created if its end could not be recorded.
     const ended = account.key === undefined ? 0 : this.#endedOf.get(account.key) ?? 0;
@@ -87,7 +96,7 @@ export class Sessions {
       );
     }
     const small = info && { name: info.name.slice(0, 200), version: info.version.slice(0, 100) };
-    const sealed: Sealed = { t: ticker.clock.date(), v: version, i: small, c: capabilities, p: principal?.id };
+    const sealed: Sealed = { t: ticker.clock.date(), v: version, i: small, c: capabilities, p: principal?.id, d: data };
     const id = await sealer.seal(PURPOSE, sealed);
     if (id.length <= MAX_ID) {
       if (this.#core.observer.session) this.#remember(toShortId(id));
@@ -149,6 +158,7 @@ export class Sessions {
       ends: ticker.clock.now() + leftMs,
       streams,
     };
+    if (sealed.d !== undefined) this.#data.set(session.client, sealed.d);
     this.#keep(id, session);
     announce(this.#core, session, this.#unused.delete(toShortId(id)) ? "created" : "resumed");
     ticker.schedule(this.#sweep, SWEEP_MS);

@@ -83,6 +83,8 @@ class ModernEra implements SelectiveEra {
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
       ask: (call, key, question) => this.#inputsOf(call).ask(key, question),
       once: (call, key, make) => this.#inputsOf(call).once(key, make),
+      isAsking: (call) => !!this.#inputs.get(call)?.isOpen,
+      session: engine.core.session && once(engine.core.session),
     };
     this.#own = new Map([["server/discover", discover(engine)]]);
     this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.info })}`;
@@ -256,6 +258,16 @@ class ModernEra implements SelectiveEra {
     });
     return `${text.slice(0, -1)}${resultType === undefined ? hints : ""}}`;
   }
+}
+
+/** Computes a value for each call once. */
+function once(compute: (call: Call) => unknown): (call: Call) => unknown {
+  const known = new WeakMap<Call, readonly [unknown]>();
+  return (call) => {
+    let found = known.get(call);
+    if (!found) known.set(call, found = [compute(call)]);
+    return found[0];
+  };
 }
 
 function toErrorReply(id: Id, error: McpError): Reply {

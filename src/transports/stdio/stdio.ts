@@ -41,16 +41,25 @@ export interface StdioOptions {
  * Serves MCP until the input ends. Then it gives running calls time to finish, cancels the rest, and settles when
  * everything is written.
  *
+ * If handlers have services, it makes those of the server before it reads, and rejects if one fails. At the end it
+ * disposes them, unless the server has answered HTTP requests too. Ctrl-C and SIGTERM end the process after that. With
+ * `input` or `signal`, it leaves signals to the caller.
+ *
  * Meanwhile `console.log` and other output of this process go to standard error, because standard output carries the
  * protocol. Child processes that inherit standard output are not redirected.
  */
 export async function serveStdio(server: PipeServer, options: StdioOptions = {}): Promise<void> {
-  const { drainMs = 1500, principal, signal } = options;
+  const { drainMs = 1500, principal } = options;
+  const container = server[INTERNALS].host?.container;
   const input = options.input ?? standardInput();
   const writer = new LineWriter(options.output ?? standardOutput(), () => pipe.account);
   const restore = options.output ? () => {} : guardConsole();
   const pipe: Pipe = server[INTERNALS].openPipe(writer.write, principal, undefined, "stdio");
   const lines = new LineSplitter(pipe.lineBytes);
+  // Without services, the process ends at a signal as it would anyway. With `signal`, the caller decides.
+  const listens = container && !options.input && !options.signal;
+  const signals = listens ? (await import("./stop_signals.ts")).listenToSignals() : undefined;
+  const signal = signals?.signal ?? options.signal;
   const reader = input.getReader();
   const stop = () => void reader.cancel().catch(() => {});
   signal?.addEventListener("abort", stop);
@@ -58,6 +67,7 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
   writer.lost.then(stop);
   const stopExpiry = startExpiry(pipe.ticker, principal, stop);
   try {
+    if (container) await Promise.race(signal ? [container.ready(), aborted(signal)] : [container.ready()]);
     while (true) {
       const { done, value } = await reader.read();
       let count = 0;
@@ -80,8 +90,16 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
     stopExpiry();
     pipe.close();
     await Promise.race([writer.flush(), writer.lost]);
+    await container?.rest();
     restore();
+    signals?.finish();
   }
+}
+
+/** Settles when a signal aborts. */
+function aborted(signal: AbortSignal): Promise<unknown> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 }
 
 /** Waits long enough for calls that need no I/O to end. */

@@ -15,9 +15,11 @@ import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { type LimitOptions, readLimits } from "./core/limits.ts";
 import type { Middleware } from "./core/middleware.ts";
+import type { Observer } from "./core/observer.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
+import type { Store } from "./core/store.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
 import { type OpenPipe, pipeOpener } from "./transports/channel.ts";
 import { readHosts, readOrigins, readPath, readProxies } from "./transports/http/access.ts";
@@ -68,6 +70,13 @@ export interface ServerOptions {
    * it, sessions and pending questions do not survive a restart.
    */
   readonly secret?: string | readonly string[];
+  /**
+   * State that all instances share: ended sessions, subscriptions, events to resume, and changes. `@x/mcp/stores` makes
+   * one. Without it, each process keeps this in its memory.
+   */
+  readonly store?: Store;
+  /** Functions that are called for events of the server. */
+  readonly observer?: Observer;
   /**
    * Whether arguments of tools may be JSON text where the input wants an object, an array, a number or a boolean. A tool
    * may say otherwise. Defaults to `false`.
@@ -148,6 +157,10 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const limits = readLimits(options.limits);
   const ticker = new Ticker(options.clock ?? systemClock);
   const report = createReport(name, options.onError);
+  const { observer = {}, store } = options;
+  const sealer = new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) });
+  const changes = new Changes(ticker);
+  const shared = store?.[INTERNALS].share({ sealer, changes, limits, observer });
   const core: Core = {
     identity: { name, version, title, description, websiteUrl, icons },
     info: { name, version },
@@ -160,10 +173,11 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     requiresSession: options.sessions === "required",
     describeError: options.describeError,
     lenientArguments: options.lenientArguments,
-    sealer: new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) }),
+    sealer,
+    observer,
+    shared,
     report,
   };
-  const changes = new Changes(ticker);
   const registry = new Registry(core, changes);
   const accounts = new Accounts(limits);
   const scheduler = new Scheduler(core, accounts, options.use);
@@ -211,6 +225,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     // Outcomes reach their streams some microtasks later, so wait for one turn of the event loop.
     await new Promise((resolve) => setTimeout(resolve));
     parts.streams.end();
+    await shared?.close();
     end();
     ticker.close();
   }
@@ -235,9 +250,10 @@ function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): 
   return async (request, info) => await (await (wrapped ??= loading()))(request, info);
 }
 
-function checkOptions({ name, version, ttlMs = 0, sessions = "optional" }: ServerOptions): void {
+function checkOptions({ name, version, ttlMs = 0, sessions = "optional", store }: ServerOptions): void {
   const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
   if (!name || !version) throw refuse("it needs a name and a version");
+  if (store && !(INTERNALS in store)) throw refuse("its store is not a store; make one with customStore()");
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {
     throw refuse(`ttlMs is ${ttlMs}; it must be a whole number of milliseconds, 0 or more`);
   }

@@ -23,6 +23,8 @@ export type Listener = (change: Change) => void;
 /** The listeners of a server. Changes in quick succession are announced once. */
 export class Changes {
   readonly listeners: Set<Listener> = new Set();
+  /** Connects to other instances, whose changes arrive once the promise settles. Called before a listener is added. */
+  connect?: () => Promise<void> | undefined;
   readonly #ticker: Ticker;
   readonly #burst = new Map<string, Change>();
 

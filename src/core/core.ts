@@ -7,7 +7,9 @@ import type { McpError, ToolError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/types.ts";
 import type { Call } from "./call.ts";
 import type { Limits } from "./limits.ts";
+import type { Observer } from "./observer.ts";
 import type { Sealer } from "./sealer.ts";
+import type { SharedState } from "./store.ts";
 import type { Ticker } from "./timers.ts";
 
 /** Details of an unexpected error, for `onError`. */
@@ -41,6 +43,10 @@ export interface Core {
   readonly describeError?: (error: unknown, call: Call) => string | ToolError | undefined;
   /** Whether arguments may be JSON text where their schema expects another type. */
   readonly lenientArguments?: boolean;
+  /** Functions that are called for events. */
+  readonly observer: Observer;
+  /** State that all instances share, if the server has a store. */
+  readonly shared?: SharedState;
   /** Passes an unexpected error to `onError`, and returns what the client may know of it. */
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
 }

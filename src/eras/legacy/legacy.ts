@@ -137,6 +137,7 @@ class LegacyEra implements Era {
     const { sessions, session, refusal } = await this.#find(link);
     if (!session) return refusal;
     sessions.end(session, true);
+    if (session.shared) await session.shared.end();
     return { status: 204 };
   }
 
@@ -208,6 +209,9 @@ class LegacyEra implements Era {
   async #initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
     const { core, changes } = this.#engine;
     changes.listeners.add(this.#onChange);
+    // Over HTTP, the first request in the session connects.
+    const ready = link.http ? undefined : changes.connect?.();
+    if (ready) await ready;
     try {
       const isKnown = link.http && typeof id === "string" && await (await this.#openSessions()).open(id, link);
       if (isKnown) throw toKnown();
@@ -301,8 +305,9 @@ class LegacyEra implements Era {
     const runner = findSessionMethod(this.#engine, session, call);
     if (!runner) throw toUnknownMethod(call.method);
     if (this.#engine.core.hasMiddleware) return this.#run(session, call, toMethod(runner), runner);
-    runner.run(call);
-    return { text: toSuccess(call.id, "{}") };
+    const done = runner.run(call);
+    const reply = { text: toSuccess(call.id, "{}") };
+    return done instanceof Promise ? done.then(() => reply) : reply;
   }
 
   #answerCall(session: Session, call: Call, method: Method): Reply | Promise<Reply> {

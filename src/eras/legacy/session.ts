@@ -12,6 +12,8 @@ import type { Account } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { Link } from "../../core/link.ts";
 import { BUSY } from "../../core/scheduler.ts";
+import type { SessionState, SharedSession } from "../../core/store.ts";
+import { applyState } from "./session_methods.ts";
 import { ReplayLink, type ReplayMemory, Streams } from "./replay.ts";
 import { createSession, type Session, type SessionFacts } from "./session_state.ts";
 import { hasPriming, isVersion, type Version } from "./versions.ts";
@@ -117,22 +119,40 @@ export class Sessions {
     // From here on, the monotonic clock counts. The system's clock may be changed during the session.
     const leftMs = sealed.t + limits.sessions.lifeMs - ticker.clock.date();
     if (leftMs < 0) return;
+    const shared = await this.#core.shared?.openSession(id, leftMs);
+    if (shared?.isEnded) return;
     // Two requests may open the same session at once. Both get the one that was stored, or none if it has ended.
     const raced = this.find(id, link);
     if (raced || this.#ended.has(toEnd(id))) return raced;
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     const account = this.#charge(id, link);
-    const streams = new Streams(this.#core, hasPriming(facts.version), this.#replayMemory);
+    const streams = new Streams(this.#core, hasPriming(facts.version), this.#replayMemory, shared);
     const session: HttpSession = {
       ...createSession(this.#core, facts, { account, caller: link.principal, notify: streams.notify }),
       id,
       held: toHeld(id),
       ends: ticker.clock.now() + leftMs,
       streams,
+      shared,
     };
+    if (shared) this.#join(session, shared);
     this.#keep(id, session);
     ticker.schedule(this.#sweep, SWEEP_MS);
     return session;
+  }
+
+  // From here on, other instances can change the session.
+  #join(session: HttpSession, shared: SharedSession): void {
+    const apply = (state: SessionState) => {
+      try {
+        applyState(session, state, this.#core.limits);
+      } catch {
+        // This process has less room than another one had.
+      }
+    };
+    apply(shared.state);
+    shared.join({ end: () => this.end(session), apply, yield: (stream) => session.streams.yield(stream) });
+    shared.touch();
   }
 
   /** Wraps the link of a request, so that its response can be resumed if it becomes a stream. */
@@ -197,6 +217,7 @@ export class Sessions {
     if (session === this.#newest) this.#newest = undefined;
     if (this.#known.delete(id)) session.account.free(session.held);
     session.held = 0;
+    session.shared?.leave();
     const owned = this.#owned.get(key);
     if (owned?.delete(id) && !owned.size) this.#owned.delete(key);
     const text = "Cannot finish the call: the session has ended";
@@ -238,11 +259,19 @@ export class Sessions {
     const { limits } = this.#core;
     for (const session of this.#known.values()) {
       if (isBusy(session)) session.seen = now;
-      if (session.ends < now || now - session.seen > limits.sessions.idleMs) this.end(session);
+      if (session.ends < now || now - session.seen > limits.sessions.idleMs) this.#retire(session, now);
+      else if (session.shared && now - session.seen < SWEEP_MS) session.shared.touch();
       session.streams.sweep(now);
     }
     for (const [id, ended] of this.#ended) if (ended.until < now) this.#forgetEnd(id, ended);
     return this.#known.size || this.#ended.size ? SWEEP_MS : undefined;
+  }
+
+  // Another instance may have used the session in the meantime.
+  #retire(session: HttpSession, now: number): void {
+    if (!session.shared || session.ends < now) return this.end(session);
+    this.#forget(session);
+    session.shared.retire();
   }
 
   #forgetEnd(id: string, { account, held, isByClient }: Ended): void {

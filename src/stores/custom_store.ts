@@ -139,7 +139,9 @@ export class CustomStore implements Store {
     this.#checkValue("append", value);
     const { logEntries } = this.#options;
     if (!(Number.isSafeInteger(max) && max > 0 && max <= logEntries)) {
-      throw new RangeError(`Cannot append: max is ${max}; it must be a whole number from 1 to ${logEntries} (logEntries)`);
+      throw new RangeError(
+        `Cannot append: max is ${max}; it must be a whole number from 1 to ${logEntries} (logEntries)`,
+      );
     }
     const token = toToken();
     return this.#run("append", (engine) => engine.append(log, value, { ttlMs, max, token }));
@@ -171,7 +173,11 @@ export class CustomStore implements Store {
     if (this.#subscribed >= subscriptions) {
       throw new Error(`Cannot subscribe: there are ${subscriptions} subscriptions (subscriptions)`);
     }
-    const subscription = new Subscription((after) => this.read(topic, { after, limit: PAGE_ENTRIES }), listener, options);
+    const subscription = new Subscription(
+      (after) => this.read(topic, { after, limit: PAGE_ENTRIES }),
+      listener,
+      options,
+    );
     this.#subscribed++;
     let isOver = false;
     const stop = () => {

@@ -235,10 +235,14 @@ export class InstanceState implements SharedState {
       if (this.#isClosed) stop();
       return true;
     }
-    systemClock.start(() => {
-      this.#listening = undefined;
-      if (!this.#isClosed) this.#listen().then((isListening) => isListening && this.#refreshAll());
-    }, RETRY_MS, { background: true });
+    systemClock.start(
+      () => {
+        this.#listening = undefined;
+        if (!this.#isClosed) this.#listen().then((isListening) => isListening && this.#refreshAll());
+      },
+      RETRY_MS,
+      { background: true },
+    );
     return false;
   }
 
@@ -289,4 +293,3 @@ function isChange(change: unknown): change is SharedChange {
   return change.kind === "resource" && typeof change.uri === "string" ||
     change.kind === "list" && typeof change.feature === "string";
 }
-

@@ -108,7 +108,8 @@ function toFaulty(engine: StoreEngine, faults: Faults): StoreEngine {
   };
   return {
     ...commands,
-    listen: engine.listen && (async (onRing) => await engine.listen?.((log) => faults.isDeaf || onRing(log)) ?? (() => {})),
+    listen: engine.listen &&
+      (async (onRing) => await engine.listen?.((log) => faults.isDeaf || onRing(log)) ?? (() => {})),
     close: () => engine.close?.(),
   };
 }
@@ -122,8 +123,8 @@ const CASES: readonly (readonly [name: string, check: (bench: Bench) => Promise<
   }],
   ["a value is read by another process", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];
-    const version = await a.set(bench.key, "one ✓ \u0000 \"", MINUTE);
-    equal(await b.get(bench.key), { value: "one ✓ \u0000 \"", version });
+    const version = await a.set(bench.key, 'one ✓ \u0000 "', MINUTE);
+    equal(await b.get(bench.key), { value: 'one ✓ \u0000 "', version });
   }],
   ["each write has another version, also of the same value", async (bench) => {
     const store = bench.open();

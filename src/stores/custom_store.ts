@@ -77,6 +77,9 @@ const TOPIC = { max: 1000, ttlMs: 3_600_000 };
 const LOST_AFTER = 3;
 const RETRY_MS = 1000;
 
+/** Milliseconds before each repetition of a failed operation. */
+const REPEAT_MS = [5, 10, 20, 40];
+
 const NO_BELL_POLL_MS = 50;
 
 /** A store on top of an engine. A synchronous engine is answered synchronously. */
@@ -251,9 +254,21 @@ export class CustomStore implements Store {
     const engine = this.#engine ?? this.#open();
     const result = engine instanceof Promise ? engine.then(run) : run(engine);
     if (!(result instanceof Promise)) return result;
-    // After a failure another attempt is safe, because each operation can be repeated.
-    const repeated = result.catch(async () => await run(await (this.#engine ?? this.#open())));
-    return this.#withDeadline(operation, repeated);
+    return this.#withDeadline(operation, this.#repeat(result, run));
+  }
+
+  // Another attempt is safe, because each operation can be repeated.
+  async #repeat<T>(result: Promise<T>, run: (engine: StoreEngine) => Maybe<T>): Promise<T> {
+    for (const ms of REPEAT_MS) {
+      try {
+        return await result;
+      } catch {
+        await new Promise<void>((resolve) => systemClock.start(resolve, ms * (0.5 + Math.random())));
+        if (this.#isClosed) break;
+        result = (async () => await run(await (this.#engine ?? this.#open())))();
+      }
+    }
+    return await result;
   }
 
   #withDeadline<T>(operation: string, result: Promise<T>): Promise<T> {

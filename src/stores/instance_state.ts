@@ -47,8 +47,8 @@ export class InstanceState implements SharedState {
   readonly #sessions = new Map<string, SessionRecord>();
   /** Operations on sessions that are not finished, by id. */
   readonly #pending = new Map<string, Promise<unknown>>();
-  readonly #onChange = (change: Change): void => this.#tell(change);
-  readonly #changes: SharedChange[] = [];
+  /** Changes to tell, each once. */
+  readonly #changes = new Map<string, SharedChange>();
   #isTelling = false;
   #isDegraded = false;
   #isClosed = false;
@@ -60,7 +60,7 @@ export class InstanceState implements SharedState {
     this.#store = store;
     this.#host = host;
     this.#closeStore = closeStore;
-    host.changes.listeners.add(this.#onChange);
+    host.changes.publish = (change) => this.#tell(change);
     host.changes.connect = () => this.#isListening ? undefined : this.#listen().then(() => {});
   }
 
@@ -87,7 +87,7 @@ export class InstanceState implements SharedState {
   }
 
   async close(): Promise<void> {
-    this.#host.changes.listeners.delete(this.#onChange);
+    this.#host.changes.publish = undefined;
     while (this.#isTelling || this.#pending.size) {
       await Promise.all([this.#telling, ...this.#pending.values()]);
     }
@@ -262,7 +262,7 @@ export class InstanceState implements SharedState {
   }
 
   #announce(change: SharedChange): void {
-    for (const listener of [...this.#host.changes.listeners]) if (listener !== this.#onChange) listener(change);
+    for (const listener of [...this.#host.changes.listeners]) listener(change);
   }
 
   #telling?: Promise<void>;
@@ -271,14 +271,20 @@ export class InstanceState implements SharedState {
   #tell(change: Change): void {
     if (change.kind === "close" || change.kind === "list" && change.handlers) return;
     // Subscribers may miss a change while the store is lost, but the memory of this process is limited.
-    if (this.#changes.length < MAX_CHANGES) this.#changes.push(change);
+    if (this.#changes.size < MAX_CHANGES) this.#changes.set(JSON.stringify(change), change);
     if (this.#isTelling) return;
     this.#isTelling = true;
     this.#telling = this.#tellAll();
   }
 
   async #tellAll(): Promise<void> {
-    while (this.#changes.length) await this.publish({ changes: this.#changes.splice(0, BATCH_CHANGES) });
+    // Changes in quick succession are told once.
+    await undefined;
+    while (this.#changes.size) {
+      const batch = [...this.#changes].slice(0, BATCH_CHANGES);
+      for (const [key] of batch) this.#changes.delete(key);
+      await this.publish({ changes: batch.map(([, change]) => change) });
+    }
     this.#isTelling = false;
   }
 }

@@ -66,6 +66,8 @@ export type {
 } from "./core/context.ts";
 export type { Log, LogMethod, LogOptions } from "./core/log.ts";
 export type { Fault } from "./core/core.ts";
+export type { Observer, StoreEvent } from "./core/observer.ts";
+export type { Store } from "./core/store.ts";
 export type { Need } from "./core/question.ts";
 export type { Middleware } from "./core/middleware.ts";
 export type { Allow, Handler } from "./core/feature.ts";

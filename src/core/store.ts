@@ -14,6 +14,7 @@ export type Maybe<T> = T | Promise<T>;
 
 /** A value in a store. */
 export interface StoredValue {
+  /** The text that was written. */
   readonly value: string;
   /** Random text that every write changes. Versions can be compared for equality, but have no order. */
   readonly version: string;
@@ -56,11 +57,13 @@ export interface ReadOptions {
 export interface LogEntry {
   /** Position in the log: 1 for the first entry, and one more for each that follows. */
   readonly id: number;
+  /** The text that was appended. */
   readonly value: string;
 }
 
 /** Part of a log. */
 export interface LogPage {
+  /** The entries in order. */
   readonly entries: readonly LogEntry[];
   /** Id of the oldest entry that the log keeps, or `last + 1` if it keeps none. */
   readonly first: number;

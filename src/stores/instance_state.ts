@@ -43,7 +43,7 @@ export class InstanceState implements SharedState {
   readonly #store: Store;
   readonly #host: SharingHost;
   readonly #closeStore: () => Promise<void>;
-  readonly #instance: string = crypto.randomUUID();
+  #instance?: string;
   readonly #sessions = new Map<string, SessionRecord>();
   /** Operations on sessions that are not finished, by id. */
   readonly #pending = new Map<string, Promise<unknown>>();
@@ -68,7 +68,8 @@ export class InstanceState implements SharedState {
 
   /** Id of this instance. */
   get instance(): string {
-    return this.#instance;
+    // Made on first use, because Workers forbid randomness while a module loads.
+    return this.#instance ??= crypto.randomUUID();
   }
 
   /** Limits of the server. */
@@ -193,7 +194,7 @@ export class InstanceState implements SharedState {
   async publish(news: News): Promise<void> {
     await this.attempt("publish", async () => {
       const topic = await this.#toTopic();
-      await this.#store.publish(topic, await this.#seal(topic, { from: this.#instance, ...news }));
+      await this.#store.publish(topic, await this.#seal(topic, { from: this.instance, ...news }));
     });
   }
 
@@ -251,7 +252,7 @@ export class InstanceState implements SharedState {
   }
 
   #take(news: unknown): void {
-    if (!isObject(news) || news.from === this.#instance || this.#isClosed) return;
+    if (!isObject(news) || news.from === this.instance || this.#isClosed) return;
     if (Array.isArray(news.changes)) {
       for (const change of news.changes) if (isChange(change)) this.#announce(change);
     }

@@ -3,7 +3,6 @@
  *
  * @module
  */
-import { isObject } from "../protocol/jsonrpc.ts";
 import type { FoundStream, WrittenStream } from "../core/store.ts";
 import { toBytes } from "../protocol/weight.ts";
 import type { InstanceState } from "./instance_state.ts";
@@ -95,7 +94,7 @@ export class StreamLog {
     const { replay } = this.#instances.limits;
     const log = await this.#toLog(name);
     const texts: string[] = [];
-    let [cursor, bytes, isOwn, isOver] = [0, 0, false, false];
+    let [cursor, written, bytes, isOwn, isOver] = [0, 0, 0, false, false];
     while (true) {
       const { entries, last } = await this.#instances.read(log, { after: cursor, limit: PAGE_ENTRIES });
       if (!last) return;
@@ -105,6 +104,7 @@ export class StreamLog {
         if (!batch) continue;
         ({ isOwn } = batch);
         isOver ||= batch.isOver;
+        written = batch.first + batch.texts.length - 1;
         const expected = after + texts.length + 1;
         if (batch.first > expected) return;
         for (const text of batch.texts.slice(expected - batch.first)) {
@@ -115,6 +115,8 @@ export class StreamLog {
       }
       if (!entries.length || cursor >= last) break;
     }
+    // The client cannot have what was never written. A running call may be ahead of its log.
+    if (isOver && after > written) return;
     const place = after + texts.length;
     const follow: FoundStream["follow"] = (onEvent, onEnd) => this.#follow(log, { cursor, place }, onEvent, onEnd);
     return { isOwn, isOver, texts, follow };

@@ -4,7 +4,7 @@ import { createServer, resource, type Server, type ServerOptions, tool } from ".
 import type { StoreEvent } from "../../src/core/observer.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
-import { connect } from "../../src/testing/testing.ts";
+import { connect, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { type Faults, startStore, type StoreProcess } from "../support/store_client.ts";
 
@@ -180,7 +180,8 @@ together("a session that is deleted at one instance is refused at the other", as
 
 together("a log level that is set at one instance holds at the other", async (a, b) => {
   const session = await shake(a);
-  const logs = async (instance: Instance) => (await (await instance.send(call("log"), session)).text()).includes("quiet");
+  const logs = async (instance: Instance) =>
+    (await (await instance.send(call("log"), session)).text()).includes("quiet");
   assertEquals([await logs(a), await logs(b)], [false, false]);
   assertEquals(await toStatus(a.send(request("logging/setLevel", { level: "debug" }), session)), 200);
   await untilAsync(() => logs(b));
@@ -318,15 +319,44 @@ together("the stream of a session moves between instances, and keeps what happen
 });
 
 Deno.test("a session is idle only if it is so at all instances", async () => {
-  await using a = startInstance(stores.memory());
+  const clocks = [fakeClock(), fakeClock()];
+  const [first, second] = clocks;
+  const limits = { sessions: { idleMs: 100_000 } };
+  await using a = startInstance(stores.memory(), { clock: first, limits });
+  await using b = startInstance(stores.memory(), { clock: second, limits });
   const session = await shake(a);
-  await a.send(ping, session);
+  assertEquals([await toStatus(a.send(ping, session)), await toStatus(b.send(ping, session))], [200, 200]);
+  const pass = async (ms: number) => {
+    for (const clock of clocks) await clock.advance(ms);
+    await settle();
+  };
+  // Only the second instance is used, so the first one forgets the session but does not end it.
+  for (let i = 0; i < 6; i++) {
+    await pass(30_000);
+    assertEquals(await toStatus(b.send(ping, session)), 200);
+  }
+  assertEquals(await toStatus(a.send(ping, session)), 200);
+  await pass(60_000);
+  await pass(60_000);
+  await pass(60_000);
+  await pass(60_000);
+  assertEquals([await toStatus(b.send(ping, session)), await toStatus(a.send(ping, session))], [404, 404]);
+});
+
+Deno.test("clocks that differ do not matter to an end", async () => {
+  const clock = fakeClock(Date.now() + 600_000);
+  await using a = startInstance(stores.memory(), { clock });
+  await using b = startInstance(stores.memory());
+  const session = await shake(b);
+  assertEquals([await toStatus(a.send(ping, session)), await toStatus(b.send(ping, session))], [200, 200]);
+  assertEquals(await toStatus(b.send(undefined, { ...session, method: "DELETE" })), 204);
+  await untilGone(a, session);
 });
 
 Deno.test("a store that stands still costs the shared state only, and the observer hears of it once", async () => {
   const faults: Faults = {};
   const open = () => {
-    const { connect } = openProcess(faults)[INTERNALS];
+    const { connect } = openProcess({})[INTERNALS];
     return customStore(async () => faulty(await connect(), faults), { timeoutMs: 200, pollMs: 50 });
   };
   await using a = startInstance(open());

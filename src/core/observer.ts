@@ -12,6 +12,7 @@ export interface Observer {
 
 /** The store stopped to answer, or answers again. */
 export interface StoreEvent {
+  /** Whether the store stopped to answer, or answers again. */
   readonly state: "degraded" | "recovered";
   /** The operation that failed or succeeded, such as `read`. */
   readonly operation: string;

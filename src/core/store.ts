@@ -213,6 +213,8 @@ export interface SharedSession {
   retire(): Promise<void>;
   /** Changes the state for all instances. */
   update(change: (state: SessionState) => SessionState): Promise<void>;
+  /** Passes a message of the client to the other instances, one of which runs the call that it is about. */
+  relay(message: object): Promise<void>;
   /** Writes the new events of a stream to its log. */
   write(stream: WrittenStream): void;
   /** Renews the log of a stream that has no new events. */
@@ -227,6 +229,8 @@ export interface SharedSession {
 export interface LocalSession {
   end(): void;
   apply(state: SessionState): void;
+  /** Handles a message that another instance has received. */
+  receive(message: unknown): void;
   /** Closes the connection of a stream, or of the session's own. */
   yield(stream: string | undefined): void;
 }

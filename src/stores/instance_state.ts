@@ -35,8 +35,8 @@ export interface OpenedPage {
 /** What one instance tells the others. */
 type News =
   | { readonly changes: readonly SharedChange[] }
-  /** A session has changed, or another instance writes to its client. */
-  | { readonly session: string; readonly claim?: string | null };
+  /** A session has changed, another instance writes to its client, or has a message of its client. */
+  | { readonly session: string; readonly claim?: string | null; readonly relay?: number };
 
 /** The state that one server shares through a store. */
 export class InstanceState implements SharedState {
@@ -140,9 +140,9 @@ export class InstanceState implements SharedState {
     return await this.#store.set(key, await this.#seal(key, value), options);
   }
 
-  /** Appends an entry to a log. */
-  async append(log: string, value: unknown, options: AppendOptions): Promise<void> {
-    await this.#store.append(log, await this.#seal(log, value), options);
+  /** Appends an entry to a log. Returns its id. */
+  async append(log: string, value: unknown, options: AppendOptions): Promise<number> {
+    return await this.#store.append(log, await this.#seal(log, value), options);
   }
 
   /** Reads a log. */
@@ -258,7 +258,8 @@ export class InstanceState implements SharedState {
     }
     const record = typeof news.session === "string" ? this.#sessions.get(news.session) : undefined;
     if (!record) return;
-    if (news.claim === undefined) record.refreshLocal();
+    if (typeof news.relay === "number") record.receiveLocal(news.relay);
+    else if (news.claim === undefined) record.refreshLocal();
     else record.yieldLocal(typeof news.claim === "string" ? news.claim : undefined);
   }
 

@@ -112,6 +112,21 @@ export class SessionRecord implements SharedSession {
     this.#local?.yield(stream);
   }
 
+  async relay(message: object): Promise<void> {
+    await this.#instances.attempt("append", async () => {
+      const relay = await this.#instances.append(await this.#toRelayLog(), message, RELAY);
+      await this.#instances.publish({ session: this.key, relay });
+    });
+  }
+
+  /** Handles a message that another instance has received, by its id. */
+  async receiveLocal(id: number): Promise<void> {
+    await this.#instances.attempt("read", async () => {
+      const { entries } = await this.#instances.read(await this.#toRelayLog(), { after: id - 1, limit: 1 });
+      if (entries[0]?.id === id) this.#local?.receive(entries[0].value);
+    });
+  }
+
   write(stream: WrittenStream): void {
     this.#streams.write(stream);
   }
@@ -142,6 +157,10 @@ export class SessionRecord implements SharedSession {
     return toTtl(this.#ends - performance.now());
   }
 
+  #toRelayLog(): Promise<string> {
+    return this.#instances.hash("relay", this.#id);
+  }
+
   #usedKey?: Promise<string>;
 
   #toUsedKey(): Promise<string> {
@@ -154,6 +173,9 @@ const ATTEMPTS = 20;
 
 /** Milliseconds between two marks of use. Sessions are checked each minute. */
 const TOUCH_MS = 120_000;
+
+/** Messages of a client that other instances have not read yet. */
+const RELAY = { max: 32, ttlMs: 60_000 };
 
 // Clocks of instances differ, and an end must not be forgotten before the id itself has expired.
 const SKEW_MS = 60_000;

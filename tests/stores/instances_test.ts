@@ -37,12 +37,20 @@ function startInstance(store: Store, options: Partial<ServerOptions> = {}): Inst
     },
   });
   const log = tool({ name: "log", run: (_input, ctx) => ctx.log.debug("quiet") });
+  const ask = tool({
+    name: "ask",
+    async run(_input, ctx) {
+      const schema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+      const { content } = await ctx.elicit("who", { message: "Who?", schema });
+      return `Hello, ${Object(content).name}`;
+    },
+  });
   const note = resource({ uri: "note://1", name: "note", read: () => "text" });
   const server = createServer({
     name: "notes",
     version: "1.0.0",
     secret: SECRET,
-    handlers: [work, log, note],
+    handlers: [work, log, ask, note],
     observer: { store: (event) => void events.push(event) },
     store,
     ...options,
@@ -78,8 +86,8 @@ const call = (name: string, meta?: object) => ({ id: 2, method: "tools/call", pa
 const work = call("work", { progressToken: "p" });
 const request = (method: string, params: object) => ({ id: 3, method, params });
 
-async function shake(instance: Instance): Promise<{ readonly "mcp-session-id": string }> {
-  const response = await instance.send(hello);
+async function shake(instance: Instance, capabilities = {}): Promise<{ readonly "mcp-session-id": string }> {
+  const response = await instance.send({ ...hello, params: { ...hello.params, capabilities } });
   await response.text();
   return { "mcp-session-id": response.headers.get("mcp-session-id") ?? "" };
 }
@@ -296,6 +304,25 @@ together("a stream without an event can be resumed, and one that nobody knows ca
   // Another session cannot read it.
   const other = await shake(b);
   assertEquals(await toStatus(b.send(undefined, { ...other, "last-event-id": first.id })), 400);
+});
+
+together("an answer and a cancellation at one instance reach the call at the other", async (a, b) => {
+  const session = await shake(a, { elicitation: {} });
+  assertEquals(await toStatus(b.send(ping, session)), 200);
+  await using asking = new Events(await a.send(call("ask"), session));
+  const id = /"id":"(ask-[^"]+)"/.exec(await asking.read("elicitation/create"))?.[1];
+  const answer = { id, result: { action: "accept", content: { name: "Ada" } } };
+  assertEquals(await toStatus(b.send(answer, session)), 202);
+  assertStringIncludes(await asking.read(), "Hello, Ada");
+  // One that nobody waits for.
+  assertEquals(await toStatus(b.send(answer, session)), 202);
+  steps = [gate()];
+  await using running = new Events(await a.send(work, session));
+  await running.read("progress");
+  const before = aborted;
+  const cancel = { method: "notifications/cancelled", params: { requestId: 2 } };
+  assertEquals(await toStatus(b.send(cancel, session)), 202);
+  await until(() => aborted > before, "the call is cancelled");
 });
 
 together("the stream of a session moves between instances, and keeps what happened in between", async (a, b) => {

@@ -270,10 +270,11 @@ class LegacyEra implements Era {
       case "batch":
         return this.#serveBatch(session, message, link);
       case "response":
-        session.requests.answer(message);
-        return {};
+        if (session.requests.answer(message) || !session.shared) return {};
+        return session.shared.relay(message).then(() => ({}));
       case "notification":
-        return takeNotification(session.inFlight, message);
+        if (session.inFlight.notify(message) || !session.shared) return {};
+        return session.shared.relay(message).then(() => ({}));
     }
   }
 

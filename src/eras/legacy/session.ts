@@ -5,7 +5,7 @@
  * @module
  */
 import { INVALID_PARAMS, INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
-import { isObject } from "../../protocol/jsonrpc.ts";
+import { isObject, type Notification, type Response } from "../../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation } from "../../protocol/types.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account } from "../../core/account.ts";
@@ -151,7 +151,17 @@ export class Sessions {
       }
     };
     apply(shared.state);
-    shared.join({ end: () => this.end(session), apply, yield: (stream) => session.streams.yield(stream) });
+    shared.join({
+      end: () => this.end(session),
+      apply,
+      receive(message) {
+        // An instance of this server has sealed it.
+        const { kind } = message as { readonly kind?: unknown };
+        if (kind === "response") session.requests.answer(message as Response); // see above
+        if (kind === "notification") session.inFlight.notify(message as Notification); // see above
+      },
+      yield: (stream) => session.streams.yield(stream),
+    });
     shared.touch();
   }
 

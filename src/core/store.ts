@@ -73,7 +73,7 @@ export interface LogPage {
 
 /**
  * What an engine such as Redis or SQLite must do to become a store. Keys and log names are short texts of letters,
- * digits, `-` and `_`. Values are opaque texts.
+ * digits, `-` and `_`. Values are opaque texts without U+0000.
  *
  * Each operation may be repeated with the same arguments, because an answer may be lost on its way. The `token` of a
  * write tells a repetition from a second write.

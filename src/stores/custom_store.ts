@@ -367,6 +367,8 @@ export class CustomStore implements Store {
 
   #checkValue(operation: string, value: string): void {
     const { valueBytes } = this.#options;
+    // Some engines end a text there.
+    if (value.includes("\0")) throw new RangeError(`Cannot ${operation}: the value contains U+0000`);
     if (isWithin(value, valueBytes)) return;
     throw new RangeError(`Cannot ${operation}: the value has more than ${valueBytes} bytes (valueBytes)`);
   }

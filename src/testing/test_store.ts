@@ -123,8 +123,8 @@ const CASES: readonly (readonly [name: string, check: (bench: Bench) => Promise<
   }],
   ["a value is read by another process", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];
-    const version = await a.set(bench.key, 'one ✓ \u0000 "', MINUTE);
-    equal(await b.get(bench.key), { value: 'one ✓ \u0000 "', version });
+    const version = await a.set(bench.key, 'one ✓ \n "', MINUTE);
+    equal(await b.get(bench.key), { value: 'one ✓ \n "', version });
   }],
   ["each write has another version, also of the same value", async (bench) => {
     const store = bench.open();
@@ -383,6 +383,7 @@ const CASES: readonly (readonly [name: string, check: (bench: Bench) => Promise<
     await rejects(() => store.append(bench.key, "✓".repeat(2 ** 19), LOG), "valueBytes");
     await rejects(() => store.append(bench.key, "1", { ...LOG, max: 1e9 }), "logEntries");
     await rejects(() => store.append(bench.key, "1", { ...LOG, max: 0.5 }), "max");
+    await rejects(() => store.set(bench.key, "a\u0000b", MINUTE), "U+0000");
     for (const key of ["", "a b", "a:b", "ä", "k".repeat(257)]) await rejects(() => store.get(key), "key");
     for (const ttlMs of [0, -1, NaN, Infinity]) await rejects(() => store.set(bench.key, "1", { ttlMs }), "ttlMs");
     for (const after of [-1, 0.5, NaN]) await rejects(() => store.read(bench.key, { after, limit: 1 }), "id");

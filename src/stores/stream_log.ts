@@ -55,9 +55,10 @@ export class StreamLog {
 
   async #writeAll(stream: WrittenStream): Promise<void> {
     for (let batch = this.#toBatch(stream); batch; batch = this.#toBatch(stream)) {
-      const written = batch;
-      // A failure leaves a gap, which readers notice.
-      await this.#instances.attempt("append", () => this.#append(stream.name, written));
+      const { first, texts } = batch;
+      const append = (batch: Batch) => this.#instances.attempt("append", () => this.#append(stream.name, batch));
+      // A failure leaves a gap. Readers notice it with the next entry, which may be the last one.
+      if (await append(batch) === undefined) await append({ ...batch, first: first + texts.length, texts: [] });
     }
     this.#writing.delete(stream);
   }
@@ -83,11 +84,11 @@ export class StreamLog {
 
   readonly #over = new WeakSet<WrittenStream>();
 
-  async #append(name: string, { first, texts, isOwn, isOver }: Batch): Promise<void> {
+  async #append(name: string, { first, texts, isOwn, isOver }: Batch): Promise<number> {
     const { replay } = this.#instances.limits;
     const max = Math.max(1, Math.min(replay.events, MAX_ENTRIES));
     const ttlMs = Math.max(replay.ms, ALIVE_MS);
-    await this.#instances.append(await this.#toLog(name), [first, texts, isOwn, isOver], { ttlMs, max });
+    return await this.#instances.append(await this.#toLog(name), [first, texts, isOwn, isOver], { ttlMs, max });
   }
 
   async #find(name: string, after: number): Promise<FoundStream | undefined> {

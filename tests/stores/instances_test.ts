@@ -416,6 +416,64 @@ Deno.test("a store that stands still costs the shared state only, and the observ
   await subscription.close();
 });
 
+Deno.test("a server closes while operations are pending, and an observer that throws harms nobody", async () => {
+  const faults: Faults = {};
+  const { connect } = openProcess({})[INTERNALS];
+  const store = customStore(async () => faulty(await connect(), faults), { timeoutMs: 300 });
+  let heard = 0;
+  const a = startInstance(store, {
+    observer: {
+      store() {
+        heard++;
+        throw new Error("a faulty observer");
+      },
+    },
+  });
+  const session = await shake(a);
+  const stream = new Events(await a.send(undefined, session));
+  faults.stalls = true;
+  for (let i = 0; i < 500; i++) a.server.resourceUpdated(`note://${i}`);
+  const pending = [
+    a.send(request("logging/setLevel", { level: "debug" }), session),
+    a.send(request("resources/subscribe", { uri: "note://1" }), session),
+    a.send(undefined, { ...session, method: "DELETE" }),
+  ].map(toStatus);
+  const since = performance.now();
+  await a.server.close();
+  const ms = performance.now() - since;
+  assert(ms < 5000, `closing took ${ms} ms`);
+  for (const status of await Promise.all(pending)) assert([200, 204, 404, 503].includes(status), `status ${status}`);
+  assertEquals(heard, 1);
+  await stream.read();
+});
+
+Deno.test("a store that cannot be connected to is asked again later", async () => {
+  let attempts = 0;
+  const { connect } = memory[INTERNALS];
+  const store = customStore(() => ++attempts > 6 ? connect() : Promise.reject(new Error("no connection")));
+  await using a = startInstance(store);
+  const session = await shake(a);
+  assertEquals(await toStatus(a.send(ping, session)), 200);
+  await until(() => a.events.length > 1, "the store has recovered");
+  assertEquals(a.events.map(({ state }) => state), ["degraded", "recovered"]);
+});
+
+Deno.test("an event that is too long for the store is sent, and only its resumption elsewhere fails", async () => {
+  const open = () => customStore(memory[INTERNALS].connect, { valueBytes: 2000 });
+  const handlers = [tool({ name: "long", run: async (_input, ctx) => (await ctx.progress(1), "x".repeat(10_000)) })];
+  await using a = startInstance(open(), { handlers });
+  await using b = startInstance(open(), { handlers });
+  const session = await shake(a);
+  const first = new Events(await a.send(call("long", { progressToken: "p" }), session));
+  const text = await first.read();
+  assertStringIncludes(text, "x".repeat(10_000));
+  await settle();
+  const [id = ""] = /^id: ?(.*)$/m.exec(text)?.slice(1) ?? [];
+  assertEquals(await toStatus(a.send(undefined, { ...session, "last-event-id": id })), 200);
+  assertEquals(await toStatus(b.send(undefined, { ...session, "last-event-id": id })), 400);
+  assertMatch(String(a.events[0].error), /valueBytes/);
+});
+
 Deno.test("a store that loses its data loses no session", async () => {
   await using process = await startStore();
   await using a = startInstance(process.open());

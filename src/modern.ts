@@ -65,8 +65,28 @@ export type {
   ProgressOptions,
 } from "./core/context.ts";
 export type { Log, LogMethod, LogOptions } from "./core/log.ts";
-export type { Fault } from "./core/core.ts";
-export type { Observer, StoreEvent } from "./core/observer.ts";
+export {
+  type AuthEvent,
+  type CallEvent,
+  type CancelReason,
+  type CloseEvent,
+  consoleObserver,
+  type EventSource,
+  type FaultEvent,
+  type HandlersEvent,
+  type LimitEvent,
+  type MessageEvent,
+  type Observer,
+  type RefusalReason,
+  type RefusedEvent,
+  type ServiceEvent,
+  type SessionEvent,
+  type StartEvent,
+  type StoreEvent,
+  type StreamEvent,
+  type SubscriptionEvent,
+  type TransportName,
+} from "./core/observer.ts";
 export type { Store } from "./core/store.ts";
 export type { Need } from "./core/question.ts";
 export type { Middleware } from "./core/middleware.ts";

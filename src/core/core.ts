@@ -12,16 +12,6 @@ import type { Sealer } from "./sealer.ts";
 import type { SharedState } from "./store.ts";
 import type { Ticker } from "./timers.ts";
 
-/** Details of an unexpected error, for `onError`. */
-export interface Fault {
-  /** Id of the error. The client receives the same id. */
-  readonly id: string;
-  /** Method of the request, if the error belongs to one. */
-  readonly method?: string;
-  /** Name of the tool or prompt, or URI of the resource, if the error belongs to one. */
-  readonly subject?: string;
-}
-
 /** Options and services that all parts of one server share. */
 export interface Core {
   readonly identity: Implementation;
@@ -43,10 +33,10 @@ export interface Core {
   readonly describeError?: (error: unknown, call: Call) => string | ToolError | undefined;
   /** Whether arguments may be JSON text where their schema expects another type. */
   readonly lenientArguments?: boolean;
-  /** Functions that are called for events. */
+  /** Hears events. It has a method only for events that somebody hears, so write `observer.call?.({ … })`. */
   readonly observer: Observer;
   /** State that all instances share, if the server has a store. */
   readonly shared?: SharedState;
-  /** Passes an unexpected error to `onError`, and returns what the client may know of it. */
+  /** Passes an unexpected error to the observer, and returns what the client may know of it. */
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
 }

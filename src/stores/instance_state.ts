@@ -180,13 +180,13 @@ export class InstanceState implements SharedState {
       const result = await run();
       if (this.#isDegraded) {
         this.#isDegraded = false;
-        this.#observe({ state: "recovered", operation });
+        this.#host.observer.store?.({ state: "recovered", operation });
       }
       return result;
     } catch (error) {
       if (this.#isDegraded || this.#isClosed) return;
       this.#isDegraded = true;
-      this.#observe({ state: "degraded", operation, error });
+      this.#host.observer.store?.({ state: "degraded", operation, error });
     }
   }
 
@@ -196,16 +196,6 @@ export class InstanceState implements SharedState {
       const topic = await this.#toTopic();
       await this.#store.publish(topic, await this.#seal(topic, { from: this.instance, ...news }));
     });
-  }
-
-  // An observer that throws or rejects harms nobody.
-  #observe(event: Parameters<NonNullable<SharingHost["observer"]["store"]>>[0]): void {
-    try {
-      const returned: unknown = this.#host.observer.store?.(event);
-      if (returned instanceof Promise) returned.catch(() => {});
-    } catch {
-      // The event is lost.
-    }
   }
 
   #seal(key: string, value: unknown): Promise<string> {

@@ -168,10 +168,10 @@ const CASES: readonly (readonly [name: string, check: (bench: Bench) => Promise<
   }],
   ["a value expires, also between a read and a write with its version", async (bench) => {
     const store = bench.open();
-    await store.set(bench.key, "1", { ttlMs: 200 });
+    await store.set(bench.key, "1", { ttlMs: 1000 });
     const found = await store.get(bench.key);
     equal(found?.value, "1");
-    await wait(300);
+    await wait(1200);
     equal(await store.get(bench.key), undefined);
     equal(await store.set(bench.key, "2", { ...MINUTE, version: found?.version }), undefined);
     equal(typeof await store.set(bench.key, "3", { ...MINUTE, version: null }), "string");
@@ -235,12 +235,12 @@ const CASES: readonly (readonly [name: string, check: (bench: Bench) => Promise<
   }],
   ["a log expires as a whole, and an addition renews it", async (bench) => {
     const store = bench.open();
-    await store.append(bench.key, "1", { ...LOG, ttlMs: 200 });
-    await wait(100);
-    await store.append(bench.key, "2", { ...LOG, ttlMs: 400 });
-    await wait(200);
+    await store.append(bench.key, "1", { ...LOG, ttlMs: 1000 });
+    await wait(300);
+    await store.append(bench.key, "2", { ...LOG, ttlMs: 2000 });
+    await wait(1000);
     equal((await store.read(bench.key, { limit: 10 })).entries.length, 2);
-    await wait(400);
+    await wait(1500);
     equal((await store.read(bench.key, { limit: 10 })).last, 0);
   }],
   ["values and logs have names of their own", async (bench) => {

@@ -115,6 +115,7 @@ export {
   type SubscriptionEvent,
   type TransportName,
 } from "./core/observer.ts";
+export type { Store } from "./core/store.ts";
 export type { Need } from "./core/question.ts";
 export type { Middleware } from "./core/middleware.ts";
 export type { Allow, Handler } from "./core/feature.ts";

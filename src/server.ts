@@ -21,6 +21,7 @@ import { combineObservers, type Observer } from "./core/observer.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
+import type { Store } from "./core/store.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
 import { type OpenPipe, pipeOpener } from "./transports/channel.ts";
 import { readHosts, readOrigins, readPath, readPeer, readPrincipal, readProxies } from "./transports/http/access.ts";
@@ -78,6 +79,11 @@ export interface ServerOptions {
    * it, sessions and pending questions do not survive a restart.
    */
   readonly secret?: string | readonly string[];
+  /**
+   * State that all instances share: ended sessions, subscriptions, events to resume, and changes. `@x/mcp/stores` makes
+   * one. Without it, each process keeps this in its memory.
+   */
+  readonly store?: Store;
   /**
    * Whether arguments of tools may be JSON text where the input wants an object, an array, a number or a boolean. A tool
    * may say otherwise. Defaults to `false`.
@@ -175,6 +181,9 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const ticker = new Ticker(options.clock ?? systemClock);
   const observer = combineObservers(options.observer);
   const auth = readAuth(options.auth);
+  const sealer = new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) });
+  const changes = new Changes(ticker);
+  const shared = options.store?.[INTERNALS].share({ sealer, changes, limits, observer });
   const core: Core = {
     identity: { name, version, title, description, websiteUrl, icons },
     info: { name, version },
@@ -188,13 +197,13 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     describeError: options.describeError,
     session: options.session,
     lenientArguments: options.lenientArguments,
-    sealer: new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) }),
+    sealer,
     auth,
     observer,
+    shared,
     report: (error, about) => report(core, error, about),
   };
   if (options.observer) core.prepare = preparing(core);
-  const changes = new Changes(ticker);
   const registry = new Registry(core, changes);
   const accounts = new Accounts(core);
   const scheduler = new Scheduler(core, accounts, options.use);
@@ -261,6 +270,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     // Outcomes reach their streams some microtasks later, so wait for one turn of the event loop.
     await new Promise((resolve) => setTimeout(resolve));
     parts.streams.end();
+    await shared?.close();
     end();
     await host.container?.close();
     ticker.close();
@@ -306,9 +316,10 @@ function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): 
   return async (request, info) => await (await (wrapped ??= loading()))(request, info);
 }
 
-function checkOptions({ name, version, ttlMs = 0, sessions = "optional" }: ServerOptions): void {
+function checkOptions({ name, version, ttlMs = 0, sessions = "optional", store }: ServerOptions): void {
   const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
   if (!name || !version) throw refuse("it needs a name and a version");
+  if (store && !(INTERNALS in store)) throw refuse("its store is not a store; make one with customStore()");
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {
     throw refuse(`ttlMs is ${ttlMs}; it must be a whole number of milliseconds, 0 or more`);
   }

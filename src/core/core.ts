@@ -10,6 +10,7 @@ import type { Call } from "./call.ts";
 import type { Limits } from "./limits.ts";
 import type { Observer, Observing } from "./observer.ts";
 import type { Sealer } from "./sealer.ts";
+import type { SharedState } from "./store.ts";
 import type { Ticker } from "./timers.ts";
 
 /** Options and services that all parts of one server share. */
@@ -43,6 +44,8 @@ export interface Core {
   observing?: Observing;
   /** Loads `observing`. Messages wait for it. `undefined` once it is loaded, and without an observer. */
   prepare?: () => Promise<void>;
+  /** State that all instances share, if the server has a store. */
+  readonly shared?: SharedState;
   /** Passes an unexpected error to the observer, and returns what the client may know of it. */
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
 }

@@ -52,10 +52,15 @@ export class InFlight {
     return calls.length > 0 && !calls.every(isSubscription);
   }
 
-  /** Handles a notification of the client, which may cancel the newest call with an id. */
-  notify({ method, params }: Notification): void {
-    if (method !== "notifications/cancelled") return;
-    this.#calls?.findLast(({ id }) => id === params?.requestId)?.cancel(params?.reason, BY_CLIENT);
+  /**
+   * Handles a notification of the client, which may cancel the newest call with an id. Returns `false` if there is no call
+   * to cancel.
+   */
+  notify({ method, params }: Notification): boolean {
+    if (method !== "notifications/cancelled") return true;
+    const found = this.#calls?.findLast(({ id }) => id === params?.requestId);
+    found?.cancel(params?.reason, BY_CLIENT);
+    return !!found;
   }
 
   /** Charges clients with all calls that are not charged yet. */

@@ -21,7 +21,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/middleware": below,
   "src/stores": below,
   "src/extensions": below,
-  "src/testing": [...outer, "src/client"],
+  "src/testing": [...outer, "src/stores", "src/client"],
   "src/client": outer,
   "src/cli": [...outer, "src/handlers", "src/discovery", "src/client", "src/modern.ts"],
   "src/modern.ts": [...below, "src/handlers", "src/transports", "src/eras", "src/eras/modern", "src/server.ts"],

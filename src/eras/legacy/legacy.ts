@@ -160,6 +160,7 @@ class LegacyEra implements Era {
     const { sessions, session, refusal } = await this.#find(link);
     if (!session) return refusal;
     sessions.end(session, "client");
+    if (session.shared) await session.shared.end();
     return { status: 204 };
   }
 
@@ -258,6 +259,9 @@ class LegacyEra implements Era {
     const { core, changes } = this.#engine;
     const observed = core.observing?.observe(message, link);
     changes.listeners.add(this.#onChange);
+    // Over HTTP, the first request in the session connects.
+    const ready = link.http ? undefined : changes.connect?.();
+    if (ready) await ready;
     try {
       const isKnown = link.http && typeof id === "string" && await (await this.#openSessions()).open(id, link);
       if (isKnown) throw toKnown();
@@ -336,10 +340,11 @@ class LegacyEra implements Era {
       case "batch":
         return this.#serveBatch(session, message, link);
       case "response":
-        session.requests.answer(message);
-        return {};
+        if (session.requests.answer(message) || !session.shared) return {};
+        return session.shared.relay(message).then(() => ({}));
       case "notification":
-        return takeNotification(session.inFlight, message);
+        if (session.inFlight.notify(message) || !session.shared) return {};
+        return session.shared.relay(message).then(() => ({}));
     }
   }
 
@@ -382,9 +387,12 @@ class LegacyEra implements Era {
     if (!runner) throw toUnknownMethod(call.method);
     if (this.#engine.core.hasMiddleware) return this.#run(session, call, toMethod(runner), runner);
     call.observed?.start();
-    runner.run(call);
-    call.observed?.succeed({});
-    return { text: toSuccess(call.id, "{}") };
+    const done = runner.run(call);
+    const finish = () => {
+      call.observed?.succeed({});
+      return { text: toSuccess(call.id, "{}") };
+    };
+    return done instanceof Promise ? done.then(finish) : finish();
   }
 
   #answerCall(session: Session, call: Call, method: Method): Reply | Promise<Reply> {

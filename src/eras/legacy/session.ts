@@ -5,7 +5,7 @@
  * @module
  */
 import { INVALID_PARAMS, INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
-import { isObject } from "../../protocol/jsonrpc.ts";
+import { isObject, type Notification, type Response } from "../../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation } from "../../protocol/types.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account } from "../../core/account.ts";
@@ -14,6 +14,8 @@ import type { Core } from "../../core/core.ts";
 import type { Link } from "../../core/link.ts";
 import type { SessionEvent } from "../../core/observer.ts";
 import { BUSY } from "../../core/scheduler.ts";
+import type { SessionState, SharedSession } from "../../core/store.ts";
+import { applyState } from "./session_methods.ts";
 import { ReplayLink, type ReplayMemory, Streams } from "./replay.ts";
 import { announce, createSession, type Session, type SessionFacts, toShortId } from "./session_state.ts";
 import { hasPriming, isVersion, type Version } from "./versions.ts";
@@ -140,12 +142,14 @@ export class Sessions {
     // From here on, the monotonic clock counts. The system's clock may be changed during the session.
     const leftMs = sealed.t + limits.sessions.lifeMs - ticker.clock.date();
     if (leftMs < 0) return;
+    const shared = await this.#core.shared?.openSession(id, leftMs);
+    if (shared?.isEnded) return;
     // Two requests may open the same session at once. Both get the one that was stored, or none if it has ended.
     const raced = this.find(id, link);
     if (raced || this.#ended.has(toShortId(id))) return raced;
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     const account = this.#charge(id, link);
-    const streams = new Streams(this.#core, hasPriming(facts.version), this.#replayMemory);
+    const streams = new Streams(this.#core, hasPriming(facts.version), this.#replayMemory, shared);
     const session: HttpSession = {
       ...createSession(this.#core, facts, {
         account,
@@ -157,12 +161,38 @@ export class Sessions {
       held: toHeld(id),
       ends: ticker.clock.now() + leftMs,
       streams,
+      shared,
     };
     if (sealed.d !== undefined) this.#data.set(session.client, sealed.d);
+    if (shared) this.#join(session, shared);
     this.#keep(id, session);
     announce(this.#core, session, this.#unused.delete(toShortId(id)) ? "created" : "resumed");
     ticker.schedule(this.#sweep, SWEEP_MS);
     return session;
+  }
+
+  // From here on, other instances can change the session.
+  #join(session: HttpSession, shared: SharedSession): void {
+    const apply = (state: SessionState) => {
+      try {
+        applyState(session, state, this.#core);
+      } catch {
+        // This process has less room than another one had.
+      }
+    };
+    apply(shared.state);
+    shared.join({
+      end: () => this.end(session, "client"),
+      apply,
+      receive(message) {
+        // An instance of this server has sealed it.
+        const { kind } = message as { readonly kind?: unknown };
+        if (kind === "response") session.requests.answer(message as Response); // see above
+        if (kind === "notification") session.inFlight.notify(message as Notification); // see above
+      },
+      yield: (stream) => session.streams.yield(stream),
+    });
+    shared.touch();
   }
 
   /** Wraps the link of a request, so that its response can be resumed if it becomes a stream. */
@@ -229,6 +259,7 @@ export class Sessions {
     if (session === this.#newest) this.#newest = undefined;
     if (this.#known.delete(id)) session.account.free(session.held);
     session.held = 0;
+    session.shared?.leave();
     const owned = this.#owned.get(key);
     if (owned?.delete(id) && !owned.size) this.#owned.delete(key);
     const text = "Cannot finish the call: the session has ended";
@@ -275,12 +306,19 @@ export class Sessions {
       const isExpired = session.ends < now;
       if (isExpired || now - session.seen > limits.sessions.idleMs) {
         this.#core.observing?.reach(isExpired ? "sessions.lifeMs" : "sessions.idleMs", session.account.key);
-        this.end(session, isExpired ? "expired" : "idle");
-      }
+        this.#retire(session, isExpired ? "expired" : "idle");
+      } else if (session.shared && now - session.seen < SWEEP_MS) session.shared.touch();
       session.streams.sweep(now);
     }
     for (const [id, ended] of this.#ended) if (ended.until < now) this.#forgetEnd(id, ended);
     return this.#known.size || this.#ended.size ? SWEEP_MS : undefined;
+  }
+
+  // Another instance may have used the session in the meantime.
+  #retire(session: HttpSession, why: "idle" | "expired"): void {
+    if (!session.shared || why === "expired") return this.end(session, why);
+    this.#forget(session, why);
+    session.shared.retire();
   }
 
   #forgetEnd(id: string, { account, held, isByClient }: Ended): void {

@@ -14,6 +14,7 @@ import type { Call } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Runner } from "../../core/feature.ts";
 import type { Core } from "../../core/core.ts";
+import type { SessionState } from "../../core/store.ts";
 import { isWatchable } from "../../core/watching.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import { announceSubscription, type Session } from "./session_state.ts";
@@ -27,8 +28,8 @@ export function findSessionMethod({ core, registry }: Engine, session: Session, 
     case "logging/setLevel":
       return {
         run() {
-          session.client.logLevel = readLevel(params.level);
-          return EMPTY;
+          const level = session.client.logLevel = readLevel(params.level);
+          return share(session, (state) => ({ ...state, level }));
         },
       };
     case "resources/subscribe":
@@ -36,22 +37,37 @@ export function findSessionMethod({ core, registry }: Engine, session: Session, 
       return {
         run() {
           if (call.http && session.id === undefined) throw new McpError(INVALID_REQUEST, NO_SESSION);
-          watch(session, readUri(params.uri), core);
-          return EMPTY;
+          const uri = readUri(params.uri);
+          watch(session, uri, core);
+          return share(session, (state) => ({ ...state, uris: [...new Set(state.uris).add(uri)] }));
         },
       };
     case "resources/unsubscribe":
       if (!("resources" in registry.capabilities)) return;
       return {
         run() {
-          unwatch(session, readUri(params.uri), core);
-          return EMPTY;
+          const uri = readUri(params.uri);
+          unwatch(session, uri, core);
+          return share(session, (state) => ({ ...state, uris: state.uris?.filter((each) => each !== uri) }));
         },
       };
   }
 }
 
 const EMPTY: Result = {};
+
+/** Tells other instances of a change of the session. */
+function share({ shared }: Session, change: (state: SessionState) => SessionState): Result | Promise<Result> {
+  return shared ? shared.update(change).then(() => EMPTY) : EMPTY;
+}
+
+/** Takes over what other instances know of a session. */
+export function applyState(session: Session, { level, uris = [] }: SessionState, core: Core): void {
+  if (level !== undefined) session.client.logLevel = readLevel(level);
+  const isWatched = new Set(uris);
+  for (const uri of [...session.watched]) if (!isWatched.has(uri)) unwatch(session, uri, core);
+  for (const uri of isWatched) watch(session, uri, core);
+}
 
 const NO_SESSION = "Cannot subscribe: the request has no Mcp-Session-Id, so there is no stream to notify";
 

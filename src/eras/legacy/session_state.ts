@@ -10,6 +10,7 @@ import type { ClientFacts, Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import { InFlight } from "../../core/in_flight.ts";
 import type { CancelReason, Observer, SessionEvent, TransportName } from "../../core/observer.ts";
+import type { SharedSession } from "../../core/store.ts";
 import type { Streams } from "./replay.ts";
 import { ServerRequests } from "./server_requests.ts";
 import type { Version } from "./versions.ts";
@@ -39,6 +40,8 @@ export interface Session {
   readonly requests: ServerRequests;
   /** Resumable streams. `undefined` without an id. */
   readonly streams?: Streams;
+  /** What all instances know of the session. `undefined` without a store or an id. */
+  readonly shared?: SharedSession;
   /** Resources the client watches. */
   readonly watched: Set<string>;
   /** Sends the client a notification that belongs to no request. */

@@ -143,12 +143,18 @@ class Subscription {
     this.#call.onCancel = () => this.#end(this.#call.reason === SHUTDOWN ? {} : undefined);
     inFlight.add(this.#call);
     this.#announce("opened");
-    this.#engine.changes.listeners.add(this.#onChange);
     this.#stopExpiry = startExpiry(this.#engine.core.ticker, link.principal, () => this.#end({}));
-    link.send(toNotification("notifications/subscriptions/acknowledged", {
-      notifications: granted,
-      _meta: { [META_SUBSCRIPTION]: id },
-    }));
+    const start = () => {
+      if (!this.#ended) return;
+      this.#engine.changes.listeners.add(this.#onChange);
+      link.send(toNotification("notifications/subscriptions/acknowledged", {
+        notifications: granted,
+        _meta: { [META_SUBSCRIPTION]: id },
+      }));
+    };
+    const ready = this.#engine.changes.connect?.();
+    if (ready) ready.then(start);
+    else start();
   }
 
   #take(change: Change): void {

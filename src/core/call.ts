@@ -9,7 +9,7 @@ import { countIndexes, toWeight } from "../protocol/weight.ts";
 import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal } from "./context.ts";
-import type { Cancellable, InFlight } from "./in_flight.ts";
+import { type Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
 import { createLog, type Log } from "./log.ts";
 import {
@@ -36,6 +36,10 @@ export interface Carrier {
   notify(call: Call, method: string, params: Params): Promise<void> | undefined;
   ask(call: Call, key: string, question: Question): Promise<unknown>;
   once(call: Call, key: string, make: () => unknown): Promise<unknown>;
+  /** Whether results may have a type of their own, which an extension defines. */
+  readonly hasResultTypes?: boolean;
+  /** Whether progress is sent without a token too. */
+  readonly takesAllProgress?: boolean;
   /** Closes the connection but not the call, if the client can resume the stream later. */
   release?(call: Call, retryMs: number | undefined): void;
 }
@@ -66,6 +70,8 @@ export class Call implements Context, Cancellable {
   isSubscription = false;
   /** Called once if the call is cancelled. */
   onCancel?: () => void;
+  /** Called when the input is valid and the handler starts. Declared only, because few calls have it. */
+  declare onRun?: () => void;
   readonly #carrier: Carrier;
   /** Text of the request, until it is weighed. */
   #text?: string;
@@ -126,7 +132,7 @@ export class Call implements Context, Cancellable {
   get progress(): Context["progress"] {
     return (progress, { total, message } = {}) => {
       const { progressToken: token }: Meta = Object(this.params._meta);
-      if (!isProgressToken(token) || !(progress > this.#progress)) return done;
+      if (!(isProgressToken(token) || this.#carrier.takesAllProgress) || !(progress > this.#progress)) return done;
       this.#progress = progress;
       const params = { progressToken: token, progress, total, message };
       if (!this.#waiting) return this.#send("notifications/progress", params);
@@ -176,6 +182,25 @@ export class Call implements Context, Cancellable {
     return (retryMs) => {
       if (!this.ended) this.#carrier.release?.(this, retryMs);
     };
+  }
+
+  /**
+   * Creates a call for the same request that is cancelled by itself and sends through another carrier. Extensions run
+   * handlers with it.
+   */
+  fork(toCarrier: (carrier: Carrier) => Carrier): Call {
+    const { id, method, params, client, link: { account, http, headers, version, principal } } = this;
+    const send = () => undefined;
+    const inFlight = new InFlight();
+    const link = { inFlight, account, http, headers, version, principal, streams: false };
+    const fork = new Call(
+      toCarrier(this.#carrier),
+      { ...link, send, wait() {}, open() {}, release() {} },
+      { kind: "request", id, method, params, weight: this.weigh() },
+      client,
+    );
+    fork.asks = this.asks;
+    return fork;
   }
 
   /** Turns the call into a subscription, which holds no slot and no longer needs its parameters. */

@@ -26,7 +26,11 @@ export class Registry {
 
   /** Capabilities that the server declares. */
   get capabilities(): Record<string, Readonly<Record<string, unknown>>> {
-    return Object.assign({}, ...[...this.#compiled.values()].map((compiled) => compiled.capabilities));
+    const all: Record<string, Readonly<Record<string, unknown>>> = {};
+    for (const { capabilities } of this.#compiled.values()) {
+      for (const [name, settings] of Object.entries(capabilities)) all[name] = { ...all[name], ...settings };
+    }
+    return all;
   }
 
   /** Handlers that were added, without those that came along with another handler. */
@@ -76,6 +80,7 @@ export class Registry {
   // Compares by name and not by identity, because a package of handlers may import its own copy of the library. A
   // feature without handlers keeps its methods and an empty list, because clients already know the capability.
   #swap(handlers: readonly Handler[], changed: readonly Handler[]): void {
+    for (const handler of handlers) handler[INTERNALS].extensions?.verify(handlers, toName(handler));
     const features = new Map<string, Feature>(changed.map(({ [INTERNALS]: { feature } }) => [feature.name, feature]));
     const compiled = new Map(this.#compiled);
     for (const [name, feature] of features) {
@@ -101,7 +106,7 @@ export function toUnknownMethod(name: string): McpError {
 
 function withAlso(handler: Handler): readonly Handler[] {
   const internals = handler?.[INTERNALS];
-  if (!internals) throw new TypeError("Cannot add a handler: it was not made by tool(), resource() or prompt()");
+  if (!internals) throw new TypeError("Cannot add a handler: it was not made by tool(), resource(), prompt() or extension()");
   return [handler, ...internals.also ?? []];
 }
 

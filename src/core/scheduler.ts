@@ -8,7 +8,7 @@ import type { Result } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Start } from "./account.ts";
 import type { Call } from "./call.ts";
 import type { Core } from "./core.ts";
-import type { Method, Runner } from "./feature.ts";
+import type { Executor, Method, Runner } from "./feature.ts";
 import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
 import type { Timeout } from "./timers.ts";
@@ -23,7 +23,7 @@ export type Outcome =
  * Runs every call of a server. Fast path: a call that ends before its first `await` needs no slot, no memory check and
  * no timeout, because nothing can interrupt it.
  */
-export class Scheduler {
+export class Scheduler implements Executor {
   /** Whether new calls are accepted. */
   isOpen = true;
   /** Number of calls whose runner is being looked up asynchronously. */
@@ -92,7 +92,7 @@ export class Scheduler {
    * Waits for the runner of a call whose `allow` is asynchronous. Meanwhile the call holds a slot and its bytes are
    * charged, so that the limits of its client apply.
    */
-  async prepare(call: Call, runner: Promise<Runner>, account: Account = this.#takeSlot(call)): Promise<Runner> {
+  async prepare<T = Runner>(call: Call, runner: Promise<T>, account: Account = this.#takeSlot(call)): Promise<T> {
     this.preparing++;
     try {
       return await runner;
@@ -100,6 +100,16 @@ export class Scheduler {
       this.preparing--;
       this.#giveBack(call, account);
     }
+  }
+
+  execute(call: Call, runner: Runner): Result | Promise<Result> {
+    return this.invoke ? this.invoke(call, runner) : runner.run(call);
+  }
+
+  async adopt(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Result> {
+    const outcome = await this.#attend(call, result, timeoutMs);
+    if (outcome?.result) return outcome.result;
+    throw outcome?.error ?? call.reason;
   }
 
   /** Stops accepting new calls. */
@@ -195,9 +205,14 @@ export class Scheduler {
   #start(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     let result;
     try {
-      result = this.invoke ? this.invoke(call, runner) : runner.run(call);
+      const { extensions } = runner;
+      result = extensions?.run
+        ? extensions.run(call, runner, this)
+        : this.invoke
+        ? this.invoke(call, runner)
+        : runner.run(call);
     } catch (error) {
-      return this.#endAtOnce(call, { error: this.#toError(error, call) });
+      return this.#endAtOnce(call, { error: this.toError(error, call) });
     }
     return result instanceof Promise ? this.#attend(call, result) : this.#endAtOnce(call, { result });
   }
@@ -213,7 +228,11 @@ export class Scheduler {
     return ended;
   }
 
-  #attend(call: Call, result: Promise<Result>): Promise<Outcome> {
+  #attend(
+    call: Call,
+    result: Promise<Result>,
+    timeoutMs = this.#core.limits.calls.timeoutMs,
+  ): Promise<Outcome> {
     if (call.account) call.account.start();
     else {
       this.#unchargedBytes += this.#uncharged++ < UNWEIGHED ? call.weight : call.weigh();
@@ -221,7 +240,7 @@ export class Scheduler {
     this.#running++;
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
-    const timeout = this.#core.limits.calls.timeoutMs === Infinity ? undefined : this.#startTimeout(call);
+    const timeout = timeoutMs === Infinity ? undefined : this.#startTimeout(call, timeoutMs);
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     let isOpen = true;
     const settle = (outcome?: Outcome) => {
@@ -243,7 +262,7 @@ export class Scheduler {
     // keep everything of the request in memory until a full garbage collection.
     const onCancel = () => settle();
     call.onCancel = onCancel;
-    result.then((result) => settle({ result }), (error) => settle({ error: this.#toError(error, call) }));
+    result.then((result) => settle({ result }), (error) => settle({ error: this.toError(error, call) }));
     if (call.ended) settle();
     return promise;
   }
@@ -260,10 +279,11 @@ export class Scheduler {
     this.#next(account);
   }
 
-  #startTimeout(call: Call): Timeout {
-    const { limits: { calls: { timeoutMs } }, ticker } = this.#core;
+  #startTimeout(call: Call, timeoutMs: number): Timeout {
+    const { limits: { calls }, ticker } = this.#core;
     return ticker.startTimeout(timeoutMs, () => {
-      const text = `Cannot finish the call: it took longer than ${timeoutMs} ms (calls.timeoutMs)`;
+      const limit = timeoutMs === calls.timeoutMs ? " (calls.timeoutMs)" : "";
+      const text = `Cannot finish the call: it took longer than ${timeoutMs} ms${limit}`;
       call.cancel(new DOMException(text, "TimeoutError"), new McpError(INTERNAL_ERROR, text));
     });
   }
@@ -297,7 +317,7 @@ export class Scheduler {
     account.settle();
   }
 
-  #toError(error: unknown, call: Call): McpError {
+  toError(error: unknown, call: Call): McpError {
     try {
       if (isMcpError(error)) {
         if (hasValidCode(error)) return error;

@@ -274,7 +274,9 @@ class LegacyEra implements Era {
   }
 
   #answer(session: Session, message: Request, link: Link): Reply | Promise<Reply> {
-    const method = this.#engine.registry.methods.get(message.method);
+    const found = this.#engine.registry.methods.get(message.method);
+    // Methods of extensions exist only in revisions without sessions.
+    const method = found?.extension === undefined ? found : undefined;
     const meta = message.params?._meta;
     const progressToken = isObject(meta) ? meta.progressToken : undefined;
     const { idCharacters } = this.#engine.core.limits.request;

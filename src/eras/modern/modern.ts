@@ -8,6 +8,8 @@ import { INTERNAL_ERROR, INVALID_REQUEST, isMcpError, McpError, METHOD_NOT_FOUND
 import {
   type Id,
   type Incoming,
+  type Notification,
+  readResultType,
   type Request,
   type Result,
   toFailure,
@@ -55,6 +57,7 @@ class ModernEra implements SelectiveEra {
     this.#engine = engine;
     this.#carrier = {
       host: engine.host,
+      hasResultTypes: true,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
       ask: (call, key, question) => this.#inputsOf(call).ask(key, question),
       once: (call, key, make) => this.#inputsOf(call).once(key, make),
@@ -69,6 +72,9 @@ class ModernEra implements SelectiveEra {
       const meta = message.params?._meta;
       if (typeof meta === "object" && meta !== null && META_VERSION in meta) return true;
       if (message.method === "server/discover") return true;
+    } else if (message.kind === "notification") {
+      const meta = message.params?._meta;
+      if (typeof meta === "object" && meta !== null && META_VERSION in meta) return true;
     }
     return this.claimsLink(link);
   }
@@ -82,7 +88,8 @@ class ModernEra implements SelectiveEra {
     if (message.kind === "broken") return { text: toFailure(message.id, message), status: 400 };
     if (message.kind === "notification") {
       link.inFlight.notify(message);
-      return {};
+      const method = this.#engine.registry.compiled("extensions")?.notifications?.get(message.method);
+      return method ? this.#notify(method, message, link) : {};
     }
     const error = new McpError(INVALID_REQUEST, `Cannot accept a ${message.kind}: send one request or notification`);
     return { text: toFailure(undefined, error), status: 400 };
@@ -97,6 +104,13 @@ class ModernEra implements SelectiveEra {
     } catch (error) {
       return this.#toFailed(id, method, error);
     }
+  }
+
+  // Loaded on demand, because only extensions handle notifications of clients.
+  async #notify(method: Method, message: Notification, link: Link): Promise<Reply> {
+    const { takeNotification } = await import("./client_notifications.ts");
+    await takeNotification(this.#engine, this.#carrier, { method, message, link });
+    return {};
   }
 
   #toFailed(id: Id, method: string, error: unknown): Reply {
@@ -192,13 +206,15 @@ class ModernEra implements SelectiveEra {
       const isPublic = cache.scope === "public" || cache.scope === "anonymous" && !principal;
       hints = `,"ttlMs":${isKept ? cache.ttlMs : 0},"cacheScope":"${isKept && isPublic ? "public" : "private"}"`;
     }
-    const { _meta: meta, resultType } = result;
-    if (meta === undefined && resultType === undefined) {
+    const { _meta: meta } = result;
+    if (meta === undefined && result.resultType === undefined) {
       return text === "{}" ? `${this.#head}${hints}}` : `${this.#head}${hints},${text.slice(1)}`;
     }
+    // A handler cannot choose the type, only the library and extensions can.
+    const resultType = readResultType(result);
     text = JSON.stringify({
-      resultType: "complete",
       ...result,
+      resultType: resultType ?? "complete",
       _meta: { [META_SERVER]: core.info, ...meta ?? {} },
     });
     return `${text.slice(0, -1)}${resultType === undefined ? hints : ""}}`;

@@ -136,6 +136,19 @@ export interface RedirectedQuestion {
   check(answer: unknown): Promise<string | undefined>;
 }
 
+/** Adds the metadata of extensions to that of a handler. */
+export function toMeta(extensions: HandlerExtensions | undefined, own: Meta | undefined): Meta | undefined {
+  return extensions && Object.keys(extensions.meta).length ? { ...extensions.meta, ...own } : own;
+}
+
+/** Adds the needs of extensions to those of a handler. */
+export function toNeeds(
+  extensions: HandlerExtensions | undefined,
+  own: readonly string[] | undefined,
+): readonly string[] | undefined {
+  return extensions?.needs.length ? [...own ?? [], ...extensions.needs] : own;
+}
+
 /**
  * Combines the attributes of a handler. `place` names the handler.
  *

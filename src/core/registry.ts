@@ -106,7 +106,9 @@ export function toUnknownMethod(name: string): McpError {
 
 function withAlso(handler: Handler): readonly Handler[] {
   const internals = handler?.[INTERNALS];
-  if (!internals) throw new TypeError("Cannot add a handler: it was not made by tool(), resource(), prompt() or extension()");
+  if (!internals) {
+    throw new TypeError("Cannot add a handler: it was not made by tool(), resource(), prompt() or extension()");
+  }
   return [handler, ...internals.also ?? []];
 }
 

@@ -12,6 +12,7 @@ import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import type { Attribute, AttributeInternals, AttributeOptions } from "../core/extension.ts";
 import {
+  type Compiled,
   type Feature,
   type Granted,
   type Handler,
@@ -150,7 +151,14 @@ export function extension<
       if (typeof method !== "string" || !method.startsWith("notifications/")) {
         throw refuse(`the method is ${quote(method)}; it must start with notifications/`);
       }
-      known.publish({ topic, method, params: toJson(params, refuse) });
+      let copy;
+      try {
+        copy = JSON.parse(JSON.stringify(params));
+      } catch (error) {
+        throw refuse(`the parameters are not JSON (${error})`);
+      }
+      if (!isObject(copy)) throw refuse("the parameters are not an object");
+      known.publish({ topic, method, params: copy });
     },
     [INTERNALS]: { feature: extensions, key: id, definition },
   };
@@ -160,7 +168,8 @@ export function extension<
 const ID = /^[a-z](?:[a-z\d-]*[a-z\d])?(?:\.[a-z](?:[a-z\d-]*[a-z\d])?)*\/[a-z\d](?:[\w.-]*[a-z\d])?$/i;
 
 /** Methods that belong to the protocol, in any revision. */
-const METHODS = /^(initialize|ping|notifications\/.*|(server\/discover|subscriptions\/listen|tools\/(list|call)|resources\/(list|templates\/list|read|subscribe|unsubscribe)|prompts\/(list|get)|completion\/complete|logging\/setLevel|elicitation\/create|sampling\/createMessage|roots\/list))$/;
+const METHODS =
+  /^(initialize|ping|notifications\/.*|(server\/discover|subscriptions\/listen|tools\/(list|call)|resources\/(list|templates\/list|read|subscribe|unsubscribe)|prompts\/(list|get)|completion\/complete|logging\/setLevel|elicitation\/create|sampling\/createMessage|roots\/list))$/;
 
 /** Notifications that belong to the protocol, in any revision. */
 const NOTIFICATIONS =
@@ -330,8 +339,11 @@ const extensions: Feature = {
           return [name, make(item)] as const;
         })
       ));
+    const capabilities: Compiled["capabilities"] = all.length
+      ? { extensions: Object.fromEntries(all.map(({ id, settings }) => [id, settings])) }
+      : {};
     return {
-      capabilities: all.length ? { extensions: Object.fromEntries(all.map(({ id, settings }) => [id, settings])) } : {},
+      capabilities,
       methods: Object.fromEntries(collect(({ methods }) => methods, (make) => make(core))),
       notifications: collect(({ notifications }) => notifications, (make) => make(core)),
       listen: collect(({ listen }) => listen, (key) => key),
@@ -401,7 +413,9 @@ function toJson(value: Params, refuse: Refuse): Params {
       return item;
     });
   } catch (error) {
-    throw error instanceof TypeError && error.message.includes("is not JSON") ? error : refuse(`it is not JSON (${error})`);
+    throw error instanceof TypeError && error.message.includes("is not JSON")
+      ? error
+      : refuse(`it is not JSON (${error})`);
   }
   return JSON.parse(text);
 }

@@ -109,7 +109,8 @@ class Layer {
   }
 
   #toResult(resultType: string, fields: Params): Result {
-    const refuse = (state: string) => new TypeError(`Cannot answer with the result type ${quote(resultType)}: ${state}`);
+    const refuse = (state: string) =>
+      new TypeError(`Cannot answer with the result type ${quote(resultType)}: ${state}`);
     if (typeof resultType !== "string" || !/^[\w./-]+$/.test(resultType)) throw refuse("it is no name");
     if (resultType === "complete" || resultType === "input_required") throw refuse("it belongs to the protocol");
     if (!this.#declared) throw refuse(`the client did not declare ${this.#attribute.id}; return what next() returns`);

@@ -11,11 +11,13 @@ import { type CompiledSchema, compileSchema, type Infer, type InferInput, type S
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
+import { type Attribute, combineAttributes, toMeta, toNeeds } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
   type Feature,
   type Handler,
+  type HandlerExtensions,
   revealTo,
   type Runner,
   toDefinitions,
@@ -97,6 +99,8 @@ export interface PromptOptions<I extends Schema> {
    * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
+  /** What extensions add, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
+  readonly extensions?: readonly Attribute[];
   /** Writes the messages. What it throws as a `ToolError` the client is told; of other errors only an id. */
   readonly run: (input: Infer<I>, ctx: Context) => PromptReturn | Promise<PromptReturn>;
 }
@@ -134,7 +138,8 @@ export function prompt<const I extends Schema = Schema>(options: PromptOptions<I
   const definition = define(options, place);
   const names = definition.inputs.map((argument) => argument.name);
   const also = [completion({ type: "ref/prompt", name, place, names, complete, allow })];
-  return { name, run, allow, [INTERNALS]: { feature: prompts, key: name, definition, also } };
+  const { extensions } = definition;
+  return { name, run, allow, [INTERNALS]: { feature: prompts, key: name, definition, also, extensions } };
 }
 
 /** An argument, as clients see it. */
@@ -150,11 +155,14 @@ interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly inputs: readonly Argument[];
   readonly needs?: readonly string[];
+  readonly extensions?: HandlerExtensions;
   readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
 
 function define<I extends Schema>(options: PromptOptions<I>, place: string): Definition {
-  const { name, title, description, icons, _meta, allow, use = [], run } = options;
+  const { name, title, description, icons, allow, use = [], run } = options;
+  const extensions = combineAttributes(options.extensions, place);
+  const _meta = toMeta(extensions, options._meta);
   const input = options.input && compileSchema(options.input, { use: "input", place });
   const inputs = input ? toArguments(input, place) : [];
   return {
@@ -162,7 +170,8 @@ function define<I extends Schema>(options: PromptOptions<I>, place: string): Def
     allow,
     input,
     inputs,
-    needs: readNeeds(options.needs, place),
+    needs: toNeeds(extensions, readNeeds(options.needs, place)),
+    extensions,
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
     invoke: compose(use, async (call, value: unknown, core: Core) => {
       // `value` is what the input schema let through, which is what Infer stands for.
@@ -179,8 +188,8 @@ const prompts: Feature = {
     // The keys are unknown, because a client may send any value as a name.
     const byName = new Map<unknown, Found>(
       definitions.map((definition) => {
-        const { key, allow, needs } = definition;
-        return [key, { allow, needs, run: (call) => getPrompt(definition, call, core) }];
+        const { key, allow, needs, extensions } = definition;
+        return [key, { allow, needs, extensions, run: (call) => getPrompt(definition, call, core) }];
       }),
     );
     const find = (call: Call) => {
@@ -210,6 +219,7 @@ async function getPrompt({ key, input, invoke }: Definition, call: Call, core: C
   return await attempt({ core, call, subject: key }, async () => {
     const checked = input ? await input.validate(args) : { value: args };
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
+    call.onRun?.();
     return await invoke(call, checked.value, core);
   });
 }

@@ -8,6 +8,7 @@ import { McpError, quote } from "../protocol/errors.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
+import { type Attribute, combineAttributes, toMeta, toNeeds } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import { type Need, readNeeds } from "../core/question.ts";
 import type { Allow, Handler } from "../core/feature.ts";
@@ -35,6 +36,8 @@ export interface ResourceCommonOptions {
    * Defaults to none. Then the read fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
+  /** What extensions add, made by `attribute` of an extension. The first attribute that wraps reads is the outermost. */
+  readonly extensions?: readonly Attribute[];
   /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
   readonly ttlMs?: number;
   /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
@@ -168,7 +171,8 @@ function toResource<Input>(
   definition: Definition,
   also: readonly Handler[] = [],
 ): Resource<Input> {
-  return { name, read, allow, [INTERNALS]: { feature: resources, key: definition.key, definition, also } };
+  const { key, extensions } = definition;
+  return { name, read, allow, [INTERNALS]: { feature: resources, key, definition, also, extensions } };
 }
 
 /** Options of any kind, without type parameters. */
@@ -189,7 +193,7 @@ interface Defined {
 }
 
 function define<Input>(form: Form<Input>): Defined {
-  const { scheme, uri: key = `${scheme}:`, name, title, description, mimeType, size, icons, annotations, _meta } = form;
+  const { scheme, uri: key = `${scheme}:`, name, title, description, mimeType, size, icons, annotations } = form;
   const { allow, use = [], ttlMs, cacheScope = "private", list, read } = form;
   const refuse = (state: string) => new TypeError(`Cannot make resource ${quote(key)}: ${state}`);
   if (scheme === undefined ? !/^[a-z][a-z\d+.-]*:\S+$/i.test(key) : !/^[a-z][a-z\d+.-]*:$/.test(key)) {
@@ -202,13 +206,16 @@ function define<Input>(form: Form<Input>): Defined {
   if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
     throw refuse("ttlMs is not a whole number of milliseconds");
   }
+  const extensions = combineAttributes(form.extensions, `resource ${quote(key)}`);
+  const _meta = toMeta(extensions, form._meta);
   const isTemplate = scheme === undefined && /[{}]/.test(key);
   const template = isTemplate || scheme !== undefined ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
   const definition: Definition = {
     ...toMatcher(template, isTemplate),
     key,
     allow,
-    needs: readNeeds(form.needs, `resource ${quote(key)}`),
+    needs: toNeeds(extensions, readNeeds(form.needs, `resource ${quote(key)}`)),
+    extensions,
     ttlMs,
     scope: allow ? "private" : cacheScope,
     wire: () => ({

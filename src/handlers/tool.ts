@@ -19,11 +19,13 @@ import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
+import { type Attribute, combineAttributes, toMeta, toNeeds } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
   type Feature,
   type Handler,
+  type HandlerExtensions,
   revealTo,
   type Runner,
   toDefinitions,
@@ -115,6 +117,8 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
    * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
+  /** What extensions add, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
+  readonly extensions?: readonly Attribute[];
   /**
    * Runs the tool. The model reads the message of a `ToolError`. Other errors go to `onError`, and the client gets
    * their id.
@@ -160,7 +164,9 @@ export function tool<const I extends Schema = Schema, const O extends Schema = S
     throw new TypeError(`Cannot make tool ${quote(name)}: a name is 1 to 128 letters, digits, "_", "-" and "."`);
   }
   if (typeof run !== "function") throw new TypeError(`Cannot make tool ${quote(name)}: run is not a function`);
-  return { name, run, allow: options.allow, [INTERNALS]: { feature: tools, key: name, definition: define(options) } };
+  const definition = define(options);
+  const { allow, extensions } = definition;
+  return { name, run, allow, [INTERNALS]: { feature: tools, key: name, definition, extensions } };
 }
 
 /** A tool for the registry, without its type parameters. Its schemas validate at runtime. */
@@ -170,12 +176,15 @@ interface Definition extends Entry {
   readonly output?: CompiledSchema;
   readonly headers?: readonly HeaderParam[];
   readonly needs?: readonly string[];
+  readonly extensions?: HandlerExtensions;
   readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
 
 function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>): Definition {
-  const { name, title, description, annotations, icons, _meta, allow, use = [], run } = options;
+  const { name, title, description, annotations, icons, allow, use = [], run } = options;
   const place = `tool ${JSON.stringify(name)}`;
+  const extensions = combineAttributes(options.extensions, place);
+  const _meta = toMeta(extensions, options._meta);
   const input = options.input && compileSchema(options.input, { use: "input", place });
   const output = options.output && compileSchema(options.output, { use: "output", place });
   // Otherwise a schema without a JSON Schema would fail every tools/list.
@@ -187,7 +196,8 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
     lenient: options.lenientArguments,
     output,
     headers: input && toHeaders(input),
-    needs: readNeeds(options.needs, place),
+    needs: toNeeds(extensions, readNeeds(options.needs, place)),
+    extensions,
     wire: () => ({
       name,
       title,
@@ -245,6 +255,7 @@ class ToolRunner implements Runner {
   readonly allow?: Allow;
   readonly headers?: readonly HeaderParam[];
   readonly needs?: readonly string[];
+  readonly extensions?: HandlerExtensions;
   readonly #definition: Definition;
   readonly #core: Core;
 
@@ -252,6 +263,7 @@ class ToolRunner implements Runner {
     this.allow = definition.allow;
     this.headers = definition.headers;
     this.needs = definition.needs;
+    this.extensions = definition.extensions;
     this.#definition = definition;
     this.#core = core;
   }
@@ -293,9 +305,9 @@ async function readLeniently(input: CompiledSchema, given: Params, { limits }: C
 
 function invoke({ key, invoke }: Definition, call: Call, checked: Checked, core: Core): Result | Promise<Result> {
   // A result and not a protocol error, so that the model can read it and correct its call.
-  return checked.problem === undefined
-    ? invoke(call, checked.value, core)
-    : toToolError(`Cannot call ${key}: ${checked.problem}`);
+  if (checked.problem !== undefined) return toToolError(`Cannot call ${key}: ${checked.problem}`);
+  call.onRun?.();
+  return invoke(call, checked.value, core);
 }
 
 /** Returns the result with which the model learns of an error. Throws errors that are not for the model. */

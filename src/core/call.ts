@@ -9,7 +9,7 @@ import { countIndexes, toWeight } from "../protocol/weight.ts";
 import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal } from "./context.ts";
-import { type Cancellable, InFlight } from "./in_flight.ts";
+import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
 import { createLog, type Log } from "./log.ts";
 import {
@@ -72,7 +72,8 @@ export class Call implements Context, Cancellable {
   onCancel?: () => void;
   /** Called when the input is valid and the handler starts. Declared only, because few calls have it. */
   declare onRun?: () => void;
-  readonly #carrier: Carrier;
+  /** Sends what the call sends. */
+  readonly carrier: Carrier;
   /** Text of the request, until it is weighed. */
   #text?: string;
   #controller?: AbortController;
@@ -89,7 +90,7 @@ export class Call implements Context, Cancellable {
     client: ClientFacts,
     inFlight: InFlight = link.inFlight,
   ) {
-    this.#carrier = carrier;
+    this.carrier = carrier;
     this.link = link;
     this.inFlight = inFlight;
     this.id = request.id;
@@ -110,7 +111,7 @@ export class Call implements Context, Cancellable {
   }
 
   get server(): ChangeNotifier {
-    return this.#carrier.host.server;
+    return this.carrier.host.server;
   }
 
   get meta(): Meta {
@@ -132,7 +133,7 @@ export class Call implements Context, Cancellable {
   get progress(): Context["progress"] {
     return (progress, { total, message } = {}) => {
       const { progressToken: token }: Meta = Object(this.params._meta);
-      if (!(isProgressToken(token) || this.#carrier.takesAllProgress) || !(progress > this.#progress)) return done;
+      if (!(isProgressToken(token) || this.carrier.takesAllProgress) || !(progress > this.#progress)) return done;
       this.#progress = progress;
       const params = { progressToken: token, progress, total, message };
       if (!this.#waiting) return this.#send("notifications/progress", params);
@@ -172,35 +173,16 @@ export class Call implements Context, Cancellable {
   get once(): Context["once"] {
     // The value has the type of `make`, apart from its conversion to JSON and back.
     return <T>(key: string, make: () => T | Promise<T>) => {
-      const { host: { reruns } } = this.#carrier;
-      const run = () => this.#carrier.once(this, key, make) as Promise<T>; // As in `once` above.
+      const { host: { reruns } } = this.carrier;
+      const run = () => this.carrier.once(this, key, make) as Promise<T>; // As in `once` above.
       return quiet(reruns ? reruns.once(this, run) : run());
     };
   }
 
   get closeStream(): Context["closeStream"] {
     return (retryMs) => {
-      if (!this.ended) this.#carrier.release?.(this, retryMs);
+      if (!this.ended) this.carrier.release?.(this, retryMs);
     };
-  }
-
-  /**
-   * Creates a call for the same request that is cancelled by itself and sends through another carrier. Extensions run
-   * handlers with it.
-   */
-  fork(toCarrier: (carrier: Carrier) => Carrier): Call {
-    const { id, method, params, client, link: { account, http, headers, version, principal } } = this;
-    const send = () => undefined;
-    const inFlight = new InFlight();
-    const link = { inFlight, account, http, headers, version, principal, streams: false };
-    const fork = new Call(
-      toCarrier(this.#carrier),
-      { ...link, send, wait() {}, open() {}, release() {} },
-      { kind: "request", id, method, params, weight: this.weigh() },
-      client,
-    );
-    fork.asks = this.asks;
-    return fork;
   }
 
   /** Turns the call into a subscription, which holds no slot and no longer needs its parameters. */
@@ -248,18 +230,18 @@ export class Call implements Context, Cancellable {
     }
     requireCapabilities(this.client.capabilities, needs, "ask the client");
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
-    const { host: { reruns } } = this.#carrier;
+    const { host: { reruns } } = this.carrier;
     const question = make(this.client.capabilities);
-    const ask = () => this.#carrier.ask(this, key, question);
+    const ask = () => this.carrier.ask(this, key, question);
     return await (reruns ? reruns.ask(this, key, ask) : ask());
   }
 
   #send(method: string, params: Params): Promise<void> {
     if (this.ended) return done;
-    this.#carrier.host.reruns?.note(this, SENT[method]);
+    this.carrier.host.reruns?.note(this, SENT[method]);
     let room;
     try {
-      room = this.#carrier.notify(this, method, params);
+      room = this.carrier.notify(this, method, params);
     } catch {
       // A value that JSON cannot represent must not fail the handler that sends it.
       if ("data" in params) return this.#send(method, { level: params.level, data: "[a value that JSON cannot hold]" });

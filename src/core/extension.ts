@@ -9,6 +9,7 @@ import type { LogLevel, Meta } from "../protocol/types.ts";
 import type { Context, ProgressOptions } from "./context.ts";
 import type { HandlerExtensions } from "./feature.ts";
 import { INTERNALS } from "./internals.ts";
+import { type Need, readNeeds } from "./question.ts";
 
 /** What an extension adds to one handler: an entry of `extensions` of a tool, a resource or a prompt. */
 export interface Attribute {
@@ -33,8 +34,20 @@ export interface AttributeInternals {
   /** Whether the extension has methods or keys of subscriptions. */
   readonly hasMethods: boolean;
   readonly options: AttributeOptions;
-  /** Combines the attributes of one handler. Throws if two of them are in conflict. */
-  combine(attributes: readonly AttributeInternals[], place: string): HandlerExtensions;
+  /** Combines the attributes of one handler. Throws if one of them is none, or two are in conflict. */
+  combine(attributes: readonly Attribute[], handler: ExtensibleHandler): HandlerExtensions;
+}
+
+/**
+ * A handler that gets attributes.
+ *
+ * @internal
+ */
+export interface ExtensibleHandler {
+  /** Kind and name of the handler. */
+  readonly place: string;
+  readonly needs?: readonly string[];
+  readonly _meta?: Meta;
 }
 
 /** Options of an attribute. All are optional. */
@@ -136,33 +149,33 @@ export interface RedirectedQuestion {
   check(answer: unknown): Promise<string | undefined>;
 }
 
-/** Adds the metadata of extensions to that of a handler. */
-export function toMeta(extensions: HandlerExtensions | undefined, own: Meta | undefined): Meta | undefined {
-  return extensions && Object.keys(extensions.meta).length ? { ...extensions.meta, ...own } : own;
-}
-
-/** Adds the needs of extensions to those of a handler. */
-export function toNeeds(
-  extensions: HandlerExtensions | undefined,
-  own: readonly string[] | undefined,
-): readonly string[] | undefined {
-  return extensions?.needs.length ? [...own ?? [], ...extensions.needs] : own;
+/** What a handler needs from its client, and shows in its list. */
+export interface Extended {
+  readonly needs?: readonly string[];
+  readonly _meta?: Meta;
+  readonly extensions?: HandlerExtensions;
 }
 
 /**
- * Combines the attributes of a handler. `place` names the handler.
+ * Reads the options of a handler that extensions can add to. `place` names the handler.
  *
- * @throws {TypeError} if one of them is not an attribute.
+ * @throws {TypeError} if a need is unknown, or if an item of `extensions` is no attribute.
  */
-export function combineAttributes(
-  attributes: readonly Attribute[] | undefined,
+export function readExtensions(
+  { needs, _meta, extensions }: {
+    readonly needs?: readonly Need[];
+    readonly _meta?: Meta;
+    readonly extensions?: readonly Attribute[];
+  },
   place: string,
-): HandlerExtensions | undefined {
-  if (!attributes?.length) return;
-  const all = attributes.map((attribute, at) => {
-    const internals = attribute?.[INTERNALS];
-    if (typeof internals?.combine === "function") return internals;
-    throw new TypeError(`Cannot make ${place}: extensions[${at}] is no attribute; make it with extension.attribute()`);
-  });
-  return all[0].combine(all, place);
+): Extended {
+  const own = { needs: readNeeds(needs, place), _meta };
+  if (!extensions?.length) return own;
+  const combine = extensions[0]?.[INTERNALS]?.combine;
+  if (!combine) throw new TypeError(`Cannot make ${place}: ${NO_ATTRIBUTE}`);
+  const combined = combine(extensions, { ...own, place });
+  return { ...combined, extensions: combined };
 }
+
+/** State of a handler with something else in `extensions`. */
+export const NO_ATTRIBUTE = "its extensions are no attributes; make them with extension.attribute()";

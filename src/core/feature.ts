@@ -49,10 +49,10 @@ export interface HandlerInternals<Definition = unknown> {
 
 /** What extensions add to one handler, combined from its attributes. */
 export interface HandlerExtensions {
-  /** Dotted names of capabilities that clients must have declared. */
+  /** Dotted names of capabilities that clients must have declared, with those of the handler itself. */
   readonly needs: readonly string[];
-  /** Metadata for the entry of the handler in its list. */
-  readonly meta: Meta;
+  /** Metadata for the entry of the handler in its list, with that of the handler itself. */
+  readonly _meta?: Meta;
   /** Checks the attributes against all handlers of the server. Throws a `TypeError` with the name of the handler. */
   verify(handlers: readonly Handler[], name: string): void;
   /** Runs a call within the attributes. Set only if an attribute wraps calls. */
@@ -63,16 +63,19 @@ export interface HandlerExtensions {
 export interface Executor {
   /** Whether new calls are accepted. */
   readonly isOpen: boolean;
-  /** Runs a call through the middleware and its runner. */
-  execute(call: Call, runner: Runner): Result | Promise<Result>;
-  /**
-   * Gives a call a slot, a charge and a timeout of its own, because it goes on after its response. The promise rejects
-   * with the error of the call, or with the reason of its cancellation.
-   */
-  adopt(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Result>;
+  /** Runs a call through the middleware, if there is any. */
+  readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
+  /** Gives a call a slot, a charge and a timeout of its own, and waits for its result. */
+  attend(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome>;
   /** Converts any error to one for the client, and reports it if it is unexpected. */
   toError(error: unknown, call: Call): McpError;
 }
+
+/** The end of a call. `undefined` if it was cancelled without a response. */
+export type Outcome =
+  | { readonly result: Result; readonly error?: undefined }
+  | { readonly error: McpError; readonly result?: undefined }
+  | undefined;
 
 /** Returns the definitions of a feature's handlers. The feature's own factory created them, so it knows their type. */
 export function toDefinitions<Definition>(handlers: readonly Handler[]): readonly Definition[] {

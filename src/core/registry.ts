@@ -26,11 +26,7 @@ export class Registry {
 
   /** Capabilities that the server declares. */
   get capabilities(): Record<string, Readonly<Record<string, unknown>>> {
-    const all: Record<string, Readonly<Record<string, unknown>>> = {};
-    for (const { capabilities } of this.#compiled.values()) {
-      for (const [name, settings] of Object.entries(capabilities)) all[name] = { ...all[name], ...settings };
-    }
-    return all;
+    return Object.assign({}, ...[...this.#compiled.values()].map((compiled) => compiled.capabilities));
   }
 
   /** Handlers that were added, without those that came along with another handler. */

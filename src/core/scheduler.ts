@@ -8,16 +8,10 @@ import type { Result } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Start } from "./account.ts";
 import type { Call } from "./call.ts";
 import type { Core } from "./core.ts";
-import type { Executor, Method, Runner } from "./feature.ts";
+import type { Executor, Method, Outcome, Runner } from "./feature.ts";
 import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
 import type { Timeout } from "./timers.ts";
-
-/** The end of a call. `undefined` if it was cancelled without a response. */
-export type Outcome =
-  | { readonly result: Result; readonly error?: undefined }
-  | { readonly error: McpError; readonly result?: undefined }
-  | undefined;
 
 /**
  * Runs every call of a server. Fast path: a call that ends before its first `await` needs no slot, no memory check and
@@ -100,16 +94,6 @@ export class Scheduler implements Executor {
       this.preparing--;
       this.#giveBack(call, account);
     }
-  }
-
-  execute(call: Call, runner: Runner): Result | Promise<Result> {
-    return this.invoke ? this.invoke(call, runner) : runner.run(call);
-  }
-
-  async adopt(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Result> {
-    const outcome = await this.#attend(call, result, timeoutMs);
-    if (outcome?.result) return outcome.result;
-    throw outcome?.error ?? call.reason;
   }
 
   /** Stops accepting new calls. */
@@ -214,7 +198,7 @@ export class Scheduler implements Executor {
     } catch (error) {
       return this.#endAtOnce(call, { error: this.toError(error, call) });
     }
-    return result instanceof Promise ? this.#attend(call, result) : this.#endAtOnce(call, { result });
+    return result instanceof Promise ? this.attend(call, result) : this.#endAtOnce(call, { result });
   }
 
   #endAtOnce(call: Call, outcome: Outcome): Outcome {
@@ -228,7 +212,11 @@ export class Scheduler implements Executor {
     return ended;
   }
 
-  #attend(
+  /**
+   * Gives a call a slot, a charge and a timeout, and waits for its result. A call that goes on after its response comes
+   * here a second time, as a call of its own.
+   */
+  attend(
     call: Call,
     result: Promise<Result>,
     timeoutMs = this.#core.limits.calls.timeoutMs,

@@ -10,7 +10,13 @@ import { type CompiledSchema, compileSchema, type Infer, type Schema } from "../
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
-import type { Attribute, AttributeInternals, AttributeOptions } from "../core/extension.ts";
+import {
+  type Attribute,
+  type AttributeInternals,
+  type AttributeOptions,
+  type ExtensibleHandler,
+  NO_ATTRIBUTE,
+} from "../core/extension.ts";
 import {
   type Compiled,
   type Feature,
@@ -360,8 +366,10 @@ function checkAttribute({ list = {}, wrap, check, required }: AttributeOptions, 
   if (required !== undefined && typeof required !== "boolean") throw refuse("required is neither true nor false");
 }
 
-function combine(attributes: readonly AttributeInternals[], place: string): HandlerExtensions {
+function combine(all: readonly Attribute[], { place, needs = [], _meta }: ExtensibleHandler): HandlerExtensions {
   const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
+  const attributes = all.map((attribute) => attribute?.[INTERNALS]);
+  if (attributes.some((internals) => !internals?.combine)) throw refuse(NO_ATTRIBUTE);
   const owners = new Map<string, string>();
   const meta: Record<string, unknown> = {};
   for (const { id, options: { list = {} } } of attributes) {
@@ -377,14 +385,14 @@ function combine(attributes: readonly AttributeInternals[], place: string): Hand
     return wrap ? [{ ...attribute, options: { ...attribute.options, wrap } }] : [];
   });
   return {
-    meta,
-    needs: attributes.flatMap(({ id, options }) => options.required ? [`extensions.${id}`] : []),
+    _meta: owners.size ? { ...meta, ..._meta } : _meta,
+    needs: [...needs, ...attributes.flatMap(({ id, options }) => options.required ? [`extensions.${id}`] : [])],
     verify: (handlers, name) => verify(attributes, handlers, name),
     run: wrapping.length
       ? (call, runner, executor) =>
         wrapping.reduceRight<(call: Call) => Result | Promise<Result>>(
           (next, attribute) => (call) => runWrapped(call, attribute, next, executor),
-          (call) => executor.execute(call, runner),
+          (call) => executor.invoke ? executor.invoke(call, runner) : runner.run(call),
         )(call)
       : undefined,
   };

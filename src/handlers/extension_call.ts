@@ -6,10 +6,11 @@
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result, toTypedResult } from "../protocol/jsonrpc.ts";
 import type { LogLevel } from "../protocol/types.ts";
-import type { Call, Carrier } from "../core/call.ts";
+import { Call, type Carrier } from "../core/call.ts";
 import type { ProgressOptions } from "../core/context.ts";
 import type { AttributeInternals, DetachOptions, Redirect, Wrap, WrappedCall } from "../core/extension.ts";
 import type { Executor } from "../core/feature.ts";
+import { InFlight } from "../core/in_flight.ts";
 import { type Question, requireCapabilities } from "../core/question.ts";
 import { BUSY } from "../core/scheduler.ts";
 
@@ -51,14 +52,23 @@ class Layer {
     this.#attribute = attribute;
     this.#next = next;
     this.#executor = executor;
-    let hasMethods = false;
-    this.#inner = outer.fork((carrier) => {
-      hasMethods = !!carrier.hasResultTypes;
-      return this.#toCarrier(carrier);
-    });
+    const { carrier, id: requestId, method, params, client, link: { account, http, headers, version, principal } } =
+      outer;
+    const send = () => undefined;
+    const inFlight = new InFlight();
+    const link = { inFlight, account, http, headers, version, principal, streams: false };
+    const request = { kind: "request" as const, id: requestId, method, params, weight: outer.weigh() };
+    // The link sends nothing, because all goes through the carrier. It holds nothing of the connection.
+    this.#inner = new Call(
+      this.#toCarrier(carrier),
+      { ...link, send, wait() {}, open() {}, release() {} },
+      request,
+      client,
+    );
+    this.#inner.asks = outer.asks;
     const { id, options: { required } } = attribute;
-    const settings = outer.client.capabilities.extensions?.[id];
-    if (isObject(settings) && (hasMethods || !attribute.hasMethods)) this.#declared = settings;
+    const settings = client.capabilities.extensions?.[id];
+    if (isObject(settings) && (carrier.hasResultTypes || !attribute.hasMethods)) this.#declared = settings;
     else if (required) requireCapabilities({}, [`extensions.${id}`], "run the call");
     this.#inner.onRun = () => {
       this.#started.resolve();
@@ -148,7 +158,10 @@ class Layer {
     if (!this.#executor.isOpen) throw new McpError(BUSY, "Cannot run the call: the server is closing");
     this.#isDetached = true;
     this.#outer = undefined;
-    this.#executor.adopt(this.#inner, this.#running.promise, timeoutMs).then(this.#ended.resolve, this.#ended.reject);
+    this.#executor.attend(this.#inner, this.#running.promise, timeoutMs).then((outcome) => {
+      if (outcome?.result) this.#ended.resolve(outcome.result);
+      else this.#ended.reject(outcome?.error ?? this.#inner.reason);
+    });
   }
 
   /** The call whose carrier sends what the handler says. `undefined` if the extension receives it instead. */

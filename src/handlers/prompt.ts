@@ -11,7 +11,7 @@ import { type CompiledSchema, compileSchema, type Infer, type InferInput, type S
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
-import { type Attribute, combineAttributes, toMeta, toNeeds } from "../core/extension.ts";
+import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
@@ -24,7 +24,7 @@ import {
   toMethod,
 } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
-import { type Need, readNeeds } from "../core/question.ts";
+import type { Need } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import { attempt } from "./attempt.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
@@ -161,8 +161,7 @@ interface Definition extends Entry {
 
 function define<I extends Schema>(options: PromptOptions<I>, place: string): Definition {
   const { name, title, description, icons, allow, use = [], run } = options;
-  const extensions = combineAttributes(options.extensions, place);
-  const _meta = toMeta(extensions, options._meta);
+  const { needs, _meta, extensions } = readExtensions(options, place);
   const input = options.input && compileSchema(options.input, { use: "input", place });
   const inputs = input ? toArguments(input, place) : [];
   return {
@@ -170,7 +169,7 @@ function define<I extends Schema>(options: PromptOptions<I>, place: string): Def
     allow,
     input,
     inputs,
-    needs: toNeeds(extensions, readNeeds(options.needs, place)),
+    needs,
     extensions,
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
     invoke: compose(use, async (call, value: unknown, core: Core) => {

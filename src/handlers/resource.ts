@@ -8,9 +8,9 @@ import { McpError, quote } from "../protocol/errors.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
-import { type Attribute, combineAttributes, toMeta, toNeeds } from "../core/extension.ts";
+import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
-import { type Need, readNeeds } from "../core/question.ts";
+import type { Need } from "../core/question.ts";
 import type { Allow, Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { type Completers, completion } from "./completion.ts";
@@ -206,15 +206,14 @@ function define<Input>(form: Form<Input>): Defined {
   if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
     throw refuse("ttlMs is not a whole number of milliseconds");
   }
-  const extensions = combineAttributes(form.extensions, `resource ${quote(key)}`);
-  const _meta = toMeta(extensions, form._meta);
+  const { needs, _meta, extensions } = readExtensions(form, `resource ${quote(key)}`);
   const isTemplate = scheme === undefined && /[{}]/.test(key);
   const template = isTemplate || scheme !== undefined ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
   const definition: Definition = {
     ...toMatcher(template, isTemplate),
     key,
     allow,
-    needs: toNeeds(extensions, readNeeds(form.needs, `resource ${quote(key)}`)),
+    needs,
     extensions,
     ttlMs,
     scope: allow ? "private" : cacheScope,

@@ -19,7 +19,7 @@ import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
 import type { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
-import { type Attribute, combineAttributes, toMeta, toNeeds } from "../core/extension.ts";
+import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
@@ -32,7 +32,7 @@ import {
   toMethod,
 } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
-import { type Need, readNeeds } from "../core/question.ts";
+import type { Need } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import { isContent, isDoubtful, loadResults, type Sending, toJson } from "./content.ts";
 
@@ -183,8 +183,7 @@ interface Definition extends Entry {
 function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>): Definition {
   const { name, title, description, annotations, icons, allow, use = [], run } = options;
   const place = `tool ${JSON.stringify(name)}`;
-  const extensions = combineAttributes(options.extensions, place);
-  const _meta = toMeta(extensions, options._meta);
+  const { needs, _meta, extensions } = readExtensions(options, place);
   const input = options.input && compileSchema(options.input, { use: "input", place });
   const output = options.output && compileSchema(options.output, { use: "output", place });
   // Otherwise a schema without a JSON Schema would fail every tools/list.
@@ -196,7 +195,7 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
     lenient: options.lenientArguments,
     output,
     headers: input && toHeaders(input),
-    needs: toNeeds(extensions, readNeeds(options.needs, place)),
+    needs,
     extensions,
     wire: () => ({
       name,

@@ -9,7 +9,7 @@ import { countIndexes, toWeight } from "../../protocol/weight.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Method } from "../../core/feature.ts";
-import type { Link } from "../../core/link.ts";
+import type { Link, Reply } from "../../core/link.ts";
 import { META_CAPABILITIES, VERSION } from "./meta_keys.ts";
 
 /** A notification of a client, and what handles it. */
@@ -27,7 +27,7 @@ export async function takeNotification(
   engine: Engine,
   carrier: Carrier,
   { method, message, link }: TakenNotification,
-): Promise<void> {
+): Promise<Reply> {
   const { params = {} } = message;
   const { [META_CAPABILITIES]: capabilities }: Record<string, unknown> = isObject(params._meta) ? params._meta : {};
   const text = JSON.stringify(params);
@@ -44,4 +44,5 @@ export async function takeNotification(
   } catch (error) {
     if (!isMcpError(error)) engine.core.report(error, call);
   }
+  return {};
 }

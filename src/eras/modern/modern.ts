@@ -8,7 +8,6 @@ import { INTERNAL_ERROR, INVALID_REQUEST, isMcpError, McpError, METHOD_NOT_FOUND
 import {
   type Id,
   type Incoming,
-  type Notification,
   readResultType,
   type Request,
   type Result,
@@ -19,11 +18,11 @@ import {
 import { isWithin } from "../../protocol/weight.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
-import type { Method, Runner } from "../../core/feature.ts";
+import type { Method, Outcome, Runner } from "../../core/feature.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
-import { BUSY, type Outcome } from "../../core/scheduler.ts";
+import { BUSY } from "../../core/scheduler.ts";
 import type { SelectiveEra } from "../choose.ts";
 import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
@@ -68,13 +67,10 @@ class ModernEra implements SelectiveEra {
 
   /** Claims a message if its metadata or headers name this era, or if the method exists only in it. */
   claims(message: Incoming, link: Link): boolean {
-    if (message.kind === "request") {
+    if (message.kind === "request" || message.kind === "notification") {
       const meta = message.params?._meta;
       if (typeof meta === "object" && meta !== null && META_VERSION in meta) return true;
       if (message.method === "server/discover") return true;
-    } else if (message.kind === "notification") {
-      const meta = message.params?._meta;
-      if (typeof meta === "object" && meta !== null && META_VERSION in meta) return true;
     }
     return this.claimsLink(link);
   }
@@ -89,7 +85,11 @@ class ModernEra implements SelectiveEra {
     if (message.kind === "notification") {
       link.inFlight.notify(message);
       const method = this.#engine.registry.compiled("extensions")?.notifications?.get(message.method);
-      return method ? this.#notify(method, message, link) : {};
+      if (!method) return {};
+      // Loaded on demand, because only extensions handle notifications.
+      return import("./client_notifications.ts").then(({ takeNotification }) =>
+        takeNotification(this.#engine, this.#carrier, { method, message, link })
+      );
     }
     const error = new McpError(INVALID_REQUEST, `Cannot accept a ${message.kind}: send one request or notification`);
     return { text: toFailure(undefined, error), status: 400 };
@@ -104,13 +104,6 @@ class ModernEra implements SelectiveEra {
     } catch (error) {
       return this.#toFailed(id, method, error);
     }
-  }
-
-  // Loaded on demand, because only extensions handle notifications of clients.
-  async #notify(method: Method, message: Notification, link: Link): Promise<Reply> {
-    const { takeNotification } = await import("./client_notifications.ts");
-    await takeNotification(this.#engine, this.#carrier, { method, message, link });
-    return {};
   }
 
   #toFailed(id: Id, method: string, error: unknown): Reply {

@@ -178,4 +178,4 @@ export function readExtensions(
 }
 
 /** State of a handler with something else in `extensions`. */
-export const NO_ATTRIBUTE = "its extensions are no attributes; make them with extension.attribute()";
+export const NO_ATTRIBUTE = "make its extensions with extension.attribute()";

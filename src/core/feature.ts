@@ -3,13 +3,14 @@
  *
  * @module
  */
-import type { Params, Result } from "../protocol/jsonrpc.ts";
+import type { Notification, Params, Result } from "../protocol/jsonrpc.ts";
 import type { HeaderParam } from "../schema/header_params.ts";
-import type { Call } from "./call.ts";
+import type { Call, Carrier } from "./call.ts";
 import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
 import type { McpError } from "../protocol/errors.ts";
 import type { Meta } from "../protocol/types.ts";
+import type { Link, Reply } from "./link.ts";
 import { INTERNALS } from "./internals.ts";
 
 /** Decides whether a caller may see and use a handler. */
@@ -65,6 +66,8 @@ export interface Executor {
   readonly isOpen: boolean;
   /** Runs a call through the middleware, if there is any. */
   readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
+  /** Runs a call to its outcome, within all limits. */
+  run(call: Call, runner: Runner): Outcome | Promise<Outcome>;
   /** Gives a call a slot, a charge and a timeout of its own, and waits for its result. */
   attend(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome>;
   /** Converts any error to one for the client, and reports it if it is unexpected. */
@@ -96,12 +99,21 @@ export interface Compiled {
   /** Capabilities that the server declares. */
   readonly capabilities: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly methods: Readonly<Record<string, Method>>;
-  /** Notifications of clients that the feature handles. */
-  readonly notifications?: ReadonlyMap<string, Method>;
+  /** Handles a notification of a client. Returns `undefined` if the feature does not know it. */
+  notify?(message: Notification, source: NotificationSource): Promise<Reply> | undefined;
   /** Keys of subscriptions that the feature serves. */
   readonly listen?: ReadonlyMap<string, ListenKey>;
   /** Whether a caller may learn of changes of a resource. Every caller may learn of an unknown one. */
   isVisible?(uri: string, call: Call): boolean | Promise<boolean>;
+}
+
+/** Where a notification of a client comes from, and what runs its handler. */
+export interface NotificationSource {
+  readonly link: Link;
+  readonly carrier: Carrier;
+  /** The client, as far as the notification describes it. */
+  readonly client: { readonly version: string; readonly capabilities: unknown };
+  readonly executor: Executor;
 }
 
 /** A key in the filter of a subscription that an extension serves. */

@@ -5,9 +5,10 @@
  * @module
  */
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
-import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import { isObject, type Notification, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { type CompiledSchema, compileSchema, type Infer, type Schema } from "../schema/schema.ts";
-import type { Call } from "../core/call.ts";
+import { countIndexes, toWeight } from "../protocol/weight.ts";
+import { Call } from "../core/call.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import {
@@ -25,10 +26,12 @@ import {
   type HandlerExtensions,
   type ListenKey,
   type Method,
+  type NotificationSource,
   type Published,
   toDefinitions,
 } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
+import type { Reply } from "../core/link.ts";
 import { requireCapabilities } from "../core/question.ts";
 import { attempt } from "./attempt.ts";
 import { runWrapped } from "./extension_call.ts";
@@ -348,14 +351,41 @@ const extensions: Feature = {
     const capabilities: Compiled["capabilities"] = all.length
       ? { extensions: Object.fromEntries(all.map(({ id, settings }) => [id, settings])) }
       : {};
+    const notifications = collect(({ notifications }) => notifications, (make) => make(core));
     return {
       capabilities,
       methods: Object.fromEntries(collect(({ methods }) => methods, (make) => make(core))),
-      notifications: collect(({ notifications }) => notifications, (make) => make(core)),
+      notify(message, source) {
+        const method = notifications.get(message.method);
+        return method && takeNotification(message, method, source);
+      },
       listen: collect(({ listen }) => listen, (key) => key),
     };
   },
 };
+
+// Runs the handler of a notification like a call, within the limits of its client. A notification gets no response, so
+// errors that are meant for clients are dropped.
+async function takeNotification(
+  { method: name, params = {} }: Notification,
+  { extension = "", find }: Method,
+  { link, carrier, client: { version, capabilities }, executor }: NotificationSource,
+): Promise<Reply> {
+  const text = JSON.stringify(params);
+  const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
+  // Metadata is optional in notifications. A client that describes itself must have declared the extension.
+  const declared = isObject(capabilities) ? capabilities : { extensions: { [extension]: {} } };
+  // No client can cancel a notification, so its id equals no other one.
+  const request = { kind: "request" as const, id: NaN, method: name, params, weight };
+  const call = new Call(carrier, link, request, { version, capabilities: declared });
+  try {
+    await executor.run(call, await find(call));
+  } catch (error) {
+    // Reports an unexpected error.
+    executor.toError(error, call);
+  }
+  return {};
+}
 
 function checkAttribute({ list = {}, wrap, check, required }: AttributeOptions, id: string): void {
   const refuse = (state: string) => new TypeError(`Cannot make an attribute of extension ${quote(id)}: ${state}`);

@@ -28,7 +28,7 @@ import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
 import { InputRequests } from "./input_requests.ts";
-import { META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
+import { META_CAPABILITIES, META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
 
 /** Creates the era of revision 2026-07-28. */
 export function modernEra(engine: Engine): SelectiveEra {
@@ -84,12 +84,10 @@ class ModernEra implements SelectiveEra {
     if (message.kind === "broken") return { text: toFailure(message.id, message), status: 400 };
     if (message.kind === "notification") {
       link.inFlight.notify(message);
-      const method = this.#engine.registry.compiled("extensions")?.notifications?.get(message.method);
-      if (!method) return {};
-      // Loaded on demand, because only extensions handle notifications.
-      return import("./client_notifications.ts").then(({ takeNotification }) =>
-        takeNotification(this.#engine, this.#carrier, { method, message, link })
-      );
+      const { [META_CAPABILITIES]: capabilities } = Object(message.params?._meta);
+      const { registry, scheduler } = this.#engine;
+      const source = { link, carrier: this.#carrier, client: { version: VERSION, capabilities }, executor: scheduler };
+      return registry.compiled("extensions")?.notify?.(message, source) ?? {};
     }
     const error = new McpError(INVALID_REQUEST, `Cannot accept a ${message.kind}: send one request or notification`);
     return { text: toFailure(undefined, error), status: 400 };

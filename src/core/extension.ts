@@ -103,7 +103,10 @@ export interface WrappedCall {
    * signal that only `cancel`, the timeout and the end of the server abort. What the handler sends is dropped unless it
    * is redirected. `next` still settles with the outcome.
    *
-   * @throws {McpError} if the server is closing.
+   * At most half of the slots of a client, and of the server, can be in use by such handlers, so that a client can still
+   * answer and cancel them.
+   *
+   * @throws {McpError} with code -31503 at this limit, or if the server is closing.
    */
   detach(options?: DetachOptions): void;
   /** Aborts the signal of the handler. `next` rejects with the reason at once. */

@@ -10,6 +10,7 @@ import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
 import type { McpError } from "../protocol/errors.ts";
 import type { Meta } from "../protocol/types.ts";
+import type { Limits } from "./limits.ts";
 import type { Link, Reply } from "./link.ts";
 import { INTERNALS } from "./internals.ts";
 
@@ -64,6 +65,7 @@ export interface HandlerExtensions {
 export interface Executor {
   /** Whether new calls are accepted. */
   readonly isOpen: boolean;
+  readonly limits: Limits["calls"];
   /** Runs a call through the middleware, if there is any. */
   readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   /** Runs a call to its outcome, within all limits. */

@@ -11,6 +11,7 @@ import type { Core } from "./core.ts";
 import type { Executor, Method, Outcome, Runner } from "./feature.ts";
 import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
+import type { Limits } from "./limits.ts";
 import type { Timeout } from "./timers.ts";
 
 /**
@@ -20,6 +21,7 @@ import type { Timeout } from "./timers.ts";
 export class Scheduler implements Executor {
   /** Whether new calls are accepted. */
   isOpen = true;
+  readonly limits: Limits["calls"];
   /** Number of calls whose runner is being looked up asynchronously. */
   preparing = 0;
   /** Number of calls that wait for a slot. */
@@ -47,6 +49,7 @@ export class Scheduler implements Executor {
     this.#core = core;
     this.#accounts = accounts;
     const { calls, memory } = core.limits;
+    this.limits = calls;
     this.#uncontendedCalls = Math.min(calls.runningPerClient, calls.running);
     this.#uncontendedBytes = Math.min(memory.bytesPerClient, memory.bytes);
     if (middleware.length) this.invoke = compose(middleware, (call, runner: Runner) => runner.run(call));

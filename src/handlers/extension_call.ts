@@ -6,6 +6,7 @@
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result, toTypedResult } from "../protocol/jsonrpc.ts";
 import type { LogLevel } from "../protocol/types.ts";
+import type { Account } from "../core/account.ts";
 import { Call, type Carrier } from "../core/call.ts";
 import type { ProgressOptions } from "../core/context.ts";
 import type { AttributeInternals, DetachOptions, Redirect, Wrap, WrappedCall } from "../core/extension.ts";
@@ -25,6 +26,35 @@ export async function runWrapped(
   executor: Executor,
 ): Promise<Result> {
   return await new Layer(outer, attribute, next, executor).run(attribute.options.wrap);
+}
+
+/** Number of handlers of one server that go on after their response, per client and in total. */
+interface Places {
+  readonly ofClient: Map<unknown, number>;
+  total: number;
+}
+
+const places = new WeakMap<Executor, Places>();
+
+// Half of the slots stay free for other calls. Otherwise a client could neither answer nor cancel what it has started.
+function takePlace(executor: Executor, account: Account): () => void {
+  const { runningPerClient, running } = executor.limits;
+  const known = places.get(executor) ?? { ofClient: new Map(), total: 0 };
+  places.set(executor, known);
+  const client = account.key ?? account;
+  const count = known.ofClient.get(client) ?? 0;
+  if (count >= Math.floor(runningPerClient / 2) || known.total >= Math.floor(running / 2)) {
+    const state = "too many go on after their response (half of calls.runningPerClient and of calls.running)";
+    throw new McpError(BUSY, `Cannot run the call: ${state}`);
+  }
+  known.ofClient.set(client, count + 1);
+  known.total++;
+  return () => {
+    const left = (known.ofClient.get(client) ?? 1) - 1;
+    if (left) known.ofClient.set(client, left);
+    else known.ofClient.delete(client);
+    known.total--;
+  };
 }
 
 /** One attribute around a call. The handler runs with a call of its own, which can outlive the request. */
@@ -156,9 +186,11 @@ class Layer {
     if (timeoutMs !== undefined && !(timeoutMs > 0)) throw refuse("timeoutMs is no positive number of milliseconds");
     if (this.#inner.ended) throw this.#inner.reason ?? refuse("the call has ended");
     if (!this.#executor.isOpen) throw new McpError(BUSY, "Cannot run the call: the server is closing");
+    const release = takePlace(this.#executor, this.#inner.link.account);
     this.#isDetached = true;
     this.#outer = undefined;
     this.#executor.attend(this.#inner, this.#running.promise, timeoutMs).then((outcome) => {
+      release();
       if (outcome?.result) this.#ended.resolve(outcome.result);
       else this.#ended.reject(outcome?.error ?? this.#inner.reason);
     });

@@ -9,6 +9,7 @@ import {
   type Params,
   type RedirectedQuestion,
   type Result,
+  type WrappedCall,
 } from "../../mod.ts";
 import { type ClientExtension, clientExtension } from "../../src/client/client.ts";
 import { z } from "zod";
@@ -116,8 +117,7 @@ export function createTasks(): Tasks {
         if (!call.declared) return await next();
         const ending = next();
         // An input that is not valid, and a result that is there soon, need no task.
-        const isLong = call.untilRun().then(() => delay(after)).then(() => true);
-        if (!await Promise.race([isLong, ending.then(() => false)])) return await ending;
+        if (!await isLong(call, ending, after)) return await ending;
         const { principal, signal } = call.ctx;
         const cancel = () => {
           change(task, { status: "cancelled" });
@@ -148,6 +148,19 @@ export function createTasks(): Tasks {
     });
 
   return { extension: own, attribute, count: () => tasks.size };
+}
+
+/** Whether the handler still runs after some time. */
+async function isLong(call: WrappedCall, ending: Promise<Result>, ms: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  let timer;
+  call.untilRun().then(() => timer = setTimeout(() => resolve(true), ms));
+  ending.then(() => resolve(false), () => resolve(false));
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function delay(ms: number): Promise<void> {

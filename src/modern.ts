@@ -58,6 +58,7 @@ export {
   type ExtensionMethod,
   type ExtensionNotification,
   type ExtensionOptions,
+  type InferParams,
   type Schemas,
 } from "./handlers/extension.ts";
 export type {

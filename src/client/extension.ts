@@ -44,7 +44,7 @@ export interface ReceivedNotification<P extends Schema = Schema> {
   /** Schema of the parameters, without `_meta`. Others go to `onWarning`. Defaults to any object. */
   readonly params?: P;
   /** Called with each notification, of subscriptions and of requests. */
-  readonly receive: (params: Infer<P>) => void;
+  readonly receive: (params: Schema extends P ? Params : Infer<P>) => void;
 }
 
 /** Options of an extension of the client. Only `id` is required. */

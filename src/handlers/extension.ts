@@ -39,6 +39,9 @@ import { runWrapped } from "./extension_call.ts";
 /** Schemas by the name of a method, a notification or a key. */
 export type Schemas = { readonly [name: string]: Schema };
 
+/** The parameters that a schema describes, or any if there is no schema. */
+export type InferParams<P extends Schema> = Schema extends P ? Params : Infer<P>;
+
 /** A method of an extension. */
 export interface ExtensionMethod<P extends Schema = Schema> {
   /** Schema of the parameters, which must be an object. `_meta` is not part of them. Defaults to any object. */
@@ -47,9 +50,9 @@ export interface ExtensionMethod<P extends Schema = Schema> {
    * The parameter that HTTP clients repeat in the header `Mcp-Name`, such as `taskId`. A call whose header is missing or
    * different fails with code -32020.
    */
-  readonly subject?: keyof Infer<P> & string;
+  readonly subject?: keyof InferParams<P> & string;
   /** Runs the method. The result is sent as it is. A client gets an `McpError`, and of other errors only an id. */
-  readonly run: (params: Infer<P>, ctx: Context) => Result | Promise<Result>;
+  readonly run: (params: InferParams<P>, ctx: Context) => Result | Promise<Result>;
 }
 
 /** A notification of clients that an extension handles. */
@@ -57,7 +60,7 @@ export interface ExtensionNotification<P extends Schema = Schema> {
   /** Schema of the parameters, which must be an object. Notifications that do not fit are dropped. */
   readonly params?: P;
   /** Handles the notification. Unexpected errors are reported, because a notification gets no response. */
-  readonly run: (params: Infer<P>, ctx: Context) => void | Promise<void>;
+  readonly run: (params: InferParams<P>, ctx: Context) => void | Promise<void>;
 }
 
 /** A key in the filter of `subscriptions/listen`. */

@@ -22,7 +22,8 @@ export const serve: Command = {
     "--inspect [--port PORT] -- COMMAND...",
   ],
   description: [
-    "TARGET is a file that exports a server, a config file or a folder. Defaults to ./mcp.jsonc, else ./server.ts, " +
+    "TARGET is a file that exports a server, a config file, a folder, or a pattern in quotes for files that export " +
+    "handlers, such as 'handlers/*.ts'. Defaults to ./mcp.jsonc, else ./server.ts, " +
     "else a demonstration server. ARGS are arguments of the file.",
     "The default transport is HTTP in a terminal, and stdio otherwise. The first Ctrl-C lets running calls finish, the " +
     "second exits at once.",
@@ -33,7 +34,7 @@ export const serve: Command = {
     port: { value: "PORT", text: "Port for HTTP; 0 picks a free port (default: 3000)" },
     host: { value: "ADDRESS", text: "Address to listen on; 0.0.0.0 listens on all networks (default: 127.0.0.1)" },
     path: { value: "PATH", text: "Path of the endpoint (default: the server's own, which is /mcp unless set)" },
-    watch: { text: "Reload the target when it changes, and notify connected clients" },
+    watch: { text: "Reload the target when it or a file that it imports changes, and notify connected clients" },
     inspect: {
       text:
         "Also serve the inspector at /, a page to try the server in a browser; without TARGET, inspect the server " +
@@ -55,7 +56,9 @@ async function serveTarget(args: Args): Promise<void> {
   if ("inspect" in flags && named === undefined && rest) {
     return await (await importModule("./inspector/serve.ts")).servePage(args);
   }
-  if (extra !== undefined) throw new UsageError(`Cannot serve ${named} and ${extra}: name one file`);
+  if (extra !== undefined) {
+    throw new UsageError(`Cannot serve ${named} and ${extra}: name one file, or a pattern in quotes`);
+  }
   const isTerminal = await platform.isTerminal();
   const isHttp = !("stdio" in flags) && ("http" in flags || isTerminal);
   checkHttpOptions(flags, isHttp);
@@ -65,7 +68,8 @@ async function serveTarget(args: Args): Promise<void> {
   // Output of the file while it loads must not mix with messages.
   if (!isHttp) guardConsole();
   const target = named ?? await findTarget();
-  const loaded: Loaded = target === undefined ? await loadDemo() : await load(target);
+  const imports = "watch" in flags ? new (await importModule("./import_graph.ts")).ImportGraph() : undefined;
+  const loaded: Loaded = target === undefined ? await loadDemo() : await load(target, imports);
   const { server } = loaded;
   // Warnings for development, because both options are for authors of servers.
   if ("watch" in flags || "inspect" in flags) await server[INTERNALS].develop();

@@ -120,7 +120,7 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
   /** What extensions add, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
   readonly extensions?: readonly Attribute[];
   /**
-   * Runs the tool. The model reads the message of a `ToolError`. Other errors go to `onError`, and the client gets
+   * Runs the tool. The model reads the message of a `ToolError`. Other errors go to `observer.fault`, and the client gets
    * their id.
    */
   readonly run: (

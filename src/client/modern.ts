@@ -273,8 +273,9 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
       codec.logLevel = level;
       await undefined;
     },
-    // A server on stdio cannot tell otherwise which revision a notification belongs to.
-    notify: (method, params = {}) => rpc.notify(method, PROTOCOL.test(method) ? params : codec.toParams(params)),
+    // A server on stdio cannot tell otherwise which revision a notification of an extension belongs to.
+    notify: (method, params) =>
+      rpc.notify(method, !extensions.length || PROTOCOL.test(method) ? params : codec.toParams(params ?? {})),
     async close() {
       await Promise.all([...watches].map((close) => close()));
     },

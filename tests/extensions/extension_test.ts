@@ -409,7 +409,7 @@ behaviour("notifications of a client reach the extension that it declares", asyn
   const { client, join, takeFaults } = await connect({ handlers: [audit] }, declares);
   const send = (day: unknown, from = client) => from.notify("notifications/audit/seen", { day });
   for (const day of ["monday", 7, "own", "fail", "tuesday"]) await send(day);
-  await send("undeclared", await join());
+  await send("undeclared", await join({ extensions: [clientExtension({ id: "com.example/other" })] }));
   await client.notify("notifications/audit/unknown");
   const all = [["monday", undefined, "notifications/audit/seen"], ["tuesday", undefined, "notifications/audit/seen"]];
   if (era === "modern") await until(() => seen.length === 2, "the notifications");

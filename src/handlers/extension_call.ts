@@ -100,9 +100,11 @@ class Layer {
     const settings = client.capabilities.extensions?.[id];
     if (isObject(settings) && (carrier.hasResultTypes || !attribute.hasMethods)) this.#declared = settings;
     else if (required) requireCapabilities({}, [`extensions.${id}`], "run the call");
+    // Not `outer` itself, which would stay in memory as long as the handler runs.
+    const { onRun } = outer;
     this.#inner.onRun = () => {
       this.#started.resolve();
-      outer.onRun?.();
+      onRun?.();
     };
     this.#inner.onCancel = () => this.#ended.reject(this.#inner.reason);
     this.#ended.promise.catch(() => {});

@@ -519,3 +519,67 @@ Deno.test("a client that reads slowly gets the newest notification of each topic
   assert(subscription.received.length < 400, "some were left out");
   await server.close();
 });
+
+Deno.test("a detached handler that ignores the end of the server ends without an effect", async () => {
+  const audit = extension({ id: ID, listen: { auditChanged: { filter: z.boolean() } } });
+  const { promise: pass, resolve: open } = Promise.withResolvers<void>();
+  const outcomes: unknown[] = [];
+  const faults: unknown[] = [];
+  const late: unknown[] = [];
+  const work = tool({
+    name: "work",
+    extensions: [audit.attribute({
+      wrap(call, next) {
+        call.redirect({ progress: (value) => void late.push(value) });
+        call.detach();
+        next().then((result) => outcomes.push(result), (error) => outcomes.push(error.message));
+        return { content: [] };
+      },
+    })],
+    async run(_input, ctx) {
+      await pass;
+      await ctx.progress(1);
+      audit.publish("auditChanged", { method: "notifications/audit" });
+      throw new Error("too late");
+    },
+  });
+  const observer = { fault: ({ error }: { error: unknown }) => void faults.push(error) };
+  const limits = { calls: { closeMs: 10 } };
+  const server = createServer({ name: "t", version: "1", handlers: [audit, work], observer, limits });
+  const client = await connect(server);
+  await client.callTool("work");
+  await client.close();
+  await server.close();
+  assertEquals(outcomes, ["Cannot finish the call: the server is closing"]);
+  open();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  assertEquals([outcomes.length, late], [1, []]);
+  // The error is reported, because nobody else learns of it.
+  assertEquals(faults.length, 1);
+});
+
+Deno.test("no handler goes on after its response when the server is closing", async () => {
+  const audit = extension({ id: ID });
+  const { promise: pass, resolve: open } = Promise.withResolvers<void>();
+  const work = tool({
+    name: "work",
+    extensions: [audit.attribute({
+      async wrap(call, next) {
+        await pass;
+        call.detach();
+        return await next();
+      },
+    })],
+    run: () => {},
+  });
+  const server = serve(audit, work);
+  const client = await connect(server);
+  const calling = client.callTool("work");
+  const refused = assertRejects(() => calling, RpcError, "the server is closing");
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  const closing = server.close();
+  open();
+  await refused;
+  await client.close();
+  await closing;
+});

@@ -203,9 +203,10 @@ class ModernEra implements SelectiveEra {
     }
     // A handler cannot choose the type, only the library and extensions can.
     const resultType = readResultType(result);
+    const { resultType: _, ...fields } = result;
     text = JSON.stringify({
-      ...result,
       resultType: resultType ?? "complete",
+      ...fields,
       _meta: { [META_SERVER]: core.info, ...meta ?? {} },
     });
     return `${text.slice(0, -1)}${resultType === undefined ? hints : ""}}`;

@@ -68,6 +68,27 @@ export type {
   ServiceValues,
   SharedServiceValues,
 } from "./core/service.ts";
+export {
+  type Extension,
+  extension,
+  type ExtensionEvent,
+  type ExtensionListen,
+  type ExtensionMethod,
+  type ExtensionNotification,
+  type ExtensionOptions,
+  type InferParams,
+  type Schemas,
+} from "./handlers/extension.ts";
+export type {
+  Attribute,
+  AttributeOptions,
+  DetachOptions,
+  Redirect,
+  RedirectedQuestion,
+  ServerHandlers,
+  Wrap,
+  WrappedCall,
+} from "./core/extension.ts";
 export { McpError, ToolError } from "./protocol/errors.ts";
 export type { Server, ServerOptions } from "./server.ts";
 export type { Clock } from "./core/timers.ts";
@@ -121,7 +142,7 @@ export type { Middleware } from "./core/middleware.ts";
 export type { Allow, Handler } from "./core/feature.ts";
 export type { LimitOptions, Limits } from "./core/limits.ts";
 
-export type { Result } from "./protocol/jsonrpc.ts";
+export type { Params, Result } from "./protocol/jsonrpc.ts";
 export type {
   Annotations,
   AudioContent,

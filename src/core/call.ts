@@ -44,6 +44,10 @@ export interface Carrier {
   notify(call: Call, method: string, params: Params): Promise<void> | undefined;
   ask(call: Call, key: string, question: Question): Promise<unknown>;
   once(call: Call, key: string, make: () => unknown): Promise<unknown>;
+  /** Whether results may have a type of their own, which an extension defines. */
+  readonly hasResultTypes?: boolean;
+  /** Whether progress is sent without a token too. */
+  readonly takesAllProgress?: boolean;
   /** Closes the connection but not the call, if the client can resume the stream later. */
   release?(call: Call, retryMs: number | undefined): void;
   /** Whether a question is open that ends this run of the handler. */
@@ -82,7 +86,10 @@ export class Call implements ServiceCall, Cancellable {
   declare deferred?: Deferred[];
   /** Reports the call. Only declared, because most servers have no observer. */
   declare observed?: RequestReport;
-  readonly #carrier: Carrier;
+  /** Called when the input is valid and the handler starts. Declared only, because few calls have it. */
+  declare onRun?: () => void;
+  /** Sends what the call sends. */
+  readonly carrier: Carrier;
   /** Text of the request, until it is weighed. */
   #text?: string;
   #controller?: AbortController;
@@ -99,7 +106,7 @@ export class Call implements ServiceCall, Cancellable {
     client: ClientFacts,
     inFlight: InFlight = link.inFlight,
   ) {
-    this.#carrier = carrier;
+    this.carrier = carrier;
     this.link = link;
     this.inFlight = inFlight;
     this.id = request.id;
@@ -120,11 +127,11 @@ export class Call implements ServiceCall, Cancellable {
   }
 
   get server(): ChangeNotifier {
-    return this.#carrier.host.server;
+    return this.carrier.host.server;
   }
 
   get host(): CallHost {
-    return this.#carrier.host;
+    return this.carrier.host;
   }
 
   // Handlers that declare services get a context of their own. The type lets a call stand for any context.
@@ -133,11 +140,11 @@ export class Call implements ServiceCall, Cancellable {
   }
 
   get session(): unknown {
-    return this.#carrier.session?.(this);
+    return this.carrier.session?.(this);
   }
 
   get isAsking(): boolean {
-    return !!this.#carrier.isAsking?.(this);
+    return !!this.carrier.isAsking?.(this);
   }
 
   get meta(): Meta {
@@ -159,7 +166,7 @@ export class Call implements ServiceCall, Cancellable {
   get progress(): Context["progress"] {
     return (progress, { total, message } = {}) => {
       const { progressToken: token }: Meta = Object(this.params._meta);
-      if (!isProgressToken(token) || !(progress > this.#progress)) return done;
+      if (!(isProgressToken(token) || this.carrier.takesAllProgress) || !(progress > this.#progress)) return done;
       this.#progress = progress;
       const params = { progressToken: token, progress, total, message };
       if (!this.#waiting) return this.#send("notifications/progress", params);
@@ -199,8 +206,8 @@ export class Call implements ServiceCall, Cancellable {
   get once(): Context["once"] {
     // The value has the type of `make`, apart from its conversion to JSON and back.
     return <T>(key: string, make: () => T | Promise<T>) => {
-      const { host: { reruns } } = this.#carrier;
-      const run = () => this.#carrier.once(this, key, make) as Promise<T>; // As in `once` above.
+      const { host: { reruns } } = this.carrier;
+      const run = () => this.carrier.once(this, key, make) as Promise<T>; // As in `once` above.
       return quiet(reruns ? reruns.once(this, run) : run());
     };
   }
@@ -211,12 +218,12 @@ export class Call implements ServiceCall, Cancellable {
   }
 
   get defer(): Context["defer"] {
-    return (run) => this.#carrier.host.defer(this, run);
+    return (run) => this.carrier.host.defer(this, run);
   }
 
   get closeStream(): Context["closeStream"] {
     return (retryMs) => {
-      if (!this.ended) this.#carrier.release?.(this, retryMs);
+      if (!this.ended) this.carrier.release?.(this, retryMs);
     };
   }
 
@@ -266,18 +273,18 @@ export class Call implements ServiceCall, Cancellable {
     }
     requireCapabilities(this.client.capabilities, needs, "ask the client");
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
-    const { host: { reruns } } = this.#carrier;
+    const { host: { reruns } } = this.carrier;
     const question = make(this.client.capabilities);
-    const ask = () => this.#carrier.ask(this, key, question);
+    const ask = () => this.carrier.ask(this, key, question);
     return await (reruns ? reruns.ask(this, key, ask) : ask());
   }
 
   #send(method: string, params: Params): Promise<void> {
     if (this.ended) return done;
-    this.#carrier.host.reruns?.note(this, SENT[method]);
+    this.carrier.host.reruns?.note(this, SENT[method]);
     let room;
     try {
-      room = this.#carrier.notify(this, method, params);
+      room = this.carrier.notify(this, method, params);
     } catch {
       // A value that JSON cannot represent must not fail the handler that sends it.
       if ("data" in params) return this.#send(method, { level: params.level, data: "[a value that JSON cannot hold]" });

@@ -5,7 +5,7 @@
  */
 import type { Call, Deferred } from "./call.ts";
 import type { Core } from "./core.ts";
-import type { Outcome } from "./scheduler.ts";
+import type { Outcome } from "./feature.ts";
 import type { ServiceEnd } from "./service.ts";
 
 /** Runs the deferred functions of a call in order, once its response is on its way. Never rejects. */

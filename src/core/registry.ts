@@ -78,6 +78,7 @@ export class Registry {
   // Compares by name and not by identity, because a package of handlers may import its own copy of the library. A
   // feature without handlers keeps its methods and an empty list, because clients already know the capability.
   #swap(handlers: readonly Handler[], changed: readonly Handler[]): void {
+    for (const handler of handlers) handler[INTERNALS].extensions?.verify(handlers, toName(handler));
     const features = new Map<string, Feature>(changed.map(({ [INTERNALS]: { feature } }) => [feature.name, feature]));
     const compiled = new Map(this.#compiled);
     for (const [name, feature] of features) {
@@ -103,7 +104,9 @@ export function toUnknownMethod(name: string): McpError {
 
 function withAlso(handler: Handler): readonly Handler[] {
   const internals = handler?.[INTERNALS];
-  if (!internals) throw new TypeError("Cannot add a handler: it was not made by tool(), resource() or prompt()");
+  if (!internals) {
+    throw new TypeError("Cannot add a handler: it was not made by tool(), resource(), prompt() or extension()");
+  }
   return [handler, ...internals.also ?? []];
 }
 

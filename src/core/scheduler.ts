@@ -8,24 +8,20 @@ import type { Result } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Start } from "./account.ts";
 import type { Call, Deferred } from "./call.ts";
 import type { Core } from "./core.ts";
-import type { Method, Runner } from "./feature.ts";
+import type { Executor, Method, Outcome, Runner } from "./feature.ts";
 import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
+import type { Limits } from "./limits.ts";
 import type { Timeout } from "./timers.ts";
-
-/** The end of a call. `undefined` if it was cancelled without a response. */
-export type Outcome =
-  | { readonly result: Result; readonly error?: undefined }
-  | { readonly error: McpError; readonly result?: undefined }
-  | undefined;
 
 /**
  * Runs every call of a server. Fast path: a call that ends before its first `await` needs no slot, no memory check and
  * no timeout, because nothing can interrupt it.
  */
-export class Scheduler {
+export class Scheduler implements Executor {
   /** Whether new calls are accepted. */
   isOpen = true;
+  readonly limits: Limits["calls"];
   /** Number of calls whose runner is being looked up asynchronously. */
   preparing = 0;
   /** Number of calls that wait for a slot. */
@@ -55,6 +51,7 @@ export class Scheduler {
     this.#core = core;
     this.#accounts = accounts;
     const { calls, memory } = core.limits;
+    this.limits = calls;
     this.#uncontendedCalls = Math.min(calls.runningPerClient, calls.running);
     this.#uncontendedBytes = Math.min(memory.bytesPerClient, memory.bytes);
     if (middleware.length) this.invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
@@ -94,7 +91,7 @@ export class Scheduler {
    * Waits for the runner of a call whose `allow` is asynchronous. Meanwhile the call holds a slot and its bytes are
    * charged, so that the limits of its client apply.
    */
-  async prepare(call: Call, runner: Promise<Runner>, account: Account = this.#takeSlot(call)): Promise<Runner> {
+  async prepare<T = Runner>(call: Call, runner: Promise<T>, account: Account = this.#takeSlot(call)): Promise<T> {
     this.preparing++;
     try {
       return await runner;
@@ -218,11 +215,16 @@ export class Scheduler {
     let result;
     call.observed?.start();
     try {
-      result = this.invoke ? this.invoke(call, runner) : runner.run(call);
+      const { extensions } = runner;
+      result = extensions?.run
+        ? extensions.run(call, runner, this)
+        : this.invoke
+        ? this.invoke(call, runner)
+        : runner.run(call);
     } catch (error) {
-      return this.#endAtOnce(call, { error: this.#toError(error, call) });
+      return this.#endAtOnce(call, { error: this.toError(error, call) });
     }
-    return result instanceof Promise ? this.#attend(call, result) : this.#endAtOnce(call, { result });
+    return result instanceof Promise ? this.attend(call, result) : this.#endAtOnce(call, { result });
   }
 
   #endAtOnce(call: Call, outcome: Outcome): Outcome {
@@ -237,7 +239,15 @@ export class Scheduler {
     return ended;
   }
 
-  #attend(call: Call, result: Promise<Result>): Promise<Outcome> {
+  /**
+   * Gives a call a slot, a charge and a timeout, and waits for its result. A call that goes on after its response comes
+   * here a second time, as a call of its own.
+   */
+  attend(
+    call: Call,
+    result: Promise<Result>,
+    timeoutMs = this.#core.limits.calls.timeoutMs,
+  ): Promise<Outcome> {
     if (call.account) call.account.start();
     else {
       this.#unchargedBytes += this.#uncharged++ < UNWEIGHED ? call.weight : call.weigh();
@@ -245,7 +255,7 @@ export class Scheduler {
     this.#running++;
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
-    const timeout = this.#core.limits.calls.timeoutMs === Infinity ? undefined : this.#startTimeout(call);
+    const timeout = timeoutMs === Infinity ? undefined : this.#startTimeout(call, timeoutMs);
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     let isOpen = true;
     const settle = (outcome?: Outcome) => {
@@ -268,7 +278,7 @@ export class Scheduler {
     // keep everything of the request in memory until a full garbage collection.
     const onCancel = () => settle();
     call.onCancel = onCancel;
-    result.then((result) => settle({ result }), (error) => settle({ error: this.#toError(error, call) }));
+    result.then((result) => settle({ result }), (error) => settle({ error: this.toError(error, call) }));
     if (call.ended) settle();
     return promise;
   }
@@ -285,10 +295,11 @@ export class Scheduler {
     this.#next(account);
   }
 
-  #startTimeout(call: Call): Timeout {
-    const { limits: { calls: { timeoutMs } }, ticker } = this.#core;
+  #startTimeout(call: Call, timeoutMs: number): Timeout {
+    const { limits: { calls }, ticker } = this.#core;
     return ticker.startTimeout(timeoutMs, () => {
-      const text = `Cannot finish the call: it took longer than ${timeoutMs} ms (calls.timeoutMs)`;
+      const limit = timeoutMs === calls.timeoutMs ? " (calls.timeoutMs)" : "";
+      const text = `Cannot finish the call: it took longer than ${timeoutMs} ms${limit}`;
       const error = new McpError(INTERNAL_ERROR, text);
       call.cancel(new DOMException(text, "TimeoutError"), { error, why: "timeout" });
     });
@@ -323,7 +334,7 @@ export class Scheduler {
     account.settle();
   }
 
-  #toError(error: unknown, call: Call): McpError {
+  toError(error: unknown, call: Call): McpError {
     try {
       if (isMcpError(error)) {
         if (hasValidCode(error)) return error;

@@ -13,19 +13,21 @@ import type { Call } from "../core/call.ts";
 import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
+import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
   bindAllow,
   type Feature,
   type Handler,
+  type HandlerExtensions,
   revealTo,
   type Runner,
   toDefinitions,
   toMethod,
 } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
-import { type Need, readNeeds } from "../core/question.ts";
+import type { Need } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
 import { attempt } from "./attempt.ts";
@@ -111,6 +113,8 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
    * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
+  /** What extensions add, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
+  readonly extensions?: readonly Attribute[];
   /** Writes the messages. What it throws as a `ToolError` the client is told; of other errors only an id. */
   readonly run: (input: Infer<I>, ctx: Context<ServiceValues<S>>) => PromptReturn | Promise<PromptReturn>;
 }
@@ -151,9 +155,9 @@ export function prompt<const I extends Schema = Schema, S extends Services = NoS
   const definition = define(options, place, services);
   const { allow } = definition;
   const names = definition.inputs.map((argument) => argument.name);
-  const { scopes } = definition;
+  const { scopes, extensions } = definition;
   const also = [completion({ type: "ref/prompt", name, place, names, complete, allow, scopes, services })];
-  return { name, run, allow, [INTERNALS]: { feature: prompts, key: name, definition, also, services } };
+  return { name, run, allow, [INTERNALS]: { feature: prompts, key: name, definition, also, services, extensions } };
 }
 
 /** An argument, as clients see it. */
@@ -170,6 +174,7 @@ interface Definition extends Entry {
   readonly inputs: readonly Argument[];
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
+  readonly extensions?: HandlerExtensions;
   readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
 
@@ -178,7 +183,8 @@ function define<I extends Schema, S extends Services>(
   place: string,
   services: Binding | undefined,
 ): Definition {
-  const { name, title, description, icons, _meta, allow, use = [], run } = options;
+  const { name, title, description, icons, allow, use = [], run } = options;
+  const { needs, _meta, extensions } = readExtensions(options, place);
   const input = options.input && compileSchema(options.input, { use: "input", place });
   const inputs = input ? toArguments(input, place) : [];
   const invoke = async (call: Call, value: unknown, core: Core, ctx: Context<never> = call) => {
@@ -191,7 +197,8 @@ function define<I extends Schema, S extends Services>(
     input,
     inputs,
     scopes: readScopes(options.scopes, place),
-    needs: readNeeds(options.needs, place),
+    needs,
+    extensions,
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
@@ -205,8 +212,8 @@ const prompts: Feature = {
     // The keys are unknown, because a client may send any value as a name.
     const byName = new Map<unknown, Found>(
       definitions.map((definition) => {
-        const { key, allow, scopes, needs } = definition;
-        return [key, { allow, scopes, needs, run: (call) => getPrompt(definition, call, core) }];
+        const { key, allow, scopes, needs, extensions } = definition;
+        return [key, { allow, scopes, needs, extensions, run: (call) => getPrompt(definition, call, core) }];
       }),
     );
     const find = (call: Call) => {
@@ -236,6 +243,7 @@ async function getPrompt({ key, input, invoke }: Definition, call: Call, core: C
   return await attempt({ core, call, subject: key }, async () => {
     const checked = input ? await input.validate(args) : { value: args };
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
+    call.onRun?.();
     return await invoke(call, checked.value, core);
   });
 }

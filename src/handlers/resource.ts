@@ -11,8 +11,9 @@ import type { Call } from "../core/call.ts";
 import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
+import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
-import { type Need, readNeeds } from "../core/question.ts";
+import type { Need } from "../core/question.ts";
 import { type Allow, bindAllow, type Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
@@ -49,6 +50,8 @@ export interface ResourceCommonOptions<S extends Services = NoServices> {
    * Defaults to none. Then the read fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
+  /** What extensions add, made by `attribute` of an extension. The first attribute that wraps reads is the outermost. */
+  readonly extensions?: readonly Attribute[];
   /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
   readonly ttlMs?: number;
   /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
@@ -203,10 +206,10 @@ function toResource<Input, S>(
   { definition, services }: Defined,
   also: readonly Handler[] = [],
 ): Resource<Input, S> {
-  const { key, allow } = definition;
+  const { key, allow, extensions } = definition;
   // A test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
-  return { name, read: reads, allow, [INTERNALS]: { feature: resources, key, definition, also, services } };
+  return { name, read: reads, allow, [INTERNALS]: { feature: resources, key, definition, also, services, extensions } };
 }
 
 /** Options of any kind, without type parameters. */
@@ -230,7 +233,7 @@ interface Defined {
 }
 
 function define<Input>(form: Form<Input>): Defined {
-  const { scheme, uri: key = `${scheme}:`, name, title, description, mimeType, size, icons, annotations, _meta } = form;
+  const { scheme, uri: key = `${scheme}:`, name, title, description, mimeType, size, icons, annotations } = form;
   const { allow, use = [], ttlMs, cacheScope = "private", list, read } = form;
   const refuse = (state: string) => new TypeError(`Cannot make resource ${quote(key)}: ${state}`);
   if (scheme === undefined ? !/^[a-z][a-z\d+.-]*:\S+$/i.test(key) : !/^[a-z][a-z\d+.-]*:$/.test(key)) {
@@ -243,6 +246,7 @@ function define<Input>(form: Form<Input>): Defined {
   if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
     throw refuse("ttlMs is not a whole number of milliseconds");
   }
+  const { needs, _meta, extensions } = readExtensions(form, `resource ${quote(key)}`);
   const isTemplate = scheme === undefined && /[{}]/.test(key);
   const template = isTemplate || scheme !== undefined ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
   const services = bindServices(form.services, `resource ${quote(key)}`);
@@ -265,7 +269,8 @@ function define<Input>(form: Form<Input>): Defined {
     key,
     allow: bindAllow(allow, services),
     scopes: readScopes(form.scopes, `resource ${quote(key)}`),
-    needs: readNeeds(form.needs, `resource ${quote(key)}`),
+    needs,
+    extensions,
     ttlMs,
     scope: allow ? "private" : cacheScope,
     wire: () => ({

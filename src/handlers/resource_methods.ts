@@ -13,6 +13,7 @@ import type { Core } from "../core/core.ts";
 import {
   type Allow,
   type Feature,
+  type HandlerExtensions,
   isAllowed,
   type Method,
   revealTo,
@@ -45,6 +46,7 @@ export interface Definition extends Entry {
   readonly invoke: (call: Call, uri: string, matched: unknown, core: Core) => Result | Promise<Result>;
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
+  readonly extensions?: HandlerExtensions;
   /** Cache scope of the contents. */
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
@@ -76,14 +78,15 @@ export const resources: Feature = {
       const { uri } = call.params;
       if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot read the resource: uri is not a string");
       const toRunner = (found: Found): Runner => {
-        const { ttlMs = core.ttlMs, scope, scopes, needs } = found.definition;
-        return { run: (call) => read(found, uri, call), scopes, needs, cache: { ttlMs, scope } };
+        const { ttlMs = core.ttlMs, scope, scopes, needs, extensions } = found.definition;
+        return { run: (call) => read(found, uri, call), scopes, needs, extensions, cache: { ttlMs, scope } };
       };
       const revealed = revealTo(call, locate(uri), { core, refusal: () => McpError.resourceNotFound(uri) });
       return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
     }
 
     async function read({ definition, matched }: Found, uri: string, call: Call): Promise<Result> {
+      call.onRun?.();
       return await attempt({ core, call, subject: uri }, () => definition.invoke(call, uri, matched, core));
     }
 

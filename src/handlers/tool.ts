@@ -21,19 +21,21 @@ import type { Call } from "../core/call.ts";
 import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
+import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
   bindAllow,
   type Feature,
   type Handler,
+  type HandlerExtensions,
   revealTo,
   type Runner,
   toDefinitions,
   toMethod,
 } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
-import { type Need, readNeeds } from "../core/question.ts";
+import type { Need } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
 import { isContent, isDoubtful, loadResults, type Sending, toJson } from "./content.ts";
@@ -129,6 +131,8 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
    * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
+  /** What extensions add, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
+  readonly extensions?: readonly Attribute[];
   /**
    * Runs the tool. The model reads the message of a `ToolError`. Other errors go to `observer.fault`, and the client gets
    * their id.
@@ -178,7 +182,8 @@ export function tool<
   if (typeof run !== "function") throw new TypeError(`Cannot make tool ${quote(name)}: run is not a function`);
   const services = bindServices(options.services, `tool ${quote(name)}`);
   const definition = define(options, services);
-  return { name, run, allow: definition.allow, [INTERNALS]: { feature: tools, key: name, definition, services } };
+  const { allow, extensions } = definition;
+  return { name, run, allow, [INTERNALS]: { feature: tools, key: name, definition, services, extensions } };
 }
 
 /** A tool for the registry, without its type parameters. Its schemas validate at runtime. */
@@ -189,6 +194,7 @@ interface Definition extends Entry {
   readonly headers?: readonly HeaderParam[];
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
+  readonly extensions?: HandlerExtensions;
   readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
 
@@ -196,8 +202,9 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   options: ToolOptions<I, O, S>,
   services: Binding | undefined,
 ): Definition {
-  const { name, title, description, annotations, icons, _meta, allow, use = [], run } = options;
+  const { name, title, description, annotations, icons, allow, use = [], run } = options;
   const place = `tool ${JSON.stringify(name)}`;
+  const { needs, _meta, extensions } = readExtensions(options, place);
   const input = options.input && compileSchema(options.input, { use: "input", place });
   const output = options.output && compileSchema(options.output, { use: "output", place });
   // Otherwise a schema without a JSON Schema would fail every tools/list.
@@ -220,7 +227,8 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     output,
     headers: input && toHeaders(input),
     scopes: readScopes(options.scopes, place),
-    needs: readNeeds(options.needs, place),
+    needs,
+    extensions,
     wire: () => ({
       name,
       title,
@@ -270,6 +278,7 @@ class ToolRunner implements Runner {
   readonly headers?: readonly HeaderParam[];
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
+  readonly extensions?: HandlerExtensions;
   readonly #definition: Definition;
   readonly #core: Core;
 
@@ -278,6 +287,7 @@ class ToolRunner implements Runner {
     this.headers = definition.headers;
     this.scopes = definition.scopes;
     this.needs = definition.needs;
+    this.extensions = definition.extensions;
     this.#definition = definition;
     this.#core = core;
   }
@@ -319,9 +329,9 @@ async function readLeniently(input: CompiledSchema, given: Params, { limits }: C
 
 function invoke({ key, invoke }: Definition, call: Call, checked: Checked, core: Core): Result | Promise<Result> {
   // A result and not a protocol error, so that the model can read it and correct its call.
-  return checked.problem === undefined
-    ? invoke(call, checked.value, core)
-    : toToolError(`Cannot call ${key}: ${checked.problem}`);
+  if (checked.problem !== undefined) return toToolError(`Cannot call ${key}: ${checked.problem}`);
+  call.onRun?.();
+  return invoke(call, checked.value, core);
 }
 
 /** Returns the result with which the model learns of an error. Throws errors that are not for the model. */

@@ -27,14 +27,14 @@ import type { Change } from "../../core/changes.ts";
 import type { ClientFacts } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import { startExpiry } from "../../core/expiry.ts";
-import { type Method, type Runner, toMethod } from "../../core/feature.ts";
+import { type Method, type Outcome, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { readSessionData } from "./session_data.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
-import { BUSY, type Outcome } from "../../core/scheduler.ts";
+import { BUSY } from "../../core/scheduler.ts";
 import { createNotifier, mayNotify } from "../../core/watching.ts";
 import { downgradeError, downgradeResult } from "./downgrade.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
@@ -349,7 +349,9 @@ class LegacyEra implements Era {
   }
 
   #answer(session: Session, message: Request, link: Link): Reply | Promise<Reply> {
-    const method = this.#engine.registry.methods.get(message.method);
+    const found = this.#engine.registry.methods.get(message.method);
+    // Methods of extensions exist only in revisions without sessions.
+    const method = found?.extension === undefined ? found : undefined;
     const observed = this.#engine.core.observing?.observe(message, link);
     const meta = message.params?._meta;
     const progressToken = isObject(meta) ? meta.progressToken : undefined;

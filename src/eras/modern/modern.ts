@@ -15,6 +15,7 @@ import {
 import {
   type Id,
   type Incoming,
+  readResultType,
   type Request,
   type Result,
   toFailure,
@@ -25,19 +26,19 @@ import { isWithin } from "../../protocol/weight.ts";
 import { requireScopes } from "../../core/scopes.ts";
 import { Call, type Carrier } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
-import type { Method, Runner } from "../../core/feature.ts";
+import type { Method, Outcome, Runner } from "../../core/feature.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
 import { type HeaderReader, type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
-import { BUSY, type Outcome } from "../../core/scheduler.ts";
+import { BUSY } from "../../core/scheduler.ts";
 import type { SelectiveEra } from "../choose.ts";
 import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
 import { InputRequests } from "./input_requests.ts";
-import { META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
+import { META_CAPABILITIES, META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
 
 /** Creates the era of revision 2026-07-28. */
 export function modernEra(engine: Engine): SelectiveEra {
@@ -80,6 +81,7 @@ class ModernEra implements SelectiveEra {
     this.#engine = engine;
     this.#carrier = {
       host: engine.host,
+      hasResultTypes: true,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
       ask: (call, key, question) => this.#inputsOf(call).ask(key, question),
       once: (call, key, make) => this.#inputsOf(call).once(key, make),
@@ -92,7 +94,7 @@ class ModernEra implements SelectiveEra {
 
   /** Claims a message if its metadata or headers name this era, or if the method exists only in it. */
   claims(message: Incoming, link: Link): boolean {
-    if (message.kind === "request") {
+    if (message.kind === "request" || message.kind === "notification") {
       const meta = message.params?._meta;
       if (typeof meta === "object" && meta !== null && META_VERSION in meta) return true;
       if (message.method === "server/discover") return true;
@@ -109,7 +111,10 @@ class ModernEra implements SelectiveEra {
     if (message.kind === "broken") return this.#refuse(link, { ...message, reason: "message" });
     if (message.kind === "notification") {
       link.inFlight.notify(message);
-      return {};
+      const { [META_CAPABILITIES]: capabilities } = Object(message.params?._meta);
+      const { registry, scheduler } = this.#engine;
+      const source = { link, carrier: this.#carrier, client: { version: VERSION, capabilities }, executor: scheduler };
+      return registry.compiled("extensions")?.notify?.(message, source) ?? {};
     }
     const state = `Cannot accept a ${message.kind}: send one request or notification`;
     return this.#refuse(link, { reason: "message", code: INVALID_REQUEST, message: state });
@@ -247,13 +252,16 @@ class ModernEra implements SelectiveEra {
       const isPublic = cache.scope === "public" || cache.scope === "anonymous" && !principal;
       hints = `,"ttlMs":${isKept ? cache.ttlMs : 0},"cacheScope":"${isKept && isPublic ? "public" : "private"}"`;
     }
-    const { _meta: meta, resultType } = result;
-    if (meta === undefined && resultType === undefined) {
+    const { _meta: meta } = result;
+    if (meta === undefined && result.resultType === undefined) {
       return text === "{}" ? `${this.#head}${hints}}` : `${this.#head}${hints},${text.slice(1)}`;
     }
+    // A handler cannot choose the type, only the library and extensions can.
+    const resultType = readResultType(result);
+    const { resultType: _, ...fields } = result;
     text = JSON.stringify({
-      resultType: "complete",
-      ...result,
+      resultType: resultType ?? "complete",
+      ...fields,
       _meta: { [META_SERVER]: core.info, ...meta ?? {} },
     });
     return `${text.slice(0, -1)}${resultType === undefined ? hints : ""}}`;

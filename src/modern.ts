@@ -12,14 +12,15 @@
  * @module
  */
 import { modernEra } from "./eras/modern/modern.ts";
-import { buildServer, type Server, type ServerOptions } from "./server.ts";
+import type { Schema } from "./schema/schema.ts";
+import { buildServer, type Server, type ServerOptions, type TextParams } from "./server.ts";
 
 /**
  * Creates an MCP server for clients of revision 2026-07-28 only.
  *
  * @throws {TypeError} if an option is invalid, or two handlers have the same name.
  */
-export function createServer(options: ServerOptions): Server {
+export function createServer<P extends Schema = TextParams>(options: ServerOptions<P>): Server {
   return buildServer(options, modernEra);
 }
 
@@ -90,7 +91,7 @@ export type {
   WrappedCall,
 } from "./core/extension.ts";
 export { McpError, ToolError } from "./protocol/errors.ts";
-export type { Server, ServerOptions } from "./server.ts";
+export type { RouteHandlers, Server, ServerOptions, TextParams } from "./server.ts";
 export type { Clock } from "./core/timers.ts";
 export type {
   ChangeNotifier,
@@ -102,6 +103,7 @@ export type {
   ListName,
   Principal,
   ProgressOptions,
+  ReadRoute,
 } from "./core/context.ts";
 export type {
   Authenticate,

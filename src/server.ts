@@ -8,7 +8,7 @@ import type { Icon } from "./protocol/types.ts";
 import { Accounts } from "./core/account.ts";
 import type { Authenticate, Authentication } from "./core/auth.ts";
 import { Changes } from "./core/changes.ts";
-import type { ContainerHost } from "./core/container.ts";
+import { type Container, type ContainerHost, findRoot } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
 import type { ChangeNotifier, Context } from "./core/context.ts";
 import type { Core } from "./core/core.ts";
@@ -23,16 +23,34 @@ import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
 import type { Store } from "./core/store.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
-import { type OpenPipe, pipeOpener } from "./transports/channel.ts";
-import { readHosts, readOrigins, readPath, readPeer, readPrincipal, readProxies } from "./transports/http/access.ts";
+import { type OpenPipe, pipeOpener, type PipeServer } from "./transports/channel.ts";
+import {
+  readHosts,
+  readOrigins,
+  readPath,
+  readPeer,
+  readPrincipal,
+  readProxies,
+  readTemplate,
+} from "./transports/http/access.ts";
 import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
 import type { LoadGate } from "./transports/http/entrance.ts";
 import { toRefusal } from "./transports/http/exchange.ts";
 import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
+import type { Branch, PathRouter, RouteParams } from "./transports/http/path_router.ts";
 import type { HttpParts } from "./transports/http/upgrades.ts";
+import { compileSchema, type Infer, type Schema, type StandardSchema } from "./schema/schema.ts";
 
-/** Options of a server. Only `name` and `version` are required. */
-export interface ServerOptions {
+/** Schema of path parameters that are not checked further. */
+export type TextParams = StandardSchema<Readonly<Record<string, string>>>;
+
+/** Returns the handlers for the parameters of a path. Returns `undefined` if there is nothing at the path. */
+export type RouteHandlers<P extends Schema> = (
+  params: Infer<P>,
+) => readonly Handler[] | undefined | Promise<readonly Handler[] | undefined>;
+
+/** Options of a server. Only `name` and `version` are required. `P` is the schema of the path's parameters. */
+export interface ServerOptions<P extends Schema = TextParams> {
   /** Name for programs, such as `weather`. */
   readonly name: string;
   /** Version of the server, such as `1.0.0`. */
@@ -47,8 +65,11 @@ export interface ServerOptions {
   readonly icons?: readonly Icon[];
   /** Instructions for models on how to use the server. */
   readonly instructions?: string;
-  /** The tools, resources and prompts. */
-  readonly handlers?: readonly Handler[];
+  /**
+   * The tools, resources and prompts. If the path has parameters, a function may return those of one concrete path. It
+   * runs when the path is first used, and again if it was dropped in the meantime.
+   */
+  readonly handlers?: readonly Handler[] | RouteHandlers<P>;
   /** Middleware that wraps every call. The first one is the outermost. */
   readonly use?: readonly Middleware[];
   /**
@@ -56,8 +77,16 @@ export interface ServerOptions {
    * `@x/mcp/auth`. Defaults to none: then every caller may use the server. Does not apply to stdio.
    */
   readonly auth?: Authentication | Authenticate;
-  /** Path of the HTTP endpoint. Defaults to `/mcp`. */
+  /**
+   * Path of the HTTP endpoint, such as `/tenants/:tenant/mcp`. Each concrete path is an endpoint of its own: nothing that
+   * one of them has issued is valid at another. Defaults to `/mcp`.
+   */
   readonly path?: string;
+  /**
+   * Schema of the path's parameters, which converts and checks them. Other paths do not exist: HTTP 404. Handlers and
+   * services read the values with `ctx.route(params)`. Defaults to any text.
+   */
+  readonly params?: P;
   /** Hosts that clients may use, such as `mcp.example.com`. If set, other Host headers except loopback are rejected. */
   readonly hosts?: readonly string[];
   /**
@@ -169,22 +198,41 @@ export interface ServerInternals {
   readonly http: HttpParts;
   /** The place of the container of the services, if a handler has any. */
   readonly host: ContainerHost;
+  /** Name of the server. */
+  readonly name: string;
+  /** Parts of the server. */
+  readonly engine: Engine;
+  /** Authenticates callers. */
+  readonly auth?: Authentication;
+  /** Returns the server of a concrete path. `undefined` if the path has no parameters. */
+  readonly enter?: (params: RouteParams) => Promise<PipeServer>;
+  /** Stops accepting calls. */
+  stop(): void;
+  /** Ends all streams. */
+  end(): Promise<void>;
   /** Turns `development` on, unless the options set it to `false`. Settles when it is on. */
   develop(): Promise<void>;
 }
 
 /** Creates a server for the era that `createEra` creates. */
-export function buildServer(options: ServerOptions, createEra: CreateEra): Server {
+export function buildServer<P extends Schema>(options: ServerOptions<P>, createEra: CreateEra): Server {
   checkOptions(options);
-  const { name, version, title, description, websiteUrl, icons, instructions, path = "/mcp", ttlMs = 0 } = options;
-  const limits = readLimits(options.limits);
-  const ticker = new Ticker(options.clock ?? systemClock);
-  const observer = combineObservers(options.observer);
-  const auth = readAuth(options.auth);
-  const sealer = new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) });
+  return growServer(options, createEra);
+}
+
+/** Creates a server, or with `branch` that of one concrete path. */
+function growServer<P extends Schema>(options: ServerOptions<P>, createEra: CreateEra, branch?: Branch): Server {
+  const { name, version, title, description, websiteUrl, icons, instructions, ttlMs = 0, handlers = [] } = options;
+  const { path = options.path ?? "/mcp", trunk } = branch ?? {};
+  const hasParams = !branch && path.includes(":");
+  const limits = trunk?.core.limits ?? readLimits(options.limits);
+  const ticker = trunk?.core.ticker ?? new Ticker(options.clock ?? systemClock);
+  const observer = trunk?.core.observer ?? combineObservers(options.observer);
+  const auth = trunk ? trunk.core.auth : readAuth(options.auth);
+  const sealer = new Sealer({ secret: branch?.secret ?? options.secret, realm: JSON.stringify([name, path]) });
   const changes = new Changes(ticker);
   const shared = options.store?.[INTERNALS].share({ sealer, changes, limits, observer });
-  const core: Core = {
+  const core: Core = trunk ? { ...trunk.core, sealer, shared } : {
     identity: { name, version, title, description, websiteUrl, icons },
     info: { name, version },
     instructions,
@@ -203,10 +251,10 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     shared,
     report: (error, about) => report(core, error, about),
   };
-  if (options.observer) core.prepare = preparing(core);
+  if (options.observer && !trunk) core.prepare = preparing(core);
   const registry = new Registry(core, changes);
-  const accounts = new Accounts(core);
-  const scheduler = new Scheduler(core, accounts, options.use);
+  const accounts = trunk?.accounts ?? new Accounts(core);
+  const scheduler = trunk?.scheduler ?? new Scheduler(core, accounts, options.use);
   let closed: Promise<void> | undefined;
   const host: CallHost = {
     server: {
@@ -214,37 +262,63 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
         if (!closed) changes.emit({ kind: "resource", uri });
       },
       listChanged(list) {
-        if (!closed && registry.hasList(list)) changes.emit({ kind: "list", feature: list });
+        if (!closed && (registry.hasList(list) || hasParams)) changes.emit({ kind: "list", feature: list });
       },
     },
     parts: core,
+    root: trunk?.host,
+    route: branch?.route,
+    reruns: trunk?.host.reruns,
+    endpoint: path,
     defer: (call, run) => scheduler.defer(call, run),
   };
-  add(options.handlers ?? []);
+  const container = (): Container | undefined => findRoot(host).container;
+  add(branch?.handlers ?? (typeof handlers === "function" ? [] : handlers));
   const engine: Engine = { core, registry, scheduler, changes, accounts, host };
   const era = createEra(engine);
   const allows = corsRule(options.cors, core.report);
-  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const { promise: ended, resolve: endAll } = Promise.withResolvers<void>();
   const proxies = readProxies(options.proxies);
   let gate: ReturnType<LoadGate> | undefined;
-  const loadGate: LoadGate | undefined = auth && (() => gate ??= openGate(auth));
+  const loadGate: LoadGate | undefined = branch ? branch.loadGate : auth && (() => gate ??= openGate(auth));
   const openGate = async (auth: Authentication) => {
     const { HttpGate } = await import("./transports/http/gate.ts");
     return new HttpGate(auth, { core, proxies, readPeer, readPrincipal, toRefusal });
   };
   const endpoint = new Endpoint(engine, era, {
-    path: readPath(path),
+    path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
+    isRouted: !!branch || hasParams,
     hosts: readHosts(options.hosts),
     origins: readOrigins(options.origins),
     proxies,
     allows,
     loadGate,
   });
-  const { fetch, parts } = endpoint;
+  const { parts } = endpoint;
+  let router: PathRouter | undefined;
+  let loading: Promise<PathRouter> | undefined;
+  const { params } = options;
+  const schema = params && compileSchema(params, { use: "input", place: `path ${path}` });
+  const openRouter = () => loading ??= loadRouter();
+
+  async function loadRouter(): Promise<PathRouter> {
+    const { PathRouter } = await import("./transports/http/path_router.ts");
+    const makeHandlers = typeof handlers === "function" ? handlers : undefined;
+    const grow = (branch: Branch) => growServer(options, createEra, branch);
+    const { secret } = options;
+    return router = new PathRouter({ engine, endpoint, loadGate, path, secret, params, schema, makeHandlers, grow });
+  }
 
   function add(handlers: readonly Handler[], isLater?: boolean): void {
     registry.add(handlers, isLater);
     for (const handler of handlers) handler[INTERNALS].services?.open(host);
+    if (!isLater) return;
+    try {
+      router?.add(handlers);
+    } catch (error) {
+      registry.remove(handlers);
+      throw error;
+    }
   }
 
   // Loaded only in development.
@@ -253,13 +327,26 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     const { RerunWatch, toWarning } = await import("./core/rerun_watch.ts");
     host.reruns ??= new RerunWatch(ticker.clock, (repeated) => console.warn(toWarning(repeated)));
   }
-  if (options.development) develop();
+  if (options.development && !branch) develop();
+
+  function stop(): void {
+    endpoint.close();
+    router?.stop();
+    changes.close();
+  }
+
+  async function end(): Promise<void> {
+    await router?.end();
+    parts.streams.end();
+    era.rest?.();
+    await shared?.close();
+    endAll();
+  }
 
   async function close(): Promise<void> {
     const since = ticker.clock.now();
-    endpoint.close();
+    stop();
     scheduler.stop();
-    changes.close();
     const { promise, resolve } = Promise.withResolvers<void>();
     ticker.startTimeout(limits.calls.closeMs, () => {
       core.observing?.reach("calls.closeMs");
@@ -269,10 +356,9 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     scheduler.cancelAll();
     // Outcomes reach their streams some microtasks later, so wait for one turn of the event loop.
     await new Promise((resolve) => setTimeout(resolve));
-    parts.streams.end();
-    await shared?.close();
-    end();
-    await host.container?.close();
+    await end();
+    // Services that several servers share are disposed with the last one.
+    if (!host.root) await host.container?.close();
     ticker.close();
     try {
       await auth?.close?.();
@@ -282,23 +368,49 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     observer.close?.({ durationMs: ticker.clock.now() - since });
   }
 
-  const open = options.cors ? withCors(allows, fetch) : fetch;
+  const routed: Fetch = async (request, info) => await (router ?? await openRouter()).fetch(request, info);
+  const serve = hasParams ? routed : endpoint.fetch;
+  const open = options.cors && !branch ? withCors(allows, serve) : serve;
+  // Deno passes the request only to a function that names its parameters.
+  const fetch: Fetch = container()
+    ? (request, info) => {
+      container()?.start();
+      return open(request, info);
+    }
+    : open;
   return {
-    fetch: host.container?.startWith(open) ?? open,
+    fetch,
     handlers: {
       add: (...added) => add(added, true),
-      remove: (...removed) => registry.remove(removed),
+      remove: (...removed) => {
+        registry.remove(removed);
+        router?.remove(removed);
+      },
       list: () => registry.handlers,
     },
     ...host.server,
-    ready: async () => await host.container?.ready(),
+    ready: async () => await container()?.ready(),
     close: () => closed ??= close(),
     [INTERNALS]: {
-      openPipe: pipeOpener(engine, era),
+      openPipe: hasParams ? refusePipe(path) : pipeOpener(engine, era),
       http: { ...parts, ended },
+      enter: hasParams ? async (params) => await (await openRouter()).enter(params) : undefined,
+      name,
+      engine,
+      auth,
+      stop,
+      end,
       develop,
       host,
     },
+  };
+}
+
+/** Refuses channels to a server whose path has parameters. */
+function refusePipe(path: string): OpenPipe {
+  return () => {
+    const state = `its path ${path} has parameters; give them as params, such as serveStdio(server, { params })`;
+    throw new TypeError(`Cannot open a channel to the server: ${state}`);
   };
 }
 
@@ -316,10 +428,14 @@ function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): 
   return async (request, info) => await (await (wrapped ??= loading()))(request, info);
 }
 
-function checkOptions({ name, version, ttlMs = 0, sessions = "optional", store }: ServerOptions): void {
+function checkOptions<P extends Schema>(options: ServerOptions<P>): void {
+  const { name, version, ttlMs = 0, sessions = "optional", store, path = "/mcp", params, handlers } = options;
   const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
   if (!name || !version) throw refuse("it needs a name and a version");
   if (store && !(INTERNALS in store)) throw refuse("its store is not a store; make one with customStore()");
+  if (!path.includes(":") && (params || typeof handlers === "function")) {
+    throw refuse(`its path ${path} has no parameters; write one like /tenants/:tenant/mcp`);
+  }
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {
     throw refuse(`ttlMs is ${ttlMs}; it must be a whole number of milliseconds, 0 or more`);
   }

@@ -210,6 +210,8 @@ export interface ServerInternals {
   stop(): void;
   /** Ends all streams. */
   end(): Promise<void>;
+  /** Drops what is kept in memory for idle clients. */
+  rest(): void;
   /** Turns `development` on, unless the options set it to `false`. Settles when it is on. */
   develop(): Promise<void>;
 }
@@ -338,7 +340,6 @@ function growServer<P extends Schema>(options: ServerOptions<P>, createEra: Crea
   async function end(): Promise<void> {
     await router?.end();
     parts.streams.end();
-    era.rest?.();
     await shared?.close();
     endAll();
   }
@@ -400,6 +401,7 @@ function growServer<P extends Schema>(options: ServerOptions<P>, createEra: Crea
       auth,
       stop,
       end,
+      rest: () => era.rest?.(),
       develop,
       host,
     },

@@ -164,6 +164,10 @@ class LegacyEra implements Era {
     return { status: 204 };
   }
 
+  rest(): void {
+    this.#sessions?.rest();
+  }
+
   async #find(link: Link): Promise<FoundSession> {
     const { headers, version } = link;
     const id = headers?.get("mcp-session-id");
@@ -179,7 +183,7 @@ class LegacyEra implements Era {
   }
 
   async #openSessions(): Promise<Sessions> {
-    const load = async () => new (await import("./session.ts")).Sessions(this.#engine.core, this.#data);
+    const load = async () => new (await import("./session.ts")).Sessions(this.#engine, this.#data);
     try {
       return this.#sessions = await (this.#loading ??= load());
     } catch (error) {

@@ -44,6 +44,7 @@ export interface BranchServer extends PipeServer {
     readonly http: HttpParts;
     stop(): void;
     end(): Promise<void>;
+    rest(): void;
   };
 }
 
@@ -269,6 +270,7 @@ export class PathRouter {
     for (const [path, { server, users }] of this.#entries) {
       if (!server || users || server[INTERNALS].http.streams.size || busy.has(server[INTERNALS].engine.host)) continue;
       this.#entries.delete(path);
+      server[INTERNALS].rest();
       server[INTERNALS].end();
       return true;
     }

@@ -91,6 +91,7 @@ export type {
   WrappedCall,
 } from "./core/extension.ts";
 export { McpError, ToolError } from "./protocol/errors.ts";
+export { type Mount, mount, type MountedHandlers, type MountOptions } from "./mount.ts";
 export type { RouteHandlers, Server, ServerOptions, TextParams } from "./server.ts";
 export type { Clock } from "./core/timers.ts";
 export type {

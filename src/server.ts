@@ -205,7 +205,9 @@ export interface ServerInternals {
   /** Authenticates callers. */
   readonly auth?: Authentication;
   /** Returns the server of a concrete path. `undefined` if the path has no parameters. */
-  readonly enter?: (params: RouteParams) => Promise<PipeServer>;
+  readonly enter?: (params?: RouteParams) => Promise<PipeServer>;
+  /** The servers of `mount`. */
+  readonly servers?: readonly Server[];
   /** Stops accepting calls. */
   stop(): void;
   /** Ends all streams. */
@@ -369,6 +371,10 @@ function growServer<P extends Schema>(options: ServerOptions<P>, createEra: Crea
     observer.close?.({ durationMs: ticker.clock.now() - since });
   }
 
+  const refuse = (): never => {
+    const state = `its path ${path} has parameters; give them as params, such as serveStdio(server, { params })`;
+    throw new TypeError(`Cannot open a channel to the server: ${state}`);
+  };
   const routed: Fetch = async (request, info) => await (router ?? await openRouter()).fetch(request, info);
   const serve = hasParams ? routed : endpoint.fetch;
   const open = options.cors && !branch ? withCors(allows, serve) : serve;
@@ -393,9 +399,9 @@ function growServer<P extends Schema>(options: ServerOptions<P>, createEra: Crea
     ready: async () => await container()?.ready(),
     close: () => closed ??= close(),
     [INTERNALS]: {
-      openPipe: hasParams ? refusePipe(path) : pipeOpener(engine, era),
+      openPipe: hasParams ? refuse : pipeOpener(engine, era),
       http: { ...parts, ended },
-      enter: hasParams ? async (params) => await (await openRouter()).enter(params) : undefined,
+      enter: hasParams ? async (params = refuse()) => await (await openRouter()).enter(params) : undefined,
       name,
       engine,
       auth,
@@ -405,14 +411,6 @@ function growServer<P extends Schema>(options: ServerOptions<P>, createEra: Crea
       develop,
       host,
     },
-  };
-}
-
-/** Refuses channels to a server whose path has parameters. */
-function refusePipe(path: string): OpenPipe {
-  return () => {
-    const state = `its path ${path} has parameters; give them as params, such as serveStdio(server, { params })`;
-    throw new TypeError(`Cannot open a channel to the server: ${state}`);
   };
 }
 

@@ -7,6 +7,7 @@ import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Principal } from "../core/context.ts";
 import { INTERNALS } from "../core/internals.ts";
+import { enterServer } from "../transports/channel.ts";
 import { type Client, toClient } from "../client/calls.ts";
 import type { ConnectOptions as ClientOptions } from "../client/connect.ts";
 import { declareExtensions, toReceiver } from "../client/extension.ts";
@@ -45,6 +46,7 @@ export interface ConnectOptions extends
     | "onNotification"
     | "onSample"
     | "onWarning"
+    | "params"
     | "roots"
     | "sampling"
     | "timeoutMs"
@@ -115,10 +117,13 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
  * @throws {RpcError} if the handshake fails.
  */
 export async function connect(server: TestServer | string | URL, options: ConnectOptions = {}): Promise<Connection> {
-  const { era = "modern", transport = "memory", path = "/mcp", principal, timeoutMs = 10_000 } = options;
+  const { era = "modern", transport = "memory", principal, params, timeoutMs = 10_000 } = options;
+  const path = options.path ?? toPath(server, params);
   const version = options.versions?.[0] ?? (era === "legacy" ? "2025-11-25" : "2026-07-28");
   const protocolOptions = toProtocolOptions(options);
   if (typeof server === "object" && INTERNALS in server) await server[INTERNALS].develop?.();
+  const isPipe = typeof server === "object" && INTERNALS in server && transport === "pipe";
+  const opens = isPipe ? { ...server, ...await enterServer(server, params) } : server;
   const transcript = new Transcript();
   const received: Notification[] = [];
   const opened: { transport?: OpenTransport } = {};
@@ -130,7 +135,7 @@ export async function connect(server: TestServer | string | URL, options: Connec
     timeoutMs,
     onError: fail,
     open(onMessage) {
-      opened.transport = openTransport(server, { ...options, transcript, onMessage });
+      opened.transport = openTransport(opens, { ...options, path, transcript, onMessage });
       return opened.transport.channel;
     },
   });
@@ -160,6 +165,12 @@ export async function connect(server: TestServer | string | URL, options: Connec
     await rpc.channel.close();
     throw error;
   }
+}
+
+/** The path of the endpoint with these parameters. */
+function toPath(server: TestServer | string | URL, params: ConnectOptions["params"]): string {
+  const template = typeof server === "object" && INTERNALS in server ? server[INTERNALS].http?.path : undefined;
+  return params && template?.replace(/:(\w+)/g, (_, name) => encodeURIComponent(String(params[name]))) || "/mcp";
 }
 
 // Errors outside of requests fail the running test.

@@ -80,7 +80,11 @@ export interface WebSocketService {
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   const { path = "/ws" } = options;
   readPath(path);
-  const { ended } = server[INTERNALS].http;
+  const { enter, http: { ended } } = server[INTERNALS];
+  if (enter) {
+    const state = "its path has parameters; give attachSocket(server, socket, { params })";
+    throw new TypeError(`Cannot serve over WebSocket: its path has parameters; serve it over HTTP`);
+  }
   const connections = new Map<Socket, SocketConnection>();
   const owners = new Map<Socket, Owner>();
   ended.then(() => connections.forEach((_, socket) => socket.close(GOING_AWAY, "the server is closing")));

@@ -206,6 +206,8 @@ export interface ServerInternals {
   readonly auth?: Authentication;
   /** Returns the server of a concrete path. `undefined` if the path has no parameters. */
   readonly enter?: (params?: RouteParams) => Promise<PipeServer>;
+  /** Returns the server whose parameters are in a path of another template. */
+  readonly find?: (template: string, pathname: string) => Promise<PipeServer | undefined>;
   /** The servers of `mount`. */
   readonly servers?: readonly Server[];
   /** Stops accepting calls. */
@@ -402,6 +404,7 @@ function growServer<P extends Schema>(options: ServerOptions<P>, createEra: Crea
       openPipe: hasParams ? refuse : pipeOpener(engine, era),
       http: { ...parts, ended },
       enter: hasParams ? async (params = refuse()) => await (await openRouter()).enter(params) : undefined,
+      find: hasParams ? async (template, pathname) => await (await openRouter()).find(template, pathname) : undefined,
       name,
       engine,
       auth,

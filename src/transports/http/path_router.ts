@@ -5,6 +5,7 @@
  * @module
  */
 import { parseTemplate, type UriTemplate } from "../../protocol/uri_template.ts";
+import { McpError } from "../../protocol/errors.ts";
 import { toFailure } from "../../protocol/jsonrpc.ts";
 import type { CompiledSchema, Schema } from "../../schema/schema.ts";
 import { readTextValues } from "../../schema/text_values.ts";
@@ -95,7 +96,7 @@ export class PathRouter {
   constructor(options: PathRouterOptions) {
     const { path, secret, engine: { changes } } = options;
     this.#options = options;
-    this.#template = parseTemplate(path.replace(/:(\w+)/g, "{$1}"));
+    this.#template = parsePath(path);
     // Without one of its own, a path that is dropped and used again could not open what it had sealed.
     this.#secret = secret ?? crypto.randomUUID() + crypto.randomUUID();
     changes.listeners.add((change) => this.#announce(change));
@@ -146,19 +147,33 @@ export class PathRouter {
    * Returns the server of a concrete path for a channel.
    *
    * @throws {TypeError} if a parameter is missing or does not fit.
-   * @throws {Error} if too many paths are in use.
+   * @throws {McpError} if too many paths are in use.
    */
   async enter(params: RouteParams): Promise<PipeServer> {
-    await this.#options.engine.core.prepare?.();
     const { path } = this.#options;
     const values = Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)]));
-    const place = await this.#locate(this.#template.build(values, path));
+    const server = await this.#enter(this.#template.build(values, path));
+    if (server) return server;
+    throw new TypeError(`Cannot open ${path}: there is no endpoint for ${JSON.stringify(values)}; check params`);
+  }
+
+  /**
+   * Returns the server whose parameters are at their places in another path, such as that of a socket.
+   *
+   * @throws {McpError} if too many paths are in use.
+   */
+  async find(template: string, pathname: string): Promise<PipeServer | undefined> {
+    const values = pathname.length <= MAX_PATH ? parsePath(template).match(pathname) : undefined;
+    return values && await this.#enter(this.#template.expand(values));
+  }
+
+  async #enter(pathname: string): Promise<PipeServer | undefined> {
+    await this.#options.engine.core.prepare?.();
+    const place = await this.#locate(pathname);
     const entry = place && this.#open(place);
-    if (place && !entry) throw new Error(TOO_MANY);
+    if (place && !entry) throw new McpError(BUSY, TOO_MANY);
     const server = await entry?.making;
-    if (!entry || !server) {
-      throw new TypeError(`Cannot open ${path}: there is no endpoint for ${JSON.stringify(values)}; check params`);
-    }
+    if (!entry || !server) return;
     const openPipe: OpenPipe = (...options) => {
       const pipe = server[INTERNALS].openPipe(...options);
       entry.users++;
@@ -285,6 +300,11 @@ export class PathRouter {
       for (const listener of [...changes.listeners]) listener(change);
     }
   }
+}
+
+/** Parses a path such as `/tenants/:tenant/mcp`. */
+function parsePath(path: string): UriTemplate {
+  return parseTemplate(path.replace(/:(\w+)/g, "{$1}"));
 }
 
 /** Methods of requests to an endpoint. */

@@ -8,7 +8,10 @@ import { toPrintableJson, toPrintableLine } from "../protocol/printable.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
-import { listAll, toCount } from "./listing.ts";
+import type { Server } from "../library.ts";
+import { INTERNALS } from "../core/internals.ts";
+import { type Choice, chooseServer, chooseServers, ENDPOINT_OPTIONS, enterEndpoint } from "./endpoint_options.ts";
+import { listAll, type ListResult, toCount } from "./listing.ts";
 import { checkListing, type Finding, listHeaders, type Listing, toTokens } from "./listing_check.ts";
 import { findTarget, load } from "./load.ts";
 import { UsageError } from "./cli_error.ts";
@@ -26,6 +29,7 @@ export const check: Command = {
     "max-tokens": { value: "NUMBER", text: "Report an error if the tools take more tokens (default: 20000)" },
     strict: { text: "Exit with 1 for warnings too" },
     json: { text: "Print one JSON document" },
+    ...ENDPOINT_OPTIONS,
   },
   operands: "files",
   examples: ["check", "check server.ts --max-tokens 5000"],
@@ -33,7 +37,8 @@ export const check: Command = {
   run: checkTarget,
 };
 
-async function checkTarget({ operands, flags }: Args): Promise<number> {
+async function checkTarget(args: Args): Promise<number> {
+  const { operands, flags } = args;
   const [named, extra] = operands;
   if (extra !== undefined) throw new UsageError(`Cannot check ${named} and ${extra}: name one target`);
   const maxTokens = flags["max-tokens"] ?? "20000";
@@ -42,16 +47,36 @@ async function checkTarget({ operands, flags }: Args): Promise<number> {
   }
   const target = named ?? await findTarget();
   const { server, warnings = [] } = target === undefined ? { server: demo() } : await load(target);
-  const { connect } = await import("../client/connect.ts");
-  const client = await connect(server);
-  const { listing, failures } = await listAll(client);
-  await client.close();
-  await server.close();
+  const name = target ?? "demonstration";
+  const choice = { target: name, verb: "check" };
   const loadWarnings: readonly Finding[] = warnings.map((warning) => ({ level: "warning", ...warning }));
   const limits = { maxTokens: Number(maxTokens), isTrusted: true };
-  const findings = [...failures, ...loadWarnings, ...checkListing(listing, limits)];
-  console.log("json" in flags ? toJson(listing, findings) : toReport(target ?? "demonstration", listing, findings));
-  return findings.some(({ level }) => level === "error" || "strict" in flags) ? 1 : 0;
+  const servers = "json" in flags
+    ? [chooseServer(server, flags.server, choice)]
+    : chooseServers(server, flags.server, choice);
+  let hasFailed = false;
+  try {
+    for (const each of servers) {
+      const { listing, failures } = await listServer(each, args, choice);
+      const findings = [...failures, ...loadWarnings, ...checkListing(listing, limits)];
+      const title = servers.length > 1 ? `${name}, server ${each[INTERNALS].name}` : name;
+      console.log("json" in flags ? toJson(listing, findings) : toReport(title, listing, findings));
+      hasFailed ||= findings.some(({ level }) => level === "error" || "strict" in flags);
+    }
+  } finally {
+    await server.close();
+  }
+  return hasFailed ? 1 : 0;
+}
+
+async function listServer(server: Server, args: Args, choice: Choice): Promise<ListResult> {
+  const { connect } = await import("../client/connect.ts");
+  const client = await connect(await enterEndpoint(server, args, choice));
+  try {
+    return await listAll(client);
+  } finally {
+    await client.close();
+  }
 }
 
 function toReport(target: string, listing: Listing, findings: readonly Finding[]): string {

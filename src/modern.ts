@@ -13,14 +13,14 @@
  */
 import { modernEra } from "./eras/modern/modern.ts";
 import type { Schema } from "./schema/schema.ts";
-import { buildServer, type Server, type ServerOptions, type TextParams } from "./server.ts";
+import { buildServer, type RouteServerOptions, type Server, type TextParams } from "./server.ts";
 
 /**
  * Creates an MCP server for clients of revision 2026-07-28 only.
  *
  * @throws {TypeError} if an option is invalid, or two handlers have the same name.
  */
-export function createServer<P extends Schema = TextParams>(options: ServerOptions<P>): Server {
+export function createServer<const P extends Schema = TextParams>(options: RouteServerOptions<P>): Server {
   return buildServer(options, modernEra);
 }
 
@@ -28,6 +28,7 @@ export { type Tool, tool, type ToolOptions, type ToolReturn } from "./handlers/t
 export { media, type MediaOptions, resourceLink } from "./handlers/content.ts";
 export {
   type FixedResource,
+  type ReadVariables,
   type Resource,
   resource,
   type ResourceCommonOptions,
@@ -92,7 +93,7 @@ export type {
 } from "./core/extension.ts";
 export { McpError, ToolError } from "./protocol/errors.ts";
 export { type Mount, mount, type MountedHandlers, type MountOptions } from "./mount.ts";
-export type { RouteHandlers, Server, ServerOptions, TextParams } from "./server.ts";
+export type { RouteHandlers, RouteServerOptions, Server, ServerOptions, TextParams } from "./server.ts";
 export type { Clock } from "./core/timers.ts";
 export type {
   ChangeNotifier,

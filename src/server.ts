@@ -49,8 +49,25 @@ export type RouteHandlers<P extends Schema> = (
   params: Infer<P>,
 ) => readonly Handler[] | undefined | Promise<readonly Handler[] | undefined>;
 
-/** Options of a server. Only `name` and `version` are required. `P` is the schema of the path's parameters. */
-export interface ServerOptions<P extends Schema = TextParams> {
+/**
+ * Options of a server whose path may have parameters. Only `name` and `version` are required. `P` is the schema of the
+ * parameters.
+ */
+export interface RouteServerOptions<P extends Schema = TextParams> extends Omit<ServerOptions, "handlers"> {
+  /**
+   * The tools, resources and prompts. If the path has parameters, a function may return those of one concrete path. It
+   * runs when the path is first used, and again if it was dropped in the meantime.
+   */
+  readonly handlers?: readonly Handler[] | RouteHandlers<P>;
+  /**
+   * Schema of the path's parameters, which converts and checks them. Other paths do not exist: HTTP 404. Handlers and
+   * services read the values with `ctx.route(params)`. Defaults to any text.
+   */
+  readonly params?: P;
+}
+
+/** Options of a server. Only `name` and `version` are required. */
+export interface ServerOptions {
   /** Name for programs, such as `weather`. */
   readonly name: string;
   /** Version of the server, such as `1.0.0`. */
@@ -65,11 +82,8 @@ export interface ServerOptions<P extends Schema = TextParams> {
   readonly icons?: readonly Icon[];
   /** Instructions for models on how to use the server. */
   readonly instructions?: string;
-  /**
-   * The tools, resources and prompts. If the path has parameters, a function may return those of one concrete path. It
-   * runs when the path is first used, and again if it was dropped in the meantime.
-   */
-  readonly handlers?: readonly Handler[] | RouteHandlers<P>;
+  /** The tools, resources and prompts. */
+  readonly handlers?: readonly Handler[];
   /** Middleware that wraps every call. The first one is the outermost. */
   readonly use?: readonly Middleware[];
   /**
@@ -82,11 +96,6 @@ export interface ServerOptions<P extends Schema = TextParams> {
    * one of them has issued is valid at another. Defaults to `/mcp`.
    */
   readonly path?: string;
-  /**
-   * Schema of the path's parameters, which converts and checks them. Other paths do not exist: HTTP 404. Handlers and
-   * services read the values with `ctx.route(params)`. Defaults to any text.
-   */
-  readonly params?: P;
   /** Hosts that clients may use, such as `mcp.example.com`. If set, other Host headers except loopback are rejected. */
   readonly hosts?: readonly string[];
   /**
@@ -221,13 +230,13 @@ export interface ServerInternals {
 }
 
 /** Creates a server for the era that `createEra` creates. */
-export function buildServer<P extends Schema>(options: ServerOptions<P>, createEra: CreateEra): Server {
+export function buildServer<P extends Schema>(options: RouteServerOptions<P>, createEra: CreateEra): Server {
   checkOptions(options);
   return growServer(options, createEra);
 }
 
 /** Creates a server, or with `branch` that of one concrete path. */
-function growServer<P extends Schema>(options: ServerOptions<P>, createEra: CreateEra, branch?: Branch): Server {
+function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra: CreateEra, branch?: Branch): Server {
   const { name, version, title, description, websiteUrl, icons, instructions, ttlMs = 0, handlers = [] } = options;
   const { path = options.path ?? "/mcp", trunk } = branch ?? {};
   const hasParams = !branch && path.includes(":");
@@ -431,7 +440,7 @@ function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): 
   return async (request, info) => await (await (wrapped ??= loading()))(request, info);
 }
 
-function checkOptions<P extends Schema>(options: ServerOptions<P>): void {
+function checkOptions<P extends Schema>(options: RouteServerOptions<P>): void {
   const { name, version, ttlMs = 0, sessions = "optional", store, path = "/mcp", params, handlers } = options;
   const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
   if (!name || !version) throw refuse("it needs a name and a version");

@@ -6,7 +6,7 @@
 import { chooseEra } from "./eras/choose.ts";
 import { lazyEra } from "./eras/lazy.ts";
 import { modernEra } from "./eras/modern/modern.ts";
-import type { Schema } from "./schema/schema.ts";
+import type { Schema } from "./modern.ts";
 import { buildServer, type RouteServerOptions, type Server, type TextParams } from "./server.ts";
 
 // `createServer` below takes precedence over the one that this exports.

@@ -326,9 +326,9 @@ type Invoke = (call: Call, uri: string, matched: unknown, core: Core) => Result 
 function withParams(params: Schema, invoke: Invoke, place: string): Invoke {
   const schema = compileSchema(params, { use: "input", place });
   return async (call, uri, matched, core) => {
-    // Loaded on demand, because most templates have no schema. A template matches to texts.
+    // Loaded on demand, because most templates have no schema.
     const { readTextValues } = await import("../schema/text_values.ts");
-    const checked = await readTextValues(schema, matched as TextValues);
+    const checked = await readTextValues(schema, matched as TextValues); // what a template matches
     if (checked.problem !== undefined) throw McpError.resourceNotFound(uri);
     return await invoke(call, uri, checked.value, core);
   };

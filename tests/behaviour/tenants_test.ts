@@ -283,41 +283,53 @@ Deno.test("the path that was idle for longest is dropped, its sessions go on, an
 });
 
 Deno.test("a tenant with a running call, an open stream, a channel or a resumable call is not dropped", async () => {
-  const { pass, open } = gate();
+  let held = gate();
   let count = 0;
-  const hold = tool({ name: "hold", run: async (_, { closeStream }) => (closeStream(), count++, await pass, "held") });
+  const hold = tool({ name: "hold", run: async (_, ctx) => (ctx.closeStream(), count++, await held.pass, "held") });
   const limits = { endpoints: { open: 1 } };
   const server = createServer({ name: "t", version: "1", path, params, handlers: [hold], limits });
+  const toUrl = (tenant: string) => `http://localhost/tenants/${tenant}/1/mcp`;
   const isBusy = async () => {
-    const response = await post(server, "/tenants/other/1/mcp");
+    const response = await server.fetch(new Request(toUrl("other"), toRequest("tools/list")));
     await response.body?.cancel();
     if (response.status === 503) assertEquals(response.headers.get("retry-after"), "1");
     return response.status === 503;
   };
+  const turn = () => new Promise((resolve) => setTimeout(resolve, 30));
   const mine = { params: { tenant: "acme", floor: 1 } };
   assertEquals(await isBusy(), false);
 
-  const modern = await connect(server, mine);
-  const call = modern.callTool("hold");
+  const client = await connect(server, mine);
+  const call = client.callTool("hold");
   await until(() => count === 1, "the call");
   assert(await isBusy(), "a call");
-
-  const legacy = await connect(server, { ...mine, era: "legacy" });
-  const resumable = started(legacy.callTool("hold"));
-  await until(() => count === 2, "the second call");
-  await legacy.close();
-  assert(await isBusy(), "a call without a connection");
-  open();
+  held.open();
   assertEquals(textOf(await call), "held");
-  await resumable.catch(() => {});
-  const subscription = await modern.subscribe({ toolsListChanged: true });
+  assertEquals(await isBusy(), false);
+
+  held = gate();
+  const session = await startSession(toUrl("acme"), server.fetch);
+  const headers = { "mcp-session-id": session, accept: "application/json, text/event-stream" };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "hold" } });
+  const typed = { ...headers, "content-type": "application/json" };
+  const resumable = await server.fetch(new Request(toUrl("acme"), { method: "POST", headers: typed, body }));
+  await resumable.text();
+  await until(() => count === 2, "the second call");
+  assert(await isBusy(), "a call without a connection");
+  held.open();
+  await turn();
+  assertEquals(await isBusy(), false);
+
+  const subscription = await client.subscribe({ toolsListChanged: true });
   assert(await isBusy(), "a stream");
   await subscription.close();
-  await modern.close();
+  await turn();
+  assertEquals(await isBusy(), false);
+
   const pipe = await connect(server, { ...mine, transport: "pipe" });
   assert(await isBusy(), "a channel");
   await pipe.close();
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await turn();
   assertEquals(await isBusy(), false);
   await server.close();
 });

@@ -450,7 +450,15 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const { pass, open } = gate();
     const hold = tool({ name: "hold", run: async () => (await pass, "held") });
     const limits = { endpoints: { open: 1 } };
-    const server = createServer({ name: "held", version: "1", path: "/:tenant/mcp", handlers: [hold], limits });
+    const observer: Observer = { limit: ({ limit }) => reached.add(limit) };
+    const server = createServer({
+      name: "held",
+      version: "1",
+      path: "/:tenant/mcp",
+      handlers: [hold],
+      limits,
+      observer,
+    });
     const send = (tenant: string) => {
       const { headers, body } = toCall("hold");
       return server.fetch(new Request(`http://localhost/${tenant}/mcp`, { method: "POST", headers, body }));

@@ -31,7 +31,10 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals(await list(admin), ["whoami", "ping"]);
       assertEquals(textOf(await notes.callTool("whoami")), "nobody");
       assertEquals(textOf(await admin.callTool("whoami")), "apikey:ada");
-      await assertRejects(() => connect(app, { era, transport, path: "/admin/mcp" }), RpcError);
+      await assertRejects(async () => {
+        await using stranger = await connect(app, { era, transport, path: "/admin/mcp" });
+        await stranger.callTool("whoami");
+      }, RpcError);
       app.handlers.add(tool({ name: "all", run: () => "all" }));
       for (const client of [notes, admin, acme]) assertEquals(textOf(await client.callTool("all")), "all");
       assertEquals([notes, admin, acme].map(({ server }) => server.info?.name), ["notes", "admin", "tenants"]);

@@ -57,7 +57,9 @@ async function checkTarget(args: Args): Promise<number> {
   let hasFailed = false;
   try {
     for (const each of servers) {
-      const { listing, failures } = await listServer(each, args, choice);
+      const { param: _, ...all } = args.all;
+      const hasParams = servers.length === 1 || each[INTERNALS].enter;
+      const { listing, failures } = await listServer(each, hasParams ? args : { ...args, all }, choice);
       const findings = [...failures, ...loadWarnings, ...checkListing(listing, limits)];
       const title = servers.length > 1 ? `${name}, server ${each[INTERNALS].name}` : name;
       console.log("json" in flags ? toJson(listing, findings) : toReport(title, listing, findings));

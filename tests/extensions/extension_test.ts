@@ -11,8 +11,7 @@ const modern = { eras: ["modern"] } as const;
 const declares = { extensions: [clientExtension({ id: ID, subjects: { "audit/get": "day" } })] };
 const run = () => ({});
 
-const serve = (...handlers: readonly Handler[]) =>
-  createServer({ name: "t", version: "1", handlers });
+const serve = (...handlers: readonly Handler[]) => createServer({ name: "t", version: "1", handlers });
 
 const mistakes: readonly [name: string, options: unknown, message: string][] = [
   [

@@ -383,8 +383,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   }
 
   const refuse = (): never => {
-    const state = `its path ${path} has parameters; give them as params, such as serveStdio(server, { params })`;
-    throw new TypeError(`Cannot open a channel to the server: ${state}`);
+    throw new TypeError(`Cannot open ${path}: it has parameters; give params, as in serveStdio(server, { params })`);
   };
   const routed: Fetch = async (request, info) => await (router ?? await openRouter()).fetch(request, info);
   const serve = hasParams ? routed : endpoint.fetch;

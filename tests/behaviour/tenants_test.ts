@@ -399,7 +399,7 @@ Deno.test("stdio takes the parameters of the path, and says so without them", as
     return written;
   };
   assertStringIncludes(await serve({ tenant: "acme", floor: 4 }), "acme on 5");
-  await assertRejects(() => serve(), TypeError, `its path ${path} has parameters; give them as params`);
+  await assertRejects(() => serve(), TypeError, `Cannot open ${path}: it has parameters; give params`);
   await assertRejects(() => serve({ tenant: "acme" }), TypeError, "floor is missing");
   await assertRejects(() => serve({ tenant: "ACME", floor: 1 }), TypeError, "there is no endpoint for");
   const plain = createServer({ name: "plain", version: "1" });

@@ -4,7 +4,6 @@
  *
  * @module
  */
-import { parseTemplate, type UriTemplate } from "../../protocol/uri_template.ts";
 import { McpError } from "../../protocol/errors.ts";
 import { toFailure } from "../../protocol/jsonrpc.ts";
 import type { CompiledSchema, Schema } from "../../schema/schema.ts";
@@ -21,6 +20,7 @@ import type { ConnectionInfo } from "./access.ts";
 import type { LoadGate } from "./entrance.ts";
 import { toRefusal } from "./exchange.ts";
 import type { Endpoint, Fetch } from "./fetch.ts";
+import { PathTemplate } from "./path_template.ts";
 import type { HttpParts } from "./upgrades.ts";
 
 /** Parameters of a path by name. With a schema, they have its types. */
@@ -86,7 +86,7 @@ interface Entry {
 /** The servers of the concrete paths. The path that was used least recently is dropped first. */
 export class PathRouter {
   readonly #options: PathRouterOptions;
-  readonly #template: UriTemplate;
+  readonly #template: PathTemplate;
   readonly #secret: string | readonly string[];
   /** The path that was used least recently is first. */
   readonly #entries = new Map<string, Entry>();
@@ -96,7 +96,7 @@ export class PathRouter {
   constructor(options: PathRouterOptions) {
     const { path, secret, engine: { changes } } = options;
     this.#options = options;
-    this.#template = parsePath(path);
+    this.#template = new PathTemplate(path);
     // Without one of its own, a path that is dropped and used again could not open what it had sealed.
     this.#secret = secret ?? crypto.randomUUID() + crypto.randomUUID();
     changes.listeners.add((change) => this.#announce(change));
@@ -152,7 +152,7 @@ export class PathRouter {
   async enter(params: RouteParams): Promise<PipeServer> {
     const { path } = this.#options;
     const values = Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)]));
-    const server = await this.#enter(this.#template.build(values, path));
+    const server = await this.#enter(this.#template.build(values));
     if (server) return server;
     throw new TypeError(`Cannot open ${path}: there is no endpoint for ${JSON.stringify(values)}; check params`);
   }
@@ -163,8 +163,8 @@ export class PathRouter {
    * @throws {McpError} if too many paths are in use.
    */
   async find(template: string, pathname: string): Promise<PipeServer | undefined> {
-    const values = pathname.length <= MAX_PATH ? parsePath(template).match(pathname) : undefined;
-    return values && await this.#enter(this.#template.expand(values));
+    const values = pathname.length <= MAX_PATH ? new PathTemplate(template).match(pathname) : undefined;
+    return values && await this.#enter(this.#template.build(values));
   }
 
   async #enter(pathname: string): Promise<PipeServer | undefined> {
@@ -230,8 +230,8 @@ export class PathRouter {
     const values = pathname.length <= MAX_PATH ? this.#template.match(pathname) : undefined;
     if (!values) return;
     // Two spellings of a path lead to the same endpoint.
-    const path = this.#template.expand(values);
-    if (!schema) return { path, params: { ...values } };
+    const path = this.#template.build(values);
+    if (!schema) return { path, params: values };
     const checked = await readTextValues(schema, values);
     // A schema may return anything, which is what handlers get.
     return checked.problem === undefined ? { path, params: checked.value as RouteParams } : undefined;
@@ -300,11 +300,6 @@ export class PathRouter {
       for (const listener of [...changes.listeners]) listener(change);
     }
   }
-}
-
-/** Parses a path such as `/tenants/:tenant/mcp`. */
-function parsePath(path: string): UriTemplate {
-  return parseTemplate(path.replace(/:(\w+)/g, "{$1}"));
 }
 
 /** Methods of requests to an endpoint. */

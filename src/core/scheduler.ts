@@ -253,7 +253,7 @@ export class Scheduler implements Executor {
   attend(
     call: Call,
     result: Promise<Result>,
-    timeoutMs = this.#core.limits.calls.timeoutMs,
+    timeoutMs: number = this.#core.limits.calls.timeoutMs,
   ): Promise<Outcome> {
     if (call.account) call.account.start();
     else {

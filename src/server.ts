@@ -239,7 +239,7 @@ export function buildServer<P extends Schema>(options: RouteServerOptions<P>, cr
 function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra: CreateEra, branch?: Branch): Server {
   const { name, version, title, description, websiteUrl, icons, instructions, ttlMs = 0, handlers = [] } = options;
   const { path = options.path ?? "/mcp", trunk } = branch ?? {};
-  const hasParams = !branch && path.includes("/:");
+  const hasParams = !branch && /\/:/.test(path);
   const limits = trunk?.core.limits ?? readLimits(options.limits);
   const ticker = trunk?.core.ticker ?? new Ticker(options.clock ?? systemClock);
   const observer = trunk?.core.observer ?? combineObservers(options.observer);
@@ -444,7 +444,7 @@ function checkOptions<P extends Schema>(options: RouteServerOptions<P>): void {
   const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
   if (!name || !version) throw refuse("it needs a name and a version");
   if (store && !(INTERNALS in store)) throw refuse("its store is not a store; make one with customStore()");
-  if (!path.includes("/:") && (params || typeof handlers === "function")) {
+  if (!/\/:/.test(path) && (params || typeof handlers === "function")) {
     throw refuse(`its path ${path} has no parameters; write one like /tenants/:tenant/mcp`);
   }
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {

@@ -238,7 +238,8 @@ export function buildServer<P extends Schema>(options: RouteServerOptions<P>, cr
 /** Creates a server, or with `branch` that of one concrete path. */
 function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra: CreateEra, branch?: Branch): Server {
   const { name, version, title, description, websiteUrl, icons, instructions, ttlMs = 0, handlers = [] } = options;
-  const { path = options.path ?? "/mcp", trunk } = branch ?? {};
+  const { path: ownPath = "/mcp" } = options;
+  const { path = ownPath, trunk } = branch ?? {};
   const hasParams = !branch && /\/:/.test(path);
   const limits = trunk?.core.limits ?? readLimits(options.limits);
   const ticker = trunk?.core.ticker ?? new Ticker(options.clock ?? systemClock);

@@ -42,6 +42,14 @@ export interface Carrier {
 
 /** One request. Handlers see it as their {@linkcode Context}. */
 export class Call implements Context, Cancellable {
+  // Never runs. It keeps the hidden class of calls in memory while no call runs. Otherwise a full garbage collection
+  // would discard that class, and with it the compiled code that handles calls.
+  static readonly #model: Call = new Call(
+    { host: {} } as Carrier, // Only its host is read.
+    {} as Link, // Not read.
+    { kind: "request", id: 0, method: "", weight: 0 },
+    { version: "", capabilities: {} },
+  );
   readonly id: Id;
   readonly method: string;
   readonly client: ClientFacts;

@@ -65,7 +65,28 @@ export type {
   ProgressOptions,
 } from "./core/context.ts";
 export type { Log, LogMethod, LogOptions } from "./core/log.ts";
-export type { Fault } from "./core/core.ts";
+export {
+  type AuthEvent,
+  type CallEvent,
+  type CancelReason,
+  type CloseEvent,
+  consoleObserver,
+  type EventSource,
+  type FaultEvent,
+  type HandlersEvent,
+  type LimitEvent,
+  type MessageEvent,
+  type Observer,
+  type RefusalReason,
+  type RefusedEvent,
+  type ServiceEvent,
+  type SessionEvent,
+  type StartEvent,
+  type StoreEvent,
+  type StreamEvent,
+  type SubscriptionEvent,
+  type TransportName,
+} from "./core/observer.ts";
 export type { Need } from "./core/question.ts";
 export type { Middleware } from "./core/middleware.ts";
 export type { Allow, Handler } from "./core/feature.ts";

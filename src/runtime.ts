@@ -154,6 +154,7 @@ export interface DenoFile {
 /** The parts of `Bun` that the library uses. */
 export interface BunGlobal {
   readonly version: string;
+  readonly isMainThread: boolean;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: { stream(): Bytes };
@@ -304,6 +305,14 @@ export interface HttpModule {
   };
 }
 
+/** The global scope of a worker thread. */
+export interface ThreadGlobal {
+  postMessage(message: unknown): void;
+  addEventListener(type: "message", listener: (event: { readonly data: unknown }) => void): void;
+  /** Ends the thread. Bun has no such function. */
+  close?(): void;
+}
+
 interface Globals {
   readonly Deno?: DenoGlobal;
   readonly Bun?: BunGlobal;
@@ -325,6 +334,13 @@ export const bun: BunGlobal | undefined = globals.Bun;
  */
 export function findDeno(): DenoGlobal | undefined {
   return globals.Deno;
+}
+
+/** Returns the global scope if this code runs in a worker thread. */
+export function findThread(): ThreadGlobal | undefined {
+  const isThread = bun ? !bun.isMainThread : "WorkerGlobalScope" in globalThis;
+  // TypeScript types the global scope as that of the main thread.
+  return isThread ? globalThis as unknown as ThreadGlobal : undefined;
 }
 
 /** Returns the global `process`. It is read only when needed, because on Deno that loads several modules. */

@@ -9,12 +9,13 @@ import { Accounts } from "./core/account.ts";
 import { Changes } from "./core/changes.ts";
 import type { CallHost } from "./core/call.ts";
 import type { ChangeNotifier, Context } from "./core/context.ts";
-import type { Core, Fault } from "./core/core.ts";
+import type { Core } from "./core/core.ts";
 import type { CreateEra, Engine } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { type LimitOptions, readLimits } from "./core/limits.ts";
 import type { Middleware } from "./core/middleware.ts";
+import { combineObservers, type Observer } from "./core/observer.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
@@ -85,11 +86,14 @@ export interface ServerOptions {
    * `cacheScope`.
    */
   readonly cacheScope?: "public" | "private";
-  /** Called for each unexpected error. Clients only receive `fault.id`. Defaults to printing with `console.error`. */
-  readonly onError?: (error: unknown, fault: Fault) => void;
+  /**
+   * Hears what happens, for metrics, logs and traces. One object or a list. Clients only receive the id of an unexpected
+   * error, and `observer.fault` the error itself. Without a `fault`, unexpected errors are printed with `console.error`.
+   */
+  readonly observer?: Observer | readonly Observer[];
   /**
    * Describes an unexpected error of a tool to the model. If it returns `undefined`, the model gets "Internal error"
-   * and an id. `onError` is called in either case.
+   * and an id. `observer.fault` is called in either case.
    */
   readonly describeError?: (error: unknown, ctx: Context) => string | ToolError | undefined;
   /**
@@ -147,7 +151,8 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const { name, version, title, description, websiteUrl, icons, instructions, path = "/mcp", ttlMs = 0 } = options;
   const limits = readLimits(options.limits);
   const ticker = new Ticker(options.clock ?? systemClock);
-  const report = createReport(name, options.onError);
+  const observer = combineObservers(options.observer);
+  const report = createReport(name, observer);
   const core: Core = {
     identity: { name, version, title, description, websiteUrl, icons },
     info: { name, version },
@@ -161,6 +166,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     describeError: options.describeError,
     lenientArguments: options.lenientArguments,
     sealer: new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) }),
+    observer,
     report,
   };
   const changes = new Changes(ticker);
@@ -247,21 +253,10 @@ function checkOptions({ name, version, ttlMs = 0, sessions = "optional" }: Serve
 }
 
 /** Creates the function that reports unexpected errors and returns the error for the client. */
-function createReport(name: string, onError: ServerOptions["onError"]): Core["report"] {
-  return (error, about = {}) => {
+function createReport(server: string, observer: Observer): Core["report"] {
+  return (error, { method, subject } = {}) => {
     const id = crypto.randomUUID().slice(0, 8);
-    try {
-      const fault = { id, method: about.method, subject: about.subject };
-      const returned: unknown = onError?.(error, fault);
-      if (returned instanceof Promise) returned.catch(() => {});
-      if (!onError) {
-        import("./protocol/printable.ts").then(({ printFault }) =>
-          printFault(`${id} in ${about.method ?? name}`, error)
-        );
-      }
-    } catch {
-      // A failing `onError`, or an error that cannot be printed, must not cause another error.
-    }
+    observer.fault?.({ id, error, server, method, subject });
     return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
   };
 }

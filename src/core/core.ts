@@ -7,18 +7,9 @@ import type { McpError, ToolError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/types.ts";
 import type { Call } from "./call.ts";
 import type { Limits } from "./limits.ts";
+import type { Observer } from "./observer.ts";
 import type { Sealer } from "./sealer.ts";
 import type { Ticker } from "./timers.ts";
-
-/** Details of an unexpected error, for `onError`. */
-export interface Fault {
-  /** Id of the error. The client receives the same id. */
-  readonly id: string;
-  /** Method of the request, if the error belongs to one. */
-  readonly method?: string;
-  /** Name of the tool or prompt, or URI of the resource, if the error belongs to one. */
-  readonly subject?: string;
-}
 
 /** Options and services that all parts of one server share. */
 export interface Core {
@@ -41,6 +32,8 @@ export interface Core {
   readonly describeError?: (error: unknown, call: Call) => string | ToolError | undefined;
   /** Whether arguments may be JSON text where their schema expects another type. */
   readonly lenientArguments?: boolean;
-  /** Passes an unexpected error to `onError`, and returns what the client may know of it. */
+  /** Hears events. It has a method only for events that somebody hears, so write `observer.call?.({ … })`. */
+  readonly observer: Observer;
+  /** Passes an unexpected error to the observer, and returns what the client may know of it. */
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
 }

@@ -131,7 +131,7 @@ export interface Limits {
      *
      * Together: the server holds nothing, because the client stores it.
      *
-     * Exceeded: code -32603 "Internal error", and `onError` gets the reason.
+     * Exceeded: code -32603 "Internal error", and `observer.fault` gets the reason.
      */
     readonly stateBytes: number;
     /**
@@ -145,7 +145,7 @@ export interface Limits {
      *
      * Together: results that a client has not read yet count towards `memory`.
      *
-     * Exceeded: code -32603 "Internal error", and `onError` gets the reason.
+     * Exceeded: code -32603 "Internal error", and `observer.fault` gets the reason.
      */
     readonly resultBytes: number;
     /**
@@ -153,7 +153,7 @@ export interface Limits {
      *
      * Together: what was read counts towards `calls.resultBytes`.
      *
-     * Exceeded: the stream is cancelled, the client gets code -32603 "Internal error", and `onError` gets the reason.
+     * Exceeded: the stream is cancelled, the client gets code -32603 "Internal error", and `observer.fault` gets the reason.
      */
     readonly readMs: number;
     /**

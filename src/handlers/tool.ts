@@ -116,7 +116,7 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
    */
   readonly needs?: readonly Need[];
   /**
-   * Runs the tool. The model reads the message of a `ToolError`. Other errors go to `onError`, and the client gets
+   * Runs the tool. The model reads the message of a `ToolError`. Other errors go to `observer.fault`, and the client gets
    * their id.
    */
   readonly run: (

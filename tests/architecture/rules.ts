@@ -16,6 +16,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/transports": [...below, "src/runtime.ts"],
   "src/server.ts": [...below, "src/handlers", "src/eras", "src/transports"],
   "src/auth": below,
+  "src/worker": [...below, "src/runtime.ts", "src/transports"],
   "src/middleware": below,
   "src/stores": below,
   "src/extensions": below,

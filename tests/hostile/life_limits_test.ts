@@ -1,6 +1,6 @@
 // Every limit is enforced, and its error names it.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { createServer, resource, type ServerOptions, tool } from "../../mod.ts";
+import { createServer, type FaultEvent, resource, type ServerOptions, tool } from "../../mod.ts";
 import { type LimitOptions, LIMITS, type Limits } from "../../src/core/limits.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
@@ -61,8 +61,8 @@ function start(limits: LimitOptions, more: Partial<ServerOptions> = {}) {
     }),
     ...["a", "b", "c"].map((name) => resource({ uri: `test://${name}`, name, read: () => "" })),
   ];
-  const onError = (error: unknown) => void faults.push(String(error));
-  const server = createServer({ name: "limits", version: "1.0.0", handlers, limits, clock, onError, ...more });
+  const observer = { fault: ({ error }: FaultEvent) => void faults.push(String(error)) };
+  const server = createServer({ name: "limits", version: "1.0.0", handlers, limits, clock, observer, ...more });
   return {
     ...{ server, clock, faults, open, counts },
     async [Symbol.asyncDispose]() {

@@ -271,7 +271,7 @@ export class Scheduler {
   #leave(call: Call): void {
     if (call.inFlight.remove(call)) return;
     this.#busy.delete(call.inFlight);
-    if (!this.#busy.size) this.#idlers.splice(0).forEach((idle) => idle());
+    if (!this.#busy.size && this.#idlers.length) this.#idlers.splice(0).forEach((idle) => idle());
   }
 
   // A free slot goes to the oldest waiting call of its client, which joins the queue of the process.

@@ -12,15 +12,7 @@ import type { ChangeNotifier, ClientFacts, Context, Principal } from "./context.
 import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
 import { createLog, type Log } from "./log.ts";
-import {
-  elicitation,
-  type PreparedQuestion,
-  type Question,
-  requireCapabilities,
-  ROOTS,
-  sampling,
-  urlElicitation,
-} from "./question.ts";
+import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
 import type { RerunWatch } from "./rerun_watch.ts";
 
 /** State that all calls of one server share. */
@@ -156,19 +148,19 @@ export class Call implements Context, Cancellable {
   }
 
   get elicit(): Context["elicit"] {
-    return (key, options) => this.#ask(elicitation(key, options));
+    return (key, options) => this.#ask((kinds) => kinds.elicitation(key, options));
   }
 
   get elicitUrl(): Context["elicitUrl"] {
-    return (key, options) => this.#ask(urlElicitation(key, options));
+    return (key, options) => this.#ask((kinds) => kinds.urlElicitation(key, options));
   }
 
   get sample(): Context["sample"] {
-    return (key, request) => this.#ask(sampling(key, request));
+    return (key, request) => this.#ask((kinds) => kinds.sampling(key, request));
   }
 
   get roots(): Context["roots"] {
-    return () => this.#ask(ROOTS);
+    return () => this.#ask((kinds) => kinds.ROOTS);
   }
 
   get once(): Context["once"] {
@@ -219,16 +211,17 @@ export class Call implements Context, Cancellable {
     this.onCancel?.();
   }
 
-  #ask<T>(prepared: PreparedQuestion): Promise<T> {
+  #ask<T>(prepare: Prepare): Promise<T> {
     // The question's `read` returns only values of type T.
-    return quiet(this.#put(prepared) as Promise<T>);
+    return quiet(this.#put(prepare) as Promise<T>);
   }
 
-  // Reaches the carrier synchronously, so that questions asked together are sent together.
-  async #put({ key, needs, make }: PreparedQuestion): Promise<unknown> {
+  // All questions wait for the same promise, so that those asked together reach the carrier together.
+  async #put(prepare: Prepare): Promise<unknown> {
     if (!this.asks) {
       throw new TypeError(`Cannot ask the client in ${this.method}: ask in a tool, a prompt or a resource`);
     }
+    const { key, needs, make } = prepare(await (kinds ??= import("./question_kinds.ts")));
     requireCapabilities(this.client.capabilities, needs, "ask the client");
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
     const { host: { reruns } } = this.#carrier;
@@ -257,6 +250,13 @@ export class Call implements Context, Cancellable {
     return this.#waiting;
   }
 }
+
+/** Prepares one kind of question. */
+type Prepare = (kinds: QuestionKinds) => PreparedQuestion;
+
+/** The kinds of questions, loaded with the first one because most servers never ask. */
+let kinds: Promise<QuestionKinds> | undefined;
+type QuestionKinds = typeof import("./question_kinds.ts");
 
 const done = Promise.resolve();
 

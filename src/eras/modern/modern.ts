@@ -26,7 +26,7 @@ import type { SelectiveEra } from "../choose.ts";
 import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
-import { InputRequests } from "./input_requests.ts";
+import type { InputRequests } from "./input_requests.ts";
 import { META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
 
 /** Creates the era of revision 2026-07-28. */
@@ -45,6 +45,7 @@ class ModernEra implements SelectiveEra {
   readonly #engine: Engine;
   readonly #own: ReadonlyMap<string, Method>;
   readonly #inputs = new WeakMap<Call, InputRequests>();
+  #loading?: Promise<typeof import("./input_requests.ts")>;
   /** Cached JSON of results that stay the same object. */
   readonly #texts = new WeakMap<Result, string>();
   /** Beginning of every result, with the fields that are always the same. */
@@ -56,8 +57,8 @@ class ModernEra implements SelectiveEra {
     this.#carrier = {
       host: engine.host,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
-      ask: (call, key, question) => this.#inputsOf(call).ask(key, question),
-      once: (call, key, make) => this.#inputsOf(call).once(key, make),
+      ask: async (call, key, question) => await (await this.#openInputs(call)).ask(key, question),
+      once: async (call, key, make) => await (await this.#openInputs(call)).once(key, make),
     };
     this.#own = new Map([["server/discover", discover(engine)]]);
     this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.info })}`;
@@ -133,7 +134,7 @@ class ModernEra implements SelectiveEra {
     if (!method.asks || params.requestState === undefined && params.inputResponses === undefined) {
       return this.#run(found);
     }
-    return this.#inputsOf(found.call).restore().then(() => this.#run(found));
+    return this.#restore(found);
   }
 
   async #checkParams(found: Found, wanted: readonly HeaderParam[], headers: Headers): Promise<Reply> {
@@ -151,7 +152,15 @@ class ModernEra implements SelectiveEra {
     return outcome.then((outcome) => this.#toReply(found, outcome));
   }
 
-  #inputsOf(call: Call): InputRequests {
+  async #restore(found: Found): Promise<Reply> {
+    await (await this.#openInputs(found.call)).restore();
+    return await this.#run(found);
+  }
+
+  // Loaded on demand, because most servers never ask. All questions wait for the same promise, so that those asked
+  // together are sent together.
+  async #openInputs(call: Call): Promise<InputRequests> {
+    const { InputRequests } = await (this.#loading ??= import("./input_requests.ts"));
     let inputs = this.#inputs.get(call);
     if (!inputs) this.#inputs.set(call, inputs = new InputRequests(this.#engine.core, call));
     return inputs;

@@ -11,6 +11,7 @@ import type { Core } from "./core.ts";
 import type { Method, Runner } from "./feature.ts";
 import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
+import { BUSY } from "./link.ts";
 import type { Timeout } from "./timers.ts";
 
 /** The end of a call. `undefined` if it was cancelled without a response. */
@@ -322,6 +323,3 @@ const UNWEIGHED = 16;
 function toCancelled({ error }: Call): Outcome {
   return error && { error };
 }
-
-/** The server has no room for the call now. Outside the range that the specification reserves. */
-export const BUSY = -31_503;

@@ -10,8 +10,7 @@ import type { ClientCapabilities, Implementation } from "../../protocol/types.ts
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account } from "../../core/account.ts";
 import type { Core } from "../../core/core.ts";
-import type { Link } from "../../core/link.ts";
-import { BUSY } from "../../core/scheduler.ts";
+import { BUSY, type Link } from "../../core/link.ts";
 import { ReplayLink, type ReplayMemory, Streams } from "./replay.ts";
 import { createSession, type Session, type SessionFacts } from "./session_state.ts";
 import { hasPriming, isVersion, type Version } from "./versions.ts";

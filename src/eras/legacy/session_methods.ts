@@ -15,7 +15,7 @@ import type { Engine } from "../../core/era.ts";
 import type { Runner } from "../../core/feature.ts";
 import type { Limits } from "../../core/limits.ts";
 import { isWatchable } from "../../core/watching.ts";
-import { BUSY } from "../../core/scheduler.ts";
+import { BUSY } from "../../core/link.ts";
 import type { Session } from "./session_state.ts";
 
 /** Finds the runner of a session method. Returns `undefined` for any other method. The result is always empty. */

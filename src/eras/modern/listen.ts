@@ -12,9 +12,8 @@ import type { Change } from "../../core/changes.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Runner } from "../../core/feature.ts";
 import { createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
-import type { Reply } from "../../core/link.ts";
+import { BUSY, type Reply } from "../../core/link.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
-import { BUSY } from "../../core/scheduler.ts";
 import { META, META_SERVER } from "./meta_keys.ts";
 
 /** Key of the subscription that a notification belongs to. */

@@ -110,7 +110,7 @@ export function createReader(
  *
  * Only own properties count. A property with the value `undefined` counts as absent, as in JSON.
  */
-export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspected): (value: unknown) => Issue[] {
+function createCheck({ patterns, tracks, draft7, refs: targets }: Inspected): (value: unknown) => Issue[] {
   const refs = targets as ReadonlyMap<unknown, Sub>; // inspectJsonSchema() has checked that they are schemas.
   const choices = new WeakMap<Node, readonly Choices[]>();
   let path: Key[];

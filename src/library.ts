@@ -5,7 +5,6 @@
  */
 import { chooseEra } from "./eras/choose.ts";
 import { lazyEra } from "./eras/lazy.ts";
-import { claims, claimsLink } from "./eras/modern/claims.ts";
 import { modernEra } from "./eras/modern/modern.ts";
 import { buildServer, type Server, type ServerOptions } from "./server.ts";
 
@@ -23,6 +22,6 @@ export * from "./modern.ts";
 export function createServer(options: ServerOptions): Server {
   return buildServer(options, (engine) => {
     const older = lazyEra(async () => (await import("./eras/legacy/legacy.ts")).legacyEra(engine));
-    return chooseEra(modernEra(engine), { claims, claimsLink }, older);
+    return chooseEra(modernEra(engine), older);
   });
 }

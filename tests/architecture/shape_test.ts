@@ -44,9 +44,9 @@ Deno.test({
       await Deno.remove(`${folder}/${FOLDER}`, { recursive: true });
       const library = await Deno.readTextFile(new URL("src/library.ts", root));
       const cut = library.replace(/^ .*import\(".*eras\/legacy\/.*\n/m, "").replace(
-        "chooseEra(modernEra(engine), { claims, claimsLink }, older)",
+        "chooseEra(modernEra(engine), older)",
         "modernEra(engine)",
-      ).replace(/^import .*eras\/(choose|lazy|modern\/claims)\.ts.*\n/gm, "");
+      ).replace(/^import .*eras\/(choose|lazy)\.ts.*\n/gm, "");
       assertEquals(
         library.length - cut.length > 0 && !cut.includes("legacy"),
         true,

@@ -16,20 +16,21 @@ import {
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
 import { Call, type Carrier } from "../../core/call.ts";
-import type { Engine, Era } from "../../core/era.ts";
+import type { Engine } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
 import { BUSY, type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import type { Outcome } from "../../core/scheduler.ts";
+import type { SelectiveEra } from "../choose.ts";
 import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
 import type { InputRequests } from "./input_requests.ts";
-import { META_SERVER } from "./meta_keys.ts";
+import { META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
 
 /** Creates the era of revision 2026-07-28. */
-export function modernEra(engine: Engine): Era {
+export function modernEra(engine: Engine): SelectiveEra {
   return new ModernEra(engine);
 }
 
@@ -40,7 +41,7 @@ interface Found {
   readonly runner: Runner;
 }
 
-class ModernEra implements Era {
+class ModernEra implements SelectiveEra {
   readonly #engine: Engine;
   readonly #own: ReadonlyMap<string, Method>;
   readonly #inputs = new WeakMap<Call, InputRequests>();
@@ -61,6 +62,20 @@ class ModernEra implements Era {
     };
     this.#own = new Map([["server/discover", discover(engine)]]);
     this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.info })}`;
+  }
+
+  /** Claims a message if its metadata or headers name this era, or if the method exists only in it. */
+  claims(message: Incoming, link: Link): boolean {
+    if (message.kind === "request") {
+      const meta = message.params?._meta;
+      if (typeof meta === "object" && meta !== null && META_VERSION in meta) return true;
+      if (message.method === "server/discover") return true;
+    }
+    return this.claimsLink(link);
+  }
+
+  claimsLink({ version }: Link): boolean {
+    return typeof version === "string" && !(/^\d{4}-\d\d-\d\d$/.test(version) && version < VERSION);
   }
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {

@@ -39,6 +39,7 @@ export interface DenoGlobal {
   execPath(): string;
   exit(code: number): never;
   addSignalListener(signal: string, listener: () => void): void;
+  removeSignalListener(signal: string, listener: () => void): void;
   unrefTimer?(timer: unknown): void;
   serve(options: DenoServeOptions, handler: RuntimeFetch): DenoServer;
   /** Not available on some platforms. */
@@ -162,6 +163,10 @@ export interface BunGlobal {
   stdout: unknown;
   readonly stderr: unknown;
   write(to: unknown, bytes: Uint8Array): Promise<number>;
+  /** Adds a plugin to the module loader of this process. */
+  plugin(plugin: { readonly name: string; setup(build: BunPluginBuild): void }): void;
+  /** Resolves a specifier against a folder. Throws if nothing is found. */
+  resolveSync(specifier: string, folder: string): string;
   spawn(words: readonly string[], options: BunPipedOptions): BunPipedChild;
   spawn(words: readonly string[], options: BunSpawnOptions): BunChild;
   serve(options: BunServeOptions): BunServer;
@@ -206,6 +211,14 @@ export interface BunServeOptions {
   readonly idleTimeout?: number;
 }
 
+/** The part of a Bun plugin that resolves imports. */
+export interface BunPluginBuild {
+  onResolve(
+    options: { readonly filter: RegExp },
+    resolve: (args: { readonly path: string; readonly importer: string }) => { readonly path: string } | undefined,
+  ): void;
+}
+
 /** A running HTTP server. */
 export interface BunServer {
   readonly port: number;
@@ -225,10 +238,12 @@ export interface ProcessGlobal {
   exit(code: number): never;
   cwd(): string;
   on(event: string, listener: () => void): void;
+  off(event: string, listener: () => void): void;
   getBuiltinModule(name: "fs"): FsModule;
   getBuiltinModule(name: "tty"): { isatty(file: number): boolean };
   getBuiltinModule(name: "dns"): DnsModule;
   getBuiltinModule(name: "http"): HttpModule;
+  getBuiltinModule(name: "module"): ModuleModule;
 }
 
 /** The built-in `fs` module. */
@@ -283,6 +298,22 @@ export interface FsKinds {
   isFile(): boolean;
   isDirectory(): boolean;
   isSymbolicLink(): boolean;
+}
+
+/** The built-in `module` module. Bun has no `registerHooks`. */
+export interface ModuleModule {
+  registerHooks(hooks: {
+    resolve(
+      specifier: string,
+      context: { readonly parentURL?: string },
+      next: (specifier: string, context: unknown) => ResolvedModule,
+    ): ResolvedModule;
+  }): void;
+}
+
+/** A resolved specifier. */
+export interface ResolvedModule {
+  readonly url: string;
 }
 
 /** The built-in `dns` module. */

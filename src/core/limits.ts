@@ -298,6 +298,31 @@ export interface Limits {
      */
     readonly ms: number;
   };
+  /** Authentications that take time. A synchronous `authenticate` is not limited. */
+  readonly auth: {
+    /**
+     * Authentications in progress.
+     *
+     * Together: this is the total.
+     *
+     * Exceeded: HTTP 503 with `Retry-After`, code -31503.
+     */
+    readonly running: number;
+    /**
+     * Authentications in progress for one address. An unknown address has no limit of its own.
+     *
+     * Together: all addresses share `auth.running`.
+     *
+     * Exceeded: HTTP 503 with `Retry-After`, code -31503.
+     */
+    readonly runningPerPeer: number;
+    /**
+     * Time that one authentication may take.
+     *
+     * Exceeded: HTTP 503 with `Retry-After`, code -31503. `facts.signal` aborts.
+     */
+    readonly timeoutMs: number;
+  };
   /** Everything that clients make the server hold. */
   readonly memory: {
     /**
@@ -374,6 +399,11 @@ export const LIMITS: Limits = {
     bytes: 8 * 1024 * 1024,
     ms: 300_000,
   },
+  auth: {
+    running: 1024,
+    runningPerPeer: 64,
+    timeoutMs: 10_000,
+  },
   memory: {
     bytesPerClient: 64 * 1024 * 1024,
     bytes: 256 * 1024 * 1024,
@@ -407,6 +437,7 @@ export function readLimits(changes: LimitOptions = {}): Limits {
     streams: merge("streams"),
     sessions: merge("sessions"),
     replay: merge("replay"),
+    auth: merge("auth"),
     memory: merge("memory"),
   };
 }

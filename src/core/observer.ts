@@ -3,7 +3,9 @@
  *
  * @module
  */
+import type { Request as Message, Result } from "../protocol/jsonrpc.ts";
 import type { Implementation } from "../protocol/types.ts";
+import type { ClientFacts, Principal } from "./context.ts";
 
 /** The transport of a message. `memory` is a client in the same process, such as a test. */
 export type TransportName = "http" | "stdio" | "websocket" | "http-sse" | "memory";
@@ -268,6 +270,52 @@ export interface Observer {
   handlers?(event: HandlersEvent): unknown;
   /** Called when the server has closed. */
   close?(event: CloseEvent): unknown;
+}
+
+/** Reports one request to the observer: that it was refused, or the start and the end of its call. */
+export interface RequestReport {
+  /** Why the call was cancelled. */
+  why?: CancelReason;
+  /** Adds what is known once the request is read. */
+  identify(client: ClientFacts, subject?: unknown): void;
+  /** Reports that the call starts. Only the first time counts. */
+  start(): void;
+  /** Reports the result of the call. */
+  succeed(result: Result): void;
+  /** Reports the error of the call. Reports a refusal if the call has not started. */
+  fail(error: { readonly code: number; readonly message: string }, status?: number): void;
+  /** Reports a call that was cancelled and gets no response. */
+  cancel(): void;
+}
+
+/** Where a message came from, such as its link. */
+export interface Origin {
+  readonly transport: TransportName;
+  readonly principal?: Principal;
+  /** The HTTP request that carried it, if any. Only its presence counts. */
+  readonly http?: unknown;
+}
+
+/** A rejection without the source of its request. */
+export type Rejected = Omit<RefusedEvent, keyof EventSource | "limit">;
+
+/** Builds the events of an observed server. */
+export interface Observing {
+  /** Creates the report of a request that has just been received. Returns `undefined` if nobody hears it. */
+  observe(message: Message, origin: Origin): RequestReport | undefined;
+  /** Reports a message. */
+  message(direction: "in" | "out", origin: Origin, text: string): void;
+  /** Reports that a stream is open. Returns the function that reports its end. */
+  openStream(transport: TransportName): (why: StreamEvent["why"]) => void;
+  /** Reports a request or a message that was rejected before it became a call. */
+  refuse(origin: Origin, rejected: Rejected): void;
+  /** Reports that a limit was reached. `client` is the key of the client that reached it. */
+  reach(limit: string, client?: string): void;
+  /**
+   * Reports the limit that an error message names in parentheses, and returns its path. If the message names several,
+   * the code that found one has reported it already.
+   */
+  reachNamed(message: string): string | undefined;
 }
 
 /** The names of all events. */

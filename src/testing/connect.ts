@@ -9,6 +9,7 @@ import type { Principal } from "../core/context.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { type Client, toClient } from "../client/calls.ts";
 import type { ConnectOptions as ClientOptions } from "../client/connect.ts";
+import { declareExtensions, toReceiver } from "../client/extension.ts";
 import { LegacyCodec, legacyProtocol } from "../client/legacy.ts";
 import type { Notification } from "../client/message.ts";
 import { ModernCodec, modernProtocol } from "../client/modern.ts";
@@ -35,6 +36,7 @@ export interface ConnectOptions extends
   Pick<
     ClientOptions,
     | "capabilities"
+    | "extensions"
     | "headers"
     | "info"
     | "logLevel"
@@ -134,6 +136,7 @@ export async function connect(server: TestServer | string | URL, options: Connec
   });
   rpc.listeners.add((notification) => void received.push(notification));
   if (options.onNotification) rpc.listeners.add(options.onNotification);
+  if (options.extensions?.length) rpc.listeners.add(toReceiver(options.extensions, fail));
   try {
     const protocol = era === "modern"
       ? modernProtocol(rpc, modern, {
@@ -188,7 +191,8 @@ function toProtocolOptions(options: ConnectOptions): ProtocolOptions {
   const handle = createRequestHandler(options);
   return {
     info,
-    capabilities,
+    capabilities: declareExtensions(capabilities, options.extensions),
+    extensions: options.extensions,
     logLevel,
     answer: answer ?? (async (request, signal) => {
       try {

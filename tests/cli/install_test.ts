@@ -249,7 +249,7 @@ for (const { name: runtime, program } of runtimes) {
         cwd,
       });
       assertEquals(code, 2);
-      assertStringIncludes(stderr, "Cannot install http://127.0.0.1:1/mcp: it does not respond: Cannot reach");
+      assertStringIncludes(stderr, "Cannot install http://127.0.0.1:1/mcp: it does not respond: ");
     });
   });
 

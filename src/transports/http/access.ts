@@ -127,11 +127,14 @@ export function readOrigins(origins: readonly string[] = []): readonly string[] 
   );
 }
 
-/** Returns a path from the options unchanged. Throws if it has parameters, or if a URL would spell it differently. */
+/** Returns a path from the options unchanged. Throws if it is not plain. */
 export function readPath(path: string): string {
-  return !/[:*]/.test(path) && URL.parse(path, "http://x")?.pathname === path
-    ? path
-    : rejectOption(path, "a plain path like /mcp");
+  return isPlainPath(path) ? path : rejectOption(path, "a plain path like /mcp");
+}
+
+/** Whether a path has no parameters, and a URL would not spell it differently. */
+export function isPlainPath(path: string): boolean {
+  return !/[:*]/.test(path) && URL.parse(path, "http://x")?.pathname === path;
 }
 
 /** Returns the principal from code in front of the server, which has authenticated the request. */

@@ -156,7 +156,7 @@ interface Definition extends Entry {
 function define<I extends Schema>(options: PromptOptions<I>, place: string): Definition {
   const { name, title, description, icons, _meta, allow, use = [], run } = options;
   const input = options.input && compileSchema(options.input, { use: "input", place });
-  const inputs = input ? toArguments(input, place) : [];
+  const inputs = input ? toArguments(input, options.input, place) : [];
   return {
     key: name,
     allow,
@@ -215,13 +215,16 @@ async function getPrompt({ key, input, invoke }: Definition, call: Call, core: C
 }
 
 // Arguments are always strings in the protocol. A schema that accepts no string could never be satisfied.
-function toArguments(input: CompiledSchema, place: string): Argument[] {
+function toArguments(input: CompiledSchema, schemaOrShape: unknown, place: string): Argument[] {
   const schema = input.json();
   const required = Array.isArray(schema.required) ? schema.required : [];
   return Object.entries(isObject(schema.properties) ? schema.properties : {}).map(([name, property]) => {
     const { type, title, description }: Params = isObject(property) ? property : {};
     const types: readonly unknown[] = Array.isArray(type) ? type : [type];
-    if (type !== undefined && !types.includes("string") && !types.some((type) => isCoerced(input, name, type))) {
+    const part = "~standard" in Object(schemaOrShape) ? undefined : Object(schemaOrShape)[name]?.["~standard"];
+    // A shape as a whole is checked asynchronously, but its parts need not be.
+    const validate: Validate = part?.validate ?? ((value) => input.validate({ [name]: value }));
+    if (type !== undefined && !types.includes("string") && !types.some((type) => isCoerced(validate, type))) {
       throw new TypeError(
         `Cannot make ${place}: argument ${quote(name)} is of type ${type}, but arguments arrive as strings; ` +
           "take a string, and convert it as z.coerce.number() does",
@@ -231,22 +234,29 @@ function toArguments(input: CompiledSchema, place: string): Argument[] {
   });
 }
 
+/** Checks one argument, by a compiled schema or by a part of a shape. */
+type Validate = (value: unknown) => Checking | Promise<unknown>;
+interface Checking {
+  readonly problem?: unknown;
+  readonly issues?: unknown;
+}
+
 /** A sample value of each type. */
 const SAMPLES: Readonly<Record<string, unknown>> = { number: 1, integer: 1, boolean: true };
 
 // A schema such as z.coerce.number() has the same JSON Schema as z.number(). A coercing schema reports the same issues
 // for a number and for its text. Other arguments are omitted, because their issues are the same in both cases.
-function isCoerced(input: CompiledSchema, name: string, type: unknown): boolean {
+function isCoerced(validate: Validate, type: unknown): boolean {
   const sample = SAMPLES[String(type)];
   if (sample === undefined) return false;
   try {
-    const [given, asText] = [sample, String(sample)].map((value) => input.validate({ [name]: value }));
+    const [given, asText] = [sample, String(sample)].map(validate);
     // An asynchronous schema cannot be tested here.
     if (given instanceof Promise || asText instanceof Promise) {
       Promise.allSettled([given, asText]);
       return false;
     }
-    return given.problem === asText.problem;
+    return JSON.stringify([given.problem, given.issues]) === JSON.stringify([asText.problem, asText.issues]);
   } catch {
     return false;
   }

@@ -9,7 +9,7 @@ import { createServer, prompt, tool } from "../../mod.ts";
 import { toStandardSchema } from "../../src/schema/standard_schema.ts";
 import type { Schema } from "../../src/schema/schema.ts";
 import { connect } from "../../src/testing/testing.ts";
-import { assert, assertEquals, assertStringIncludes, assertThrows } from "../support/std.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "../support/std.ts";
 
 interface Given {
   readonly lenientArguments?: boolean;
@@ -111,6 +111,24 @@ Deno.test("output: a schema that cannot be shown is refused with the remedy, bef
 function fail(): never {
   throw new Error("not to be called");
 }
+
+Deno.test("input: a shape of a prompt may coerce its parts, and what cannot take a text is refused", async () => {
+  const input = {
+    count: z.coerce.number().int().max(99),
+    sure: z.coerce.boolean().optional(),
+    "~": z.coerce.number().default(2),
+  };
+  const add = prompt({ name: "add", input, run: ({ count, sure, "~": more }) => `${count + more} ${sure}` });
+  const server = createServer({ name: "t", version: "1", handlers: [add] });
+  await using client = await connect(server);
+  const { messages } = await client.getPrompt("add", { count: "12", sure: "yes" });
+  assertEquals(messages[0].content, { type: "text", text: "14 true" });
+  await assertRejects(() => client.getPrompt("add", { count: "100" }), Error, "count: Too big");
+  for (const part of [z.number(), z.boolean().optional()]) {
+    assertThrows(() => prompt({ name: "p", input: { part }, run: () => "" }), TypeError, "arguments arrive as strings");
+  }
+  await server.close();
+});
 
 Deno.test("input: a prompt may have a shape", async () => {
   const hello = prompt({

@@ -60,20 +60,20 @@ async function toRoot(folder: string): Promise<PresetAnswers["roots"][number]> {
 
 /** Fills in the fields of a form, and prints an error for each answer that does not fit. */
 export function fillFields(fields: readonly FormField[], { values }: PresetAnswers): PresetContent {
-  const content: Record<string, FieldValue> = {};
+  const content: [name: string, value: FieldValue][] = [];
   let hasErrors = reportMisspellings(fields, values);
   for (const { name, isList, read } of fields) {
     const texts = values.get(name);
     if (texts === undefined) continue;
-    const text = texts.join(",");
-    const result = isList || texts.length === 1 ? read(text) : { error: "it is given twice; write it once" };
-    if ("value" in result) content[name] = result.value;
+    const result = isList || texts.length === 1 ? read(...texts) : { error: "it is given twice; write it once" };
+    if ("value" in result) content.push([name, result.value]);
     else {
       hasErrors = true;
-      reportLine(`Cannot answer ${toLine(name)}=${toLine(text)}: ${result.error}`);
+      reportLine(`Cannot answer ${toLine(name)}=${toLine(texts.join(","))}: ${result.error}`);
     }
   }
-  return { content, hasErrors };
+  // Not by assignment, because a field may be called `__proto__`.
+  return { content: Object.fromEntries(content), hasErrors };
 }
 
 /** Reports answers whose names resemble a field without an answer. Other unknown names may belong to another form. */

@@ -67,7 +67,7 @@ export type {
 export type { Log, LogMethod, LogOptions } from "./core/log.ts";
 export type { Fault } from "./core/core.ts";
 export type { Need } from "./core/question.ts";
-export type { Middleware } from "./core/middleware.ts";
+export { type Middleware, only } from "./core/middleware.ts";
 export type { Allow, Handler } from "./core/feature.ts";
 export type { LimitOptions, Limits } from "./core/limits.ts";
 

@@ -14,7 +14,7 @@ import type { CreateEra, Engine } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { type LimitOptions, readLimits } from "./core/limits.ts";
-import type { Middleware } from "./core/middleware.ts";
+import { type Middleware, seesLists } from "./core/middleware.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
@@ -80,8 +80,8 @@ export interface ServerOptions {
   /**
    * Cache scope of lists: shared by all callers (`"public"`) or bound to one (`"private"`).
    *
-   * Defaults to `"private"` for authenticated callers and for servers with `use`, because both may change a list, and
-   * to `"public"` otherwise. A list with an `allow` is always private. Resources are private unless they have a
+   * Defaults to `"private"` for authenticated callers and for servers whose `use` sees lists, because both may change a
+   * list, and to `"public"` otherwise. A list with an `allow` is always private. Resources are private unless they have a
    * `cacheScope`.
    */
   readonly cacheScope?: "public" | "private";
@@ -155,7 +155,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     limits,
     ticker,
     ttlMs,
-    cacheScope: options.cacheScope ?? (options.use?.length ? "private" : "anonymous"),
+    cacheScope: options.cacheScope ?? (options.use?.some(seesLists) ? "private" : "anonymous"),
     hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
     describeError: options.describeError,

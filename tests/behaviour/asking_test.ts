@@ -1,5 +1,5 @@
 // Requests to the client during a call: one handler serves both eras, and an answer counts for its own question only.
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { connect as connectTo, type ConnectOptions, fakeClock, RpcError } from "../../src/testing/testing.ts";
@@ -155,19 +155,44 @@ behaviour("an answer of the wrong shape makes the server ask again", async (conn
     name: "order",
     run: async (_input, ctx) => (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action,
   });
-  const wrong = [
-    accept({ ok: "yes" }),
-    { action: "accept" },
-    { action: "maybe" },
-    12345,
-    null,
-    "accept",
-    accept({ ok: true }),
-  ];
+  const wrong = [accept({ ok: "yes" }), { action: "accept" }, { action: "maybe" }, 12345, null, "accept"];
+  const answers = [0, 2, 4].flatMap((i) => [wrong[i], wrong[i + 1], accept({ ok: true })]);
   let at = 0;
-  const { client } = await connect({ handlers: [order] }, { answer: () => wrong[at++] });
-  assertEquals(textOf(await client.callTool("order")), "accept");
-  assertEquals(at, wrong.length);
+  const { client } = await connect({ handlers: [order] }, { answer: () => answers[at++] });
+  for (const count of [3, 6, 9]) {
+    assertEquals(textOf(await client.callTool("order")), "accept");
+    assertEquals(at, count);
+  }
+}, { eras: ["modern"] });
+
+behaviour("the third answer of the wrong shape to one question reaches the handler as an error", async (connect) => {
+  const caught: unknown[] = [];
+  const order = tool({
+    name: "order",
+    async run(_input, ctx) {
+      const first = await ctx.elicit("first", { message: "First?", schema: yesNo });
+      try {
+        return (await ctx.elicit("second", { message: "Second?", schema: yesNo })).action;
+      } catch (error) {
+        caught.push(error);
+        if (first.content?.ok) throw error;
+        return "fallback";
+      }
+    },
+  });
+  for (const ok of [true, false]) {
+    let asked = 0;
+    const answers = [{ action: "maybe" }, accept({ ok }), 1, { action: "accept" }, accept({ ok: "no" })];
+    const { client } = await connect({ handlers: [order] }, { answer: () => answers[asked++] });
+    if (ok) {
+      const error = await assertRejects(() => client.callTool("order"), RpcError);
+      assertEquals(error.code, -32602);
+      assertMatch(error.message, /^Cannot use the client's answer to "second": ok.*; the server asked 3 times$/);
+    } else assertEquals(textOf(await client.callTool("order")), "fallback");
+    assertEquals(asked, 5);
+  }
+  // Questions that are open do not count as errors that a handler can catch, but they may pass through it.
+  assert(caught.length >= 2);
 }, { eras: ["modern"] });
 
 behaviour("an answer of the wrong shape, and an error, reach the handler as an error", async (connect) => {

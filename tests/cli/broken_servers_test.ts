@@ -267,6 +267,18 @@ for (const { name, program } of runtimes) {
     });
   });
 
+  testProcesses(`${name}: check writes the schema that a config file refers to`, async () => {
+    const config = { $schema: "./mcp.schema.json", name: "c", tools: { t: { description: "Lists", run: ["ls"] } } };
+    await withFiles({ "sub/mcp.jsonc": config, ...good }, async (cwd) => {
+      const written = await run([...program, "check", "sub/mcp.jsonc", "--write-schema"], { cwd });
+      assertEquals([written.code, findFault(written)], [0, undefined], written.stderr);
+      const text = await Deno.readTextFile(`${cwd}/sub/mcp.schema.json`);
+      assertEquals(text, await Deno.readTextFile(new URL("../../mcp.schema.json", import.meta.url)));
+      const wrong = await run([...program, "check", "good.ts", "--write-schema"], { cwd });
+      assertEquals([wrong.code, listNames(cwd).includes("mcp.schema.json")], [2, false], wrong.stderr);
+    });
+  });
+
   testProcesses(`${name}: installations at the same time lose nothing and leave nothing half-written`, async () => {
     for (const before of ['{"mcpServers":{"old":{"command":"x"}}, // kept\n "other": 1}', undefined]) {
       await withFiles({ ...good, ...before !== undefined && { "c.json": before } }, async (cwd) => {

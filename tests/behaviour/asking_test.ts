@@ -2,7 +2,13 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool, ToolError } from "../../mod.ts";
-import { connect as connectTo, type ConnectOptions, fakeClock, RpcError } from "../../src/testing/testing.ts";
+import {
+  connect as connectTo,
+  type ConnectOptions,
+  fakeClock,
+  fakeContext,
+  RpcError,
+} from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 
 const yesNo = z.object({ ok: z.boolean() });
@@ -72,6 +78,46 @@ behaviour("a handler requests sampling, roots, and a visit to a URL", async (con
     roots: [{ uri: "file:///home", name: "home" }],
     action: "accept",
   });
+});
+
+/** Uses every method of a context by itself, without the object it came from. */
+async function useParts({ progress, log, once, elicit, elicitUrl, sample, roots, server, closeStream }: Context) {
+  const { info } = log;
+  const { resourceUpdated, listChanged } = server;
+  await progress(1);
+  await info("x");
+  resourceUpdated("note://1");
+  listChanged("tools");
+  closeStream();
+  const number = await once("number", () => 7);
+  const { action } = await elicit("form", { message: "Form?", schema: yesNo });
+  const { action: visit } = await elicitUrl("visit", { message: "Visit", url: "https://example.com/" });
+  const said = await sample("joke", {
+    messages: [{ role: "user", content: { type: "text", text: "?" } }],
+    maxTokens: 9,
+  });
+  return [number, action, visit, said.model, (await roots()).length].join(" ");
+}
+
+const everything = {
+  roots: [{ uri: "file:///home" }],
+  onElicit: () => accept({ ok: true }),
+  onElicitUrl: () => ({ action: "decline" as const }),
+  onSample: () => ({ role: "assistant" as const, content: { type: "text" as const, text: "!" }, model: "m" }),
+};
+
+behaviour("every method of a context works when destructured", async (connect) => {
+  const parts = tool({ name: "parts", run: (_input, ctx) => useParts(ctx) });
+  const { client } = await connect({ handlers: [parts] }, everything);
+  assertEquals(textOf(await client.callTool("parts")), "7 accept decline m 1");
+});
+
+Deno.test("every method of a fake context works when destructured", async () => {
+  const [form, url] = [accept({ ok: true }), { action: "decline" }];
+  const { model, role, content } = { ...everything.onSample() };
+  const answers = { form, visit: url, joke: { model, role, content }, roots: { roots: everything.roots } };
+  const ctx = fakeContext({ answers });
+  assertEquals(await useParts(ctx), "7 accept decline m 1");
 });
 
 behaviour("questions asked in parallel are sent together, later ones in further rounds", async (connect, { era }) => {

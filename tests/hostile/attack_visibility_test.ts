@@ -54,6 +54,21 @@ Deno.test("a list that middleware may have narrowed is cacheable for its caller 
   assertEquals(result.cacheScope, "private");
 });
 
+Deno.test("a cursor of a list that callers see differently is its caller's own", async () => {
+  const handlers = [1, 2, 3].map((i) => tool({ name: `t${i}`, allow: () => true, run: () => "" }));
+  const shown = [1, 2, 3].map((i) => tool({ name: `t${i}`, run: () => "" }));
+  for (const [list, isPrivate] of [[handlers, true], [shown, false]] as const) {
+    const server = start({ handlers: list, limits: { calls: { pageItems: 1 } } });
+    const ask = async (id: string, cursor?: string) =>
+      await (await server.fetch(toRequest("tools/list", cursor === undefined ? {} : { cursor }), as(id))).json();
+    const { result: { nextCursor } } = await ask("ada");
+    assertEquals((await ask("ada", nextCursor)).result.tools[0].name, "t2");
+    const { result, error } = await ask("eve", nextCursor);
+    assertEquals([result?.tools[0].name, error?.code], isPrivate ? [undefined, -32602] : ["t2", undefined]);
+    await server.close();
+  }
+});
+
 Deno.test("a list that no middleware sees stays public, and other middleware is not called for it", async () => {
   const seen: string[] = [];
   const note: Middleware = async ({ method }, next) => {

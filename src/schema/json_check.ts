@@ -11,6 +11,7 @@ import {
   cut,
   type Inspected,
   inspectJsonSchema,
+  type InspectOptions,
   type Issue,
   type JsonSchema,
   show,
@@ -80,8 +81,8 @@ const FAILURE = 60;
 const NAME = 12;
 
 /** Inspects a schema and creates its validator. See {@linkcode inspectJsonSchema} and {@linkcode createCheck}. */
-export function compileJsonSchema(schema: JsonSchema, name?: string): (value: unknown) => Issue[] {
-  return createCheck(inspectJsonSchema(schema, name));
+export function compileJsonSchema(schema: JsonSchema, options?: InspectOptions): (value: unknown) => Issue[] {
+  return createCheck(inspectJsonSchema(schema, options));
 }
 
 /** Creates a function that inserts defaults into a value and validates it. `toProblem` formats the issues. */
@@ -110,7 +111,9 @@ export function createReader(
  *
  * Only own properties count. A property with the value `undefined` counts as absent, as in JSON.
  */
-export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspected): (value: unknown) => Issue[] {
+export function createCheck(
+  { patterns, tracks, draft7, isPartial, refs: targets }: Inspected,
+): (value: unknown) => Issue[] {
   const refs = targets as ReadonlyMap<unknown, Sub>; // inspectJsonSchema() has checked that they are schemas.
   const choices = new WeakMap<Node, readonly Choices[]>();
   let path: Key[];
@@ -133,6 +136,7 @@ export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspect
   }
 
   function matches(pattern: string, text: string): boolean {
+    if (isPartial) return true;
     spend(4 + text.length / 4);
     return !!patterns.get(pattern)?.test(text);
   }
@@ -212,11 +216,14 @@ export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspect
       }
       if (contains !== undefined) {
         const found = value.filter((item, i) => attempt(contains, item) === undefined && (own?.add(i), true));
-        bound(found.length, " matching items", sub.minContains ?? 1, sub.maxContains);
+        bound(found.length, " matching items", sub.minContains ?? 1, isPartial ? undefined : sub.maxContains);
       }
       if (sub.uniqueItems && new Set(value.map(toKey)).size < value.length) fail("two items are equal");
     } else if (isObject(value)) {
-      const { properties = {}, patternProperties, propertyNames } = sub;
+      const { properties = {}, propertyNames } = sub;
+      // Any name may match a pattern that does not run, and then none of its schemas is known to apply.
+      const patternProperties = isPartial ? undefined : sub.patternProperties;
+      const isOpen = patternProperties !== sub.patternProperties;
       const needed = [sub.required ?? []];
       rest = sub.unevaluatedProperties;
       const dependents = [sub.dependentRequired, sub.dependentSchemas, sub.dependencies].filter(Boolean);
@@ -230,7 +237,7 @@ export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspect
         for (const pattern in patternProperties) {
           if (matches(pattern, key)) known = child(key, patternProperties[pattern], item);
         }
-        if (!known) child(key, sub.additionalProperties, item);
+        if (!known && !isOpen) child(key, sub.additionalProperties, item);
         const misfit = propertyNames !== undefined && attempt(propertyNames, key);
         if (misfit) fail(`not allowed as a name: ${misfit}`, key);
         for (const named of dependents) {
@@ -254,8 +261,10 @@ export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspect
       const misfits = forms?.flatMap((part) => attempt(part, value, own) ?? []) ?? [];
       const fitting = forms ? forms.length - misfits.length : 1;
       if (!fitting) fail(cut([...new Set(misfits)].join(" or "), 300));
-      else if (fitting > 1 && forms === sub.oneOf) expect("one form that fits", fitting);
+      else if (fitting > 1 && forms === sub.oneOf && !isPartial) expect("one form that fits", fitting);
     }
+    // What fits without its patterns may not fit with them, so only keywords that demand a fit are certain.
+    if (isPartial) return;
     if (sub.not !== undefined && attempt(sub.not, value) === undefined) fail("not allowed in this form");
     if (sub.if !== undefined) check(attempt(sub.if, value, own) === undefined ? sub.then : sub.else, value, own);
 

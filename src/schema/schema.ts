@@ -201,7 +201,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     };
   } else {
     json = toRoot(schema);
-    const inspected = inspectJsonSchema(schema, name);
+    const inspected = inspectJsonSchema(schema, { name });
     let check: CompiledSchema["validate"] | undefined;
     let loading: Promise<CompiledSchema["validate"]> | undefined;
     // Most servers describe their input in another way, and need none of this. Loaded once, because two imports of one

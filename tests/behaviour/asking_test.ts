@@ -171,14 +171,14 @@ behaviour("an answer of the wrong shape makes the server ask again", async (conn
 }, { eras: ["modern"] });
 
 behaviour("an answer of the wrong shape, and an error, reach the handler as an error", async (connect) => {
-  const codes: unknown[] = [];
+  const errors: unknown[] = [];
   const order = tool({
     name: "order",
     async run(_input, ctx) {
       try {
         return (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action;
       } catch (error) {
-        codes.push(Object(error).code);
+        errors.push([Object(error).code, Object(error).data]);
         throw new ToolError("No answer");
       }
     },
@@ -187,7 +187,7 @@ behaviour("an answer of the wrong shape, and an error, reach the handler as an e
     () => accept({ ok: "yes" }),
     () => ({ action: "maybe" }),
     () => {
-      throw new RpcError(-1, "The user is away");
+      throw new RpcError(-1, "The user is away", { since: 9 });
     },
     () => accept({ ok: true }),
   ];
@@ -195,7 +195,41 @@ behaviour("an answer of the wrong shape, and an error, reach the handler as an e
   const { client } = await connect({ handlers: [order] }, { answer: () => answers[at++]() });
   for (let i = 0; i < 3; i++) assertEquals((await client.callTool("order")).isError, true);
   assertEquals(textOf(await client.callTool("order")), "accept");
-  assertEquals(codes, [-32602, -32602, -1]);
+  assertEquals(errors, [
+    [-32602, undefined],
+    [-32602, undefined],
+    [-32602, { code: -1, message: "The user is away", data: { since: 9 } }],
+  ]);
+}, { eras: ["legacy"] });
+
+behaviour("an error that the client answers does not become the error of its call", async (connect) => {
+  const ask = async (ctx: Context) => (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action;
+  const handlers = [
+    tool({ name: "order", run: (_input, ctx) => ask(ctx) }),
+    resource({ uri: "order://1", name: "order", read: (_uri, ctx) => ask(ctx) }),
+    prompt({ name: "order", run: (_input, ctx) => ask(ctx) }),
+  ];
+  for (const code of [-32601, -32002, -32021, -32029, 404]) {
+    const answer = () => {
+      throw new RpcError(code, "No", { uri: "other://1" });
+    };
+    const { client } = await connect({ handlers }, { answer });
+    for (
+      const call of [
+        () => client.callTool("order"),
+        () => client.readResource("order://1"),
+        () => client.getPrompt("order"),
+      ]
+    ) {
+      const error = await assertRejects(
+        call,
+        RpcError,
+        `Cannot use the client's answer: it is the error ${code}, "No"`,
+      );
+      assertEquals(error.code, -32602);
+      assertEquals([undefined, 200].includes(error.status), true);
+    }
+  }
 }, { eras: ["legacy"] });
 
 behaviour("a client is never asked for a capability it did not declare", async (connect, { era, transport }) => {

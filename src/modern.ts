@@ -60,6 +60,7 @@ export type {
   Elicited,
   ElicitOptions,
   ElicitUrlOptions,
+  ListChangedOptions,
   ListName,
   Principal,
   ProgressOptions,

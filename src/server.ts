@@ -174,8 +174,9 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
       resourceUpdated(uri) {
         if (!closed) changes.emit({ kind: "resource", uri });
       },
-      listChanged(list) {
-        if (!closed && registry.hasList(list)) changes.emit({ kind: "list", feature: list });
+      listChanged(list, { to: allow } = {}) {
+        if (closed || !registry.hasList(list)) return;
+        changes.emit({ kind: "list", feature: list, handlers: allow && [{ allow }] });
       },
     },
   };

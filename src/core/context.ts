@@ -56,6 +56,15 @@ export type Elicited<T> =
 /** A list of the server, named after its kind of handlers. */
 export type ListName = "tools" | "resources" | "prompts";
 
+/** Options of `listChanged`. */
+export interface ListChangedOptions {
+  /**
+   * Selects the callers to notify, such as `(ctx) => ctx.principal?.id === "ada"`. The context is that of the caller's
+   * subscription. Defaults to all callers.
+   */
+  readonly to?: (ctx: Context) => boolean | Promise<boolean>;
+}
+
 /** Notifies clients of changes. Changes within 10 milliseconds are announced once. */
 export interface ChangeNotifier {
   /** Notifies subscribers of a resource that it has changed. Callers that may not see the resource are not notified. */
@@ -66,7 +75,7 @@ export interface ChangeNotifier {
    *
    * @throws {TypeError} if no list has this name.
    */
-  listChanged(list: ListName): void;
+  listChanged(list: ListName, options?: ListChangedOptions): void;
 }
 
 /** Details of a progress notification. */

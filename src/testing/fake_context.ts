@@ -12,7 +12,7 @@ import { LIMITS } from "../core/limits.ts";
 import type { Link } from "../core/link.ts";
 import type { Question } from "../core/question.ts";
 import type { RerunWatch } from "../core/rerun_watch.ts";
-import type { ClientFacts, Context, ListName, Principal } from "../core/context.ts";
+import type { ClientFacts, Context, ListChangedOptions, ListName, Principal } from "../core/context.ts";
 
 /** The options of {@linkcode fakeContext}. */
 export interface FakeContextOptions {
@@ -44,7 +44,7 @@ export interface FakeContext extends Context {
   /** The changes that were announced with `ctx.server`. */
   readonly announced: readonly (
     | { readonly kind: "resource"; readonly uri: string }
-    | { readonly kind: "list"; readonly list: ListName }
+    | ({ readonly kind: "list"; readonly list: ListName } & ListChangedOptions)
   )[];
   /** The questions, in order. */
   readonly asked: readonly { readonly key: string; readonly method: string; readonly params: Meta }[];
@@ -104,7 +104,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
     host: {
       server: {
         resourceUpdated: (uri) => announce({ kind: "resource", uri }),
-        listChanged: (list) => announce({ kind: "list", list }),
+        listChanged: (list, options) => announce({ kind: "list", list, ...options }),
       },
       reruns: rounds.reruns,
     },

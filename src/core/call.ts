@@ -104,7 +104,8 @@ export class Call implements Context, Cancellable {
   }
 
   get server(): ChangeNotifier {
-    return this.#carrier.host.server;
+    const { server, reruns } = this.#carrier.host;
+    return reruns ? reruns.watchServer(this, server) : server;
   }
 
   get meta(): Meta {

@@ -103,8 +103,8 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   const carrier: Carrier = {
     host: {
       server: {
-        resourceUpdated: (uri) => announce({ kind: "resource", uri }),
-        listChanged: (list, options) => announce({ kind: "list", list, ...options }),
+        resourceUpdated: (uri) => void announced.push({ kind: "resource", uri }),
+        listChanged: (list, options) => void announced.push({ kind: "list", list, ...options }),
       },
       reruns: rounds.reruns,
     },
@@ -127,11 +127,6 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
     },
     once: async (_call, key, make) => JSON.parse(await rounds.once(key, make)),
   };
-  function announce(change: FakeContext["announced"][number]): void {
-    announced.push(change);
-    rounds.reruns?.note(call, "announces a change");
-  }
-
   const link: Link = {
     inFlight: new InFlight(),
     account: new Accounts(LIMITS).find(),

@@ -9,6 +9,7 @@ import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
 import { INTERNALS } from "./internals.ts";
+import type { SubscriptionHooks } from "./subscribers.ts";
 
 /** Decides whether a caller may see and use a handler. */
 export type Allow = (call: Context) => boolean | Promise<boolean>;
@@ -64,6 +65,8 @@ export interface Compiled {
   readonly methods: Readonly<Record<string, Method>>;
   /** Whether a caller may learn of changes of a resource. Every caller may learn of an unknown one. */
   isVisible?(uri: string, call: Call): boolean | Promise<boolean>;
+  /** Returns the functions that the provider of a URI has for subscriptions. */
+  hooksOf?(uri: string): SubscriptionHooks | undefined;
 }
 
 /** Runs a call. It belongs to a method, or to the handler that the call names. */

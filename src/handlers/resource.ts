@@ -6,12 +6,13 @@
  */
 import { McpError, quote } from "../protocol/errors.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
-import type { Context } from "../core/context.ts";
+import type { ChangeNotifier, Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import { type Need, readNeeds } from "../core/question.ts";
 import type { Allow, Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
+import type { SubscriptionHooks } from "../core/subscribers.ts";
 import { type Completers, completion } from "./completion.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
@@ -69,6 +70,18 @@ export interface ResourceProviderOptions extends ResourceCommonOptions {
    * page. It passes through the client, so treat it as untrusted input.
    */
   readonly list?: (cursor: string | undefined, ctx: Context) => ResourcePage | Promise<ResourcePage>;
+  /**
+   * Called when a URI of the scheme gets its first subscriber. Start to watch it here, and call
+   * `server.resourceUpdated(uri)` with each change. Subscriptions do not wait for it. Errors go to `onError`.
+   *
+   * Subscribers from which `allow` hides the provider do not count.
+   */
+  readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
+  /**
+   * Called when the last subscriber of a URI has left, also because its connection or session has ended or the server
+   * closes. It is called after `subscribe` has settled.
+   */
+  readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
   /** Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if encoded. */
   readonly read: (uri: string, ctx: Context) => ResourceReturn | Promise<ResourceReturn>;
 }
@@ -172,7 +185,7 @@ function toResource<Input>(
 }
 
 /** Options of any kind, without type parameters. */
-interface Form<Input> extends Omit<ResourceEntry, "uri">, ResourceCommonOptions {
+interface Form<Input> extends Omit<ResourceEntry, "uri">, ResourceCommonOptions, SubscriptionHooks {
   readonly uri?: string;
   readonly scheme?: string;
   readonly complete?: Completers;
@@ -210,6 +223,7 @@ function define<Input>(form: Form<Input>): Defined {
     allow,
     needs: readNeeds(form.needs, `resource ${quote(key)}`),
     ttlMs,
+    hooks: form.subscribe || form.unsubscribe ? form : undefined,
     scope: allow ? "private" : cacheScope,
     wire: () => ({
       [isTemplate ? "uriTemplate" : "uri"]: key,

@@ -20,6 +20,7 @@ import {
   toMethod,
 } from "../core/feature.ts";
 import { createList, type Entry, openCursors } from "../core/pagination.ts";
+import type { SubscriptionHooks } from "../core/subscribers.ts";
 import { attempt } from "./attempt.ts";
 
 /** A resource in a list. Only `uri` and `name` are required. `size` is in bytes. */
@@ -43,6 +44,8 @@ export interface Definition extends Entry {
   /** Reads the resource. Throws if it does not exist. */
   readonly invoke: (call: Call, uri: string, matched: unknown, core: Core) => Result | Promise<Result>;
   readonly needs?: readonly string[];
+  /** Functions that are called for the first and the last subscriber of a URI. */
+  readonly hooks?: SubscriptionHooks;
   /** Cache scope of the contents. */
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
@@ -95,6 +98,7 @@ export const resources: Feature = {
       isVisible(uri, call) {
         return isAllowed(locate(uri)?.allow, call, core);
       },
+      hooksOf: (uri) => locate(uri)?.definition.hooks,
     };
   },
 };

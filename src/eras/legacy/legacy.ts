@@ -35,7 +35,7 @@ import { downgradeError, downgradeResult } from "./downgrade.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import type { HttpSession, Sessions } from "./session.ts";
 import { findSessionMethod } from "./session_methods.ts";
-import { createSession, type Session, type SessionFacts } from "./session_state.ts";
+import { createSession, endSubscriptions, type Session, type SessionFacts } from "./session_state.ts";
 import { hasBatches, isVersion, toNoId, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
 
 /** Creates the era of the revisions up to 2025-11-25. */
@@ -245,9 +245,11 @@ class LegacyEra implements Era {
     return await this.#engine.scheduler.run(call, { run: () => toAgreement(this.#engine, client) });
   }
 
-  #endPiped({ inFlight, account, held }: Session): void {
+  #endPiped(session: Session): void {
+    const { inFlight, account, held } = session;
     this.#piped.delete(inFlight);
     account.free(held);
+    endSubscriptions(session);
   }
 
   // A response that becomes a stream can be resumed over another connection. The responses of a batch share one stream.
@@ -421,8 +423,10 @@ class LegacyEra implements Era {
     const text = toAnnouncement(change);
     for (const session of [...this.#sessions?.known ?? [], ...this.#piped.values()]) {
       // Responses of running calls have their own streams.
-      if (change.kind === "close") session.streams?.disconnect();
-      else if (change.kind === "list" || session.watched.has(change.uri)) this.#notify(session, change, text);
+      if (change.kind === "close") {
+        session.streams?.disconnect();
+        endSubscriptions(session);
+      } else if (change.kind === "list" || session.watched.has(change.uri)) this.#notify(session, change, text);
     }
   }
 

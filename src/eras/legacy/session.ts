@@ -13,7 +13,7 @@ import type { Core } from "../../core/core.ts";
 import type { Link } from "../../core/link.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import { ReplayLink, type ReplayMemory, Streams } from "./replay.ts";
-import { createSession, type Session, type SessionFacts } from "./session_state.ts";
+import { createSession, endSubscriptions, type Session, type SessionFacts } from "./session_state.ts";
 import { hasPriming, isVersion, type Version } from "./versions.ts";
 
 /** A session with an id and resumable streams. */
@@ -197,6 +197,7 @@ export class Sessions {
     if (session === this.#newest) this.#newest = undefined;
     if (this.#known.delete(id)) session.account.free(session.held);
     session.held = 0;
+    endSubscriptions(session);
     const owned = this.#owned.get(key);
     if (owned?.delete(id) && !owned.size) this.#owned.delete(key);
     const text = "Cannot finish the call: the session has ended";

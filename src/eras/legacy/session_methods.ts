@@ -14,12 +14,13 @@ import type { Call } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Runner } from "../../core/feature.ts";
 import type { Limits } from "../../core/limits.ts";
-import { isWatchable } from "../../core/watching.ts";
+import { countSubscriber, isWatchable } from "../../core/watching.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import type { Session } from "./session_state.ts";
 
 /** Finds the runner of a session method. Returns `undefined` for any other method. The result is always empty. */
-export function findSessionMethod({ core, registry }: Engine, session: Session, call: Call): Runner | undefined {
+export function findSessionMethod(engine: Engine, session: Session, call: Call): Runner | undefined {
+  const { core, registry } = engine;
   const { method, params } = call;
   switch (method) {
     case "ping":
@@ -36,7 +37,8 @@ export function findSessionMethod({ core, registry }: Engine, session: Session, 
       return {
         run() {
           if (call.http && session.id === undefined) throw new McpError(INVALID_REQUEST, NO_SESSION);
-          watch(session, readUri(params.uri), core.limits);
+          const uri = readUri(params.uri);
+          watch(session, uri, { limits: core.limits, count: () => countSubscriber(engine, uri, call) });
           return EMPTY;
         },
       };
@@ -66,11 +68,17 @@ function readUri(uri: unknown): string {
   throw new McpError(INVALID_PARAMS, "Cannot subscribe: uri is not a string");
 }
 
+interface WatchOptions {
+  readonly limits: Limits;
+  /** Counts the subscriber. Returns the function that ends its subscription. */
+  readonly count: () => () => void;
+}
+
 // A client can subscribe to a hidden resource as it can to an unknown one. `allow` decides at each change.
-function watch(session: Session, uri: string, limits: Limits): void {
+function watch(session: Session, uri: string, { limits, count }: WatchOptions): void {
   const { account, watched } = session;
   if (watched.has(uri)) return;
-  if (!isWatchable([...watched, uri], limits)) {
+  if (!isWatchable([...watched.keys(), uri], limits)) {
     throw new McpError(
       INVALID_PARAMS,
       "Cannot subscribe: too many resources are watched, or their URIs are too long (streams.watchedUris)",
@@ -80,10 +88,11 @@ function watch(session: Session, uri: string, limits: Limits): void {
     throw new McpError(BUSY, "Cannot subscribe: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
   session.held += toHeld(uri);
-  watched.add(uri);
+  watched.set(uri, count());
 }
 
 function unwatch(session: Session, uri: string): void {
+  session.watched.get(uri)?.();
   if (!session.watched.delete(uri)) return;
   session.account.free(toHeld(uri));
   session.held -= toHeld(uri);

@@ -35,8 +35,8 @@ export interface Session {
   readonly requests: ServerRequests;
   /** Resumable streams. `undefined` without an id. */
   readonly streams?: Streams;
-  /** Resources the client watches. */
-  readonly watched: Set<string>;
+  /** Resources the client watches: the functions that end their subscriptions, by URI. */
+  readonly watched: Map<string, () => void>;
   /** Sends the client a notification that belongs to no request. */
   notify(text: string): void;
   /** Account of the client. */
@@ -63,11 +63,17 @@ export function createSession(
     caller,
     inFlight,
     requests: new ServerRequests(core),
-    watched: new Set(),
+    watched: new Map(),
     notify,
     account,
     held: 0,
     seen: core.ticker.clock.now(),
     ends: Infinity,
   };
+}
+
+/** Ends the subscriptions of a session. */
+export function endSubscriptions({ watched }: Session): void {
+  for (const end of watched.values()) end();
+  watched.clear();
 }

@@ -11,7 +11,7 @@ import type { Call } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Runner } from "../../core/feature.ts";
-import { createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
+import { countSubscriber, createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
 import { BUSY } from "../../core/scheduler.ts";
@@ -122,6 +122,7 @@ class Subscription {
   readonly #notify: (text: string) => void;
   readonly #onChange = (change: Change): void => this.#take(change);
   #ended?: (result: Result | undefined) => void;
+  #endings: readonly (() => void)[] = [];
 
   constructor(engine: Engine, call: Call, filter: Filter) {
     this.#engine = engine;
@@ -138,6 +139,8 @@ class Subscription {
     this.#call.onCancel = () => this.#end(this.#call.reason === SHUTDOWN ? {} : undefined);
     inFlight.add(this.#call);
     this.#engine.changes.listeners.add(this.#onChange);
+    // Before the acknowledgement, after which no change may be missed.
+    this.#endings = [...this.#filter.uris].map((uri) => countSubscriber(this.#engine, uri, this.#call));
     link.send(toNotification("notifications/subscriptions/acknowledged", {
       notifications: granted,
       _meta: { [META_SUBSCRIPTION]: id },
@@ -159,6 +162,7 @@ class Subscription {
     this.#engine.changes.listeners.delete(this.#onChange);
     this.#call.inFlight.remove(this.#call);
     this.#call.ended = true;
+    for (const end of this.#endings) end();
     this.#ended?.(result);
     this.#ended = undefined;
   }

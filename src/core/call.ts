@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
 import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
@@ -74,6 +74,8 @@ export class Call implements Context, Cancellable {
   #waiting?: Promise<void>;
   #merged?: Params;
   #queuedLogs = 0;
+  /** The questions so far, by key. */
+  #asked?: Map<string, string>;
 
   /** Creates a call that arrived over `link` and sends through `carrier`. */
   constructor(
@@ -226,6 +228,12 @@ export class Call implements Context, Cancellable {
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
     const { host: { reruns } } = this.#carrier;
     const question = make(this.client.capabilities);
+    const text = JSON.stringify([question.method, question.params]);
+    const before = this.#asked?.get(key);
+    if (before !== undefined && before !== text) {
+      throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each a key of its own`);
+    }
+    (this.#asked ??= new Map()).set(key, text);
     const ask = () => this.#carrier.ask(this, key, question);
     return await (reruns ? reruns.ask(this, key, ask) : ask());
   }

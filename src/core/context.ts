@@ -127,11 +127,13 @@ export interface Context {
    */
   readonly log: Log;
   /**
-   * Asks the user to fill in a form. `key` identifies the question within this call: ask each question under its own key.
+   * Asks the user to fill in a form. `key` identifies the question within this call. The same question under the same
+   * key has the same answer.
    *
    * When the answer arrives, the handler may run again from the top. Do irreversible work after the last question.
    *
    * @throws {McpError} with code -32021 if the client does not support forms.
+   * @throws {TypeError} if another question of this run has the same key.
    * @see specification/2026-07-28/client/elicitation
    */
   elicit<S extends Schema>(key: string, options: ElicitOptions<S>): Promise<Elicited<Infer<S>>>;

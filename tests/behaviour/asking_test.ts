@@ -150,6 +150,73 @@ behaviour("an answer counts only for the question exactly as it was asked", asyn
   assertEquals([asked, paid], [["Pay $10?", "Pay $11?", "Pay $12?"], [12]]);
 }, { eras: ["modern"] });
 
+behaviour("a key stands for one question in a run, whose answer is the same each time", async (connect) => {
+  const thrown: unknown[] = [];
+  const handlers = [
+    tool({
+      name: "same",
+      async run(_input, ctx) {
+        const ask = () => ctx.elicit("sure", { message: "Sure?", schema: yesNo });
+        const roots = await Promise.all([ctx.roots(), ctx.roots()]);
+        return [await ask(), ...await Promise.all([ask(), ask()])].map(({ content }) => content?.ok).join() +
+          roots.length;
+      },
+    }),
+    tool({
+      name: "other",
+      async run(_input, ctx) {
+        await ctx.elicit("sure", { message: "Sure?", schema: yesNo });
+        try {
+          await ctx.elicit("sure", { message: "Really?", schema: yesNo });
+        } catch (error) {
+          thrown.push(error);
+          throw error;
+        }
+        return "done";
+      },
+    }),
+    tool({
+      name: "roots",
+      run: async (
+        _input,
+        ctx,
+      ) => (await ctx.roots(), (await ctx.elicit("roots", { message: "?", schema: yesNo })).action),
+    }),
+  ];
+  const asked: unknown[] = [];
+  const { client, takeFaults } = await connect({ handlers }, {
+    onElicit({ message }) {
+      asked.push(message);
+      return accept({ ok: true });
+    },
+    roots() {
+      asked.push("roots");
+      return [];
+    },
+  });
+  assertEquals(textOf(await client.callTool("same")), "true,true,true2");
+  assertEquals(asked.splice(0), ["roots", "Sure?"]);
+  for (const name of ["other", "roots"]) assertEquals((await client.callTool(name)).isError, true);
+  assertEquals(asked, ["Sure?", "roots"]);
+  const told = takeFaults().map(({ error }) => error);
+  const refusal = (key: string) => `Cannot ask "${key}" twice: the questions differ; give each a key of its own`;
+  assertEquals(told.map((error) => Object(error).message), [refusal("sure"), refusal("roots")]);
+  assertEquals(thrown, [told[0]]);
+});
+
+behaviour("a question whose answer was not usable may be asked again", async (connect) => {
+  const answers: unknown[] = ["no", accept({ ok: true })];
+  const order = tool({
+    name: "order",
+    async run(_input, ctx) {
+      const ask = () => ctx.elicit("sure", { message: "Sure?", schema: yesNo });
+      return (await ask().catch(ask)).action;
+    },
+  });
+  const { client } = await connect({ handlers: [order] }, { answer: () => answers.shift() });
+  assertEquals(textOf(await client.callTool("order")), "accept");
+}, { eras: ["legacy"] });
+
 behaviour("an answer of the wrong shape makes the server ask again", async (connect) => {
   const order = tool({
     name: "order",

@@ -27,7 +27,7 @@ import type { Engine, Era } from "../../core/era.ts";
 import { type Method, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
-import { requireCapabilities } from "../../core/question.ts";
+import { type Question, requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
 import { BUSY, type Outcome } from "../../core/scheduler.ts";
 import { createNotifier, mayNotify } from "../../core/watching.ts";
@@ -70,6 +70,7 @@ class LegacyEra implements Era {
   // Keyed by connection and not by call, because a weak map with an entry per call slows down garbage collection.
   readonly #sessionOf = new WeakMap<InFlight, Session>();
   readonly #made = new WeakMap<Call, Map<string, Promise<unknown>>>();
+  readonly #answers = new WeakMap<Call, Map<string, Promise<unknown>>>();
   /** Cached JSON of results that stay the same object. */
   readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
   readonly #onChange = (change: Change): void => this.#announce(change);
@@ -80,7 +81,7 @@ class LegacyEra implements Era {
     this.#carrier = {
       host: engine.host,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
-      ask: async (call, _key, question) => await this.#sessionOf.get(call.inFlight)?.requests.ask(call, question),
+      ask: (call, key, question) => this.#ask(call, key, question),
       once: (call, key, make) => this.#once(call, key, make),
       release: ({ link }, retryMs) => {
         if (this.#sessions?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
@@ -408,6 +409,21 @@ class LegacyEra implements Era {
       since = clock.now();
     }
     return await Promise.all(replies);
+  }
+
+  // A key stands for one question, so it has one answer, as in revisions where the handler runs again.
+  async #ask(call: Call, key: string, question: Question): Promise<unknown> {
+    const answers = this.#answers.get(call) ?? new Map<string, Promise<unknown>>();
+    this.#answers.set(call, answers);
+    const answer = answers.get(key) ?? this.#sessionOf.get(call.inFlight)?.requests.ask(call, question);
+    if (answer) answers.set(key, answer);
+    try {
+      return await answer;
+    } catch (error) {
+      // The handler may ask again.
+      answers.delete(key);
+      throw error;
+    }
   }
 
   #once(call: Call, key: string, make: () => unknown): Promise<unknown> {

@@ -78,7 +78,7 @@ export interface PromptOptions<I extends Schema> {
   readonly title?: string;
   /** Description of the prompt. */
   readonly description?: string;
-  /** Schema of the arguments: an object of strings, which may transform them. Defaults to no arguments. */
+  /** Schema of the arguments: an object of strings, which may transform them. Without it, `run` gets an empty object. */
   readonly input?: I;
   /** Completers for arguments. */
   readonly complete?: Completers<ArgumentNames<I>>;
@@ -208,7 +208,7 @@ async function getPrompt({ key, input, invoke }: Definition, call: Call, core: C
   const state = `Cannot get ${quote(key)}`;
   const args = readArguments(given, state);
   return await attempt({ core, call, subject: key }, async () => {
-    const checked = input ? await input.validate(args) : { value: args };
+    const checked = input ? await input.validate(args) : { value: {} };
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
     return await invoke(call, checked.value, core);
   });

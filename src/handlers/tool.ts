@@ -89,7 +89,7 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
   readonly title?: string;
   /** Description for the model, which uses it to decide whether to call the tool. */
   readonly description?: string;
-  /** Schema of the arguments, which must be an object. Defaults to no arguments. */
+  /** Schema of the arguments, which must be an object. Without it, `run` gets an empty object, whatever a client sends. */
   readonly input?: I;
   /**
    * Whether an argument may be JSON text where the input schema expects an object, array, number or boolean. Some
@@ -266,7 +266,8 @@ class ToolRunner implements Runner {
     try {
       const { input, lenient = this.#core.lenientArguments } = definition;
       const reading = !input
-        ? { value: given }
+        // Nothing has checked the arguments, so the handler gets none of them.
+        ? { value: {} }
         : lenient
         ? readLeniently(input, given, this.#core)
         : input.validate(given);

@@ -109,7 +109,10 @@ export interface Server extends ChangeNotifier {
   readonly handlers: {
     /** Adds handlers, and notifies clients of the changed lists. */
     add(...handlers: readonly Handler[]): void;
-    /** Removes handlers, and notifies clients of the changed lists. */
+    /**
+     * Removes handlers, and notifies clients of the changed lists. A handler is known by its kind and its name, or its
+     * URI. One that is not there is ignored.
+     */
     remove(...handlers: readonly Handler[]): void;
     /** Returns the handlers in the order in which they were added. */
     list(): readonly Handler[];

@@ -259,6 +259,13 @@ export class Call implements Context, Cancellable {
   }
 }
 
+/** Creates the error for a result that is too long. */
+export function toTooLong({ method, params: { name = "", uri = name } }: Call, bytes: number): Error {
+  return new Error(
+    `Cannot send the result of ${method} ${quote(uri)}: it is longer than ${bytes} bytes (calls.resultBytes)`,
+  );
+}
+
 const done = Promise.resolve();
 
 /** Work that a handler does by sending a notification, for warnings in development. */

@@ -64,13 +64,11 @@ export class Registry {
     this.#swap([...this.#handlers, ...added], added);
   }
 
-  /** Removes handlers. Unknown ones are ignored. */
+  /** Removes the handlers of these kinds and names. Unknown ones are ignored. */
   remove(handlers: readonly Handler[]): void {
-    const gone = new Set(handlers.flatMap(withAlso));
-    const left = this.#handlers.filter((handler) => !gone.has(handler));
-    if (left.length === this.#handlers.length) return;
-    const taken = this.#handlers.filter((handler) => gone.has(handler));
-    this.#swap(left, taken);
+    const names = new Set(handlers.flatMap(withAlso).map(toName));
+    const gone = this.#handlers.filter((handler) => names.has(toName(handler)));
+    if (gone.length) this.#swap(this.#handlers.filter((handler) => !gone.includes(handler)), gone);
   }
 
   // Compares by name and not by identity, because a package of handlers may import its own copy of the library. A

@@ -21,7 +21,7 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
-import { Call, type Carrier } from "../../core/call.ts";
+import { Call, type Carrier, toTooLong } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import { type Method, type Runner, toMethod } from "../../core/feature.ts";
@@ -344,7 +344,7 @@ class LegacyEra implements Era {
         const { resultBytes } = this.#engine.core.limits.calls;
         text = JSON.stringify(downgradeResult(call.method, result, version));
         if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {
-          throw new Error(`Cannot send the result: it is longer than ${resultBytes} bytes (calls.resultBytes)`);
+          throw toTooLong(call, resultBytes);
         }
         texts?.set(result, text);
       }

@@ -15,7 +15,7 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
-import { Call, type Carrier } from "../../core/call.ts";
+import { Call, type Carrier, toTooLong } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Method, Runner } from "../../core/feature.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
@@ -178,12 +178,13 @@ class ModernEra implements SelectiveEra {
   }
 
   // The common fields are spliced into the JSON text, so that no call copies its result.
-  #stamp({ call: { params, link: { principal } }, runner: { cache } }: Found, result: Result): string {
+  #stamp({ call, runner: { cache } }: Found, result: Result): string {
+    const { params, link: { principal } } = call;
     const { core } = this.#engine;
     const { resultBytes } = core.limits.calls;
     let text = JSON.stringify(result);
     if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {
-      throw new Error(`Cannot send the result: it is longer than ${resultBytes} bytes (calls.resultBytes)`);
+      throw toTooLong(call, resultBytes);
     }
     let hints = "";
     if (cache) {

@@ -20,6 +20,7 @@ import {
 } from "./json_schema.ts";
 
 import { adaptInput } from "./adapt_input.ts";
+import { type Discriminator, findDiscriminator } from "./discriminator.ts";
 import type { Checked } from "./schema.ts";
 
 type Sub = boolean | Node;
@@ -116,6 +117,7 @@ export function createCheck(
 ): (value: unknown) => Issue[] {
   const refs = targets as ReadonlyMap<unknown, Sub>; // inspectJsonSchema() has checked that they are schemas.
   const choices = new WeakMap<Node, readonly Choices[]>();
+  const discriminators = new WeakMap<readonly Sub[], ShownDiscriminator | null>();
   let path: Key[];
   let issues: Issue[];
   let limit: number;
@@ -258,6 +260,7 @@ export function createCheck(
 
     sub.allOf?.forEach((part) => check(part, value, own));
     for (const forms of [sub.anyOf, sub.oneOf]) {
+      if (forms && isObject(value) && checkDiscriminated(forms, value, own)) continue;
       const misfits = forms?.flatMap((part) => attempt(part, value, own) ?? []) ?? [];
       const fitting = forms ? forms.length - misfits.length : 1;
       if (!fitting) fail(cut([...new Set(misfits)].join(" or "), 300));
@@ -273,6 +276,32 @@ export function createCheck(
     if (issues.length > before || !seen) return;
     spend(3 * own.size);
     own.forEach((key) => seen.add(key));
+  }
+
+  /** Checks an object against the only alternative that it can match. Returns `false` if it may match several. */
+  function checkDiscriminated(forms: readonly Sub[], value: Named<unknown>, seen?: Set<Key>): boolean {
+    const known = findKnown(forms);
+    const given = known && lookUp(value, known.name);
+    if (given === undefined || !known) return false;
+    spend(STEP);
+    const form = known.forms.get(given);
+    if (form) check(form, value, seen);
+    else fail(`expected ${known.shown}, got ${typeof given === "object" ? toKind(given) : show(given)}`, known.name);
+    return true;
+  }
+
+  function findKnown(forms: readonly Sub[]): ShownDiscriminator | undefined {
+    let known = discriminators.get(forms);
+    if (known === undefined) {
+      const toParts = (form: JsonSchema) => {
+        const target = refs.get(form.$ref);
+        return draft7 && target !== undefined ? [target] : [form, target];
+      };
+      const found = findDiscriminator(forms, toParts);
+      known = found ? { ...found, shown: showChoices([...found.forms.keys()]) } : null;
+      discriminators.set(forms, known);
+    }
+    return known ?? undefined;
   }
 
   return (value) => {
@@ -328,13 +357,22 @@ function findChoices(sub: Node, known: WeakMap<Node, readonly Choices[]>): reado
 
 const NONE: readonly Choices[] = [];
 
+/** A discriminator with the first few of its values, for error messages. */
+interface ShownDiscriminator extends Discriminator {
+  readonly shown: string;
+}
+
 function toChoices(list: readonly unknown[]): Choices {
   return {
     values: new Set(list),
     keys: new Set(list.filter((one) => typeof one === "object").map(toKey)),
-    // Enough values to fill the text, even if each has a single digit.
-    shown: cut(list.slice(0, 50).map(show).join(" or "), 200),
+    shown: showChoices(list),
   };
+}
+
+// Enough values to fill the text, even if each has a single digit.
+function showChoices(list: readonly unknown[]): string {
+  return cut(list.slice(0, 50).map(show).join(" or "), 200);
 }
 
 // Cost of the current validation. Validations are synchronous, so they never overlap.

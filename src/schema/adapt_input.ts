@@ -29,6 +29,9 @@ const MAX_STEPS = 64;
 const INDEXES_PER_VALUE = 1 / 2000;
 // Characters above which a JSON text is parsed once for all alternatives.
 const LONG_TEXT = 1000;
+// Maximum tests of a value against an alternative or a part of one. They take about 100 milliseconds. Without a limit, a
+// long list of items with many alternatives would take minutes. What is left then stays as it is.
+const MAX_TESTS = 1_000_000;
 // Properties of a schema up to which it is cheaper to look for each of them than to list those of the value.
 const SHORT_SCHEMA = 16;
 // Maximum inserted defaults, because a short input can cause many of them.
@@ -44,6 +47,7 @@ const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d
 export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonText, revive }: AdaptOptions): unknown {
   const targets = new Map<unknown, unknown>();
   let left = MAX_DEFAULTS;
+  let tests = MAX_TESTS;
   let values = jsonText?.values ?? 0;
   let indexes = Math.ceil(values * INDEXES_PER_VALUE);
   const read = new Map<string, JsonText | undefined>();
@@ -69,7 +73,7 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
 
   /** Tests whether a schema may accept a JSON type. */
   function takes(schema: unknown, kind: string, steps = 0): boolean {
-    if (schema === false) return false;
+    if (schema === false || tests-- <= 0) return false;
     if (!isObject(schema) || steps > MAX_STEPS) return true;
     const { type, enum: all, const: only, anyOf, oneOf, allOf, $ref } = schema;
     if (type !== undefined && ![type].flat().some((one) => one === kind || one === "integer" && kind === "number")) {
@@ -107,7 +111,8 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
     if (!jsonText || takes(schema, "string")) return;
     if (!read.has(text)) {
       const found = readJson(text, { depth: jsonText.depth, values, indexes });
-      if (text.length <= LONG_TEXT) return found && takes(schema, toKind(found.value)) ? found : undefined;
+      // A text that is no JSON is remembered, because an error takes longer than anything else here.
+      if (found && text.length <= LONG_TEXT) return takes(schema, toKind(found.value)) ? found : undefined;
       read.set(text, found);
     }
     const found = read.get(text);
@@ -140,6 +145,7 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
 
   /** Finds the first alternative that a value roughly matches. */
   function findForm(forms: readonly unknown[], value: unknown): unknown {
+    if (tests <= 0) return;
     let known = discriminators.get(forms);
     if (known === undefined) {
       known = findDiscriminator(forms, (form) => [form, follow(form.$ref)]) ?? null;

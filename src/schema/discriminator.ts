@@ -41,7 +41,8 @@ export function findDiscriminator(
 function findConstants(part: unknown, name: string): readonly unknown[] | undefined {
   const { properties } = Object(part);
   if (!isObject(properties) || !Object.hasOwn(properties, name)) return;
-  const { const: only, enum: all = only === undefined ? undefined : [only] }: JsonSchema = Object(properties[name]);
+  const { const: only, enum: choices }: JsonSchema = Object(properties[name]);
+  const all = choices ?? (only === undefined ? undefined : [only]);
   if (!Array.isArray(all) || !all.length || all.some((one) => typeof one === "object" && one)) return;
   // The same value may be listed twice.
   return [...new Set(all)];

@@ -156,7 +156,7 @@ interface Definition extends Entry {
 function define<I extends Schema>(options: PromptOptions<I>, place: string): Definition {
   const { name, title, description, icons, _meta, allow, use = [], run } = options;
   const input = options.input && compileSchema(options.input, { use: "input", place });
-  const inputs = input ? toArguments(input, place) : [];
+  const inputs = input ? toArguments(toTester(options.input, input), place) : [];
   return {
     key: name,
     allow,
@@ -214,6 +214,19 @@ async function getPrompt({ key, input, invoke }: Definition, call: Call, core: C
   });
 }
 
+// A plain shape validates asynchronously as a whole. Its parts may not.
+function toTester(schema: Schema | undefined, input: CompiledSchema): CompiledSchema {
+  if (input.isRaw || "~standard" in Object(schema)) return input;
+  return {
+    ...input,
+    validate(given) {
+      const [[name, value]] = Object.entries(Object(given));
+      const result = Object(schema)[name]["~standard"].validate(value);
+      return result instanceof Promise ? result : { problem: JSON.stringify(result.issues) };
+    },
+  };
+}
+
 // Arguments are always strings in the protocol. A schema that accepts no string could never be satisfied.
 function toArguments(input: CompiledSchema, place: string): Argument[] {
   const schema = input.json();
@@ -236,7 +249,7 @@ const SAMPLES: Readonly<Record<string, unknown>> = { number: 1, integer: 1, bool
 
 // A schema such as z.coerce.number() has the same JSON Schema as z.number(). A coercing schema reports the same issues
 // for a number and for its text. Other arguments are omitted, because their issues are the same in both cases.
-function isCoerced(input: CompiledSchema, name: string, type: unknown): boolean {
+function isCoerced(input: Pick<CompiledSchema, "validate">, name: string, type: unknown): boolean {
   const sample = SAMPLES[String(type)];
   if (sample === undefined) return false;
   try {

@@ -342,8 +342,9 @@ function toPlainResult(value: unknown, sending: Sending): Result | Promise<Resul
 }
 
 function toFullResult(full: ToolResult, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
-  const { content, structuredContent } = full;
-  const isFine = (structuredContent === undefined || toJson(structuredContent)) && !content.some(isDoubtful);
+  const { content, structuredContent, _meta } = full;
+  const isFine = [structuredContent, _meta].every((part) => part === undefined || toJson(part)) &&
+    !content.some(isDoubtful);
   return isFine ? { ...full } : loadResults(sending).then((to) => to.ofTool(structuredContent, { full, output }));
 }
 

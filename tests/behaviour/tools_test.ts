@@ -314,6 +314,26 @@ behaviour("a handler without input gets an empty object, whatever the client sen
   await assertRejects(() => client.request("tools/call", { name: "t", arguments: [1] }), RpcError, "is not an object");
 });
 
+behaviour("a result whose _meta is not a plain object is refused by name", async (connect) => {
+  const give = (name: string, _meta: unknown) => tool({ name, run: () => ({ content: [], _meta }) });
+  const handlers = [
+    give("map", new Map([["a", 1]])),
+    give("set", new Set([1])),
+    give("plain", { a: 1 }),
+    give("empty", {}),
+  ];
+  const { client, takeFaults } = await connect({ handlers });
+  for (const name of ["map", "set"]) {
+    assertEquals((await client.callTool(name).catch((error) => error)).code, -32603);
+    assertStringIncludes(
+      String(takeFaults()[0].error),
+      `Cannot send the result of tool "${name}": _meta is not a plain object; give it one`,
+    );
+  }
+  assertEquals(Object((await client.callTool("plain"))._meta).a, 1);
+  assertEquals((await client.callTool("empty")).content, []);
+});
+
 behaviour("the model reads the text of a ToolError", async (connect) => {
   const { client } = await connect(failing());
   const refusal = await client.callTool("told");

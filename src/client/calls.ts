@@ -190,7 +190,7 @@ export function toClient(rpc: Rpc, protocol: Protocol): Client {
     },
     complete,
     request,
-    notify: rpc.notify,
+    notify: (method, params) => protocol.notify(method, params),
     subscribe: (filter) => toSubscription((onChange) => protocol.watch(filter, onChange)),
     setLogLevel: (level) => protocol.setLogLevel(level),
     close,

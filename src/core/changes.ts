@@ -23,6 +23,10 @@ export type Listener = (change: Change) => void;
 /** The listeners of a server. Changes in quick succession are announced once. */
 export class Changes {
   readonly listeners: Set<Listener> = new Set();
+  /** Tells other instances of a change. */
+  publish?: (change: Change) => void;
+  /** Connects to other instances, whose changes arrive once the promise settles. Called before a listener is added. */
+  connect?: () => Promise<void> | undefined;
   readonly #ticker: Ticker;
   readonly #burst = new Map<string, Change>();
 
@@ -33,6 +37,7 @@ export class Changes {
 
   /** Announces a change within {@linkcode BURST_MS}. */
   emit(change: Change): void {
+    this.publish?.(change);
     if (!this.listeners.size) return;
     if (!this.#burst.size) this.#ticker.startTimeout(BURST_MS, () => this.flush());
     const key = toKey(change);

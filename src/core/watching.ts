@@ -55,15 +55,17 @@ export function countSubscriber(engine: Engine, uri: string, call: Call): () => 
 }
 
 /**
- * Creates a function that sends notifications of changes. While the client has no room, equal notifications are merged,
- * so the queue is bounded by the number of things that can change.
+ * Creates a function that sends notifications of changes. While the client has no room, only the newest notification of
+ * each key is kept, so the queue is bounded by the number of things that can change. The key defaults to the text.
  */
-export function createNotifier(send: (text: string) => Promise<void> | undefined): (text: string) => void {
-  const late = new Set<string>();
+export function createNotifier(
+  send: (text: string) => Promise<void> | undefined,
+): (text: string, key?: string) => void {
+  const late = new Map<string, string>();
   let isFull = false;
 
-  return function notify(text) {
-    if (isFull) return void late.add(text);
+  return function notify(text, key = text) {
+    if (isFull) return void late.set(key, text);
     const room = send(text);
     if (!room) return;
     isFull = true;
@@ -71,7 +73,7 @@ export function createNotifier(send: (text: string) => Promise<void> | undefined
       isFull = false;
       const texts = [...late];
       late.clear();
-      texts.forEach(notify);
+      for (const [key, text] of texts) notify(text, key);
     });
   };
 }

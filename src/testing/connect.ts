@@ -10,6 +10,7 @@ import { INTERNALS } from "../core/internals.ts";
 import { type Client, toClient } from "../client/calls.ts";
 import type { ConnectOptions as ClientOptions } from "../client/connect.ts";
 import { isModern, VERSIONS } from "../client/detect_era.ts";
+import { declareExtensions, toReceiver } from "../client/extension.ts";
 import { LegacyCodec, legacyProtocol } from "../client/legacy.ts";
 import type { Notification } from "../client/message.ts";
 import { ModernCodec, modernProtocol } from "../client/modern.ts";
@@ -36,6 +37,7 @@ export interface ConnectOptions extends
   Pick<
     ClientOptions,
     | "capabilities"
+    | "extensions"
     | "headers"
     | "info"
     | "logLevel"
@@ -139,6 +141,7 @@ export async function connect(server: TestServer | string | URL, options: Connec
   });
   rpc.listeners.add((notification) => void received.push(notification));
   if (options.onNotification) rpc.listeners.add(options.onNotification);
+  if (options.extensions?.length) rpc.listeners.add(toReceiver(options.extensions, fail));
   try {
     const protocol = era === "modern"
       ? modernProtocol(rpc, modern, {
@@ -207,7 +210,8 @@ function toProtocolOptions(options: ConnectOptions): ProtocolOptions {
   const handle = createRequestHandler(options);
   return {
     info,
-    capabilities,
+    capabilities: declareExtensions(capabilities, options.extensions),
+    extensions: options.extensions,
     logLevel,
     answer: answer ?? (async (request, signal) => {
       try {

@@ -348,7 +348,7 @@ behaviour("the client gets an McpError unchanged", async (connect) => {
   assertEquals([error.code, error.message, error.data], [4099, "Out of paper", { tray: 2 }]);
 });
 
-behaviour("of any other error the client gets an id, and onError the error itself", async (connect) => {
+behaviour("of any other error the client gets an id, and the observer the error itself", async (connect) => {
   const { client, takeFaults } = await connect(failing());
   for (const name of ["error", "sync", "string", "nothing"]) {
     const result = await client.callTool(name);

@@ -176,6 +176,48 @@ for (const { name, program } of runtimes) {
     });
   }
 
+  testProcesses(`${name}: --watch follows the imports of files that a pattern names, and finds new files`, async () => {
+    const toHandler = (tool: string) =>
+      `import { tool } from ${JSON.stringify(`${root}mod.ts`)};
+      import { greeting } from "./_shared/greeting.ts";
+      import { starts } from "./_shared/state.ts";
+      export const ${tool} = tool({ name: "${tool}", run: () => greeting + starts });`;
+    const files = {
+      "handlers/hello.ts": toHandler("hello"),
+      "handlers/_shared/greeting.ts": `export { words as greeting } from "./words.ts";`,
+      "handlers/_shared/words.ts": `export const words = "Hello";`,
+      "handlers/_shared/state.ts": `export const starts = " " + Math.random();`,
+    };
+    await withFiles(files, async (cwd) => {
+      const words = [...program, "handlers/*.ts", "--watch", "--http", "--port", "0"];
+      await using server = await start(words, { cwd });
+      const [, url] = await server.waitFor(/at (http:\S+)\n/);
+      await using client = await connect(url);
+      const say = async (tool: string) => {
+        const [block] = (await client.callTool(tool)).content;
+        return block.type === "text" ? block.text : "";
+      };
+      const first = await say("hello");
+      await using changes = await client.subscribe({ toolsListChanged: true });
+      const iterator = changes[Symbol.asyncIterator]();
+      await Deno.writeTextFile(`${cwd}/handlers/_shared/words.ts`, `export const words = "Bye";`);
+      await iterator.next();
+      // A file that imports no changed file keeps its state.
+      assertEquals(await say("hello"), first.replace("Hello", "Bye"));
+      // An error in an imported file, and then its fix.
+      await Deno.writeTextFile(`${cwd}/handlers/_shared/words.ts`, `export const words = ;`);
+      await server.waitFor(/The previous version is still served\./);
+      assertEquals(await say("hello"), first.replace("Hello", "Bye"));
+      await Deno.writeTextFile(`${cwd}/handlers/_shared/words.ts`, `export const words = "Back";`);
+      await iterator.next();
+      assertEquals(await say("hello"), first.replace("Hello", "Back"));
+      await Deno.writeTextFile(`${cwd}/handlers/other.ts`, toHandler("other"));
+      await iterator.next();
+      assertEquals((await client.listTools()).map(({ name }) => name), ["hello", "other"]);
+      assertEquals(await say("other"), await say("hello"));
+    });
+  });
+
   testProcesses(
     `${name}: check reports tokens and problems, and fails for errors`,
     async () => {

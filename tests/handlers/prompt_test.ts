@@ -222,7 +222,7 @@ Deno.test("errors: McpError unchanged, ToolError by its text, any other as an id
   const server = createServer({
     name: "test",
     version: "1.0.0",
-    onError: (error, fault) => reported.push(error, fault.method, fault.subject),
+    observer: { fault: ({ error, method, subject }) => reported.push(error, method, subject) },
     handlers: [
       prompt({
         name: "throws",
@@ -337,7 +337,7 @@ Deno.test("a prompt may ask the client, and uses the answer", async () => {
   const server = createServer({
     name: "test",
     version: "1.0.0",
-    onError: (error) => reported.push(error),
+    observer: { fault: ({ error }) => reported.push(error) },
     handlers: [prompt({ name: "where", run: async (_, ctx) => (await ctx.roots()).map((root) => root.uri).join() })],
   });
   const _meta = { "io.modelcontextprotocol/clientCapabilities": { roots: {} } };

@@ -27,9 +27,11 @@ export class ServerRequests {
     return this.#waiting.size > 0;
   }
 
-  /** Handles a response. One that matches no pending request is ignored. */
-  answer(response: Response): void {
-    this.#waiting.get(response.id)?.(response);
+  /** Handles a response. Returns `false` if it matches no pending request. */
+  answer(response: Response): boolean {
+    const resolve = this.#waiting.get(response.id);
+    resolve?.(response);
+    return !!resolve;
   }
 
   /** Sends a request over the stream of the call, and waits for the response. */
@@ -39,8 +41,9 @@ export class ServerRequests {
     if (!link.streams) {
       throw new McpError(INVALID_PARAMS, "Cannot ask the client: its Accept header does not list text/event-stream");
     }
-    const id = `ask-${++this.#last}`;
-    const { limits: { calls }, ticker } = this.#core;
+    const { limits: { calls }, shared, ticker } = this.#core;
+    // Another instance may send requests to the same client.
+    const id = shared ? `ask-${crypto.randomUUID()}` : `ask-${++this.#last}`;
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
     const cancel = (reason: string) => {
       link.send(toNotification("notifications/cancelled", { requestId: id, reason }));
@@ -49,7 +52,10 @@ export class ServerRequests {
     const onAbort = () => cancel("the call was cancelled");
     const timeout = ticker.startTimeout(
       calls.answerMs,
-      () => cancel(`it took longer than ${calls.answerMs} ms (calls.answerMs)`),
+      () => {
+        this.#core.observing?.reach("calls.answerMs", call.account?.key);
+        cancel(`it took longer than ${calls.answerMs} ms (calls.answerMs)`);
+      },
     );
     signal.addEventListener("abort", onAbort, { once: true });
     this.#waiting.set(id, resolve);

@@ -50,6 +50,45 @@ export {
   type PromptReturn,
 } from "./handlers/prompt.ts";
 export type { Completer, Completers, Completion } from "./handlers/completion.ts";
+export {
+  type CallServiceOptions,
+  type CallServiceScope,
+  type KeyedServiceOptions,
+  type KeyedServiceScope,
+  service,
+  type ServiceOptions,
+  type ServiceScope,
+} from "./core/service_factory.ts";
+export type {
+  Lifetime,
+  NoServices,
+  Service,
+  ServiceEnd,
+  Services,
+  ServiceValues,
+  SharedServiceValues,
+} from "./core/service.ts";
+export {
+  type Extension,
+  extension,
+  type ExtensionEvent,
+  type ExtensionListen,
+  type ExtensionMethod,
+  type ExtensionNotification,
+  type ExtensionOptions,
+  type InferParams,
+  type Schemas,
+} from "./handlers/extension.ts";
+export type {
+  Attribute,
+  AttributeOptions,
+  DetachOptions,
+  Redirect,
+  RedirectedQuestion,
+  ServerHandlers,
+  Wrap,
+  WrappedCall,
+} from "./core/extension.ts";
 export { McpError, ToolError } from "./protocol/errors.ts";
 export type { Server, ServerOptions } from "./server.ts";
 export type { Clock } from "./core/timers.ts";
@@ -60,18 +99,51 @@ export type {
   Elicited,
   ElicitOptions,
   ElicitUrlOptions,
+  ListChangedOptions,
   ListName,
   Principal,
   ProgressOptions,
 } from "./core/context.ts";
+export type {
+  Authenticate,
+  Authentication,
+  AuthFacts,
+  AuthRefusal,
+  AuthRoute,
+  AuthTransport,
+  Challenge,
+  Credentials,
+} from "./core/auth.ts";
 export type { Log, LogMethod, LogOptions } from "./core/log.ts";
-export type { Fault } from "./core/core.ts";
+export {
+  type AuthEvent,
+  type CallEvent,
+  type CancelReason,
+  type CloseEvent,
+  consoleObserver,
+  type EventSource,
+  type FaultEvent,
+  type HandlersEvent,
+  type LimitEvent,
+  type MessageEvent,
+  type Observer,
+  type RefusalReason,
+  type RefusedEvent,
+  type ServiceEvent,
+  type SessionEvent,
+  type StartEvent,
+  type StoreEvent,
+  type StreamEvent,
+  type SubscriptionEvent,
+  type TransportName,
+} from "./core/observer.ts";
+export type { Store } from "./core/store.ts";
 export type { Need } from "./core/question.ts";
 export { type Middleware, only } from "./core/middleware.ts";
 export type { Allow, Handler } from "./core/feature.ts";
 export type { LimitOptions, Limits } from "./core/limits.ts";
 
-export type { Result } from "./protocol/jsonrpc.ts";
+export type { Params, Result } from "./protocol/jsonrpc.ts";
 export type {
   Annotations,
   AudioContent,

@@ -39,6 +39,7 @@ export interface DenoGlobal {
   execPath(): string;
   exit(code: number): never;
   addSignalListener(signal: string, listener: () => void): void;
+  removeSignalListener(signal: string, listener: () => void): void;
   unrefTimer?(timer: unknown): void;
   serve(options: DenoServeOptions, handler: RuntimeFetch): DenoServer;
   /** Not available on some platforms. */
@@ -154,6 +155,7 @@ export interface DenoFile {
 /** The parts of `Bun` that the library uses. */
 export interface BunGlobal {
   readonly version: string;
+  readonly isMainThread: boolean;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: { stream(): Bytes };
@@ -161,6 +163,10 @@ export interface BunGlobal {
   stdout: unknown;
   readonly stderr: unknown;
   write(to: unknown, bytes: Uint8Array): Promise<number>;
+  /** Adds a plugin to the module loader of this process. */
+  plugin(plugin: { readonly name: string; setup(build: BunPluginBuild): void }): void;
+  /** Resolves a specifier against a folder. Throws if nothing is found. */
+  resolveSync(specifier: string, folder: string): string;
   spawn(words: readonly string[], options: BunPipedOptions): BunPipedChild;
   spawn(words: readonly string[], options: BunSpawnOptions): BunChild;
   serve(options: BunServeOptions): BunServer;
@@ -205,6 +211,14 @@ export interface BunServeOptions {
   readonly idleTimeout?: number;
 }
 
+/** The part of a Bun plugin that resolves imports. */
+export interface BunPluginBuild {
+  onResolve(
+    options: { readonly filter: RegExp },
+    resolve: (args: { readonly path: string; readonly importer: string }) => { readonly path: string } | undefined,
+  ): void;
+}
+
 /** A running HTTP server. */
 export interface BunServer {
   readonly port: number;
@@ -224,10 +238,12 @@ export interface ProcessGlobal {
   exit(code: number): never;
   cwd(): string;
   on(event: string, listener: () => void): void;
+  off(event: string, listener: () => void): void;
   getBuiltinModule(name: "fs"): FsModule;
   getBuiltinModule(name: "tty"): { isatty(file: number): boolean };
   getBuiltinModule(name: "dns"): DnsModule;
   getBuiltinModule(name: "http"): HttpModule;
+  getBuiltinModule(name: "module"): ModuleModule;
 }
 
 /** The built-in `fs` module. */
@@ -284,6 +300,22 @@ export interface FsKinds {
   isSymbolicLink(): boolean;
 }
 
+/** The built-in `module` module. Bun has no `registerHooks`. */
+export interface ModuleModule {
+  registerHooks(hooks: {
+    resolve(
+      specifier: string,
+      context: { readonly parentURL?: string },
+      next: (specifier: string, context: unknown) => ResolvedModule,
+    ): ResolvedModule;
+  }): void;
+}
+
+/** A resolved specifier. */
+export interface ResolvedModule {
+  readonly url: string;
+}
+
 /** The built-in `dns` module. */
 export interface DnsModule {
   readonly promises: {
@@ -302,6 +334,14 @@ export interface HttpModule {
     destroy(error?: Error): void;
     end(body: string): void;
   };
+}
+
+/** The global scope of a worker thread. */
+export interface ThreadGlobal {
+  postMessage(message: unknown): void;
+  addEventListener(type: "message", listener: (event: { readonly data: unknown }) => void): void;
+  /** Ends the thread. Bun has no such function. */
+  close?(): void;
 }
 
 interface Globals {
@@ -325,6 +365,13 @@ export const bun: BunGlobal | undefined = globals.Bun;
  */
 export function findDeno(): DenoGlobal | undefined {
   return globals.Deno;
+}
+
+/** Returns the global scope if this code runs in a worker thread. */
+export function findThread(): ThreadGlobal | undefined {
+  const isThread = bun ? !bun.isMainThread : "WorkerGlobalScope" in globalThis;
+  // TypeScript types the global scope as that of the main thread.
+  return isThread ? globalThis as unknown as ThreadGlobal : undefined;
 }
 
 /** Returns the global `process`. It is read only when needed, because on Deno that loads several modules. */

@@ -6,22 +6,28 @@
 import { INTERNAL_ERROR, McpError, type ToolError } from "./protocol/errors.ts";
 import type { Icon } from "./protocol/types.ts";
 import { Accounts } from "./core/account.ts";
+import type { Authenticate, Authentication } from "./core/auth.ts";
 import { Changes } from "./core/changes.ts";
+import type { ContainerHost } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
 import type { ChangeNotifier, Context } from "./core/context.ts";
-import type { Core, Fault } from "./core/core.ts";
+import type { Core } from "./core/core.ts";
 import type { CreateEra, Engine } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { type LimitOptions, readLimits } from "./core/limits.ts";
 import { type Middleware, seesLists } from "./core/middleware.ts";
+import { combineObservers, type Observer } from "./core/observer.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
+import type { Store } from "./core/store.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
 import { type OpenPipe, pipeOpener } from "./transports/channel.ts";
-import { readHosts, readOrigins, readPath, readProxies } from "./transports/http/access.ts";
+import { readHosts, readOrigins, readPath, readPeer, readPrincipal, readProxies } from "./transports/http/access.ts";
 import { type Cors, corsRule, type Grant } from "./transports/http/cors.ts";
+import type { LoadGate } from "./transports/http/entrance.ts";
+import { toRefusal } from "./transports/http/exchange.ts";
 import { Endpoint, type Fetch } from "./transports/http/fetch.ts";
 import type { HttpParts } from "./transports/http/upgrades.ts";
 
@@ -45,6 +51,11 @@ export interface ServerOptions {
   readonly handlers?: readonly Handler[];
   /** Middleware that wraps every call. The first one is the outermost. */
   readonly use?: readonly Middleware[];
+  /**
+   * Authenticates the caller of every HTTP request before its body is read, such as `apiKey({ keys })` of
+   * `@x/mcp/auth`. Defaults to none: then every caller may use the server. Does not apply to stdio.
+   */
+  readonly auth?: Authentication | Authenticate;
   /** Path of the HTTP endpoint. Defaults to `/mcp`. */
   readonly path?: string;
   /** Hosts that clients may use, such as `mcp.example.com`. If set, other Host headers except loopback are rejected. */
@@ -69,10 +80,21 @@ export interface ServerOptions {
    */
   readonly secret?: string | readonly string[];
   /**
+   * State that all instances share: ended sessions, subscriptions, events to resume, and changes. `@x/mcp/stores` makes
+   * one. Without it, each process keeps this in its memory.
+   */
+  readonly store?: Store;
+  /**
    * Whether arguments of tools may be JSON text where the input wants an object, an array, a number or a boolean. A tool
    * may say otherwise. Defaults to `false`.
    */
   readonly lenientArguments?: boolean;
+  /**
+   * Computes a small JSON value about the client, which handlers read as `ctx.session`. For clients with a session it
+   * runs during `initialize`, and over HTTP the value is sealed into the session id. For others it runs for each request
+   * in which `ctx.session` is read. It is synchronous, and its JSON has at most 2048 characters.
+   */
+  readonly session?: (ctx: Context) => unknown;
   /** Limits that differ from the defaults. */
   readonly limits?: LimitOptions;
   /** Milliseconds for which clients may cache lists and resources without a `ttlMs` of their own. Defaults to 0. */
@@ -80,16 +102,20 @@ export interface ServerOptions {
   /**
    * Cache scope of lists: shared by all callers (`"public"`) or bound to one (`"private"`).
    *
-   * Defaults to `"private"` for authenticated callers and for servers whose `use` sees lists, because both may change a
+   * Defaults to `"private"` for authenticated callers and for servers with `auth`, or whose `use` sees lists, because
+   * these may change a
    * list, and to `"public"` otherwise. A list with an `allow` is always private. Resources are private unless they have a
    * `cacheScope`.
    */
   readonly cacheScope?: "public" | "private";
-  /** Called for each unexpected error. Clients only receive `fault.id`. Defaults to printing with `console.error`. */
-  readonly onError?: (error: unknown, fault: Fault) => void;
+  /**
+   * Hears what happens, for metrics, logs and traces. One object or a list. Clients only receive the id of an unexpected
+   * error, and `observer.fault` the error itself. Without a `fault`, unexpected errors are printed with `console.error`.
+   */
+  readonly observer?: Observer | readonly Observer[];
   /**
    * Describes an unexpected error of a tool to the model. If it returns `undefined`, the model gets "Internal error"
-   * and an id. `onError` is called in either case.
+   * and an id. `observer.fault` is called in either case.
    */
   readonly describeError?: (error: unknown, ctx: Context) => string | ToolError | undefined;
   /**
@@ -109,14 +135,22 @@ export interface Server extends ChangeNotifier {
   readonly handlers: {
     /** Adds handlers, and notifies clients of the changed lists. */
     add(...handlers: readonly Handler[]): void;
-    /** Removes handlers, and notifies clients of the changed lists. */
+    /**
+     * Removes handlers, and notifies clients of the changed lists. A handler is known by its kind and its name, or its
+     * URI. One that is not there is ignored.
+     */
     remove(...handlers: readonly Handler[]): void;
     /** Returns the handlers in the order in which they were added. */
     list(): readonly Handler[];
   };
   /**
-   * Stops accepting calls, waits up to `calls.closeMs` milliseconds for running ones, and ends all streams. Settles
-   * when everything has ended.
+   * Makes all services that live as long as the server, and rejects if one fails. `serveStdio` and the command line call
+   * it before they listen. Otherwise the first request makes them.
+   */
+  ready(): Promise<void>;
+  /**
+   * Stops accepting calls, waits up to `calls.closeMs` milliseconds for running ones, ends all streams, and
+   * disposes the services. Settles when everything has ended.
    */
   close(): Promise<void>;
   /**
@@ -137,6 +171,8 @@ export interface ServerInternals {
   readonly openPipe: OpenPipe;
   /** Parts that other HTTP transports share with the endpoint. */
   readonly http: HttpParts;
+  /** The place of the container of the services, if a handler has any. */
+  readonly host: ContainerHost;
   /** Turns `development` on, unless the options set it to `false`. Settles when it is on. */
   develop(): Promise<void>;
 }
@@ -147,7 +183,11 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const { name, version, title, description, websiteUrl, icons, instructions, path = "/mcp", ttlMs = 0 } = options;
   const limits = readLimits(options.limits);
   const ticker = new Ticker(options.clock ?? systemClock);
-  const report = createReport(name, options.onError);
+  const observer = combineObservers(options.observer);
+  const auth = readAuth(options.auth);
+  const sealer = new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) });
+  const changes = new Changes(ticker);
+  const shared = options.store?.[INTERNALS].share({ sealer, changes, limits, observer });
   const core: Core = {
     identity: { name, version, title, description, websiteUrl, icons },
     info: { name, version },
@@ -155,42 +195,62 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     limits,
     ticker,
     ttlMs,
-    cacheScope: options.cacheScope ?? (options.use?.some(seesLists) ? "private" : "anonymous"),
+    cacheScope: options.cacheScope ?? (auth || options.use?.some(seesLists) ? "private" : "anonymous"),
     hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
     describeError: options.describeError,
+    session: options.session,
     lenientArguments: options.lenientArguments,
-    sealer: new Sealer({ secret: options.secret, realm: JSON.stringify([name, path]) }),
-    report,
+    sealer,
+    auth,
+    observer,
+    shared,
+    report: (error, about) => report(core, error, about),
   };
-  const changes = new Changes(ticker);
+  if (options.observer) core.prepare = preparing(core);
   const registry = new Registry(core, changes);
-  const accounts = new Accounts(limits);
+  const accounts = new Accounts(core);
   const scheduler = new Scheduler(core, accounts, options.use);
-  registry.add(options.handlers ?? []);
   let closed: Promise<void> | undefined;
   const host: CallHost = {
     server: {
       resourceUpdated(uri) {
         if (!closed) changes.emit({ kind: "resource", uri });
       },
-      listChanged(list) {
-        if (!closed && registry.hasList(list)) changes.emit({ kind: "list", feature: list });
+      listChanged(list, { to: allow } = {}) {
+        if (closed || !registry.hasList(list)) return;
+        changes.emit({ kind: "list", feature: list, handlers: allow && [{ allow }] });
       },
     },
+    parts: core,
+    defer: (call, run) => scheduler.defer(call, run),
   };
+  add(options.handlers ?? []);
   const engine: Engine = { core, registry, scheduler, changes, accounts, host };
   const era = createEra(engine);
-  const allows = corsRule(options.cors, report);
+  const allows = corsRule(options.cors, core.report);
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const proxies = readProxies(options.proxies);
+  let gate: ReturnType<LoadGate> | undefined;
+  const loadGate: LoadGate | undefined = auth && (() => gate ??= openGate(auth));
+  const openGate = async (auth: Authentication) => {
+    const { HttpGate } = await import("./transports/http/gate.ts");
+    return new HttpGate(auth, { core, proxies, readPeer, readPrincipal, toRefusal });
+  };
   const endpoint = new Endpoint(engine, era, {
     path: readPath(path),
     hosts: readHosts(options.hosts),
     origins: readOrigins(options.origins),
-    proxies: readProxies(options.proxies),
+    proxies,
     allows,
+    loadGate,
   });
   const { fetch, parts } = endpoint;
+
+  function add(handlers: readonly Handler[], isLater?: boolean): void {
+    registry.add(handlers, isLater);
+    for (const handler of handlers) handler[INTERNALS].services?.open(host);
+  }
 
   // Loaded only in development.
   async function develop(): Promise<void> {
@@ -201,31 +261,57 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   if (options.development) develop();
 
   async function close(): Promise<void> {
+    const since = ticker.clock.now();
     endpoint.close();
     scheduler.stop();
     changes.close();
     const { promise, resolve } = Promise.withResolvers<void>();
-    ticker.startTimeout(limits.calls.closeMs, resolve);
+    ticker.startTimeout(limits.calls.closeMs, () => {
+      core.observing?.reach("calls.closeMs");
+      resolve();
+    });
     await Promise.race([scheduler.idle(), promise]);
     scheduler.cancelAll();
     // Outcomes reach their streams some microtasks later, so wait for one turn of the event loop.
     await new Promise((resolve) => setTimeout(resolve));
     parts.streams.end();
+    await shared?.close();
     end();
+    await host.container?.close();
     ticker.close();
+    try {
+      await auth?.close?.();
+    } catch (error) {
+      core.report(error);
+    }
+    observer.close?.({ durationMs: ticker.clock.now() - since });
   }
 
+  const open = options.cors ? withCors(allows, fetch) : fetch;
   return {
-    fetch: options.cors ? withCors(allows, fetch) : fetch,
+    fetch: host.container?.startWith(open) ?? open,
     handlers: {
-      add: (...handlers) => registry.add(handlers),
-      remove: (...handlers) => registry.remove(handlers),
+      add: (...added) => add(added, true),
+      remove: (...removed) => registry.remove(removed),
       list: () => registry.handlers,
     },
     ...host.server,
+    ready: async () => await host.container?.ready(),
     close: () => closed ??= close(),
-    [INTERNALS]: { openPipe: pipeOpener(engine, era), http: { ...parts, ended }, develop },
+    [INTERNALS]: {
+      openPipe: pipeOpener(engine, era),
+      http: { ...parts, ended },
+      develop,
+      host,
+    },
   };
+}
+
+/** Reads the option `auth`. Throws if it cannot authenticate. */
+function readAuth(auth: ServerOptions["auth"]): Authentication | undefined {
+  const read = typeof auth === "function" ? { authenticate: auth } : auth;
+  if (read === undefined || typeof read?.authenticate === "function") return read;
+  throw new TypeError("Cannot create a server: auth has no authenticate(); use a function, apiKey() or such");
 }
 
 /** Loads CORS support with the first request, because most servers do not need it. */
@@ -235,9 +321,10 @@ function withCors(allows: (origin: string) => Grant | undefined, fetch: Fetch): 
   return async (request, info) => await (await (wrapped ??= loading()))(request, info);
 }
 
-function checkOptions({ name, version, ttlMs = 0, sessions = "optional" }: ServerOptions): void {
+function checkOptions({ name, version, ttlMs = 0, sessions = "optional", store }: ServerOptions): void {
   const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
   if (!name || !version) throw refuse("it needs a name and a version");
+  if (store && !(INTERNALS in store)) throw refuse("its store is not a store; make one with customStore()");
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {
     throw refuse(`ttlMs is ${ttlMs}; it must be a whole number of milliseconds, 0 or more`);
   }
@@ -246,22 +333,35 @@ function checkOptions({ name, version, ttlMs = 0, sessions = "optional" }: Serve
   }
 }
 
-/** Creates the function that reports unexpected errors and returns the error for the client. */
-function createReport(name: string, onError: ServerOptions["onError"]): Core["report"] {
-  return (error, about = {}) => {
-    const id = crypto.randomUUID().slice(0, 8);
+/** Returns the function that loads what an observed server needs. It is loaded with the first message. */
+function preparing(core: Core): () => Promise<void> {
+  let loading: Promise<void> | undefined;
+  const load = async () => {
     try {
-      const fault = { id, method: about.method, subject: about.subject };
-      const returned: unknown = onError?.(error, fault);
-      if (returned instanceof Promise) returned.catch(() => {});
-      if (!onError) {
-        import("./protocol/printable.ts").then(({ printFault }) =>
-          printFault(`${id} in ${about.method ?? name}`, error)
-        );
-      }
-    } catch {
-      // A failing `onError`, or an error that cannot be printed, must not cause another error.
+      const { createObserving } = await import("./core/observing.ts");
+      core.observing = createObserving(core);
+    } catch (error) {
+      // A server that cannot be observed still serves.
+      core.report(error);
     }
-    return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
+    core.prepare = undefined;
   };
+  return () => loading ??= load();
+}
+
+/** Reports an unexpected error, and returns the error for the client. */
+function report(core: Core, error: unknown, { method, subject }: Parameters<Core["report"]>[1] = {}): McpError {
+  const id = crypto.randomUUID().slice(0, 8);
+  core.observer.fault?.({ id, error, server: core.info.name, method, subject });
+  core.observing?.reachNamed(toMessage(error));
+  return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
+}
+
+function toMessage(error: unknown): string {
+  try {
+    return error instanceof Error ? `${error.message}` : "";
+  } catch {
+    // A handler may throw anything, such as a proxy.
+    return "";
+  }
 }

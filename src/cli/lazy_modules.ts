@@ -16,6 +16,7 @@ interface Modules {
   readonly "./completions.ts": typeof import("./completions.ts");
   readonly "./config/file_resources.ts": typeof import("./config/file_resources.ts");
   readonly "./config/folder.ts": typeof import("./config/folder.ts");
+  readonly "./config/glob.ts": typeof import("./config/glob.ts");
   readonly "./config/prompts.ts": typeof import("./config/prompts.ts");
   readonly "./config/required_permissions.ts": typeof import("./config/required_permissions.ts");
   readonly "./config/schema.ts": typeof import("./config/schema.ts");
@@ -24,7 +25,9 @@ interface Modules {
   readonly "./config/source.ts": typeof import("./config/source.ts");
   readonly "./demo.ts": typeof import("./demo.ts");
   readonly "./doctor.ts": typeof import("./doctor.ts");
+  readonly "./handler_files.ts": typeof import("./handler_files.ts");
   readonly "./help.ts": typeof import("./help.ts");
+  readonly "./import_graph.ts": typeof import("./import_graph.ts");
   readonly "./inspect.ts": typeof import("./inspect.ts");
   readonly "./inspector/inspector.ts": typeof import("./inspector/inspector.ts");
   readonly "./inspector/serve.ts": typeof import("./inspector/serve.ts");

@@ -7,6 +7,7 @@ import { createServer, type Handler, type Server } from "../library.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { toPrintable } from "../protocol/printable.ts";
 import { startBackgroundTimer } from "../runtime.ts";
+import type { ImportGraph } from "./import_graph.ts";
 import { platform } from "./platform.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError } from "./cli_error.ts";
@@ -42,11 +43,11 @@ export interface Loaded {
   /** Watches the files that the server offers, and notifies clients of changes. Returns a function that stops this. */
   watch?(): () => void;
   /**
-   * Reads the files again and replaces the server's handlers. Clients stay connected. Returns the files to watch.
+   * Reads the changed files again and replaces the server's handlers. Clients stay connected. Returns the files to watch.
    *
    * @throws {CliError} if the files cannot be used. The handlers then stay the same.
    */
-  reload?(): Promise<readonly string[]>;
+  reload?(changed: readonly string[]): Promise<readonly string[]>;
 }
 
 /** The default target in the working directory. Returns `undefined` if there is none. */
@@ -62,24 +63,26 @@ export async function findTarget(): Promise<string | undefined> {
 }
 
 /**
- * Loads a target: a folder, a config file, or a file that exports a server or handlers.
+ * Loads a target: a folder, a config file, a file that exports a server or handlers, or a pattern of such files. With
+ * `imports`, a file can be reloaded when a file that it imports has changed.
  *
  * @throws {CliError} if it cannot be loaded.
  */
-export async function load(target: string): Promise<Loaded> {
+export async function load(target: string, imports?: ImportGraph): Promise<Loaded> {
   const kind = await toKind(target);
-  if (kind === "module") return await loadModule(target);
+  if (kind === "module") return await loadModule(target, imports);
+  if (kind === "pattern") return await (await importModule("./handler_files.ts")).loadPattern(target, imports);
   const path = platform.toPath(target);
   // Checked first, because loading the reader of config files may download packages.
   if (kind === "config" && !(await platform.hasFile(platform.toFileUrl(target)))) {
     throw new CliError(`Cannot use ${target}: there is no file ${path}; check the path`);
   }
   const { loadConfig, loadFolder } = await importModule("./config/server.ts");
-  return await (kind === "folder" ? loadFolder : loadConfig)(target, path);
+  return await (kind === "folder" ? loadFolder(target, path) : loadConfig(target, path, imports));
 }
 
 /** The kind of a target, from its name and its file. */
-export async function toKind(target: string): Promise<"folder" | "config" | "module"> {
+export async function toKind(target: string): Promise<"folder" | "config" | "module" | "pattern"> {
   // The empty path is the working directory. A shell variable that is not set must not serve it.
   if (!target) {
     throw new CliError(
@@ -96,6 +99,7 @@ export async function toKind(target: string): Promise<"folder" | "config" | "mod
   if (scheme !== undefined) return "module";
   const facts = await platform.files.stat(platform.toPath(target)).catch(() => undefined);
   if (facts?.kind === "folder") return "folder";
+  if (!facts && /[*{]/.test(target)) return "pattern";
   if (/\.jsonc?$/i.test(target)) return "config";
   if (/\.(ya?ml|toml|json5)$/i.test(target)) {
     throw new CliError(`Cannot use ${target}: a config file is JSON with comments; write it as mcp.jsonc`);
@@ -109,25 +113,31 @@ export async function toKind(target: string): Promise<"folder" | "config" | "mod
 }
 
 /** Loads the default export of a file: a server, or handlers of a server that is named after the file. */
-async function loadModule(target: string): Promise<Loaded> {
+async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded> {
   const url = toTargetUrl(target);
   const isFile = url.startsWith("file:");
   if (isFile && !(await platform.hasFile(url))) {
     throw new CliError(`Cannot serve ${target}: there is no file ${decodeURI(new URL(url).pathname)}; check the path`);
   }
   const server = toServer(target, await importDefault(target, url));
-  const files = isFile ? [decodeURIComponent(new URL(url).pathname)] : [];
-  let version = 0;
+  // The file may use an older copy of this library, whose handlers cannot be listed.
+  if (!isFile || !imports || !("list" in server.handlers)) return { server, files: isFile ? [toFilePath(url)] : [] };
+  const listFiles = () => imports.list(url).map(toFilePath);
 
-  async function reload(): Promise<readonly string[]> {
-    const next = toServer(target, await importDefault(target, url, ++version));
+  async function reload(changed: readonly string[]): Promise<readonly string[]> {
+    imports?.renew([url], changed.map((path) => platform.toFileUrl(path)));
+    const next = toServer(target, await importDefault(target, url));
     swapHandlers(server, next.handlers.list());
     await next.close();
-    return files;
+    return listFiles();
   }
 
-  // The file may use an older copy of this library, whose handlers cannot be listed.
-  return { server, files, reload: isFile && "list" in server.handlers ? reload : undefined };
+  return { server, files: listFiles(), reload };
+}
+
+/** The path of a file URL. */
+export function toFilePath(url: string): string {
+  return decodeURIComponent(new URL(url).pathname);
 }
 
 function toServer(target: string, found: unknown): Server {
@@ -158,11 +168,25 @@ export function swapHandlers(server: Server, handlers: readonly Handler[]): void
 }
 
 /**
- * Imports the default export of a file. A new `version` loads the file again.
+ * Imports the default export of a file.
  *
  * @throws {CliError} if the file cannot be loaded.
  */
-export async function importDefault(target: string, url: string, version = 0): Promise<unknown> {
+export async function importDefault(target: string, url: string): Promise<unknown> {
+  return await importFile(target, url, async (exports) => await exports.default);
+}
+
+/**
+ * Imports a file, and passes what it exports to `read`.
+ *
+ * @throws {CliError} if the file cannot be loaded.
+ */
+export async function importFile<T>(
+  target: string,
+  url: string,
+  // Within the import, because a file may export a promise that rejects.
+  read: (exports: Readonly<Record<string, unknown>>) => T | Promise<T>,
+): Promise<T> {
   // In the background, so that Deno still notices modules that wait for each other.
   const stopNotice = startBackgroundTimer(() => {
     console.error(
@@ -170,8 +194,7 @@ export async function importDefault(target: string, url: string, version = 0): P
     );
   }, NOTICE_MS);
   try {
-    // Awaited here, because a file may export a promise.
-    return await (await import(version ? platform.toImport(url, version) : url)).default;
+    return await read(await import(url));
   } catch (error) {
     const remedy = /^https?:/i.test(url)
       ? "Name a file. To use a server that runs at this URL, choose the command call, inspect or doctor."

@@ -17,6 +17,7 @@ import { createFiles, type Files, hasErrorCode } from "./platform_files.ts";
 import { createBunFileSystem } from "./platform_files_bun.ts";
 import { createDenoFileSystem } from "./platform_files_deno.ts";
 import { bunSpawn, denoSpawn, type Spawn } from "./platform_process.ts";
+import { onBunImport, onDenoImport, type ResolveImport } from "./platform_imports.ts";
 import { bunTerminal, denoTerminal, type Terminal } from "./platform_terminal.ts";
 
 /** The features of a runtime that the command line needs. */
@@ -59,8 +60,11 @@ export interface Platform {
    * any Host header. Throws if there is no response.
    */
   sendAs(url: string, sent: SentAs): Promise<number>;
-  /** The specifier that makes `import()` load a file again for a new `version`, but not the files it imports. */
-  toImport(url: string, version: number): string;
+  /**
+   * Calls `resolve` for each import of a local file from here on, with the URLs of both files. A version above 0 makes
+   * the runtime load the file once more for that version.
+   */
+  onImport(resolve: ResolveImport): void;
   /** Whether a file exists. Also `true` if it may not be read. */
   hasFile(url: string): Promise<boolean>;
   /** Serves HTTP. Throws if the address cannot be used. */
@@ -128,7 +132,7 @@ function denoPlatform(deno: DenoGlobal): Platform {
       }
     },
     sendAs: (url, sent) => sendAs(findProcess(), url, sent),
-    toImport: (url, version) => `${url}?${version}`,
+    onImport: (resolve) => onDenoImport(findProcess().getBuiltinModule("module"), resolve),
     toRunner(permissions) {
       const program = isNpxCache(deno.execPath()) ? ["npx", "-y", `deno@${deno.version.deno}`] : ["deno"];
       return [...program, "run", ...(permissions === "all" ? ["-A"] : [])];
@@ -171,9 +175,7 @@ function bunPlatform(bun: BunGlobal, process: ProcessGlobal): Platform {
     spawn: bunSpawn(bun),
     lookUp: (name) => lookUp(process, name),
     sendAs: (url, sent) => sendAs(process, url, sent),
-    // Bun ignores the query of a URL, but not that of a path.
-    toImport: (url, version) =>
-      `${url.startsWith("file:") ? decodeURIComponent(new URL(url).pathname) : url}?${version}`,
+    onImport: (resolve) => onBunImport(bun, resolve),
     toRunner: () => isNpxCache(bun.argv[0]) ? ["npx", "-y", `bun@${bun.version}`] : ["bun"],
     exit: (code) => process.exit(code),
     onIdle: (listener) => process.on("beforeExit", listener),

@@ -4,6 +4,7 @@
  * @module
  */
 import { INTERNALS } from "../core/internals.ts";
+import { formatError } from "../protocol/printable.ts";
 import { guardConsole } from "../transports/stdio/stdout_guard.ts";
 import { serveStdio } from "../transports/stdio/stdio.ts";
 import type { Args } from "./args.ts";
@@ -11,7 +12,7 @@ import type { Command } from "./command.ts";
 import { platform } from "./platform.ts";
 import { findTarget, load, type Loaded } from "./load.ts";
 import { importModule } from "./lazy_modules.ts";
-import { UsageError } from "./cli_error.ts";
+import { CliError, UsageError } from "./cli_error.ts";
 
 /** The command `serve`, which is the default. */
 export const serve: Command = {
@@ -22,7 +23,8 @@ export const serve: Command = {
     "--inspect [--port PORT] -- COMMAND...",
   ],
   description: [
-    "TARGET is a file that exports a server, a config file or a folder. Defaults to ./mcp.jsonc, else ./server.ts, " +
+    "TARGET is a file that exports a server, a config file, a folder, or a pattern in quotes for files that export " +
+    "handlers, such as 'handlers/*.ts'. Defaults to ./mcp.jsonc, else ./server.ts, " +
     "else a demonstration server. ARGS are arguments of the file.",
     "The default transport is HTTP in a terminal, and stdio otherwise. The first Ctrl-C lets running calls finish, the " +
     "second exits at once.",
@@ -33,7 +35,7 @@ export const serve: Command = {
     port: { value: "PORT", text: "Port for HTTP; 0 picks a free port (default: 3000)" },
     host: { value: "ADDRESS", text: "Address to listen on; 0.0.0.0 listens on all networks (default: 127.0.0.1)" },
     path: { value: "PATH", text: "Path of the endpoint (default: the server's own, which is /mcp unless set)" },
-    watch: { text: "Reload the target when it changes, and notify connected clients" },
+    watch: { text: "Reload the target when it or a file that it imports changes, and notify connected clients" },
     inspect: {
       text:
         "Also serve the inspector at /, a page to try the server in a browser; without TARGET, inspect the server " +
@@ -55,7 +57,9 @@ async function serveTarget(args: Args): Promise<void> {
   if ("inspect" in flags && named === undefined && rest) {
     return await (await importModule("./inspector/serve.ts")).servePage(args);
   }
-  if (extra !== undefined) throw new UsageError(`Cannot serve ${named} and ${extra}: name one file`);
+  if (extra !== undefined) {
+    throw new UsageError(`Cannot serve ${named} and ${extra}: name one file, or a pattern in quotes`);
+  }
   const isTerminal = await platform.isTerminal();
   const isHttp = !("stdio" in flags) && ("http" in flags || isTerminal);
   checkHttpOptions(flags, isHttp);
@@ -65,7 +69,8 @@ async function serveTarget(args: Args): Promise<void> {
   // Output of the file while it loads must not mix with messages.
   if (!isHttp) guardConsole();
   const target = named ?? await findTarget();
-  const loaded: Loaded = target === undefined ? await loadDemo() : await load(target);
+  const imports = "watch" in flags ? new (await importModule("./import_graph.ts")).ImportGraph() : undefined;
+  const loaded: Loaded = target === undefined ? await loadDemo() : await load(target, imports);
   const { server } = loaded;
   // Warnings for development, because both options are for authors of servers.
   if ("watch" in flags || "inspect" in flags) await server[INTERNALS].develop();
@@ -73,6 +78,7 @@ async function serveTarget(args: Args): Promise<void> {
   loaded.watch?.();
   // A client that stops a stdio server needs no notice.
   const closed = closeOnSignal(server, isHttp || isTerminal);
+  if (!await start(server, target, closed)) return;
   if (http && address) {
     const served = await http.serveHttp(server, target, address);
     await new Promise<void>((resolve) => closed.addEventListener("abort", () => resolve()));
@@ -82,6 +88,19 @@ async function serveTarget(args: Args): Promise<void> {
   if (isTerminal) console.error(await (await importModule("./stdio_notice.ts")).toStdioNotice(target));
   await serveStdio(server, { signal: closed });
   await server.close();
+}
+
+/** Makes the services of a server. Returns `false` if it was closed meanwhile. */
+async function start(server: Loaded["server"], target: string | undefined, closed: AbortSignal): Promise<boolean> {
+  try {
+    // The file may use an older copy of this library, which has no services.
+    await server.ready?.();
+  } catch (error) {
+    await server.close();
+    if (closed.aborted) return false;
+    throw new CliError(`Cannot serve ${target ?? "the demonstration"}: a service failed\n${formatError(error)}`);
+  }
+  return !closed.aborted;
 }
 
 /** The time to send the last responses, in milliseconds. */

@@ -67,7 +67,9 @@ export async function serveHttp(server: Server, target: string | undefined, addr
   const served = listen(name, { hostname, port, fetch });
   const host = hostname === "0.0.0.0" || hostname === "::" ? "127.0.0.1" : hostname;
   const origin = `http://${toAuthority(host)}:${served.port}`;
-  if (!isLoopbackHost(toAuthority(hostname))) console.error(toNetworkWarning(hostname));
+  if (!server[INTERNALS].http.loadGate && !isLoopbackHost(toAuthority(hostname))) {
+    console.error(toNetworkWarning(hostname));
+  }
   console.error(toNotice(target, origin + (path || own), inspector && `${origin}/#key=${inspector.key}`));
   if (!inspector) return served;
   const stop = async () => {
@@ -98,8 +100,8 @@ function listen(name: string, options: ServeOptions): Served {
 }
 
 function toNetworkWarning(hostname: string): string {
-  return `Anyone who can reach ${hostname} can use this server, unless the server authenticates its callers. Remove ` +
-    "--host to serve this machine only, or put a proxy with authentication in front.";
+  return `Anyone who can reach ${hostname} can use this server, because it has no \`auth\`. Set it, remove --host to ` +
+    "serve this machine only, or put a proxy with authentication in front.";
 }
 
 function toNotice(target: string | undefined, url: string, page: string | undefined): string {

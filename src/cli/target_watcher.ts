@@ -16,16 +16,23 @@ import { watchFile } from "./file_watcher.ts";
 export function watchTarget(target: string | undefined, { reload, files }: Loaded): void {
   if (!reload) throw new CliError(`Cannot watch ${target ?? "the demonstration"}: it has no file; name one`);
   let stops: readonly (() => void)[] = [];
+  // Kept until a reload succeeds, because a file with an error must be loaded again too.
+  const changed = new Set<string>();
   const watchAll = (paths: readonly string[]) => {
     stops.forEach((stop) => stop());
-    stops = paths.map((path) => watchFile(path, reloadNext));
+    stops = paths.map((path) => watchFile(path, () => reloadNext(path)));
   };
   // Reloads run one after the other, so that the last one reads the last change.
   let last = Promise.resolve();
-  const reloadNext = () => {
+  const reloadNext = (path: string) => {
+    changed.add(path);
     last = last.then(async () => {
+      // An earlier reload may have included this change.
+      if (!changed.size) return;
       try {
-        watchAll(await reload());
+        const taken = [...changed];
+        watchAll(await reload(taken));
+        taken.forEach((path) => changed.delete(path));
         console.error(`Reloaded ${target}.`);
       } catch (error) {
         console.error(error instanceof CliError ? toPrintable(error.message) : formatError(error));

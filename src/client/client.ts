@@ -21,6 +21,15 @@ export type { Client, CompleteOptions, Completion, CompletionRef } from "./calls
 export type { Trace } from "./channel.ts";
 export type { CommandTarget } from "./child_process.ts";
 export { connect, type ConnectOptions } from "./connect.ts";
+export {
+  type ClientExtension,
+  clientExtension,
+  type ClientExtensionOptions,
+  type ExtensionResult,
+  type ReceivedNotification,
+  type Schemas,
+  type UnfinishedCall,
+} from "./extension.ts";
 export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./listed.ts";
 export type { Message, Notification } from "./message.ts";
 export type { Progress, RequestOptions } from "./rpc.ts";

@@ -9,6 +9,7 @@ import { type AnswerOptions, createRequestHandler, toCapabilities } from "./serv
 import { type Client, toClient } from "./calls.ts";
 import { detectEra, isModern, VERSIONS } from "./detect_era.ts";
 import { LegacyCodec } from "./legacy.ts";
+import { type ClientExtension, declareExtensions, toReceiver } from "./extension.ts";
 import type { Notification } from "./message.ts";
 import { checkTimeout } from "./delay.ts";
 import { createRpc } from "./rpc.ts";
@@ -20,6 +21,8 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
   readonly info?: Implementation;
   /** Capabilities beyond those of the functions below, such as extensions. */
   readonly capabilities?: ClientCapabilities;
+  /** Extensions that the client declares and supports, made by `clientExtension`. */
+  readonly extensions?: readonly ClientExtension[];
   /** Called with every notification of the server. */
   readonly onNotification?: (notification: Notification) => void;
   /** Called with each problem that the client works around, such as an unusable tool. Defaults to `console.warn`. */
@@ -119,7 +122,7 @@ function readVersions({ versions = VERSIONS, era }: ConnectOptions): readonly st
 
 async function attempt(open: Open, versions: readonly string[], options: ConnectOptions): Promise<Client> {
   const { info = CLIENT, capabilities, logLevel, timeoutMs = DEFAULT_TIMEOUT_MS, probeMs = PROBE_MS, signal } = options;
-  const { onNotification, onWarning = (text: string) => console.warn(toPrintable(text)) } = options;
+  const { extensions, onNotification, onWarning = (text: string) => console.warn(toPrintable(text)) } = options;
   checkTimeout(timeoutMs, "timeoutMs");
   checkTimeout(probeMs, "probeMs");
   signal?.throwIfAborted();
@@ -134,13 +137,15 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
     open: (onMessage) => open({ onMessage, onBroken: onError }),
   });
   if (onNotification) rpc.listeners.add(onNotification);
+  if (extensions?.length) rpc.listeners.add(toReceiver(extensions, onError));
   const giveUp = () => rpc.abort(signal?.reason);
   signal?.addEventListener("abort", giveUp);
   const asked = toCapabilities(options);
   try {
     const protocol = await detectEra(rpc, {
       info,
-      capabilities: { ...asked, ...capabilities },
+      capabilities: declareExtensions({ ...asked, ...capabilities }, extensions),
+      extensions,
       logLevel,
       answer,
       onWarning,

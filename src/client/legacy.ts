@@ -213,6 +213,7 @@ export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: Lega
       logLevel = level;
       await request("logging/setLevel", { level });
     },
+    notify: (method, params) => rpc.notify(method, params),
     close,
   };
 }

@@ -16,7 +16,10 @@ import { delay } from "./delay.ts";
 export function memoryTransport(server: PipeServer, principal?: Principal): OpenLineTransport {
   return (receive, end) => {
     // In a microtask, because between processes a message never arrives before the write returns.
-    const pipe = server[INTERNALS].openPipe((text) => void queueMicrotask(() => receive(text)), principal);
+    const pipe = server[INTERNALS].openPipe(
+      (text) => void queueMicrotask(() => receive(text)),
+      principal,
+    );
     return {
       write: (text) => pipe.receive(text),
       async close() {

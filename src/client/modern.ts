@@ -7,8 +7,9 @@
 import { HEADER_MISMATCH, UNSUPPORTED_VERSION } from "../protocol/errors.ts";
 import { encodeHeaderValue } from "../protocol/header_value.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import type { ClientCapabilities, LogLevel } from "../protocol/types.ts";
+import type { LogLevel } from "../protocol/types.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
+import type { UnfinishedCall } from "./extension.ts";
 import type { Message, Notification } from "./message.ts";
 import { readPages } from "./pagination.ts";
 import {
@@ -22,7 +23,7 @@ import {
 import { delay, startTimer } from "./delay.ts";
 import { RpcError } from "./rpc_error.ts";
 import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./protocol.ts";
-import type { SubscriptionFilter, Watch } from "./subscription.ts";
+import { type SubscriptionFilter, toSubscription, type Watch } from "./subscription.ts";
 
 const META = "io.modelcontextprotocol/";
 /** The parameter that the `Mcp-Name` header repeats, by method. */
@@ -46,6 +47,7 @@ export class ModernCodec implements Codec {
   /** The least severe log level that requests ask for. */
   logLevel?: LogLevel;
   readonly #identity: ClientIdentity;
+  readonly #subjects: Readonly<Record<string, string>>;
   readonly #mirrored = new Map<unknown, readonly HeaderParam[]>();
 
   /** The codec of a client. */
@@ -53,6 +55,7 @@ export class ModernCodec implements Codec {
     this.version = version;
     this.logLevel = identity.logLevel;
     this.#identity = identity;
+    this.#subjects = Object.assign({}, ...identity.extensions?.map(({ subjects }) => subjects) ?? []);
   }
 
   toParams(params: Params): Params {
@@ -68,7 +71,7 @@ export class ModernCodec implements Codec {
 
   toHeaders({ method = "", params = {} }: Message): Readonly<Record<string, string>> {
     const headers: Record<string, string> = { "mcp-protocol-version": this.version, "mcp-method": method };
-    const name = params[NAMED[method]];
+    const name = params[this.#subjects[method] ?? NAMED[method]];
     if (typeof name === "string") headers["mcp-name"] = encodeHeaderValue(name);
     for (const { header, path } of method === "tools/call" ? this.#mirrored.get(name) ?? [] : []) {
       const value = path.reduce<unknown>(
@@ -96,7 +99,7 @@ export interface ModernOptions extends ProtocolOptions {
 
 /** Returns the protocol of a connection. */
 export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOptions): Protocol {
-  const { answer, onWarning, recovers, versions } = options;
+  const { answer, onWarning, recovers, versions, extensions = [] } = options;
   const hasHeaders = rpc.channel.openStream !== undefined;
   const watches = new Set<() => Promise<void>>();
 
@@ -115,10 +118,26 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
       outcome = await send(method, next, { ...given, id: undefined });
     }
     const { resultType = "complete" } = outcome.result;
-    if (resultType !== "complete" && resultType !== "input_required" && !isDeclared(resultType, options.capabilities)) {
-      throw new Error(`Cannot use the result of ${method}: no extension was declared for a ${resultType}`);
+    if (resultType !== "complete" && resultType !== "input_required") {
+      const own = extensions.find(({ results }) => results.has(String(resultType)));
+      if (!own && !isDeclared(resultType, options)) {
+        throw new Error(`Cannot use the result of ${method}: no extension was declared for a ${resultType}`);
+      }
+      const finish = given.finish === false || given.rounds === false ? undefined : own?.results;
+      const call = { method, params, signal: given.signal ?? new AbortController().signal };
+      const result = await finish?.get(String(resultType))?.(outcome.result, toUnfinished(call));
+      return result ? { ...outcome, result } : outcome;
     }
     return method === "tools/list" && hasHeaders ? { ...outcome, result: withoutUnusable(outcome.result) } : outcome;
+  }
+
+  function toUnfinished(call: Pick<UnfinishedCall, "method" | "params" | "signal">): UnfinishedCall {
+    return {
+      ...call,
+      request: async (method, params = {}, options) => (await request(method, params, options)).result,
+      answer: ({ method, params }) => answerOne(method, params, call.signal),
+      subscribe: (filter) => toSubscription((onChange) => watch(filter, onChange)),
+    };
   }
 
   async function toResponses(requests: Params, signal = new AbortController().signal): Promise<Params> {
@@ -223,10 +242,11 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
           if (!isObject(params._meta) || !(SUBSCRIPTION in params._meta)) return;
           if (method !== "notifications/subscriptions/acknowledged") return onChange({ method, params });
           onOpen();
-          resolve(isObject(params.notifications) ? params.notifications : {});
+          resolve(toGranted(isObject(params.notifications) ? params.notifications : {}));
         },
       };
-      return await send("subscriptions/listen", { notifications: filter }, options);
+      const { extensions, ...own } = filter;
+      return await send("subscriptions/listen", { notifications: { ...extensions, ...own } }, options);
     }
 
     async function close(): Promise<void> {
@@ -253,6 +273,9 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
       codec.logLevel = level;
       await undefined;
     },
+    // A server on stdio cannot tell otherwise which revision a notification of an extension belongs to.
+    notify: (method, params) =>
+      rpc.notify(method, !extensions.length || PROTOCOL.test(method) ? params : codec.toParams(params ?? {})),
     async close() {
       await Promise.all([...watches].map((close) => close()));
     },
@@ -262,11 +285,25 @@ export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOpti
 /** The result types of known extensions, with the id of the extension. */
 const EXTENSION_RESULTS: Readonly<Record<string, string>> = { task: "io.modelcontextprotocol/tasks" };
 
-/** Whether a declared extension adds a result type. An unknown extension may add any type. */
-function isDeclared(resultType: unknown, { extensions = {} }: ClientCapabilities): boolean {
+/** Notifications of the protocol itself, of any revision. */
+const PROTOCOL = /^notifications\/(cancelled|initialized|progress|roots\/.*)$/;
+
+/** Whether a declared extension without functions of its own adds a result type. Any extension may add any type. */
+function isDeclared(resultType: unknown, { capabilities, extensions: own = [] }: ProtocolOptions): boolean {
+  const { extensions = {} } = capabilities;
   if (typeof resultType !== "string") return false;
   if (Object.hasOwn(EXTENSION_RESULTS, resultType)) return Object.hasOwn(extensions, EXTENSION_RESULTS[resultType]);
-  return Object.keys(extensions).some((id) => !id.startsWith(META));
+  const known = own.map(({ id }) => id);
+  return Object.keys(extensions).some((id) => !id.startsWith(META) && !known.includes(id));
+}
+
+/** Moves the keys of extensions to a place of their own. */
+function toGranted(
+  { toolsListChanged, promptsListChanged, resourcesListChanged, resourceSubscriptions, ...extensions }: Params,
+): SubscriptionFilter {
+  const own = { toolsListChanged, promptsListChanged, resourcesListChanged, resourceSubscriptions };
+  const given = Object.entries(own).filter(([, value]) => value !== undefined);
+  return { ...Object.fromEntries(given), ...Object.keys(extensions).length ? { extensions } : {} };
 }
 
 /** The protocol revisions that a server names when it refuses one. */

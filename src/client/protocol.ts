@@ -5,6 +5,7 @@
  */
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
+import type { ClientExtension } from "./extension.ts";
 import type { Notification } from "./message.ts";
 import type { Outcome, RequestHandler, TestRequestOptions } from "./rpc.ts";
 import type { SubscriptionFilter, Watch } from "./subscription.ts";
@@ -34,6 +35,8 @@ export interface Protocol {
   /** Subscribes to changes, and calls `onChange` with each. */
   watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch>;
   setLogLevel(level: LogLevel): Promise<void>;
+  /** Sends a notification. */
+  notify(method: string, params?: Params): Promise<void>;
   /** Ends the subscriptions and the session. */
   close(): Promise<void>;
 }
@@ -44,6 +47,8 @@ export interface ClientIdentity {
   readonly capabilities: ClientCapabilities;
   /** The least severe log level that it wants. */
   readonly logLevel?: LogLevel;
+  /** The extensions that `capabilities` declares and that the client supports itself. */
+  readonly extensions?: readonly ClientExtension[];
 }
 
 /** The options that the protocols of both eras have. */

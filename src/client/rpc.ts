@@ -34,6 +34,11 @@ export interface RequestOptions {
   readonly headers?: Readonly<Record<string, string | null>>;
   /** Additional fields of `_meta`. */
   readonly meta?: Params;
+  /**
+   * Whether extensions turn results of their types into final ones. Defaults to `true`. With `false`, `request` returns
+   * a result such as the handle of a task.
+   */
+  readonly finish?: boolean;
 }
 
 /** The options of a request of a test. */

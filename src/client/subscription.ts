@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/patterns/subscriptions
  * @module
  */
-import type { Result } from "../protocol/jsonrpc.ts";
+import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { Notification } from "./message.ts";
 
 /** The changes to subscribe to. */
@@ -17,6 +17,8 @@ export interface SubscriptionFilter {
   readonly resourcesListChanged?: boolean;
   /** Changes of these resources, by URI. */
   readonly resourceSubscriptions?: readonly string[];
+  /** Keys that extensions define, such as `{ auditIds: ["7"] }`. */
+  readonly extensions?: Params;
 }
 
 /** An open subscription that calls a function. */

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Limits } from "./limits.ts";
+import type { Observing } from "./observer.ts";
 
 /** Starts a call that waited for a slot. */
 export type Start = () => void;
@@ -53,7 +54,8 @@ export class Account {
    */
   hold(bytes: number): boolean {
     const { memory } = this.#all.limits;
-    if (this.#counting().#bytes + bytes > memory.bytesPerClient || this.#all.bytes + bytes > memory.bytes) return false;
+    if (this.#counting().#bytes + bytes > memory.bytesPerClient) return this.#reach("memory.bytesPerClient");
+    if (this.#all.bytes + bytes > memory.bytes) return this.#reach("memory.bytes");
     this.charge(bytes);
     return true;
   }
@@ -74,7 +76,8 @@ export class Account {
   /** Counts a new stream, socket or subscription and returns `true`. Returns `false` at the limit. */
   openStream(): boolean {
     const { streams } = this.#all.limits;
-    if (this.#counting().#streams >= streams.openPerClient || this.#all.streams >= streams.open) return false;
+    if (this.#counting().#streams >= streams.openPerClient) return this.#reach("streams.openPerClient");
+    if (this.#all.streams >= streams.open) return this.#reach("streams.open");
     this.#enter().#streams++;
     this.#all.streams++;
     return true;
@@ -105,6 +108,11 @@ export class Account {
     if (isIdle && key !== undefined) this.#all.forget(key, account);
   }
 
+  #reach(limit: string): false {
+    this.#all.server.observing?.reach(limit, this.key);
+    return false;
+  }
+
   #counting(): Account {
     return this.#successor ? this.#successor.#counting() : this;
   }
@@ -117,8 +125,15 @@ export class Account {
   }
 }
 
+/** The parts of a server that accounts use. */
+export interface AccountHost {
+  readonly limits: Limits;
+  readonly observing?: Observing;
+}
+
 /** All accounts of a server. */
 export class Accounts {
+  readonly server: AccountHost;
   readonly limits: Limits;
   /** Bytes held for all clients. */
   bytes = 0;
@@ -127,8 +142,9 @@ export class Accounts {
   readonly #known = new Map<string, Account>();
 
   /** Creates an empty set of accounts. */
-  constructor(limits: Limits) {
-    this.limits = limits;
+  constructor(server: AccountHost) {
+    this.server = server;
+    this.limits = server.limits;
   }
 
   /**

@@ -3,15 +3,17 @@
  *
  * @module
  */
-import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
 import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
+import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal } from "./context.ts";
-import type { Cancellable, InFlight } from "./in_flight.ts";
+import type { Cancellable, CancelOptions, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
 import { createLog, type Log } from "./log.ts";
+import type { RequestReport } from "./observer.ts";
 import {
   elicitation,
   type PreparedQuestion,
@@ -22,12 +24,18 @@ import {
   urlElicitation,
 } from "./question.ts";
 import type { RerunWatch } from "./rerun_watch.ts";
+import type { Service, ServiceEnd } from "./service.ts";
+
+/** Work after a call. */
+export type Deferred = (end: ServiceEnd) => unknown;
 
 /** State that all calls of one server share. */
-export interface CallHost {
+export interface CallHost extends ContainerHost {
   readonly server: ChangeNotifier;
   /** Set in development. */
   reruns?: RerunWatch;
+  /** Runs a function after a call. */
+  defer(call: Call, run: Deferred): void;
 }
 
 /** Sends what a call sends before its result. Each era implements it. */
@@ -36,12 +44,20 @@ export interface Carrier {
   notify(call: Call, method: string, params: Params): Promise<void> | undefined;
   ask(call: Call, key: string, question: Question): Promise<unknown>;
   once(call: Call, key: string, make: () => unknown): Promise<unknown>;
+  /** Whether results may have a type of their own, which an extension defines. */
+  readonly hasResultTypes?: boolean;
+  /** Whether progress is sent without a token too. */
+  readonly takesAllProgress?: boolean;
   /** Closes the connection but not the call, if the client can resume the stream later. */
   release?(call: Call, retryMs: number | undefined): void;
+  /** Whether a question is open that ends this run of the handler. */
+  isAsking?(call: Call): boolean;
+  /** Returns what the server knows of the client's session. */
+  readonly session?: (call: Call) => unknown;
 }
 
 /** One request. Handlers see it as their {@linkcode Context}. */
-export class Call implements Context, Cancellable {
+export class Call implements ServiceCall, Cancellable {
   readonly id: Id;
   readonly method: string;
   readonly client: ClientFacts;
@@ -66,7 +82,14 @@ export class Call implements Context, Cancellable {
   isSubscription = false;
   /** Called once if the call is cancelled. */
   onCancel?: () => void;
-  readonly #carrier: Carrier;
+  /** Work after the call. */
+  declare deferred?: Deferred[];
+  /** Reports the call. Only declared, because most servers have no observer. */
+  declare observed?: RequestReport;
+  /** Called when the input is valid and the handler starts. Declared only, because few calls have it. */
+  declare onRun?: () => void;
+  /** Sends what the call sends. */
+  readonly carrier: Carrier;
   /** Text of the request, until it is weighed. */
   #text?: string;
   #controller?: AbortController;
@@ -74,6 +97,8 @@ export class Call implements Context, Cancellable {
   #waiting?: Promise<void>;
   #merged?: Params;
   #queuedLogs = 0;
+  /** The questions so far, by key. */
+  #asked?: Map<string, string>;
 
   /** Creates a call that arrived over `link` and sends through `carrier`. */
   constructor(
@@ -83,7 +108,7 @@ export class Call implements Context, Cancellable {
     client: ClientFacts,
     inFlight: InFlight = link.inFlight,
   ) {
-    this.#carrier = carrier;
+    this.carrier = carrier;
     this.link = link;
     this.inFlight = inFlight;
     this.id = request.id;
@@ -100,11 +125,29 @@ export class Call implements Context, Cancellable {
   }
 
   get http(): Request | undefined {
-    return this.link.http;
+    return this.link.http?.request;
   }
 
   get server(): ChangeNotifier {
-    return this.#carrier.host.server;
+    const { server, reruns } = this.carrier.host;
+    return reruns ? reruns.watchServer(this, server) : server;
+  }
+
+  get host(): CallHost {
+    return this.carrier.host;
+  }
+
+  // Handlers that declare services get a context of their own. The type lets a call stand for any context.
+  get services(): never {
+    return NONE;
+  }
+
+  get session(): unknown {
+    return this.carrier.session?.(this);
+  }
+
+  get isAsking(): boolean {
+    return !!this.carrier.isAsking?.(this);
   }
 
   get meta(): Meta {
@@ -126,7 +169,7 @@ export class Call implements Context, Cancellable {
   get progress(): Context["progress"] {
     return (progress, { total, message } = {}) => {
       const { progressToken: token }: Meta = Object(this.params._meta);
-      if (!isProgressToken(token) || !(progress > this.#progress)) return done;
+      if (!(isProgressToken(token) || this.carrier.takesAllProgress) || !(progress > this.#progress)) return done;
       this.#progress = progress;
       const params = { progressToken: token, progress, total, message };
       if (!this.#waiting) return this.#send("notifications/progress", params);
@@ -166,15 +209,24 @@ export class Call implements Context, Cancellable {
   get once(): Context["once"] {
     // The value has the type of `make`, apart from its conversion to JSON and back.
     return <T>(key: string, make: () => T | Promise<T>) => {
-      const { host: { reruns } } = this.#carrier;
-      const run = () => this.#carrier.once(this, key, make) as Promise<T>; // As in `once` above.
+      const { host: { reruns } } = this.carrier;
+      const run = () => this.carrier.once(this, key, make) as Promise<T>; // As in `once` above.
       return quiet(reruns ? reruns.once(this, run) : run());
     };
   }
 
+  get get(): Context["get"] {
+    // The value has the type of its service.
+    return async <T>(service: Service<T>) => await findInternals(service)?.get(this, service) as T;
+  }
+
+  get defer(): Context["defer"] {
+    return (run) => this.carrier.host.defer(this, run);
+  }
+
   get closeStream(): Context["closeStream"] {
     return (retryMs) => {
-      if (!this.ended) this.#carrier.release?.(this, retryMs);
+      if (!this.ended) this.carrier.release?.(this, retryMs);
     };
   }
 
@@ -202,8 +254,9 @@ export class Call implements Context, Cancellable {
   }
 
   /** Cancels the call. It gets a response only if `error` is set. */
-  cancel(reason?: unknown, error?: McpError): void {
+  cancel(reason?: unknown, { error, why = "disconnected" }: CancelOptions = {}): void {
     if (this.ended) return;
+    if (this.observed) this.observed.why = why;
     this.ended = true;
     this.reason = reason ?? new DOMException("Cannot go on: the call was cancelled", "AbortError");
     this.error = error;
@@ -223,18 +276,24 @@ export class Call implements Context, Cancellable {
     }
     requireCapabilities(this.client.capabilities, needs, "ask the client");
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
-    const { host: { reruns } } = this.#carrier;
+    const { host: { reruns } } = this.carrier;
     const question = make(this.client.capabilities);
-    const ask = () => this.#carrier.ask(this, key, question);
+    const text = JSON.stringify([question.method, question.params]);
+    const before = this.#asked?.get(key);
+    if (before !== undefined && before !== text) {
+      throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each a key of its own`);
+    }
+    (this.#asked ??= new Map()).set(key, text);
+    const ask = () => this.carrier.ask(this, key, question);
     return await (reruns ? reruns.ask(this, key, ask) : ask());
   }
 
   #send(method: string, params: Params): Promise<void> {
     if (this.ended) return done;
-    this.#carrier.host.reruns?.note(this, SENT[method]);
+    this.carrier.host.reruns?.note(this, SENT[method]);
     let room;
     try {
-      room = this.#carrier.notify(this, method, params);
+      room = this.carrier.notify(this, method, params);
     } catch {
       // A value that JSON cannot represent must not fail the handler that sends it.
       if ("data" in params) return this.#send(method, { level: params.level, data: "[a value that JSON cannot hold]" });
@@ -250,7 +309,15 @@ export class Call implements Context, Cancellable {
   }
 }
 
+/** Creates the error for a result that is too long. */
+export function toTooLong({ method, params: { name = "", uri = name } }: Call, bytes: number): Error {
+  return new Error(
+    `Cannot send the result of ${method} ${quote(uri)}: it is longer than ${bytes} bytes (calls.resultBytes)`,
+  );
+}
+
 const done = Promise.resolve();
+const NONE = Object.freeze({}) as never; // As `services` above says.
 
 /** Work that a handler does by sending a notification, for warnings in development. */
 const SENT: Readonly<Record<string, string>> = {

@@ -7,13 +7,19 @@ import type { ClientCapabilities, Implementation, LogLevel, Meta, Root } from ".
 import type { SamplingRequest, SamplingResult } from "../protocol/types.ts";
 import type { Infer, Schema } from "../schema/schema.ts";
 import type { Log } from "./log.ts";
+import type { NoServices, Service, ServiceEnd } from "./service.ts";
 
-/** The authenticated caller, as established by code in front of the server. */
+/** The authenticated caller, as established by the server's `auth` or by code in front of the server. */
 export interface Principal {
   /** Stable, unique id of the caller. Sessions and the state of elicitations are bound to it. */
   readonly id: string;
-  /** Permissions of the caller. */
+  /** Permissions of the caller. Without a list, the caller has all. */
   readonly scopes?: readonly string[];
+  /**
+   * Time at which the credentials expire, in milliseconds since 1970. Subscriptions, streams that wait for
+   * notifications, and sockets end then.
+   */
+  readonly expiresAt?: number;
   /** Any other facts for handlers. */
   readonly [key: string]: unknown;
 }
@@ -56,6 +62,15 @@ export type Elicited<T> =
 /** A list of the server, named after its kind of handlers. */
 export type ListName = "tools" | "resources" | "prompts";
 
+/** Options of `listChanged`. */
+export interface ListChangedOptions {
+  /**
+   * Selects the callers to notify, such as `(ctx) => ctx.principal?.id === "ada"`. The context is that of the caller's
+   * subscription. Defaults to all callers.
+   */
+  readonly to?: (ctx: Context) => boolean | Promise<boolean>;
+}
+
 /** Notifies clients of changes. Changes within 10 milliseconds are announced once. */
 export interface ChangeNotifier {
   /** Notifies subscribers of a resource that it has changed. Callers that may not see the resource are not notified. */
@@ -66,7 +81,7 @@ export interface ChangeNotifier {
    *
    * @throws {TypeError} if no list has this name.
    */
-  listChanged(list: ListName): void;
+  listChanged(list: ListName, options?: ListChangedOptions): void;
 }
 
 /** Details of a progress notification. */
@@ -81,12 +96,20 @@ export interface ProgressOptions {
  * The context of a call: who the caller is, and methods to reach the client before the result.
  *
  * Once the call has ended or the client is gone, the methods that send notifications do nothing. They never throw.
+ * `S` has the services that the handler declares.
  */
-export interface Context {
+export interface Context<S = NoServices> {
+  /** Values of the services that the handler declares, by name. Middleware sees none. */
+  readonly services: S;
   /** Facts that the client declares about itself. */
   readonly client: ClientFacts;
-  /** The authenticated caller, if one was passed to `fetch`. */
+  /** The authenticated caller, if the server has `auth` or one was passed to `fetch`. */
   readonly principal?: Principal;
+  /**
+   * What the server's `session` returned. Where clients have a session, it is computed once, when the session begins.
+   * Otherwise it is computed for each request, when it is first read. `undefined` if the server has no `session`.
+   */
+  readonly session: unknown;
   /** Notifies clients of changes, like the methods of the same names on the server. */
   readonly server: ChangeNotifier;
   /** Method of the request, such as `tools/call`. */
@@ -95,7 +118,10 @@ export interface Context {
   readonly params: Meta;
   /** The request's `_meta`. */
   readonly meta: Meta;
-  /** The HTTP request that carried the call, if any. Its body has already been read. */
+  /**
+   * The HTTP request that carried the call, if any. Its body has already been read. If the server has `auth`, the
+   * credentials are removed.
+   */
   readonly http?: Request;
   /** Aborts when the call is cancelled or times out, or when its client disconnects and cannot resume. */
   readonly signal: AbortSignal;
@@ -118,11 +144,13 @@ export interface Context {
    */
   readonly log: Log;
   /**
-   * Asks the user to fill in a form. `key` identifies the question within this call: ask each question under its own key.
+   * Asks the user to fill in a form. `key` identifies the question within this call. The same question under the same
+   * key has the same answer.
    *
    * When the answer arrives, the handler may run again from the top. Do irreversible work after the last question.
    *
    * @throws {McpError} with code -32021 if the client does not support forms.
+   * @throws {TypeError} if another question of this run has the same key.
    * @see specification/2026-07-28/client/elicitation
    */
   elicit<S extends Schema>(key: string, options: ElicitOptions<S>): Promise<Elicited<Infer<S>>>;
@@ -149,6 +177,19 @@ export interface Context {
    * exactly once. The sealed value travels through the client.
    */
   once<T>(key: string, make: () => T | Promise<T>): Promise<T>;
+  /**
+   * Returns the value of a service that the handler does not declare, for services that are chosen while it runs.
+   *
+   * Rejects for a service that lives for one call, unless the handler declares services.
+   */
+  get<T>(service: Service<T>): Promise<T>;
+  /**
+   * Runs a function after the call, when its response is on its way. It learns how the call ended. Its errors are
+   * reported like those of handlers. Closing the server waits for it as for a call.
+   *
+   * If the handler runs again after a question, it registers the function again.
+   */
+  defer(run: (end: ServiceEnd) => unknown): void;
   /**
    * Closes the response stream but not the call. The client can reconnect for the rest after `retryMs` milliseconds.
    * Does nothing where streams cannot be resumed.

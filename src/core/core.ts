@@ -5,20 +5,13 @@
  */
 import type { McpError, ToolError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/types.ts";
+import type { Authentication } from "./auth.ts";
 import type { Call } from "./call.ts";
 import type { Limits } from "./limits.ts";
+import type { Observer, Observing } from "./observer.ts";
 import type { Sealer } from "./sealer.ts";
+import type { SharedState } from "./store.ts";
 import type { Ticker } from "./timers.ts";
-
-/** Details of an unexpected error, for `onError`. */
-export interface Fault {
-  /** Id of the error. The client receives the same id. */
-  readonly id: string;
-  /** Method of the request, if the error belongs to one. */
-  readonly method?: string;
-  /** Name of the tool or prompt, or URI of the resource, if the error belongs to one. */
-  readonly subject?: string;
-}
 
 /** Options and services that all parts of one server share. */
 export interface Core {
@@ -29,6 +22,8 @@ export interface Core {
   readonly limits: Limits;
   readonly ticker: Ticker;
   readonly sealer: Sealer;
+  /** Authenticates callers over HTTP. */
+  readonly auth?: Authentication;
   /** Milliseconds for which clients may cache results without a `ttlMs` of their own. */
   readonly ttlMs: number;
   /** Cache scope of lists that are the same for every caller. */
@@ -37,10 +32,20 @@ export interface Core {
   readonly hasMiddleware: boolean;
   /** Whether requests of revisions with sessions must have a session id. */
   readonly requiresSession: boolean;
+  /** Computes what the server knows of a client's session. */
+  readonly session?: (call: Call) => unknown;
   /** Describes an unexpected error of a tool to the model. */
   readonly describeError?: (error: unknown, call: Call) => string | ToolError | undefined;
   /** Whether arguments may be JSON text where their schema expects another type. */
   readonly lenientArguments?: boolean;
-  /** Passes an unexpected error to `onError`, and returns what the client may know of it. */
+  /** Hears events. It has a method only for events that somebody hears, so write `observer.call?.({ … })`. */
+  readonly observer: Observer;
+  /** Builds events. `undefined` until it is loaded, and without an observer. */
+  observing?: Observing;
+  /** Loads `observing`. Messages wait for it. `undefined` once it is loaded, and without an observer. */
+  prepare?: () => Promise<void>;
+  /** State that all instances share, if the server has a store. */
+  readonly shared?: SharedState;
+  /** Passes an unexpected error to the observer, and returns what the client may know of it. */
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
 }

@@ -3,15 +3,22 @@
  *
  * @module
  */
-import type { Result } from "../protocol/jsonrpc.ts";
+import type { Notification, Params, Result } from "../protocol/jsonrpc.ts";
 import type { HeaderParam } from "../schema/header_params.ts";
-import type { Call } from "./call.ts";
+import type { Call, Carrier } from "./call.ts";
+import type { Binding } from "./container.ts";
 import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
+import type { McpError } from "../protocol/errors.ts";
+import type { Meta } from "../protocol/types.ts";
+import type { Limits } from "./limits.ts";
+import type { Link, Reply } from "./link.ts";
 import { INTERNALS } from "./internals.ts";
+import type { SubscriptionHooks } from "./subscribers.ts";
+import type { NoServices } from "./service.ts";
 
-/** Decides whether a caller may see and use a handler. */
-export type Allow = (call: Context) => boolean | Promise<boolean>;
+/** Decides whether a caller may see and use a handler. `S` has the services of the handler. */
+export type Allow<S = NoServices> = (call: Context<S>) => boolean | Promise<boolean>;
 
 /** A tool, a resource or a prompt, created by its factory. */
 export interface Handler {
@@ -41,7 +48,51 @@ export interface HandlerInternals<Definition = unknown> {
   readonly also?: readonly Handler[];
   /** Definition of the handler, as its feature needs it. */
   readonly definition: Definition;
+  /** Services of the handler. */
+  readonly services?: Binding;
+  /** What extensions add to the handler. */
+  readonly extensions?: HandlerExtensions;
 }
+
+/** Binds services to `allow`, which uses those that do not live for one call. */
+export function bindAllow(allow: Allow<never> | undefined, services: Binding | undefined): Allow | undefined {
+  // The registry passes calls. Without services, `allow` needs none.
+  const bound: unknown = allow && services?.share((_call: Call, ctx?: Context<never>) => allow(ctx as never)) || allow;
+  return bound as Allow | undefined; // As above.
+}
+
+/** What extensions add to one handler, combined from its attributes. */
+export interface HandlerExtensions {
+  /** Dotted names of capabilities that clients must have declared, with those of the handler itself. */
+  readonly needs: readonly string[];
+  /** Metadata for the entry of the handler in its list, with that of the handler itself. */
+  readonly _meta?: Meta;
+  /** Checks the attributes against all handlers of the server. Throws a `TypeError` with the name of the handler. */
+  verify(handlers: readonly Handler[], name: string): void;
+  /** Runs a call within the attributes. Set only if an attribute wraps calls. */
+  readonly run?: (call: Call, runner: Runner, executor: Executor) => Result | Promise<Result>;
+}
+
+/** Runs calls for extensions. The scheduler implements it. */
+export interface Executor {
+  /** Whether new calls are accepted. */
+  readonly isOpen: boolean;
+  readonly limits: Limits["calls"];
+  /** Runs a call through the middleware, if there is any. */
+  readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
+  /** Runs a call to its outcome, within all limits. */
+  run(call: Call, runner: Runner): Outcome | Promise<Outcome>;
+  /** Gives a call a slot, a charge and a timeout of its own, and waits for its result. */
+  attend(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome>;
+  /** Converts any error to one for the client, and reports it if it is unexpected. */
+  toError(error: unknown, call: Call): McpError;
+}
+
+/** The end of a call. `undefined` if it was cancelled without a response. */
+export type Outcome =
+  | { readonly result: Result; readonly error?: undefined }
+  | { readonly error: McpError; readonly result?: undefined }
+  | undefined;
 
 /** Returns the definitions of a feature's handlers. The feature's own factory created them, so it knows their type. */
 export function toDefinitions<Definition>(handlers: readonly Handler[]): readonly Definition[] {
@@ -62,8 +113,48 @@ export interface Compiled {
   /** Capabilities that the server declares. */
   readonly capabilities: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly methods: Readonly<Record<string, Method>>;
+  /** Handles a notification of a client. Returns `undefined` if the feature does not know it. */
+  notify?(message: Notification, source: NotificationSource): Promise<Reply> | undefined;
+  /** Keys of subscriptions that the feature serves. */
+  readonly listen?: ReadonlyMap<string, ListenKey>;
   /** Whether a caller may learn of changes of a resource. Every caller may learn of an unknown one. */
   isVisible?(uri: string, call: Call): boolean | Promise<boolean>;
+  /** Returns the functions that the provider of a URI has for subscriptions. */
+  hooksOf?(uri: string): SubscriptionHooks | undefined;
+}
+
+/** Where a notification of a client comes from, and what runs its handler. */
+export interface NotificationSource {
+  readonly link: Link;
+  readonly carrier: Carrier;
+  /** The client, as far as the notification describes it. */
+  readonly client: { readonly version: string; readonly capabilities: unknown };
+  readonly executor: Executor;
+}
+
+/** A key in the filter of a subscription that an extension serves. */
+export interface ListenKey {
+  /** Id of the extension. */
+  readonly extension: string;
+  /** Decides on the value of the filter. Returns `undefined` if nothing is granted. Throws the error for the client. */
+  grant(value: unknown, call: Call): Promise<Granted | undefined>;
+  /** Calls `deliver` for each notification of these topics. Returns a function that stops it. */
+  subscribe(topics: readonly string[], deliver: (published: Published) => void): () => void;
+}
+
+/** The granted part of a filter. */
+export interface Granted {
+  /** The value that the client is told. */
+  readonly value: unknown;
+  /** The topics that it stands for. */
+  readonly topics: readonly string[];
+}
+
+/** A notification for the subscribers of a topic. */
+export interface Published {
+  readonly topic: string;
+  readonly method: string;
+  readonly params: Params;
 }
 
 /** Runs a call. It belongs to a method, or to the handler that the call names. */
@@ -71,10 +162,14 @@ export interface Runner {
   run(call: Call): Result | Promise<Result>;
   /** Parameters that clients repeat in HTTP headers. */
   readonly headers?: readonly HeaderParam[];
+  /** Scopes that the caller must have. They are checked before anything is sent. */
+  readonly scopes?: readonly string[];
   /** Dotted names of capabilities that the client must have declared. They are checked before anything is sent. */
   readonly needs?: readonly string[];
   /** How long clients may cache the result, and for which callers. */
   readonly cache?: Cache;
+  /** What extensions add to the handler. */
+  readonly extensions?: HandlerExtensions;
 }
 
 /** Scope of a cached result: shared by all callers, bound to one caller, or shared only if the caller is anonymous. */
@@ -93,8 +188,10 @@ export interface Method {
    * It runs before all other checks, so that a caller cannot distinguish a hidden handler from an unknown one.
    */
   find(call: Call): Runner | Promise<Runner>;
-  /** The parameter that identifies the handler, and that clients repeat in an HTTP header. */
-  readonly subject?: "name" | "uri";
+  /** The parameter that identifies what the call is about, and that clients repeat in an HTTP header. */
+  readonly subject?: string;
+  /** Id of the extension that the method belongs to. Clients that share a session do not have such methods. */
+  readonly extension?: string;
   /** Whether a handler may send requests to the client. */
   readonly asks?: boolean;
   /** Whether the result stays the same object until handlers change, so that its JSON text can be cached. */

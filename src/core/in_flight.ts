@@ -4,14 +4,24 @@
  * @module
  */
 import type { McpError } from "../protocol/errors.ts";
+import type { CancelReason } from "./observer.ts";
 import type { Id, Notification } from "../protocol/jsonrpc.ts";
+
+/** How a call is cancelled. */
+export interface CancelOptions {
+  /** The response to the call. */
+  readonly error?: McpError;
+  /** For the observer. Defaults to `disconnected`. */
+  readonly why?: CancelReason;
+}
 
 /** A call that can be cancelled. */
 export interface Cancellable {
   readonly id: Id;
   /** Whether this is a subscription, which does not keep the connection busy. */
   readonly isSubscription: boolean;
-  cancel(reason?: unknown, error?: McpError): void;
+  /** Cancels the call. It gets a response only if `error` is set. `why` defaults to a disconnected client. */
+  cancel(reason?: unknown, options?: CancelOptions): void;
   /** Charges the client with this running call, unless it is charged already. */
   charge(): void;
 }
@@ -42,10 +52,15 @@ export class InFlight {
     return calls.length > 0 && !calls.every(isSubscription);
   }
 
-  /** Handles a notification of the client, which may cancel the newest call with an id. */
-  notify({ method, params }: Notification): void {
-    if (method !== "notifications/cancelled") return;
-    this.#calls?.findLast(({ id }) => id === params?.requestId)?.cancel(params?.reason);
+  /**
+   * Handles a notification of the client, which may cancel the newest call with an id. Returns `false` if there is no call
+   * to cancel.
+   */
+  notify({ method, params }: Notification): boolean {
+    if (method !== "notifications/cancelled") return true;
+    const found = this.#calls?.findLast(({ id }) => id === params?.requestId);
+    found?.cancel(params?.reason, BY_CLIENT);
+    return !!found;
   }
 
   /** Charges clients with all calls that are not charged yet. */
@@ -54,15 +69,18 @@ export class InFlight {
   }
 
   /** Cancels all calls. They get a response only if `error` is set. */
-  cancelAll(reason?: unknown, error?: McpError): void {
-    for (const call of [...this.#calls ?? []]) call.cancel(reason, error);
+  cancelAll(reason?: unknown, options?: CancelOptions): void {
+    for (const call of [...this.#calls ?? []]) call.cancel(reason, options);
   }
 
   /** Ends the subscriptions, and notifies their clients. */
   endSubscriptions(): void {
-    for (const call of [...this.#calls ?? []]) if (call.isSubscription) call.cancel(SHUTDOWN);
+    for (const call of [...this.#calls ?? []]) if (call.isSubscription) call.cancel(SHUTDOWN, CLOSING);
   }
 }
+
+const BY_CLIENT: CancelOptions = { why: "client" };
+const CLOSING: CancelOptions = { why: "closing" };
 
 /** Reason for ending a subscription: its connection is about to close. */
 export const SHUTDOWN: unique symbol = Symbol();

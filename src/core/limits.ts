@@ -131,7 +131,7 @@ export interface Limits {
      *
      * Together: the server holds nothing, because the client stores it.
      *
-     * Exceeded: code -32603 "Internal error", and `onError` gets the reason.
+     * Exceeded: code -32603 "Internal error", and `observer.fault` gets the reason.
      */
     readonly stateBytes: number;
     /**
@@ -145,7 +145,7 @@ export interface Limits {
      *
      * Together: results that a client has not read yet count towards `memory`.
      *
-     * Exceeded: code -32603 "Internal error", and `onError` gets the reason.
+     * Exceeded: code -32603 "Internal error", and `observer.fault` gets the reason.
      */
     readonly resultBytes: number;
     /**
@@ -153,7 +153,7 @@ export interface Limits {
      *
      * Together: what was read counts towards `calls.resultBytes`.
      *
-     * Exceeded: the stream is cancelled, the client gets code -32603 "Internal error", and `onError` gets the reason.
+     * Exceeded: the stream is cancelled, the client gets code -32603 "Internal error", and `observer.fault` gets the reason.
      */
     readonly readMs: number;
     /**
@@ -298,6 +298,31 @@ export interface Limits {
      */
     readonly ms: number;
   };
+  /** Authentications that take time. A synchronous `authenticate` is not limited. */
+  readonly auth: {
+    /**
+     * Authentications in progress.
+     *
+     * Together: this is the total.
+     *
+     * Exceeded: HTTP 503 with `Retry-After`, code -31503.
+     */
+    readonly running: number;
+    /**
+     * Authentications in progress for one address. An unknown address has no limit of its own.
+     *
+     * Together: all addresses share `auth.running`.
+     *
+     * Exceeded: HTTP 503 with `Retry-After`, code -31503.
+     */
+    readonly runningPerPeer: number;
+    /**
+     * Time that one authentication may take.
+     *
+     * Exceeded: HTTP 503 with `Retry-After`, code -31503. `facts.signal` aborts.
+     */
+    readonly timeoutMs: number;
+  };
   /** Everything that clients make the server hold. */
   readonly memory: {
     /**
@@ -374,6 +399,11 @@ export const LIMITS: Limits = {
     bytes: 8 * 1024 * 1024,
     ms: 300_000,
   },
+  auth: {
+    running: 1024,
+    runningPerPeer: 64,
+    timeoutMs: 10_000,
+  },
   memory: {
     bytesPerClient: 64 * 1024 * 1024,
     bytes: 256 * 1024 * 1024,
@@ -407,6 +437,7 @@ export function readLimits(changes: LimitOptions = {}): Limits {
     streams: merge("streams"),
     sessions: merge("sessions"),
     replay: merge("replay"),
+    auth: merge("auth"),
     memory: merge("memory"),
   };
 }

@@ -6,6 +6,7 @@
 import type { Account } from "./account.ts";
 import type { Principal } from "./context.ts";
 import type { InFlight } from "./in_flight.ts";
+import type { TransportName } from "./observer.ts";
 
 /** Fields of a server-sent event beside its data. */
 export interface EventFields {
@@ -24,16 +25,26 @@ export interface LinkEvents {
   lost?(): void;
 }
 
+/** Reads headers. */
+export type HeaderReader = Pick<Headers, "get">;
+
+/** An HTTP request as handlers see it, without credentials. */
+export interface SeenRequest {
+  readonly request: Request;
+  readonly headers: HeaderReader;
+}
+
 /** The source of a message, created by a transport. An era may wrap it. */
 export interface Link {
+  readonly transport: TransportName;
   /** The calls of this connection or exchange, within which request ids are unique. */
   readonly inFlight: InFlight;
   /** The client's account. It is looked up on first access. */
   readonly account: Account;
   /** The HTTP request that carried the message. */
-  readonly http?: Request;
+  readonly http?: Pick<SeenRequest, "request">;
   /** Headers of that request. */
-  readonly headers?: Headers;
+  readonly headers?: HeaderReader;
   /** Its `MCP-Protocol-Version` header, or `null` if it has none. */
   readonly version?: string | null;
   readonly principal?: Principal;

@@ -151,7 +151,9 @@ const FORM = "elicitation.form";
 export function requireCapabilities(has: ClientCapabilities, needs: readonly string[], action: string): void {
   const missing: Record<string, Params> = {};
   for (const need of needs) {
-    const [name, mode] = need.split(".");
+    // The id of an extension has dots of its own.
+    const [name, ...rest] = need.split(".");
+    const mode = rest.join(".");
     const offered = has[name];
     if (isObject(offered) && (!mode || isObject(offered[mode]) || need === FORM && offered.url === undefined)) continue;
     missing[name] = { ...missing[name], ...mode && { [mode]: {} } };

@@ -52,8 +52,8 @@ export class Registry {
     return this.#compiled.has(name);
   }
 
-  /** Adds handlers. If one of them is in conflict, throws and changes nothing. */
-  add(handlers: readonly Handler[]): void {
+  /** Adds handlers. If one of them is in conflict, throws and changes nothing. The first ones are not reported. */
+  add(handlers: readonly Handler[], isReported = false): void {
     const added = handlers.flatMap(withAlso);
     const known = new Set(this.#handlers.map(toName));
     for (const handler of added) {
@@ -62,20 +62,22 @@ export class Registry {
       known.add(name);
     }
     this.#swap([...this.#handlers, ...added], added);
+    if (isReported) this.#core.observer.handlers?.({ added: added.map(toName), removed: [] });
   }
 
-  /** Removes handlers. Unknown ones are ignored. */
+  /** Removes the handlers of these kinds and names. Unknown ones are ignored. */
   remove(handlers: readonly Handler[]): void {
-    const gone = new Set(handlers.flatMap(withAlso));
-    const left = this.#handlers.filter((handler) => !gone.has(handler));
-    if (left.length === this.#handlers.length) return;
-    const taken = this.#handlers.filter((handler) => gone.has(handler));
-    this.#swap(left, taken);
+    const names = new Set(handlers.flatMap(withAlso).map(toName));
+    const gone = this.#handlers.filter((handler) => names.has(toName(handler)));
+    if (!gone.length) return;
+    this.#swap(this.#handlers.filter((handler) => !gone.includes(handler)), gone);
+    this.#core.observer.handlers?.({ added: [], removed: gone.map(toName) });
   }
 
   // Compares by name and not by identity, because a package of handlers may import its own copy of the library. A
   // feature without handlers keeps its methods and an empty list, because clients already know the capability.
   #swap(handlers: readonly Handler[], changed: readonly Handler[]): void {
+    for (const handler of handlers) handler[INTERNALS].extensions?.verify(handlers, toName(handler));
     const features = new Map<string, Feature>(changed.map(({ [INTERNALS]: { feature } }) => [feature.name, feature]));
     const compiled = new Map(this.#compiled);
     for (const [name, feature] of features) {
@@ -101,7 +103,9 @@ export function toUnknownMethod(name: string): McpError {
 
 function withAlso(handler: Handler): readonly Handler[] {
   const internals = handler?.[INTERNALS];
-  if (!internals) throw new TypeError("Cannot add a handler: it was not made by tool(), resource() or prompt()");
+  if (!internals) {
+    throw new TypeError("Cannot add a handler: it was not made by tool(), resource(), prompt() or extension()");
+  }
   return [handler, ...internals.also ?? []];
 }
 

@@ -6,26 +6,22 @@
 import { hasValidCode, INTERNAL_ERROR, isMcpError, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Start } from "./account.ts";
-import type { Call } from "./call.ts";
+import type { Call, Deferred } from "./call.ts";
 import type { Core } from "./core.ts";
-import type { Method, Runner } from "./feature.ts";
+import type { Executor, Method, Outcome, Runner } from "./feature.ts";
 import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
+import type { Limits } from "./limits.ts";
 import type { Timeout } from "./timers.ts";
-
-/** The end of a call. `undefined` if it was cancelled without a response. */
-export type Outcome =
-  | { readonly result: Result; readonly error?: undefined }
-  | { readonly error: McpError; readonly result?: undefined }
-  | undefined;
 
 /**
  * Runs every call of a server. Fast path: a call that ends before its first `await` needs no slot, no memory check and
  * no timeout, because nothing can interrupt it.
  */
-export class Scheduler {
+export class Scheduler implements Executor {
   /** Whether new calls are accepted. */
   isOpen = true;
+  readonly limits: Limits["calls"];
   /** Number of calls whose runner is being looked up asynchronously. */
   preparing = 0;
   /** Number of calls that wait for a slot. */
@@ -42,6 +38,8 @@ export class Scheduler {
   /** The connections with running or waiting calls. */
   readonly #busy = new Set<InFlight>();
   readonly #idlers: (() => void)[] = [];
+  /** Deferred work that is not done. */
+  readonly #deferred = new Set<Promise<void>>();
   #running = 0;
   /** Number of running calls without a charge, and an upper bound of their bytes. See {@linkcode Scheduler.run}. */
   #uncharged = 0;
@@ -53,6 +51,7 @@ export class Scheduler {
     this.#core = core;
     this.#accounts = accounts;
     const { calls, memory } = core.limits;
+    this.limits = calls;
     this.#uncontendedCalls = Math.min(calls.runningPerClient, calls.running);
     this.#uncontendedBytes = Math.min(memory.bytesPerClient, memory.bytes);
     if (middleware.length) this.invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
@@ -92,7 +91,7 @@ export class Scheduler {
    * Waits for the runner of a call whose `allow` is asynchronous. Meanwhile the call holds a slot and its bytes are
    * charged, so that the limits of its client apply.
    */
-  async prepare(call: Call, runner: Promise<Runner>, account: Account = this.#takeSlot(call)): Promise<Runner> {
+  async prepare<T = Runner>(call: Call, runner: Promise<T>, account: Account = this.#takeSlot(call)): Promise<T> {
     this.preparing++;
     try {
       return await runner;
@@ -107,11 +106,18 @@ export class Scheduler {
     this.isOpen = false;
   }
 
-  /** Settles when no call runs or waits. */
-  idle(): Promise<void> {
+  /** Settles when no call runs or waits, and all deferred work is done. */
+  async idle(): Promise<void> {
     // A subscription that ends does not remove its connection here.
     for (const inFlight of this.#busy) if (!inFlight.size) this.#busy.delete(inFlight);
-    return this.#busy.size ? new Promise((resolve) => this.#idlers.push(resolve)) : Promise.resolve();
+    if (this.#busy.size) await new Promise<void>((resolve) => this.#idlers.push(resolve));
+    await Promise.all(this.#deferred);
+  }
+
+  /** Runs a function after a call. */
+  defer(call: Call, run: Deferred): void {
+    if (call.ended) this.#runDeferred(call, [run]);
+    else (call.deferred ??= []).push(run);
   }
 
   /** Cancels all calls with an error. */
@@ -120,12 +126,23 @@ export class Scheduler {
     this.#isStarting = true;
     const text = "Cannot finish the call: the server is closing";
     const error = new McpError(INTERNAL_ERROR, text);
-    for (const inFlight of this.#busy) inFlight.cancelAll(new DOMException(text, "AbortError"), error);
+    for (const inFlight of this.#busy) {
+      inFlight.cancelAll(new DOMException(text, "AbortError"), { error, why: "closing" });
+    }
+  }
+
+  // Loaded on demand, because most handlers defer nothing.
+  #runDeferred(call: Call, all: readonly Deferred[], outcome?: Outcome): void {
+    const running = import("./deferred.ts")
+      .then(({ runDeferred }) => runDeferred(this.#core, call, all, outcome))
+      .finally(() => this.#deferred.delete(running));
+    this.#deferred.add(running);
   }
 
   #takeSlot(call: Call): Account {
     const { account } = call.link;
     const hasSlot = !account.isFull && this.#running < this.#core.limits.calls.running;
+    if (!hasSlot) this.#core.observing?.reach(account.isFull ? "calls.runningPerClient" : "calls.running", account.key);
     if (!hasSlot || !account.hold(call.weigh())) {
       throw new McpError(BUSY, "Cannot run the call: too many run (calls.runningPerClient, calls.running, memory)");
     }
@@ -146,9 +163,11 @@ export class Scheduler {
     const { account } = call.link;
     const { isFull } = account;
     const mustWait = isFull || this.#running >= calls.running;
+    if (mustWait) this.#core.observing?.reach(isFull ? "calls.runningPerClient" : "calls.running", account.key);
     // No client takes the whole queue.
     if (mustWait && (this.waiting >= calls.waiting || account.waiting.size >= Math.ceil(calls.waiting / 4))) {
       const name = isFull ? "calls.runningPerClient" : "calls.running";
+      this.#core.observing?.reach("calls.waiting", account.key);
       return { error: new McpError(BUSY, `Cannot run the call: too many run and wait (${name}, calls.waiting)`) };
     }
     if (!account.hold(call.weigh())) {
@@ -194,18 +213,25 @@ export class Scheduler {
 
   #start(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     let result;
+    call.observed?.start();
     try {
-      result = this.invoke ? this.invoke(call, runner) : runner.run(call);
+      const { extensions } = runner;
+      result = extensions?.run
+        ? extensions.run(call, runner, this)
+        : this.invoke
+        ? this.invoke(call, runner)
+        : runner.run(call);
     } catch (error) {
-      return this.#endAtOnce(call, { error: this.#toError(error, call) });
+      return this.#endAtOnce(call, { error: this.toError(error, call) });
     }
-    return result instanceof Promise ? this.#attend(call, result) : this.#endAtOnce(call, { result });
+    return result instanceof Promise ? this.attend(call, result) : this.#endAtOnce(call, { result });
   }
 
   #endAtOnce(call: Call, outcome: Outcome): Outcome {
     const { account } = call;
     const ended = call.ended ? toCancelled(call) : outcome;
     call.ended = true;
+    if (call.deferred) this.#runDeferred(call, call.deferred, ended);
     if (account) {
       account.free(call.weight);
       this.#next(account);
@@ -213,7 +239,15 @@ export class Scheduler {
     return ended;
   }
 
-  #attend(call: Call, result: Promise<Result>): Promise<Outcome> {
+  /**
+   * Gives a call a slot, a charge and a timeout, and waits for its result. A call that goes on after its response comes
+   * here a second time, as a call of its own.
+   */
+  attend(
+    call: Call,
+    result: Promise<Result>,
+    timeoutMs = this.#core.limits.calls.timeoutMs,
+  ): Promise<Outcome> {
     if (call.account) call.account.start();
     else {
       this.#unchargedBytes += this.#uncharged++ < UNWEIGHED ? call.weight : call.weigh();
@@ -221,7 +255,7 @@ export class Scheduler {
     this.#running++;
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
-    const timeout = this.#core.limits.calls.timeoutMs === Infinity ? undefined : this.#startTimeout(call);
+    const timeout = timeoutMs === Infinity ? undefined : this.#startTimeout(call, timeoutMs);
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     let isOpen = true;
     const settle = (outcome?: Outcome) => {
@@ -230,6 +264,7 @@ export class Scheduler {
       if (timeout) this.#core.ticker.cancel(timeout);
       const ended = call.ended ? toCancelled(call) : outcome;
       call.ended = true;
+      if (call.deferred) this.#runDeferred(call, call.deferred, ended);
       this.#running--;
       this.#leave(call);
       if (call.account) this.#release(call, call.account);
@@ -243,7 +278,7 @@ export class Scheduler {
     // keep everything of the request in memory until a full garbage collection.
     const onCancel = () => settle();
     call.onCancel = onCancel;
-    result.then((result) => settle({ result }), (error) => settle({ error: this.#toError(error, call) }));
+    result.then((result) => settle({ result }), (error) => settle({ error: this.toError(error, call) }));
     if (call.ended) settle();
     return promise;
   }
@@ -260,11 +295,13 @@ export class Scheduler {
     this.#next(account);
   }
 
-  #startTimeout(call: Call): Timeout {
-    const { limits: { calls: { timeoutMs } }, ticker } = this.#core;
+  #startTimeout(call: Call, timeoutMs: number): Timeout {
+    const { limits: { calls }, ticker } = this.#core;
     return ticker.startTimeout(timeoutMs, () => {
-      const text = `Cannot finish the call: it took longer than ${timeoutMs} ms (calls.timeoutMs)`;
-      call.cancel(new DOMException(text, "TimeoutError"), new McpError(INTERNAL_ERROR, text));
+      const limit = timeoutMs === calls.timeoutMs ? " (calls.timeoutMs)" : "";
+      const text = `Cannot finish the call: it took longer than ${timeoutMs} ms${limit}`;
+      const error = new McpError(INTERNAL_ERROR, text);
+      call.cancel(new DOMException(text, "TimeoutError"), { error, why: "timeout" });
     });
   }
 
@@ -297,7 +334,7 @@ export class Scheduler {
     account.settle();
   }
 
-  #toError(error: unknown, call: Call): McpError {
+  toError(error: unknown, call: Call): McpError {
     try {
       if (isMcpError(error)) {
         if (hasValidCode(error)) return error;

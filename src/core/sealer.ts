@@ -20,7 +20,8 @@ export interface SealerOptions {
 export class Sealer {
   /** Whether other processes can open what this one seals. */
   readonly isShared: boolean;
-  readonly #realm: string;
+  /** Identity of the server among those that share a secret. */
+  readonly realm: string;
   readonly #secrets: readonly string[];
   #cipher?: Promise<Cipher>;
 
@@ -30,7 +31,7 @@ export class Sealer {
    * @throws {TypeError} if a secret has fewer than 32 characters, because it could be guessed.
    */
   constructor({ secret = [], realm }: SealerOptions) {
-    this.#realm = realm;
+    this.realm = realm;
     this.#secrets = typeof secret === "string" ? [secret] : secret;
     this.isShared = this.#secrets.length > 0;
     const short = this.#secrets.find((text) => text.length < 32);
@@ -54,6 +55,6 @@ export class Sealer {
 
   // Loaded on first use, because many servers never seal anything.
   #load(): Promise<Cipher> {
-    return this.#cipher ??= import("./cipher.ts").then(({ Cipher }) => new Cipher(this.#realm, this.#secrets));
+    return this.#cipher ??= import("./cipher.ts").then(({ Cipher }) => new Cipher(this.realm, this.#secrets));
   }
 }

@@ -8,6 +8,7 @@ import type { Change } from "./changes.ts";
 import type { Engine } from "./era.ts";
 import { isAllowed } from "./feature.ts";
 import type { Limits } from "./limits.ts";
+import { Subscribers } from "./subscribers.ts";
 
 /** Tests whether one client may watch all these resources. */
 export function isWatchable(uris: readonly string[], { streams: { watchedUris } }: Limits): boolean {
@@ -24,16 +25,47 @@ export function mayNotify({ core, registry }: Engine, change: Change, call: Call
   return seen.includes(true) || Promise.all(seen).then((seen) => seen.includes(true));
 }
 
+/** The subscribers of each server. */
+const subscribers = new WeakMap<Engine, Subscribers>();
+
 /**
- * Creates a function that sends notifications of changes. While the client has no room, equal notifications are merged,
- * so the queue is bounded by the number of things that can change.
+ * Counts a subscriber of a URI for the provider of the URI, if it may see the resource. Returns the function that ends
+ * its subscription, which may be called more than once.
  */
-export function createNotifier(send: (text: string) => Promise<void> | undefined): (text: string) => void {
-  const late = new Set<string>();
+export function countSubscriber(engine: Engine, uri: string, call: Call): () => void {
+  const { core, host, registry, scheduler } = engine;
+  const resources = registry.compiled("resources");
+  const hooks = resources?.hooksOf?.(uri);
+  if (!hooks || !scheduler.isOpen) return () => {};
+  const all = subscribers.get(engine) ?? new Subscribers(core, host.server);
+  subscribers.set(engine, all);
+  let isOver = false;
+  let remove: (() => void) | undefined;
+  const add = (seen: boolean) => {
+    if (seen && !isOver) remove = all.add(uri, hooks);
+  };
+  const seen = resources?.isVisible?.(uri, call) ?? true;
+  if (typeof seen === "boolean") add(seen);
+  else seen.then(add);
+  return () => {
+    isOver = true;
+    remove?.();
+    remove = undefined;
+  };
+}
+
+/**
+ * Creates a function that sends notifications of changes. While the client has no room, only the newest notification of
+ * each key is kept, so the queue is bounded by the number of things that can change. The key defaults to the text.
+ */
+export function createNotifier(
+  send: (text: string) => Promise<void> | undefined,
+): (text: string, key?: string) => void {
+  const late = new Map<string, string>();
   let isFull = false;
 
-  return function notify(text) {
-    if (isFull) return void late.add(text);
+  return function notify(text, key = text) {
+    if (isFull) return void late.set(key, text);
     const room = send(text);
     if (!room) return;
     isFull = true;
@@ -41,7 +73,7 @@ export function createNotifier(send: (text: string) => Promise<void> | undefined
       isFull = false;
       const texts = [...late];
       late.clear();
-      texts.forEach(notify);
+      for (const [key, text] of texts) notify(text, key);
     });
   };
 }

@@ -11,13 +11,13 @@ import type { Core } from "../core/core.ts";
 export interface Attempt {
   readonly core: Core;
   readonly call: Call;
-  /** Name or URI for `onError`. */
+  /** Name or URI for `observer.fault`. */
   readonly subject: string;
 }
 
 /**
  * Runs a function of the server's author. An `McpError` reaches the client unchanged, and a `ToolError` with its text.
- * For any other error the client gets an id, and `onError` gets the error.
+ * For any other error the client gets an id, and `observer.fault` gets the error.
  */
 export async function attempt<T>({ core, call, subject }: Attempt, run: () => T | Promise<T>): Promise<T> {
   try {

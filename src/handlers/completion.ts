@@ -7,6 +7,7 @@
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call.ts";
+import type { Binding } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import {
@@ -19,6 +20,7 @@ import {
   toDefinitions,
 } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
+import type { NoServices } from "../core/service.ts";
 import { attempt } from "./attempt.ts";
 
 /** Suggestions, best first: all of them, or some with their total. The server sends at most 100. */
@@ -32,17 +34,18 @@ export type Completion = readonly string[] | {
 
 /**
  * Suggests values for one argument. `value` is the user's input so far. `others` are the other arguments with a value.
+ * `S` has the services of the handler.
  *
  * The library does not filter the suggestions by `value`, so that you can choose prefixes, fuzzy matches or synonyms.
  */
-export type Completer = (
+export type Completer<S = NoServices> = (
   value: string,
   others: Readonly<Record<string, string>>,
-  ctx: Context,
+  ctx: Context<S>,
 ) => Completion | Promise<Completion>;
 
 /** Completers by argument name. */
-export type Completers<Name extends string = string> = { readonly [N in Name]?: Completer };
+export type Completers<Name extends string = string, S = NoServices> = { readonly [N in Name]?: Completer<S> };
 
 /** A prompt or template with its completers. */
 interface Definition {
@@ -53,8 +56,11 @@ interface Definition {
   readonly name: string;
   /** Names of all arguments. */
   readonly names: readonly string[];
-  readonly complete?: Completers;
+  readonly complete?: Completers<string, never>;
   readonly allow?: Allow;
+  readonly scopes?: readonly string[];
+  /** Services of the prompt or template. */
+  readonly services?: Binding;
   /** Matches a URI of the template. Returns `undefined` for another URI. */
   readonly match?: (uri: string) => unknown;
 }
@@ -116,12 +122,13 @@ async function answer(definition: Definition, call: Call, core: Core): Promise<R
   if (!isObject(context)) throw refuse("context is not an object");
   const others = readArguments(context.arguments ?? {}, "Cannot complete: context");
   const { name, value } = argument;
-  const { complete = {}, place, name: subject } = definition;
+  const { complete = {}, place, name: subject, services } = definition;
   const completer = Object.hasOwn(complete, name) ? complete[name] : undefined;
   if (!completer) return { completion: { values: [], total: 0, hasMore: false } };
-  return await attempt({ core, call, subject }, async () => ({
-    completion: toCompletion(await completer(value, others, call), `${quote(name)} of ${place}`),
-  }));
+  const run = async (call: Call, ctx: Context<never> = call) => ({
+    completion: toCompletion(await completer(value, others, ctx), `${quote(name)} of ${place}`),
+  });
+  return await attempt({ core, call, subject }, () => (services?.inject(run) ?? run)(call));
 }
 
 // A client may refer to a template by its text, or by a URI that it matches.
@@ -141,7 +148,10 @@ function findCompleter(
     [...byKey.values()].find((definition) => definition.type === type && definition.match?.(name));
   const kind = key === "name" ? "prompt" : "resource template";
   const refusal = () => new McpError(INVALID_PARAMS, `Unknown ${kind}: ${quote(name)}`);
-  const toRunner = (definition: Definition): Runner => ({ run: (call) => answer(definition, call, core) });
+  const toRunner = (definition: Definition): Runner => ({
+    scopes: definition.scopes,
+    run: (call) => answer(definition, call, core),
+  });
   const revealed = revealTo(call, found, { core, refusal });
   return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
 }

@@ -8,22 +8,28 @@ import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { Content, Icon, Meta, PromptMessage } from "../protocol/types.ts";
 import { type CompiledSchema, compileSchema, type Infer, type InferInput, type Schema } from "../schema/schema.ts";
+import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
+import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
+import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
+  bindAllow,
   type Feature,
   type Handler,
+  type HandlerExtensions,
   revealTo,
   type Runner,
   toDefinitions,
   toMethod,
 } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
-import { type Need, readNeeds } from "../core/question.ts";
+import type { Need } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
+import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
 import { attempt } from "./attempt.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
 import { isContent, isDoubtful, loadResults, type Sending } from "./content.ts";
@@ -71,25 +77,35 @@ export type ArgumentNames<I extends Schema> = Extract<
 >;
 
 /** Options of a prompt. Only `name` and `run` are required. */
-export interface PromptOptions<I extends Schema> {
+export interface PromptOptions<I extends Schema, S extends Services = NoServices> {
   /** Name of the prompt, unique in the server. */
   readonly name: string;
   /** Name for people. */
   readonly title?: string;
   /** Description of the prompt. */
   readonly description?: string;
-  /** Schema of the arguments: an object of strings, which may transform them. Defaults to no arguments. */
+  /** Schema of the arguments: an object of strings, which may transform them. Without it, `run` gets an empty object. */
   readonly input?: I;
   /** Completers for arguments. */
-  readonly complete?: Completers<ArgumentNames<I>>;
+  readonly complete?: Completers<ArgumentNames<I>, ServiceValues<S>>;
   /** Icons for lists. */
   readonly icons?: readonly Icon[];
   /** Metadata for programs. */
   readonly _meta?: Meta;
   /** Middleware for this prompt. The first one is the outermost. */
   readonly use?: readonly Middleware[];
-  /** Decides whether a caller may see and get the prompt. For other callers it does not exist. */
-  readonly allow?: Allow;
+  /** Services that `run`, `complete` and `allow` use, by name. They are made after the arguments are validated. */
+  readonly services?: S;
+  /**
+   * Decides whether a caller may see and get the prompt. For other callers it does not exist. It cannot use services
+   * that live for one call.
+   */
+  readonly allow?: Allow<SharedServiceValues<S>>;
+  /**
+   * Scopes that the caller must have, such as `["notes:write"]`. For any other caller, the request fails with code
+   * -31403, over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
+   */
+  readonly scopes?: readonly string[];
   /**
    * Capabilities that the client must have declared, such as `["elicitation"]`. A call from any other client fails with
    * code -32021, over HTTP with status 400, and the handler does not run.
@@ -97,16 +113,18 @@ export interface PromptOptions<I extends Schema> {
    * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
+  /** What extensions add, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
+  readonly extensions?: readonly Attribute[];
   /** Writes the messages. What it throws as a `ToolError` the client is told; of other errors only an id. */
-  readonly run: (input: Infer<I>, ctx: Context) => PromptReturn | Promise<PromptReturn>;
+  readonly run: (input: Infer<I>, ctx: Context<ServiceValues<S>>) => PromptReturn | Promise<PromptReturn>;
 }
 
 /** A prompt for `handlers`. Tests can run it directly. */
-export interface Prompt<Input = never> extends Handler {
+export interface Prompt<Input = never, S = never> extends Handler {
   /** Name of the prompt. */
   readonly name: string;
   /** The `run` function from the options, without validation. */
-  readonly run: (input: Input, ctx: Context) => unknown;
+  readonly run: (input: Input, ctx: Context<S>) => unknown;
 }
 
 /**
@@ -126,15 +144,20 @@ export interface Prompt<Input = never> extends Handler {
  *
  * @throws {TypeError} if the name or the schema is invalid, or a completer's argument does not exist.
  */
-export function prompt<const I extends Schema = Schema>(options: PromptOptions<I>): Prompt<Infer<I>> {
-  const { name, run, complete, allow } = options;
+export function prompt<const I extends Schema = Schema, S extends Services = NoServices>(
+  options: PromptOptions<I, S>,
+): Prompt<Infer<I>, ServiceValues<S>> {
+  const { name, run, complete } = options;
   const place = `prompt ${quote(name)}`;
   if (typeof name !== "string" || !name) throw new TypeError(`Cannot make ${place}: it has no name`);
   if (typeof run !== "function") throw new TypeError(`Cannot make ${place}: run is not a function`);
-  const definition = define(options, place);
+  const services = bindServices(options.services, place);
+  const definition = define(options, place, services);
+  const { allow } = definition;
   const names = definition.inputs.map((argument) => argument.name);
-  const also = [completion({ type: "ref/prompt", name, place, names, complete, allow })];
-  return { name, run, allow, [INTERNALS]: { feature: prompts, key: name, definition, also } };
+  const { scopes, extensions } = definition;
+  const also = [completion({ type: "ref/prompt", name, place, names, complete, allow, scopes, services })];
+  return { name, run, allow, [INTERNALS]: { feature: prompts, key: name, definition, also, services, extensions } };
 }
 
 /** An argument, as clients see it. */
@@ -149,25 +172,35 @@ interface Argument {
 interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly inputs: readonly Argument[];
+  readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
+  readonly extensions?: HandlerExtensions;
   readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
 
-function define<I extends Schema>(options: PromptOptions<I>, place: string): Definition {
-  const { name, title, description, icons, _meta, allow, use = [], run } = options;
+function define<I extends Schema, S extends Services>(
+  options: PromptOptions<I, S>,
+  place: string,
+  services: Binding | undefined,
+): Definition {
+  const { name, title, description, icons, allow, use = [], run } = options;
+  const { needs, _meta, extensions } = readExtensions(options, place);
   const input = options.input && compileSchema(options.input, { use: "input", place });
-  const inputs = input ? toArguments(input, options.input, place) : [];
+  const inputs = input ? toArguments(toTester(options.input, input), place) : [];
+  const invoke = async (call: Call, value: unknown, core: Core, ctx: Context<never> = call) => {
+    // `value` is what the input schema let through, which is what Infer stands for.
+    return toPromptResult(await run(value as Infer<I>, ctx), { place, call, core });
+  };
   return {
     key: name,
-    allow,
+    allow: bindAllow(allow, services),
     input,
     inputs,
-    needs: readNeeds(options.needs, place),
+    scopes: readScopes(options.scopes, place),
+    needs,
+    extensions,
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
-    invoke: compose(use, async (call, value: unknown, core: Core) => {
-      // `value` is what the input schema let through, which is what Infer stands for.
-      return toPromptResult(await run(value as Infer<I>, call), { place, call, core });
-    }),
+    invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
 }
 
@@ -179,8 +212,8 @@ const prompts: Feature = {
     // The keys are unknown, because a client may send any value as a name.
     const byName = new Map<unknown, Found>(
       definitions.map((definition) => {
-        const { key, allow, needs } = definition;
-        return [key, { allow, needs, run: (call) => getPrompt(definition, call, core) }];
+        const { key, allow, scopes, needs, extensions } = definition;
+        return [key, { allow, scopes, needs, extensions, run: (call) => getPrompt(definition, call, core) }];
       }),
     );
     const find = (call: Call) => {
@@ -208,23 +241,34 @@ async function getPrompt({ key, input, invoke }: Definition, call: Call, core: C
   const state = `Cannot get ${quote(key)}`;
   const args = readArguments(given, state);
   return await attempt({ core, call, subject: key }, async () => {
-    const checked = input ? await input.validate(args) : { value: args };
+    const checked = input ? await input.validate(args) : { value: {} };
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
+    call.onRun?.();
     return await invoke(call, checked.value, core);
   });
 }
 
+// A plain shape validates asynchronously as a whole. Its parts may not.
+function toTester(schema: Schema | undefined, input: CompiledSchema): CompiledSchema {
+  if (input.isRaw || "~standard" in Object(schema)) return input;
+  return {
+    ...input,
+    validate(given) {
+      const [[name, value]] = Object.entries(Object(given));
+      const result = Object(schema)[name]["~standard"].validate(value);
+      return result instanceof Promise ? result : { problem: JSON.stringify(result.issues) };
+    },
+  };
+}
+
 // Arguments are always strings in the protocol. A schema that accepts no string could never be satisfied.
-function toArguments(input: CompiledSchema, schemaOrShape: unknown, place: string): Argument[] {
+function toArguments(input: CompiledSchema, place: string): Argument[] {
   const schema = input.json();
   const required = Array.isArray(schema.required) ? schema.required : [];
   return Object.entries(isObject(schema.properties) ? schema.properties : {}).map(([name, property]) => {
     const { type, title, description }: Params = isObject(property) ? property : {};
     const types: readonly unknown[] = Array.isArray(type) ? type : [type];
-    const part = "~standard" in Object(schemaOrShape) ? undefined : Object(schemaOrShape)[name]?.["~standard"];
-    // A shape as a whole is checked asynchronously, but its parts need not be.
-    const validate: Validate = part?.validate ?? ((value) => input.validate({ [name]: value }));
-    if (type !== undefined && !types.includes("string") && !types.some((type) => isCoerced(validate, type))) {
+    if (type !== undefined && !types.includes("string") && !types.some((type) => isCoerced(input, name, type))) {
       throw new TypeError(
         `Cannot make ${place}: argument ${quote(name)} is of type ${type}, but arguments arrive as strings; ` +
           "take a string, and convert it as z.coerce.number() does",
@@ -234,29 +278,22 @@ function toArguments(input: CompiledSchema, schemaOrShape: unknown, place: strin
   });
 }
 
-/** Checks one argument, by a compiled schema or by a part of a shape. */
-type Validate = (value: unknown) => Checking | Promise<unknown>;
-interface Checking {
-  readonly problem?: unknown;
-  readonly issues?: unknown;
-}
-
 /** A sample value of each type. */
 const SAMPLES: Readonly<Record<string, unknown>> = { number: 1, integer: 1, boolean: true };
 
 // A schema such as z.coerce.number() has the same JSON Schema as z.number(). A coercing schema reports the same issues
 // for a number and for its text. Other arguments are omitted, because their issues are the same in both cases.
-function isCoerced(validate: Validate, type: unknown): boolean {
+function isCoerced(input: Pick<CompiledSchema, "validate">, name: string, type: unknown): boolean {
   const sample = SAMPLES[String(type)];
   if (sample === undefined) return false;
   try {
-    const [given, asText] = [sample, String(sample)].map(validate);
+    const [given, asText] = [sample, String(sample)].map((value) => input.validate({ [name]: value }));
     // An asynchronous schema cannot be tested here.
     if (given instanceof Promise || asText instanceof Promise) {
       Promise.allSettled([given, asText]);
       return false;
     }
-    return JSON.stringify([given.problem, given.issues]) === JSON.stringify([asText.problem, asText.issues]);
+    return given.problem === asText.problem;
   } catch {
     return false;
   }

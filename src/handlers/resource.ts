@@ -6,18 +6,24 @@
  */
 import { McpError, quote } from "../protocol/errors.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
-import type { Context } from "../core/context.ts";
+import { readScopes } from "../core/scopes.ts";
+import type { Call } from "../core/call.ts";
+import { type Binding, bindServices } from "../core/container.ts";
+import type { ChangeNotifier, Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
+import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
-import { type Need, readNeeds } from "../core/question.ts";
-import type { Allow, Handler } from "../core/feature.ts";
+import type { Need } from "../core/question.ts";
+import { type Allow, bindAllow, type Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
+import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
+import type { SubscriptionHooks } from "../core/subscribers.ts";
 import { type Completers, completion } from "./completion.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 
 /** Options of all resources. */
-export interface ResourceCommonOptions {
+export interface ResourceCommonOptions<S extends Services = NoServices> {
   /** Name for people and models. */
   readonly name: string;
   /**
@@ -26,8 +32,18 @@ export interface ResourceCommonOptions {
   readonly mimeType?: string;
   /** Middleware for reads of this resource. The first one is the outermost. */
   readonly use?: readonly Middleware[];
-  /** Decides whether a caller may see and read the resource. For other callers it does not exist. */
-  readonly allow?: Allow;
+  /** Services that the functions of this resource use, by name. */
+  readonly services?: S;
+  /**
+   * Decides whether a caller may see and read the resource. For other callers it does not exist. It cannot use services
+   * that live for one call.
+   */
+  readonly allow?: Allow<SharedServiceValues<S>>;
+  /**
+   * Scopes that the caller must have, such as `["notes:write"]`. For any other caller, the request fails with code
+   * -31403, over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
+   */
+  readonly scopes?: readonly string[];
   /**
    * Capabilities that the client must have declared, such as `["elicitation"]`. A read by any other client fails with
    * code -32021, over HTTP with status 400, and the handler does not run.
@@ -35,6 +51,8 @@ export interface ResourceCommonOptions {
    * Defaults to none. Then the read fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
+  /** What extensions add, made by `attribute` of an extension. The first attribute that wraps reads is the outermost. */
+  readonly extensions?: readonly Attribute[];
   /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
   readonly ttlMs?: number;
   /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
@@ -42,62 +60,88 @@ export interface ResourceCommonOptions {
 }
 
 /** Options of a fixed resource. Only `uri`, `name` and `read` are required. */
-export interface ResourceFixedOptions extends ResourceCommonOptions, ResourceEntry {
+export interface ResourceFixedOptions<S extends Services = NoServices> extends ResourceCommonOptions<S>, ResourceEntry {
   /** Reads the resource. Clients get the text of a `ToolError` that it throws. For any other error they get an id. */
-  readonly read: (uri: string, ctx: Context) => ResourceReturn | Promise<ResourceReturn>;
+  readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
 
 /** Options of a resource template. Only `uri`, `name` and `read` are required. */
-export interface ResourceTemplateOptions<U extends string>
-  extends ResourceCommonOptions, Omit<ResourceEntry, "uri" | "size"> {
+export interface ResourceTemplateOptions<U extends string, S extends Services = NoServices>
+  extends ResourceCommonOptions<S>, Omit<ResourceEntry, "uri" | "size"> {
   /** URI template, such as `repo://{owner}/{name}{?ref}`. */
   readonly uri: U;
   /** Completers for variables. */
-  readonly complete?: Completers<Extract<keyof TemplateVariables<U>, string>>;
-  /** Lists resources of this template. Without it, clients only see the template. */
-  readonly list?: (ctx: Context) => readonly ResourceEntry[] | Promise<readonly ResourceEntry[]>;
+  readonly complete?: Completers<Extract<keyof TemplateVariables<U>, string>, ServiceValues<S>>;
+  /**
+   * Lists resources of this template. Without it, clients only see the template. It cannot use services that live for
+   * one call.
+   */
+  readonly list?: (
+    ctx: Context<SharedServiceValues<S>>,
+  ) => readonly ResourceEntry[] | Promise<readonly ResourceEntry[]>;
   /** Reads a resource, given the values of its variables. */
-  readonly read: (variables: TemplateVariables<U>, ctx: Context) => ResourceReturn | Promise<ResourceReturn>;
+  readonly read: (
+    variables: TemplateVariables<U>,
+    ctx: Context<ServiceValues<S>>,
+  ) => ResourceReturn | Promise<ResourceReturn>;
 }
 
 /** Options of a provider. Only `scheme`, `name` and `read` are required. */
-export interface ResourceProviderOptions extends ResourceCommonOptions {
+export interface ResourceProviderOptions<S extends Services = NoServices> extends ResourceCommonOptions<S> {
   /** URI scheme without a colon, such as `repo`. Fixed resources and templates of this scheme take precedence. */
   readonly scheme: string;
   /**
    * Lists resources page by page. `cursor` is the `nextCursor` of the previous page, and `undefined` for the first
-   * page. It passes through the client, so treat it as untrusted input.
+   * page. It passes through the client, so treat it as untrusted input. The function cannot use services that live for
+   * one call.
    */
-  readonly list?: (cursor: string | undefined, ctx: Context) => ResourcePage | Promise<ResourcePage>;
+  readonly list?: (
+    cursor: string | undefined,
+    ctx: Context<SharedServiceValues<S>>,
+  ) => ResourcePage | Promise<ResourcePage>;
+  /**
+   * Called when a URI of the scheme gets its first subscriber. Start to watch it here, and call
+   * `server.resourceUpdated(uri)` with each change. Subscriptions do not wait for it. Errors go to `observer.fault`.
+   *
+   * Subscribers from which `allow` hides the provider do not count.
+   */
+  readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
+  /**
+   * Called when the last subscriber of a URI has left, also because its connection or session has ended or the server
+   * closes. It is called after `subscribe` has settled.
+   */
+  readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
   /** Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if encoded. */
-  readonly read: (uri: string, ctx: Context) => ResourceReturn | Promise<ResourceReturn>;
+  readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
 
 /** Options of a resource: a fixed `uri`, or a URI template. */
-export type ResourceOptions<U extends string> = U extends TemplateText ? ResourceTemplateOptions<U>
-  : ResourceFixedOptions;
+export type ResourceOptions<U extends string, S extends Services = NoServices> = U extends TemplateText
+  ? ResourceTemplateOptions<U, S>
+  : ResourceFixedOptions<S>;
 
 /** Return type of {@linkcode resource}: a template if the URI has variables. */
-export type ResourceOf<U extends string> = U extends TemplateText ? ResourceTemplate<TemplateVariables<U>>
-  : FixedResource;
+export type ResourceOf<U extends string, S extends Services = NoServices> = U extends TemplateText
+  ? ResourceTemplate<TemplateVariables<U>, ServiceValues<S>>
+  : FixedResource<ServiceValues<S>>;
 
 /** Type of a URI template. Use it for a template that is not a literal, which would count as a fixed URI otherwise. */
 export type TemplateText = `${string}{${string}}${string}`;
 
 /** A resource, a template or a provider for `handlers`. Tests can read it directly. */
-export interface Resource<Input = never> extends Handler {
+export interface Resource<Input = never, S = never> extends Handler {
   /** The `read` function from the options, without validation. */
-  readonly read: (input: Input, ctx: Context) => unknown;
+  readonly read: (input: Input, ctx: Context<S>) => unknown;
 }
 
 /** A resource with a fixed URI. */
-export interface FixedResource extends Resource<string> {
+export interface FixedResource<S = never> extends Resource<string, S> {
   /** Returns the URI of the resource. */
   readonly uri: () => string;
 }
 
 /** The resources of a URI template. */
-export interface ResourceTemplate<Variables> extends Resource<Variables> {
+export interface ResourceTemplate<Variables, S = never> extends Resource<Variables, S> {
   /**
    * Builds the URI of a resource of this template. Values are percent-encoded as needed. Reading the URI returns the
    * same values.
@@ -129,18 +173,22 @@ export interface ResourceTemplate<Variables> extends Resource<Variables> {
  *
  * @throws {TypeError} if the URI or the template is invalid, or a completer's variable does not exist.
  */
-export function resource<const U extends string>(options: { readonly uri: U } & ResourceOptions<U>): ResourceOf<U> {
+export function resource<const U extends string, S extends Services = NoServices>(
+  options: { readonly uri: U } & ResourceOptions<U, S>,
+): ResourceOf<U, S> {
   // All options have this shape, and `define` finds out which kind they are.
   const form = options as unknown as Form<never>;
-  const { definition, template } = define(form);
-  const { key, match, variables: names } = definition;
+  const defined = define(form);
+  const { definition: { key, match, scopes, variables: names, allow }, template, services } = defined;
   // At runtime, the template has the variables of its type.
-  if (!template) return { ...toResource(form, definition), uri: () => key } as unknown as ResourceOf<U>;
-  const { name, complete, allow } = form;
+  if (!template) return { ...toResource(form, defined), uri: () => key } as unknown as ResourceOf<U, S>;
+  const { name, complete } = form;
   const place = `resource ${quote(key)}`;
-  const also = [completion({ type: "ref/resource", name: key, place, names, complete, allow, match })];
+  const also = [
+    completion({ type: "ref/resource", name: key, place, names, complete, allow, scopes, services, match }),
+  ];
   const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
-  return { ...toResource(form, definition, also), uri } as unknown as ResourceOf<U>; // As above.
+  return { ...toResource(form, defined, also), uri } as unknown as ResourceOf<U, S>; // As above.
 }
 
 /**
@@ -159,25 +207,34 @@ export function resource<const U extends string>(options: { readonly uri: U } & 
  *
  * @throws {TypeError} if the scheme is invalid.
  */
-export function resourceProvider(options: ResourceProviderOptions): Resource<string> {
-  return toResource(options, define<string>(options).definition);
+export function resourceProvider<S extends Services = NoServices>(
+  options: ResourceProviderOptions<S>,
+): Resource<string, ServiceValues<S>> {
+  const form: Form<string> = options;
+  return toResource(form, define<string>(form));
 }
 
-function toResource<Input>(
-  { name, read, allow }: Form<Input>,
-  definition: Definition,
+function toResource<Input, S>(
+  { name, read }: Form<Input>,
+  { definition, services }: Defined,
   also: readonly Handler[] = [],
-): Resource<Input> {
-  return { name, read, allow, [INTERNALS]: { feature: resources, key: definition.key, definition, also } };
+): Resource<Input, S> {
+  const { key, allow, extensions } = definition;
+  // A test or the registry calls `read` with the services that its options declare.
+  const reads = read as Resource<Input, S>["read"];
+  return { name, read: reads, allow, [INTERNALS]: { feature: resources, key, definition, also, services, extensions } };
 }
 
 /** Options of any kind, without type parameters. */
-interface Form<Input> extends Omit<ResourceEntry, "uri">, ResourceCommonOptions {
+interface Form<Input>
+  extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services">, SubscriptionHooks {
   readonly uri?: string;
   readonly scheme?: string;
-  readonly complete?: Completers;
-  readonly list?: (first: never, ctx: Context) => Listed | Promise<Listed>;
-  readonly read: (input: Input, ctx: Context) => ResourceReturn | Promise<ResourceReturn>;
+  readonly services?: Services;
+  readonly allow?: Allow<never>;
+  readonly complete?: Completers<string, never>;
+  readonly list?: (first: never, ctx: Context<never>) => Listed | Promise<Listed>;
+  readonly read: (input: Input, ctx: Context<never>) => ResourceReturn | Promise<ResourceReturn>;
 }
 
 type Listed = readonly ResourceEntry[] | ResourcePage;
@@ -186,10 +243,11 @@ interface Defined {
   readonly definition: Definition;
   /** URI template, if any. */
   readonly template?: UriTemplate;
+  readonly services?: Binding;
 }
 
 function define<Input>(form: Form<Input>): Defined {
-  const { scheme, uri: key = `${scheme}:`, name, title, description, mimeType, size, icons, annotations, _meta } = form;
+  const { scheme, uri: key = `${scheme}:`, name, title, description, mimeType, size, icons, annotations } = form;
   const { allow, use = [], ttlMs, cacheScope = "private", list, read } = form;
   const refuse = (state: string) => new TypeError(`Cannot make resource ${quote(key)}: ${state}`);
   if (scheme === undefined ? !/^[a-z][a-z\d+.-]*:\S+$/i.test(key) : !/^[a-z][a-z\d+.-]*:$/.test(key)) {
@@ -202,14 +260,33 @@ function define<Input>(form: Form<Input>): Defined {
   if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
     throw refuse("ttlMs is not a whole number of milliseconds");
   }
+  const { needs, _meta, extensions } = readExtensions(form, `resource ${quote(key)}`);
   const isTemplate = scheme === undefined && /[{}]/.test(key);
   const template = isTemplate || scheme !== undefined ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
+  const services = bindServices(form.services, `resource ${quote(key)}`);
+  const listPage = list &&
+    (async (call: Call, cursor: string | undefined, size: number, ctx: Context<never> = call) => {
+      // The signatures above define the arguments: a template's `list` only takes the context.
+      const listed = await (isTemplate ? list(ctx as never, ctx) : list(cursor as never, ctx));
+      const { resources, nextCursor } = "resources" in listed ? listed : cut(listed, Number(cursor ?? 0), size);
+      return { resources: resources.map((entry) => ({ mimeType, ...entry })), nextCursor };
+    });
+  const invoke = async (call: Call, uri: string, matched: unknown, core: Core, ctx: Context<never> = call) => {
+    const sending = { place: `resource ${quote(uri)}`, call, core };
+    // `matched` comes from the matcher of this form, so it has the type Input.
+    const contents = await toContents(await read(matched as Input, ctx), { uri, mimeType }, sending);
+    if (!contents) throw McpError.resourceNotFound(uri);
+    return { contents };
+  };
   const definition: Definition = {
     ...toMatcher(template, isTemplate),
     key,
-    allow,
-    needs: readNeeds(form.needs, `resource ${quote(key)}`),
+    allow: bindAllow(allow, services),
+    scopes: readScopes(form.scopes, `resource ${quote(key)}`),
+    needs,
+    extensions,
     ttlMs,
+    hooks: form.subscribe || form.unsubscribe ? form : undefined,
     scope: allow ? "private" : cacheScope,
     wire: () => ({
       [isTemplate ? "uriTemplate" : "uri"]: key,
@@ -222,21 +299,10 @@ function define<Input>(form: Form<Input>): Defined {
       annotations,
       _meta,
     }),
-    list: list && (async (cursor, call, size) => {
-      // The signatures above define the arguments: a template's `list` only takes the context.
-      const listed = await (isTemplate ? list(call as never, call) : list(cursor as never, call));
-      const { resources, nextCursor } = "resources" in listed ? listed : cut(listed, Number(cursor ?? 0), size);
-      return { resources: resources.map((entry) => ({ mimeType, ...entry })), nextCursor };
-    }),
-    invoke: compose(use, async (call, uri: string, matched: unknown, core: Core) => {
-      const sending = { place: `resource ${quote(uri)}`, call, core };
-      // `matched` comes from the matcher of this form, so it has the type Input.
-      const contents = await toContents(await read(matched as Input, call), { uri, mimeType }, sending);
-      if (!contents) throw McpError.resourceNotFound(uri);
-      return { contents };
-    }),
+    list: listPage && (services?.share(listPage) ?? listPage),
+    invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
-  return isTemplate ? { definition, template } : { definition };
+  return { definition, template: isTemplate ? template : undefined, services };
 }
 
 function toMatcher(

@@ -7,11 +7,13 @@
 import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { ResourceLink } from "../protocol/types.ts";
+import { hasScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
 import {
   type Allow,
   type Feature,
+  type HandlerExtensions,
   isAllowed,
   type Method,
   revealTo,
@@ -20,6 +22,7 @@ import {
   toMethod,
 } from "../core/feature.ts";
 import { createList, type Entry, openCursors } from "../core/pagination.ts";
+import type { SubscriptionHooks } from "../core/subscribers.ts";
 import { attempt } from "./attempt.ts";
 
 /** A resource in a list. Only `uri` and `name` are required. `size` is in bytes. */
@@ -42,12 +45,16 @@ export interface Definition extends Entry {
   readonly match: (uri: string) => unknown;
   /** Reads the resource. Throws if it does not exist. */
   readonly invoke: (call: Call, uri: string, matched: unknown, core: Core) => Result | Promise<Result>;
+  readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
+  /** Functions that are called for the first and the last subscriber of a URI. */
+  readonly hooks?: SubscriptionHooks;
+  readonly extensions?: HandlerExtensions;
   /** Cache scope of the contents. */
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
   /** Lists a page of about this size. */
-  readonly list?: (cursor: string | undefined, call: Call, size: number) => Promise<ResourcePage>;
+  readonly list?: (call: Call, cursor: string | undefined, size: number) => Promise<ResourcePage>;
 }
 
 /** The feature that serves all resources. */
@@ -74,14 +81,15 @@ export const resources: Feature = {
       const { uri } = call.params;
       if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot read the resource: uri is not a string");
       const toRunner = (found: Found): Runner => {
-        const { ttlMs = core.ttlMs, scope, needs } = found.definition;
-        return { run: (call) => read(found, uri, call), needs, cache: { ttlMs, scope } };
+        const { ttlMs = core.ttlMs, scope, scopes, needs, extensions } = found.definition;
+        return { run: (call) => read(found, uri, call), scopes, needs, extensions, cache: { ttlMs, scope } };
       };
       const revealed = revealTo(call, locate(uri), { core, refusal: () => McpError.resourceNotFound(uri) });
       return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
     }
 
     async function read({ definition, matched }: Found, uri: string, call: Call): Promise<Result> {
+      call.onRun?.();
       return await attempt({ core, call, subject: uri }, () => definition.invoke(call, uri, matched, core));
     }
 
@@ -93,8 +101,11 @@ export const resources: Feature = {
         "resources/read": { subject: "uri", asks: true, find },
       },
       isVisible(uri, call) {
-        return isAllowed(locate(uri)?.allow, call, core);
+        const { allow, definition } = locate(uri) ?? {};
+        if (definition?.scopes && !hasScopes(core, call, definition.scopes)) return false;
+        return isAllowed(allow, call, core);
       },
+      hooksOf: (uri) => locate(uri)?.definition.hooks,
     };
   },
 };
@@ -142,7 +153,7 @@ function listResources(fixed: readonly Definition[], all: readonly Definition[],
         return { resources, nextCursor };
       };
       if (resources.length >= size) return await toPage();
-      const page = await attempt({ core, call, subject: key }, () => list(own, call, size));
+      const page = await attempt({ core, call, subject: key }, () => list(call, own, size));
       resources = resources.concat(page.resources);
       if (page.nextCursor !== undefined) return await toPage(`\n${page.nextCursor}`);
       own = undefined;

@@ -16,22 +16,28 @@ import {
   type Schema,
 } from "../schema/schema.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
+import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
+import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
+import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
+  bindAllow,
   type Feature,
   type Handler,
+  type HandlerExtensions,
   revealTo,
   type Runner,
   toDefinitions,
   toMethod,
 } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
-import { type Need, readNeeds } from "../core/question.ts";
+import type { Need } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
+import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
 import { isContent, isDoubtful, loadResults, type Sending, toJson } from "./content.ts";
 
 /**
@@ -82,14 +88,14 @@ export type ToolReturn =
   });
 
 /** Options of a tool. Only `name` and `run` are required. */
-export interface ToolOptions<I extends Schema, O extends Schema> {
+export interface ToolOptions<I extends Schema, O extends Schema, S extends Services = NoServices> {
   /** Name of the tool, unique in the server: 1 to 128 letters, digits, `_`, `-` and `.`. */
   readonly name: string;
   /** Name for people. */
   readonly title?: string;
   /** Description for the model, which uses it to decide whether to call the tool. */
   readonly description?: string;
-  /** Schema of the arguments, which must be an object. Defaults to no arguments. */
+  /** Schema of the arguments, which must be an object. Without it, `run` gets an empty object, whatever a client sends. */
   readonly input?: I;
   /**
    * Whether an argument may be JSON text where the input schema expects an object, array, number or boolean. Some
@@ -106,8 +112,18 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
   readonly _meta?: Meta;
   /** Middleware for this tool. The first one is the outermost. */
   readonly use?: readonly Middleware[];
-  /** Decides whether a caller may see and call the tool. For other callers it does not exist. */
-  readonly allow?: Allow;
+  /** Services that `run` and `allow` use, by name. They are made after the input is validated. */
+  readonly services?: S;
+  /**
+   * Decides whether a caller may see and call the tool. For other callers it does not exist. It cannot use services
+   * that live for one call.
+   */
+  readonly allow?: Allow<SharedServiceValues<S>>;
+  /**
+   * Scopes that the caller must have, such as `["notes:write"]`. For any other caller, the request fails with code
+   * -31403, over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
+   */
+  readonly scopes?: readonly string[];
   /**
    * Capabilities that the client must have declared, such as `["elicitation"]`. A call from any other client fails with
    * code -32021, over HTTP with status 400, and the handler does not run.
@@ -115,24 +131,26 @@ export interface ToolOptions<I extends Schema, O extends Schema> {
    * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
    */
   readonly needs?: readonly Need[];
+  /** What extensions add, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
+  readonly extensions?: readonly Attribute[];
   /**
-   * Runs the tool. The model reads the message of a `ToolError`. Other errors go to `onError`, and the client gets
+   * Runs the tool. The model reads the message of a `ToolError`. Other errors go to `observer.fault`, and the client gets
    * their id.
    */
   readonly run: (
     input: Infer<I>,
-    ctx: Context,
+    ctx: Context<ServiceValues<S>>,
   ) =>
     | (Schema extends O ? ToolReturn : InferInput<O> | ToolResult)
     | Promise<Schema extends O ? ToolReturn : InferInput<O> | ToolResult>;
 }
 
 /** A tool for `handlers`. Tests can run it directly. */
-export interface Tool<Input = never> extends Handler {
+export interface Tool<Input = never, S = never> extends Handler {
   /** Name of the tool. */
   readonly name: string;
   /** The `run` function from the options, without validation. */
-  readonly run: (input: Input, ctx: Context) => unknown;
+  readonly run: (input: Input, ctx: Context<S>) => unknown;
 }
 
 /**
@@ -152,15 +170,20 @@ export interface Tool<Input = never> extends Handler {
  *
  * @throws {TypeError} if the name or a schema is invalid.
  */
-export function tool<const I extends Schema = Schema, const O extends Schema = Schema>(
-  options: ToolOptions<I, O>,
-): Tool<Infer<I>> {
+export function tool<
+  const I extends Schema = Schema,
+  const O extends Schema = Schema,
+  S extends Services = NoServices,
+>(options: ToolOptions<I, O, S>): Tool<Infer<I>, ServiceValues<S>> {
   const { name, run } = options;
   if (typeof name !== "string" || !/^[\w.-]{1,128}$/.test(name)) {
     throw new TypeError(`Cannot make tool ${quote(name)}: a name is 1 to 128 letters, digits, "_", "-" and "."`);
   }
   if (typeof run !== "function") throw new TypeError(`Cannot make tool ${quote(name)}: run is not a function`);
-  return { name, run, allow: options.allow, [INTERNALS]: { feature: tools, key: name, definition: define(options) } };
+  const services = bindServices(options.services, `tool ${quote(name)}`);
+  const definition = define(options, services);
+  const { allow, extensions } = definition;
+  return { name, run, allow, [INTERNALS]: { feature: tools, key: name, definition, services, extensions } };
 }
 
 /** A tool for the registry, without its type parameters. Its schemas validate at runtime. */
@@ -169,25 +192,43 @@ interface Definition extends Entry {
   readonly lenient?: boolean;
   readonly output?: CompiledSchema;
   readonly headers?: readonly HeaderParam[];
+  readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
+  readonly extensions?: HandlerExtensions;
   readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
 
-function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>): Definition {
-  const { name, title, description, annotations, icons, _meta, allow, use = [], run } = options;
+function define<I extends Schema, O extends Schema, S extends Services>(
+  options: ToolOptions<I, O, S>,
+  services: Binding | undefined,
+): Definition {
+  const { name, title, description, annotations, icons, allow, use = [], run } = options;
   const place = `tool ${JSON.stringify(name)}`;
+  const { needs, _meta, extensions } = readExtensions(options, place);
   const input = options.input && compileSchema(options.input, { use: "input", place });
   const output = options.output && compileSchema(options.output, { use: "output", place });
   // Otherwise a schema without a JSON Schema would fail every tools/list.
   output?.json();
+  const invoke = (call: Call, value: unknown, core: Core, ctx: Context<never> = call): Result | Promise<Result> => {
+    const answer = (value: unknown) => {
+      const sending = { place, call, core };
+      return output ? toCheckedResult(value, sending, output) : toPlainResult(value, sending);
+    };
+    // The input schema has validated `value`, so it has the inferred type.
+    const returned: unknown = run(value as Infer<I>, ctx);
+    // Query builders are thenables but not promises.
+    return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
+  };
   return {
     key: name,
-    allow,
+    allow: bindAllow(allow, services),
     input,
     lenient: options.lenientArguments,
     output,
     headers: input && toHeaders(input),
-    needs: readNeeds(options.needs, place),
+    scopes: readScopes(options.scopes, place),
+    needs,
+    extensions,
     wire: () => ({
       name,
       title,
@@ -198,16 +239,7 @@ function define<I extends Schema, O extends Schema>(options: ToolOptions<I, O>):
       icons,
       _meta,
     }),
-    invoke: compose(use, (call, value: unknown, core: Core) => {
-      const answer = (value: unknown) => {
-        const sending = { place, call, core };
-        return output ? toCheckedResult(value, sending, output) : toPlainResult(value, sending);
-      };
-      // The input schema has validated `value`, so it has the inferred type.
-      const returned: unknown = run(value as Infer<I>, call);
-      // Query builders are thenables but not promises.
-      return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
-    }),
+    invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
 }
 
@@ -244,14 +276,18 @@ const tools: Feature = {
 class ToolRunner implements Runner {
   readonly allow?: Allow;
   readonly headers?: readonly HeaderParam[];
+  readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
+  readonly extensions?: HandlerExtensions;
   readonly #definition: Definition;
   readonly #core: Core;
 
   constructor(definition: Definition, core: Core) {
     this.allow = definition.allow;
     this.headers = definition.headers;
+    this.scopes = definition.scopes;
     this.needs = definition.needs;
+    this.extensions = definition.extensions;
     this.#definition = definition;
     this.#core = core;
   }
@@ -266,7 +302,8 @@ class ToolRunner implements Runner {
     try {
       const { input, lenient = this.#core.lenientArguments } = definition;
       const reading = !input
-        ? { value: given }
+        // Nothing has checked the arguments, so the handler gets none of them.
+        ? { value: {} }
         : lenient
         ? readLeniently(input, given, this.#core)
         : input.validate(given);
@@ -293,9 +330,9 @@ async function readLeniently(input: CompiledSchema, given: Params, { limits }: C
 
 function invoke({ key, invoke }: Definition, call: Call, checked: Checked, core: Core): Result | Promise<Result> {
   // A result and not a protocol error, so that the model can read it and correct its call.
-  return checked.problem === undefined
-    ? invoke(call, checked.value, core)
-    : toToolError(`Cannot call ${key}: ${checked.problem}`);
+  if (checked.problem !== undefined) return toToolError(`Cannot call ${key}: ${checked.problem}`);
+  call.onRun?.();
+  return invoke(call, checked.value, core);
 }
 
 /** Returns the result with which the model learns of an error. Throws errors that are not for the model. */
@@ -341,8 +378,9 @@ function toPlainResult(value: unknown, sending: Sending): Result | Promise<Resul
 }
 
 function toFullResult(full: ToolResult, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
-  const { content, structuredContent } = full;
-  const isFine = (structuredContent === undefined || toJson(structuredContent)) && !content.some(isDoubtful);
+  const { content, structuredContent, _meta } = full;
+  const isFine = [structuredContent, _meta].every((part) => part === undefined || toJson(part)) &&
+    !content.some(isDoubtful);
   return isFine ? { ...full } : loadResults(sending).then((to) => to.ofTool(structuredContent, { full, output }));
 }
 

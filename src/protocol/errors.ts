@@ -20,6 +20,10 @@ export const INTERNAL_ERROR = -32603;
 export const HEADER_MISMATCH = -32020;
 /** The request needs a capability that the client did not declare. */
 export const MISSING_CAPABILITY = -32021;
+/** The caller lacks scopes. Outside the range that the specification reserves. */
+export const INSUFFICIENT_SCOPE = -31_403;
+/** The operation needs an authenticated caller. Outside the range that the specification reserves. */
+export const UNAUTHENTICATED = -31_401;
 /** The server does not support the protocol version. */
 export const UNSUPPORTED_VERSION = -32022;
 

@@ -17,6 +17,22 @@ export type Params = { readonly [key: string]: unknown };
 /** The result of a method: a JSON object. */
 export type Result = { readonly [key: string]: unknown };
 
+/**
+ * Marks a result whose `resultType` the library or an extension has set. A handler that passes on a result of somebody
+ * else cannot set it by accident. Copies of the result keep the mark.
+ */
+const RESULT_TYPE: unique symbol = Symbol.for("mcp.resultType");
+
+/** Creates a result with a type of its own. */
+export function toTypedResult(resultType: string, result: Result): Result {
+  return { ...result, resultType, [RESULT_TYPE]: resultType };
+}
+
+/** Returns the type of a result that {@linkcode toTypedResult} or a copy of the library made. */
+export function readResultType(result: Result): string | undefined {
+  return Object(result)[RESULT_TYPE];
+}
+
 /** A message that expects a response. */
 export interface Request {
   readonly kind: "request";

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { LogLevel, Meta } from "../protocol/types.ts";
 import { Accounts } from "../core/account.ts";
@@ -12,7 +13,8 @@ import { LIMITS } from "../core/limits.ts";
 import type { Link } from "../core/link.ts";
 import type { Question } from "../core/question.ts";
 import type { RerunWatch } from "../core/rerun_watch.ts";
-import type { ClientFacts, Context, ListName, Principal } from "../core/context.ts";
+import type { ClientFacts, Context, ListChangedOptions, ListName, Principal } from "../core/context.ts";
+import type { Service, ServiceEnd } from "../core/service.ts";
 
 /** The options of {@linkcode fakeContext}. */
 export interface FakeContextOptions {
@@ -25,6 +27,10 @@ export interface FakeContextOptions {
   readonly client?: Partial<ClientFacts>;
   /** The caller. Defaults to none. */
   readonly principal?: Principal;
+  /** Fakes of the handler's services, by the names under which it uses them. Without one, using it throws. */
+  readonly services?: Readonly<Record<string, unknown>>;
+  /** The value of `ctx.session`. */
+  readonly session?: unknown;
   /** The method. Defaults to `tools/call`. */
   readonly method?: string;
   /** The parameters as the client sent them. */
@@ -36,7 +42,7 @@ export interface FakeContextOptions {
 }
 
 /** A context that records what the handler does with it. */
-export interface FakeContext extends Context {
+export interface FakeContext extends Context<never> {
   /** The progress reports. Values that do not grow are dropped, as they are for a real client. */
   readonly progressed: readonly { readonly progress: number; readonly total?: number; readonly message?: string }[];
   /** The log messages. */
@@ -44,10 +50,12 @@ export interface FakeContext extends Context {
   /** The changes that were announced with `ctx.server`. */
   readonly announced: readonly (
     | { readonly kind: "resource"; readonly uri: string }
-    | { readonly kind: "list"; readonly list: ListName }
+    | ({ readonly kind: "list"; readonly list: ListName } & ListChangedOptions)
   )[];
   /** The questions, in order. */
   readonly asked: readonly { readonly key: string; readonly method: string; readonly params: Meta }[];
+  /** The functions that were passed to `defer`, in order. They run only if the test calls them. */
+  readonly deferred: readonly ((end: ServiceEnd) => unknown)[];
   /** Cancels the call. */
   cancel(reason?: unknown): void;
 }
@@ -94,20 +102,24 @@ export class Rounds {
 
 /** Makes a context for one of several runs. */
 export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeContext {
-  const { answers = {}, client, principal, method = "tools/call", params = {}, http, signal } = options;
+  const { answers = {}, client, principal, method = "tools/call", params = {}, http, signal, session } = options;
   const progressed: FakeContext["progressed"][number][] = [];
   const logged: FakeContext["logged"][number][] = [];
   const announced: FakeContext["announced"][number][] = [];
   const asked: FakeContext["asked"][number][] = [];
+  const deferred: FakeContext["deferred"][number][] = [];
+  const services = toFakes(options.services);
 
   const carrier: Carrier = {
     host: {
       server: {
-        resourceUpdated: (uri) => announce({ kind: "resource", uri }),
-        listChanged: (list) => announce({ kind: "list", list }),
+        resourceUpdated: (uri) => void announced.push({ kind: "resource", uri }),
+        listChanged: (list, options) => void announced.push({ kind: "list", list, ...options }),
       },
       reruns: rounds.reruns,
+      defer: (_call, run) => void deferred.push(run),
     },
+    session: () => session,
     notify(_call, name, { progressToken: _token, ...rest }) {
       const sent = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
       // Made by Call, so it has the shape that the method stands for.
@@ -127,16 +139,12 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
     },
     once: async (_call, key, make) => JSON.parse(await rounds.once(key, make)),
   };
-  function announce(change: FakeContext["announced"][number]): void {
-    announced.push(change);
-    rounds.reruns?.note(call, "announces a change");
-  }
-
   const link: Link = {
+    transport: "memory",
     inFlight: new InFlight(),
-    account: new Accounts(LIMITS).find(),
+    account: new Accounts({ limits: LIMITS }).find(),
     principal,
-    http,
+    http: http && { request: http },
     streams: true,
     send: () => undefined,
     wait() {},
@@ -151,7 +159,21 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   else signal?.addEventListener("abort", () => call.cancel(signal.reason), { once: true });
   // Works when destructured.
   const cancel = (reason?: unknown) => Call.prototype.cancel.call(call, reason);
-  return Object.assign(call, { progressed, logged, announced, asked, cancel });
+  // The fakes have the types that the test gave them.
+  const get = async <T>({ name }: Service<T>) => await (services[name] as T);
+  // Getters of the call, which an assignment cannot replace.
+  Object.defineProperties(call, { services: { value: services }, get: { value: get } });
+  return Object.assign(call, { progressed, logged, announced, asked, deferred, cancel });
+}
+
+/** Wraps fakes, so that a missing one throws and names itself. */
+function toFakes(fakes: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, unknown>> {
+  return new Proxy({ ...fakes }, {
+    get(fakes: Readonly<Record<PropertyKey, unknown>>, name) {
+      if (Object.hasOwn(fakes, name) || typeof name === "symbol") return fakes[name];
+      throw new TypeError(`Cannot use service ${quote(name)}: there is no fake; add it to services of fakeContext`);
+    },
+  });
 }
 
 const CLIENT: ClientFacts = {

@@ -12,8 +12,8 @@ import { type FakeContext, type FakeContextOptions, makeContext, Rounds } from "
 
 /** A handler that can be run again: a tool, a prompt or a resource. */
 export type Replayable<Input> =
-  | { readonly run: (input: Input, ctx: Context) => unknown }
-  | { readonly read: (input: Input, ctx: Context) => unknown };
+  | { readonly run: (input: Input, ctx: Context<never>) => unknown }
+  | { readonly read: (input: Input, ctx: Context<never>) => unknown };
 
 /** The outcome of {@linkcode replay}. */
 export interface Replayed {

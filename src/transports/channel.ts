@@ -7,11 +7,14 @@
 import { INVALID_REQUEST } from "../protocol/errors.ts";
 import { type Broken, type Incoming, NOT_UTF8, parseMessage, toFailure } from "../protocol/jsonrpc.ts";
 import type { Account } from "../core/account.ts";
+import type { ContainerHost } from "../core/container.ts";
 import type { Principal } from "../core/context.ts";
 import type { Engine, Era } from "../core/era.ts";
 import { InFlight } from "../core/in_flight.ts";
 import type { INTERNALS } from "../core/internals.ts";
 import type { Link, LinkEvents } from "../core/link.ts";
+import type { TransportName } from "../core/observer.ts";
+import type { Ticker } from "../core/timers.ts";
 
 /** Writes a message. Returns a promise if the writer should wait for room. */
 export type Write = (text: string) => Promise<void> | undefined;
@@ -30,6 +33,12 @@ export interface Pipe {
    * @internal
    */
   readonly account: Account;
+  /**
+   * The timer of the server.
+   *
+   * @internal
+   */
+  readonly ticker: Ticker;
   /** Whether any call is running. */
   readonly isBusy: boolean;
   /** Ends subscriptions. Settles when no call is running. */
@@ -39,11 +48,12 @@ export interface Pipe {
 }
 
 /**
- * Opens the server's end of a channel. Without an account, the client is identified by its principal, if any.
+ * Opens the server's end of a channel. Without an account, the client is identified by its principal, if any. A local
+ * client started the server, or runs in the same process.
  *
  * @internal
  */
-export type OpenPipe = (write: Write, principal?: Principal, account?: Account) => Pipe;
+export type OpenPipe = (write: Write, principal?: Principal, account?: Account, transport?: TransportName) => Pipe;
 
 /** A server that can be served over a channel, created by `createServer`. */
 export interface PipeServer {
@@ -52,22 +62,26 @@ export interface PipeServer {
    *
    * @ignore
    */
-  readonly [INTERNALS]: { readonly openPipe: OpenPipe };
+  readonly [INTERNALS]: { readonly openPipe: OpenPipe; readonly host?: ContainerHost };
 }
 
 /** Creates the function that opens channels. */
 export function pipeOpener(engine: Engine, era: Era): OpenPipe {
-  return (write, principal, account) => new Channel(engine, era, { write, principal, account });
+  return (write, principal, account, transport = "memory") =>
+    new Channel(engine, era, { write, principal, account, transport });
 }
 
 /** An open channel, which is the link of all its messages. */
 class Channel implements Pipe, Link {
+  readonly transport: TransportName;
   readonly inFlight: InFlight = new InFlight();
   readonly principal?: Principal;
   readonly streams = true;
   readonly #engine: Engine;
   readonly #era: Era;
   readonly #write: Write;
+  /** Reports the end of the channel. */
+  #reportEnd?: (why: "disconnected") => void;
   /** The account of a client that is not known otherwise. */
   readonly #own: Account;
   readonly #idlers: (() => void)[] = [];
@@ -77,11 +91,13 @@ class Channel implements Pipe, Link {
   #busy = 0;
   #room?: Promise<void>;
 
-  constructor(engine: Engine, era: Era, { write, principal, account }: ChannelOptions) {
+  constructor(engine: Engine, era: Era, { write, principal, account, transport }: ChannelOptions) {
+    this.transport = transport;
     this.#engine = engine;
     this.#era = era;
     this.#write = write;
     this.principal = principal;
+    this.#open();
     this.#own = account ?? engine.accounts.find(principal && `principal ${principal.id}`);
   }
 
@@ -90,13 +106,19 @@ class Channel implements Pipe, Link {
     return key === undefined ? this.#own : this.#engine.accounts.find(key);
   }
 
+  get ticker(): Ticker {
+    return this.#engine.core.ticker;
+  }
+
   get lineBytes(): number {
     return this.#engine.core.limits.request.lineBytes;
   }
 
   receive(text: string): Promise<void> | undefined {
     if (!this.#isOpen) return;
-    const { limits } = this.#engine.core;
+    const { limits, observing, prepare } = this.#engine.core;
+    if (prepare) return prepare().then(() => this.receive(text));
+    observing?.message("in", this, text);
     this.#accept(parseMessage(text, limits.request));
     // Backpressure: stop reading from a client that does not read its responses, or whose queue of calls is full.
     if (!this.#engine.scheduler.waiting) return this.#room;
@@ -105,6 +127,8 @@ class Channel implements Pipe, Link {
   }
 
   reject(problem: "long" | "encoding"): Promise<void> | undefined {
+    const { prepare } = this.#engine.core;
+    if (prepare) return prepare().then(() => this.reject(problem));
     this.#accept(problem === "long" ? tooLong(this.lineBytes) : NOT_UTF8);
     return this.#room;
   }
@@ -115,13 +139,17 @@ class Channel implements Pipe, Link {
   }
 
   close(): void {
+    this.#reportEnd?.("disconnected");
+    this.#reportEnd = undefined;
     this.#isOpen = false;
     this.inFlight.cancelAll();
     this.#losers.splice(0).forEach((lost) => lost());
   }
 
   send(text: string): Promise<void> | undefined {
-    return this.#isOpen ? this.#write(text) : undefined;
+    if (!this.#isOpen) return;
+    this.#engine.core.observing?.message("out", this, text);
+    return this.#write(text);
   }
 
   wait(events?: LinkEvents): void {
@@ -131,6 +159,13 @@ class Channel implements Pipe, Link {
   open(): void {}
 
   release(): void {}
+
+  // An observed channel counts as open once its observer is loaded.
+  #open(): void {
+    const { core } = this.#engine;
+    if (core.prepare) core.prepare().then(() => this.#isOpen && this.#open());
+    else this.#reportEnd = core.observing?.openStream(this.transport);
+  }
 
   #accept(message: Incoming): void {
     const reply = this.#era.accept(message, this);
@@ -153,7 +188,7 @@ class Channel implements Pipe, Link {
 
   #answer(text: string | undefined): void {
     if (text === undefined || !this.#isOpen) return;
-    const wait = this.#write(text);
+    const wait = this.send(text);
     if (!wait || this.#room) return;
     this.#room = wait.finally(() => {
       this.#room = undefined;
@@ -165,6 +200,7 @@ interface ChannelOptions {
   readonly write: Write;
   readonly principal?: Principal;
   readonly account?: Account;
+  readonly transport: TransportName;
 }
 
 function tooLong(limit: number): Broken {

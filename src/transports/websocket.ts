@@ -15,8 +15,10 @@
 import { isObject } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { Account } from "../core/account.ts";
+import { startExpiry } from "../core/expiry.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { RETRY_AFTER } from "../core/link.ts";
+import type { RefusalReason } from "../core/observer.ts";
 import type { Principal } from "../core/context.ts";
 import { deno, startBackgroundTimer } from "../runtime.ts";
 import { type ConnectionInfo, readPath, readPrincipal } from "./http/access.ts";
@@ -86,19 +88,25 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
     if (!isUpgrade) return await server.fetch(request, info);
+    await server[INTERNALS].http.core.prepare?.();
     const refusal = server[INTERNALS].http.check(request, info, { isUpgrade: true });
     if (refusal) return await refusal;
-    if (new URL(request.url).pathname !== path) return new Response("Cannot open a socket here", { status: 404 });
-    const principal = readPrincipal(info);
+    const reject = (status: number, message: string, reason: RefusalReason, principal?: Principal) =>
+      refuseWith(request, { status, message, reason }, principal);
+    if (new URL(request.url).pathname !== path) return reject(404, "Cannot open a socket here", "path");
+    const gate = await server[INTERNALS].http.loadGate?.();
+    const entered = gate ? await gate.enter(request, info, "websocket") : info;
+    if (entered instanceof Response) return entered;
+    const principal = readPrincipal(entered);
     const account = server[INTERNALS].http.account(request, info, principal);
     // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
     if (!account.hold(0)) {
-      const reason = "Cannot open the socket: too much memory is used (memory.bytesPerClient, memory.bytes)";
-      return new Response(reason, { status: 503, headers: RETRY_AFTER });
+      const state = "too much memory is used (memory.bytesPerClient, memory.bytes)";
+      return reject(503, `Cannot open the socket: ${state}`, "limit", principal);
     }
     if (!account.openStream()) {
-      const reason = "Cannot open the socket: too many are open (streams.open, streams.openPerClient)";
-      return new Response(reason, { status: 503, headers: RETRY_AFTER });
+      const state = "too many are open (streams.open, streams.openPerClient)";
+      return reject(503, `Cannot open the socket: ${state}`, "limit", principal);
     }
     return upgrade(request, info, { principal, account });
   }
@@ -113,7 +121,8 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
       } catch {
         // A header of the upgrade is missing.
         owner.account?.closeStream();
-        return new Response("Cannot open the socket: the upgrade request is incomplete", { status: 400 });
+        const message = "Cannot open the socket: the upgrade request is incomplete";
+        return refuseWith(request, { status: 400, message, reason: "upgrade" }, owner.principal);
       }
       const { socket, response } = upgraded;
       open(socket, owner);
@@ -126,7 +135,14 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     const runtime = info?.info ?? info;
     if (isUpgrader(runtime) && runtime.upgrade(request, { headers, data: owner })) return new Response(null);
     owner.account?.closeStream();
-    return new Response("Cannot open the socket: this runtime has no WebSocket upgrade", { status: 501 });
+    const message = "Cannot open the socket: this runtime has no WebSocket upgrade";
+    return refuseWith(request, { status: 501, message, reason: "upgrade" }, owner.principal);
+  }
+
+  function refuseWith(http: Request, refusal: Refused, principal?: Principal): Response {
+    const { status, message } = refusal;
+    server[INTERNALS].http.core.observing?.refuse({ transport: "websocket", http, principal }, refusal);
+    return new Response(message, { status, headers: status === 503 ? RETRY_AFTER : undefined });
   }
 
   function open(socket: Socket, owner: Owner): void {
@@ -150,6 +166,13 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
       close,
     },
   };
+}
+
+/** A rejected request. */
+interface Refused {
+  readonly status: number;
+  readonly message: string;
+  readonly reason: RefusalReason;
 }
 
 /** The client that opened a socket. */
@@ -179,6 +202,7 @@ const POLL_MS = 50;
  */
 const MAX_QUEUED = 1024;
 const GOING_AWAY = 1001;
+const POLICY_VIOLATION = 1008;
 const TRY_LATER = 1013;
 const UNSUPPORTED_DATA = 1003;
 
@@ -187,6 +211,7 @@ class SocketConnection {
   readonly #socket: Socket;
   readonly #pipe: Pipe;
   readonly #outbox: Outbox;
+  readonly #stopExpiry: () => void;
   readonly #queued: string[] = [];
   #queuedSize = 0;
   #isReading = true;
@@ -198,8 +223,12 @@ class SocketConnection {
 
   constructor(server: PipeServer, socket: Socket, principal?: Principal, account?: Account) {
     this.#socket = socket;
-    this.#pipe = server[INTERNALS].openPipe((text) => this.#write(text), principal, account);
+    this.#pipe = server[INTERNALS].openPipe((text) => this.#write(text), principal, account, "websocket");
     this.#outbox = new Outbox({ texts: Infinity, characters: 1, account: () => this.#pipe.account });
+    this.#stopExpiry = startExpiry(this.#pipe.ticker, principal, () => {
+      this.#socket.close(POLICY_VIOLATION, "the credentials have expired");
+      this.close();
+    });
   }
 
   receive(data: unknown): void {
@@ -235,6 +264,7 @@ class SocketConnection {
   }
 
   close(): void {
+    this.#stopExpiry();
     this.#outbox.clear();
     const queued = this.#queued.splice(0).reduce((bytes, text) => bytes + 2 * text.length, 0);
     const { account } = this.#pipe;

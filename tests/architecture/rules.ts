@@ -16,12 +16,14 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/transports": [...below, "src/runtime.ts"],
   "src/server.ts": [...below, "src/handlers", "src/eras", "src/transports"],
   "src/auth": below,
+  "src/discovery": [...below, "src/runtime.ts"],
+  "src/worker": [...below, "src/runtime.ts", "src/transports"],
   "src/middleware": below,
   "src/stores": below,
   "src/extensions": below,
-  "src/testing": [...outer, "src/client"],
+  "src/testing": [...outer, "src/stores", "src/client"],
   "src/client": outer,
-  "src/cli": [...outer, "src/handlers", "src/client", "src/modern.ts"],
+  "src/cli": [...outer, "src/handlers", "src/discovery", "src/client", "src/modern.ts"],
   "src/modern.ts": [...below, "src/handlers", "src/transports", "src/eras", "src/eras/modern", "src/server.ts"],
   "src/library.ts": ["src/eras", "src/eras/modern", "src/eras/legacy", "src/server.ts", "src/modern.ts"],
   "src/hand_over.ts": ["src/runtime.ts"],
@@ -88,7 +90,9 @@ const importDirection = rule((context) => {
  */
 const computedImport = rule((context) => ({
   ImportExpression(node) {
-    const isAllowed = context.filename.startsWith("src/cli/") || context.filename === "src/hand_over.ts";
+    const isAllowed = ["src/cli/", "src/discovery/", "src/hand_over.ts"].some((start) =>
+      context.filename.startsWith(start)
+    );
     if (node.source.type !== "Literal" && !isAllowed) {
       context.report({ node, message: "imports a computed name" });
     }

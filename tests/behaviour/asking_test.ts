@@ -196,6 +196,73 @@ behaviour("an answer counts only for the question exactly as it was asked", asyn
   assertEquals([asked, paid], [["Pay $10?", "Pay $11?", "Pay $12?"], [12]]);
 }, { eras: ["modern"] });
 
+behaviour("a key stands for one question in a run, whose answer is the same each time", async (connect) => {
+  const thrown: unknown[] = [];
+  const handlers = [
+    tool({
+      name: "same",
+      async run(_input, ctx) {
+        const ask = () => ctx.elicit("sure", { message: "Sure?", schema: yesNo });
+        const roots = await Promise.all([ctx.roots(), ctx.roots()]);
+        return [await ask(), ...await Promise.all([ask(), ask()])].map(({ content }) => content?.ok).join() +
+          roots.length;
+      },
+    }),
+    tool({
+      name: "other",
+      async run(_input, ctx) {
+        await ctx.elicit("sure", { message: "Sure?", schema: yesNo });
+        try {
+          await ctx.elicit("sure", { message: "Really?", schema: yesNo });
+        } catch (error) {
+          thrown.push(error);
+          throw error;
+        }
+        return "done";
+      },
+    }),
+    tool({
+      name: "roots",
+      run: async (
+        _input,
+        ctx,
+      ) => (await ctx.roots(), (await ctx.elicit("roots", { message: "?", schema: yesNo })).action),
+    }),
+  ];
+  const asked: unknown[] = [];
+  const { client, takeFaults } = await connect({ handlers }, {
+    onElicit({ message }) {
+      asked.push(message);
+      return accept({ ok: true });
+    },
+    roots() {
+      asked.push("roots");
+      return [];
+    },
+  });
+  assertEquals(textOf(await client.callTool("same")), "true,true,true2");
+  assertEquals(asked.splice(0), ["roots", "Sure?"]);
+  for (const name of ["other", "roots"]) assertEquals((await client.callTool(name)).isError, true);
+  assertEquals(asked, ["Sure?", "roots"]);
+  const told = takeFaults().map(({ error }) => error);
+  const refusal = (key: string) => `Cannot ask "${key}" twice: the questions differ; give each a key of its own`;
+  assertEquals(told.map((error) => Object(error).message), [refusal("sure"), refusal("roots")]);
+  assertEquals(thrown, [told[0]]);
+});
+
+behaviour("a question whose answer was not usable may be asked again", async (connect) => {
+  const answers: unknown[] = ["no", accept({ ok: true })];
+  const order = tool({
+    name: "order",
+    async run(_input, ctx) {
+      const ask = () => ctx.elicit("sure", { message: "Sure?", schema: yesNo });
+      return (await ask().catch(ask)).action;
+    },
+  });
+  const { client } = await connect({ handlers: [order] }, { answer: () => answers.shift() });
+  assertEquals(textOf(await client.callTool("order")), "accept");
+}, { eras: ["legacy"] });
+
 behaviour("an answer of the wrong shape makes the server ask again", async (connect) => {
   const order = tool({
     name: "order",
@@ -242,14 +309,14 @@ behaviour("the third answer of the wrong shape to one question reaches the handl
 }, { eras: ["modern"] });
 
 behaviour("an answer of the wrong shape, and an error, reach the handler as an error", async (connect) => {
-  const codes: unknown[] = [];
+  const errors: unknown[] = [];
   const order = tool({
     name: "order",
     async run(_input, ctx) {
       try {
         return (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action;
       } catch (error) {
-        codes.push(Object(error).code);
+        errors.push([Object(error).code, Object(error).data]);
         throw new ToolError("No answer");
       }
     },
@@ -258,7 +325,7 @@ behaviour("an answer of the wrong shape, and an error, reach the handler as an e
     () => accept({ ok: "yes" }),
     () => ({ action: "maybe" }),
     () => {
-      throw new RpcError(-1, "The user is away");
+      throw new RpcError(-1, "The user is away", { since: 9 });
     },
     () => accept({ ok: true }),
   ];
@@ -266,7 +333,41 @@ behaviour("an answer of the wrong shape, and an error, reach the handler as an e
   const { client } = await connect({ handlers: [order] }, { answer: () => answers[at++]() });
   for (let i = 0; i < 3; i++) assertEquals((await client.callTool("order")).isError, true);
   assertEquals(textOf(await client.callTool("order")), "accept");
-  assertEquals(codes, [-32602, -32602, -1]);
+  assertEquals(errors, [
+    [-32602, undefined],
+    [-32602, undefined],
+    [-32602, { code: -1, message: "The user is away", data: { since: 9 } }],
+  ]);
+}, { eras: ["legacy"] });
+
+behaviour("an error that the client answers does not become the error of its call", async (connect) => {
+  const ask = async (ctx: Context) => (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action;
+  const handlers = [
+    tool({ name: "order", run: (_input, ctx) => ask(ctx) }),
+    resource({ uri: "order://1", name: "order", read: (_uri, ctx) => ask(ctx) }),
+    prompt({ name: "order", run: (_input, ctx) => ask(ctx) }),
+  ];
+  for (const code of [-32601, -32002, -32021, -32029, 404]) {
+    const answer = () => {
+      throw new RpcError(code, "No", { uri: "other://1" });
+    };
+    const { client } = await connect({ handlers }, { answer });
+    for (
+      const call of [
+        () => client.callTool("order"),
+        () => client.readResource("order://1"),
+        () => client.getPrompt("order"),
+      ]
+    ) {
+      const error = await assertRejects(
+        call,
+        RpcError,
+        `Cannot use the client's answer: it is the error ${code}, "No"`,
+      );
+      assertEquals(error.code, -32602);
+      assertEquals([undefined, 200].includes(error.status), true);
+    }
+  }
 }, { eras: ["legacy"] });
 
 behaviour("a client is never asked for a capability it did not declare", async (connect, { era, transport }) => {

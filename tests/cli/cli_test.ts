@@ -244,7 +244,10 @@ for (const { name, program, file } of runtimes) {
         expected: /^Cannot load throws\.ts: it threw an error while loading:\n[^]*boom[^]*throws\.ts:1/,
       },
       { words: ["imports.ts"], expected: /^Cannot load imports\.ts: [^]*nowhere\.ts[^]*imports\.ts/ },
-      { words: ["empty.ts", "wrong.ts"], expected: /^Cannot serve empty\.ts and wrong\.ts: name one file\n/ },
+      {
+        words: ["empty.ts", "wrong.ts"],
+        expected: /^Cannot serve empty\.ts and wrong\.ts: name one file, or a pattern in quotes\n/,
+      },
       { words: ["--htp"], expected: /^Cannot read --htp: there is no such option; did you mean --http\?\n/ },
       { words: ["--zzz"], expected: /^Cannot read --zzz: there is no such option; the options are .*--http/ },
       {

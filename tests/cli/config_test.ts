@@ -176,6 +176,48 @@ for (const { name, program } of runtimes) {
     });
   }
 
+  testProcesses(`${name}: --watch follows the imports of files that a pattern names, and finds new files`, async () => {
+    const toHandler = (tool: string) =>
+      `import { tool } from ${JSON.stringify(`${root}mod.ts`)};
+      import { greeting } from "./_shared/greeting.ts";
+      import { starts } from "./_shared/state.ts";
+      export const ${tool} = tool({ name: "${tool}", run: () => greeting + starts });`;
+    const files = {
+      "handlers/hello.ts": toHandler("hello"),
+      "handlers/_shared/greeting.ts": `export { words as greeting } from "./words.ts";`,
+      "handlers/_shared/words.ts": `export const words = "Hello";`,
+      "handlers/_shared/state.ts": `export const starts = " " + Math.random();`,
+    };
+    await withFiles(files, async (cwd) => {
+      const words = [...program, "handlers/*.ts", "--watch", "--http", "--port", "0"];
+      await using server = await start(words, { cwd });
+      const [, url] = await server.waitFor(/at (http:\S+)\n/);
+      await using client = await connect(url);
+      const say = async (tool: string) => {
+        const [block] = (await client.callTool(tool)).content;
+        return block.type === "text" ? block.text : "";
+      };
+      const first = await say("hello");
+      await using changes = await client.subscribe({ toolsListChanged: true });
+      const iterator = changes[Symbol.asyncIterator]();
+      await Deno.writeTextFile(`${cwd}/handlers/_shared/words.ts`, `export const words = "Bye";`);
+      await iterator.next();
+      // A file that imports no changed file keeps its state.
+      assertEquals(await say("hello"), first.replace("Hello", "Bye"));
+      // An error in an imported file, and then its fix.
+      await Deno.writeTextFile(`${cwd}/handlers/_shared/words.ts`, `export const words = ;`);
+      await server.waitFor(/The previous version is still served\./);
+      assertEquals(await say("hello"), first.replace("Hello", "Bye"));
+      await Deno.writeTextFile(`${cwd}/handlers/_shared/words.ts`, `export const words = "Back";`);
+      await iterator.next();
+      assertEquals(await say("hello"), first.replace("Hello", "Back"));
+      await Deno.writeTextFile(`${cwd}/handlers/other.ts`, toHandler("other"));
+      await iterator.next();
+      assertEquals((await client.listTools()).map(({ name }) => name), ["hello", "other"]);
+      assertEquals(await say("other"), await say("hello"));
+    });
+  });
+
   testProcesses(
     `${name}: check reports tokens and problems, and fails for errors`,
     async () => {
@@ -411,7 +453,8 @@ testProcesses("install keeps the style of a file: tabs and Windows line breaks",
 
 testProcesses("install creates a missing file, reports it, and changes nothing the second time", async () => {
   await withFiles({ "s/mcp.jsonc": config }, async (cwd) => {
-    const words = ["deno", "run", "-A", `${root}mod.ts`, "install", "s/mcp.jsonc", ...code];
+    const start = ["deno", "run", "-A", `${root}mod.ts`, "install", "s/mcp.jsonc", "--no-check"];
+    const words = [...start, "--client", "claude-code", "--name", "s"];
     const first = await run(words, { cwd });
     assertEquals(first.code, 0);
     assertStringIncludes(
@@ -421,11 +464,12 @@ testProcesses("install creates a missing file, reports it, and changes nothing t
     const text = await Deno.readTextFile(`${cwd}/.mcp.json`);
     const second = await run(words, { cwd });
     assertStringIncludes(second.stderr, `${cwd}/.mcp.json already contains s.`);
-    const third = await run([...words, "--name", "t", "--env", "HOME", "--client", "cursor", "--file", ".mcp.json"], {
-      cwd,
-    });
+    const third = await run(
+      [...start, "--name", "t", "--env", "HOME", "--client", "cursor", "--file", ".mcp.json"],
+      { cwd },
+    );
     assertEquals(third.code, 0);
-    const fourth = await run([...words, "--name", "u"], { cwd });
+    const fourth = await run([...start, "--client", "claude-code", "--name", "u"], { cwd });
     assertStringIncludes(fourth.stderr, `The previous version is in ${cwd}/.mcp.json.2.bak.`);
     const { mcpServers } = JSON.parse(await Deno.readTextFile(`${cwd}/.mcp.json`));
     assertEquals(Object.keys(mcpServers), ["s", "t", "u"]);
@@ -480,7 +524,7 @@ for (
     {
       says: "a variable that is not set",
       before: "{}",
-      words: ["--client", "cursor", "--env", "MCP_NOT_SET", "--file", "/nowhere/client.json"],
+      words: ["--client", "cursor", "--env", "MCP_NOT_SET"],
       told: "Cannot pass MCP_NOT_SET: the environment has no such variable",
     },
   ]

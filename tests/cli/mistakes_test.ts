@@ -334,7 +334,7 @@ function createTarget() {
       return (await ctx.elicit("name", { message: "Name?", schema })).action;
     },
   });
-  return createServer({ name: "s", version: "1.0.0", handlers: [add, fails, breaks, ask], onError() {} });
+  return createServer({ name: "s", version: "1.0.0", handlers: [add, fails, breaks, ask], observer: { fault() {} } });
 }
 
 /** The failures of one command line: a wrong exit code, or a message that is missing, unsafe or internal. */
@@ -411,7 +411,7 @@ for (const { name, program } of runtimes) {
     };
     const handlers = [tool({ name: "breaks", run: fail }), prompt({ name: "breaks", run: fail })];
     const options = { name: "s", version: "1.0.0", handlers };
-    const target = createServer({ ...options, onError: (_, { id }) => void ids.push(id) });
+    const target = createServer({ ...options, observer: { fault: ({ id }) => ids.push(id) } });
     await using server = serve(target.fetch);
     const called = await run([...program, "call", server.url, "breaks"]);
     assertEquals([called.code, called.stdout], [1, `Internal error (${ids[0]})\n`]);
@@ -422,7 +422,7 @@ for (const { name, program } of runtimes) {
 
   testProcesses(`${name}: a server on all networks warns that it does not authenticate callers`, async () => {
     const serving = await start([...program, "--http", "--port", "0", "--host", "0.0.0.0"]);
-    await serving.waitFor(/^Anyone who can reach 0\.0\.0\.0 can use this server, unless the server authenticates/m);
+    await serving.waitFor(/^Anyone who can reach 0\.0\.0\.0 can use this server, because it has no `auth`/m);
     serving.kill("SIGTERM");
     await serving.finished;
   });

@@ -1,6 +1,7 @@
 // Servers that behave as one test requires, over web requests and over a pipe.
 import { Accounts } from "../../src/core/account.ts";
 import { LIMITS } from "../../src/core/limits.ts";
+import { systemClock, Ticker } from "../../src/core/timers.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 
 /** A message as a test reads it. */
@@ -102,9 +103,10 @@ export function fakePipe(
         return undefined;
       },
       reject: () => undefined,
+      ticker: new Ticker(systemClock),
       lineBytes: Infinity,
       isBusy: false,
-      account: new Accounts(LIMITS).find(),
+      account: new Accounts({ limits: LIMITS }).find(),
       idle: () => Promise.resolve(),
       close() {},
     };

@@ -57,7 +57,7 @@ for (const [order, names] of Object.entries(orders)) {
             name: "t",
             version: "1",
             handlers: names.flatMap((name) => toHandlers(libraries[name], name)),
-            onError: (error) => reported.push(String(error)),
+            observer: { fault: ({ error }) => reported.push(String(error)) },
           });
           await using client = await connect(server, { era, transport });
           const ask = (method: string, params: Record<string, unknown>): Promise<Record<string, unknown>> =>
@@ -120,7 +120,7 @@ Deno.test("copies: middleware and describeError may use errors of the other copy
       handlers: [toThrowing(mine, () => new Error("x"))],
       use: [(call, next) => call.params.refuse ? Promise.reject(new other.McpError(-32005, "refused")) : next()],
       describeError: () => new other.ToolError("try later"),
-      onError: () => {},
+      observer: { fault() {} },
     });
     await using client = await connect(server, { era: "modern", transport: "memory" });
     assertEquals((await client.request("tools/call", { name: "x" })).content, [{ type: "text", text: "try later" }]);
@@ -176,7 +176,7 @@ Deno.test("copies: an object that only looks like an error of the library is not
           throw thrown;
         },
       })],
-      onError: () => {},
+      observer: { fault() {} },
     });
     await using client = await connect(server, { era: "modern", transport: "memory" });
     const error = await client.request("prompts/get", { name: "x" }).then(() => undefined, (error) => error);

@@ -2,13 +2,13 @@ import { assertEquals } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { ask } from "../support/requests.ts";
 
-Deno.test("a question to the client is not an error: onError is not called", async () => {
+Deno.test("a question to the client is not an error: the observer is not called", async () => {
   const reported: unknown[] = [];
   const schema = { type: "object", properties: { name: { type: "string" } } };
   const server = createServer({
     name: "asking",
     version: "1.0.0",
-    onError: (error) => reported.push(error),
+    observer: { fault: ({ error }) => reported.push(error) },
     handlers: [
       tool({ name: "who", run: async (_, ctx) => (await ctx.elicit("name", { message: "Who?", schema })).action }),
       prompt({ name: "who", run: async (_, ctx) => (await ctx.elicit("name", { message: "Who?", schema })).action }),

@@ -29,6 +29,7 @@ function createCall({ accounts, host }: Engine, id: number): Call {
   const message = parseMessage(text, LIMITS.request);
   assert(message.kind === "request");
   const link: Link = {
+    transport: "memory",
     inFlight: new InFlight(),
     account: accounts.find(),
     streams: false,

@@ -1,13 +1,11 @@
 // Hidden handlers do not exist for a caller: everything it can observe is the same with and without them.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Handler, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
-import { connect, type Connection } from "../../src/testing/testing.ts";
+import type { Connection } from "../../src/testing/testing.ts";
 import { type Random, random as createRandom } from "../support/random.ts";
 import { toRequest } from "../support/requests.ts";
+import { byKey, enter, listWaysIn, toPrincipal, toSigned } from "../support/ways_in.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
-
-const bob = { id: "bob" };
-const ada = { id: "ada" };
 
 /** Handlers of every kind, each hidden or not. */
 interface Made {
@@ -16,7 +14,7 @@ interface Made {
 }
 
 function make(random: Random, at: number, isHidden: boolean): Handler {
-  const sync = (call: { readonly principal?: { readonly id: string } }) => call.principal?.id === "ada";
+  const sync = (call: { readonly principal?: { readonly id: string } }) => call.principal?.id === toPrincipal("ada").id;
   const allow = !isHidden
     ? random.pick([undefined, () => true])
     : random.pick([sync, async (call) => await sync(call)]);
@@ -76,9 +74,8 @@ async function list(client: Connection, method: string): Promise<string[]> {
 /** The response to a call whose header does not match its arguments. */
 async function callWithHeader(server: Server, name: string): Promise<string> {
   const params = { name, arguments: { region: "north" } };
-  const response = await server.fetch(toRequest("tools/call", params, { "mcp-param-region": "south" }), {
-    principal: bob,
-  });
+  const headers = { "mcp-param-region": "south", ...toSigned("bob") };
+  const response = await server.fetch(toRequest("tools/call", params, headers));
   return `${response.status} ${(await response.text()).replace(/"id":\d+/, "")}`;
 }
 
@@ -127,8 +124,8 @@ async function observe(
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  for (const transport of ["memory", "pipe"] as const) {
-    Deno.test(`a handler hidden from a caller does not exist for it (${era} over ${transport})`, async () => {
+  for (const way of listWaysIn(era)) {
+    Deno.test(`a handler hidden from a caller does not exist for it (${era} over ${way})`, async () => {
       for (let seed = 1; seed <= 8; seed++) {
         const random = createRandom(seed);
         const made = Array.from({ length: 8 }, (_, at): Made => {
@@ -142,15 +139,15 @@ for (const era of ["modern", "legacy"] as const) {
           resource({ uri: "base:/1", name: "base", allow: () => true, read: () => "" }),
           resource({ uri: "base://{x}", name: "base", allow: () => true, list: () => [], read: () => "" }),
         ];
-        const options = { name: "seen", version: "1.0.0", limits: { calls: { pageItems: 2 } } };
+        const options = { name: "seen", version: "1.0.0", auth: byKey, limits: { calls: { pageItems: 2 } } };
         const isSeen = ({ isHidden }: Made) => !isHidden;
         const observed: unknown[] = [];
         for (const handlers of [made, made.filter(isSeen)]) {
           const server = createServer({ ...options, handlers: [...base, ...handlers.map(({ handler }) => handler)] });
-          const client = await connect(server, { era, transport, principal: bob });
+          const client = await enter(server, "bob", { era, way });
           if (handlers === made) {
             // The property would hold for a server that shows nothing to anyone.
-            const other = await connect(server, { era, transport, principal: ada });
+            const other = await enter(server, "ada", { era, way });
             const all = await list(other, "tools/list");
             const tools = made.filter(({ handler }) => handler[INTERNALS].feature.name === "tools");
             for (const { handler } of tools) assert(all.join().includes(`"${handler[INTERNALS].key}"`));

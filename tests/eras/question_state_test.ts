@@ -52,7 +52,7 @@ function start(options: Partial<ServerOptions> = {}): Held {
     name: "answers",
     version: "1.0.0",
     handlers,
-    onError: (e) => faults.push(e),
+    observer: { fault: ({ error }) => faults.push(error) },
     ...options,
   });
   return { server, faults, path: options.path ?? "/mcp" };

@@ -185,7 +185,7 @@ async function drive({ seed, count }: Run, lanes: number, start: (target: Target
 }
 
 function toReason(fault: unknown): string {
-  return `onError got: ${fault instanceof Error ? fault.stack ?? fault.message : String(fault)}`;
+  return `observer.fault got: ${fault instanceof Error ? fault.stack ?? fault.message : String(fault)}`;
 }
 
 /** A client that keeps its sessions alive. */

@@ -5,7 +5,7 @@ import { shapes } from "./shapes.ts";
 /** A server, and its unexpected errors. */
 export interface Target {
   readonly server: Server;
-  /** The errors of `onError`: every one is a bug. */
+  /** The errors of `observer.fault`: every one is a bug. */
   readonly faults: unknown[];
 }
 
@@ -110,8 +110,10 @@ export function createTarget(): Target {
       streams: { watchedUris: 20 },
       replay: { events: 50 },
     },
-    onError: (error) => {
-      if (!(error instanceof Error && error.message === HIDDEN)) faults.push(error);
+    observer: {
+      fault({ error }) {
+        if (!(error instanceof Error && error.message === HIDDEN)) faults.push(error);
+      },
     },
   });
   return { server, faults };

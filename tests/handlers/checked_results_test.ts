@@ -15,7 +15,7 @@ async function run(give: () => unknown) {
       tool({ name: "x", run: () => give() as never }),
       prompt({ name: "x", run: () => give() as never }),
     ],
-    onError: (error) => told.push(String(error)),
+    observer: { fault: ({ error }) => told.push(String(error)) },
   });
   await using client = await connect(server, { era: "modern", transport: "memory" });
   const ask = (method: string) =>

@@ -173,7 +173,7 @@ Deno.test("an McpError of a completer is sent unchanged, any other error as an i
   const server = createServer({
     name: "test",
     version: "1.0.0",
-    onError: (error, fault) => reported.push(String(error), fault.subject),
+    observer: { fault: ({ error, subject }) => reported.push(String(error), subject) },
     handlers: [resource({
       uri: "a://{x}/{y}/{z}/{n}",
       name: "a",

@@ -32,7 +32,7 @@ async function send(
       prompt({ name: "x", run }),
       resource({ uri: "test://x", name: "x", mimeType, read: run }),
     ],
-    onError: (error) => told.push(String(error)),
+    observer: { fault: ({ error }) => told.push(String(error)) },
   });
   await using client = await connect(server, { era: "modern", transport: "memory" });
   const ask = (method: string, params: Record<string, unknown>) => client.request(method, params).catch(() => ({}));
@@ -236,7 +236,7 @@ Deno.test("encoded values: structured content is encoded, and raw output schemas
       tool({ name: "stream", output, run: () => Response.json({ a: 2 }) }),
       tool({ name: "failed", output, run: () => new Response("x", { status: 500 }) }),
     ],
-    onError: (error) => told.push(String(error)),
+    observer: { fault: ({ error }) => told.push(String(error)) },
   });
   await using client = await connect(server, { era: "modern", transport: "memory" });
   const call = (name: string) => client.request("tools/call", { name });
@@ -424,7 +424,7 @@ Deno.test("encoded values: any value is sent as what it means, or refused with i
     name: "t",
     version: "1",
     handlers: [tool({ name: "x", run: () => ({ of: made.value }) })],
-    onError: (error) => told.push(String(error)),
+    observer: { fault: ({ error }) => told.push(String(error)) },
   });
   await using client = await connect(server, { era: "modern", transport: "memory" });
   for (let i = 0; i < 1500; i++) {

@@ -30,7 +30,7 @@ async function send(make: () => unknown, mimeType?: string): Promise<Answer> {
       prompt({ name: "x", run }),
       resource({ uri: "test://x", name: "x", mimeType, read: run }),
     ],
-    onError: (error) => reported.push(String(error)),
+    observer: { fault: ({ error }) => reported.push(String(error)) },
   });
   await using client = await connect(server, { era: "modern", transport: "memory" });
   const ask = (method: string, params: Record<string, unknown>, key: string) =>

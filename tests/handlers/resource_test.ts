@@ -398,7 +398,7 @@ Deno.test("errors: McpError unchanged, ToolError by its text, any other as an id
   const server = createServer({
     name: "test",
     version: "1.0.0",
-    onError: (error, fault) => reported.push(error, fault.method, fault.subject),
+    observer: { fault: ({ error, method, subject }) => reported.push(error, method, subject) },
     handlers: [
       resource({
         uri: "error://{kind}",
@@ -517,7 +517,7 @@ Deno.test("a resource may ask the client, and its result uses the answer", async
     name: "test",
     version: "1.0.0",
     ttlMs: 5000,
-    onError: (error) => reported.push(error),
+    observer: { fault: ({ error }) => reported.push(error) },
     handlers: [resource({
       uri: "roots:all",
       name: "roots",

@@ -10,7 +10,7 @@ const fail = tool({
 });
 
 async function callFailing(describeError?: (error: unknown) => string | ToolError | undefined): Promise<unknown> {
-  const server = createServer({ name: "t", version: "1", handlers: [fail], onError: () => {}, describeError });
+  const server = createServer({ name: "t", version: "1", handlers: [fail], observer: { fault() {} }, describeError });
   await using client = await connect(server, { era: "modern", transport: "memory" });
   const { content, isError } = await client.callTool("fail");
   await server.close();
@@ -33,13 +33,13 @@ Deno.test("an error for which describeError returns undefined is not shown", asy
   }
 });
 
-Deno.test("an error in describeError is reported to onError only", async () => {
+Deno.test("an error in describeError is reported to the observer only", async () => {
   const reported: unknown[] = [];
   const server = createServer({
     name: "t",
     version: "1",
     handlers: [fail],
-    onError: (error) => reported.push(error),
+    observer: { fault: ({ error }) => reported.push(error) },
     describeError: () => {
       throw new Error("the mapping is wrong");
     },

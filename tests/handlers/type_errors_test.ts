@@ -11,7 +11,7 @@ const mistakes = [
     name: "a resource without a name",
     code: `resource({ uri: "config://app", read: () => "x" });`,
     line: `Property 'name' is missing in type '{ uri: "config://app"; read: () => string; }' but required in type ` +
-      `'ResourceFixedOptions'.`,
+      `'ResourceFixedOptions<NoServices>'.`,
     most: 2,
   },
   {
@@ -35,6 +35,49 @@ const mistakes = [
     line: `Type '"system"' is not assignable to type '"user" | "assistant"'.`,
     most: 1,
   })),
+  {
+    name: "a service that is none",
+    code: `tool({ name: "t", services: { db: () => 1 }, run: () => "" });`,
+    line: "Type '() => number' is not assignable to type 'Service<unknown, Lifetime>'.",
+    most: 1,
+  },
+  {
+    name: "a service that the handler does not declare",
+    code: `tool({ name: "t", services: { db: service("db", () => 1) }, run: (_, { services }) => services.tx });`,
+    line: "Property 'tx' does not exist on type '{ readonly db: number; }'.",
+    most: 1,
+  },
+  {
+    name: "a service of a handler that declares none",
+    code: `tool({ name: "t", run: (_, { services }) => services.db });`,
+    line: "Property 'db' does not exist on type '{}'.",
+    most: 1,
+  },
+  ...[
+    `tool({ name: "t", services, allow: ({ services }) => services.tx, run: () => "" });`,
+    `resource({ uri: "x://{id}", name: "x", services, list: ({ services }) => services.tx, read: () => "" });`,
+    `resourceProvider({ scheme: "x", name: "x", services, list: (_, { services }) => services.tx, read: () => "" });`,
+  ].map((code) => ({
+    name: `a service for one call where there is no call: ${code}`,
+    code: code.replace(
+      "services,",
+      `services: { db: service("db", () => 1), tx: service("tx", () => true, { per: "call" }) },`,
+    ),
+    line: "Property 'tx' does not exist on type '{ readonly db: number; }'.",
+    most: 1,
+  })),
+  {
+    name: "the context in a service that outlives its call",
+    code: `service("db", ({ ctx }) => ctx);`,
+    line: "Property 'ctx' does not exist on type 'ServiceScope'.",
+    most: 1,
+  },
+  {
+    name: "a context in place of its services, as an editor shows it",
+    code: `tool({ name: "t", services: { db: service("db", () => 1) }, run: (_, ctx) => ctx satisfies string });`,
+    line: "Type 'Context<{ readonly db: number; }>' does not satisfy the expected type 'string'.",
+    most: 1,
+  },
 ];
 
 async function check(code: string): Promise<{ readonly success: boolean; readonly text: string }> {
@@ -43,7 +86,7 @@ async function check(code: string): Promise<{ readonly success: boolean; readonl
     const file = `${folder}/mistake.ts`;
     await Deno.writeTextFile(
       file,
-      `import { prompt, resource, resourceProvider } from "${library}";\nexport const x = ${code}`,
+      `import { prompt, resource, resourceProvider, service, tool } from "${library}";\nexport const x = ${code}`,
     );
     const { success, stderr } = await new Deno.Command(Deno.execPath(), {
       args: ["check", "--quiet", "--config", config, file],

@@ -11,7 +11,7 @@ async function send(make: (open: (name: string) => ReadableStream) => unknown, o
   const open = (name: string) =>
     new ReadableStream({ pull: () => new Promise(() => {}), cancel: () => void cancelled.push(name) });
   const x = tool({ name: "x", output, run: () => make(open) as Record<string, unknown> });
-  const server = createServer({ name: "t", version: "1.0.0", handlers: [x], onError() {} });
+  const server = createServer({ name: "t", version: "1.0.0", handlers: [x], observer: { fault() {} } });
   const text = await (await server.fetch(toRequest("tools/call", { name: "x", arguments: {} }))).text();
   await server.close();
   return { cancelled, text };

@@ -9,7 +9,7 @@ export const any = { type: "object" } as const;
 
 /** A server that reports no errors. */
 export function start(options: Partial<ServerOptions>) {
-  return createServer({ name: "attacked", version: "1.0.0", onError() {}, ...options });
+  return createServer({ name: "attacked", version: "1.0.0", observer: { fault() {} }, ...options });
 }
 
 /** The caller, as code in front of the server passes it. */

@@ -48,7 +48,7 @@ Deno.test("a text with many commas is not charged like a tree", () => {
 });
 
 Deno.test("a partly taken text stays charged in full", () => {
-  const accounts = new Accounts(LIMITS);
+  const accounts = new Accounts({ limits: LIMITS });
   const account = accounts.find("x");
   const outbox = new Outbox({ texts: Infinity, characters: 1, account: () => account });
   assert(outbox.push("x".repeat(4_000_000)));

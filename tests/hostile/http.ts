@@ -56,7 +56,7 @@ export interface Fixture extends AsyncDisposable {
   readonly port: number;
   /** The tools that ran, in order. */
   readonly ran: string[];
-  /** The errors that reached `onError`. */
+  /** The errors that reached `observer.fault`. */
   readonly faults: unknown[];
   connect(): Promise<RawConnection>;
   /** Sends one request on its own connection and reads the response. */
@@ -72,7 +72,7 @@ export interface Fixture extends AsyncDisposable {
 export interface FixtureOptions {
   /** The revision of a session; without it, each request is independent. */
   readonly version?: string;
-  readonly server?: Omit<Partial<ServerOptions>, "onError">;
+  readonly server?: Omit<Partial<ServerOptions>, "observer">;
   readonly create?: (options: ServerOptions) => Server;
 }
 
@@ -151,7 +151,7 @@ export async function startFixture({ version, server: more, create = createServe
       }),
       prompt({ name: "gr\u00fcezi", run: () => "Hello" }),
     ],
-    onError: (error) => faults.push(error),
+    observer: { fault: ({ error }) => faults.push(error) },
     ...more,
   });
   const host = startHttpServer(server.fetch);

@@ -1,6 +1,6 @@
 // Every call ends in exactly one of two ways: with its response, or, when cancelled, with a closed stream.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { createServer, McpError, type ServerOptions, tool } from "../../mod.ts";
+import { createServer, McpError, type Observer, tool } from "../../mod.ts";
 import { connect, type Connection, RpcError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
@@ -96,7 +96,7 @@ behaviour("a protocol error whose data JSON cannot hold is sent without the data
   }
 });
 
-Deno.test("an onError that throws, rejects or hangs changes no response", () =>
+Deno.test("an observer that throws, rejects or hangs changes no response", () =>
   withoutUnhandled(async () => {
     const broken = tool({
       name: "broken",
@@ -104,15 +104,15 @@ Deno.test("an onError that throws, rejects or hangs changes no response", () =>
         throw new Error("broken");
       },
     });
-    const hooks: readonly NonNullable<ServerOptions["onError"]>[] = [
+    const hooks: readonly NonNullable<Observer["fault"]>[] = [
       () => {
         throw new Error("telling failed");
       },
       () => Promise.reject(new Error("telling failed")),
       () => new Promise(() => {}),
     ];
-    for (const onError of hooks) {
-      const server = createServer({ name: "told", version: "1.0.0", handlers: [broken], onError });
+    for (const fault of hooks) {
+      const server = createServer({ name: "told", version: "1.0.0", handlers: [broken], observer: { fault } });
       assertStringIncludes(textOf((await ask(server, "tools/call", { name: "broken" })).result), "Internal error");
       await server.close();
     }

@@ -29,7 +29,7 @@ Deno.test("nothing is held after valid calls, garbage, failures, sessions and di
     version: "1.0.0",
     handlers,
     limits: { sessions: { open: 20 } },
-    onError() {},
+    observer: { fault() {} },
   });
   const url = "http://127.0.0.1/mcp";
   const send = (init: RequestInit) => {

@@ -1,6 +1,6 @@
 // Every limit is enforced, and its error names it.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { createServer, resource, type ServerOptions, tool } from "../../mod.ts";
+import { createServer, type Observer, resource, type ServerOptions, tool } from "../../mod.ts";
 import { type LimitOptions, LIMITS, type Limits } from "../../src/core/limits.ts";
 import { connect, fakeClock } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
@@ -61,8 +61,11 @@ function start(limits: LimitOptions, more: Partial<ServerOptions> = {}) {
     }),
     ...["a", "b", "c"].map((name) => resource({ uri: `test://${name}`, name, read: () => "" })),
   ];
-  const onError = (error: unknown) => void faults.push(String(error));
-  const server = createServer({ name: "limits", version: "1.0.0", handlers, limits, clock, onError, ...more });
+  const observer: Observer = {
+    fault: ({ error }) => faults.push(String(error)),
+    limit: ({ limit }) => reached.add(limit),
+  };
+  const server = createServer({ name: "limits", version: "1.0.0", handlers, limits, clock, observer, ...more });
   return {
     ...{ server, clock, faults, open, counts },
     async [Symbol.asyncDispose]() {
@@ -73,6 +76,9 @@ function start(limits: LimitOptions, more: Partial<ServerOptions> = {}) {
     },
   };
 }
+
+/** The limits that the observers of this file heard. */
+const reached = new Set<string>();
 
 type Held = ReturnType<typeof start>;
 
@@ -127,6 +133,30 @@ async function refuseSecondCall(held: Held, limit: string, principal: string) {
   const first = callLarge(held, "ada");
   await until(() => held.counts.started === 1, "it runs");
   await refuse(held, limit, 503, "tools/call", large, { principal });
+  return { first };
+}
+
+function startAuth(limits: Partial<Limits["auth"]>) {
+  const { pass, open } = gate();
+  const held = start({ auth: limits }, { auth: () => pass.then(() => ({ id: "ada" })) });
+  return { ...held, [Symbol.asyncDispose]: () => (open(), held[Symbol.asyncDispose]()), open };
+}
+
+/** Asserts that a peer is refused while the authentication of another takes time, and then served. */
+async function refuseSecondAuth(held: ReturnType<typeof startAuth>, limit: string, hostname: string) {
+  const { headers, body } = toCall("quick");
+  const send = (hostname: string) =>
+    held.server.fetch(new Request(url, { method: "POST", headers, body }), { remoteAddr: { hostname } });
+  // The part of the server that authenticates is loaded with its first request.
+  await held.server.fetch(new Request(url, { method: "OPTIONS" }));
+  const first = send("203.0.113.1");
+  if (!limit) return { first };
+  const refused = await send(hostname);
+  assertEquals([refused.status, refused.headers.get("retry-after")], [503, "1"]);
+  assertStringIncludes(await refused.text(), limit);
+  held.open();
+  assertEquals((await first).status, 200);
+  assertEquals((await send(hostname)).status, 200);
   return { first };
 }
 
@@ -249,7 +279,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     await using held = start({ calls: { runningPerClient: 1, waiting: 1 } });
     const session = await startSession(url, held.server.fetch);
     const calls = [1, 2].map(() => started(send(held, "tools/call", { name: "hold" }, { session })));
-    await until(() => held.counts.started === 1, "one runs");
+    await until(() => reached.has("calls.runningPerClient"), "one runs and one waits");
     await refuse(held, "calls.runningPerClient, calls.waiting", 429, "tools/call", quick, { session });
     held.open();
     for (const { result } of await Promise.all(calls)) assert(result);
@@ -412,6 +442,23 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals([bob.status, again.status], [200, 200]);
     for (const each of [bob, again]) await each.body?.cancel();
   },
+  async "auth.running"() {
+    await using held = startAuth({ running: 1 });
+    await refuseSecondAuth(held, "auth.running", "203.0.113.2");
+  },
+  async "auth.runningPerPeer"() {
+    await using held = startAuth({ runningPerPeer: 1 });
+    await refuseSecondAuth(held, "auth.runningPerPeer", "203.0.113.1");
+  },
+  async "auth.timeoutMs"() {
+    await using held = startAuth({ timeoutMs: 5000 });
+    const { first } = await refuseSecondAuth(held, "", "");
+    await held.clock.advance(5000);
+    const response = await first;
+    assertEquals([response.status, response.headers.get("retry-after")], [503, "1"]);
+    assertStringIncludes(await response.text(), "auth.timeoutMs");
+    assertEquals(held.faults.length, 1);
+  },
   async "memory.bytesPerClient"() {
     await using held = start({ memory: { bytesPerClient: 200_000 } });
     const { first } = await refuseSecondCall(held, "memory.bytesPerClient", "ada");
@@ -558,7 +605,17 @@ const toPaths = (limits: Limits) =>
 
 Deno.test("every limit has a test here", () => assertEquals(Object.keys(cases).sort(), toPaths(LIMITS).sort()));
 
-for (const [name, run] of Object.entries(cases)) if (run) Deno.test(`limits.${name} is enforced`, run);
+/** Limits that shape what is sent. No client exceeds them, so no observer hears of them. */
+const unheard: readonly string[] = ["calls.pageItems", "streams.openAfterMs", "streams.heartbeatMs"];
+
+for (const [name, run] of Object.entries(cases)) {
+  if (!run) continue;
+  Deno.test(`limits.${name} is enforced, and the observer hears it`, async () => {
+    reached.clear();
+    await run();
+    assertEquals(reached.has(name), !unheard.includes(name), `heard: ${[...reached]}`);
+  });
+}
 
 Deno.test("the 1,025th subscription is refused, and the others live", async () => {
   await using held = start({});

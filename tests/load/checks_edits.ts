@@ -33,7 +33,7 @@ export const EDITS: readonly Edit[] = [
   {
     path: FETCH,
     what: "whether the server is closing",
-    from: "if (this.#isClosing) return refuse(...CLOSING);",
+    from: "if (this.#isClosing) return this.#refuse(request, CLOSING);",
     to: "",
   },
   {

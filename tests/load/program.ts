@@ -36,7 +36,7 @@ export interface Stats {
   readonly aborted: number;
   readonly ended: number;
   readonly taken: number;
-  /** Unhandled rejections, and errors that reached `onError`. */
+  /** Unhandled rejections, and errors that reached `observer.fault`. */
   readonly unhandled: number;
   readonly faults: number;
 }
@@ -161,7 +161,7 @@ const { server, maps } = withMaps(() =>
     version: "1.0.0",
     handlers,
     limits: options.limits,
-    onError: () => void counts.faults++,
+    observer: { fault: () => void counts.faults++ },
   })
 );
 

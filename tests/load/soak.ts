@@ -276,7 +276,7 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
       }),
       `\nSlope after the first third: RSS ${mib(toSlope(steady, ({ rss }) => rss))} MiB/h, ` +
       `heap ${mib(toSlope(steady, ({ heap }) => heap))} MiB/h. ` +
-      `Handlers: ${after.started} began, ${after.ended} ended, ${after.aborted} were aborted; ${after.faults} passed to onError.`,
+      `Handlers: ${after.started} began, ${after.ended} ended, ${after.aborted} were aborted; ${after.faults} passed to observer.fault.`,
     ].join("\n"),
   );
   return problems;

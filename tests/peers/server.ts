@@ -251,7 +251,7 @@ export function createPeerServer(): Server {
     limits: { calls: { pageItems: 3 } },
     handlers: [...giving, ...telling, ...asking, ...reading, ...changing],
     // Unexpected errors of handlers are part of the tests, and would only clutter the terminal.
-    onError: () => {},
+    observer: { fault() {} },
   });
   return server;
 }

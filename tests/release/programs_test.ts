@@ -134,13 +134,15 @@ async function runProgram({ file }: Program, place: Place): Promise<void> {
   assertEquals({ code, signal }, { code: 0, signal: null }, `${file} printed:\n${await printed}`);
 }
 
-async function serveProgram({ file, path = "" }: Program, place: Place): Promise<void> {
+async function serveProgram({ file, text, path = "" }: Program, place: Place): Promise<void> {
+  const [, token] = /(?:keys: \{ \w+: "|"Bearer )([\w-]+)"/.exec(text) ?? [];
+  const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
   const { child, waitFor, printed } = start([...place.serve, file], place);
   const late = setTimeout(() => child.kill("SIGKILL"), PROGRAM_MS);
   try {
     const [, port] = await waitFor(/(?:Listening on|server:) http:\/\/\S+?:(\d+)/);
     for (const versions of [["2026-07-28"], ["2025-11-25"]]) {
-      await using client = await connect(`http://127.0.0.1:${port}${path}`, { versions });
+      await using client = await connect(`http://127.0.0.1:${port}${path}`, { versions, headers });
       assertEquals(client.server.version, versions[0]);
       const tools = client.server.capabilities.tools ? await client.listTools() : [];
       if (tools.some((tool) => tool.name === "add")) {

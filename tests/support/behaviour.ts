@@ -12,7 +12,7 @@ export interface Way {
   readonly transport: "memory" | "http" | "pipe";
 }
 
-/** The errors that reached `onError`. */
+/** The errors that reached `observer.fault`. */
 export interface Told {
   readonly error: unknown;
   readonly id: string;
@@ -24,7 +24,7 @@ export interface Told {
 export interface Fixture {
   readonly client: Connection;
   readonly server: Server;
-  /** Takes the errors of `onError`, which makes them expected: any error that is not taken fails the test. */
+  /** Takes the errors of `observer.fault`, which makes them expected: any error that is not taken fails the test. */
   takeFaults(): readonly Told[];
   /** Another client of the same server. */
   join(options?: ConnectOptions): Promise<Connection>;
@@ -32,7 +32,7 @@ export interface Fixture {
 
 /** Creates a server and connects to it in the era and over the transport of the test. */
 export type Connect = (
-  options?: Omit<Partial<ServerOptions>, "onError">,
+  options?: Partial<ServerOptions>,
   client?: ConnectOptions,
 ) => Promise<Fixture>;
 
@@ -68,8 +68,8 @@ export function behaviour(
       const faults: Told[] = [];
       await using stack = new AsyncDisposableStack();
       await run(async (options, client) => {
-        const onError = (error: unknown, fault: Omit<Told, "error">) => void faults.push({ ...fault, error });
-        const server = createServer({ name: "fixture", version: "1.0.0", ...options, onError });
+        const observer = [{ fault: (fault: Told) => void faults.push(fault) }, options?.observer ?? []].flat();
+        const server = createServer({ name: "fixture", version: "1.0.0", ...options, observer });
         stack.defer(() => server.close());
         const join = async (options?: ConnectOptions) =>
           stack.use(await connect(server, { era, transport, versions: [version], ...options }));

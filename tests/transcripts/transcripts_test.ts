@@ -34,7 +34,7 @@ function createShop(): Server {
     ttlMs: 60_000,
     // A fast call must not become a stream because the machine is slow.
     limits: { streams: { openAfterMs: 60_000 } },
-    onError: () => {},
+    observer: { fault() {} },
     handlers: [
       tool({
         name: "price",

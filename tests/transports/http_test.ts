@@ -77,7 +77,12 @@ const goodHeaders = {
 /** Runs with a server called through `fetch` itself, and then with one behind a socket. */
 async function withServers(run: (send: Send, server: Server) => Promise<void>): Promise<void> {
   for (const isReal of [false, true]) {
-    const server = createServer({ name: "wire", version: "1.0.0", handlers, onError: (error) => faults.push(error) });
+    const server = createServer({
+      name: "wire",
+      version: "1.0.0",
+      handlers,
+      observer: { fault: ({ error }) => faults.push(error) },
+    });
     const faults: unknown[] = [];
     const host = isReal ? startHttpServer(server.fetch) : undefined;
     const origin = host?.origin ?? "http://localhost";

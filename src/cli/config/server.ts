@@ -5,6 +5,7 @@
  */
 import { INTERNALS } from "../../core/internals.ts";
 import { createServer, type Handler, type Server } from "../../library.ts";
+import type { ImportGraph } from "../import_graph.ts";
 import { platform } from "../platform.ts";
 import { type Loaded, swapHandlers } from "../load.ts";
 import { importModule } from "../lazy_modules.ts";
@@ -17,14 +18,13 @@ import type { ServerPart } from "./server_part.ts";
  *
  * @throws {CliError} with file, line, column and key if something cannot be used.
  */
-export async function loadConfig(file: string, path: string): Promise<Loaded> {
+export async function loadConfig(file: string, path: string, imports?: ImportGraph): Promise<Loaded> {
   // Loaded on demand, because these modules import packages.
   const [{ readSources }, { defineServer }] = await Promise.all([
     importModule("./config/source.ts"),
     importModule("./config/server_definition.ts"),
   ]);
-  let version = 0;
-  const readDefinition = async () => await defineServer(await readSources(file, path), version++);
+  const readDefinition = async () => await defineServer(await readSources(file, path), imports);
   const first = await readDefinition();
   let { options, parts, files } = first;
   const server = createOrThrow(file, { ...options, handlers: toHandlers(parts) });
@@ -37,7 +37,9 @@ export async function loadConfig(file: string, path: string): Promise<Loaded> {
     return () => stop();
   }
 
-  async function reload(): Promise<readonly string[]> {
+  async function reload(changed: readonly string[]): Promise<readonly string[]> {
+    const toUrls = (paths: readonly string[]) => paths.map((path) => platform.toFileUrl(path));
+    imports?.renew(toUrls(files), toUrls(changed));
     const definition = await readDefinition();
     swapHandlers(server, toHandlers(definition.parts));
     stop();

@@ -3,9 +3,10 @@
  *
  * @module
  */
-import { INTERNALS } from "../../core/internals.ts";
 import type { Handler, ServerOptions } from "../../library.ts";
-import { importDefault, type LoadWarning } from "../load.ts";
+import { importDefault, type LoadWarning, toFilePath } from "../load.ts";
+import { isHandler } from "../../discovery/exported_handlers.ts";
+import type { ImportGraph } from "../import_graph.ts";
 import { platform } from "../platform.ts";
 import { importModule } from "../lazy_modules.ts";
 import { isAbsolute, toRelativePath } from "../path.ts";
@@ -38,16 +39,16 @@ const MAX_PROMPTS = 1000;
 type ToolConfig = NonNullable<ConfigFile["tools"]>[string];
 
 /**
- * Builds a server from config files. A new `version` loads their modules anew.
+ * Builds a server from config files. `imports` follows what their modules import.
  *
  * @throws {CliError} with file, line, column and key if something cannot be used.
  */
 export async function defineServer(
   sources: readonly [Source, ...Source[]],
-  version: number,
+  imports?: ImportGraph,
 ): Promise<ServerDefinition> {
   const [main] = sources;
-  const builder = new DefinitionBuilder(main, version);
+  const builder = new DefinitionBuilder(main, imports);
   for (const source of sources) await builder.add(source);
   const { parts, warnings } = builder;
   const files = [...sources.map(({ path }) => path), ...builder.files];
@@ -63,11 +64,11 @@ class DefinitionBuilder {
   /** The file of each tool, by name. */
   readonly #toolFiles = new Map<string, string>();
   readonly #main: Source;
-  readonly #version: number;
+  readonly #imports?: ImportGraph;
 
-  constructor(main: Source, version: number) {
+  constructor(main: Source, imports?: ImportGraph) {
     this.#main = main;
-    this.#version = version;
+    this.#imports = imports;
   }
 
   async add(source: Source): Promise<void> {
@@ -97,8 +98,8 @@ class DefinitionBuilder {
     for (const [i, name] of (source.config.modules ?? []).entries()) {
       const key = ["modules", i];
       const path = await findFile(source, key, source.resolvePath(key, name));
-      this.files.push(path);
-      this.parts.push({ handlers: await withKey(source, key, () => importHandlers(name, path, this.#version)) });
+      this.parts.push({ handlers: await withKey(source, key, () => importHandlers(name, path)) });
+      this.files.push(...this.#imports?.list(platform.toFileUrl(path)).map(toFilePath) ?? [path]);
     }
   }
 
@@ -158,15 +159,11 @@ async function buildTool(
   return commandTool({ name, tool, program, cwd, readEnv, toProblem, onWarning });
 }
 
-async function importHandlers(name: string, path: string, version: number): Promise<readonly Handler[]> {
-  const exported = await importDefault(name, platform.toFileUrl(path), version);
+async function importHandlers(name: string, path: string): Promise<readonly Handler[]> {
+  const exported = await importDefault(name, platform.toFileUrl(path));
   const list: readonly unknown[] = Array.isArray(exported) ? exported : [exported];
   if (list.every(isHandler)) return list;
   throw new TypeError("its default export is not a tool, resource or prompt, nor an array of them; export one");
-}
-
-function isHandler(value: unknown): value is Handler {
-  return typeof value === "object" && value !== null && INTERNALS in value && "name" in value;
 }
 
 async function buildPrompt(main: Source, path: string): Promise<Handler> {

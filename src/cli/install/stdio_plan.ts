@@ -28,7 +28,7 @@ export async function planStdio(target: string, destination: Destination, { flag
   }
   const kind = await toKind(target);
   const path = toTargetUrl(target).startsWith("file:") ? platform.toPath(target) : target;
-  await checkTarget(target, path);
+  if (kind !== "pattern") await checkTarget(target, path);
   const requirements = await findRequirements(target, path, kind);
   const permissions = toPermissionFlags(target, { flags, all }, requirements);
   const code = requirements.modules.find(isAbsolute);
@@ -40,7 +40,7 @@ export async function planStdio(target: string, destination: Destination, { flag
   return {
     toEntry: (name) => destination.client.toStdioEntry({ command, args, ...env && { env } }, name),
     summary: toShell([command, ...args]),
-    defaultName: kind === "config" ? toBaseName(toFolder(path)) : toName(path),
+    defaultName: kind === "config" || kind === "pattern" ? toBaseName(toFolder(path)) : toName(path),
     target: { command, args, env: values, cwd: destination.isShared ? undefined : ROOT },
     notes: toNotes(requirements, variables, destination),
   };
@@ -68,13 +68,17 @@ interface Requirements {
 async function findRequirements(
   target: string,
   path: string,
-  kind: "folder" | "config" | "module",
+  kind: "folder" | "config" | "module" | "pattern",
 ): Promise<Requirements> {
   if (kind === "folder") {
     return { permissions: { read: [await platform.files.resolve(path) ?? path] }, modules: [] };
   }
   // Only the file itself: the user must allow other files, such as those that it imports.
   if (kind === "module") return { permissions: isAbsolute(path) ? { read: [path] } : {}, modules: [path] };
+  if (kind === "pattern") {
+    const { toBaseFolder } = await importModule("./config/glob.ts");
+    return { permissions: { read: [toBaseFolder(path)] }, modules: [path] };
+  }
   const { findRequiredPermissions } = await importModule("./config/required_permissions.ts");
   return await findRequiredPermissions(target, path);
 }

@@ -45,10 +45,19 @@ function copyStart(text: string, length: number): string {
 export function toAgreement({ core, registry }: Engine, { version }: SessionFacts): Result {
   return {
     protocolVersion: version,
-    capabilities: { ...registry.capabilities, logging: {} },
+    capabilities: { ...toCapabilities(registry), logging: {} },
     serverInfo: core.identity,
     instructions: core.instructions,
   };
+}
+
+// Extensions with methods exist only in revisions without sessions.
+function toCapabilities({ capabilities, methods }: Engine["registry"]): Engine["registry"]["capabilities"] {
+  const { extensions, ...others } = capabilities;
+  if (!extensions) return capabilities;
+  const hidden = new Set([...methods.values()].map(({ extension }) => extension));
+  const shown = Object.entries(extensions).filter(([id]) => !hidden.has(id));
+  return shown.length ? { ...others, extensions: Object.fromEntries(shown) } : others;
 }
 
 function invalid(state: string): McpError {

@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @module
  */
-import { INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
+import { INSUFFICIENT_SCOPE, INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
 import {
   type Batch,
   type Broken,
@@ -21,21 +21,26 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
-import { Call, type Carrier } from "../../core/call.ts";
+import { requireScopes } from "../../core/scopes.ts";
+import { Call, type Carrier, toTooLong } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
+import type { ClientFacts } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
-import { type Method, type Runner, toMethod } from "../../core/feature.ts";
+import { startExpiry } from "../../core/expiry.ts";
+import { type Method, type Outcome, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
 import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
-import { requireCapabilities } from "../../core/question.ts";
+import type { RefusalReason, RequestReport } from "../../core/observer.ts";
+import { type Question, requireCapabilities } from "../../core/question.ts";
+import { readSessionData } from "./session_data.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
-import { BUSY, type Outcome } from "../../core/scheduler.ts";
-import { createNotifier, mayNotify } from "../../core/watching.ts";
+import { BUSY } from "../../core/scheduler.ts";
+import { countSubscriber, createNotifier, mayNotify } from "../../core/watching.ts";
 import { downgradeError, downgradeResult } from "./downgrade.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import type { HttpSession, Sessions } from "./session.ts";
 import { findSessionMethod } from "./session_methods.ts";
-import { createSession, type Session, type SessionFacts } from "./session_state.ts";
+import { announce, createSession, endSubscriptions, type Session, type SessionFacts } from "./session_state.ts";
 import { hasBatches, isVersion, toNoId, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
 
 /** Creates the era of the revisions up to 2025-11-25. */
@@ -50,6 +55,11 @@ type Readable = Exclude<Incoming, Broken>;
 interface Received {
   readonly message: Readable;
   readonly link: Link;
+}
+
+/** A request and where it came from. */
+interface ReceivedRequest extends Received {
+  readonly message: Request;
 }
 
 /** A session over HTTP, or the reply if it is not found. */
@@ -70,32 +80,43 @@ class LegacyEra implements Era {
   // Keyed by connection and not by call, because a weak map with an entry per call slows down garbage collection.
   readonly #sessionOf = new WeakMap<InFlight, Session>();
   readonly #made = new WeakMap<Call, Map<string, Promise<unknown>>>();
+  readonly #answers = new WeakMap<Call, Map<string, Promise<unknown>>>();
   /** Cached JSON of results that stay the same object. */
   readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
+  /** What the server's `session` returned for each session. */
+  readonly #data = new WeakMap<ClientFacts, unknown>();
   readonly #onChange = (change: Change): void => this.#announce(change);
   readonly #carrier: Carrier;
 
   constructor(engine: Engine) {
     this.#engine = engine;
+    const { session } = engine.core;
     this.#carrier = {
       host: engine.host,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
-      ask: async (call, _key, question) => await this.#sessionOf.get(call.inFlight)?.requests.ask(call, question),
+      ask: (call, key, question) => this.#ask(call, key, question),
       once: (call, key, make) => this.#once(call, key, make),
       release: ({ link }, retryMs) => {
         if (this.#sessions?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
       },
+      session: session && ((call) => {
+        // A request without a session computes its own. The facts of its client are its own too.
+        if (!this.#data.has(call.client)) this.#data.set(call.client, readSessionData(engine.core, call));
+        return this.#data.get(call.client);
+      }),
     };
   }
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
     if (message.kind === "broken") {
+      this.#engine.core.observing?.refuse(link, { ...toError(message), status: 400, reason: "message" });
       return { text: toFailure(message.id ?? toNoId(this.#versionOf(link)), message), status: 400 };
     }
     const { http, headers, version } = link;
     if (typeof version === "string" && !isVersion(version)) {
       const supported = VERSIONS.join(", ");
-      return refuse({ message, version }, 400, `MCP-Protocol-Version must be one of ${supported}`);
+      const state = `MCP-Protocol-Version must be one of ${supported}`;
+      return this.#refuse(link, { message, version, status: 400, state, reason: "revision" });
     }
     const id = headers?.get("mcp-session-id");
     if (message.kind === "request" && message.method === "initialize") return this.#initialize(message, link, id);
@@ -120,41 +141,48 @@ class LegacyEra implements Era {
     const { account } = link;
     if (!account.openStream()) {
       const state = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
-      return toBusyReply(session.client, new McpError(BUSY, state));
+      return this.#toBusyReply(link, session.client, new McpError(BUSY, state));
     }
+    const stopExpiry = startExpiry(this.#engine.core.ticker, link.principal, () => link.release());
     try {
       await session.streams.attach(link, link.headers?.get("last-event-id") ?? null);
       return {};
     } catch (error) {
       if (!isMcpError(error)) throw error;
+      this.#engine.core.observing?.refuse(link, { ...toError(error), status: 400, reason: "session" });
       return { text: toFailure(toNoId(session.client.version), error), status: 400 };
     } finally {
       account.closeStream();
+      stopExpiry();
     }
   }
 
   async detach(link: Link): Promise<Reply> {
     const { sessions, session, refusal } = await this.#find(link);
     if (!session) return refusal;
-    sessions.end(session, true);
+    sessions.end(session, "client");
+    if (session.shared) await session.shared.end();
     return { status: 204 };
   }
 
   async #find(link: Link): Promise<FoundSession> {
-    const id = link.headers?.get("mcp-session-id");
+    const { headers, version } = link;
+    const id = headers?.get("mcp-session-id");
     if (typeof id !== "string") return { refusal: this.#refuseBare(link) };
     this.#engine.changes.listeners.add(this.#onChange);
     const sessions = await this.#openSessions();
     try {
       const session = await sessions.open(id, link);
-      return session ? { sessions, session } : { refusal: refuse(link, 404, UNKNOWN_SESSION) };
+      return session ? { sessions, session } : { refusal: this.#refuse(link, { ...UNKNOWN_SESSION, version }) };
     } catch (error) {
-      return { refusal: toBusyReply(link, error) };
+      return { refusal: this.#toBusyReply(link, { version }, error) };
     }
   }
 
   async #openSessions(): Promise<Sessions> {
-    const load = async () => new (await import("./session.ts")).Sessions(this.#engine.core);
+    const count = (session: Session, uri: string) => countSubscriber(this.#engine, uri, this.#sessionCallOf(session));
+    const parts = { core: this.#engine.core, data: this.#data, count };
+    const load = async () => new (await import("./session.ts")).Sessions(parts);
     try {
       return this.#sessions = await (this.#loading ??= load());
     } catch (error) {
@@ -172,11 +200,11 @@ class LegacyEra implements Era {
     try {
       session = await sessions.open(id, link);
     } catch (error) {
-      return toBusyReply({ message, version }, error);
+      return this.#toBusyReply(link, { message, version }, error);
     }
     return session
       ? await this.#serveReplayed(sessions, session, { message, link })
-      : refuse({ message, version }, 404, UNKNOWN_SESSION);
+      : this.#refuse(link, { ...UNKNOWN_SESSION, message, version });
   }
 
   #acceptPiped(message: Readable, link: Link): Reply | Promise<Reply> {
@@ -185,69 +213,119 @@ class LegacyEra implements Era {
     // On stdio and sockets, a cancellation does not show which era it belongs to.
     if (message.kind === "notification") return takeNotification(link.inFlight, message);
     if (message.kind === "request" && message.method === "ping") return this.#serve(this.#toBare(link), message, link);
-    return refuse({ message }, 400, "initialize first");
+    return this.#refuse(link, { message, status: 400, state: "initialize first", reason: "session" });
   }
 
   // Some clients lose their session id. Each of their requests is served by itself, as if the client had no
   // capabilities.
   #acceptBare(message: Readable, link: Link): Reply | Promise<Reply> {
-    if (this.#engine.core.requiresSession) return this.#refuseBare({ message, version: link.version });
+    if (this.#engine.core.requiresSession) return this.#refuseBare(link, message);
     return this.#serve(this.#toBare(link), message, link);
   }
 
-  #toBare({ inFlight, account, principal, version }: Link): Session {
+  #toBare({ inFlight, account, principal, version, transport }: Link): Session {
     const client = { version: isVersion(version) ? version : UNSTATED_VERSION, capabilities: {} };
-    return createSession(this.#engine.core, client, { account, notify: () => {}, caller: principal, inFlight });
+    return createSession(this.#engine.core, client, {
+      account,
+      notify: () => {},
+      caller: principal,
+      inFlight,
+      transport,
+    });
   }
 
-  #refuseBare(rejected: RejectedRequest): Reply {
-    if (this.#engine.core.requiresSession) return refuse(rejected, 400, "it has no Mcp-Session-Id; initialize first");
-    return { ...refuse(rejected, 405, "without an Mcp-Session-Id, use POST"), headers: { allow: "POST" } };
+  #refuseBare(link: Link, message?: Readable): Reply {
+    const rejected = { message, version: link.version, reason: "session" } as const;
+    if (this.#engine.core.requiresSession) {
+      return this.#refuse(link, { ...rejected, status: 400, state: "it has no Mcp-Session-Id; initialize first" });
+    }
+    const state = "without an Mcp-Session-Id, use POST";
+    return { ...this.#refuse(link, { ...rejected, status: 405, state }), headers: { allow: "POST" } };
+  }
+
+  #refuse(link: Link, { status, state, reason, ...rejected }: Rejection): Reply {
+    const { message } = rejected;
+    const error = new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`);
+    const method = message && "method" in message ? message.method : undefined;
+    this.#engine.core.observing?.refuse(link, { ...toError(error), status, reason, method });
+    return { text: toFailure(toId(rejected), error), status };
+  }
+
+  // For a limit that this client did not cause. It may send the same request again.
+  #toBusyReply(link: Link, rejected: RejectedRequest, error: unknown): Reply {
+    if (!isMcpError(error)) throw error;
+    this.#engine.core.observing?.refuse(link, { ...toError(error), status: 503, reason: "limit" });
+    return { text: toFailure(toId(rejected), error), status: 503, headers: RETRY_AFTER };
   }
 
   async #initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
     const { core, changes } = this.#engine;
+    const observed = core.observing?.observe(message, link);
     changes.listeners.add(this.#onChange);
+    // Over HTTP, the first request in the session connects.
+    const ready = link.http ? undefined : changes.connect?.();
+    if (ready) await ready;
     try {
       const isKnown = link.http && typeof id === "string" && await (await this.#openSessions()).open(id, link);
       if (isKnown) throw toKnown();
       const client = readOffer(message.params);
-      const outcome = core.hasMiddleware
-        ? await this.#agree(message, link, client)
+      observed?.identify(client);
+      const runs = core.hasMiddleware || core.session;
+      if (!runs) observed?.start();
+      const outcome = runs
+        ? await this.#agree({ message, link }, client, observed)
         : { result: toAgreement(this.#engine, client) };
-      if (!outcome) return {};
+      if (!outcome) {
+        observed?.cancel();
+        return {};
+      }
       // Without status 400, because clients would then fall back to the HTTP+SSE transport.
-      if (outcome.error) return toErrorReply(message, outcome.error);
+      if (outcome.error) return toErrorReply(message, outcome.error, observed);
       if (!link.http && this.#piped.has(link.inFlight)) throw toKnown();
       const text = toSuccess(message.id, JSON.stringify(outcome.result));
       if (link.http) {
         const sessions = await this.#openSessions();
-        return { text, headers: { "mcp-session-id": await sessions.create(client, link) } };
+        const headers = { "mcp-session-id": await sessions.create(client, link, this.#data.get(client)) };
+        observed?.succeed(outcome.result);
+        return { text, headers };
       }
-      const { inFlight, account, principal } = link;
+      const { inFlight, account, principal, transport } = link;
       const notify = createNotifier((text) => link.send(text));
-      const session = createSession(core, client, { account, notify, caller: principal, inFlight });
+      const session = createSession(core, client, { account, notify, caller: principal, inFlight, transport });
+      if (this.#data.has(client)) this.#data.set(session.client, this.#data.get(client));
       this.#piped.set(inFlight, session);
+      announce(core, session, "created");
       link.wait({ lost: () => this.#endPiped(session) });
+      observed?.succeed(outcome.result);
       return { text };
     } catch (error) {
       const known = isMcpError(error) ? error : core.report(error);
-      return known.code === BUSY
-        ? toBusyReply({ message }, known)
-        : { text: toFailure(message.id, known), status: 400 };
+      const isBusy = known.code === BUSY;
+      const status = isBusy ? 503 : 400;
+      observed?.fail(known, status);
+      return { text: toFailure(message.id, known), status, headers: isBusy ? RETRY_AFTER : undefined };
     }
   }
 
   // The response has the session id in a header, so no stream may start before it.
-  async #agree(message: Request, link: Link, client: SessionFacts): Promise<Outcome> {
+  async #agree({ message, link }: ReceivedRequest, client: SessionFacts, observed?: RequestReport): Promise<Outcome> {
     const { http, headers, version } = link;
     const call = new Call(this.#carrier, { ...toSilent(link), http, headers, version }, message, client);
-    return await this.#engine.scheduler.run(call, { run: () => toAgreement(this.#engine, client) });
+    if (observed) call.observed = observed;
+    const run = () => {
+      const data = readSessionData(this.#engine.core, call);
+      if (data !== undefined) this.#data.set(client, data);
+      return toAgreement(this.#engine, client);
+    };
+    return await this.#engine.scheduler.run(call, { run });
   }
 
-  #endPiped({ inFlight, account, held }: Session): void {
+  #endPiped(session: Session): void {
+    const { inFlight, account, held } = session;
     this.#piped.delete(inFlight);
     account.free(held);
+    announce(this.#engine.core, session, "ended", "disconnected");
+    endSubscriptions(session);
   }
 
   // A response that becomes a stream can be resumed over another connection. The responses of a batch share one stream.
@@ -266,24 +344,32 @@ class LegacyEra implements Era {
       case "batch":
         return this.#serveBatch(session, message, link);
       case "response":
-        session.requests.answer(message);
-        return {};
+        if (session.requests.answer(message) || !session.shared) return {};
+        return session.shared.relay(message).then(() => ({}));
       case "notification":
-        return takeNotification(session.inFlight, message);
+        if (session.inFlight.notify(message) || !session.shared) return {};
+        return session.shared.relay(message).then(() => ({}));
     }
   }
 
   #answer(session: Session, message: Request, link: Link): Reply | Promise<Reply> {
-    const method = this.#engine.registry.methods.get(message.method);
+    const found = this.#engine.registry.methods.get(message.method);
+    // Methods of extensions exist only in revisions without sessions.
+    const method = found?.extension === undefined ? found : undefined;
+    const observed = this.#engine.core.observing?.observe(message, link);
     const meta = message.params?._meta;
     const progressToken = isObject(meta) ? meta.progressToken : undefined;
     const { idCharacters } = this.#engine.core.limits.request;
     // The token is repeated in every progress notification.
     if (typeof progressToken === "string" && progressToken.length > idCharacters) {
       const state = `Cannot serve the request: progressToken is longer than ${idCharacters} (request.idCharacters)`;
-      return toErrorReply(message, new McpError(INVALID_PARAMS, state));
+      return toErrorReply(message, new McpError(INVALID_PARAMS, state), observed);
     }
     const call = new Call(this.#carrier, link, message, session.client, session.inFlight);
+    if (observed) {
+      observed.identify(session.client, method?.subject && call.params[method.subject]);
+      call.observed = observed;
+    }
     try {
       const reply = method ? this.#answerCall(session, call, method) : this.#answerSession(session, call);
       return reply instanceof Promise ? reply.catch((error) => this.#toFailed(call, error)) : reply;
@@ -292,8 +378,13 @@ class LegacyEra implements Era {
     }
   }
 
-  #toFailed(call: Call, error: unknown): Reply {
-    return toErrorReply(call, isMcpError(error) ? error : this.#engine.core.report(error, call));
+  #toFailed(call: Call, error: unknown): Reply | Promise<Reply> {
+    const { core } = this.#engine;
+    const known = isMcpError(error) ? error : core.report(error, call);
+    const reply = toErrorReply(call, known, call.observed);
+    return known.code === INSUFFICIENT_SCOPE
+      ? import("../../core/auth.ts").then(({ toScopeReply }) => toScopeReply(core, known, reply))
+      : reply;
   }
 
   // Without middleware these methods take no slot, so the server responds to a ping even at its limits.
@@ -301,8 +392,13 @@ class LegacyEra implements Era {
     const runner = findSessionMethod(this.#engine, session, call);
     if (!runner) throw toUnknownMethod(call.method);
     if (this.#engine.core.hasMiddleware) return this.#run(session, call, toMethod(runner), runner);
-    runner.run(call);
-    return { text: toSuccess(call.id, "{}") };
+    call.observed?.start();
+    const done = runner.run(call);
+    const finish = () => {
+      call.observed?.succeed({});
+      return { text: toSuccess(call.id, "{}") };
+    };
+    return done instanceof Promise ? done.then(finish) : finish();
   }
 
   #answerCall(session: Session, call: Call, method: Method): Reply | Promise<Reply> {
@@ -322,6 +418,7 @@ class LegacyEra implements Era {
     runner: Runner,
   ): Reply | Promise<Reply> {
     call.asks = !!method.asks;
+    if (runner.scopes) requireScopes(this.#engine.core, call, runner.scopes);
     if (runner.needs) requireCapabilities(capabilities, runner.needs, "run the call");
     const outcome = this.#engine.scheduler.run(call, runner);
     if (!(outcome instanceof Promise)) return this.#toReply(call, method, version, outcome);
@@ -330,9 +427,12 @@ class LegacyEra implements Era {
   }
 
   #toReply(call: Call, method: Method, version: Version, outcome: Outcome): Reply {
-    if (!outcome) return {};
+    if (!outcome) {
+      call.observed?.cancel();
+      return {};
+    }
     const { result, error } = outcome;
-    if (error) return toErrorReply(call, error);
+    if (error) return toErrorReply(call, error, call.observed);
     try {
       const isShared = method.stable && !this.#engine.core.hasMiddleware;
       const texts = isShared ? this.#texts.get(version) : undefined;
@@ -341,13 +441,14 @@ class LegacyEra implements Era {
         const { resultBytes } = this.#engine.core.limits.calls;
         text = JSON.stringify(downgradeResult(call.method, result, version));
         if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {
-          throw new Error(`Cannot send the result: it is longer than ${resultBytes} bytes (calls.resultBytes)`);
+          throw toTooLong(call, resultBytes);
         }
         texts?.set(result, text);
       }
+      call.observed?.succeed(result);
       return { text: toSuccess(call.id, text) };
     } catch (error) {
-      return toErrorReply(call, this.#engine.core.report(error, call));
+      return toErrorReply(call, this.#engine.core.report(error, call), call.observed);
     }
   }
 
@@ -363,15 +464,15 @@ class LegacyEra implements Era {
       ? `the batch has more than ${request.batchMessages} messages (request.batchMessages)`
       : undefined;
     const { version } = session.client;
-    if (problem) return refuse({ version }, 400, problem);
+    if (problem) return this.#refuse(link, { version, status: 400, state: problem, reason: "batch" });
     const messages = items.map((item) => toMessage(item, request));
     const conflict = findConflict(messages);
-    if (conflict) return refuse({ version }, 400, conflict);
+    if (conflict) return this.#refuse(link, { version, status: 400, state: conflict, reason: "batch" });
     // All items are in memory until the last one is answered.
     const { account } = link;
     if (!account.hold(batch.weight)) {
       const state = "Cannot run the batch: too much memory is used (memory.bytesPerClient, memory.bytes)";
-      return toBusyReply({ version }, new McpError(BUSY, state));
+      return this.#toBusyReply(link, { version }, new McpError(BUSY, state));
     }
     try {
       const replies = await this.#serveItems(session, messages, link);
@@ -397,15 +498,33 @@ class LegacyEra implements Era {
       return { text: text && toFailure(id, new McpError(INVALID_REQUEST, state)) };
     };
     for (const message of messages) {
-      const reply = message.kind === "broken"
-        ? { text: toFailure(message.id ?? null, message) }
-        : this.#serve(session, message, link);
+      const reply = message.kind === "broken" ? this.#refuseItem(link, message) : this.#serve(session, message, link);
       replies.push(Promise.resolve(reply).then((reply) => take(reply, message)));
       if (clock.now() - since < TURN_MS) continue;
       await new Promise((resolve) => setTimeout(resolve));
       since = clock.now();
     }
     return await Promise.all(replies);
+  }
+
+  #refuseItem(link: Link, broken: Broken): Reply {
+    this.#engine.core.observing?.refuse(link, { ...toError(broken), reason: "message" });
+    return { text: toFailure(broken.id ?? null, broken) };
+  }
+
+  // A key stands for one question, so it has one answer, as in revisions where the handler runs again.
+  async #ask(call: Call, key: string, question: Question): Promise<unknown> {
+    const answers = this.#answers.get(call) ?? new Map<string, Promise<unknown>>();
+    this.#answers.set(call, answers);
+    const answer = answers.get(key) ?? this.#sessionOf.get(call.inFlight)?.requests.ask(call, question);
+    if (answer) answers.set(key, answer);
+    try {
+      return await answer;
+    } catch (error) {
+      // The handler may ask again.
+      answers.delete(key);
+      throw error;
+    }
   }
 
   #once(call: Call, key: string, make: () => unknown): Promise<unknown> {
@@ -421,20 +540,30 @@ class LegacyEra implements Era {
     const text = toAnnouncement(change);
     for (const session of [...this.#sessions?.known ?? [], ...this.#piped.values()]) {
       // Responses of running calls have their own streams.
-      if (change.kind === "close") session.streams?.disconnect();
+      if (change.kind === "close") this.#endWith(session);
       else if (change.kind === "list" || session.watched.has(change.uri)) this.#notify(session, change, text);
     }
   }
 
+  #endWith(session: Session): void {
+    session.streams?.disconnect();
+    announce(this.#engine.core, session, "ended", "closing");
+    endSubscriptions(session);
+  }
+
+  #sessionCallOf(session: Session): Call {
+    return session.sessionCall ??= this.#toSessionCall(session);
+  }
+
   #notify(session: Session, change: Change, text: string): void {
-    const seen = mayNotify(this.#engine, change, session.sessionCall ??= this.#toSessionCall(session));
+    const seen = mayNotify(this.#engine, change, this.#sessionCallOf(session));
     if (seen === true) session.notify(text);
     else if (seen) seen.then((seen) => seen && session.notify(text));
   }
 
   /** Creates a call that represents the session's client between its requests. `allow` decides on it. */
-  #toSessionCall({ client, caller: principal, inFlight, account }: Session): Call {
-    const link = toSilent({ inFlight, account, principal });
+  #toSessionCall({ client, caller: principal, inFlight, account, transport }: Session): Call {
+    const link = toSilent({ inFlight, account, principal, transport });
     const message: Request = { kind: "request", id: 0, method: "notifications", weight: 0 };
     return new Call(this.#carrier, link, message, client);
   }
@@ -444,16 +573,22 @@ class LegacyEra implements Era {
 const TURN_MS = 20;
 
 /** A link to the same client over which nothing is sent. */
-function toSilent({ inFlight, account, principal }: Pick<Link, "inFlight" | "account" | "principal">): Link {
+function toSilent(
+  { transport, inFlight, account, principal }: Pick<Link, "transport" | "inFlight" | "account" | "principal">,
+): Link {
   const send = () => undefined;
-  return { inFlight, account, principal, streams: false, send, wait() {}, open() {}, release() {} };
+  return { transport, inFlight, account, principal, streams: false, send, wait() {}, open() {}, release() {} };
 }
 
 function toKnown(): McpError {
   return new McpError(INVALID_REQUEST, "Cannot initialize: this session is initialized already");
 }
 
-const UNKNOWN_SESSION = "the session is unknown or has ended; initialize again";
+const UNKNOWN_SESSION = {
+  status: 404,
+  state: "the session is unknown or has ended; initialize again",
+  reason: "session",
+} as const;
 
 function takeNotification(inFlight: InFlight, notification: Notification): Reply {
   inFlight.notify(notification);
@@ -478,24 +613,32 @@ interface RejectedRequest {
   readonly version?: string | null;
 }
 
-function refuse(rejected: RejectedRequest, status: number, state: string): Reply {
-  const error = new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`);
-  return { text: toFailure(toId(rejected), error), status };
+/** Why a request is rejected. */
+interface Rejection extends RejectedRequest {
+  readonly status: number;
+  /** Text after "Cannot serve the request: ". */
+  readonly state: string;
+  readonly reason: RefusalReason;
+}
+
+function toError({ code, message }: Pick<McpError, "code" | "message">): Pick<McpError, "code" | "message"> {
+  return { code, message };
 }
 
 function toId({ message, version }: RejectedRequest): Id | null | undefined {
   return message?.kind === "request" ? message.id : toNoId(version);
 }
 
-// For a limit that this client did not cause. It may send the same request again.
-function toBusyReply(rejected: RejectedRequest, error: unknown): Reply {
-  if (!isMcpError(error)) throw error;
-  return { text: toFailure(toId(rejected), error), status: 503, headers: RETRY_AFTER };
-}
-
-function toErrorReply({ id, method }: { readonly id: Id; readonly method: string }, error: McpError): Reply {
-  const text = toFailure(id, downgradeError(method, error));
-  return error.code === BUSY ? { text, status: 429, headers: RETRY_AFTER } : { text };
+function toErrorReply(
+  { id, method }: { readonly id: Id; readonly method: string },
+  error: McpError,
+  observed?: RequestReport,
+): Reply {
+  const known = downgradeError(method, error);
+  const text = toFailure(id, known);
+  const isBusy = error.code === BUSY;
+  observed?.fail(known, isBusy ? 429 : undefined);
+  return isBusy ? { text, status: 429, headers: RETRY_AFTER } : { text };
 }
 
 function toAnnouncement(change: Change): string {

@@ -11,13 +11,19 @@ import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { InFlight } from "../../core/in_flight.ts";
-import type { EventFields, Link, LinkEvents, Reply } from "../../core/link.ts";
+import type { EventFields, HeaderReader, Link, LinkEvents, Reply } from "../../core/link.ts";
+import type { TransportName } from "../../core/observer.ts";
+import type { SharedSession, WrittenStream } from "../../core/store.ts";
 import { createNotifier } from "../../core/watching.ts";
 
 /** Delay in milliseconds before a client should reconnect. */
 const RETRY_MS = 1000;
 
 const CANCELLED = new McpError(INVALID_REQUEST, "Cannot finish the call: the client cancelled it");
+
+function toUnknown(): McpError {
+  return new McpError(INVALID_REQUEST, "Cannot resume the stream: events after Last-Event-ID are no longer kept");
+}
 
 interface Event {
   readonly text: string;
@@ -29,9 +35,20 @@ export interface ReplayMemory {
   bytes: number;
 }
 
+/** Options of a stream. */
+interface StreamOptions {
+  readonly isOwn?: boolean;
+  /** Name of a stream that another instance writes, and the number of the last event that the client has. */
+  readonly foreign?: { readonly name: string; readonly after: number };
+}
+
 /** One stream: its events in order, and its current connection. */
-class Stream {
+class Stream implements WrittenStream {
   readonly name: string;
+  /** Whether it carries notifications outside of any request. */
+  readonly isOwn: boolean;
+  /** Whether another instance writes its events. */
+  readonly isForeign: boolean;
   readonly #owner: Streams;
   /** Kept events. The first has the number `first`. */
   readonly events: Event[];
@@ -47,17 +64,24 @@ class Stream {
   /** Settles when a slow connection has room. */
   #room?: Promise<void>;
 
-  constructor(owner: Streams) {
+  constructor(owner: Streams, { isOwn = false, foreign }: StreamOptions = {}) {
     this.#owner = owner;
-    this.name = crypto.randomUUID().slice(0, 13);
+    this.name = foreign?.name ?? crypto.randomUUID().slice(0, 13);
+    this.isOwn = isOwn;
+    this.isForeign = !!foreign;
     this.events = [];
-    this.first = 1;
-    this.written = 0;
+    this.first = (foreign?.after ?? 0) + 1;
+    this.written = foreign?.after ?? 0;
     this.isOver = false;
   }
 
   get last(): number {
     return this.first + this.events.length - 1;
+  }
+
+  /** Returns the texts of the events after a place. */
+  textsAfter(place: number): string[] {
+    return this.events.slice(Math.max(0, place + 1 - this.first)).map(({ text }) => text);
   }
 
   toId(place: number): string {
@@ -83,6 +107,7 @@ class Stream {
   end(): void {
     this.isOver = true;
     if (this.written >= this.last) this.disconnect();
+    if (this.#owner.isShared) this.#owner.share(this);
     this.#owner.tidy(this);
   }
 
@@ -129,6 +154,9 @@ export class Streams {
   readonly #streams = new Map<string, Stream>();
   /** Bytes that all sessions keep. */
   readonly #all: ReplayMemory;
+  readonly #shared?: SharedSession;
+  /** Whether other instances can send the events. */
+  readonly isShared: boolean;
   #events = 0;
   #bytes = 0;
   #isOver = false;
@@ -136,10 +164,12 @@ export class Streams {
   #own?: Stream;
 
   /** Creates an empty set of streams. */
-  constructor(core: Core, hasPriming: boolean, all: ReplayMemory) {
+  constructor(core: Core, hasPriming: boolean, all: ReplayMemory, shared?: SharedSession) {
     this.#core = core;
     this.hasPriming = hasPriming;
     this.#all = all;
+    this.#shared = shared;
+    this.isShared = !!shared;
   }
 
   /** Whether a connection is open. */
@@ -148,9 +178,11 @@ export class Streams {
   }
 
   /** Creates a resumable stream. */
-  create(): Stream {
-    const stream = new Stream(this);
+  create(options?: StreamOptions): Stream {
+    const stream = new Stream(this, options);
     this.#streams.set(stream.name, stream);
+    // A stream can be resumed before its first event.
+    if (this.#shared) this.share(stream);
     return stream;
   }
 
@@ -160,30 +192,53 @@ export class Streams {
    */
   keep(stream: Stream, text: string): void {
     if (this.#isOver) return;
-    const { limits: { replay }, ticker } = this.#core;
+    const { limits: { replay }, observer, ticker } = this.#core;
     stream.events.push({ text, at: ticker.clock.now() });
     this.#events++;
     this.#count(toBytes(text));
+    if (this.#shared) this.share(stream);
     const isTooMuch = () => this.#events > replay.events || this.#bytes > replay.bytes - this.#all.bytes;
     if (!isTooMuch()) return;
+    observer.limit?.({ limit: this.#events > replay.events ? "replay.events" : "replay.bytes" });
     for (const each of this.#streams.values()) {
       while (each.events.length && isTooMuch()) this.#drop(each);
       if (!isTooMuch()) return;
     }
   }
 
+  /** Writes the events of a stream to the store, so that other instances can send them. */
+  share(stream: Stream): void {
+    if (!stream.isForeign) this.#shared?.write(stream);
+  }
+
+  /** Closes the connection of a stream, or of the session's own, because another instance writes to the client. */
+  yield(name: string | undefined): void {
+    if (name !== undefined) return this.#streams.get(name)?.disconnect();
+    this.#own?.end();
+    this.#own?.disconnect();
+    this.#own = undefined;
+  }
+
   /** Serves a GET request: resumes a stream, or opens the session's own. Settles when the connection should close. */
   attach(link: Link, lastEvent: string | null): Promise<void> {
     if (lastEvent !== null) return this.#resume(link, lastEvent);
-    const own = this.#own ??= this.create();
+    const own = this.#toOwn();
     return this.#open(own, link, Math.max(own.written, own.first - 1));
+  }
+
+  #toOwn(): Stream {
+    this.#shared?.claim();
+    return this.#own ??= this.create({ isOwn: true });
   }
 
   /** Drops expired events. */
   sweep(now: number): void {
+    const before = this.#events;
     for (const stream of this.#streams.values()) {
       while (stream.events.length && now - stream.events[0].at > this.#core.limits.replay.ms) this.#drop(stream);
+      if (!stream.isOver && !stream.isForeign) this.#shared?.renew(stream);
     }
+    if (this.#events < before) this.#core.observing?.reach("replay.ms");
   }
 
   /** Removes a stream that has ended and keeps no events. */
@@ -199,7 +254,10 @@ export class Streams {
   /** Closes all connections and drops all events. */
   end(): void {
     this.#isOver = true;
-    for (const stream of this.#streams.values()) stream.disconnect();
+    for (const stream of this.#streams.values()) {
+      if (this.#shared) stream.end();
+      stream.disconnect();
+    }
     this.#streams.clear();
     this.#own = undefined;
     this.#count(-this.#bytes);
@@ -209,10 +267,34 @@ export class Streams {
     const [, name = "", digits = ""] = /^([0-9a-f-]{13})_(\d{1,15})$/.exec(lastEvent) ?? [];
     const stream = this.#streams.get(name);
     const after = Number(digits);
+    if (!stream && this.#shared && name) return this.#resumeForeign(link, { name, after });
     if (!stream || after > stream.last || after + 1 < stream.first) {
-      throw new McpError(INVALID_REQUEST, "Cannot resume the stream: events after Last-Event-ID are no longer kept");
+      throw toUnknown();
     }
+    if (stream.isOwn && stream.isOver) return this.#takeOver(link, { name, after }, stream.textsAfter(after));
+    if (this.#shared) this.#claim(stream);
     return this.#open(stream, link, after);
+  }
+
+  // Resumes a stream of another instance. The session's own stream goes on in this process. Other streams are still
+  // written by the instance that runs their call.
+  async #resumeForeign(link: Link, foreign: { readonly name: string; readonly after: number }): Promise<void> {
+    const found = await this.#shared?.findStream(foreign.name, foreign.after);
+    if (!found || this.#isOver) throw toUnknown();
+    const known = this.#streams.get(foreign.name);
+    if (known) return this.#resume(link, known.toId(foreign.after));
+    if (found.isOwn) return this.#takeOver(link, foreign, found.texts);
+    const stream = this.create({ foreign });
+    for (const text of found.texts) stream.write(text);
+    const end = () => {
+      stream.end();
+      // The stream is written to its end, so later requests find it in the store.
+      this.#streams.delete(stream.name);
+    };
+    if (found.isOver) stream.end();
+    else found.follow((text) => void stream.write(text), end);
+    this.#shared?.claim(stream.name);
+    return this.#open(stream, link, foreign.after);
   }
 
   // Clients forget their position with each connection. Without a first event, a client that loses the new connection
@@ -223,6 +305,23 @@ export class Streams {
     const opening = stream.toOpening(after);
     if (opening) link.send("", opening);
     return stream.replay(link, after);
+  }
+
+  async #takeOver(
+    link: Link,
+    { name, after }: { readonly name: string; readonly after: number },
+    texts: readonly string[],
+  ): Promise<void> {
+    const own = this.#toOwn();
+    link.wait({ lost: () => own.reader === link && own.disconnect() });
+    link.open();
+    if (this.hasPriming) link.send("", { id: `${name}_${after}`, retry: RETRY_MS });
+    for (const [index, text] of texts.entries()) await link.send(text, { id: `${name}_${after + index + 1}` });
+    return await own.replay(link, Math.max(own.written, own.first - 1));
+  }
+
+  #claim(stream: Stream): void {
+    this.#shared?.claim(stream.isOwn ? undefined : stream.name);
   }
 
   #drop(stream: Stream): void {
@@ -241,9 +340,10 @@ export class Streams {
 
 /** The link of a response that can be resumed over another connection, if it becomes a stream. */
 export class ReplayLink implements Link, LinkEvents {
+  readonly transport: TransportName;
   readonly inFlight: InFlight;
-  readonly http?: Request;
-  readonly headers?: Headers;
+  readonly http?: Link["http"];
+  readonly headers?: HeaderReader;
   readonly version?: string | null;
   readonly principal?: Principal;
   readonly streams: boolean;
@@ -261,6 +361,7 @@ export class ReplayLink implements Link, LinkEvents {
     this.#streams = streams;
     this.#session = account;
     this.#link = link;
+    this.transport = link.transport;
     this.inFlight = link.inFlight;
     this.http = link.http;
     this.headers = link.headers;

@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/client/elicitation
  * @module
  */
-import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
 import { type Response, toNotification } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call.ts";
 import type { Core } from "../../core/core.ts";
@@ -27,9 +27,11 @@ export class ServerRequests {
     return this.#waiting.size > 0;
   }
 
-  /** Handles a response. One that matches no pending request is ignored. */
-  answer(response: Response): void {
-    this.#waiting.get(response.id)?.(response);
+  /** Handles a response. Returns `false` if it matches no pending request. */
+  answer(response: Response): boolean {
+    const resolve = this.#waiting.get(response.id);
+    resolve?.(response);
+    return !!resolve;
   }
 
   /** Sends a request over the stream of the call, and waits for the response. */
@@ -39,8 +41,9 @@ export class ServerRequests {
     if (!link.streams) {
       throw new McpError(INVALID_PARAMS, "Cannot ask the client: its Accept header does not list text/event-stream");
     }
-    const id = `ask-${++this.#last}`;
-    const { limits: { calls }, ticker } = this.#core;
+    const { limits: { calls }, shared, ticker } = this.#core;
+    // Another instance may send requests to the same client.
+    const id = shared ? `ask-${crypto.randomUUID()}` : `ask-${++this.#last}`;
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
     const cancel = (reason: string) => {
       link.send(toNotification("notifications/cancelled", { requestId: id, reason }));
@@ -49,21 +52,29 @@ export class ServerRequests {
     const onAbort = () => cancel("the call was cancelled");
     const timeout = ticker.startTimeout(
       calls.answerMs,
-      () => cancel(`it took longer than ${calls.answerMs} ms (calls.answerMs)`),
+      () => {
+        this.#core.observing?.reach("calls.answerMs", call.account?.key);
+        cancel(`it took longer than ${calls.answerMs} ms (calls.answerMs)`);
+      },
     );
     signal.addEventListener("abort", onAbort, { once: true });
     this.#waiting.set(id, resolve);
     try {
       link.send(JSON.stringify({ jsonrpc: "2.0", id, method: question.method, params }));
       const { result, error } = await promise;
-      if (error) throw new McpError(error.code, error.message, error.data);
+      // Not with its own code, which would speak of the call: clients begin a new session at some, and retry at others.
+      if (error) throw refuse(`it is the error ${error.code}, ${quote(error.message)}`, error);
       const checked = await question.read(restore(result));
       if (checked.problem === undefined) return checked.value;
-      throw new McpError(INVALID_PARAMS, `Cannot use the client's answer: ${checked.problem}`);
+      throw refuse(checked.problem);
     } finally {
       this.#waiting.delete(id);
       ticker.cancel(timeout);
       signal.removeEventListener("abort", onAbort);
     }
   }
+}
+
+function refuse(problem: string, data?: unknown): McpError {
+  return new McpError(INVALID_PARAMS, `Cannot use the client's answer: ${problem}`, data);
 }

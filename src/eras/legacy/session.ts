@@ -5,15 +5,26 @@
  * @module
  */
 import { INVALID_PARAMS, INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
-import { isObject } from "../../protocol/jsonrpc.ts";
+import { isObject, type Notification, type Response } from "../../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation } from "../../protocol/types.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account } from "../../core/account.ts";
+import type { ClientFacts } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { Link } from "../../core/link.ts";
+import type { SessionEvent } from "../../core/observer.ts";
 import { BUSY } from "../../core/scheduler.ts";
+import type { SessionState, SharedSession } from "../../core/store.ts";
+import { applyState, type CountSubscriber } from "./session_methods.ts";
 import { ReplayLink, type ReplayMemory, Streams } from "./replay.ts";
-import { createSession, type Session, type SessionFacts } from "./session_state.ts";
+import {
+  announce,
+  createSession,
+  endSubscriptions,
+  type Session,
+  type SessionFacts,
+  toShortId,
+} from "./session_state.ts";
 import { hasPriming, isVersion, type Version } from "./versions.ts";
 
 /** A session with an id and resumable streams. */
@@ -29,6 +40,8 @@ interface Sealed {
   readonly i?: Implementation;
   readonly c: ClientCapabilities;
   readonly p?: string;
+  /** What the server's `session` returned. */
+  readonly d?: unknown;
 }
 
 /** An id that is no longer valid. */
@@ -42,12 +55,21 @@ interface Ended {
   readonly isByClient: boolean;
 }
 
+/** What sessions share with their era. */
+export interface SessionsParts {
+  readonly core: Core;
+  /** Gets what the server's `session` returned for each session. */
+  readonly data: WeakMap<ClientFacts, unknown>;
+  readonly count: CountSubscriber;
+}
+
 /**
  * All sessions over HTTP. The sealed id contains everything that was negotiated. So a session survives a restart, and
  * works on any instance with the same secret. Losing the state in memory does not end a session.
  */
 export class Sessions {
   readonly #core: Core;
+  readonly #data: WeakMap<ClientFacts, unknown>;
   readonly #known = new Map<string, HttpSession>();
   /** Sessions by client, so that one client cannot use up the limit of all. */
   readonly #owned = new Map<string, Map<string, HttpSession>>();
@@ -59,10 +81,15 @@ export class Sessions {
   /** The session that was used last, which is at the end of the maps already. */
   #newest?: HttpSession;
   #isForeignKnown = false;
+  /** Ids that were created here and not used yet, so that the observer can distinguish them from resumed ones. */
+  readonly #unused = new Set<string>();
+  readonly #count: CountSubscriber;
 
   /** Creates an empty set of sessions. */
-  constructor(core: Core) {
+  constructor({ core, data, count }: SessionsParts) {
     this.#core = core;
+    this.#data = data;
+    this.#count = count;
   }
 
   /** Every session this process knows. */
@@ -71,23 +98,38 @@ export class Sessions {
   }
 
   /** Creates a session id. Throws if the facts are too long, or the client has ended too many sessions. */
-  async create({ version, info, capabilities }: SessionFacts, { principal, account }: Link): Promise<string> {
+  async create(
+    { version, info, capabilities }: SessionFacts,
+    { principal, account }: Link,
+    data?: unknown,
+  ): Promise<string> {
     const { limits, sealer, ticker } = this.#core;
     // An ended id must be rejected until it expires. So no new session is created if its end could not be recorded.
     const ended = account.key === undefined ? 0 : this.#endedOf.get(account.key) ?? 0;
-    if (
-      ended >= limits.sessions.openPerClient * ENDED_SHARE || this.#ended.size >= limits.sessions.open * ENDED_SHARE
-    ) {
+    const isClientFull = ended >= limits.sessions.openPerClient * ENDED_SHARE;
+    if (isClientFull || this.#ended.size >= limits.sessions.open * ENDED_SHARE) {
+      this.#core.observing?.reach(isClientFull ? "sessions.openPerClient" : "sessions.open", account.key);
       throw new McpError(
         BUSY,
         "Cannot initialize: too many sessions have ended (sessions.openPerClient, sessions.open)",
       );
     }
     const small = info && { name: info.name.slice(0, 200), version: info.version.slice(0, 100) };
-    const sealed: Sealed = { t: ticker.clock.date(), v: version, i: small, c: capabilities, p: principal?.id };
+    const sealed: Sealed = { t: ticker.clock.date(), v: version, i: small, c: capabilities, p: principal?.id, d: data };
     const id = await sealer.seal(PURPOSE, sealed);
-    if (id.length <= MAX_ID) return id;
+    if (id.length <= MAX_ID) {
+      if (this.#core.observer.session) this.#remember(toShortId(id));
+      return id;
+    }
     throw new McpError(INVALID_PARAMS, "Cannot initialize: capabilities are too long for a session id");
+  }
+
+  #remember(id: string): void {
+    this.#unused.add(id);
+    for (const oldest of this.#unused) {
+      if (this.#unused.size <= this.#core.limits.sessions.open) break;
+      this.#unused.delete(oldest);
+    }
   }
 
   /** Returns the session of an id if it is in memory. It is synchronous. */
@@ -117,22 +159,57 @@ export class Sessions {
     // From here on, the monotonic clock counts. The system's clock may be changed during the session.
     const leftMs = sealed.t + limits.sessions.lifeMs - ticker.clock.date();
     if (leftMs < 0) return;
+    const shared = await this.#core.shared?.openSession(id, leftMs);
+    if (shared?.isEnded) return;
     // Two requests may open the same session at once. Both get the one that was stored, or none if it has ended.
     const raced = this.find(id, link);
-    if (raced || this.#ended.has(toEnd(id))) return raced;
+    if (raced || this.#ended.has(toShortId(id))) return raced;
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     const account = this.#charge(id, link);
-    const streams = new Streams(this.#core, hasPriming(facts.version), this.#replayMemory);
+    const streams = new Streams(this.#core, hasPriming(facts.version), this.#replayMemory, shared);
     const session: HttpSession = {
-      ...createSession(this.#core, facts, { account, caller: link.principal, notify: streams.notify }),
+      ...createSession(this.#core, facts, {
+        account,
+        caller: link.principal,
+        notify: streams.notify,
+        transport: link.transport,
+      }),
       id,
       held: toHeld(id),
       ends: ticker.clock.now() + leftMs,
       streams,
+      shared,
     };
+    if (sealed.d !== undefined) this.#data.set(session.client, sealed.d);
+    if (shared) this.#join(session, shared);
     this.#keep(id, session);
+    announce(this.#core, session, this.#unused.delete(toShortId(id)) ? "created" : "resumed");
     ticker.schedule(this.#sweep, SWEEP_MS);
     return session;
+  }
+
+  // From here on, other instances can change the session.
+  #join(session: HttpSession, shared: SharedSession): void {
+    const apply = (state: SessionState) => {
+      try {
+        applyState(session, state, { core: this.#core, count: this.#count });
+      } catch {
+        // This process has less room than another one had.
+      }
+    };
+    apply(shared.state);
+    shared.join({
+      end: () => this.end(session, "client"),
+      apply,
+      receive(message) {
+        // An instance of this server has sealed it.
+        const { kind } = message as { readonly kind?: unknown };
+        if (kind === "response") session.requests.answer(message as Response); // see above
+        if (kind === "notification") session.inFlight.notify(message as Notification); // see above
+      },
+      yield: (stream) => session.streams.yield(stream),
+    });
+    shared.touch();
   }
 
   /** Wraps the link of a request, so that its response can be resumed if it becomes a stream. */
@@ -146,16 +223,17 @@ export class Sessions {
   }
 
   /**
-   * Ends a session permanently, and cancels its calls. A session that its client ended counts towards that client's
+   * Ends a session permanently, and cancels its calls. One that its client ended counts towards that client's
    * limit.
    */
-  end(session: HttpSession, isByClient = false): void {
-    this.#forget(session);
+  end(session: HttpSession, why: "client" | "idle" | "expired"): void {
+    const isByClient = why === "client";
+    this.#forget(session, why);
     if (session.id === undefined) return;
     const { account } = session;
     const { limits, ticker } = this.#core;
     const held = account.hold(ENDED_BYTES) ? ENDED_BYTES : 0;
-    this.#ended.set(toEnd(session.id), {
+    this.#ended.set(toShortId(session.id), {
       until: ticker.clock.now() + limits.sessions.lifeMs,
       account,
       held,
@@ -192,15 +270,19 @@ export class Sessions {
     owned.set(id, session);
   }
 
-  #forget(session: HttpSession): void {
+  #forget(session: HttpSession, why: SessionEvent["why"]): void {
+    announce(this.#core, session, "ended", why);
+    endSubscriptions(session);
     const { id = "", account: { key = "" } } = session;
     if (session === this.#newest) this.#newest = undefined;
     if (this.#known.delete(id)) session.account.free(session.held);
     session.held = 0;
+    session.shared?.leave();
     const owned = this.#owned.get(key);
     if (owned?.delete(id) && !owned.size) this.#owned.delete(key);
     const text = "Cannot finish the call: the session has ended";
-    session.inFlight.cancelAll(new DOMException(text, "AbortError"), new McpError(INVALID_REQUEST, text));
+    const error = new McpError(INVALID_REQUEST, text);
+    session.inFlight.cancelAll(new DOMException(text, "AbortError"), { error, why: "session" });
     this.#endStreams(session);
   }
 
@@ -212,10 +294,11 @@ export class Sessions {
 
   // Drops the state of the session that was idle for longest. Its id stays valid.
   #makeRoom(sessions: Map<string, HttpSession>, limit: string): void {
+    this.#core.observing?.reach(limit);
     let left = sessions.size;
     this.#newest = undefined;
     for (const [id, session] of sessions) {
-      if (!isBusy(session)) return this.#forget(session);
+      if (!isBusy(session)) return this.#forget(session, "evicted");
       if (!left--) break;
       // The next search starts after this session.
       sessions.delete(id);
@@ -238,11 +321,22 @@ export class Sessions {
     const { limits } = this.#core;
     for (const session of this.#known.values()) {
       if (isBusy(session)) session.seen = now;
-      if (session.ends < now || now - session.seen > limits.sessions.idleMs) this.end(session);
+      const isExpired = session.ends < now;
+      if (isExpired || now - session.seen > limits.sessions.idleMs) {
+        this.#core.observing?.reach(isExpired ? "sessions.lifeMs" : "sessions.idleMs", session.account.key);
+        this.#retire(session, isExpired ? "expired" : "idle");
+      } else if (session.shared && now - session.seen < SWEEP_MS) session.shared.touch();
       session.streams.sweep(now);
     }
     for (const [id, ended] of this.#ended) if (ended.until < now) this.#forgetEnd(id, ended);
     return this.#known.size || this.#ended.size ? SWEEP_MS : undefined;
+  }
+
+  // Another instance may have used the session in the meantime.
+  #retire(session: HttpSession, why: "idle" | "expired"): void {
+    if (!session.shared || why === "expired") return this.end(session, why);
+    this.#forget(session, why);
+    session.shared.retire();
   }
 
   #forgetEnd(id: string, { account, held, isByClient }: Ended): void {
@@ -277,12 +371,6 @@ function toHeld(id: string): number {
 
 function isBusy({ inFlight, streams }: HttpSession): boolean {
   return inFlight.size > 0 || streams.isOpen;
-}
-
-// The end of an id belongs to its seal, and its 48 bits distinguish a million ids. An engine copies such a short slice,
-// but a longer one would keep the whole id in memory.
-function toEnd(id: string): string {
-  return id.slice(-8);
 }
 
 function isSealed(value: unknown): value is Sealed {

@@ -13,13 +13,15 @@ import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Runner } from "../../core/feature.ts";
-import type { Limits } from "../../core/limits.ts";
-import { isWatchable } from "../../core/watching.ts";
+import type { Core } from "../../core/core.ts";
+import type { SessionState } from "../../core/store.ts";
+import { countSubscriber, isWatchable } from "../../core/watching.ts";
 import { BUSY } from "../../core/scheduler.ts";
-import type { Session } from "./session_state.ts";
+import { announceSubscription, type Session } from "./session_state.ts";
 
 /** Finds the runner of a session method. Returns `undefined` for any other method. The result is always empty. */
-export function findSessionMethod({ core, registry }: Engine, session: Session, call: Call): Runner | undefined {
+export function findSessionMethod(engine: Engine, session: Session, call: Call): Runner | undefined {
+  const { core, registry } = engine;
   const { method, params } = call;
   switch (method) {
     case "ping":
@@ -27,8 +29,8 @@ export function findSessionMethod({ core, registry }: Engine, session: Session, 
     case "logging/setLevel":
       return {
         run() {
-          session.client.logLevel = readLevel(params.level);
-          return EMPTY;
+          const level = session.client.logLevel = readLevel(params.level);
+          return share(session, (state) => ({ ...state, level }));
         },
       };
     case "resources/subscribe":
@@ -36,22 +38,45 @@ export function findSessionMethod({ core, registry }: Engine, session: Session, 
       return {
         run() {
           if (call.http && session.id === undefined) throw new McpError(INVALID_REQUEST, NO_SESSION);
-          watch(session, readUri(params.uri), core.limits);
-          return EMPTY;
+          const uri = readUri(params.uri);
+          watch(session, uri, { core, count: () => countSubscriber(engine, uri, call) });
+          return share(session, (state) => ({ ...state, uris: [...new Set(state.uris).add(uri)] }));
         },
       };
     case "resources/unsubscribe":
       if (!("resources" in registry.capabilities)) return;
       return {
         run() {
-          unwatch(session, readUri(params.uri));
-          return EMPTY;
+          const uri = readUri(params.uri);
+          unwatch(session, uri, core);
+          return share(session, (state) => ({ ...state, uris: state.uris?.filter((each) => each !== uri) }));
         },
       };
   }
 }
 
 const EMPTY: Result = {};
+
+/** Tells other instances of a change of the session. */
+function share({ shared }: Session, change: (state: SessionState) => SessionState): Result | Promise<Result> {
+  return shared ? shared.update(change).then(() => EMPTY) : EMPTY;
+}
+
+/** Counts a session as a subscriber of a resource. Returns the function that ends its subscription. */
+export type CountSubscriber = (session: Session, uri: string) => () => void;
+
+interface WatchOptions {
+  readonly core: Core;
+  readonly count: CountSubscriber;
+}
+
+/** Takes over what other instances know of a session. */
+export function applyState(session: Session, { level, uris = [] }: SessionState, options: WatchOptions): void {
+  if (level !== undefined) session.client.logLevel = readLevel(level);
+  const isWatched = new Set(uris);
+  for (const uri of [...session.watched.keys()]) if (!isWatched.has(uri)) unwatch(session, uri, options.core);
+  for (const uri of isWatched) watch(session, uri, options);
+}
 
 const NO_SESSION = "Cannot subscribe: the request has no Mcp-Session-Id, so there is no stream to notify";
 
@@ -67,10 +92,10 @@ function readUri(uri: unknown): string {
 }
 
 // A client can subscribe to a hidden resource as it can to an unknown one. `allow` decides at each change.
-function watch(session: Session, uri: string, limits: Limits): void {
+function watch(session: Session, uri: string, { core: { limits, observer }, count }: WatchOptions): void {
   const { account, watched } = session;
   if (watched.has(uri)) return;
-  if (!isWatchable([...watched, uri], limits)) {
+  if (!isWatchable([...watched.keys(), uri], limits)) {
     throw new McpError(
       INVALID_PARAMS,
       "Cannot subscribe: too many resources are watched, or their URIs are too long (streams.watchedUris)",
@@ -80,13 +105,16 @@ function watch(session: Session, uri: string, limits: Limits): void {
     throw new McpError(BUSY, "Cannot subscribe: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
   session.held += toHeld(uri);
-  watched.add(uri);
+  watched.set(uri, count(session, uri));
+  announceSubscription(observer, session, { uri });
 }
 
-function unwatch(session: Session, uri: string): void {
+function unwatch(session: Session, uri: string, { observer }: Core): void {
+  session.watched.get(uri)?.();
   if (!session.watched.delete(uri)) return;
   session.account.free(toHeld(uri));
   session.held -= toHeld(uri);
+  announceSubscription(observer, session, { uri, why: "client" });
 }
 
 /** Returns the bytes of a watched URI and its entry. */

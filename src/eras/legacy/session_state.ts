@@ -9,6 +9,8 @@ import type { Call } from "../../core/call.ts";
 import type { ClientFacts, Principal } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import { InFlight } from "../../core/in_flight.ts";
+import type { CancelReason, Observer, SessionEvent, TransportName } from "../../core/observer.ts";
+import type { SharedSession } from "../../core/store.ts";
 import type { Streams } from "./replay.ts";
 import { ServerRequests } from "./server_requests.ts";
 import type { Version } from "./versions.ts";
@@ -24,6 +26,9 @@ export interface Session {
   /** Session id. `undefined` for a session that ends with its connection or its only request. */
   readonly id?: string;
   readonly client: SessionFacts;
+  readonly transport: TransportName;
+  /** Whether its end was reported. */
+  hasEnded?: boolean;
   /** Id of the principal that owns the session. */
   readonly principal?: string;
   /** The principal of the latest request. Its permissions can change during the session. */
@@ -35,8 +40,10 @@ export interface Session {
   readonly requests: ServerRequests;
   /** Resumable streams. `undefined` without an id. */
   readonly streams?: Streams;
-  /** Resources the client watches. */
-  readonly watched: Set<string>;
+  /** What all instances know of the session. `undefined` without a store or an id. */
+  readonly shared?: SharedSession;
+  /** Resources the client watches: the functions that end their subscriptions, by URI. */
+  readonly watched: Map<string, () => void>;
   /** Sends the client a notification that belongs to no request. */
   notify(text: string): void;
   /** Account of the client. */
@@ -53,21 +60,65 @@ export interface Session {
 export function createSession(
   core: Core,
   client: SessionFacts,
-  known: Pick<Session, "account" | "notify"> & Partial<Pick<Session, "caller" | "inFlight">>,
+  known: Pick<Session, "account" | "notify" | "transport"> & Partial<Pick<Session, "caller" | "inFlight">>,
 ): Session {
-  const { account, notify, caller, inFlight = new InFlight() } = known;
+  const { account, notify, caller, inFlight = new InFlight(), transport } = known;
   return {
     // The level applies until the client sets one.
     client: { logLevel: "info", ...client },
+    transport,
     principal: caller?.id,
     caller,
     inFlight,
     requests: new ServerRequests(core),
-    watched: new Set(),
+    watched: new Map(),
     notify,
     account,
     held: 0,
     seen: core.ticker.clock.now(),
     ends: Infinity,
   };
+}
+
+/** Reports a session, and its subscriptions when it ends. Its end is reported once. */
+export function announce(
+  { observer }: Core,
+  session: Session,
+  state: SessionEvent["state"],
+  why?: SessionEvent["why"],
+): void {
+  const { id, client: { version: revision, info }, transport, principal } = session;
+  if (state === "ended") {
+    if (session.hasEnded) return;
+    session.hasEnded = true;
+    const end = why === "client" || why === "disconnected" || why === "closing" ? why : "session";
+    if (observer.subscription) {
+      for (const uri of session.watched.keys()) announceSubscription(observer, session, { uri, why: end });
+    }
+  }
+  observer.session?.({ state, id: id && toShortId(id), revision, client: info, transport, principal, why });
+}
+
+/** Reports a subscription of a session. It has ended if `why` is set. */
+export function announceSubscription(
+  observer: Observer,
+  { client: { version: revision }, transport, principal }: Session,
+  { uri, why }: { readonly uri: string; readonly why?: CancelReason },
+): void {
+  const state = why ? "ended" : "opened";
+  observer.subscription?.({ state, transport, principal, revision, lists: [], uris: [uri], why });
+}
+
+/**
+ * Returns the end of a session id. It belongs to the seal, and its 48 bits distinguish a million ids. An engine copies
+ * such a short slice, but a longer one would keep the whole id in memory.
+ */
+export function toShortId(id: string): string {
+  return id.slice(-8);
+}
+
+/** Ends the subscriptions of a session. */
+export function endSubscriptions({ watched }: Session): void {
+  for (const end of watched.values()) end();
+  watched.clear();
 }

@@ -5,7 +5,7 @@
  * @module
  */
 import { INTERNAL_ERROR, INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
-import type { Params, Result } from "../../protocol/jsonrpc.ts";
+import { type Params, type Result, toTypedResult } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call.ts";
 import type { Question } from "../../core/question.ts";
 import type { Core } from "../../core/core.ts";
@@ -102,7 +102,7 @@ export class InputRequests {
       made: [...this.#made],
       ...this.#misfits.size && { misfits: [...this.#misfits] },
     });
-    return { resultType: "input_required", inputRequests: Object.fromEntries(questions), requestState };
+    return toTypedResult("input_required", { inputRequests: Object.fromEntries(questions), requestState });
   }
 
   #leaveOpen(key: string, question: Question): never {

@@ -10,10 +10,12 @@ import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { Engine } from "../../core/era.ts";
-import type { Runner } from "../../core/feature.ts";
-import { createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
+import { startExpiry } from "../../core/expiry.ts";
+import type { ListenKey, Published, Runner } from "../../core/feature.ts";
+import { countSubscriber, createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
 import type { Reply } from "../../core/link.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
+import type { CancelReason } from "../../core/observer.ts";
 import { BUSY } from "../../core/scheduler.ts";
 import { META, META_SERVER } from "./meta_keys.ts";
 
@@ -24,6 +26,13 @@ const META_SUBSCRIPTION = `${META}subscriptionId`;
 interface Filter {
   readonly lists: ReadonlySet<string>;
   readonly uris: ReadonlySet<string>;
+  readonly topics: readonly Topics[];
+}
+
+/** The granted topics of one key of an extension. */
+interface Topics {
+  readonly key: ListenKey;
+  readonly names: readonly string[];
 }
 
 /** Opens a subscription. Settles when it has ended. */
@@ -61,6 +70,7 @@ async function openThrough(
   };
   let ended: Promise<Result> | undefined;
   const find = () => {
+    call.observed?.start();
     ended = Promise.resolve(invoke(call, runner));
     ended.then(() => resolve(runner), reject);
     return begun;
@@ -74,19 +84,25 @@ async function openThrough(
     if (call.reason === undefined || call.reason === SHUTDOWN) throw error;
   } finally {
     // Middleware that did not wait for the end of the subscription has ended it.
-    call.cancel(SHUTDOWN);
+    call.cancel(SHUTDOWN, { why: "closing" });
     call.inFlight.remove(call);
   }
 }
 
 /** Opens a subscription. Settles with its result when the server has ended it, without one if the client has. */
-function open(engine: Engine, call: Call): Promise<Result | undefined> {
+async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const { link } = call;
-  const { filter, granted } = readFilter(engine, call.params.notifications);
+  const wanted = call.params.notifications;
+  if (!isObject(wanted)) throw invalid("params.notifications is not an object");
+  const read = readFilter(engine, wanted);
   if (!link.streams) throw invalid("the Accept header does not list text/event-stream");
+  const keys = [...engine.registry.compiled("extensions")?.listen ?? []].filter(([key]) => Object.hasOwn(wanted, key));
+  const { filter, granted } = keys.length ? await grant(engine, call, read, keys) : read;
+  if (call.ended) return;
   const { account } = link;
   // The call stays in memory with its subscription, so its bytes are charged until the end.
-  const bytes = [...filter.uris].reduce((bytes, uri) => bytes + toBytes(uri) + URI_BYTES, call.weigh());
+  const names = [...filter.uris, ...filter.topics.flatMap(({ names }) => names)];
+  const bytes = names.reduce((bytes, name) => bytes + toBytes(name) + URI_BYTES, call.weigh());
   if (!engine.scheduler.isOpen) throw new McpError(BUSY, "Cannot open the subscription: the server is closing");
   if (!account.openStream()) {
     throw new McpError(BUSY, "Cannot open the subscription: too many are open (streams.open, streams.openPerClient)");
@@ -98,9 +114,10 @@ function open(engine: Engine, call: Call): Promise<Result | undefined> {
       "Cannot open the subscription: too much memory is used (memory.bytesPerClient, memory.bytes)",
     );
   }
+  call.observed?.start();
   call.subscribe();
   link.wait();
-  return new Promise((resolve) => {
+  return await new Promise((resolve) => {
     const subscription = new Subscription(engine, call, filter);
     subscription.open(granted, (result) => {
       account.free(bytes);
@@ -108,6 +125,35 @@ function open(engine: Engine, call: Call): Promise<Result | undefined> {
       resolve(result);
     });
   });
+}
+
+interface Read {
+  readonly filter: Filter;
+  readonly granted: Params;
+}
+
+// Lets extensions decide on their keys. Meanwhile the call has a slot like any other that takes time.
+async function grant(
+  engine: Engine,
+  call: Call,
+  { filter, granted }: Read,
+  keys: readonly (readonly [string, ListenKey])[],
+): Promise<Read> {
+  const { scheduler, core } = engine;
+  const deciding = Promise.all(keys.map(async ([name, key]) => {
+    return { name, key, granted: await key.grant(Object(call.params.notifications)[name], call) };
+  }));
+  call.inFlight.add(call);
+  const decided = await scheduler.prepare(call, deciding).finally(() => call.inFlight.remove(call));
+  const taken = decided.flatMap(({ name, key, granted }) => granted ? [{ name, key, ...granted }] : []);
+  const topics = taken.map(({ key, topics }) => ({ key, names: topics }));
+  if (!isWatchable([...filter.uris, ...topics.flatMap(({ names }) => names)], core.limits)) {
+    throw invalid("too many resources and topics are watched, or their names are too long (streams.watchedUris)");
+  }
+  return {
+    filter: { ...filter, topics },
+    granted: { ...granted, ...Object.fromEntries(taken.map(({ name, value }) => [name, value])) },
+  };
 }
 
 /** Bytes of a watched URI without its text. */
@@ -119,8 +165,9 @@ class Subscription {
   readonly #call: Call;
   readonly #filter: Filter;
   readonly #idText: string;
-  readonly #notify: (text: string) => void;
+  readonly #notify: (text: string, key?: string) => void;
   readonly #onChange = (change: Change): void => this.#take(change);
+  readonly #stops: (() => void)[] = [];
   #ended?: (result: Result | undefined) => void;
 
   constructor(engine: Engine, call: Call, filter: Filter) {
@@ -137,11 +184,24 @@ class Subscription {
     this.#ended = ended;
     this.#call.onCancel = () => this.#end(this.#call.reason === SHUTDOWN ? {} : undefined);
     inFlight.add(this.#call);
-    this.#engine.changes.listeners.add(this.#onChange);
-    link.send(toNotification("notifications/subscriptions/acknowledged", {
-      notifications: granted,
-      _meta: { [META_SUBSCRIPTION]: id },
-    }));
+    this.#announce("opened");
+    this.#stops.push(startExpiry(this.#engine.core.ticker, link.principal, () => this.#end({})));
+    const start = () => {
+      if (!this.#ended) return;
+      this.#engine.changes.listeners.add(this.#onChange);
+      for (const { key, names } of this.#filter.topics) {
+        this.#stops.push(key.subscribe(names, (published) => this.#deliver(published)));
+      }
+      // Before the acknowledgement, after which no change may be missed.
+      for (const uri of this.#filter.uris) this.#stops.push(countSubscriber(this.#engine, uri, this.#call));
+      link.send(toNotification("notifications/subscriptions/acknowledged", {
+        notifications: granted,
+        _meta: { [META_SUBSCRIPTION]: id },
+      }));
+    };
+    const ready = this.#engine.changes.connect?.();
+    if (ready) ready.then(start);
+    else start();
   }
 
   #take(change: Change): void {
@@ -155,7 +215,30 @@ class Subscription {
     else if (seen) seen.then((seen) => seen && !this.#call.ended && this.#notify(text));
   }
 
+  #announce(state: "opened" | "ended", why?: CancelReason): void {
+    const { client, link } = this.#call;
+    this.#engine.core.observer.subscription?.({
+      state,
+      transport: link.transport,
+      principal: link.principal?.id,
+      revision: client.version,
+      lists: [...this.#filter.lists],
+      uris: [...this.#filter.uris],
+      why,
+    });
+  }
+
+  #deliver({ topic, method, params }: Published): void {
+    const _meta = { ...Object(params._meta), [META_SUBSCRIPTION]: this.#call.id };
+    this.#notify(toNotification(method, { ...params, _meta }), `${method} ${topic}`);
+  }
+
   #end(result: Result | undefined): void {
+    for (const stop of this.#stops.splice(0)) stop();
+    // Only a call that a client or a connection cancelled has another reason.
+    const { reason, observed } = this.#call;
+    const isByServer = reason === undefined || reason === SHUTDOWN;
+    this.#announce("ended", isByServer ? "closing" : observed?.why ?? "disconnected");
     this.#engine.changes.listeners.delete(this.#onChange);
     this.#call.inFlight.remove(this.#call);
     this.#call.ended = true;
@@ -166,8 +249,7 @@ class Subscription {
 
 // The server does not acknowledge notifications that it never sends. It acknowledges hidden resources like unknown
 // ones, and `allow` decides at each change.
-function readFilter({ core, registry }: Engine, wanted: unknown): { filter: Filter; granted: Params } {
-  if (!isObject(wanted)) throw invalid("params.notifications is not an object");
+function readFilter({ core, registry }: Engine, wanted: Params): Read {
   const { capabilities } = registry;
   const lists = Object.keys(LISTS).filter((name) => wanted[name] === true && LISTS[name] in capabilities);
   const requested = wanted.resourceSubscriptions ?? [];
@@ -179,7 +261,7 @@ function readFilter({ core, registry }: Engine, wanted: unknown): { filter: Filt
   }
   const uris = "resources" in capabilities ? requested : [];
   return {
-    filter: { lists: new Set(lists.map((name) => LISTS[name])), uris: new Set(uris) },
+    filter: { lists: new Set(lists.map((name) => LISTS[name])), uris: new Set(uris), topics: [] },
     granted: {
       ...Object.fromEntries(lists.map((name) => [name, true])),
       ...uris.length ? { resourceSubscriptions: uris } : {},

@@ -4,10 +4,18 @@
  * @see specification/2026-07-28/basic/versioning
  * @module
  */
-import { INTERNAL_ERROR, INVALID_REQUEST, isMcpError, McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
+import {
+  INSUFFICIENT_SCOPE,
+  INTERNAL_ERROR,
+  INVALID_REQUEST,
+  isMcpError,
+  type McpError,
+  METHOD_NOT_FOUND,
+} from "../../protocol/errors.ts";
 import {
   type Id,
   type Incoming,
+  readResultType,
   type Request,
   type Result,
   toFailure,
@@ -15,23 +23,41 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
-import { Call, type Carrier } from "../../core/call.ts";
+import { requireScopes } from "../../core/scopes.ts";
+import { Call, type Carrier, toTooLong } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
-import type { Method, Runner } from "../../core/feature.ts";
-import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
+import type { Method, Outcome, Runner } from "../../core/feature.ts";
+import { SHUTDOWN } from "../../core/in_flight.ts";
+import { type HeaderReader, type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
+import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
-import { BUSY, type Outcome } from "../../core/scheduler.ts";
+import { BUSY } from "../../core/scheduler.ts";
 import type { SelectiveEra } from "../choose.ts";
 import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
 import { InputRequests } from "./input_requests.ts";
-import { META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
+import { META_CAPABILITIES, META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
 
 /** Creates the era of revision 2026-07-28. */
 export function modernEra(engine: Engine): SelectiveEra {
   return new ModernEra(engine);
+}
+
+/** A request that gets a reply. */
+interface Answered {
+  readonly id: Id;
+  readonly method: string;
+  readonly observed?: RequestReport;
+}
+
+/** A message that gets no call. */
+interface Refused {
+  readonly id?: Id;
+  readonly code: number;
+  readonly message: string;
+  readonly reason: RefusalReason;
 }
 
 /** A call with its runner. */
@@ -55,9 +81,12 @@ class ModernEra implements SelectiveEra {
     this.#engine = engine;
     this.#carrier = {
       host: engine.host,
+      hasResultTypes: true,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
       ask: (call, key, question) => this.#inputsOf(call).ask(key, question),
       once: (call, key, make) => this.#inputsOf(call).once(key, make),
+      isAsking: (call) => !!this.#inputs.get(call)?.isOpen,
+      session: engine.core.session && once(engine.core.session),
     };
     this.#own = new Map([["server/discover", discover(engine)]]);
     this.#head = `{"resultType":"complete","_meta":${JSON.stringify({ [META_SERVER]: engine.core.info })}`;
@@ -65,7 +94,7 @@ class ModernEra implements SelectiveEra {
 
   /** Claims a message if its metadata or headers name this era, or if the method exists only in it. */
   claims(message: Incoming, link: Link): boolean {
-    if (message.kind === "request") {
+    if (message.kind === "request" || message.kind === "notification") {
       const meta = message.params?._meta;
       if (typeof meta === "object" && meta !== null && META_VERSION in meta) return true;
       if (message.method === "server/discover") return true;
@@ -79,35 +108,54 @@ class ModernEra implements SelectiveEra {
 
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
     if (message.kind === "request") return this.#answer(message, link);
-    if (message.kind === "broken") return { text: toFailure(message.id, message), status: 400 };
+    if (message.kind === "broken") return this.#refuse(link, { ...message, reason: "message" });
     if (message.kind === "notification") {
       link.inFlight.notify(message);
-      return {};
+      const { [META_CAPABILITIES]: capabilities } = Object(message.params?._meta);
+      const { registry, scheduler } = this.#engine;
+      const source = { link, carrier: this.#carrier, client: { version: VERSION, capabilities }, executor: scheduler };
+      return registry.compiled("extensions")?.notify?.(message, source) ?? {};
     }
-    const error = new McpError(INVALID_REQUEST, `Cannot accept a ${message.kind}: send one request or notification`);
-    return { text: toFailure(undefined, error), status: 400 };
+    const state = `Cannot accept a ${message.kind}: send one request or notification`;
+    return this.#refuse(link, { reason: "message", code: INVALID_REQUEST, message: state });
+  }
+
+  #refuse(link: Link, { id, code, message, reason }: Refused): Reply {
+    this.#engine.core.observing?.refuse(link, { status: 400, reason, code, message });
+    return { text: toFailure(id, { code, message }), status: 400 };
   }
 
   #answer(message: Request, link: Link): Reply | Promise<Reply> {
     const { id, method } = message;
+    const observed = this.#engine.core.observing?.observe(message, link);
     try {
-      const reply = this.#find(message, link);
+      const reply = this.#find(message, link, observed);
       // The closure holds nothing else of the message, because a subscription may last for days.
-      return reply instanceof Promise ? reply.catch((error) => this.#toFailed(id, method, error)) : reply;
+      return reply instanceof Promise ? reply.catch((error) => this.#toFailed({ id, method, observed }, error)) : reply;
     } catch (error) {
-      return this.#toFailed(id, method, error);
+      return this.#toFailed({ id, method, observed }, error);
     }
   }
 
-  #toFailed(id: Id, method: string, error: unknown): Reply {
-    return toErrorReply(id, isMcpError(error) ? error : this.#engine.core.report(error, { method }));
+  #toFailed({ id, method, observed }: Answered, error: unknown): Reply | Promise<Reply> {
+    const { core } = this.#engine;
+    const known = isMcpError(error) ? error : core.report(error, { method });
+    const reply = toErrorReply(id, known);
+    observed?.fail(known, known.code === INSUFFICIENT_SCOPE ? 403 : reply.status);
+    return known.code === INSUFFICIENT_SCOPE
+      ? import("../../core/auth.ts").then(({ toScopeReply }) => toScopeReply(core, known, reply))
+      : reply;
   }
 
-  #find(message: Request, link: Link): Reply | Promise<Reply> {
+  #find(message: Request, link: Link, observed?: RequestReport): Reply | Promise<Reply> {
     const { core, registry } = this.#engine;
     const method = this.#own.get(message.method) ?? registry.methods.get(message.method);
     const facts = readEnvelope(message, link, { method, maxToken: core.limits.request.idCharacters });
     const call = new Call(this.#carrier, link, message, facts);
+    if (observed) {
+      observed.identify(facts, method?.subject && call.params[method.subject]);
+      call.observed = observed;
+    }
     if (message.method === "subscriptions/listen") return this.#listen(call);
     if (!method) throw toUnknownMethod(message.method);
     const { scheduler } = this.#engine;
@@ -122,13 +170,17 @@ class ModernEra implements SelectiveEra {
   // Loaded on demand, because most servers and clients never subscribe.
   async #listen(call: Call): Promise<Reply> {
     const { listen } = await import("./listen.ts");
-    return await listen(this.#engine, call);
+    const reply = await listen(this.#engine, call);
+    if (call.reason === undefined || call.reason === SHUTDOWN) call.observed?.succeed({});
+    else call.observed?.cancel();
+    return reply;
   }
 
   // Until here, each error has its own HTTP status. From here on, the response may be a stream.
   #prepare(found: Found, isChecked = false): Reply | Promise<Reply> {
     const { call: { client, link, params }, method, runner } = found;
     if (!isChecked && runner.headers && link.headers) return this.#checkParams(found, runner.headers, link.headers);
+    if (runner.scopes) requireScopes(this.#engine.core, found.call, runner.scopes);
     if (runner.needs) requireCapabilities(client.capabilities, runner.needs, "run the call");
     if (!method.asks || params.requestState === undefined && params.inputResponses === undefined) {
       return this.#run(found);
@@ -136,7 +188,7 @@ class ModernEra implements SelectiveEra {
     return this.#inputsOf(found.call).restore().then(() => this.#run(found));
   }
 
-  async #checkParams(found: Found, wanted: readonly HeaderParam[], headers: Headers): Promise<Reply> {
+  async #checkParams(found: Found, wanted: readonly HeaderParam[], headers: HeaderReader): Promise<Reply> {
     const { checkParamHeaders } = await import("./param_headers.ts");
     checkParamHeaders(wanted, headers, found.call.params.arguments);
     return await this.#prepare(found, true);
@@ -159,11 +211,18 @@ class ModernEra implements SelectiveEra {
 
   // An open question takes precedence over the outcome of a handler that unwinds without its answer.
   #toReply(found: Found, outcome: Outcome): Reply | Promise<Reply> {
-    if (!outcome) return {};
     const { call, method } = found;
+    if (!outcome) {
+      call.observed?.cancel();
+      return {};
+    }
     const inputs = method.asks ? this.#inputs.get(call) : undefined;
     if (inputs?.isOpen) {
-      return inputs.toResult().then((result) => ({ text: toSuccess(call.id, this.#stamp(found, result)) }));
+      return inputs.toResult().then((result) => {
+        const text = this.#stamp(found, result);
+        call.observed?.succeed(result);
+        return { text: toSuccess(call.id, text) };
+      });
     }
     const { result, error } = outcome;
     if (error) throw error;
@@ -174,16 +233,18 @@ class ModernEra implements SelectiveEra {
       text = this.#stamp(found, result);
       if (isShared) this.#texts.set(result, text);
     }
+    call.observed?.succeed(result);
     return { text: toSuccess(call.id, text) };
   }
 
   // The common fields are spliced into the JSON text, so that no call copies its result.
-  #stamp({ call: { params, link: { principal } }, runner: { cache } }: Found, result: Result): string {
+  #stamp({ call, runner: { cache } }: Found, result: Result): string {
+    const { params, link: { principal } } = call;
     const { core } = this.#engine;
     const { resultBytes } = core.limits.calls;
     let text = JSON.stringify(result);
     if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {
-      throw new Error(`Cannot send the result: it is longer than ${resultBytes} bytes (calls.resultBytes)`);
+      throw toTooLong(call, resultBytes);
     }
     let hints = "";
     if (cache) {
@@ -192,17 +253,30 @@ class ModernEra implements SelectiveEra {
       const isPublic = cache.scope === "public" || cache.scope === "anonymous" && !principal;
       hints = `,"ttlMs":${isKept ? cache.ttlMs : 0},"cacheScope":"${isKept && isPublic ? "public" : "private"}"`;
     }
-    const { _meta: meta, resultType } = result;
-    if (meta === undefined && resultType === undefined) {
+    const { _meta: meta } = result;
+    if (meta === undefined && result.resultType === undefined) {
       return text === "{}" ? `${this.#head}${hints}}` : `${this.#head}${hints},${text.slice(1)}`;
     }
+    // A handler cannot choose the type, only the library and extensions can.
+    const resultType = readResultType(result);
+    const { resultType: _, ...fields } = result;
     text = JSON.stringify({
-      resultType: "complete",
-      ...result,
+      resultType: resultType ?? "complete",
+      ...fields,
       _meta: { [META_SERVER]: core.info, ...meta ?? {} },
     });
     return `${text.slice(0, -1)}${resultType === undefined ? hints : ""}}`;
   }
+}
+
+/** Computes a value for each call once. */
+function once(compute: (call: Call) => unknown): (call: Call) => unknown {
+  const known = new WeakMap<Call, readonly [unknown]>();
+  return (call) => {
+    let found = known.get(call);
+    if (!found) known.set(call, found = [compute(call)]);
+    return found[0];
+  };
 }
 
 function toErrorReply(id: Id, error: McpError): Reply {

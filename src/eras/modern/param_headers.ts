@@ -7,10 +7,11 @@
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { decodeHeaderValue } from "../../protocol/header_value.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
+import type { HeaderReader } from "../../core/link.ts";
 import { isRepeated, toMismatch } from "./request_headers.ts";
 
 /** Checks the headers that a tool's schema declares against the arguments. */
-export function checkParamHeaders(wanted: readonly HeaderParam[], headers: Headers, args: unknown): void {
+export function checkParamHeaders(wanted: readonly HeaderParam[], headers: HeaderReader, args: unknown): void {
   for (const { header, path, type } of wanted) {
     const received = headers.get(`mcp-param-${header}`);
     const value = valueAt(args, path);

@@ -7,6 +7,7 @@
 import { HEADER_MISMATCH, McpError, quote } from "../../protocol/errors.ts";
 import type { Request } from "../../protocol/jsonrpc.ts";
 import { decodeHeaderValue } from "../../protocol/header_value.ts";
+import type { HeaderReader } from "../../core/link.ts";
 
 // Text that needs no encoding in a header. Bytes beyond ASCII are decoded differently by different programs.
 const PLAIN = /^(?!=\?)[ -~]*$/;
@@ -18,7 +19,7 @@ export function isRepeated(header: string | null, value: string): boolean {
 }
 
 /** Checks the headers that repeat the method and the subject of the call. */
-export function checkHeaders({ method }: Request, headers: Headers, subject: unknown): void {
+export function checkHeaders({ method }: Request, headers: HeaderReader, subject: unknown): void {
   const named = headers.get("mcp-method");
   if (named !== method) throw toMismatch("Mcp-Method", named, method);
   if (typeof subject !== "string") return;

@@ -43,7 +43,8 @@ export interface CallerOptions {
 export interface Refusal {
   readonly status: number;
   /** Text after "Cannot serve the request: ". */
-  readonly reason: string;
+  readonly state: string;
+  readonly reason: "host" | "origin";
 }
 
 /**
@@ -64,19 +65,21 @@ export function checkCaller(
   // HTTP/2 has no Host header. The runtime puts its equivalent into the URL.
   const host = headers.get("host") ?? hostOf(request.url);
   const authority = parseAuthority(host);
-  if (!authority) return { status: 400, reason: `the Host header is ${quoted(host)}` };
+  if (!authority) return { status: 400, state: `the Host header is ${quoted(host)}`, reason: "host" };
   const target = hostOf(request.url);
   if (target !== undefined && parseAuthority(target)?.name !== authority.name) {
     return {
       status: 403,
-      reason: `its target is ${quoted(target)}, but its Host header is ${quoted(host)}`,
+      state: `its target is ${quoted(target)}, but its Host header is ${quoted(host)}`,
+      reason: "host",
     };
   }
   const known = isLoopbackName(authority.name) || isListed(authority, options);
   if (!known && (options.hosts.length || isLocal(request, info))) {
     return {
       status: 403,
-      reason: `host ${quoted(host)} is not allowed; to allow it, set hosts: [${quoted(authority.name)}]`,
+      state: `host ${quoted(host)} is not allowed; to allow it, set hosts: [${quoted(authority.name)}]`,
+      reason: "host",
     };
   }
   const origin = headers.get("origin");
@@ -84,7 +87,8 @@ export function checkCaller(
     if (!origin || known || isAddress(authority.name) || isDeployed()) return;
     return {
       status: 403,
-      reason: `a page at ${quoted(host)} is not allowed; to allow it, set hosts: [${quoted(authority.name)}]`,
+      state: `a page at ${quoted(host)} is not allowed; to allow it, set hosts: [${quoted(authority.name)}]`,
+      reason: "origin",
     };
   }
   if (options.origins.includes(toOrigin(origin))) return;
@@ -94,7 +98,8 @@ export function checkCaller(
   const remedy = isUpgrade ? `origins: [${quoted(origin)}]` : `cors: { origins: [${quoted(origin)}] }`;
   return {
     status: 403,
-    reason: `origin ${quoted(origin)} is not allowed${grant ? " with cookies" : ""}; to allow it, set ${remedy}`,
+    state: `origin ${quoted(origin)} is not allowed${grant ? " with cookies" : ""}; to allow it, set ${remedy}`,
+    reason: "origin",
   };
 }
 
@@ -129,7 +134,9 @@ export function readOrigins(origins: readonly string[] = []): readonly string[] 
 
 /** Returns a path from the options unchanged. Throws if it is not plain. */
 export function readPath(path: string): string {
-  return isPlainPath(path) ? path : rejectOption(path, "a plain path like /mcp");
+  if (isPlainPath(path)) return path;
+  const [odd] = /[^\w/.~%;=,@!$&'()+-]/u.exec(path) ?? [];
+  return rejectOption(path, `a plain path like /mcp${odd ? `, because of ${quoted(odd)}` : ""}`);
 }
 
 /** Whether a path has no parameters, and a URL would not spell it differently. */

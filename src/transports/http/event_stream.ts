@@ -5,8 +5,10 @@
  * @module
  */
 import type { Account } from "../../core/account.ts";
+import type { Core } from "../../core/core.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { EventFields } from "../../core/link.ts";
+import type { StreamEvent, TransportName } from "../../core/observer.ts";
 import type { Sweep, Ticker } from "../../core/timers.ts";
 import { Outbox } from "../outbox.ts";
 
@@ -22,10 +24,16 @@ export interface EventStreamOptions {
   readonly onLost: () => void;
   /** Text to send as a heartbeat. Defaults to a comment. */
   readonly comment?: string;
+  /** The transport, if the observer hears of the stream. */
+  readonly transport?: TransportName;
 }
+
+/** Why a stream ended. */
+type Why = StreamEvent["why"];
 
 /** All open streams of a server. A single timer sends heartbeats and closes stalled streams. */
 export class EventStreams {
+  readonly core: Core;
   readonly limits: Limits["streams"];
   readonly ticker: Ticker;
   /** Milliseconds between two checks of all streams. */
@@ -37,10 +45,12 @@ export class EventStreams {
   };
 
   /** Creates an empty set of streams. */
-  constructor(limits: Limits["streams"], ticker: Ticker) {
-    this.limits = limits;
+  constructor(core: Core) {
+    const { limits: { streams }, ticker } = core;
+    this.core = core;
+    this.limits = streams;
     this.ticker = ticker;
-    this.checkIntervalMs = Math.min(1000, limits.heartbeatMs / 4, limits.writeMs / 4);
+    this.checkIntervalMs = Math.min(1000, streams.heartbeatMs / 4, streams.writeMs / 4);
   }
 
   /** Number of open streams. */
@@ -50,14 +60,18 @@ export class EventStreams {
 
   /** Opens a stream. */
   create(options: EventStreamOptions): EventStream {
-    const stream = new EventStream(this, options, () => this.#open.delete(stream));
+    const { transport } = options;
+    const end = transport && this.core.observing?.openStream(transport);
+    const stream = new EventStream(this, options, (why) => {
+      if (this.#open.delete(stream)) end?.(why);
+    });
     if (this.#open.add(stream).size === 1) this.ticker.schedule(this.#sweep, this.checkIntervalMs);
     return stream;
   }
 
   /** Ends all streams. Clients can still read what was written. */
   end(): void {
-    for (const stream of this.#open) stream.end();
+    for (const stream of this.#open) stream.end("closing");
   }
 }
 
@@ -65,17 +79,20 @@ export class EventStreams {
 export class EventStream {
   readonly #owner: EventStreams;
   readonly #options: EventStreamOptions;
-  readonly #forget: () => void;
+  readonly #forget: (why: Why) => void;
   readonly #outbox: Outbox;
   #controller?: ReadableStreamDefaultController<Uint8Array>;
   #pulled?: () => void;
   #isEnded = false;
+  #why: Why = "done";
   /** Whether the client has read, or an empty queue has received a text, since the check at `#since`. */
   #moved = true;
+  /** Whether writers wait for room. */
+  #isFull = false;
   #since = 0;
 
   /** Creates a stream of `owner`. `forget` removes it there. */
-  constructor(owner: EventStreams, options: EventStreamOptions, forget: () => void) {
+  constructor(owner: EventStreams, options: EventStreamOptions, forget: (why: Why) => void) {
     this.#owner = owner;
     this.#options = options;
     this.#forget = forget;
@@ -110,13 +127,14 @@ export class EventStream {
   push(text: string, texts?: number): Promise<void> | undefined {
     if (this.#isEnded) return;
     if (!this.#outbox.length) this.#moved = true;
-    if (!this.#outbox.push(text, texts)) return this.#abort();
+    if (!this.#outbox.push(text, texts)) return this.#abort("memory");
     this.#flush();
-    return this.#outbox.isFull ? this.#outbox.untilRoom() : undefined;
+    return this.#outbox.isFull ? this.#untilRoom() : undefined;
   }
 
   /** Ends the stream once everything written has been read. */
-  end(): void {
+  end(why: Why = "done"): void {
+    if (!this.#isEnded) this.#why = why;
     this.#isEnded = true;
     this.#outbox.close();
     this.#flush();
@@ -131,7 +149,18 @@ export class EventStream {
     } else if (!this.#outbox.length && !this.#isEnded) {
       // The silence may have started one interval before it was noticed, and the next check is one interval away.
       if (now - this.#since >= heartbeatMs - 2 * checkIntervalMs) this.comment();
-    } else if (now - this.#since >= writeMs) this.#abort();
+    } else if (now - this.#since >= writeMs) {
+      this.#owner.core.observing?.reach("streams.writeMs");
+      this.#abort("stalled");
+    }
+  }
+
+  #untilRoom(): Promise<void> {
+    const { core, limits } = this.#owner;
+    const name = this.#outbox.length >= limits.waitingCharacters ? "waitingCharacters" : "waitingTexts";
+    if (!this.#isFull) core.observing?.reach(`streams.${name}`);
+    this.#isFull = true;
+    return this.#outbox.untilRoom();
   }
 
   // Passes on only what the reader requested. The rest stays in the outbox, which is limited.
@@ -157,6 +186,7 @@ export class EventStream {
   #hand(): void {
     const chunk = this.#outbox.take(this.#owner.limits.waitingCharacters);
     this.#moved = true;
+    this.#isFull = false;
     try {
       if (chunk) this.#controller?.enqueue(encoder.encode(chunk));
     } catch {
@@ -164,22 +194,22 @@ export class EventStream {
       return this.#onDisconnect();
     }
     if (!this.#isEnded || this.#outbox.length) return;
-    this.#forget();
+    this.#forget(this.#why);
     this.#close();
   }
 
   // Closed without an error: an error would not close the socket sooner, and both runtimes print it.
-  #abort(): undefined {
-    this.#onDisconnect();
+  #abort(why: Why): undefined {
+    this.#onDisconnect(why);
     this.#close();
   }
 
-  #onDisconnect(): void {
+  #onDisconnect(why: Why = "disconnected"): void {
     const isFirst = !this.#isEnded;
     this.#isEnded = true;
     this.#outbox.clear();
     this.#pulled?.();
-    this.#forget();
+    this.#forget(why);
     if (isFirst) this.#options.onLost();
   }
 

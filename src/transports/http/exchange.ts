@@ -6,9 +6,18 @@
 import { toFailure } from "../../protocol/jsonrpc.ts";
 import { INTERNAL_ERROR, INVALID_REQUEST } from "../../protocol/errors.ts";
 import type { Account } from "../../core/account.ts";
+import type { Core } from "../../core/core.ts";
 import type { Principal } from "../../core/context.ts";
 import { InFlight } from "../../core/in_flight.ts";
-import { type EventFields, type Link, type LinkEvents, type Reply, RETRY_AFTER } from "../../core/link.ts";
+import {
+  type EventFields,
+  type HeaderReader,
+  type Link,
+  type LinkEvents,
+  type Reply,
+  RETRY_AFTER,
+  type SeenRequest,
+} from "../../core/link.ts";
 import type { Aging } from "../../core/timers.ts";
 import type { Accepts } from "./accept.ts";
 import type { Receiver, Unread } from "./request_body.ts";
@@ -35,6 +44,7 @@ const TURNS = 64;
 
 /** Parts that all exchanges of a server share. */
 export interface ExchangeParts {
+  readonly core: Core;
   readonly streams: EventStreams;
   /** Exchanges with a running call. */
   readonly waiting: Aging<Exchange>;
@@ -49,6 +59,8 @@ export interface Head {
   /** Second argument of `fetch`, from the runtime or a router. */
   readonly info: unknown;
   readonly principal?: Principal;
+  /** The request without credentials, if the server has authenticated it. */
+  readonly seen?: SeenRequest;
   readonly accepts: Accepts;
   /** Sends the response. It is called once. */
   readonly respond: (response: Response) => void;
@@ -56,8 +68,9 @@ export interface Head {
 
 /** One HTTP request and its response. */
 export class Exchange implements Link, Receiver {
-  readonly http: Request;
-  readonly headers: Headers;
+  readonly transport = "http";
+  readonly http: Pick<SeenRequest, "request">;
+  readonly headers: HeaderReader;
   readonly version: string | null;
   readonly principal?: Principal;
   readonly streams: boolean;
@@ -83,8 +96,8 @@ export class Exchange implements Link, Receiver {
     this.#texts = 1;
     this.hasResponded = false;
     this.inFlight = new InFlight();
-    this.http = head.request;
-    this.headers = head.headers;
+    this.http = head.seen ?? head;
+    this.headers = (head.seen ?? head).headers;
     this.version = head.headers.get("mcp-protocol-version");
     this.principal = head.principal;
     this.streams = head.accepts.stream;
@@ -98,11 +111,14 @@ export class Exchange implements Link, Receiver {
   /** Rejects a request whose body is no longer awaited. */
   abort(unread: Unread): void {
     this.hasResponded = true;
+    const { status, message } = unread;
+    this.#parts.core.observing?.refuse(this, { status, reason: "body", code: INVALID_REQUEST, message });
     this.#head.respond(toRefusal(unread));
   }
 
   send(text: string, event?: EventFields): Promise<void> | undefined {
     if (!this.streams) return;
+    if (text) this.#parts.core.observing?.message("out", this, text);
     if (this.#stream) return this.#stream.write(text, event);
     const buffered = (this.#buffered ?? this.#begin()) + toEvent(text, event);
     this.#buffered = buffered;
@@ -122,6 +138,7 @@ export class Exchange implements Link, Receiver {
     const buffered = this.#buffered ?? this.#toOpening();
     const stream = this.#stream = this.#parts.streams.create({
       account: () => this.account,
+      transport: this.transport,
       onLost: () => {
         this.inFlight.cancelAll();
         this.#events?.lost?.();
@@ -161,6 +178,7 @@ export class Exchange implements Link, Receiver {
   /** Sends the reply, as the response or as the last event of the stream. */
   finish({ text, status, headers, event }: Reply): void {
     this.#parts.waiting.delete(this);
+    if (text) this.#parts.core.observing?.message("out", this, text);
     if (this.#stream) return this.#endStream(this.#stream, text, event);
     this.hasResponded = true;
     const { respond, accepts } = this.#head;

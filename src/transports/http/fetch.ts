@@ -4,11 +4,13 @@
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @module
  */
+import { INVALID_REQUEST } from "../../protocol/errors.ts";
 import { type Incoming, NOT_UTF8, parseMessage, toFailure } from "../../protocol/jsonrpc.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import { type Reply, RETRY_AFTER } from "../../core/link.ts";
+import type { RefusalReason } from "../../core/observer.ts";
 import { Aging } from "../../core/timers.ts";
 import { type Accepts, isJsonType, readAccept } from "./accept.ts";
 import {
@@ -20,9 +22,10 @@ import {
   readPeer,
   readPrincipal,
 } from "./access.ts";
+import type { Gate, LoadGate } from "./entrance.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts, toRefusal } from "./exchange.ts";
-import { INCOMPLETE, RequestBodies } from "./request_body.ts";
+import { INCOMPLETE, RequestBodies, type Unread } from "./request_body.ts";
 import type { HttpParts } from "./upgrades.ts";
 
 /** Options of the HTTP transport. */
@@ -31,13 +34,17 @@ export interface HttpOptions extends AccessOptions {
   readonly path: string;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
+  /** Authenticates callers, if the server has `auth`. */
+  readonly loadGate?: LoadGate;
 }
 
 /** Handles web-standard requests. The optional second argument comes from Deno, Bun or a router. */
 export type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
 
-/** A rejected request: status, reason and headers. */
-type Rejection = readonly [status: number, reason: string, headers?: Readonly<Record<string, string>>];
+/** A rejected request. */
+interface Rejection extends Unread {
+  readonly reason: RefusalReason;
+}
 
 const BOTH: Accepts = { json: true, stream: true };
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -58,6 +65,7 @@ export class Endpoint {
   #lastTarget = "";
   #lastAccept: string | null = null;
   #isClosing = false;
+  #gate?: Gate;
 
   /** Creates an endpoint that serves an era. */
   constructor(engine: Engine, era: Era, options: HttpOptions) {
@@ -66,13 +74,13 @@ export class Endpoint {
     this.#era = era;
     this.#options = options;
     this.#allow = era.attach ? "GET, POST, DELETE" : "POST";
-    this.#streams = new EventStreams(limits.streams, ticker);
-    this.#bodies = new RequestBodies(limits.request, ticker);
+    this.#streams = new EventStreams(engine.core);
+    this.#bodies = new RequestBodies(engine.core);
     // A call that takes longer becomes a stream, because a disconnected client is only noticed on a stream.
     const waiting = new Aging<Exchange>(ticker, limits.streams.openAfterMs, (exchange) => exchange.open());
     const account = (request: Request, info: unknown, principal?: Principal) =>
       this.#findAccount(request, info, principal);
-    this.#exchanges = { streams: this.#streams, waiting, account };
+    this.#exchanges = { core: engine.core, streams: this.#streams, waiting, account };
   }
 
   /** Parts that other HTTP transports share with the endpoint. */
@@ -80,8 +88,10 @@ export class Endpoint {
     return {
       path: this.#options.path,
       check: (request, info, caller) =>
-        this.#check(request, info, caller) ?? (this.#isClosing ? refuse(...CLOSING) : undefined),
+        this.#check(request, info, caller) ?? (this.#isClosing ? this.#refuse(request, CLOSING) : undefined),
+      core: this.#engine.core,
       account: this.#exchanges.account,
+      loadGate: this.#options.loadGate,
       bodies: this.#bodies,
       streams: this.#streams,
     };
@@ -94,32 +104,48 @@ export class Endpoint {
 
   /** Handles a request. */
   readonly fetch: Fetch = (request, info) => {
+    const { prepare } = this.#engine.core;
+    if (prepare) return prepare().then(() => this.fetch(request, info));
     const { headers, method } = request;
+    const { loadGate } = this.#options;
+    const gate = this.#gate;
+    if (loadGate && !gate) return this.#fetchLater(loadGate, request, info);
     // has() makes Deno read all headers at once, which speeds up later access. The names of these three headers are
     // read fastest if they are not in lower case.
     if (headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget)) {
       const refusal = this.#checkFirst(request, info);
-      if (refusal) return refusal;
+      if (refusal) return gate?.respond(request) ?? refusal;
     }
-    if (this.#isClosing) return refuse(...CLOSING);
+    if (this.#isClosing) return this.#refuse(request, CLOSING);
+    // An admitted request arrives here a second time.
+    const admitted = gate?.findAdmitted(info);
+    if (gate && !admitted && method !== "OPTIONS") return gate.admit(request, info, this.fetch);
     const accept = headers.get("Accept");
     const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream) this.#lastAccept = accept;
     const rejection = method === "POST"
       ? checkPost(headers, accepts)
       : this.#checkGetOrDelete(method, headers, accepts);
-    if (rejection) return refuse(...rejection);
-    const principal = info?.principal === undefined ? undefined : readPrincipal(info);
+    if (rejection) return this.#refuse(request, rejection);
+    const principal = admitted?.principal ?? (info?.principal === undefined ? undefined : readPrincipal(info));
     return new Promise((respond) => {
-      const exchange = new Exchange({ request, headers, info, principal, accepts, respond }, this.#exchanges);
-      method === "POST" ? this.#post(exchange) : this.#serveGetOrDelete(exchange, method);
+      const exchange = new Exchange(
+        { request, headers, info, principal, seen: admitted?.seen, accepts, respond },
+        this.#exchanges,
+      );
+      method === "POST" ? this.#post(exchange, request) : this.#serveGetOrDelete(exchange, method);
     });
   };
 
-  async #post(exchange: Exchange): Promise<void> {
+  async #fetchLater(loadGate: LoadGate, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
+    this.#gate = await loadGate();
+    return await this.fetch(request, info);
+  }
+
+  async #post(exchange: Exchange, request: Request): Promise<void> {
     let body;
     try {
-      body = await this.#bodies.read(exchange.http, exchange);
+      body = await this.#bodies.read(request, exchange);
     } catch {
       body = INCOMPLETE;
     }
@@ -127,7 +153,7 @@ export class Endpoint {
     if (exchange.hasResponded) return;
     if ("status" in body) return exchange.abort(body);
     try {
-      const reply = this.#era.accept(this.#parse(body), exchange);
+      const reply = this.#era.accept(this.#parse(body, exchange), exchange);
       exchange.finish(reply instanceof Promise ? await reply : reply);
     } catch (error) {
       exchange.finish(this.#toFault(error));
@@ -147,7 +173,8 @@ export class Endpoint {
     return { text: toFailure(undefined, this.#engine.core.report(error)), status: 200 };
   }
 
-  #parse(body: ArrayBuffer): Incoming {
+  #parse(body: ArrayBuffer, exchange: Exchange): Incoming {
+    const { limits, observing } = this.#engine.core;
     let text;
     try {
       // The lenient decoder is faster. Invalid bytes become U+FFFD, which may also occur in valid text.
@@ -156,14 +183,17 @@ export class Endpoint {
     } catch {
       return NOT_UTF8;
     }
-    return parseMessage(text, this.#engine.core.limits.request);
+    observing?.message("in", exchange, text);
+    return parseMessage(text, limits.request);
   }
 
   #checkFirst(request: Request, info?: ConnectionInfo): Promise<Response> | undefined {
     const { path } = this.#options;
     const refusal = this.#check(request, info);
     if (refusal) return refusal;
-    if (!isPath(request.url, path)) return refuse(404, toReason(`the endpoint is ${path}`));
+    if (!isPath(request.url, path)) {
+      return this.#refuse(request, { status: 404, message: toMessage(`the endpoint is ${path}`), reason: "path" });
+    }
     const host = request.headers.get("host");
     if (host === null || !isKnownHost(host, this.#options)) return;
     this.#lastHost = host;
@@ -172,16 +202,28 @@ export class Endpoint {
 
   #check(request: Request, info?: ConnectionInfo, caller?: CallerOptions): Promise<Response> | undefined {
     const refusal = checkCaller(request, info, this.#options, caller);
-    return refusal && refuse(refusal.status, toReason(refusal.reason));
+    return refusal && this.#refuse(request, { ...refusal, message: toMessage(refusal.state) });
+  }
+
+  #refuse(http: Request, rejection: Rejection): Promise<Response> {
+    const { status, message, reason } = rejection;
+    this.#engine.core.observing?.refuse({ transport: "http", http }, {
+      status,
+      reason,
+      code: INVALID_REQUEST,
+      message,
+    });
+    return Promise.resolve(toRefusal(rejection));
   }
 
   // GET and DELETE requests. The era decides what they open or end.
   #checkGetOrDelete(method: string, headers: Headers, accepts: Accepts): Rejection | undefined {
     if (!this.#era.attach || (method !== "GET" && method !== "DELETE")) {
-      return [405, toReason(`for ${method.slice(0, 20)} use ${this.#allow}`), { allow: this.#allow }];
+      const message = toMessage(`for ${method.slice(0, 20)} use ${this.#allow}`);
+      return { status: 405, message, headers: { allow: this.#allow }, reason: "verb" };
     }
     if (method === "GET" && !(accepts.stream && /text\/event-stream/i.test(headers.get("accept") ?? ""))) {
-      return [406, toReason("Accept must list text/event-stream")];
+      return { status: 406, message: toMessage("Accept must list text/event-stream"), reason: "accept" };
     }
   }
 
@@ -193,28 +235,35 @@ export class Endpoint {
   }
 }
 
-const CLOSING: Rejection = [503, toReason("the server is closing"), RETRY_AFTER];
+const CLOSING: Rejection = {
+  status: 503,
+  message: toMessage("the server is closing"),
+  headers: RETRY_AFTER,
+  reason: "closing",
+};
 
 function checkPost(headers: Headers, accepts: Accepts): Rejection | undefined {
   const type = headers.get("Content-Type");
   if (type !== "application/json" && !isJsonType(type)) {
-    return [415, toReason("Content-Type must be application/json in UTF-8")];
+    return {
+      status: 415,
+      message: toMessage("Content-Type must be application/json in UTF-8"),
+      reason: "content_type",
+    };
   }
   const encoding = headers.get("content-encoding");
   if (encoding !== null && encoding !== "identity") {
-    return [415, toReason("Content-Encoding is not supported; send the body as it is")];
+    const message = toMessage("Content-Encoding is not supported; send the body as it is");
+    return { status: 415, message, reason: "content_encoding" };
   }
   if (!accepts.json && !accepts.stream) {
-    return [406, toReason("Accept must list application/json and text/event-stream")];
+    const message = toMessage("Accept must list application/json and text/event-stream");
+    return { status: 406, message, reason: "accept" };
   }
 }
 
-function toReason(state: string): string {
+function toMessage(state: string): string {
   return `Cannot serve the request: ${state}`;
-}
-
-function refuse(status: number, message: string, headers?: Readonly<Record<string, string>>): Promise<Response> {
-  return Promise.resolve(toRefusal({ status, message, headers }));
 }
 
 // Tests whether a URL has this host and path, with at most a query. Comparing is faster than parsing. An absolute-form

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Account } from "../../core/account.ts";
+import type { Core } from "../../core/core.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { Ticker } from "../../core/timers.ts";
 import { SMALL, TOO_MUCH_ARRIVING, tooSlow, type Unread } from "./request_body.ts";
@@ -21,6 +22,7 @@ interface IncomingBody {
 
 /** Reads large bodies. Limits apply to each body, and to all arriving bodies together. */
 export class LargeBodies {
+  readonly #core: Core;
   readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
   /** Arriving bodies, oldest first. */
@@ -28,9 +30,10 @@ export class LargeBodies {
   #held = 0;
 
   /** Creates a reader of large bodies. */
-  constructor(limits: Limits["request"], ticker: Ticker) {
-    this.#limits = limits;
-    this.#ticker = ticker;
+  constructor(core: Core) {
+    this.#core = core;
+    this.#limits = core.limits.request;
+    this.#ticker = core.ticker;
   }
 
   /** Returns the body, or the reason why it was not read. Throws if the client disconnects. */
@@ -94,6 +97,7 @@ export class LargeBodies {
       for (const body of this.#large) {
         if (held.get(body.account.key ?? body.account) !== max) continue;
         this.#release(body);
+        this.#core.observing?.reach("request.allBodiesBytes", body.account.key);
         stop(body, TOO_MUCH_ARRIVING);
         break;
       }

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Account } from "../../core/account.ts";
+import type { Core } from "../../core/core.ts";
 import type { Limits } from "../../core/limits.ts";
 import { type Reply, RETRY_AFTER } from "../../core/link.ts";
 import { Aging, type Ticker, type Timeout } from "../../core/timers.ts";
@@ -42,6 +43,7 @@ interface Slow {
 
 /** Reads request bodies. */
 export class RequestBodies {
+  readonly #core: Core;
   readonly #limits: Limits["request"];
   readonly #ticker: Ticker;
   readonly #small: number;
@@ -50,10 +52,12 @@ export class RequestBodies {
   #large?: LargeBodies;
 
   /** Creates a reader of bodies. */
-  constructor(limits: Limits["request"], ticker: Ticker) {
-    this.#limits = limits;
+  constructor(core: Core) {
+    const { limits: { request }, ticker } = core;
+    this.#core = core;
+    this.#limits = request;
     this.#ticker = ticker;
-    this.#small = Math.min(SMALL, limits.bodyBytes);
+    this.#small = Math.min(SMALL, request.bodyBytes);
     this.#arriving = new Aging(ticker, SLOW_MS, (receiver) => this.#setDeadline(receiver));
   }
 
@@ -96,7 +100,7 @@ export class RequestBodies {
   // Loaded on demand.
   async #readLarge(request: Request, account: Account): Promise<ArrayBuffer | Unread> {
     const { LargeBodies } = await import("./large_body.ts");
-    this.#large ??= new LargeBodies(this.#limits, this.#ticker);
+    this.#large ??= new LargeBodies(this.#core);
     return await this.#large.read(request, account);
   }
 }

@@ -12,8 +12,10 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
+import { startExpiry } from "../../core/expiry.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { RETRY_AFTER } from "../../core/link.ts";
+import type { RefusalReason } from "../../core/observer.ts";
 import type { Account } from "../../core/account.ts";
 import type { Principal } from "../../core/context.ts";
 import { isJsonType } from "./accept.ts";
@@ -23,6 +25,11 @@ import type { HttpParts } from "./upgrades.ts";
 import type { OpenPipe, Pipe, PipeServer } from "../channel.ts";
 
 export type { PipeServer };
+
+/** A rejected request. */
+interface Refused extends Unread {
+  readonly reason: RefusalReason;
+}
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -57,36 +64,42 @@ export function httpSse(
   const pipes = new Map<string, { readonly pipe: Pipe; readonly owner?: string }>();
 
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
-    const refusal = server[INTERNALS].http.check(request, info);
+    const { core, check, loadGate, account } = server[INTERNALS].http;
+    await core.prepare?.();
+    const { pathname, searchParams } = URL.parse(request.url) ?? {};
+    const opens = request.method === "GET" && pathname === path;
+    const posts = request.method === "POST" && pathname === messages;
+    if (!opens && !posts) return await server.fetch(request, info);
+    const refusal = check(request, info);
     if (refusal) return await refusal;
-    const { pathname, searchParams } = new URL(request.url);
-    if (request.method === "GET" && pathname === path) {
-      const principal = readPrincipal(info);
-      return open(principal, server[INTERNALS].http.account(request, info, principal));
-    }
-    if (request.method === "POST" && pathname === messages) {
-      return await take(request, searchParams.get("sessionId") ?? "", readPrincipal(info));
-    }
-    return await server.fetch(request, info);
+    const gate = await loadGate?.();
+    const entered = gate ? await gate.enter(request, info, "http-sse") : info;
+    if (entered instanceof Response) return entered;
+    const principal = readPrincipal(entered);
+    if (opens) return open(request, principal, account(request, info, principal));
+    return await take(request, searchParams?.get("sessionId") ?? "", principal);
   }
 
-  function open(principal: Principal | undefined, account: Account): Response {
+  function open(request: Request, principal: Principal | undefined, account: Account): Response {
     const { streams } = server[INTERNALS].http;
     if (!account.openStream()) {
-      const reason = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
-      return new Response(reason, { status: 503, headers: RETRY_AFTER });
+      const message = "Cannot open the stream: too many are open (streams.open, streams.openPerClient)";
+      return refuseWith(request, { status: 503, message, headers: RETRY_AFTER, reason: "limit" }, principal);
     }
     const id = crypto.randomUUID();
     const onLost = () => {
+      stopExpiry();
       account.closeStream();
       pipes.get(id)?.pipe.close();
       pipes.delete(id);
     };
     const stream = streams.create({ account: () => account, onLost });
     stream.write(`${messages}?sessionId=${id}`, { event: "endpoint" });
-    pipes.set(id, {
-      pipe: server[INTERNALS].openPipe((text) => stream.write(text), principal, account),
-      owner: principal?.id,
+    const pipe = server[INTERNALS].openPipe((text) => stream.write(text), principal, account, "http-sse");
+    pipes.set(id, { pipe, owner: principal?.id });
+    const stopExpiry = startExpiry(pipe.ticker, principal, () => {
+      onLost();
+      stream.end();
     });
     return new Response(stream.toBody(), {
       headers: {
@@ -97,21 +110,34 @@ export function httpSse(
     });
   }
 
+  function refuseWith(http: Request, refusal: Refused, principal?: Principal): Response {
+    const { status, message, headers, reason } = refusal;
+    server[INTERNALS].http.core.observing?.refuse({ transport: "http-sse", http, principal }, {
+      status,
+      reason,
+      message,
+    });
+    return new Response(message, { status, headers });
+  }
+
   async function take(request: Request, id: string, principal?: Principal): Promise<Response> {
     const open = pipes.get(id);
     if (!open || open.owner !== principal?.id) {
-      return new Response("Cannot accept the message: the stream is not open", { status: 404 });
+      const message = "Cannot accept the message: the stream is not open";
+      return refuseWith(request, { status: 404, message, reason: "session" }, principal);
     }
     if (!isJsonType(request.headers.get("content-type"))) {
-      return new Response("Cannot accept the message: Content-Type must be application/json", { status: 415 });
+      const message = "Cannot accept the message: Content-Type must be application/json";
+      return refuseWith(request, { status: 415, message, reason: "content_type" }, principal);
     }
     let text;
     try {
       const body = await read(request, open.pipe);
-      if ("status" in body) return new Response(body.message, body);
+      if ("status" in body) return refuseWith(request, { ...body, reason: "body" }, principal);
       text = utf8.decode(body);
     } catch {
-      return new Response("Cannot read the message: it is incomplete or not UTF-8", { status: 400 });
+      const message = "Cannot read the message: it is incomplete or not UTF-8";
+      return refuseWith(request, { status: 400, message, reason: "body" }, principal);
     }
     // Backpressure: the response waits until the server has room for another message.
     await open.pipe.receive(text);

@@ -15,6 +15,8 @@ import { bun, deno } from "../../runtime.ts";
 import { guardConsole } from "./stdout_guard.ts";
 import { LineSplitter } from "./line_splitter.ts";
 import type { Account } from "../../core/account.ts";
+import type { Principal } from "../../core/context.ts";
+import { startExpiry } from "../../core/expiry.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import type { Pipe, PipeServer, Write } from "../channel.ts";
 import { Outbox } from "../outbox.ts";
@@ -29,6 +31,8 @@ export interface StdioOptions {
   readonly output?: (bytes: Uint8Array) => Promise<unknown>;
   /** Milliseconds for which running calls may finish after the input has ended. Defaults to 1500. */
   readonly drainMs?: number;
+  /** The caller, for `ctx.principal`. Without one, the caller has all scopes, because it started this process. */
+  readonly principal?: Principal;
   /** Stops serving when it aborts, like the end of the input. */
   readonly signal?: AbortSignal;
 }
@@ -37,22 +41,33 @@ export interface StdioOptions {
  * Serves MCP until the input ends. Then it gives running calls time to finish, cancels the rest, and settles when
  * everything is written.
  *
+ * If handlers have services, it makes those of the server before it reads, and rejects if one fails. At the end it
+ * disposes them, unless the server has answered HTTP requests too. Ctrl-C and SIGTERM end the process after that. With
+ * `input` or `signal`, it leaves signals to the caller.
+ *
  * Meanwhile `console.log` and other output of this process go to standard error, because standard output carries the
  * protocol. Child processes that inherit standard output are not redirected.
  */
 export async function serveStdio(server: PipeServer, options: StdioOptions = {}): Promise<void> {
-  const { drainMs = 1500, signal } = options;
+  const { drainMs = 1500, principal } = options;
+  const container = server[INTERNALS].host?.container;
   const input = options.input ?? standardInput();
   const writer = new LineWriter(options.output ?? standardOutput(), () => pipe.account);
   const restore = options.output ? () => {} : guardConsole();
-  const pipe: Pipe = server[INTERNALS].openPipe(writer.write);
+  const pipe: Pipe = server[INTERNALS].openPipe(writer.write, principal, undefined, "stdio");
   const lines = new LineSplitter(pipe.lineBytes);
+  // Without services, the process ends at a signal as it would anyway. With `signal`, the caller decides.
+  const listens = container && !options.input && !options.signal;
+  const signals = listens ? (await import("./stop_signals.ts")).listenToSignals() : undefined;
+  const signal = signals?.signal ?? options.signal;
   const reader = input.getReader();
   const stop = () => void reader.cancel().catch(() => {});
   signal?.addEventListener("abort", stop);
   if (signal?.aborted) stop();
   writer.lost.then(stop);
+  const stopExpiry = startExpiry(pipe.ticker, principal, stop);
   try {
+    if (container) await Promise.race(signal ? [container.ready(), aborted(signal)] : [container.ready()]);
     while (true) {
       const { done, value } = await reader.read();
       let count = 0;
@@ -72,10 +87,19 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
     clearTimeout(timer);
   } finally {
     signal?.removeEventListener("abort", stop);
+    stopExpiry();
     pipe.close();
     await Promise.race([writer.flush(), writer.lost]);
+    await container?.rest();
     restore();
+    signals?.finish();
   }
+}
+
+/** Settles when a signal aborts. */
+function aborted(signal: AbortSignal): Promise<unknown> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 }
 
 /** Waits long enough for calls that need no I/O to end. */

@@ -424,7 +424,7 @@ Deno.test("a reload applies all changes of the files, or none if one is invalid"
       "p.md": "two",
       "c.jsonc": {},
     });
-    assertEquals(await reload(), [`${folder}/mcp.jsonc`, `${folder}/c.jsonc`, `${folder}/p.md`]);
+    assertEquals(await reload([]), [`${folder}/mcp.jsonc`, `${folder}/c.jsonc`, `${folder}/p.md`]);
     assertEquals((await client.listTools()).map(({ name }) => name), ["b"]);
     assertEquals((await client.getPrompt("p")).messages[0].content, { type: "text", text: "two" });
     assertEquals((await subscription.take(2)).map(({ method }) => method).sort(), [
@@ -437,7 +437,7 @@ Deno.test("a reload applies all changes of the files, or none if one is invalid"
       }]
     ) {
       await writeFiles(folder, { "mcp.jsonc": broken });
-      const error = await assertRejects(() => reload(), Error);
+      const error = await assertRejects(() => reload([]), Error);
       assertEquals(error.name, "CliError");
       assertEquals((await client.listTools()).map(({ name }) => name), ["b"]);
     }

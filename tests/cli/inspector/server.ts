@@ -237,7 +237,7 @@ const server = createServer({
   instructions: `Try everything. ${markup}`,
   websiteUrl: "javascript:document.title='broken'",
   handlers: [...forms, ...runs, ...askers, ...hostile, ...resources, ...prompts],
-  onError: () => {},
+  observer: { fault() {} },
 });
 
 export default server;

@@ -133,7 +133,7 @@ const handlers = [
   ),
 ];
 
-const server = createServer({ name: "abuse", version: "1.0.0", handlers, onError: () => {} });
+const server = createServer({ name: "abuse", version: "1.0.0", handlers, observer: { fault() {} } });
 
 const PAUSE = 5;
 let last = performance.now();

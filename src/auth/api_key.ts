@@ -1,0 +1,110 @@
+/**
+ * Authenticates callers by API keys.
+ *
+ * @module
+ */
+import { quote } from "../protocol/errors.ts";
+import type { Authentication, AuthFacts, Challenge } from "../core/auth.ts";
+import type { Principal } from "../core/context.ts";
+import { KnownSecrets } from "./compare.ts";
+import { type Places, readCredential, toCaller, toUnknown } from "./credentials.ts";
+import { type CallerFacts, toPrincipal } from "./principal.ts";
+
+/** A caller with an API key. */
+export interface ApiKeyCaller extends CallerFacts {
+  /** The key, or several while one replaces another. Each has 16 or more visible ASCII characters, without commas. */
+  readonly key: string | readonly string[];
+}
+
+/** Finds the caller of an API key, for example in a database of hashes. Returns `undefined` for an unknown key. */
+export type FindApiKey = (key: string, facts: AuthFacts) => KeyOwner | undefined | Promise<KeyOwner | undefined>;
+
+/** The caller that a key belongs to. */
+export interface KeyOwner extends CallerFacts {
+  /** Id of the caller, unique among the callers with keys. */
+  readonly id: string;
+}
+
+/** Options of {@linkcode apiKey}. Only `keys` is required. */
+export interface ApiKeyOptions {
+  /**
+   * The key of each caller by the caller's id, or a function that finds the caller of a key. An undefined key, such as
+   * a variable that is not set, is an error.
+   */
+  readonly keys: Readonly<Record<string, string | undefined | ApiKeyCaller>> | FindApiKey;
+  /** Header with the key. Defaults to `Authorization`, where the key follows `Bearer`. In any other header it is alone. */
+  readonly header?: string;
+  /** Cookie that may have the key instead. Defaults to none. */
+  readonly cookie?: string;
+  /**
+   * Query parameter that may have the key instead. Defaults to none, because URLs end up in logs. Use it only for
+   * clients that cannot set headers.
+   */
+  readonly query?: string;
+  /** Name of the protected area, for the challenge. */
+  readonly realm?: string;
+}
+
+/**
+ * Authenticates callers by API keys. The id of a principal is `apikey:` and the caller's id.
+ *
+ * ```ts
+ * import { createServer } from "@x/mcp";
+ * import { apiKey } from "@x/mcp/auth";
+ *
+ * const auth = apiKey({ keys: { ada: "ada-2f6c1e0b9d4a7853", bot: { key: "bot-8d3f5a7c6e1b9042", scopes: ["notes:read"] } } });
+ *
+ * export default createServer({ name: "notes", version: "1.0.0", auth });
+ * ```
+ *
+ * @throws {TypeError} if a key is too short, or two callers have the same.
+ */
+export function apiKey(options: ApiKeyOptions): Authentication {
+  const { keys, header = "authorization", cookie, query, realm } = options;
+  const isBearer = header.toLowerCase() === "authorization";
+  const places: Places = { header, scheme: isBearer ? "Bearer" : undefined, cookie, query };
+  const challenge: Challenge = { scheme: isBearer ? "Bearer" : "ApiKey", params: realm === undefined ? {} : { realm } };
+  const find: Find = typeof keys === "function"
+    ? (key, facts) => toCaller(keys(key, facts), challenge, toOwner)
+    : toFinder(keys, challenge);
+  return {
+    authenticate(request, facts) {
+      const { credential, refusal } = readCredential(request, places, challenge);
+      return refusal ?? find(credential, facts);
+    },
+    credentials: {
+      headers: [header],
+      cookies: cookie === undefined ? [] : [cookie],
+      query: query === undefined ? [] : [query],
+    },
+    challenge,
+  };
+}
+
+type Find = (key: string, facts: AuthFacts) => ReturnType<Authentication["authenticate"]>;
+
+function toOwner(owner: KeyOwner): Principal {
+  if (typeof owner.id === "string" && owner.id) return toPrincipal(PREFIX, owner.id, owner);
+  throw new TypeError("Cannot authenticate a caller: the owner of its API key has no id");
+}
+
+const PREFIX = "apikey";
+const MIN_LENGTH = 16;
+
+function toFinder(keys: Readonly<Record<string, string | undefined | ApiKeyCaller>>, challenge: Challenge): Find {
+  const known = Object.entries(keys).flatMap(([id, caller]) => {
+    const { key, ...facts } = typeof caller === "object" ? caller : { key: caller };
+    const value = toPrincipal(PREFIX, id, facts);
+    return [key].flat().map((secret) => ({ secret: readKey(secret, id), value }));
+  });
+  const secrets = new KnownSecrets(known, "Cannot use the API keys");
+  return (key) => secrets.find(key) ?? toUnknown(challenge);
+}
+
+// The messages must not repeat a key.
+function readKey(key: unknown, id: string): string {
+  const state = `Cannot use the API key of ${quote(id)}`;
+  if (typeof key !== "string") throw new TypeError(`${state}: it is not a string; is its variable set?`);
+  if (key.length >= MIN_LENGTH && /^[!-+\--~]+$/.test(key)) return key;
+  throw new TypeError(`${state}: use ${MIN_LENGTH} or more visible ASCII characters without commas`);
+}

@@ -1,0 +1,32 @@
+/**
+ * Authenticates the callers of a server over HTTP.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { apiKey, requirePrincipal } from "@x/mcp/auth";
+ *
+ * const whoami = tool({ name: "whoami", run: (_, ctx) => requirePrincipal(ctx).id });
+ * const auth = apiKey({ keys: { ada: "ada-2f6c1e0b9d4a7853" } });
+ *
+ * export default createServer({ name: "me", version: "1.0.0", auth, handlers: [whoami] });
+ * ```
+ *
+ * @see specification/2026-07-28/basic/authorization
+ * @module
+ */
+export { apiKey, type ApiKeyCaller, type ApiKeyOptions, type FindApiKey, type KeyOwner } from "./api_key.ts";
+export { basic, type BasicOptions, type BasicUser, type VerifyUser } from "./basic.ts";
+export { custom, type CustomOptions } from "./custom.ts";
+export { type CallerFacts, requirePrincipal } from "./principal.ts";
+export { refuse, type RefuseOptions } from "../core/auth.ts";
+export type {
+  Authenticate,
+  Authentication,
+  AuthFacts,
+  AuthRefusal,
+  AuthRoute,
+  AuthTransport,
+  Challenge,
+  Credentials,
+} from "../core/auth.ts";
+export type { Principal } from "../core/context.ts";

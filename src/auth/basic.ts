@@ -1,0 +1,111 @@
+/**
+ * Authenticates callers by name and password, with HTTP Basic authentication.
+ *
+ * @module
+ */
+import { quote } from "../protocol/errors.ts";
+import type { Authentication, AuthFacts, Challenge } from "../core/auth.ts";
+import { KnownSecrets } from "./compare.ts";
+import { readCredential, toCaller, toUnknown } from "./credentials.ts";
+import { type CallerFacts, toPrincipal } from "./principal.ts";
+
+/** A user with a password. */
+export interface BasicUser extends CallerFacts {
+  /** The password. */
+  readonly password: string;
+}
+
+/**
+ * Verifies the name and the password of a user, for example against a database of hashes. Returns facts about the user,
+ * or `undefined` if they are wrong.
+ */
+export type VerifyUser = (
+  name: string,
+  password: string,
+  facts: AuthFacts,
+) => CallerFacts | undefined | Promise<CallerFacts | undefined>;
+
+/** Options of {@linkcode basic}. Only `users` is required. */
+export interface BasicOptions {
+  /**
+   * The password of each user by the user's name, or a function that verifies both. An undefined password, such as a
+   * variable that is not set, is an error.
+   */
+  readonly users: Readonly<Record<string, string | undefined | BasicUser>> | VerifyUser;
+  /** Name of the protected area, which browsers show. Defaults to `mcp`. */
+  readonly realm?: string;
+}
+
+/**
+ * Authenticates callers by name and password. The id of a principal is `basic:` and the user's name.
+ *
+ * ```ts
+ * import { createServer } from "@x/mcp";
+ * import { basic } from "@x/mcp/auth";
+ *
+ * const auth = basic({ users: { ada: "correct horse battery staple" } });
+ *
+ * export default createServer({ name: "notes", version: "1.0.0", auth });
+ * ```
+ *
+ * @throws {TypeError} if a name contains a colon, or a password is empty.
+ */
+export function basic({ users, realm = "mcp" }: BasicOptions): Authentication {
+  const challenge: Challenge = { scheme: "Basic", params: { realm, charset: "UTF-8" } };
+  const verify = typeof users === "function" ? toVerifier(users, challenge) : toFinder(users, challenge);
+  return {
+    authenticate(request, facts) {
+      const { credential, refusal } = readCredential(request, PLACES, challenge);
+      return refusal ?? verify(decode(credential), facts);
+    },
+    credentials: { headers: [PLACES.header] },
+    challenge,
+  };
+}
+
+const PLACES = { header: "authorization", scheme: "Basic" };
+const PREFIX = "basic";
+
+type Verify = (pair: string, facts: AuthFacts) => ReturnType<Authentication["authenticate"]>;
+
+function toFinder(users: Readonly<Record<string, string | undefined | BasicUser>>, challenge: Challenge): Verify {
+  const known = Object.entries(users).map(([name, user]) => {
+    const { password, ...facts } = typeof user === "object" ? user : { password: user };
+    const state = `Cannot use the password of ${quote(name)}`;
+    if (!name || /[:\p{Cc}]/u.test(name)) throw new TypeError(`${state}: a name has no colon and is not empty`);
+    if (typeof password !== "string" || !password) throw new TypeError(`${state}: it is empty; is its variable set?`);
+    return { secret: toBytes(`${name}:${password}`), value: toPrincipal(PREFIX, name, facts) };
+  });
+  const secrets = new KnownSecrets(known, "Cannot use the passwords");
+  return (pair) => secrets.find(pair) ?? toUnknown(challenge);
+}
+
+function toVerifier(verify: VerifyUser, challenge: Challenge): Verify {
+  return (pair, facts) => {
+    const at = pair.indexOf(":");
+    const [name, password] = [toText(pair.slice(0, at)), toText(pair.slice(at + 1))];
+    if (at < 1 || name === undefined || password === undefined) return toUnknown(challenge);
+    return toCaller(verify(name, password, facts), challenge, (found) => toPrincipal(PREFIX, name, found));
+  };
+}
+
+/** Decodes Base64 to a text of bytes. Returns an empty text, which is nobody's credential, if it is invalid. */
+function decode(credential: string): string {
+  try {
+    return atob(credential);
+  } catch {
+    return "";
+  }
+}
+
+function toBytes(text: string): string {
+  return String.fromCharCode(...new TextEncoder().encode(text));
+}
+
+function toText(bytes: string): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(bytes, (each) => each.charCodeAt(0)));
+  } catch {
+    return undefined;
+  }
+}

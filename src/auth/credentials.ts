@@ -1,0 +1,90 @@
+/**
+ * Reads credentials from requests.
+ *
+ * @module
+ */
+import { type AuthRefusal, type Challenge, isRefusal, refuse } from "../core/auth.ts";
+import type { Principal } from "../core/context.ts";
+
+/** Places where one request may carry a credential. */
+export interface Places {
+  /** Name of the header. */
+  readonly header: string;
+  /** Scheme in front of the credential in the header, such as `Bearer`. */
+  readonly scheme?: string;
+  /** Name of the cookie, if any. */
+  readonly cookie?: string;
+  /** Name of the query parameter, if any. */
+  readonly query?: string;
+}
+
+/** What a request says about its caller: a credential, nothing, or something that cannot be read. */
+export type Presented =
+  | { readonly credential: string; readonly refusal?: undefined }
+  | { readonly refusal: AuthRefusal; readonly credential?: undefined };
+
+/** Maximum characters of a credential. */
+const MAX_LENGTH = 4096;
+
+/** Reads the one credential of a request. */
+export function readCredential({ headers, url }: Request, places: Places, challenge: Challenge): Presented {
+  const { header, scheme, cookie, query } = places;
+  const given = headers.get(header);
+  const found = given === null ? [] : [given];
+  if (cookie !== undefined) found.push(...readCookies(headers.get("cookie") ?? "", cookie));
+  if (query !== undefined) found.push(...new URL(url).searchParams.getAll(query));
+  if (!found.length) return { refusal: refuse(401, { challenge, reason: "it has no credentials" }) };
+  const error = (error: string) => ({ scheme: challenge.scheme, params: { ...challenge.params, error } });
+  if (found.length > 1) return { refusal: refuse(400, { challenge: error("invalid_request"), reason: TWO }) };
+  const credential = given === null || scheme === undefined ? found[0] : withoutScheme(given, scheme);
+  if (credential !== undefined && /^[!-+\--~]+$/.test(credential) && credential.length <= MAX_LENGTH) {
+    return { credential };
+  }
+  // A runtime joins equal headers by a comma, which no credential contains.
+  const isTwo = given?.includes(",");
+  if (isTwo) return { refusal: refuse(400, { challenge: error("invalid_request"), reason: TWO }) };
+  return { refusal: refuse(401, { challenge: error("invalid_token"), reason: "the credentials are malformed" }) };
+}
+
+/**
+ * Converts what a user's function found to a principal or a refusal. Anything but an object is an error, because it
+ * must not authenticate a caller by mistake.
+ */
+export function toCaller<T extends object>(
+  found: T | undefined | Promise<T | undefined>,
+  challenge: Challenge,
+  make: (found: T) => Principal,
+): Principal | AuthRefusal | Promise<Principal | AuthRefusal> {
+  const toOne = (found: T | undefined) => {
+    if (isRefusal(found)) return found;
+    if (found === undefined || found === null) return toUnknown(challenge);
+    if (typeof found === "object") return make(found);
+    throw new TypeError(`Cannot authenticate a caller: ${typeof found} was returned; return its facts or undefined`);
+  };
+  // Query builders are thenables but not promises.
+  return isThenable(found) ? Promise.resolve(found).then(toOne) : toOne(found);
+}
+
+function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
+  return typeof Object(value).then === "function";
+}
+
+/** Creates the refusal of a credential that is not known. */
+export function toUnknown({ scheme, params }: Challenge): AuthRefusal {
+  const challenge = { scheme, params: { ...params, error: "invalid_token" } };
+  return refuse(401, { challenge, reason: "the credentials are not known" });
+}
+
+const TWO = "it has more than one credential";
+
+function withoutScheme(value: string, scheme: string): string | undefined {
+  const isOf = value[scheme.length] === " " && value.slice(0, scheme.length).toLowerCase() === scheme.toLowerCase();
+  return isOf ? value.slice(scheme.length).trim() : undefined;
+}
+
+function readCookies(header: string, name: string): string[] {
+  return header.split(";").flatMap((cookie) => {
+    const at = cookie.indexOf("=");
+    return at > 0 && cookie.slice(0, at).trim() === name ? cookie.slice(at + 1).trim().replace(/^"(.*)"$/, "$1") : [];
+  });
+}

@@ -1,0 +1,33 @@
+/**
+ * Authenticates callers by a function.
+ *
+ * @module
+ */
+import type { Authenticate, Authentication, Challenge, Credentials } from "../core/auth.ts";
+
+/** Options of {@linkcode custom}. */
+export interface CustomOptions extends Credentials {
+  /** Challenge for callers without valid credentials. Defaults to the scheme `Bearer`. */
+  readonly challenge?: Challenge;
+}
+
+/**
+ * Authenticates callers by a function, and names where their credentials are. Choose ids that no other scheme uses.
+ *
+ * ```ts
+ * import { createServer } from "@x/mcp";
+ * import { custom } from "@x/mcp/auth";
+ *
+ * const sessions = new Map([["8c1f0a", "ada"]]);
+ * const auth = custom((request) => {
+ *   const user = sessions.get(/(?:^|; )sid=(\w+)/.exec(request.headers.get("cookie") ?? "")?.[1] ?? "");
+ *   return user === undefined ? undefined : { id: `site:${user}` };
+ * }, { cookies: ["sid"] });
+ *
+ * export default createServer({ name: "notes", version: "1.0.0", auth });
+ * ```
+ */
+export function custom(verify: Authenticate, options: CustomOptions = {}): Authentication {
+  const { challenge, headers, cookies, query } = options;
+  return { authenticate: verify, credentials: { headers, cookies, query }, challenge };
+}

@@ -1,0 +1,72 @@
+/**
+ * Serves the handlers of all files that match a pattern, such as `handlers/*.ts`.
+ *
+ * @module
+ */
+import type { Handler } from "../core/feature.ts";
+import { toExportedHandlers } from "../discovery/exported_handlers.ts";
+import { createServer } from "../library.ts";
+import { CliError } from "./cli_error.ts";
+import { toBaseFolder, toMatcher, toRelativePattern } from "./config/glob.ts";
+import { openFolder } from "./config/folder.ts";
+import type { ImportGraph } from "./import_graph.ts";
+import { importFile, type Loaded, swapHandlers, toFilePath } from "./load.ts";
+import { toBaseName } from "./path.ts";
+import { platform } from "./platform.ts";
+
+const MAX_FILES = 1000;
+
+/**
+ * Makes a server of the handlers that the matching files export. It is named after their folder.
+ *
+ * @throws {CliError} if no file matches, or a file cannot be used.
+ */
+export async function loadPattern(target: string, imports?: ImportGraph): Promise<Loaded> {
+  const pattern = platform.toPath(target);
+  const base = toBaseFolder(pattern) || "/";
+  const root = await platform.files.resolve(base);
+  if (root === undefined) throw new CliError(`Cannot serve ${target}: there is no folder ${base}; check the path`);
+  const matches = toMatcher(toRelativePattern(pattern));
+  const folder = openFolder({ root, maxBytes: 0 });
+
+  async function readHandlers(): Promise<{ readonly handlers: readonly Handler[]; readonly files: readonly string[] }> {
+    const paths = (await folder.walk(MAX_FILES)).filter(({ path }) => matches(path)).map(({ real }) => real);
+    if (!paths.length) throw new CliError(`Cannot serve ${target}: no file matches; check the pattern`);
+    const handlers: Handler[] = [];
+    for (const path of paths) handlers.push(...await importHandlers(path));
+    const urls = paths.map((path) => platform.toFileUrl(path));
+    const files = new Set(imports ? urls.flatMap((url) => imports.list(url)).map(toFilePath) : paths);
+    // The folder is watched too, because new files may match the pattern.
+    return { handlers, files: [...files, root ?? base] };
+  }
+
+  async function reload(changed: readonly string[]): Promise<readonly string[]> {
+    const urls = (await folder.walk(MAX_FILES)).map(({ real }) => platform.toFileUrl(real));
+    imports?.renew(urls, changed.map((path) => platform.toFileUrl(path)));
+    const { handlers, files } = await readHandlers();
+    swapHandlers(server, handlers);
+    return files;
+  }
+
+  const { handlers, files } = await readHandlers();
+  const server = createOrThrow(target, toBaseName(root) || "server", handlers);
+  return { server, files, reload: imports && reload };
+}
+
+async function importHandlers(path: string): Promise<readonly Handler[]> {
+  try {
+    return toExportedHandlers(await importFile(path, platform.toFileUrl(path), (exports) => exports));
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new CliError(`Cannot serve ${path}: ${error.message}`);
+  }
+}
+
+function createOrThrow(target: string, name: string, handlers: readonly Handler[]) {
+  try {
+    return createServer({ name, version: "0.0.0", handlers });
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new CliError(`Cannot serve ${target}: ${error.message}`);
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * Follows the imports of local files, and loads changed files again.
+ *
+ * @module
+ */
+import type { BunGlobal, ModuleModule } from "../runtime.ts";
+
+/** Returns the version of a file that another file imports. Both are URLs without a query. */
+export type ResolveImport = (file: string, importer: string) => number;
+
+/** Calls `resolve` for each import of a local file on Deno. */
+export function onDenoImport({ registerHooks }: ModuleModule, resolve: ResolveImport): void {
+  registerHooks({
+    resolve(specifier, context, next) {
+      const found = next(specifier, context);
+      const file = toFile(found.url);
+      if (!file || !context.parentURL) return found;
+      const version = resolve(file, toFile(context.parentURL) ?? context.parentURL);
+      return version ? { ...found, url: `${file}?${version}` } : found;
+    },
+  });
+}
+
+/** Calls `resolve` for each import of a local file by its path on Bun. */
+export function onBunImport(bun: BunGlobal, resolve: ResolveImport): void {
+  // `resolveSync` calls the plugin again.
+  let isResolving = false;
+
+  // Bun reports an import that it cannot resolve in its own words.
+  function findPath(specifier: string, importer: string): string {
+    isResolving = true;
+    try {
+      return bun.resolveSync(specifier.replace(/\?.*$/, ""), importer.replace(/[^/\\]*$/, ""));
+    } catch {
+      return "";
+    } finally {
+      isResolving = false;
+    }
+  }
+
+  bun.plugin({
+    name: "mcp-watch",
+    setup(build) {
+      build.onResolve({ filter: /^(\.|\/|[a-z]:|file:)/i }, ({ path, importer }) => {
+        if (isResolving) return;
+        const from = importer.replace(/\?.*$/, "");
+        const file = toFile(toUrl(findPath(path, from)));
+        const version = file ? resolve(file, toUrl(from)) : 0;
+        return file && version ? { path: `${decodeURIComponent(new URL(file).pathname)}?${version}` } : undefined;
+      });
+    },
+  });
+}
+
+function toUrl(path: string): string {
+  if (!/^([a-z]:)?[\\/]/i.test(path)) return path;
+  return new URL(`file:///${path.replace(/^\//, "").replaceAll("\\", "/").replace(/[%?#]/g, encodeURIComponent)}`).href;
+}
+
+/** The URL of a local file without its query. Packages are not local files. */
+function toFile(url: string): string | undefined {
+  return url.startsWith("file:") && !url.includes("/node_modules/") ? url.replace(/[?#].*$/, "") : undefined;
+}

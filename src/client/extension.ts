@@ -1,0 +1,165 @@
+/**
+ * Extensions on the side of the client: what it declares, and how it reads what only an extension defines.
+ *
+ * @see specification/2026-07-28/basic (Extensions)
+ * @module
+ */
+import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import type { ClientCapabilities } from "../protocol/types.ts";
+import { type Checked, compileSchema, type Infer, type Schema } from "../schema/schema.ts";
+import type { Notification } from "./message.ts";
+import type { RequestOptions, ServerRequest } from "./rpc.ts";
+import { RpcError } from "./rpc_error.ts";
+import type { Subscription, SubscriptionFilter } from "./subscription.ts";
+
+/** Schemas by the name of a result type or of a notification. */
+export type Schemas = { readonly [name: string]: Schema };
+
+/** A result type of an extension. */
+export interface ExtensionResult<R extends Schema = Schema> {
+  /** Schema of the result, without `_meta`. */
+  readonly schema: R;
+  /** Turns the result into the final one, for example by polling. What it throws, the request throws. */
+  readonly finish: (result: Infer<R>, call: UnfinishedCall) => Result | Promise<Result>;
+}
+
+/** A request whose result an extension finishes. */
+export interface UnfinishedCall {
+  /** Method of the request. */
+  readonly method: string;
+  /** Parameters of the request. */
+  readonly params: Params;
+  /** Aborts when the request is cancelled. */
+  readonly signal: AbortSignal;
+  /** Sends another request to the server. It is not cancelled with this one unless you pass `signal`. */
+  request(method: string, params?: Params, options?: RequestOptions): Promise<Result>;
+  /** Answers an elicitation, a sampling or a roots request with the functions of the client. */
+  answer(request: ServerRequest): Promise<unknown>;
+  /** Subscribes to changes. */
+  subscribe(filter: SubscriptionFilter): Promise<Subscription>;
+}
+
+/** A notification of the server that an extension defines. */
+export interface ReceivedNotification<P extends Schema = Schema> {
+  /** Schema of the parameters, without `_meta`. Others go to `onWarning`. Defaults to any object. */
+  readonly params?: P;
+  /** Called with each notification, of subscriptions and of requests. */
+  readonly receive: (params: Schema extends P ? Params : Infer<P>) => void;
+}
+
+/** Options of an extension of the client. Only `id` is required. */
+export interface ClientExtensionOptions<R extends Schemas, N extends Schemas> {
+  /** Id of the extension, such as `com.example/audit`. */
+  readonly id: string;
+  /** Settings that servers see: a JSON object. Defaults to `{}`. */
+  readonly settings?: Params;
+  /** Result types by their names, such as `task`. */
+  readonly results?: { readonly [K in keyof R]: ExtensionResult<R[K]> };
+  /** Notifications of the server by their names. */
+  readonly notifications?: { readonly [K in keyof N]: ReceivedNotification<N[K]> };
+  /** Parameters that the HTTP header `Mcp-Name` repeats, by method: `{ "audit/get": "auditId" }`. */
+  readonly subjects?: Readonly<Record<string, string>>;
+}
+
+/** An extension for the option `extensions` of `connect`. */
+export interface ClientExtension {
+  /** Id of the extension. */
+  readonly id: string;
+  /** Settings that servers see. */
+  readonly settings: Params;
+  /** Parameters that the HTTP header `Mcp-Name` repeats, by method. */
+  readonly subjects: Readonly<Record<string, string>>;
+  /** Finishes results, by their type. */
+  readonly results: ReadonlyMap<string, (result: Result, call: UnfinishedCall) => Promise<Result>>;
+  /** Receives notifications, by their method. Throws if the parameters do not fit. */
+  readonly notifications: ReadonlyMap<string, (params: Params) => Promise<void>>;
+}
+
+/**
+ * Creates an extension for a client.
+ *
+ * ```ts
+ * import { clientExtension } from "@x/mcp/client";
+ * import { z } from "zod";
+ *
+ * const tickets = clientExtension({
+ *   id: "com.example/tickets",
+ *   results: {
+ *     ticket: {
+ *       schema: z.object({ ticketId: z.string() }),
+ *       finish: ({ ticketId }, { request }) => request("tickets/redeem", { ticketId }),
+ *     },
+ *   },
+ * });
+ * ```
+ *
+ * @throws {TypeError} if the id has no prefix, or a schema is invalid.
+ */
+export function clientExtension<
+  const R extends Schemas = Record<never, Schema>,
+  const N extends Schemas = Record<never, Schema>,
+>({ id, settings = {}, results, notifications, subjects = {} }: ClientExtensionOptions<R, N>): ClientExtension {
+  if (typeof id !== "string" || !/^[^/\s]+\/[^/\s]+$/.test(id)) {
+    throw new TypeError(`Cannot make the extension ${id}: an id is a prefix and a name, such as com.example/audit`);
+  }
+  const compile = (schema: Schema, name: string) =>
+    compileSchema(schema, { use: "output", place: `${name} of extension ${JSON.stringify(id)}` });
+  const finishers = Object.entries<FormResult>(results ?? {}).map(([type, { schema, finish }]) => {
+    const compiled = compile(schema, type);
+    const read = async (result: Result, call: UnfinishedCall) => {
+      const { _meta, ...given } = result;
+      const checked = await compiled.validate(given);
+      if (checked.problem !== undefined) {
+        throw new RpcError(0, `Cannot use the result of ${call.method}: ${type}: ${checked.problem}`);
+      }
+      // The schema has validated the value, so it has the type of the parameter.
+      const final: unknown = await finish(checked.value as never, call);
+      if (isObject(final)) return final;
+      throw new TypeError(`Cannot use the result of ${call.method}: finish of ${type} returned no object`);
+    };
+    return [type, read] as const;
+  });
+  const receivers = Object.entries<FormNotification>(notifications ?? {}).map(([method, { params, receive }]) => {
+    const compiled = params && compile(params, method);
+    const take = async ({ _meta, ...given }: Params) => {
+      const checked: Checked = await compiled?.validate(given) ?? { value: given };
+      if (checked.problem !== undefined) throw new Error(`Cannot read ${method}: ${checked.problem}`);
+      // The schema has validated the value, so it has the type of the parameter.
+      receive(checked.value as never);
+    };
+    return [method, take] as const;
+  });
+  return { id, settings, subjects, results: new Map(finishers), notifications: new Map(receivers) };
+}
+
+/** A result type, without its type parameter. */
+interface FormResult {
+  readonly schema: Schema;
+  readonly finish: (result: never, call: UnfinishedCall) => unknown;
+}
+
+/** A notification, without its type parameter. */
+interface FormNotification {
+  readonly params?: Schema;
+  readonly receive: (params: never) => void;
+}
+
+/** Adds extensions to the capabilities of a client. */
+export function declareExtensions(
+  capabilities: ClientCapabilities,
+  extensions: readonly ClientExtension[] = [],
+): ClientCapabilities {
+  if (!extensions.length) return capabilities;
+  const declared = Object.fromEntries(extensions.map(({ id, settings }) => [id, settings]));
+  return { ...capabilities, extensions: { ...capabilities.extensions, ...declared } };
+}
+
+/** Returns the function that passes notifications to extensions. */
+export function toReceiver(
+  extensions: readonly ClientExtension[],
+  onError: (error: unknown) => void,
+): (notification: Notification) => void {
+  return ({ method, params }) => {
+    for (const { notifications } of extensions) notifications.get(method)?.(params).catch(onError);
+  };
+}

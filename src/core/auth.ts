@@ -1,0 +1,138 @@
+/**
+ * The contract of authentication: who calls, and how others are refused.
+ *
+ * @see specification/2026-07-28/basic/authorization
+ * @module
+ */
+import type { McpError } from "../protocol/errors.ts";
+import type { Principal } from "./context.ts";
+import type { Core } from "./core.ts";
+import type { Reply } from "./link.ts";
+
+/**
+ * Authenticates the caller of every request before its body is read. `createServer({ auth })` takes one.
+ *
+ * `@x/mcp/auth` has factories for common schemes.
+ */
+export interface Authentication {
+  /** Authenticates the caller of a request. */
+  readonly authenticate: Authenticate;
+  /** Where callers put their credentials. They are removed from `ctx.http`, as `Authorization` always is. */
+  readonly credentials?: Credentials;
+  /** Challenge for callers without valid credentials or with too few scopes. Defaults to the scheme `Bearer`. */
+  readonly challenge?: Challenge;
+  /** Endpoints that every caller may use, such as metadata. They can also be mounted by hand under a router. */
+  readonly routes?: readonly AuthRoute[];
+  /**
+   * Decides whether the scopes of a caller cover all that an operation needs. Defaults to whether they include each of
+   * them.
+   */
+  satisfies?(granted: readonly string[], needed: readonly string[]): boolean;
+  /** Releases what the authentication holds. Called when the server closes. */
+  close?(): void | Promise<void>;
+}
+
+/**
+ * Authenticates the caller of a request: returns its principal, or a refusal made by `refuse()`. `undefined` refuses the
+ * request with status 401. An error that it throws becomes status 500 without details.
+ *
+ * It must not read the body. A synchronous function costs no promise. An asynchronous one is limited by `limits.auth`.
+ */
+export type Authenticate = (
+  request: Request,
+  facts: AuthFacts,
+) => Principal | AuthRefusal | undefined | Promise<Principal | AuthRefusal | undefined>;
+
+/** Facts about a request that is authenticated. */
+export interface AuthFacts {
+  /** The way in. */
+  readonly transport: AuthTransport;
+  /** Address of the client, if known. An IPv6 address is cut to its /64 network. */
+  readonly peer?: string;
+  /** Time of the server's clock, in milliseconds since 1970. */
+  readonly now: number;
+  /** Aborts when the authentication takes longer than `limits.auth.timeoutMs`. */
+  readonly signal: AbortSignal;
+}
+
+/** A way in over HTTP: the endpoint, a WebSocket upgrade, or the HTTP+SSE transport. */
+export type AuthTransport = "http" | "websocket" | "http-sse";
+
+/** Names of the headers, cookies and query parameters that carry credentials. */
+export interface Credentials {
+  /** Names of headers. */
+  readonly headers?: readonly string[];
+  /** Names of cookies. Other cookies stay visible. */
+  readonly cookies?: readonly string[];
+  /** Names of query parameters. */
+  readonly query?: readonly string[];
+}
+
+/** A challenge in a `WWW-Authenticate` header. */
+export interface Challenge {
+  /** Authentication scheme, such as `Bearer`. */
+  readonly scheme: string;
+  /** Parameters of the challenge, such as `realm`. Their values are quoted and escaped. */
+  readonly params?: Readonly<Record<string, string>>;
+}
+
+/** An endpoint that needs no authentication. */
+export interface AuthRoute {
+  /** Path of the endpoint, such as `/.well-known/oauth-protected-resource/mcp`. */
+  readonly path: string;
+  /** Responds to a request of any method, `OPTIONS` included. Pages of every origin reach it. */
+  readonly fetch: (request: Request) => Response | Promise<Response>;
+}
+
+/** The refusal of a request, made by `refuse()`. */
+export interface AuthRefusal {
+  /** HTTP status. */
+  readonly status: 400 | 401 | 403 | 429 | 503;
+  /** Challenges for the client. */
+  readonly challenges?: readonly Challenge[];
+  /** Reason for people, after "Cannot serve the request: ". */
+  readonly reason?: string;
+  /** @ignore */
+  readonly [REFUSAL]: true;
+}
+
+/** Options of {@linkcode refuse}. */
+export interface RefuseOptions {
+  /** Challenges for the client. Defaults to the challenge of the authentication for status 401, and else to none. */
+  readonly challenge?: Challenge | readonly Challenge[];
+  /** Reason for people, after "Cannot serve the request: ". The client reads it, so it must not contain credentials. */
+  readonly reason?: string;
+}
+
+const REFUSAL: unique symbol = Symbol.for("mcp.refusal");
+
+/** Creates the refusal of a request, for `authenticate` to return. */
+export function refuse(status: AuthRefusal["status"], options: RefuseOptions = {}): AuthRefusal {
+  const { challenge, reason } = options;
+  return { status, challenges: challenge && [challenge].flat(), reason, [REFUSAL]: true };
+}
+
+/** Tests for a refusal from any copy of this library. */
+export function isRefusal(value: unknown): value is AuthRefusal {
+  return Object(value)[REFUSAL] === true;
+}
+
+/** Returns the response to a call with too few scopes: the challenge names all that it needs. */
+export function toScopeReply({ auth }: Core, { data }: McpError, reply: Reply): Reply {
+  const { scheme, params } = auth?.challenge ?? BEARER;
+  // A handler can throw this error too, with any data.
+  const scope = [Object(data).scopes].flat().filter((scope) => typeof scope === "string").join(" ");
+  const challenge = toChallenge({ scheme, params: { ...params, error: "insufficient_scope", scope } });
+  return { ...reply, status: 403, headers: { "www-authenticate": challenge } };
+}
+
+/** The challenge of authentications that name none. */
+export const BEARER: Challenge = { scheme: "Bearer" };
+
+/** Returns a challenge as a header has it. */
+export function toChallenge({ scheme, params = {} }: Challenge): string {
+  const quoted = Object.entries(params).map(([name, value]) =>
+    `${name}="${value.replace(/[^ -~]/g, "?").replace(/["\\]/g, "\\$&")}"`
+  );
+  return `${scheme} ${quoted.join(", ")}`.trim();
+}

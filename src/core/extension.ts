@@ -1,0 +1,184 @@
+/**
+ * The contract of extensions: what they add to a server, and to single handlers.
+ *
+ * @see specification/2026-07-28/basic (Extensions)
+ * @module
+ */
+import type { Params, Result } from "../protocol/jsonrpc.ts";
+import type { LogLevel, Meta } from "../protocol/types.ts";
+import type { Context, ProgressOptions } from "./context.ts";
+import type { HandlerExtensions } from "./feature.ts";
+import { INTERNALS } from "./internals.ts";
+import { type Need, readNeeds } from "./question.ts";
+
+/** What an extension adds to one handler: an entry of `extensions` of a tool, a resource or a prompt. */
+export interface Attribute {
+  /** Id of the extension. */
+  readonly extension: string;
+  /**
+   * Internal state for the handler.
+   *
+   * @ignore
+   */
+  readonly [INTERNALS]: AttributeInternals;
+}
+
+/**
+ * Internal state of an attribute.
+ *
+ * @internal
+ */
+export interface AttributeInternals {
+  /** Id of the extension. */
+  readonly id: string;
+  /** Whether the extension has methods or keys of subscriptions. */
+  readonly hasMethods: boolean;
+  readonly options: AttributeOptions;
+  /** Combines the attributes of one handler. Throws if one of them is none, or two are in conflict. */
+  combine(attributes: readonly Attribute[], handler: ExtensibleHandler): HandlerExtensions;
+}
+
+/**
+ * A handler that gets attributes.
+ *
+ * @internal
+ */
+export interface ExtensibleHandler {
+  /** Kind and name of the handler. */
+  readonly place: string;
+  readonly needs?: readonly string[];
+  readonly _meta?: Meta;
+}
+
+/** Options of an attribute. All are optional. */
+export interface AttributeOptions {
+  /**
+   * Metadata for the entry of the handler in its list. The `_meta` of the handler takes precedence. Two attributes of a
+   * handler cannot set the same key.
+   */
+  readonly list?: Meta;
+  /**
+   * Whether the client must have declared the extension. A call from any other client fails with code -32021, over HTTP
+   * with status 400, and the handler does not run. Defaults to `false`.
+   */
+  readonly required?: boolean;
+  /**
+   * Wraps each call of the handler: middleware, validation of the input, the handler and the encoding of its value. The
+   * first attribute of a handler is the outermost.
+   */
+  readonly wrap?: Wrap;
+  /**
+   * Checks the handlers of the server when they change. Returns what is wrong, such as `no resource "ui://chart"`, which
+   * is thrown as a `TypeError` with the name of the handler.
+   */
+  readonly check?: (server: ServerHandlers) => string | undefined;
+}
+
+/** The handlers of a server, for {@linkcode AttributeOptions.check}. */
+export interface ServerHandlers {
+  /** Tests whether a handler is registered. `key` is its name, or the URI of a resource. */
+  has(kind: "tool" | "resource" | "prompt", key: string): boolean;
+}
+
+/** Wraps a call. `next` runs the handler once, and returns its result or throws an error for the client. */
+export type Wrap = (call: WrappedCall, next: () => Promise<Result>) => Result | Promise<Result>;
+
+/** A call within an attribute. Its methods work when destructured. */
+export interface WrappedCall {
+  /** The context that the handler receives. Its `signal` aborts when the handler should stop. */
+  readonly ctx: Context;
+  /** Aborts when the client cancels the request or disconnects before the response. */
+  readonly signal: AbortSignal;
+  /**
+   * Settings of the client for the extension, unverified. `undefined` if the client did not declare it, or if the
+   * revision of the call lacks the methods of the extension. Then run the handler with `next`.
+   */
+  readonly declared: Params | undefined;
+  /** Resolves when the input is valid and the handler starts. It never resolves if the call fails before. */
+  untilRun(): Promise<void>;
+  /** Redirects what the handler sends from here on. A redirection replaces the one before. */
+  redirect(to: Redirect): void;
+  /**
+   * Lets the handler go on after the response. It then has a slot, a memory charge and a timeout of its own, and a
+   * signal that only `cancel`, the timeout and the end of the server abort. What the handler sends is dropped unless it
+   * is redirected. `next` still settles with the outcome.
+   *
+   * At most half of the slots of a client, and of the server, can be in use by such handlers, so that a client can still
+   * answer and cancel them.
+   *
+   * @throws {McpError} with code -31503 at this limit, or if the server is closing.
+   */
+  detach(options?: DetachOptions): void;
+  /** Aborts the signal of the handler. `next` rejects with the reason at once. */
+  cancel(reason?: unknown): void;
+  /**
+   * Creates a result with a `resultType` of the extension. Only results made by this have one.
+   *
+   * @throws {TypeError} if the client did not declare the extension.
+   */
+  result(resultType: string, fields: Params): Result;
+}
+
+/** Options of {@linkcode WrappedCall.detach}. */
+export interface DetachOptions {
+  /** Milliseconds after which the handler is cancelled. Defaults to the limit `calls.timeoutMs`. */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * Receives what a handler sends, instead of the client. What has no function here is dropped, and questions fail. Errors
+ * of `progress` and `log` are reported and do not reach the handler.
+ */
+export interface Redirect {
+  /** Receives progress that grows, even if the client did not ask for it. */
+  readonly progress?: (progress: number, options: ProgressOptions) => void;
+  /** Receives the log messages that the client wants. */
+  readonly log?: (level: LogLevel, data: unknown, logger?: string) => void;
+  /** Asks the client, and returns its answer. The client has the capabilities that the question needs. */
+  readonly ask?: (question: RedirectedQuestion) => Promise<unknown>;
+  /** Computes a JSON value once per key. Without it, values are kept in memory until the handler ends. */
+  readonly once?: (key: string, make: () => unknown) => Promise<unknown>;
+}
+
+/** A request to the client: elicitation, sampling or roots. */
+export interface RedirectedQuestion {
+  /** Key of the question within the call. */
+  readonly key: string;
+  /** Method of the request, such as `elicitation/create`. */
+  readonly method: string;
+  /** Parameters of the request. */
+  readonly params: Params;
+  /** Checks an answer. Returns `undefined` if it is valid, and otherwise what is wrong. */
+  check(answer: unknown): Promise<string | undefined>;
+}
+
+/** What a handler needs from its client, and shows in its list. */
+export interface Extended {
+  readonly needs?: readonly string[];
+  readonly _meta?: Meta;
+  readonly extensions?: HandlerExtensions;
+}
+
+/**
+ * Reads the options of a handler that extensions can add to. `place` names the handler.
+ *
+ * @throws {TypeError} if a need is unknown, or if an item of `extensions` is no attribute.
+ */
+export function readExtensions(
+  { needs, _meta, extensions }: {
+    readonly needs?: readonly Need[];
+    readonly _meta?: Meta;
+    readonly extensions?: readonly Attribute[];
+  },
+  place: string,
+): Extended {
+  const own = { needs: readNeeds(needs, place), _meta };
+  if (!extensions?.length) return own;
+  const combine = extensions[0]?.[INTERNALS]?.combine;
+  if (!combine) throw new TypeError(`Cannot make ${place}: ${NO_ATTRIBUTE}`);
+  const combined = combine(extensions, { ...own, place });
+  return { ...combined, extensions: combined };
+}
+
+/** State of a handler with something else in `extensions`. */
+export const NO_ATTRIBUTE = "make its extensions with extension.attribute()";

@@ -1,0 +1,217 @@
+/**
+ * Builds the events of an observed server. Loaded with its first request, because most servers have no observer.
+ *
+ * @module
+ */
+import {
+  HEADER_MISMATCH,
+  INTERNAL_ERROR,
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  METHOD_NOT_FOUND,
+  MISSING_CAPABILITY,
+  UNSUPPORTED_VERSION,
+} from "../protocol/errors.ts";
+import { isObject, type Request, type Result } from "../protocol/jsonrpc.ts";
+import type { ClientFacts } from "./context.ts";
+import type { Core } from "./core.ts";
+import type {
+  CallEvent,
+  CancelReason,
+  EventSource,
+  Observing,
+  Origin,
+  RefusalReason,
+  Rejected,
+  RequestReport,
+  StartEvent,
+  StreamEvent,
+  TransportName,
+} from "./observer.ts";
+import { BUSY } from "./scheduler.ts";
+
+/** Creates the builder of events for a server. */
+export function createObserving(core: Core): Observing {
+  return new ServerObserving(core);
+}
+
+class ServerObserving implements Observing {
+  readonly core: Core;
+  readonly #hearsRequests: boolean;
+  /** The limit that was reached last. */
+  #reached?: string;
+
+  constructor(core: Core) {
+    this.core = core;
+    const { start, call, refused, limit, subscription } = core.observer;
+    this.#hearsRequests = !!(start ?? call ?? refused ?? limit ?? subscription);
+  }
+
+  observe(message: Request, origin: Origin): RequestReport | undefined {
+    return this.#hearsRequests ? new ObservedCall(this, message, origin) : undefined;
+  }
+
+  message(direction: "in" | "out", origin: Origin, text: string): void {
+    this.core.observer.message?.({ direction, ...toSource(origin), text });
+  }
+
+  openStream(transport: TransportName): (why: StreamEvent["why"]) => void {
+    const { observer, ticker: { clock } } = this.core;
+    if (!observer.stream) return () => {};
+    const since = clock.now();
+    observer.stream({ state: "opened", transport });
+    return (why) => observer.stream?.({ state: "ended", transport, why, durationMs: clock.now() - since });
+  }
+
+  refuse(origin: Origin, { status = 200, method, reason, ...rest }: Rejected): void {
+    const limit = this.reachNamed(rest.message);
+    this.core.observer.refused?.({
+      ...toSource(origin),
+      status: origin.http ? status : undefined,
+      reason: limit ? "limit" : reason,
+      ...rest,
+      limit,
+      method: method?.slice(0, MAX_NAME),
+    });
+  }
+
+  reach(limit: string, client?: string): void {
+    this.#reached = limit;
+    this.core.observer.limit?.({ limit, client });
+  }
+
+  reachNamed(message: string): string | undefined {
+    const [, list = ""] = /\(([a-z]+\.\w+(?:, [a-z]+(?:\.\w+)?)*)\)/.exec(message) ?? [];
+    const names = list.split(", ").filter((name) => this.#isLimit(name));
+    // A handler may pass this error on, whose limit is reported when it is reached.
+    if (names.length === 1 && names[0] !== "calls.answerMs") this.reach(names[0]);
+    return names.find((name) => name === this.#reached) ?? names[0];
+  }
+
+  #isLimit(name: string): boolean {
+    const [group, key] = name.split(".");
+    return Object.entries(this.core.limits).some(([name, values]) => name === group && key in values);
+  }
+}
+
+/** Returns the source of a message. */
+function toSource({ transport, principal }: Origin): EventSource {
+  return { transport, principal: principal?.id };
+}
+
+/** One observed request. It keeps no parameters, because a subscription may last for days. */
+class ObservedCall implements RequestReport {
+  why?: CancelReason;
+  readonly #observing: ServerObserving;
+  readonly #origin: Origin;
+  readonly #id: number = nextId++;
+  readonly #method: string;
+  readonly #meta: Readonly<Record<string, unknown>>;
+  readonly #since: number;
+  #client?: ClientFacts;
+  #subject?: string;
+  /** Milliseconds that the call waited. Set once it has started. */
+  #waitedMs?: number;
+  #hasEnded = false;
+
+  /** Creates the report of a request that has just been received. */
+  constructor(observing: ServerObserving, { method, params }: Request, origin: Origin) {
+    this.#observing = observing;
+    this.#origin = origin;
+    this.#method = method;
+    this.#since = this.#now();
+    this.#meta = readTrace(params?._meta);
+  }
+
+  identify(client: ClientFacts, subject?: unknown): void {
+    this.#client = client;
+    this.#subject = typeof subject === "string" ? subject.slice(0, MAX_NAME) : undefined;
+  }
+
+  start(): void {
+    if (this.#waitedMs !== undefined) return;
+    this.#waitedMs = this.#now() - this.#since;
+    this.#observing.core.observer.start?.(this.#describe());
+  }
+
+  // One literal, because joining several objects takes longer than the rest of the report.
+  #describe(): StartEvent {
+    const { transport, principal } = this.#origin;
+    const { traceparent, tracestate, baggage } = this.#meta;
+    return {
+      id: this.#id,
+      method: this.#method,
+      subject: this.#subject,
+      transport,
+      principal: principal?.id,
+      revision: this.#client?.version ?? "",
+      client: this.#client?.info,
+      traceparent: toTrace(traceparent, 100),
+      tracestate: toTrace(tracestate, 512),
+      baggage: toTrace(baggage, 8192),
+      waitedMs: this.#waitedMs ?? 0,
+    };
+  }
+
+  succeed({ isError, resultType }: Result): void {
+    this.#end({ outcome: resultType === "input_required" ? resultType : isError === true ? "tool_error" : "result" });
+  }
+
+  fail(error: { readonly code: number; readonly message: string }, status?: number): void {
+    const { code, message } = error;
+    if (this.#waitedMs === undefined) {
+      const reason = REASONS[code] ?? "message";
+      this.#observing.refuse(this.#origin, { reason, code, message, status, method: this.#method });
+    } else {
+      this.#observing.reachNamed(message);
+      this.#end({ outcome: this.why ? "cancelled" : "error", why: this.why, code });
+    }
+  }
+
+  cancel(): void {
+    this.#end({ outcome: "cancelled", why: this.why ?? "disconnected" });
+  }
+
+  #now(): number {
+    return this.#observing.core.ticker.clock.now();
+  }
+
+  #end(end: Pick<CallEvent, "outcome" | "why" | "code">): void {
+    if (this.#waitedMs === undefined || this.#hasEnded) return;
+    this.#hasEnded = true;
+    const durationMs = this.#now() - this.#since;
+    this.#observing.core.observer.call?.({ ...this.#describe(), ...end, durationMs });
+  }
+}
+
+let nextId = 1;
+
+const EMPTY = {};
+
+/** Returns the trace context of a request without the rest of its metadata. */
+function readTrace(meta: unknown): Readonly<Record<string, unknown>> {
+  if (!isObject(meta) || !("traceparent" in meta || "tracestate" in meta || "baggage" in meta)) return EMPTY;
+  const { traceparent, tracestate, baggage } = meta;
+  return { traceparent, tracestate, baggage };
+}
+
+/** Returns a text of the trace context. Longer ones than the standard allows are dropped. */
+function toTrace(value: unknown, max: number): string | undefined {
+  return typeof value === "string" && value.length <= max ? value : undefined;
+}
+
+/** Maximum characters of a name from a client. */
+const MAX_NAME = 200;
+
+/** Words for the errors that reject a request before it becomes a call. */
+const REASONS: Readonly<Record<number, RefusalReason>> = {
+  [METHOD_NOT_FOUND]: "method",
+  [INVALID_REQUEST]: "session",
+  [INVALID_PARAMS]: "params",
+  [HEADER_MISMATCH]: "header",
+  [MISSING_CAPABILITY]: "capability",
+  [UNSUPPORTED_VERSION]: "revision",
+  [INTERNAL_ERROR]: "fault",
+  [BUSY]: "closing",
+  [-31_403]: "scope",
+};

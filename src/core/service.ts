@@ -1,0 +1,56 @@
+/**
+ * Services: values that handlers share or that live for one call, such as a database and a transaction.
+ *
+ * @module
+ */
+import type { INTERNALS } from "./internals.ts";
+
+/** How long a value of a service lives: as long as the server, as long as it is used by one key, or for one call. */
+export type Lifetime = "server" | "key" | "call";
+
+/**
+ * How the use of a service ended. `error` includes a tool result with `isError: true`. After `input_required`, the
+ * handler runs again when the client has answered. A service that outlives its calls always ends with `result`.
+ */
+export type ServiceEnd = "result" | "error" | "cancelled" | "input_required";
+
+/** A service, created by `service()`. It is a plain object that starts nothing by itself. */
+export interface Service<T = unknown, L extends Lifetime = Lifetime> {
+  /** Name of the service, for error messages and observers. */
+  readonly name: string;
+  /**
+   * Internal state for the container.
+   *
+   * @ignore
+   */
+  readonly [INTERNALS]: ServiceTypes<T, L>;
+}
+
+/**
+ * Types of a service, for inference only.
+ *
+ * @internal
+ */
+export interface ServiceTypes<T, L> {
+  /** Type of the value. Never set. */
+  readonly value?: T;
+  readonly lifetime: L;
+}
+
+/** Services by the name under which a handler uses them. */
+export type Services = { readonly [name: string]: Service };
+
+/** The services of a handler that declares none. */
+// deno-lint-ignore ban-types -- an empty object type, so that no name exists on it
+export type NoServices = {};
+
+/** Values by name, as `ctx.services` has them. */
+export type ServiceValues<S> = { readonly [K in keyof S]: S[K] extends Service<infer T> ? T : never } & NoServices;
+
+/** Values by name, as `allow` and `list` have them: without the services that live for one call. */
+export type SharedServiceValues<S> =
+  & {
+    readonly [K in keyof S as S[K] extends Service<unknown, "call"> ? never : K]: S[K] extends Service<infer T> ? T
+      : never;
+  }
+  & NoServices;

@@ -1,0 +1,92 @@
+/**
+ * The context of a handler with services.
+ *
+ * @module
+ */
+import type { Context } from "./context.ts";
+
+/** A context with services. Everything else is that of its call. */
+export class ServiceContext<S> implements Context<S> {
+  readonly services: S;
+  readonly get: Context["get"];
+  readonly #call: Context;
+
+  /** Adds services to the context of a call. */
+  constructor(call: Context, services: S, get: Context["get"]) {
+    this.#call = call;
+    this.services = services;
+    this.get = get;
+  }
+
+  get client(): Context["client"] {
+    return this.#call.client;
+  }
+
+  get principal(): Context["principal"] {
+    return this.#call.principal;
+  }
+
+  get session(): Context["session"] {
+    return this.#call.session;
+  }
+
+  get server(): Context["server"] {
+    return this.#call.server;
+  }
+
+  get method(): Context["method"] {
+    return this.#call.method;
+  }
+
+  get params(): Context["params"] {
+    return this.#call.params;
+  }
+
+  get meta(): Context["meta"] {
+    return this.#call.meta;
+  }
+
+  get http(): Context["http"] {
+    return this.#call.http;
+  }
+
+  get signal(): Context["signal"] {
+    return this.#call.signal;
+  }
+
+  get progress(): Context["progress"] {
+    return this.#call.progress;
+  }
+
+  get log(): Context["log"] {
+    return this.#call.log;
+  }
+
+  get elicit(): Context["elicit"] {
+    return this.#call.elicit;
+  }
+
+  get elicitUrl(): Context["elicitUrl"] {
+    return this.#call.elicitUrl;
+  }
+
+  get sample(): Context["sample"] {
+    return this.#call.sample;
+  }
+
+  get roots(): Context["roots"] {
+    return this.#call.roots;
+  }
+
+  get once(): Context["once"] {
+    return this.#call.once;
+  }
+
+  get defer(): Context["defer"] {
+    return this.#call.defer;
+  }
+
+  get closeStream(): Context["closeStream"] {
+    return this.#call.closeStream;
+  }
+}

@@ -1,0 +1,261 @@
+/**
+ * The contract of a store: state that several instances of a server share.
+ *
+ * @module
+ */
+import type { Change, Changes } from "./changes.ts";
+import type { INTERNALS } from "./internals.ts";
+import type { Limits } from "./limits.ts";
+import type { Observer } from "./observer.ts";
+import type { Sealer } from "./sealer.ts";
+
+/** A value, or a promise of it. */
+export type Maybe<T> = T | Promise<T>;
+
+/** A value in a store. */
+export interface StoredValue {
+  /** The text that was written. */
+  readonly value: string;
+  /** Random text that every write changes. Versions can be compared for equality, but have no order. */
+  readonly version: string;
+}
+
+/** Options of a write. */
+export interface SetOptions {
+  /** Milliseconds after which the value expires. */
+  readonly ttlMs: number;
+  /**
+   * The version that the value must have: the value is only written if nobody has changed it since. `null` requires that
+   * there is no value. Without it, the value is written in any case.
+   */
+  readonly version?: string | null;
+}
+
+/** Options of a removal. */
+export interface DeleteOptions {
+  /** The version that the value must have. Without it, the value is removed in any case. */
+  readonly version?: string;
+}
+
+/** Options of an addition to a log. */
+export interface AppendOptions {
+  /** Milliseconds after which the whole log expires, unless something is appended before. */
+  readonly ttlMs: number;
+  /** Number of entries that the log keeps. It drops the oldest ones. */
+  readonly max: number;
+}
+
+/** Options of a read from a log. */
+export interface ReadOptions {
+  /** Id of the last entry that is known already. Defaults to 0, which is before all entries. */
+  readonly after?: number;
+  /** Maximum number of entries to return. 0 returns only `first` and `last`. */
+  readonly limit: number;
+}
+
+/** An entry of a log. */
+export interface LogEntry {
+  /** Position in the log: 1 for the first entry, and one more for each that follows. */
+  readonly id: number;
+  /** The text that was appended. */
+  readonly value: string;
+}
+
+/** Part of a log. */
+export interface LogPage {
+  /** The entries in order. */
+  readonly entries: readonly LogEntry[];
+  /** Id of the oldest entry that the log keeps, or `last + 1` if it keeps none. */
+  readonly first: number;
+  /** Id of the newest entry that was appended, or 0 if the log does not exist or has expired. */
+  readonly last: number;
+}
+
+/**
+ * What an engine such as Redis or SQLite must do to become a store. Keys and log names are short texts of letters,
+ * digits, `-` and `_`. Values are opaque texts without U+0000.
+ *
+ * Each operation may be repeated with the same arguments, because an answer may be lost on its way. The `token` of a
+ * write tells a repetition from a second write.
+ */
+export interface StoreEngine {
+  /** Returns a value, or `undefined` if there is none or it has expired. */
+  get(key: string): Maybe<StoredValue | undefined>;
+  /**
+   * Writes a value, with `token` as its new version, in one atomic step. Returns `true` if the value has this version
+   * afterwards, also if it had it before. Returns `false` if `version` does not match.
+   */
+  set(key: string, value: string, options: SetOptions & { readonly token: string }): Maybe<boolean>;
+  /** Removes a value. Returns `false` if it has another version than `version`, and `true` if there is none. */
+  delete(key: string, options: DeleteOptions): Maybe<boolean>;
+  /**
+   * Appends an entry to a log, drops the oldest entries beyond `max`, and rings the bell of the log, in one atomic step.
+   * Returns the id of the entry. Returns the id of the earlier entry if one with the same `token` is in the log.
+   */
+  append(log: string, value: string, options: AppendOptions & { readonly token: string }): Maybe<number>;
+  /** Reads entries in order. */
+  read(log: string, options: ReadOptions): Maybe<LogPage>;
+  /** Drops all entries with a lower id than `before`. Ids of later entries do not change. */
+  trim(log: string, before: number): Maybe<void>;
+  /**
+   * Calls `onRing` with the name of a log that got an entry, from any process. Rings may be late, repeated or lost. An
+   * engine without this method is read at an interval instead. Returns a function that stops it.
+   */
+  listen?(onRing: (log: string) => void): Maybe<() => void>;
+  /** Closes the connections. */
+  close?(): Maybe<void>;
+}
+
+/**
+ * State that several instances of a server share: values, logs and topics. `memoryStore` and `customStore` of
+ * `@x/mcp/stores` make one.
+ *
+ * A method throws or rejects if the store does not answer in time, is full or closed, or if an argument exceeds a limit.
+ */
+export interface Store {
+  /** Returns a value, or `undefined` if there is none or it has expired. */
+  get(key: string): Maybe<StoredValue | undefined>;
+  /** Writes a value. Returns its new version, or `undefined` if the version did not match. */
+  set(key: string, value: string, options: SetOptions): Maybe<string | undefined>;
+  /** Removes a value. Returns `false` if the version did not match. */
+  delete(key: string, options?: DeleteOptions): Maybe<boolean>;
+  /** Appends an entry to a log. Returns its id. */
+  append(log: string, value: string, options: AppendOptions): Maybe<number>;
+  /** Reads entries of a log in order. */
+  read(log: string, options: ReadOptions): Maybe<LogPage>;
+  /** Drops all entries of a log with a lower id than `before`. */
+  trim(log: string, before: number): Maybe<void>;
+  /** Sends a text to all subscribers of a topic, in every process. */
+  publish(topic: string, text: string): Maybe<void>;
+  /**
+   * Calls `listener` for each text that is published from now on. A topic is a log with a bell: with `after`, the
+   * listener first gets the entries after that id. Returns a function that ends the subscription.
+   */
+  subscribe(topic: string, listener: TopicListener, options?: SubscribeOptions): Maybe<() => void>;
+  /** Closes the store. Pending operations are rejected. */
+  close(): Maybe<void>;
+  /**
+   * Internals for servers and the test kit.
+   *
+   * @ignore
+   */
+  readonly [INTERNALS]: StoreInternals;
+}
+
+/** Called for each entry of a topic. */
+export type TopicListener = (text: string, id: number) => void;
+
+/** Options of a subscription to a topic. */
+export interface SubscribeOptions {
+  /** Id of the last known entry. Defaults to the newest entry. */
+  readonly after?: number;
+  /**
+   * Called if entries are lost, because the topic has dropped or expired them before they were read. `last` is the newest
+   * id, or 0 if the topic does not exist any more.
+   */
+  readonly onGap?: (last: number) => void;
+}
+
+/**
+ * Internals for servers and the test kit.
+ *
+ * @internal
+ */
+export interface StoreInternals {
+  /** Opens the engine of the store. */
+  connect(): Maybe<StoreEngine>;
+  /**
+   * Connects a server to the store.
+   *
+   * @throws {TypeError} if the store is shared by several processes, and the server has no `secret`.
+   */
+  share(host: SharingHost): SharedState;
+}
+
+/** The parts of a server that a store needs. */
+export interface SharingHost {
+  readonly sealer: Sealer;
+  readonly changes: Changes;
+  readonly limits: Limits;
+  readonly observer: Observer;
+}
+
+/**
+ * What the instances of a server know together. If the store fails, the methods tell the observer and return as if it
+ * were empty. They never reject.
+ */
+export interface SharedState {
+  /** Opens what the instances know about a session with this id, which ends in `ms` milliseconds. */
+  openSession(id: string, ms: number): Promise<SharedSession>;
+  /** Sends what is pending, and closes the store unless another server of this process uses it. */
+  close(): Promise<void>;
+}
+
+/** The part of a session's state that its client can change. */
+export interface SessionState {
+  readonly level?: string;
+  readonly uris?: readonly string[];
+}
+
+/** A session as the instances know it together. */
+export interface SharedSession {
+  readonly isEnded: boolean;
+  readonly state: SessionState;
+  /** Connects the state of this process, which then hears of changes. */
+  join(local: LocalSession): void;
+  /** Disconnects the state of this process. */
+  leave(): void;
+  /** Marks the session as used by this process. */
+  touch(): Promise<void>;
+  /** Ends the session for all instances. */
+  end(): Promise<void>;
+  /** Ends the session for all instances unless another one has used it later. */
+  retire(): Promise<void>;
+  /** Changes the state for all instances. */
+  update(change: (state: SessionState) => SessionState): Promise<void>;
+  /** Passes a message of the client to the other instances, one of which runs the call that it is about. */
+  relay(message: object): Promise<void>;
+  /** Writes the new events of a stream to its log. */
+  write(stream: WrittenStream): void;
+  /** Renews the log of a stream that has no new events. */
+  renew(stream: WrittenStream): void;
+  /** Finds the events of a stream of another instance after a place. Returns `undefined` if some are not kept. */
+  findStream(name: string, after: number): Promise<FoundStream | undefined>;
+  /** Tells other instances that this one writes to the client: a stream by its name, or the session's own. */
+  claim(stream?: string): void;
+}
+
+/** What a process does if another one changes its session. */
+export interface LocalSession {
+  end(): void;
+  apply(state: SessionState): void;
+  /** Handles a message that another instance has received. */
+  receive(message: unknown): void;
+  /** Closes the connection of a stream, or of the session's own. */
+  yield(stream: string | undefined): void;
+}
+
+/** A stream whose events are written to a log. */
+export interface WrittenStream {
+  readonly name: string;
+  /** Whether it carries notifications outside of any request. */
+  readonly isOwn: boolean;
+  /** Kept events. The first has the number `first`. */
+  readonly events: readonly { readonly text: string }[];
+  readonly first: number;
+  readonly last: number;
+  readonly isOver: boolean;
+}
+
+/** Events of a stream of another instance. */
+export interface FoundStream {
+  readonly isOwn: boolean;
+  readonly isOver: boolean;
+  /** Texts of the events after the place, without gaps. */
+  readonly texts: readonly string[];
+  /** Calls `onEvent` for each later event, and `onEnd` once if the stream ends. Returns a function that stops it. */
+  follow(onEvent: (text: string, place: number) => void, onEnd: () => void): () => void;
+}
+
+/** A change that instances tell each other. */
+export type SharedChange = Extract<Change, { readonly kind: "resource" | "list" }>;

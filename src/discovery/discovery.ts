@@ -1,0 +1,88 @@
+/**
+ * Loads the handlers of a server from the files of a folder.
+ *
+ * @module
+ */
+import type { Handler } from "../core/feature.ts";
+import { deno, findProcess } from "../runtime.ts";
+import { toExportedHandlers } from "./exported_handlers.ts";
+
+/** Options of {@linkcode discover}. */
+export interface DiscoverOptions {
+  /** Whether to load the files of subfolders too. Defaults to `false`. */
+  readonly recursive?: boolean;
+}
+
+/**
+ * Loads all handlers that the files of a folder export, by name or in arrays, in the order of the paths. Needs read
+ * permission on Deno.
+ *
+ * It skips tests, type declarations, and names that begin with `.` or `_`. These may hold what the handlers share.
+ *
+ * ```ts ignore
+ * import { createServer } from "@x/mcp";
+ * import { discover } from "@x/mcp/discovery";
+ *
+ * const handlers = await discover(new URL("./handlers/", import.meta.url));
+ * export default createServer({ name: "notes", version: "1.0.0", handlers });
+ * ```
+ *
+ * @throws {TypeError} if the folder cannot be read, or a file exports no handler.
+ */
+export async function discover(folder: URL, options: DiscoverOptions = {}): Promise<readonly Handler[]> {
+  if (!(folder instanceof URL) || folder.protocol !== "file:") {
+    const state = folder instanceof URL ? `${folder} is not a folder of this machine` : "the folder is not a URL";
+    throw new TypeError(`Cannot discover handlers: ${state}; use new URL("./handlers/", import.meta.url)`);
+  }
+  const root = new URL(folder.href.replace(/\/*$/, "/"));
+  const handlers: Handler[] = [];
+  for (const url of await listFiles(root, options)) {
+    try {
+      // Only in files that the author of the server put there.
+      handlers.push(...toExportedHandlers(await import(url.href)));
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      throw new TypeError(`Cannot load handlers from ${toPath(url)}: ${error.message}`, { cause: error });
+    }
+  }
+  return handlers;
+}
+
+async function listFiles(folder: URL, options: DiscoverOptions): Promise<readonly URL[]> {
+  const found: URL[] = [];
+  for (const { name, isFolder } of await listFolder(folder)) {
+    if (/^[._]/.test(name) || name === "node_modules") continue;
+    const url = new URL(encodeURIComponent(name) + (isFolder ? "/" : ""), folder);
+    if (!isFolder && isModule(name)) found.push(url);
+    else if (isFolder && options.recursive) found.push(...await listFiles(url, options));
+  }
+  return found.sort((a, b) => a.href < b.href ? -1 : 1);
+}
+
+/** Whether a file can export handlers. */
+function isModule(name: string): boolean {
+  return /\.[cm]?[jt]sx?$/.test(name) && !/[._](test|bench|d)\.[^.]+$/.test(name);
+}
+
+interface Entry {
+  readonly name: string;
+  readonly isFolder: boolean;
+}
+
+async function listFolder(folder: URL): Promise<readonly Entry[]> {
+  const path = toPath(folder);
+  try {
+    if (deno) {
+      return (await Array.fromAsync(deno.readDir(path))).map((each) => ({ ...each, isFolder: each.isDirectory }));
+    }
+    const entries = await findProcess().getBuiltinModule("fs").promises.readdir(path, { withFileTypes: true });
+    return entries.map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }));
+  } catch (error) {
+    const state = error instanceof Error ? error.message : String(error);
+    throw new TypeError(`Cannot discover handlers in ${path}: ${state}`, { cause: error });
+  }
+}
+
+function toPath(url: URL): string {
+  return decodeURIComponent(url.pathname).replace(/^\/([a-z]:)/i, "$1");
+}

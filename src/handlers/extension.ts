@@ -1,0 +1,462 @@
+/**
+ * Extensions: methods, notifications and subscriptions beyond the protocol, for clients that declare them.
+ *
+ * @see specification/2026-07-28/basic (Extensions)
+ * @module
+ */
+import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
+import { isObject, type Notification, type Params, type Result } from "../protocol/jsonrpc.ts";
+import { type CompiledSchema, compileSchema, type Infer, type Schema } from "../schema/schema.ts";
+import { countIndexes, toWeight } from "../protocol/weight.ts";
+import { Call } from "../core/call.ts";
+import type { Context } from "../core/context.ts";
+import type { Core } from "../core/core.ts";
+import {
+  type Attribute,
+  type AttributeInternals,
+  type AttributeOptions,
+  type ExtensibleHandler,
+  NO_ATTRIBUTE,
+} from "../core/extension.ts";
+import {
+  type Compiled,
+  type Feature,
+  type Granted,
+  type Handler,
+  type HandlerExtensions,
+  type ListenKey,
+  type Method,
+  type NotificationSource,
+  type Published,
+  toDefinitions,
+} from "../core/feature.ts";
+import { INTERNALS } from "../core/internals.ts";
+import type { Reply } from "../core/link.ts";
+import { requireCapabilities } from "../core/question.ts";
+import { attempt } from "./attempt.ts";
+import { runWrapped } from "./extension_call.ts";
+
+/** Schemas by the name of a method, a notification or a key. */
+export type Schemas = { readonly [name: string]: Schema };
+
+/** The parameters that a schema describes, or any if there is no schema. */
+export type InferParams<P extends Schema> = Schema extends P ? Params : Infer<P>;
+
+/** A method of an extension. */
+export interface ExtensionMethod<P extends Schema = Schema> {
+  /** Schema of the parameters, which must be an object. `_meta` is not part of them. Defaults to any object. */
+  readonly params?: P;
+  /**
+   * The parameter that HTTP clients repeat in the header `Mcp-Name`, such as `taskId`. A call whose header is missing or
+   * different fails with code -32020.
+   */
+  readonly subject?: keyof InferParams<P> & string;
+  /** Runs the method. The result is sent as it is. A client gets an `McpError`, and of other errors only an id. */
+  readonly run: (params: InferParams<P>, ctx: Context) => Result | Promise<Result>;
+}
+
+/** A notification of clients that an extension handles. */
+export interface ExtensionNotification<P extends Schema = Schema> {
+  /** Schema of the parameters, which must be an object. Notifications that do not fit are dropped. */
+  readonly params?: P;
+  /** Handles the notification. Unexpected errors are reported, because a notification gets no response. */
+  readonly run: (params: InferParams<P>, ctx: Context) => void | Promise<void>;
+}
+
+/** A key in the filter of `subscriptions/listen`. */
+export interface ExtensionListen<F extends Schema = Schema> {
+  /** Schema of the value of the key. */
+  readonly filter: F;
+  /**
+   * Decides what a caller gets. Returns the granted part of the value, which the client is told, or `undefined` for
+   * nothing. Defaults to the whole value.
+   *
+   * A granted array of strings subscribes to these topics, and any other value to the topic `""`.
+   */
+  readonly grant?: (value: Infer<F>, ctx: Context) => unknown;
+}
+
+/** Options of an extension. Only `id` is required. */
+export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extends Schemas> {
+  /** Id with a prefix, such as `com.example/audit`. The prefix is a domain of yours in reverse. */
+  readonly id: string;
+  /** Settings that clients see: a JSON object. Defaults to `{}`. */
+  readonly settings?: Params;
+  /** Methods by their names, such as `audit/get`. They exist only for clients that declared the extension. */
+  readonly methods?: { readonly [K in keyof M]: ExtensionMethod<M[K]> };
+  /** Notifications of clients by their names, such as `notifications/audit/seen`. */
+  readonly notifications?: { readonly [K in keyof N]: ExtensionNotification<N[K]> };
+  /** Keys in the filter of `subscriptions/listen`, such as `auditIds`. */
+  readonly listen?: { readonly [K in keyof L]: ExtensionListen<L[K]> };
+}
+
+/** A notification for {@linkcode Extension.publish}. */
+export interface ExtensionEvent {
+  /** The topic. Defaults to `""`. */
+  readonly topic?: string;
+  /** Method of the notification, such as `notifications/audit`. */
+  readonly method: string;
+  /** Parameters of the notification, as JSON. */
+  readonly params?: Params;
+}
+
+/** An extension for `handlers`. */
+export interface Extension<Keys extends string = string> extends Handler {
+  /** Id of the extension. */
+  readonly id: string;
+  /**
+   * Creates what the extension adds to a handler: an entry of its `extensions`.
+   *
+   * @throws {TypeError} if an option is invalid.
+   */
+  attribute(options: AttributeOptions): Attribute;
+  /**
+   * Notifies the subscribers of a topic, of all servers in this process that have this extension. While a client has no
+   * room, it keeps only the newest notification of each method and topic.
+   *
+   * @throws {TypeError} if the key is unknown, or the parameters are not JSON.
+   */
+  publish(key: Keys, event: ExtensionEvent): void;
+}
+
+/**
+ * Creates an extension.
+ *
+ * ```ts
+ * import { extension } from "@x/mcp";
+ * import { z } from "zod";
+ *
+ * const audit = extension({
+ *   id: "com.example/audit",
+ *   methods: {
+ *     "audit/get": { params: z.object({ day: z.string() }), run: ({ day }) => ({ day, calls: 3 }) },
+ *   },
+ * });
+ * ```
+ *
+ * @throws {TypeError} if the id, the settings, a name or a schema is invalid.
+ */
+export function extension<
+  const M extends Schemas = Record<never, Schema>,
+  const N extends Schemas = Record<never, Schema>,
+  const L extends Schemas = Record<never, Schema>,
+>(options: ExtensionOptions<M, N, L>): Extension<keyof L & string> {
+  const { id } = options;
+  const refuse = (state: string) => new TypeError(`Cannot make extension ${quote(id)}: ${state}`);
+  if (typeof id !== "string" || !ID.test(id)) {
+    throw refuse("an id is a prefix and a name, such as com.example/audit: letters, digits, hyphens and dots");
+  }
+  const topics = new Map<string, Topics>();
+  const definition = define(options, topics, refuse);
+  const hasMethods = definition.methods.size + definition.listen.size > 0;
+  return {
+    id,
+    name: id,
+    attribute(options) {
+      checkAttribute(options, id);
+      return { extension: id, [INTERNALS]: { id, hasMethods, options, combine } };
+    },
+    publish(key, { topic = "", method, params = {} }) {
+      const known = topics.get(key);
+      const refuse = (state: string) => new TypeError(`Cannot publish for ${quote(key)} of ${id}: ${state}`);
+      if (!known) throw refuse(`its keys are ${[...topics.keys()].join(", ") || "none"}`);
+      if (typeof method !== "string" || !method.startsWith("notifications/")) {
+        throw refuse(`the method is ${quote(method)}; it must start with notifications/`);
+      }
+      let copy;
+      try {
+        copy = JSON.parse(JSON.stringify(params));
+      } catch (error) {
+        throw refuse(`the parameters are not JSON (${error})`);
+      }
+      if (!isObject(copy)) throw refuse("the parameters are not an object");
+      known.publish({ topic, method, params: copy });
+    },
+    [INTERNALS]: { feature: extensions, key: id, definition },
+  };
+}
+
+// The rules of the keys of `_meta`, with a prefix and a name.
+const ID = /^[a-z](?:[a-z\d-]*[a-z\d])?(?:\.[a-z](?:[a-z\d-]*[a-z\d])?)*\/[a-z\d](?:[\w.-]*[a-z\d])?$/i;
+
+/** Methods that belong to the protocol, in any revision. */
+const METHODS =
+  /^(initialize|ping|notifications\/.*|(server\/discover|subscriptions\/listen|tools\/(list|call)|resources\/(list|templates\/list|read|subscribe|unsubscribe)|prompts\/(list|get)|completion\/complete|logging\/setLevel|elicitation\/create|sampling\/createMessage|roots\/list))$/;
+
+/** Notifications that belong to the protocol, in any revision. */
+const NOTIFICATIONS =
+  /^notifications\/(initialized|cancelled|progress|message|(tools|prompts|resources|roots)\/list_changed|resources\/updated|elicitation\/complete|subscriptions\/.*)$/;
+
+/** Keys of subscriptions that belong to the protocol. */
+const KEYS = ["toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions"];
+
+/** An extension for the registry, without its type parameters. */
+interface Definition {
+  readonly id: string;
+  readonly settings: Params;
+  readonly methods: ReadonlyMap<string, Compiling>;
+  readonly notifications: ReadonlyMap<string, Compiling>;
+  readonly listen: ReadonlyMap<string, ListenKey>;
+}
+
+/** Creates a method for a server. */
+type Compiling = (core: Core) => Method;
+
+type Refuse = (state: string) => TypeError;
+
+function define<M extends Schemas, N extends Schemas, L extends Schemas>(
+  { id, settings = {}, methods, notifications, listen }: ExtensionOptions<M, N, L>,
+  topics: Map<string, Topics>,
+  refuse: Refuse,
+): Definition {
+  const toMap = <T, R>(of: Readonly<Record<string, T>> | undefined, make: (name: string, item: T) => R) =>
+    new Map(Object.entries(of ?? {}).map(([name, item]) => [name, make(name, item)]));
+  return {
+    id,
+    settings: toJson(settings, (state) => refuse(`settings: ${state}`)),
+    methods: toMap<Form, Compiling>(methods, (name, method) => {
+      if (!/^[\w.$-]+(\/[\w.$-]+)+$/.test(name)) throw refuse(`method ${quote(name)} is no name such as audit/get`);
+      if (METHODS.test(name)) throw refuse(`the method ${name} belongs to the protocol; choose another name`);
+      return compile(id, name, method, refuse);
+    }),
+    notifications: toMap<Form, Compiling>(notifications, (name, notification) => {
+      if (!/^notifications(\/[\w.$-]+)+$/.test(name)) {
+        throw refuse(`notification ${quote(name)} is no name such as notifications/audit/seen`);
+      }
+      if (NOTIFICATIONS.test(name)) {
+        throw refuse(`the notification ${name} belongs to the protocol; choose another name`);
+      }
+      return compile(id, name, notification, refuse);
+    }),
+    listen: toMap<FormListen, ListenKey>(listen, (key, form) => {
+      if (!/^[a-z]\w*$/i.test(key)) throw refuse(`the key ${quote(key)} of listen is no name such as auditIds`);
+      if (KEYS.includes(key) || key in {}) {
+        throw refuse(`the key ${key} of listen belongs to the protocol; choose another name`);
+      }
+      const own = new Topics();
+      topics.set(key, own);
+      return toListenKey(id, key, form, own);
+    }),
+  };
+}
+
+/** A method or a notification, without its type parameters. */
+interface Form {
+  readonly params?: Schema;
+  readonly subject?: string;
+  // Its parameters have the type of the schema, which validates them.
+  readonly run: (params: never, ctx: Context) => unknown;
+}
+
+/** A key of subscriptions, without its type parameters. */
+interface FormListen {
+  readonly filter: Schema;
+  readonly grant?: (value: never, ctx: Context) => unknown;
+}
+
+function compile(id: string, name: string, { params, subject, run }: Form, refuse: Refuse): Compiling {
+  if (typeof run !== "function") throw refuse(`run of ${name} is not a function`);
+  const schema = params && compileSchema(params, { use: "input", place: `${name} of extension ${quote(id)}` });
+  schema?.json();
+  const needs = [`extensions.${id}`];
+  return (core) => {
+    const runner = {
+      run: (call: Call) =>
+        attempt({ core, call, subject: name }, async () => {
+          const { _meta, ...given } = call.params;
+          const checked = await schema?.validate(given) ?? { value: given };
+          if (checked.problem !== undefined) {
+            throw new McpError(INVALID_PARAMS, `Cannot run ${quote(name)}: ${checked.problem}`);
+          }
+          // The schema has validated the value, so it has the type of the parameter.
+          const result = await run(checked.value as never, call);
+          if (isObject(result)) return result;
+          if (name.startsWith("notifications/")) return {};
+          throw new TypeError(`Cannot send the result of ${name}: it is no object`);
+        }),
+    };
+    const find = (call: Call) => {
+      requireCapabilities(call.client.capabilities, needs, `run ${quote(name)}`);
+      return runner;
+    };
+    return { subject, extension: id, find };
+  };
+}
+
+function toListenKey(id: string, key: string, { filter, grant }: FormListen, topics: Topics): ListenKey {
+  const schema: CompiledSchema = compileSchema(filter, { use: "output", place: `${key} of extension ${quote(id)}` });
+  const needs = [`extensions.${id}`];
+  return {
+    extension: id,
+    async grant(value, call) {
+      requireCapabilities(call.client.capabilities, needs, `subscribe to ${quote(key)}`);
+      const checked = await schema.validate(value);
+      if (checked.problem !== undefined) {
+        throw new McpError(INVALID_PARAMS, `Cannot open the subscription: ${key}: ${checked.problem}`);
+      }
+      // The schema has validated the value, so it has the type of the parameter.
+      const granted = grant ? await grant(checked.value as never, call) : checked.value;
+      return granted === undefined ? undefined : toGranted(granted, key);
+    },
+    subscribe: (names, deliver) => topics.subscribe(names, deliver),
+  };
+}
+
+function toGranted(granted: unknown, key: string): Granted {
+  const value: unknown = JSON.parse(JSON.stringify(granted));
+  if (!Array.isArray(value)) return { value, topics: [""] };
+  if (value.every((topic) => typeof topic === "string")) return { value, topics: [...new Set(value)] };
+  throw new TypeError(`Cannot open the subscription: grant of ${key} returned an array with other values than strings`);
+}
+
+/** The subscribers of one key, by topic. */
+class Topics {
+  readonly #listeners = new Map<string, Set<(published: Published) => void>>();
+
+  subscribe(names: readonly string[], deliver: (published: Published) => void): () => void {
+    for (const name of names) {
+      const known = this.#listeners.get(name);
+      if (known) known.add(deliver);
+      else this.#listeners.set(name, new Set([deliver]));
+    }
+    return () => {
+      for (const name of names) {
+        const known = this.#listeners.get(name);
+        known?.delete(deliver);
+        if (!known?.size) this.#listeners.delete(name);
+      }
+    };
+  }
+
+  publish(published: Published): void {
+    for (const deliver of [...this.#listeners.get(published.topic) ?? []]) deliver(published);
+  }
+}
+
+/** The feature that serves all extensions. */
+const extensions: Feature = {
+  name: "extensions",
+  compile(handlers, core) {
+    const all = toDefinitions<Definition>(handlers);
+    const owners = new Map<string, string>();
+    const own = (name: string, id: string) => {
+      const other = owners.get(name);
+      if (other !== undefined) throw new TypeError(`Cannot add extension ${quote(id)}: ${name} is one of ${other}`);
+      owners.set(name, id);
+    };
+    const collect = <T, R>(pick: (definition: Definition) => ReadonlyMap<string, T>, make: (item: T) => R) =>
+      new Map(all.flatMap((definition) =>
+        [...pick(definition)].map(([name, item]) => {
+          own(name, definition.id);
+          return [name, make(item)] as const;
+        })
+      ));
+    const capabilities: Compiled["capabilities"] = all.length
+      ? { extensions: Object.fromEntries(all.map(({ id, settings }) => [id, settings])) }
+      : {};
+    const notifications = collect(({ notifications }) => notifications, (make) => make(core));
+    return {
+      capabilities,
+      methods: Object.fromEntries(collect(({ methods }) => methods, (make) => make(core))),
+      notify(message, source) {
+        const method = notifications.get(message.method);
+        return method && takeNotification(message, method, source);
+      },
+      listen: collect(({ listen }) => listen, (key) => key),
+    };
+  },
+};
+
+// Runs the handler of a notification like a call, within the limits of its client. A notification gets no response, so
+// errors that are meant for clients are dropped.
+async function takeNotification(
+  { method: name, params = {} }: Notification,
+  { extension = "", find }: Method,
+  { link, carrier, client: { version, capabilities }, executor }: NotificationSource,
+): Promise<Reply> {
+  const text = JSON.stringify(params);
+  const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
+  // Metadata is optional in notifications. A client that describes itself must have declared the extension.
+  const declared = isObject(capabilities) ? capabilities : { extensions: { [extension]: {} } };
+  // No client can cancel a notification, so its id equals no other one.
+  const request = { kind: "request" as const, id: NaN, method: name, params, weight };
+  const call = new Call(carrier, link, request, { version, capabilities: declared });
+  try {
+    await executor.run(call, await find(call));
+  } catch (error) {
+    // Reports an unexpected error.
+    executor.toError(error, call);
+  }
+  return {};
+}
+
+function checkAttribute({ list = {}, wrap, check, required }: AttributeOptions, id: string): void {
+  const refuse = (state: string) => new TypeError(`Cannot make an attribute of extension ${quote(id)}: ${state}`);
+  toJson(list, (state) => refuse(`list: ${state}`));
+  for (const [name, value] of Object.entries({ wrap, check })) {
+    if (value !== undefined && typeof value !== "function") throw refuse(`${name} is not a function`);
+  }
+  if (required !== undefined && typeof required !== "boolean") throw refuse("required is neither true nor false");
+}
+
+function combine(all: readonly Attribute[], { place, needs = [], _meta }: ExtensibleHandler): HandlerExtensions {
+  const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
+  const attributes = all.map((attribute) => attribute?.[INTERNALS]);
+  if (attributes.some((internals) => !internals?.combine)) throw refuse(NO_ATTRIBUTE);
+  const owners = new Map<string, string>();
+  const meta: Record<string, unknown> = {};
+  for (const { id, options: { list = {} } } of attributes) {
+    for (const [key, value] of Object.entries(list)) {
+      const other = owners.get(key);
+      if (other !== undefined) throw refuse(`the extensions ${other} and ${id} both set _meta ${quote(key)}`);
+      owners.set(key, id);
+      meta[key] = value;
+    }
+  }
+  const wrapping = attributes.flatMap((attribute) => {
+    const { wrap } = attribute.options;
+    return wrap ? [{ ...attribute, options: { ...attribute.options, wrap } }] : [];
+  });
+  return {
+    _meta: owners.size ? { ...meta, ..._meta } : _meta,
+    needs: [...needs, ...attributes.flatMap(({ id, options }) => options.required ? [`extensions.${id}`] : [])],
+    verify: (handlers, name) => verify(attributes, handlers, name),
+    run: wrapping.length
+      ? (call, runner, executor) =>
+        wrapping.reduceRight<(call: Call) => Result | Promise<Result>>(
+          (next, attribute) => (call) => runWrapped(call, attribute, next, executor),
+          (call) => executor.invoke ? executor.invoke(call, runner) : runner.run(call),
+        )(call)
+      : undefined,
+  };
+}
+
+function verify(attributes: readonly AttributeInternals[], handlers: readonly Handler[], name: string): void {
+  const refuse = (state: string) => new TypeError(`Cannot use ${name}: ${state}`);
+  const has = (feature: string, key: string) =>
+    handlers.some(({ [INTERNALS]: internals }) => internals.feature.name === feature && internals.key === key);
+  for (const { id, options: { check } } of attributes) {
+    if (!has("extensions", id)) throw refuse(`extension ${quote(id)} is not registered; add it to handlers`);
+    const problem = check?.({ has: (kind, key) => has(`${kind}s`, key) });
+    if (problem !== undefined) throw refuse(`${id}: ${problem}`);
+  }
+}
+
+/** Copies a JSON object. Throws if it is no object, or holds what JSON cannot. */
+function toJson(value: Params, refuse: Refuse): Params {
+  if (!isObject(value)) throw refuse("it is not an object");
+  let text;
+  try {
+    text = JSON.stringify(value, (key, item: unknown) => {
+      const isLost = item === undefined || ["function", "symbol"].includes(typeof item) ||
+        typeof item === "number" && !Number.isFinite(item);
+      if (isLost) throw refuse(`${quote(key)} is not JSON`);
+      return item;
+    });
+  } catch (error) {
+    throw error instanceof TypeError && error.message.includes("is not JSON")
+      ? error
+      : refuse(`it is not JSON (${error})`);
+  }
+  return JSON.parse(text);
+}

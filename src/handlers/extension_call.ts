@@ -1,0 +1,292 @@
+/**
+ * Calls within attributes of extensions: redirection, and handlers that go on after the response.
+ *
+ * @module
+ */
+import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote } from "../protocol/errors.ts";
+import { isObject, type Params, type Result, toTypedResult } from "../protocol/jsonrpc.ts";
+import type { LogLevel } from "../protocol/types.ts";
+import type { Account } from "../core/account.ts";
+import { Call, type CallHost, type Carrier, type Deferred } from "../core/call.ts";
+import type { ProgressOptions } from "../core/context.ts";
+import type { AttributeInternals, DetachOptions, Redirect, Wrap, WrappedCall } from "../core/extension.ts";
+import type { Executor } from "../core/feature.ts";
+import { InFlight } from "../core/in_flight.ts";
+import { type Question, requireCapabilities } from "../core/question.ts";
+import { BUSY } from "../core/scheduler.ts";
+
+/** What runs a call below an attribute. */
+export type RunCall = (call: Call) => Result | Promise<Result>;
+
+/** Runs a call within one attribute. */
+export async function runWrapped(
+  outer: Call,
+  attribute: AttributeInternals & { readonly options: { readonly wrap: Wrap } },
+  next: RunCall,
+  executor: Executor,
+): Promise<Result> {
+  return await new Layer(outer, attribute, next, executor).run(attribute.options.wrap);
+}
+
+/** Number of handlers of one server that go on after their response, per client and in total. */
+interface Places {
+  readonly ofClient: Map<unknown, number>;
+  total: number;
+}
+
+const places = new WeakMap<Executor, Places>();
+
+// Half of the slots stay free for other calls. Otherwise a client could neither answer nor cancel what it has started.
+function takePlace(executor: Executor, account: Account): () => void {
+  const { runningPerClient, running } = executor.limits;
+  const known = places.get(executor) ?? { ofClient: new Map(), total: 0 };
+  places.set(executor, known);
+  const client = account.key ?? account;
+  const count = known.ofClient.get(client) ?? 0;
+  if (count >= Math.floor(runningPerClient / 2) || known.total >= Math.floor(running / 2)) {
+    const state = "too many go on after their response (half of calls.runningPerClient and of calls.running)";
+    throw new McpError(BUSY, `Cannot run the call: ${state}`);
+  }
+  known.ofClient.set(client, count + 1);
+  known.total++;
+  return () => {
+    const left = (known.ofClient.get(client) ?? 1) - 1;
+    if (left) known.ofClient.set(client, left);
+    else known.ofClient.delete(client);
+    known.total--;
+  };
+}
+
+/** One attribute around a call. The handler runs with a call of its own, which can outlive the request. */
+class Layer {
+  /** The call that arrived. Dropped when the handler goes on without it. */
+  #outer?: Call;
+  readonly #inner: Call;
+  readonly #attribute: AttributeInternals;
+  readonly #next: RunCall;
+  readonly #executor: Executor;
+  readonly #declared?: Params;
+  readonly #started = Promise.withResolvers<void>();
+  /** The outcome of the handler. */
+  readonly #running = Promise.withResolvers<Result>();
+  /** What `next` returns: the outcome, or the reason for which nobody waits for it any more. */
+  readonly #ended = Promise.withResolvers<Result>();
+  readonly #made = new Map<string, Promise<unknown>>();
+  #redirect?: Redirect;
+  #hasRun = false;
+  #isPending = false;
+  #isDetached = false;
+
+  constructor(outer: Call, attribute: AttributeInternals, next: RunCall, executor: Executor) {
+    this.#outer = outer;
+    this.#attribute = attribute;
+    this.#next = next;
+    this.#executor = executor;
+    const { carrier, id: requestId, method, params, client } = outer;
+    const { account, http, headers, version, principal, transport } = outer.link;
+    const send = () => undefined;
+    const inFlight = new InFlight();
+    const link = { inFlight, account, http, headers, version, principal, transport, streams: false };
+    const request = { kind: "request" as const, id: requestId, method, params, weight: outer.weigh() };
+    // The link sends nothing, because all goes through the carrier. It holds nothing of the connection.
+    this.#inner = new Call(
+      this.#toCarrier(carrier),
+      { ...link, send, wait() {}, open() {}, release() {} },
+      request,
+      client,
+    );
+    this.#inner.asks = outer.asks;
+    const { id, options: { required } } = attribute;
+    const settings = client.capabilities.extensions?.[id];
+    if (isObject(settings) && (carrier.hasResultTypes || !attribute.hasMethods)) this.#declared = settings;
+    else if (required) requireCapabilities({}, [`extensions.${id}`], "run the call");
+    // Not `outer` itself, which would stay in memory as long as the handler runs.
+    const { onRun } = outer;
+    this.#inner.onRun = () => {
+      this.#started.resolve();
+      onRun?.();
+    };
+    this.#inner.onCancel = () => this.#ended.reject(this.#inner.reason);
+    this.#ended.promise.catch(() => {});
+    this.#running.promise.catch(() => {});
+  }
+
+  async run(wrap: Wrap): Promise<Result> {
+    const outer = this.#outer;
+    const inner = this.#inner;
+    const onAbort = () => {
+      if (!this.#isDetached) inner.cancel(outer?.reason, { error: outer?.error });
+    };
+    outer?.signal.addEventListener("abort", onAbort);
+    try {
+      const result: unknown = await wrap(this.#toFacade(), () => this.#run());
+      if (!isObject(result)) {
+        throw new TypeError(`Cannot send the result: wrap of ${this.#attribute.id} returned no object`);
+      }
+      return result;
+    } finally {
+      outer?.signal.removeEventListener("abort", onAbort);
+      if (!this.#isDetached) {
+        // A handler that still runs would have no slot and no charge.
+        if (this.#isPending) {
+          inner.cancel(new DOMException("Cannot go on: the response was sent; call detach() before", "AbortError"));
+        }
+        inner.ended = true;
+      }
+    }
+  }
+
+  #toFacade(): WrappedCall {
+    const inner = this.#inner;
+    return {
+      ctx: inner,
+      signal: this.#outer?.signal ?? inner.signal,
+      declared: this.#declared,
+      untilRun: () => this.#started.promise,
+      redirect: (to) => void (this.#redirect = to),
+      detach: (options) => this.#detach(options),
+      cancel: (reason) => inner.cancel(reason),
+      result: (resultType, fields) => this.#toResult(resultType, fields),
+    };
+  }
+
+  #toResult(resultType: string, fields: Params): Result {
+    const refuse = (state: string) =>
+      new TypeError(`Cannot answer with the result type ${quote(resultType)}: ${state}`);
+    if (typeof resultType !== "string" || !/^[\w./-]+$/.test(resultType)) throw refuse("it is no name");
+    if (resultType === "complete" || resultType === "input_required") throw refuse("it belongs to the protocol");
+    if (!this.#declared) throw refuse(`the client did not declare ${this.#attribute.id}; return what next() returns`);
+    return toTypedResult(resultType, fields);
+  }
+
+  #run(): Promise<Result> {
+    if (this.#hasRun) throw new TypeError("Cannot run the handler: it has run already");
+    this.#hasRun = this.#isPending = true;
+    void this.#settle();
+    return this.#ended.promise;
+  }
+
+  async #settle(): Promise<void> {
+    const inner = this.#inner;
+    try {
+      if (inner.ended) throw inner.reason;
+      const result = await this.#next(inner);
+      this.#running.resolve(result);
+      if (!this.#isDetached) this.#ended.resolve(result);
+    } catch (error) {
+      const known = this.#executor.toError(error, inner);
+      this.#running.reject(known);
+      if (!this.#isDetached) this.#ended.reject(inner.ended ? inner.reason : known);
+    } finally {
+      this.#isPending = false;
+    }
+  }
+
+  #detach({ timeoutMs }: DetachOptions = {}): void {
+    const refuse = (state: string) => new TypeError(`Cannot let the handler go on: ${state}`);
+    if (this.#isDetached) throw refuse("it was detached already");
+    if (timeoutMs !== undefined && !(timeoutMs > 0)) throw refuse("timeoutMs is no positive number of milliseconds");
+    if (this.#inner.ended) throw this.#inner.reason ?? refuse("the call has ended");
+    if (!this.#executor.isOpen) throw new McpError(BUSY, "Cannot run the call: the server is closing");
+    const release = takePlace(this.#executor, this.#inner.link.account);
+    this.#isDetached = true;
+    this.#outer = undefined;
+    this.#executor.attend(this.#inner, this.#running.promise, timeoutMs).then((outcome) => {
+      release();
+      if (outcome?.result) this.#ended.resolve(outcome.result);
+      else this.#ended.reject(outcome?.error ?? this.#inner.reason);
+    });
+  }
+
+  /** The call whose carrier sends what the handler says. `undefined` if the extension receives it instead. */
+  get #direct(): Call | undefined {
+    return this.#redirect ? undefined : this.#outer;
+  }
+
+  get #takesAllProgress(): boolean {
+    return this.#redirect?.progress !== undefined;
+  }
+
+  #toCarrier(carrier: Carrier): Carrier {
+    // Deferred work belongs to the call that the scheduler ends.
+    const defer = { value: (_inner: Call, run: Deferred) => carrier.host.defer(this.#outer ?? this.#inner, run) };
+    const host: CallHost = Object.create(carrier.host, { defer });
+    const alone: CallHost = Object.create(host, { reruns: { value: undefined } });
+    const toHost = () => this.#direct ? host : alone;
+    const takesAllProgress = () => this.#takesAllProgress;
+    return {
+      // In development, work before a question is only repeated as long as the client asks again.
+      get host() {
+        return toHost();
+      },
+      get takesAllProgress() {
+        return takesAllProgress();
+      },
+      hasResultTypes: carrier.hasResultTypes,
+      isAsking: () => !!this.#direct?.isAsking,
+      session: carrier.session,
+      notify: (_inner, method, params) => {
+        const call = this.#direct;
+        return call ? carrier.notify(call, method, params) : this.#receive(method, params);
+      },
+      ask: (_inner, key, question) => {
+        const call = this.#direct;
+        return call ? carrier.ask(call, key, question) : this.#ask(key, question);
+      },
+      once: (_inner, key, make) => {
+        const call = this.#direct;
+        return call ? carrier.once(call, key, make) : this.#once(key, make);
+      },
+      release: (_inner, retryMs) => {
+        const call = this.#direct;
+        if (call) carrier.release?.(call, retryMs);
+      },
+    };
+  }
+
+  #receive(method: string, params: Params): undefined {
+    try {
+      const { progress, total, message, level, data, logger } = params;
+      // These are the parameters that `progress` and `log` of the context have made.
+      if (method === "notifications/progress") {
+        this.#redirect?.progress?.(progress as number, { total, message } as ProgressOptions); // As above.
+      } else {
+        this.#redirect?.log?.(level as LogLevel, data, logger as string | undefined); // As above.
+      }
+    } catch (error) {
+      this.#executor.toError(error, this.#inner);
+    }
+  }
+
+  async #ask(key: string, question: Question): Promise<unknown> {
+    const ask = this.#redirect?.ask;
+    if (!ask) throw new McpError(INVALID_REQUEST, `Cannot ask ${quote(key)}: the request has its response already`);
+    const { method, params } = question;
+    const check = async (answer: unknown) => (await question.read(answer)).problem;
+    const answer = await this.#untilCancelled(ask({ key, method, params, check }));
+    const checked = await question.read(answer);
+    if (checked.problem === undefined) return checked.value;
+    throw new McpError(INVALID_PARAMS, `Cannot use the answer to ${quote(key)}: ${checked.problem}`);
+  }
+
+  async #once(key: string, make: () => unknown): Promise<unknown> {
+    const once = this.#redirect?.once;
+    if (once) return await once(key, make);
+    const value = this.#made.get(key) ?? Promise.resolve().then(make);
+    this.#made.set(key, value);
+    return await value;
+  }
+
+  async #untilCancelled<T>(promise: Promise<T>): Promise<T> {
+    const { signal } = this.#inner;
+    const cancelled = Promise.withResolvers<never>();
+    const onAbort = () => cancelled.reject(signal.reason);
+    signal.addEventListener("abort", onAbort);
+    if (signal.aborted) onAbort();
+    try {
+      return await Promise.race([promise, cancelled.promise]);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+}

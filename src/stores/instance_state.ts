@@ -1,0 +1,293 @@
+/**
+ * Connects one instance of a server to a store: hashed keys, sealed values, and a topic for news from other instances.
+ *
+ * @module
+ */
+import { toBase64Url } from "../protocol/base64_url.ts";
+import { isObject } from "../protocol/jsonrpc.ts";
+import type { Change } from "../core/changes.ts";
+import type {
+  AppendOptions,
+  ReadOptions,
+  SetOptions,
+  SharedChange,
+  SharedSession,
+  SharedState,
+  SharingHost,
+  Store,
+} from "../core/store.ts";
+import { systemClock } from "../core/timers.ts";
+import { SessionRecord } from "./session_record.ts";
+
+/** A JSON value with its version. */
+export interface OpenedValue {
+  readonly value: unknown;
+  readonly version: string;
+}
+
+/** An opened page of a log. */
+export interface OpenedPage {
+  readonly entries: readonly { readonly id: number; readonly value: unknown }[];
+  readonly first: number;
+  readonly last: number;
+}
+
+/** What one instance tells the others. */
+type News =
+  | { readonly changes: readonly SharedChange[] }
+  /** A session has changed, another instance writes to its client, or has a message of its client. */
+  | { readonly session: string; readonly claim?: string | null; readonly relay?: number };
+
+/** The state that one server shares through a store. */
+export class InstanceState implements SharedState {
+  readonly #store: Store;
+  readonly #host: SharingHost;
+  readonly #closeStore: () => Promise<void>;
+  #instance?: string;
+  readonly #sessions = new Map<string, SessionRecord>();
+  /** Operations on sessions that are not finished, by id. */
+  readonly #pending = new Map<string, Promise<unknown>>();
+  /** Changes to tell, each once. */
+  readonly #changes = new Map<string, SharedChange>();
+  #isTelling = false;
+  #isDegraded = false;
+  #isClosed = false;
+  #listening?: Promise<boolean>;
+  #topic?: Promise<string>;
+  #stop?: () => void;
+
+  constructor(store: Store, host: SharingHost, closeStore: () => Promise<void>) {
+    this.#store = store;
+    this.#host = host;
+    this.#closeStore = closeStore;
+    host.changes.publish = (change) => this.#tell(change);
+    host.changes.connect = () => this.#isListening ? undefined : this.#listen().then(() => {});
+  }
+
+  #isListening = false;
+
+  /** Id of this instance. */
+  get instance(): string {
+    // Made on first use, because Workers forbid randomness while a module loads.
+    return this.#instance ??= crypto.randomUUID();
+  }
+
+  /** Limits of the server. */
+  get limits(): SharingHost["limits"] {
+    return this.#host.limits;
+  }
+
+  /** Opens a session once its pending operations are finished. */
+  async openSession(id: string, ms: number): Promise<SharedSession> {
+    await this.#pending.get(id);
+    // News must arrive before the state is read, so that no change falls between the two.
+    const [key] = await Promise.all([this.hash("session", id), this.#listen()]);
+    const record = new SessionRecord(this, { key, id, ms });
+    await record.refresh();
+    return record;
+  }
+
+  async close(): Promise<void> {
+    this.#host.changes.publish = undefined;
+    while (this.#isTelling || this.#pending.size) {
+      await Promise.all([this.#telling, ...this.#pending.values()]);
+    }
+    this.#isClosed = true;
+    this.#stop?.();
+    await this.#closeStore();
+  }
+
+  /** Runs an operation on a session. Others of the same session wait for it when they open the session. */
+  async queue<T>(id: string, run: () => Promise<T>): Promise<T> {
+    const before = this.#pending.get(id);
+    const done = (async () => {
+      await before;
+      return await run();
+    })();
+    const settled = done.then(() => {}, () => {});
+    this.#pending.set(id, settled);
+    try {
+      return await done;
+    } finally {
+      if (this.#pending.get(id) === settled) this.#pending.delete(id);
+    }
+  }
+
+  /** Adds a session that hears of news. */
+  addSession(record: SessionRecord): void {
+    this.#sessions.set(record.key, record);
+  }
+
+  /** Removes a session. */
+  removeSession(record: SessionRecord): void {
+    if (this.#sessions.get(record.key) === record) this.#sessions.delete(record.key);
+  }
+
+  /** Returns a key that says nothing about what it stands for. */
+  async hash(kind: string, name: string): Promise<string> {
+    const bytes = new TextEncoder().encode(JSON.stringify([this.#host.sealer.realm, kind, name]));
+    return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
+  }
+
+  /** Reads a value. Returns `undefined` if there is none, or it was sealed with another secret. */
+  async get(key: string): Promise<OpenedValue | undefined> {
+    const found = await this.#store.get(key);
+    return found && { value: await this.#open(key, found.value), version: found.version };
+  }
+
+  /** Writes a value. Returns its version, or `undefined` if the version did not match. */
+  async set(key: string, value: unknown, options: SetOptions): Promise<string | undefined> {
+    return await this.#store.set(key, await this.#seal(key, value), options);
+  }
+
+  /** Appends an entry to a log. Returns its id. */
+  async append(log: string, value: unknown, options: AppendOptions): Promise<number> {
+    return await this.#store.append(log, await this.#seal(log, value), options);
+  }
+
+  /** Reads a log. */
+  async read(log: string, options: ReadOptions): Promise<OpenedPage> {
+    const { entries, first, last } = await this.#store.read(log, options);
+    const opened = entries.map(async ({ id, value }) => ({ id, value: await this.#open(log, value) }));
+    return { entries: await Promise.all(opened), first, last };
+  }
+
+  /** Calls `listener` for each entry of a log after `after`, in order. */
+  async follow(
+    log: string,
+    listener: (value: unknown) => void,
+    options: { readonly after?: number; readonly onGap: (last: number) => void },
+  ): Promise<() => void> {
+    let queue = Promise.resolve();
+    const stop = await this.#store.subscribe(log, (text) => {
+      queue = queue.then(async () => {
+        const value = await this.#open(log, text);
+        if (!isOver && value !== undefined) listener(value);
+      }).catch(() => {});
+    }, options);
+    let isOver = false;
+    return () => {
+      isOver = true;
+      stop();
+    };
+  }
+
+  /**
+   * Runs operations of the store. If one fails, tells the observer and returns `undefined`.
+   */
+  async attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined> {
+    try {
+      const result = await run();
+      if (this.#isDegraded) {
+        this.#isDegraded = false;
+        this.#host.observer.store?.({ state: "recovered", operation });
+      }
+      return result;
+    } catch (error) {
+      if (this.#isDegraded || this.#isClosed) return;
+      this.#isDegraded = true;
+      this.#host.observer.store?.({ state: "degraded", operation, error });
+    }
+  }
+
+  /** Tells the other instances something. */
+  async publish(news: News): Promise<void> {
+    await this.attempt("publish", async () => {
+      const topic = await this.#toTopic();
+      await this.#store.publish(topic, await this.#seal(topic, { from: this.instance, ...news }));
+    });
+  }
+
+  #seal(key: string, value: unknown): Promise<string> {
+    return this.#host.sealer.seal(`store ${key}`, value);
+  }
+
+  #open(key: string, text: string): Promise<unknown> {
+    return this.#host.sealer.open(`store ${key}`, text);
+  }
+
+  #toTopic(): Promise<string> {
+    return this.#topic ??= this.hash("topic", "news");
+  }
+
+  // Starts once. After a failure it is tried again, also without a further caller.
+  #listen(): Promise<boolean> {
+    return this.#listening ??= this.#startListening();
+  }
+
+  async #startListening(): Promise<boolean> {
+    const stop = await this.attempt("subscribe", async () => {
+      const topic = await this.#toTopic();
+      return await this.follow(topic, (value) => this.#take(value), { onGap: () => this.#refreshAll() });
+    });
+    if (stop) {
+      this.#stop = stop;
+      this.#isListening = true;
+      if (this.#isClosed) stop();
+      return true;
+    }
+    systemClock.start(
+      () => {
+        this.#listening = undefined;
+        if (!this.#isClosed) this.#listen().then((isListening) => isListening && this.#refreshAll());
+      },
+      RETRY_MS,
+      { background: true },
+    );
+    return false;
+  }
+
+  #refreshAll(): void {
+    for (const record of this.#sessions.values()) record.refreshLocal();
+  }
+
+  #take(news: unknown): void {
+    if (!isObject(news) || news.from === this.instance || this.#isClosed) return;
+    if (Array.isArray(news.changes)) {
+      for (const change of news.changes) if (isChange(change)) this.#announce(change);
+    }
+    const record = typeof news.session === "string" ? this.#sessions.get(news.session) : undefined;
+    if (!record) return;
+    if (typeof news.relay === "number") record.receiveLocal(news.relay);
+    else if (news.claim === undefined) record.refreshLocal();
+    else record.yieldLocal(typeof news.claim === "string" ? news.claim : undefined);
+  }
+
+  #announce(change: SharedChange): void {
+    for (const listener of [...this.#host.changes.listeners]) listener(change);
+  }
+
+  #telling?: Promise<void>;
+
+  // A list that changed with the handlers of this process has not changed in the others.
+  #tell(change: Change): void {
+    if (change.kind === "close" || change.kind === "list" && change.handlers) return;
+    // Subscribers may miss a change while the store is lost, but the memory of this process is limited.
+    if (this.#changes.size < MAX_CHANGES) this.#changes.set(JSON.stringify(change), change);
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    this.#telling = this.#tellAll();
+  }
+
+  async #tellAll(): Promise<void> {
+    // Changes in quick succession are told once.
+    await undefined;
+    while (this.#changes.size) {
+      const batch = [...this.#changes].slice(0, BATCH_CHANGES);
+      for (const [key] of batch) this.#changes.delete(key);
+      await this.publish({ changes: batch.map(([, change]) => change) });
+    }
+    this.#isTelling = false;
+  }
+}
+
+const RETRY_MS = 1000;
+/** Changes that wait for the store, and changes of one entry. */
+const MAX_CHANGES = 10_000;
+const BATCH_CHANGES = 100;
+
+function isChange(change: unknown): change is SharedChange {
+  if (!isObject(change)) return false;
+  return change.kind === "resource" && typeof change.uri === "string" ||
+    change.kind === "list" && typeof change.feature === "string";
+}

@@ -1,0 +1,153 @@
+/**
+ * A store engine in the memory of the process.
+ *
+ * @module
+ */
+import type { AppendOptions, DeleteOptions, LogPage, ReadOptions, SetOptions, StoredValue } from "../core/store.ts";
+import type { Clock } from "../core/timers.ts";
+import { toBytes } from "../protocol/weight.ts";
+
+interface Value extends StoredValue {
+  readonly due: number;
+}
+
+interface Entry {
+  readonly value: string;
+  readonly token: string;
+}
+
+interface Log {
+  due: number;
+  first: number;
+  readonly entries: Entry[];
+}
+
+/** Values and logs in memory. Every method answers synchronously. */
+export class MemoryEngine {
+  readonly #clock: Clock;
+  readonly #maxBytes: number;
+  readonly #values = new Map<string, Value>();
+  readonly #logs = new Map<string, Log>();
+  readonly #listeners = new Set<(log: string) => void>();
+  #bytes = 0;
+  #writes = 0;
+
+  /** Creates an empty engine that holds at most `bytes` bytes. */
+  constructor({ clock, bytes }: { readonly clock: Clock; readonly bytes: number }) {
+    this.#clock = clock;
+    this.#maxBytes = bytes;
+  }
+
+  get(key: string): StoredValue | undefined {
+    const found = this.#findValue(key);
+    return found && { value: found.value, version: found.version };
+  }
+
+  set(key: string, value: string, { ttlMs, version, token }: SetOptions & { readonly token: string }): boolean {
+    const found = this.#findValue(key);
+    if (found?.version === token) return true;
+    if (version !== undefined && (found?.version ?? null) !== version) return false;
+    const before = found ? toHeld(key, found.value) : 0;
+    this.#charge("set", toHeld(key, value) - before);
+    this.#values.set(key, { value, version: token, due: this.#clock.now() + ttlMs });
+    return true;
+  }
+
+  delete(key: string, { version }: DeleteOptions): boolean {
+    const found = this.#findValue(key);
+    if (!found) return true;
+    if (version !== undefined && found.version !== version) return false;
+    this.#drop(key, found);
+    return true;
+  }
+
+  append(log: string, value: string, { ttlMs, max, token }: AppendOptions & { readonly token: string }): number {
+    const found = this.#findLog(log);
+    const index = found?.entries.findLastIndex((entry) => entry.token === token) ?? -1;
+    if (found && index >= 0) return found.first + index;
+    this.#charge("append", toHeld(log, value));
+    const kept = found ?? { due: 0, first: 1, entries: [] };
+    this.#logs.set(log, kept);
+    kept.due = this.#clock.now() + ttlMs;
+    kept.entries.push({ value, token });
+    this.#shorten(log, kept, kept.entries.length - max);
+    for (const listener of [...this.#listeners]) listener(log);
+    return kept.first + kept.entries.length - 1;
+  }
+
+  read(log: string, { after = 0, limit }: ReadOptions): LogPage {
+    const found = this.#findLog(log);
+    if (!found) return { entries: [], first: 1, last: 0 };
+    const { first, entries } = found;
+    const from = Math.max(after + 1, first);
+    const page = entries.slice(from - first, from - first + limit);
+    return {
+      entries: page.map(({ value }, index) => ({ id: from + index, value })),
+      first,
+      last: first + entries.length - 1,
+    };
+  }
+
+  trim(log: string, before: number): void {
+    const found = this.#findLog(log);
+    if (found) this.#shorten(log, found, before - found.first);
+  }
+
+  listen(onRing: (log: string) => void): () => void {
+    const listener = (log: string) => onRing(log);
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  #findValue(key: string): Value | undefined {
+    const found = this.#values.get(key);
+    if (!found || found.due > this.#clock.now()) return found;
+    this.#drop(key, found);
+  }
+
+  #findLog(log: string): Log | undefined {
+    const found = this.#logs.get(log);
+    if (!found || found.due > this.#clock.now()) return found;
+    this.#dropLog(log, found);
+  }
+
+  #shorten(log: string, found: Log, count: number): void {
+    for (const { value } of found.entries.splice(0, Math.max(0, count))) {
+      this.#bytes -= toHeld(log, value);
+      found.first++;
+    }
+  }
+
+  #drop(key: string, { value }: Value): void {
+    this.#values.delete(key);
+    this.#bytes -= toHeld(key, value);
+  }
+
+  #dropLog(log: string, found: Log): void {
+    this.#shorten(log, found, found.entries.length);
+    this.#logs.delete(log);
+  }
+
+  // Expired values are dropped when somebody asks for them, and all of them now and then, so that no timer is needed.
+  #charge(operation: string, bytes: number): void {
+    if (++this.#writes % SWEEP_WRITES === 0 || this.#bytes + bytes > this.#maxBytes) this.#sweep();
+    if (this.#bytes + bytes > this.#maxBytes) {
+      throw new Error(`Cannot ${operation}: the store holds ${this.#maxBytes} bytes (bytes); raise the limit`);
+    }
+    this.#bytes += bytes;
+  }
+
+  #sweep(): void {
+    const now = this.#clock.now();
+    for (const [key, value] of this.#values) if (value.due <= now) this.#drop(key, value);
+    for (const [name, log] of this.#logs) if (log.due <= now) this.#dropLog(name, log);
+  }
+}
+
+/** Number of writes after which all expired values are dropped. */
+const SWEEP_WRITES = 1000;
+
+/** Returns the bytes of a value or an entry. */
+function toHeld(key: string, value: string): number {
+  return 200 + toBytes(key) + toBytes(value);
+}

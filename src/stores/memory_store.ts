@@ -1,0 +1,37 @@
+/**
+ * A store in the memory of the process.
+ *
+ * @module
+ */
+import type { Store } from "../core/store.ts";
+import { type Clock, systemClock } from "../core/timers.ts";
+import { CustomStore } from "./custom_store.ts";
+import { MemoryEngine } from "./memory_engine.ts";
+
+/** Options of a store in memory. */
+export interface MemoryStoreOptions {
+  /** Maximum bytes of all values and entries, at two bytes per character. Defaults to 64 MiB. */
+  readonly bytes?: number;
+  /** Source of the time, for tests. */
+  readonly clock?: Clock;
+}
+
+/**
+ * Makes a store in the memory of this process, which answers synchronously. Servers of one process can share it.
+ *
+ * ```ts
+ * import { memoryStore } from "@x/mcp/stores";
+ *
+ * const store = memoryStore();
+ * const version = await store.set("count", "1", { ttlMs: 60_000 });
+ * const isSet = await store.set("count", "2", { ttlMs: 60_000, version }) !== undefined;
+ * if (!isSet) throw new Error("somebody else has changed it");
+ * ```
+ *
+ * @throws {TypeError} if `bytes` is not a number above 0.
+ */
+export function memoryStore({ bytes = 64 * 1024 * 1024, clock = systemClock }: MemoryStoreOptions = {}): Store {
+  if (!(bytes > 0)) throw new TypeError(`Cannot make a store: bytes is ${bytes}; it must be a number above 0`);
+  const engine = new MemoryEngine({ clock, bytes });
+  return new CustomStore(() => engine, {}, false);
+}

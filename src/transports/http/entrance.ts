@@ -1,0 +1,54 @@
+/**
+ * The contract between the HTTP endpoint and the gate, which authenticates callers and loads on demand.
+ *
+ * @module
+ */
+import type { AuthTransport } from "../../core/auth.ts";
+import type { Principal } from "../../core/context.ts";
+import type { Core } from "../../core/core.ts";
+import type { SeenRequest } from "../../core/link.ts";
+import type { ConnectionInfo, readPeer, readPrincipal } from "./access.ts";
+import type { toRefusal } from "./exchange.ts";
+
+/** Authenticates callers, and hides their credentials from everything behind. */
+export interface Gate {
+  /** Returns the response of a route, if the request is for one. The host of its URL has not been checked. */
+  respond(request: Request): Promise<Response> | undefined;
+  /** Authenticates the caller of a request. Returns the response if it is refused. */
+  enter(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    transport: AuthTransport,
+  ): Admitted | Response | Promise<Admitted | Response>;
+  /** Authenticates the caller of a request, and passes the request on to `fetch` with its principal. */
+  admit(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    fetch: (request: Request, admitted: Admitted) => Promise<Response>,
+  ): Promise<Response>;
+  /** Returns what was found about the caller of an admitted request. */
+  findAdmitted(info: ConnectionInfo | undefined): Admitted | undefined;
+}
+
+/** Loads the gate of a server. Each call returns the same one. */
+export type LoadGate = () => Promise<Gate>;
+
+/** Facts about an admitted request, to be passed to `fetch`. */
+export interface Admitted extends ConnectionInfo {
+  readonly principal: Principal;
+  /** The request as handlers see it. */
+  readonly seen: SeenRequest;
+}
+
+/**
+ * Parts of a server for the gate. It gets them instead of importing them, because a bundler would move what two files
+ * share to further files.
+ */
+export interface GateParts {
+  readonly core: Core;
+  /** Addresses of trusted proxies. */
+  readonly proxies: readonly string[];
+  readonly readPeer: typeof readPeer;
+  readonly readPrincipal: typeof readPrincipal;
+  readonly toRefusal: typeof toRefusal;
+}

@@ -1,0 +1,278 @@
+/**
+ * Authenticates the callers of HTTP requests, and hides their credentials from everything behind.
+ *
+ * @see specification/2026-07-28/basic/authorization
+ * @module
+ */
+import { isObject, toFailure } from "../../protocol/jsonrpc.ts";
+import {
+  type Authentication,
+  type AuthFacts,
+  type AuthRefusal,
+  type AuthRoute,
+  type AuthTransport,
+  BEARER,
+  type Credentials,
+  isRefusal,
+  refuse,
+  toChallenge,
+} from "../../core/auth.ts";
+import type { Principal } from "../../core/context.ts";
+import type { Core } from "../../core/core.ts";
+import { RETRY_AFTER, type SeenRequest } from "../../core/link.ts";
+import type { ConnectionInfo } from "./access.ts";
+import type { Admitted, Gate, GateParts } from "./entrance.ts";
+
+/** Authenticates callers. */
+export class HttpGate implements Gate {
+  readonly #auth: Authentication;
+  readonly #core: Core;
+  readonly #parts: GateParts;
+  readonly #hidden: Hidden;
+  /** Number of authentications in progress, in all and by peer. */
+  #running = 0;
+  readonly #runningOf = new Map<string, number>();
+
+  /** Creates the gate of a server. */
+  constructor(auth: Authentication, parts: GateParts) {
+    this.#auth = auth;
+    this.#core = parts.core;
+    this.#parts = parts;
+    this.#hidden = toHidden(auth.credentials);
+  }
+
+  respond(request: Request): Promise<Response> | undefined {
+    const path = request.url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, "");
+    const route = this.#auth.routes?.find((route) => route.path === path);
+    return route && this.#serve(route, request);
+  }
+
+  async #serve(route: AuthRoute, request: Request): Promise<Response> {
+    try {
+      return await route.fetch(request);
+    } catch (error) {
+      return toFault(this.#core, error);
+    }
+  }
+
+  findAdmitted(info: ConnectionInfo | undefined): Admitted | undefined {
+    return info instanceof AdmittedInfo ? info : undefined;
+  }
+
+  admit(...[request, info, fetch]: Parameters<Gate["admit"]>): Promise<Response> {
+    const pass = (entered: Admitted | Response) =>
+      entered instanceof Response ? Promise.resolve(entered) : fetch(request, entered);
+    const entered = this.enter(request, info, "http");
+    return entered instanceof Promise ? entered.then(pass) : pass(entered);
+  }
+
+  enter(...[request, info, transport]: Parameters<Gate["enter"]>): ReturnType<Gate["enter"]> {
+    const entry = new Entry(request, info, { transport, parts: this.#parts });
+    if (info?.principal !== undefined) return this.#judge(entry, this.#parts.readPrincipal(info));
+    if (this.#running && this.#isFull(entry)) return this.#refuse(entry, TOO_MANY);
+    let found: unknown;
+    try {
+      found = this.#auth.authenticate(request, entry);
+    } catch (error) {
+      return toFault(this.#core, error);
+    }
+    return typeof Object(found).then === "function" ? this.#wait(entry, found) : this.#judge(entry, found);
+  }
+
+  #isFull({ peer }: Entry): boolean {
+    const { running, runningPerPeer } = this.#core.limits.auth;
+    return this.#running >= running || peer !== undefined && (this.#runningOf.get(peer) ?? 0) >= runningPerPeer;
+  }
+
+  // An authentication that never settles is given up, so that it holds its place for a limited time.
+  async #wait(entry: Entry, found: unknown): Promise<Admitted | Response> {
+    const { ticker, limits: { auth: { timeoutMs } } } = this.#core;
+    const { peer } = entry;
+    this.#count(peer, 1);
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timeout = ticker.startTimeout(timeoutMs, () => reject(TOO_SLOW));
+    try {
+      return this.#judge(entry, await Promise.race([found, late]));
+    } catch (error) {
+      if (error !== TOO_SLOW) return toFault(this.#core, error);
+      const reason = `authentication took longer than ${timeoutMs} ms (auth.timeoutMs)`;
+      entry.abort();
+      this.#core.report(new Error(`Cannot authenticate a caller: ${reason}`));
+      return this.#refuse(entry, refuse(503, { reason }));
+    } finally {
+      ticker.cancel(timeout);
+      this.#count(peer, -1);
+    }
+  }
+
+  #count(peer: string | undefined, change: number): void {
+    this.#running += change;
+    if (peer === undefined) return;
+    const count = (this.#runningOf.get(peer) ?? 0) + change;
+    if (count) this.#runningOf.set(peer, count);
+    else this.#runningOf.delete(peer);
+  }
+
+  #judge(entry: Entry, found: unknown): Admitted | Response {
+    if (found === undefined || found === null) return this.#refuse(entry, NO_CALLER);
+    if (isRefusal(found)) return this.#refuse(entry, found);
+    if (!isPrincipal(found)) {
+      const state = "authenticate() returned neither a principal with an id nor refuse()";
+      return toFault(this.#core, new TypeError(`Cannot authenticate a caller: ${state}`));
+    }
+    if (found.expiresAt !== undefined && found.expiresAt <= entry.now) return this.#refuse(entry, this.#toExpired());
+    const { request, info, transport } = entry;
+    this.#core.observer.auth?.({ state: "accepted", transport, principal: found.id });
+    return new AdmittedInfo(info?.info ?? info, found, new VisibleRequest(request, this.#hidden));
+  }
+
+  #toExpired(): AuthRefusal {
+    const { scheme, params } = this.#auth.challenge ?? BEARER;
+    const challenge = { scheme, params: { ...params, error: "invalid_token" } };
+    return refuse(401, { challenge, reason: "the credentials have expired" });
+  }
+
+  #refuse({ transport, request }: Entry, refusal: AuthRefusal): Response {
+    const { status, reason = status === 401 ? "it needs valid credentials" : "the caller is not allowed" } = refusal;
+    this.#core.observer.auth?.({ state: "refused", transport, status, reason });
+    const { challenges = status === 401 ? [this.#auth.challenge ?? BEARER] : [] } = refusal;
+    const headers: Record<string, string> = challenges.length
+      ? { "www-authenticate": challenges.map(toChallenge).join(", ") }
+      : status === 429 || status === 503
+      ? RETRY_AFTER
+      : {};
+    // The codes are those of the statuses, outside the range that the specification reserves.
+    const code = -31_000 - status;
+    const message = `Cannot serve the request: ${reason}`;
+    this.#core.observing?.refuse({ transport, http: request }, { status, message, code, reason: "authentication" });
+    return this.#parts.toRefusal({ status, message, headers }, code);
+  }
+}
+
+class AdmittedInfo implements Admitted {
+  readonly info: ConnectionInfo | undefined;
+  readonly principal: Principal;
+  readonly seen: SeenRequest;
+
+  constructor(info: ConnectionInfo | undefined, principal: Principal, seen: SeenRequest) {
+    this.info = info;
+    this.principal = principal;
+    this.seen = seen;
+  }
+}
+
+const NO_CALLER = refuse(401);
+const TOO_MANY = refuse(503, {
+  reason: "too many callers are being authenticated (auth.running, auth.runningPerPeer)",
+});
+const TOO_SLOW = new Error("Cannot authenticate a caller: it took too long");
+
+/** A request at the gate. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */
+class Entry implements AuthFacts {
+  readonly transport: AuthTransport;
+  readonly #request: Request;
+  readonly #info: ConnectionInfo | undefined;
+  readonly #parts: GateParts;
+  #controller?: AbortController;
+
+  constructor(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    { transport, parts }: { readonly transport: AuthTransport; readonly parts: GateParts },
+  ) {
+    this.transport = transport;
+    this.#request = request;
+    this.#info = info;
+    this.#parts = parts;
+  }
+
+  get request(): Request {
+    return this.#request;
+  }
+
+  get info(): ConnectionInfo | undefined {
+    return this.#info;
+  }
+
+  get peer(): string | undefined {
+    return this.#parts.readPeer(this.#request, this.#info, this.#parts.proxies);
+  }
+
+  get now(): number {
+    return this.#parts.core.ticker.clock.date();
+  }
+
+  get signal(): AbortSignal {
+    return (this.#controller ??= new AbortController()).signal;
+  }
+
+  abort(): void {
+    this.#controller?.abort(TOO_SLOW);
+  }
+}
+
+/** Names of credentials, in lower case where case does not matter. */
+interface Hidden {
+  readonly headers: ReadonlySet<string>;
+  readonly cookies: readonly string[];
+  readonly query: readonly string[];
+}
+
+function toHidden({ headers = [], cookies = [], query = [] }: Credentials = {}): Hidden {
+  return { headers: new Set(["authorization", ...headers.map((name) => name.toLowerCase())]), cookies, query };
+}
+
+/** A request without its credentials. The copy is made when a handler reads it. */
+class VisibleRequest implements SeenRequest {
+  // Private, so that a printed context shows no credentials.
+  readonly #raw: Request;
+  readonly #hidden: Hidden;
+  #request?: Request;
+
+  constructor(raw: Request, hidden: Hidden) {
+    this.#raw = raw;
+    this.#hidden = hidden;
+  }
+
+  get request(): Request {
+    return this.#request ??= toVisible(this.#raw, this.#hidden);
+  }
+
+  get headers(): SeenRequest["headers"] {
+    return this;
+  }
+
+  get(name: string): string | null {
+    return this.#hidden.headers.has(name.toLowerCase()) ? null : this.#raw.headers.get(name);
+  }
+}
+
+function toVisible({ url, method, headers: all }: Request, hidden: Hidden): Request {
+  const headers = new Headers(all);
+  for (const name of hidden.headers) headers.delete(name);
+  const cookies = headers.get("cookie");
+  if (cookies !== null && hidden.cookies.length) {
+    const rest = cookies.split(";").filter((cookie) => !hidden.cookies.includes(toCookieName(cookie)));
+    if (rest.length) headers.set("cookie", rest.join(";").trim());
+    else headers.delete("cookie");
+  }
+  const visible = new URL(url);
+  for (const name of hidden.query) visible.searchParams.delete(name);
+  return new Request(hidden.query.length ? visible : url, { method, headers });
+}
+
+function toCookieName(cookie: string): string {
+  return cookie.split("=", 1)[0].trim();
+}
+
+function isPrincipal(value: unknown): value is Principal {
+  if (!isObject(value) || typeof value.id !== "string" || !value.id) return false;
+  const { scopes, expiresAt } = value;
+  const isList = scopes === undefined || Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string");
+  return isList && (expiresAt === undefined || Number.isFinite(expiresAt));
+}
+
+function toFault(core: Core, error: unknown): Response {
+  const text = toFailure(undefined, core.report(error));
+  return new Response(text, { status: 500, headers: { "content-type": "application/json" } });
+}

@@ -1,0 +1,48 @@
+/**
+ * Stops a stdio server with services at Ctrl-C and SIGTERM, so that the services are disposed.
+ *
+ * @module
+ */
+import { deno, findProcess } from "../../runtime.ts";
+
+/** The signals, with the exit codes that shells expect after them. */
+const SIGNALS = [["SIGINT", 130], ["SIGTERM", 143]] as const;
+
+/** Signals of the operating system that stop a server. */
+export interface StopSignals {
+  /** Aborts at the first signal. The second one ends the process at once. */
+  readonly signal: AbortSignal;
+  /** Stops listening. Ends the process if a signal has arrived. */
+  finish(): void;
+}
+
+/** Listens to the signals that end a process. */
+export function listenToSignals(): StopSignals {
+  const controller = new AbortController();
+  let stopCode: number | undefined;
+  const listeners = SIGNALS.map(([name, code]) => {
+    const listener = () => {
+      if (stopCode !== undefined) exit(code);
+      stopCode = code;
+      controller.abort();
+    };
+    if (deno) deno.addSignalListener(name, listener);
+    else findProcess().on(name, listener);
+    return [name, listener] as const;
+  });
+  return {
+    signal: controller.signal,
+    finish() {
+      if (stopCode !== undefined) exit(stopCode);
+      for (const [name, listener] of listeners) {
+        if (deno) deno.removeSignalListener(name, listener);
+        else findProcess().off(name, listener);
+      }
+    },
+  };
+}
+
+function exit(code: number): void {
+  if (deno) deno.exit(code);
+  findProcess().exit(code);
+}

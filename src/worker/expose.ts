@@ -1,0 +1,188 @@
+/**
+ * The side of a worker thread: runs a handler for each call that the server sends.
+ *
+ * @module
+ */
+import { LOG_LEVELS } from "../protocol/types.ts";
+import type { Context } from "../core/context.ts";
+import { createLog } from "../core/log.ts";
+import { toForm } from "../schema/form.ts";
+import type { Schema } from "../schema/schema.ts";
+import { deno, findThread, type ThreadGlobal } from "../runtime.ts";
+import { guardConsole } from "../transports/stdio/stdout_guard.ts";
+import { type FromThread, type ThreadFacts, toError, toSentError, type ToThread } from "./messages.ts";
+
+/**
+ * The context of a handler in a worker thread. Its methods work as those of {@linkcode Context}. The HTTP request, the
+ * services and other objects that cannot be copied to a thread are missing.
+ */
+export interface WorkerContext extends
+  Pick<
+    Context,
+    "method" | "client" | "principal" | "meta" | "signal" | "progress" | "log" | "elicit" | "elicitUrl" | "sample"
+  >,
+  Pick<Context, "roots" | "once"> {
+}
+
+/** A handler that runs in a worker thread. */
+export type WorkerHandler<Input, Output> = (input: Input, ctx: WorkerContext) => Output | Promise<Output>;
+
+/**
+ * Runs a handler in a worker thread. Call it once, in the file whose URL you pass to `worker`, and make it the default
+ * export. Outside of a worker thread it only returns the handler, so that tests can import the file.
+ *
+ * In the thread, everything printed to standard output goes to standard error, because standard output may carry the
+ * protocol.
+ *
+ * ```ts
+ * import { expose } from "@x/mcp/worker";
+ *
+ * export default expose(({ below }: { below: number }, { progress }) => {
+ *   let count = 0;
+ *   for (let n = 2; n < below; n++) {
+ *     if (n % 10_000 === 0) progress(n, { total: below });
+ *     let d = 2;
+ *     while (d * d <= n && n % d) d++;
+ *     if (d * d > n) count++;
+ *   }
+ *   return `${count} primes`;
+ * });
+ * ```
+ */
+export function expose<Input, Output>(handler: WorkerHandler<Input, Output>): WorkerHandler<Input, Output> {
+  const thread = findThread();
+  if (thread) new Exposed(thread, handler);
+  return handler;
+}
+
+/** Maximum number of notifications on their way to the server. More are dropped, as if the client read too slowly. */
+const MAX_SENT = 64;
+
+class Exposed {
+  readonly #thread: ThreadGlobal;
+  // The server has validated the input.
+  readonly #handler: WorkerHandler<never, unknown>;
+  readonly #answers = new Map<number, PromiseWithResolvers<unknown>>();
+  #controller = new AbortController();
+  /** Number of messages of this call that use its context. */
+  #sent = 0;
+  /** Number of those that the server has processed. It can be read while the handler blocks the thread. */
+  #done: Int32Array = new Int32Array(1);
+
+  constructor(thread: ThreadGlobal, handler: WorkerHandler<never, unknown>) {
+    this.#thread = thread;
+    this.#handler = handler;
+    guardConsole();
+    thread.addEventListener("message", ({ data }) => this.#take(data as ToThread)); // Only the pool sends messages.
+    this.#announceEnd();
+    this.#send({ kind: "ready" });
+  }
+
+  // Deno does not announce that a thread has ended itself.
+  #announceEnd(): void {
+    if (!deno) return;
+    for (const [owner, name] of [[this.#thread, "close"], [deno, "exit"]] as const) {
+      const end: unknown = Reflect.get(owner, name);
+      if (typeof end !== "function") continue;
+      const value = (...args: readonly unknown[]) => {
+        this.#send({ kind: "gone" });
+        end.apply(owner, args);
+      };
+      Reflect.defineProperty(owner, name, { value, configurable: true, writable: true });
+    }
+  }
+
+  #send(message: FromThread): void {
+    this.#thread.postMessage(message);
+  }
+
+  #take(message: ToThread): void {
+    if (message.kind === "run") this.#run(message);
+    else if (message.kind === "cancel") this.#controller.abort(toError(message.reason));
+    else {
+      const { id, value, error } = message;
+      const answer = this.#answers.get(id);
+      this.#answers.delete(id);
+      if (error) answer?.reject(toError(error));
+      else answer?.resolve(value);
+    }
+  }
+
+  async #run({ input, facts, done }: ToThread & { readonly kind: "run" }): Promise<void> {
+    this.#controller = new AbortController();
+    this.#answers.clear();
+    this.#sent = 0;
+    this.#done = done;
+    let message: FromThread;
+    try {
+      // The server has validated the input, so it has the type that the handler expects.
+      message = { kind: "result", value: await this.#handler(input as never, this.#toContext(facts)) };
+    } catch (error) {
+      message = { kind: "failed", error: toSentError(error) };
+    }
+    try {
+      this.#send(message);
+    } catch (error) {
+      const state = `${describe(error)}; return data, text or bytes, and no functions, streams or responses`;
+      const wrong = new TypeError(`Cannot send the result of a worker thread: ${state}`);
+      this.#send({ kind: "failed", error: toSentError(wrong) });
+    }
+  }
+
+  #toContext(facts: ThreadFacts): WorkerContext {
+    const wanted = facts.client.logLevel;
+    return {
+      ...facts,
+      signal: this.#controller.signal,
+      progress: (progress, options) => this.#notify("progress", [progress, options]),
+      log: createLog((level, data, logger) => {
+        if (!wanted || LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(wanted)) return Promise.resolve();
+        return this.#notify("log", [level, data, logger]);
+      }),
+      elicit: async <S extends Schema>(key: string, { message, schema }: { message: string; schema: S }) => {
+        const form = toForm(schema, `the question ${JSON.stringify(key)}`);
+        const asked = { message, schema: form.requestedSchema };
+        // The form restores what the schema transforms, which the server cannot do without the schema.
+        const answer = await this.#ask("elicit", [key, asked]) as { action: "accept"; content: unknown };
+        if (answer.action !== "accept") return answer;
+        const checked = await form.check(answer.content);
+        if (checked.problem === undefined) return { action: "accept", content: checked.value };
+        throw new TypeError(`Cannot use the answer to ${JSON.stringify(key)}: ${checked.problem}`);
+      },
+      elicitUrl: (key, options) => this.#ask("elicitUrl", [key, options]),
+      sample: (key, request) => this.#ask("sample", [key, request]),
+      roots: () => this.#ask("roots", []),
+      once: async (key, make) => {
+        // The server calls back for the value, which it may know already.
+        const { isKnown, value } = await this.#ask("once", [key]) as { isKnown: boolean; value: unknown };
+        if (isKnown) return value;
+        try {
+          return await this.#ask("keep", [key, await make()]);
+        } catch (error) {
+          this.#send({ kind: "use", name: "drop", args: [key, toSentError(error)] });
+          throw error;
+        }
+      },
+    } as WorkerContext; // The server returns what its own context returns, so the answers have the declared types.
+  }
+
+  // A handler that blocks its thread cannot wait, so notifications that the server has not processed yet are bounded.
+  #notify(name: string, args: readonly unknown[]): Promise<void> {
+    if (this.#sent - Atomics.load(this.#done, 0) >= MAX_SENT) return Promise.resolve();
+    return this.#ask(name, args) as Promise<void>; // The server answers notifications with nothing.
+  }
+
+  #ask(name: string, args: readonly unknown[]): Promise<unknown> {
+    const id = ++this.#sent;
+    const answer = Promise.withResolvers<unknown>();
+    // Without a listener, an answer that nobody awaits would end the thread.
+    answer.promise.catch(() => {});
+    this.#answers.set(id, answer);
+    this.#send({ kind: "use", name, args, id });
+    return answer.promise;
+  }
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

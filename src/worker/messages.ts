@@ -1,0 +1,54 @@
+/**
+ * The messages between a server and its worker threads, and errors as structured clones.
+ *
+ * @module
+ */
+import { isMcpError, isToolError, McpError, ToolError } from "../protocol/errors.ts";
+import type { Content, Meta } from "../protocol/types.ts";
+import type { Context, Principal } from "../core/context.ts";
+
+/** Facts about a call that a thread receives. */
+export interface ThreadFacts {
+  readonly method: string;
+  readonly client: Context["client"];
+  readonly principal?: Principal;
+  readonly meta: Meta;
+}
+
+/** From the server to a thread. */
+export type ToThread =
+  | { readonly kind: "run"; readonly input: unknown; readonly facts: ThreadFacts; readonly done: Int32Array }
+  | { readonly kind: "answer"; readonly id: number; readonly value?: unknown; readonly error?: SentError }
+  | { readonly kind: "cancel"; readonly reason: SentError };
+
+/** From a thread to the server. */
+export type FromThread =
+  | { readonly kind: "ready" }
+  | { readonly kind: "result"; readonly value: unknown }
+  | { readonly kind: "failed"; readonly error: SentError }
+  | { readonly kind: "gone" }
+  /** Uses the context of the call. With an `id`, the thread waits for the answer. */
+  | { readonly kind: "use"; readonly name: string; readonly args: readonly unknown[]; readonly id?: number };
+
+/** An error as a structured clone. Clones of error classes lose their fields. */
+export type SentError =
+  | { readonly kind: "mcp"; readonly code: number; readonly message: string; readonly data?: unknown }
+  | { readonly kind: "tool"; readonly content: readonly Content[] }
+  | { readonly kind: "other"; readonly name: string; readonly message: string; readonly stack?: string };
+
+/** Converts an error to a structured clone. */
+export function toSentError(error: unknown): SentError {
+  if (isMcpError(error)) return { kind: "mcp", code: error.code, message: error.message, data: error.data };
+  if (isToolError(error)) return { kind: "tool", content: error.content };
+  if (!(error instanceof Error)) return { kind: "other", name: "Error", message: `A handler threw ${String(error)}` };
+  const { name, message, stack } = error;
+  return { kind: "other", name, message, stack };
+}
+
+/** Restores an error. */
+export function toError(sent: SentError): Error {
+  if (sent.kind === "mcp") return new McpError(sent.code, sent.message, sent.data);
+  if (sent.kind === "tool") return new ToolError(sent.content);
+  const error = sent.name === "AbortError" ? new DOMException(sent.message, sent.name) : new Error(sent.message);
+  return Object.defineProperties(error, { name: { value: sent.name }, stack: { value: sent.stack } });
+}

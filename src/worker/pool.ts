@@ -1,0 +1,323 @@
+/**
+ * A pool of worker threads that run the handler of one file.
+ *
+ * @module
+ */
+import type { Context } from "../core/context.ts";
+import { startBackgroundTimer } from "../runtime.ts";
+import { type FromThread, type SentError, type ThreadFacts, toError, toSentError, type ToThread } from "./messages.ts";
+
+/** Options of a pool. */
+export interface WorkerPoolOptions {
+  /** Maximum number of threads. Defaults to the number of processors minus one, and at least one. */
+  readonly size?: number;
+  /** Milliseconds after which an idle thread ends. Defaults to 10,000. */
+  readonly idleMs?: number;
+  /** Milliseconds that a thread may take to load its file. Defaults to 30,000. */
+  readonly startMs?: number;
+  /** Milliseconds that a cancelled handler may take to stop. Then its thread is ended. Defaults to 250. */
+  readonly stopMs?: number;
+}
+
+/** Threads for the handler of one file. They start when they are needed. */
+export class Pool {
+  readonly #url: URL;
+  readonly #options: Required<WorkerPoolOptions>;
+  readonly #idle: Thread[] = [];
+  /** Calls that wait for a thread, the oldest first. */
+  readonly #waiting = new Set<(thread: Thread) => void>();
+  #size = 0;
+
+  /** Creates a pool without threads. */
+  constructor(url: URL, options: Required<WorkerPoolOptions>) {
+    this.#url = url;
+    this.#options = options;
+  }
+
+  /** Runs a call in a thread. */
+  async run(input: unknown, ctx: Context): Promise<unknown> {
+    const thread = await this.#take(ctx.signal);
+    try {
+      return await thread.run(input, ctx);
+    } finally {
+      // The handler of a cancelled call may still run.
+      thread.settled().then(() => this.#release(thread));
+    }
+  }
+
+  #take(signal: AbortSignal): Promise<Thread> {
+    signal.throwIfAborted();
+    const thread = this.#idle.pop();
+    if (thread) return Promise.resolve(thread);
+    if (this.#size < this.#options.size) return Promise.resolve(this.#start());
+    const { promise, resolve, reject } = Promise.withResolvers<Thread>();
+    const give = (thread: Thread) => {
+      signal.removeEventListener("abort", giveUp);
+      resolve(thread);
+    };
+    const giveUp = () => {
+      this.#waiting.delete(give);
+      reject(signal.reason);
+    };
+    this.#waiting.add(give);
+    signal.addEventListener("abort", giveUp, { once: true });
+    return promise;
+  }
+
+  #start(): Thread {
+    this.#size++;
+    return new Thread(this.#url, this.#options);
+  }
+
+  #release(thread: Thread): void {
+    const [next] = this.#waiting;
+    if (thread.hasEnded) {
+      this.#size--;
+      if (next) this.#give(next, this.#start());
+    } else if (next) this.#give(next, thread);
+    else {
+      this.#idle.push(thread);
+      thread.rest(() => this.#drop(thread));
+    }
+  }
+
+  #give(waiter: (thread: Thread) => void, thread: Thread): void {
+    this.#waiting.delete(waiter);
+    waiter(thread);
+  }
+
+  #drop(thread: Thread): void {
+    const at = this.#idle.indexOf(thread);
+    if (at < 0) return;
+    this.#idle.splice(at, 1);
+    this.#size--;
+    thread.end();
+  }
+}
+
+/** A worker thread, which runs one call at a time. */
+class Thread {
+  /** Whether the thread can run no more calls. */
+  hasEnded = false;
+  readonly #url: URL;
+  readonly #options: Required<WorkerPoolOptions>;
+  readonly #worker: Worker;
+  #isReady = false;
+  #job?: Job;
+  #stopTimer?: () => void;
+
+  constructor(url: URL, options: Required<WorkerPoolOptions>) {
+    this.#url = url;
+    this.#options = options;
+    this.#worker = new Worker(url, { type: "module" });
+    this.#worker.addEventListener("message", ({ data }) => this.#receive(data as FromThread)); // Sent by `expose`.
+    this.#worker.addEventListener("error", (event) => {
+      // Without it, an error that a thread does not catch ends the process.
+      event.preventDefault();
+      this.#crash(toLine(event.message));
+    });
+    this.#worker.addEventListener("messageerror", () => this.#crash("it sent a value that cannot be copied"));
+    // Only Bun sends this event.
+    this.#worker.addEventListener("close", () => this.#crash(ENDED));
+  }
+
+  /** Runs a call. Rejects at once if it is cancelled. */
+  run(input: unknown, ctx: Context): Promise<unknown> {
+    this.#keepAlive(true);
+    this.#stopTimer?.();
+    const job = this.#job = new Job(input, ctx, (message) => this.#worker.postMessage(message));
+    if (this.#isReady) this.#begin(job);
+    else {
+      const { startMs } = this.#options;
+      this.#startTimer(startMs, () => {
+        this.#crash(`within ${startMs} ms it has not called expose(); call it at the top level of ${this.#url}`);
+      });
+    }
+    ctx.signal.addEventListener("abort", () => this.#cancel(job, ctx.signal.reason), { once: true });
+    return job.result.promise;
+  }
+
+  /** Settles when no handler runs. */
+  settled(): Promise<void> {
+    return this.#job?.ended.promise ?? Promise.resolve();
+  }
+
+  /** Calls `onIdle` if the thread runs no call for a while. */
+  rest(onIdle: () => void): void {
+    this.#keepAlive(false);
+    const { idleMs } = this.#options;
+    if (idleMs) this.#startTimer(idleMs, onIdle);
+    else onIdle();
+  }
+
+  /** Ends the thread, whatever it does. */
+  end(): void {
+    this.hasEnded = true;
+    this.#stopTimer?.();
+    this.#worker.terminate();
+    this.#job?.ended.resolve();
+  }
+
+  #begin(job: Job): void {
+    try {
+      job.begin();
+    } catch (error) {
+      const state = error instanceof Error ? error.message : String(error);
+      job.result.reject(new TypeError(`Cannot run the call in a worker thread: its input cannot be copied (${state})`));
+      this.#finish(job);
+    }
+  }
+
+  #receive(message: FromThread): void {
+    const job = this.#job;
+    if (message.kind === "ready") {
+      this.#stopTimer?.();
+      this.#isReady = true;
+      if (job) this.#begin(job);
+    } else if (message.kind === "gone") this.#crash(ENDED);
+    else if (!job) return;
+    else if (message.kind === "use") job.use(message);
+    else {
+      if (message.kind === "result") job.result.resolve(message.value);
+      else job.result.reject(job.restore(message.error));
+      this.#finish(job);
+    }
+  }
+
+  // A handler that blocks its thread cannot receive the cancellation.
+  #cancel(job: Job, reason: unknown): void {
+    if (this.#job !== job) return;
+    job.result.reject(reason);
+    if (!this.#isReady) return this.end();
+    job.cancel(reason);
+    this.#startTimer(this.#options.stopMs, () => this.end());
+  }
+
+  #finish(job: Job): void {
+    this.#stopTimer?.();
+    this.#job = undefined;
+    job.ended.resolve();
+  }
+
+  #crash(state: string): void {
+    if (this.hasEnded) return;
+    const place = this.#isReady ? "run the call" : "start a worker thread";
+    this.#job?.result.reject(new Error(`Cannot ${place}: ${state}`));
+    this.end();
+  }
+
+  // Only Bun can let the process exit while a thread is idle.
+  #keepAlive(isKept: boolean): void {
+    const change: unknown = Reflect.get(this.#worker, isKept ? "ref" : "unref");
+    if (typeof change === "function") change.call(this.#worker);
+  }
+
+  #startTimer(ms: number, job: () => void): void {
+    this.#stopTimer?.();
+    // A running call keeps its thread, and the thread keeps the process alive.
+    this.#stopTimer = startBackgroundTimer(job, ms);
+  }
+}
+
+/** One call on a thread. */
+class Job {
+  readonly result = Promise.withResolvers<unknown>();
+  /** Settles when the thread has finished with the call. */
+  readonly ended = Promise.withResolvers<void>();
+  readonly #input: unknown;
+  readonly #ctx: Context;
+  readonly #send: (message: ToThread) => void;
+  readonly #done = new Int32Array(new SharedArrayBuffer(4));
+  /** Values of `once` that the thread computes. */
+  readonly #made = new Map<unknown, PromiseWithResolvers<unknown>>();
+  readonly #kept = new Map<unknown, Promise<unknown>>();
+  /** Errors that the thread received. It may throw them again. */
+  readonly #sent = new Map<string, Error>();
+
+  constructor(input: unknown, ctx: Context, send: (message: ToThread) => void) {
+    this.#input = input;
+    this.#ctx = ctx;
+    this.#send = send;
+  }
+
+  begin(): void {
+    const { method, client, principal, meta } = this.#ctx;
+    const facts: ThreadFacts = { method, client, principal: toCloneable(principal), meta };
+    this.#send({ kind: "run", input: this.#input, facts, done: this.#done });
+  }
+
+  cancel(reason: unknown): void {
+    this.#send({ kind: "cancel", reason: toSentError(reason) });
+  }
+
+  /** Returns the error that the handler threw. An error that it received from the context is the same object again. */
+  restore(error: SentError): Error {
+    return this.#sent.get(toKey(error)) ?? toError(error);
+  }
+
+  /** Uses the context for the thread, and sends it the answer. */
+  async use({ name, args, id }: FromThread & { readonly kind: "use" }): Promise<void> {
+    if (id === undefined) return this.#made.get(args[0])?.reject(toError(args[1] as SentError)); // Sent by `once`.
+    let answer: { readonly value: unknown } | { readonly error: SentError };
+    try {
+      answer = { value: await this.#apply(name, args) };
+    } catch (thrown) {
+      const error = toSentError(thrown);
+      if (thrown instanceof Error) this.#sent.set(toKey(error), thrown);
+      answer = { error };
+    }
+    Atomics.add(this.#done, 0, 1);
+    this.#send({ kind: "answer", id, ...answer });
+  }
+
+  #apply(name: string, args: readonly unknown[]): unknown {
+    const ctx = this.#ctx;
+    if (name === "once") return this.#askOnce(args[0]);
+    if (name === "keep") {
+      this.#made.get(args[0])?.resolve(args[1]);
+      return this.#kept.get(args[0]);
+    }
+    const method: unknown = name === "log" ? Reflect.get(ctx.log, String(args[0])) : Reflect.get(ctx, name);
+    if (typeof method !== "function") throw new TypeError(`Cannot use ctx.${name} in a worker thread`);
+    return name === "log" ? method(args[1], { logger: args[2] }) : method(...args);
+  }
+
+  // The thread computes the value unless the call knows it.
+  #askOnce(key: unknown): Promise<unknown> {
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const kept = this.#ctx.once(String(key), () => {
+      const made = Promise.withResolvers<unknown>();
+      this.#made.set(key, made);
+      resolve({ isKnown: false });
+      return made.promise;
+    });
+    this.#kept.set(key, kept);
+    kept.then((value) => resolve({ isKnown: true, value }), reject);
+    return promise;
+  }
+}
+
+const ENDED = "it ended before it had an answer; a file must call expose(), and neither close nor exit";
+
+// Bun's message is the whole report, with the source code.
+function toLine(message: string): string {
+  return /^error: (.*)$/m.exec(message)?.[1] ?? (message || "an error without a message");
+}
+
+function toKey(error: SentError): string {
+  return JSON.stringify([error.kind, "message" in error ? error.message : error.content]);
+}
+
+/** Copies an object without the properties that cannot be copied to a thread, such as functions. */
+function toCloneable<T extends object>(value: T | undefined): T | undefined {
+  if (!value) return value;
+  const entries = Object.entries(value).filter(([, each]) => {
+    try {
+      structuredClone(each);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+  return Object.fromEntries(entries) as T; // Facts about a caller beyond its id and scopes are optional.
+}

@@ -1,0 +1,68 @@
+/**
+ * Runs CPU-bound handlers in worker threads, so that other calls do not wait for them.
+ *
+ * ```ts ignore
+ * import { tool } from "@x/mcp";
+ * import { worker } from "@x/mcp/worker";
+ * import { z } from "zod";
+ * import type count from "./primes.ts";
+ *
+ * const primes = tool({
+ *   name: "primes",
+ *   input: z.object({ below: z.number().int() }),
+ *   run: worker<typeof count>(new URL("./primes.ts", import.meta.url)),
+ * });
+ * ```
+ *
+ * @module
+ */
+import type { Context } from "../core/context.ts";
+import type { WorkerHandler } from "./expose.ts";
+import { Pool, type WorkerPoolOptions } from "./pool.ts";
+
+export { expose, type WorkerContext, type WorkerHandler } from "./expose.ts";
+export type { WorkerPoolOptions } from "./pool.ts";
+
+/** The `run` function of a tool, a prompt or a resource that runs in a worker thread. */
+export type WorkerRun<Handler extends WorkerHandler<never, unknown>> = (
+  input: Parameters<Handler>[0],
+  ctx: Context,
+) => Promise<Awaited<ReturnType<Handler>>>;
+
+/**
+ * Returns a `run` function that runs the handler of another file in a pool of worker threads. The file passes its
+ * handler to {@linkcode expose}. The type of its default export gives the types of the input and the result.
+ *
+ * Input and result must be values that `structuredClone` can copy. A cancelled call is answered at once, and its thread
+ * is ended if the handler does not stop. If a handler ends its thread, its call fails and the next call gets a new thread.
+ *
+ * A thread starts with the first call that needs it. While a thread is idle, it keeps the process alive on Deno.
+ *
+ * @throws {TypeError} if the URL or an option is invalid.
+ */
+export function worker<Handler extends WorkerHandler<never, unknown> = WorkerHandler<never, unknown>>(
+  url: URL,
+  options: WorkerPoolOptions = {},
+): WorkerRun<Handler> {
+  if (!(url instanceof URL)) {
+    throw new TypeError(
+      'Cannot run a handler in a worker thread: the file is not a URL; use new URL("./file.ts", import.meta.url)',
+    );
+  }
+  const pool = new Pool(url, readOptions(options));
+  // The file's default export has the type `Handler`, so its thread returns a result of that type.
+  return (input, ctx) => pool.run(input, ctx) as ReturnType<WorkerRun<Handler>>;
+}
+
+function readOptions(
+  { size = Math.max(1, (navigator.hardwareConcurrency || 2) - 1), idleMs = 10_000, startMs = 30_000, stopMs = 250 }:
+    WorkerPoolOptions,
+): Required<WorkerPoolOptions> {
+  const options = { size, idleMs, startMs, stopMs };
+  for (const [name, value] of Object.entries(options)) {
+    const least = name === "size" ? 1 : 0;
+    if (Number.isSafeInteger(value) && value >= least && value <= 0x7fffffff) continue;
+    throw new TypeError(`Cannot make a pool of worker threads: ${name} is ${value}; use a whole number from ${least}`);
+  }
+  return options;
+}

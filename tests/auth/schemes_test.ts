@@ -1,0 +1,182 @@
+// The schemes of @x/mcp/auth: which requests they accept, and what they answer to others.
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { type Authentication, createServer, type Server, tool } from "../../mod.ts";
+import { apiKey, basic, custom, refuse, requirePrincipal } from "../../src/auth/auth.ts";
+import { toRequest } from "../support/requests.ts";
+
+const ADA = "ada-2f6c1e0b9d4a7853";
+const BOB = "bob-8d3f5a7c6e1b9042";
+
+/** A server whose one tool shows its caller and the request that it sees. */
+function start(auth: Authentication): Server {
+  const show = tool({
+    name: "show",
+    run: (_, ctx) => ({
+      id: requirePrincipal(ctx).id,
+      scopes: ctx.principal?.scopes,
+      seen: [...ctx.http?.headers ?? []].join("\n") + ctx.http?.url,
+    }),
+  });
+  return createServer({ name: "me", version: "1.0.0", auth, handlers: [show], observer: { fault() {} } });
+}
+
+interface Answer {
+  readonly status: number;
+  readonly challenge: string | null;
+  readonly text: string;
+  readonly id?: string;
+  readonly seen?: string;
+}
+
+async function send(server: Server, headers: Record<string, string>, query = ""): Promise<Answer> {
+  const request = toRequest("tools/call", { name: "show" }, headers);
+  const response = await server.fetch(query ? new Request(request.url + query, request) : request);
+  const text = await response.text();
+  const { id, seen } = JSON.parse(text).result?.structuredContent ?? {};
+  return { status: response.status, challenge: response.headers.get("www-authenticate"), text, id, seen };
+}
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+
+Deno.test("an API key stands for its caller, and no handler sees it", async () => {
+  const server = start(apiKey({ keys: { ada: ADA, bob: { key: [BOB, `${BOB}-new`], scopes: ["a"] } } }));
+  for (const [key, id] of [[ADA, "apikey:ada"], [BOB, "apikey:bob"], [`${BOB}-new`, "apikey:bob"]]) {
+    const answer = await send(server, { ...bearer(key), "x-other": "stays" });
+    assertEquals([answer.status, answer.id], [200, id]);
+    assert(!answer.text.includes(key));
+    assertStringIncludes(String(answer.seen), "stays");
+  }
+  assertEquals((await send(server, { authorization: `bearer   ${ADA}` })).status, 200);
+  await server.close();
+});
+
+Deno.test("a request without a valid API key gets a challenge and no echo", async () => {
+  const server = start(apiKey({ keys: { ada: ADA }, realm: 'no"tes\u{1f600}\n' }));
+  const realm = 'realm="no\\"tes???"';
+  assertEquals((await send(server, {})).challenge, `Bearer ${realm}`);
+  const wrong = [
+    ADA.slice(0, -1),
+    `${ADA}x`,
+    ADA.toUpperCase(),
+    `x${ADA.slice(1)}`,
+    "x".repeat(100),
+    `${ADA} ${ADA}`,
+    "",
+    "x".repeat(5000),
+    "\u00e4".repeat(20),
+    "__proto__",
+  ];
+  for (const key of wrong) {
+    const answer = await send(server, bearer(key));
+    assertEquals([answer.status, answer.challenge], [401, `Bearer ${realm}, error="invalid_token"`], key);
+    assert(key.length < 5 || !answer.text.includes(key.slice(0, 50)), answer.text);
+  }
+  assertEquals((await send(server, { authorization: `Basic ${ADA}` })).status, 401);
+  assertEquals((await send(server, { authorization: ADA })).status, 401);
+  await server.close();
+});
+
+Deno.test("an API key may be in a header, a cookie or the query, in one place only", async () => {
+  const server = start(apiKey({ keys: { ada: ADA, bob: BOB }, header: "X-Api-Key", cookie: "key", query: "key" }));
+  const places: readonly (readonly [headers: Record<string, string>, query?: string])[] = [
+    [{ "x-api-key": ADA, cookie: "theme=dark" }],
+    [{ cookie: `theme=dark; key=${ADA}; lang=en` }],
+    [{ cookie: `key="${ADA}"; theme=dark` }],
+    [{ cookie: "theme=dark" }, `?key=${ADA}&theme=dark`],
+  ];
+  for (const [headers, query] of places) {
+    const answer = await send(server, headers, query);
+    assertEquals([answer.status, answer.id], [200, "apikey:ada"]);
+    assert(!answer.text.includes(ADA), answer.text);
+    assertStringIncludes(String(answer.seen), "theme=dark");
+  }
+  const two: typeof places = [
+    [{ "x-api-key": `${ADA}, ${ADA}` }],
+    [{ "x-api-key": ADA, cookie: `key=${ADA}` }],
+    [{ "x-api-key": ADA }, `?key=${BOB}`],
+    [{ cookie: `key=${ADA}; key=${BOB}` }],
+    [{}, `?key=${ADA}&key=${ADA}`],
+  ];
+  for (const [headers, query] of two) {
+    const answer = await send(server, headers, query);
+    assertEquals([answer.status, answer.challenge], [400, `ApiKey error="invalid_request"`]);
+    assert(!answer.text.includes(ADA), answer.text);
+  }
+  assertEquals((await send(server, {})).challenge, "ApiKey");
+  await server.close();
+});
+
+Deno.test("a function may find the owner of an API key", async () => {
+  const find = (key: string) =>
+    key === "none" ? undefined : key === "banned" ? refuse(403) : { id: key, scopes: ["a"] };
+  // A query builder has `then`, and is not a promise.
+  const builder = (key: string) => ({ then: (settle: (found: unknown) => void) => settle(find(key)) });
+  for (const keys of [find, async (key: string) => await find(key), builder]) {
+    const server = start(apiKey({ keys: keys as never }));
+    assertEquals((await send(server, bearer("ada"))).id, "apikey:ada");
+    assertEquals((await send(server, bearer("none"))).status, 401);
+    assertEquals((await send(server, bearer("banned"))).status, 403);
+    await server.close();
+  }
+});
+
+Deno.test("a function that returns no owner but `true` authenticates nobody", async () => {
+  for (const found of [true, 1, {}, { id: "" }]) {
+    const server = start(apiKey({ keys: () => found as never }));
+    assertEquals((await send(server, bearer("ada"))).status, 500);
+    await server.close();
+  }
+  const server = start(basic({ users: () => true as never }));
+  assertEquals((await send(server, { authorization: `Basic ${btoa("ada:x")}` })).status, 500);
+  await server.close();
+});
+
+Deno.test("options that cannot be used are refused without their secrets", () => {
+  for (const keys of [{ ada: "short" }, { ada: `${ADA},x` }, { ada: ` ${ADA}` }, { ada: undefined }]) {
+    const { message } = assertThrows(() => apiKey({ keys }), TypeError, 'Cannot use the API key of "ada"');
+    assert(!message.includes("short") && !message.includes(ADA));
+  }
+  const { message } = assertThrows(() => apiKey({ keys: { ada: ADA, bob: ADA } }), TypeError, "the same secret");
+  assert(!message.includes(ADA));
+  assertThrows(() => basic({ users: { "a:b": "x" } }), TypeError, "no colon");
+  assertThrows(() => basic({ users: { ada: "" } }), TypeError, "it is empty");
+  const options = { name: "x", version: "1" };
+  for (const auth of ["key", {}, null, 5]) {
+    assertThrows(() => createServer({ ...options, auth: auth as never }), TypeError, "auth has no authenticate()");
+  }
+});
+
+Deno.test("a name and a password stand for their user", async () => {
+  const users = { ada: "pässword:1", bob: { password: "hunter22", scopes: ["a"] } };
+  const verify = (name: string, password: string) =>
+    name === "ada" && password === users.ada || name === "bob" && password === "hunter22" ? {} : undefined;
+  for (const each of [users, verify, async (...given: [string, string]) => await verify(...given)]) {
+    const server = start(basic({ users: each, realm: "notes" }));
+    const encode = (text: string) => btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+    const login = (text: string) => send(server, { authorization: `Basic ${text}` });
+    const right = await login(encode("ada:pässword:1"));
+    assertEquals([right.status, right.id], [200, "basic:ada"]);
+    assert(!right.text.includes(encode("ada:pässword:1")));
+    assertEquals((await login(encode("bob:hunter22"))).id, "basic:bob");
+    for (const wrong of ["ada:", "ada", ":x", "", "ada:hunter22", "bob:hunter2", "bob:hunter222", "\xff:\xff"]) {
+      const { status, challenge } = await login(encode(wrong));
+      assertEquals([status, challenge?.startsWith('Basic realm="notes", charset="UTF-8"')], [401, true], wrong);
+    }
+    for (const broken of ["%%%", "=", "a", btoa("\xff:\xff")]) assertEquals((await login(broken)).status, 401);
+    await server.close();
+  }
+});
+
+Deno.test("a function of one's own names where its credentials are", async () => {
+  const server = start(custom(({ headers }) => {
+    const sid = /sid=(\w+)/.exec(headers.get("cookie") ?? "")?.[1];
+    return sid && headers.get("x-signature") === "ok" ? { id: `site:${sid}` } : undefined;
+  }, { cookies: ["sid"], headers: ["X-Signature"], challenge: { scheme: "Site" } }));
+  const headers = { cookie: "a=1; sid=ada77;b=2", "x-signature": "ok", authorization: "Bearer secret" };
+  const { id, seen = "" } = await send(server, headers);
+  assertEquals(id, "site:ada77");
+  assertStringIncludes(seen, "a=1;b=2");
+  assert(!/x-signature|authorization|secret|sid=/.test(seen), seen);
+  assertEquals((await send(server, {})).challenge, "Site");
+  await server.close();
+});

@@ -1,0 +1,50 @@
+// A server with authentication is a server for every command.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { runtimes, testProcesses, withFiles } from "../support/command_line.ts";
+import { root, run, start } from "../support/processes.ts";
+
+const source = `import { createServer, tool } from "@x/mcp";
+import { apiKey } from "${root}src/auth/auth.ts";
+const whoami = tool({ name: "whoami", description: "Says who calls", run: (_, { principal }) => principal?.id ?? "nobody" });
+const write = tool({ name: "write", description: "Writes", scopes: ["notes:write"], run: () => "written" });
+const auth = apiKey({ keys: { ada: { key: "ada-2f6c1e0b9d4a7853", scopes: [] } } });
+export default createServer({ name: "me", version: "1.0.0", auth, handlers: [whoami, write] });`;
+
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: check, call and install need no credentials`, async () => {
+    await withFiles({ "server.ts": source }, async (cwd) => {
+      const checked = await run([...program, "check", "server.ts"], { cwd });
+      assertEquals(checked.code, 0, checked.stderr);
+      assertMatch(checked.stdout + checked.stderr, /No problems/);
+      assertEquals((await run([...program, "call", "server.ts", "whoami"], { cwd })).stdout, "nobody\n");
+      assertEquals((await run([...program, "call", "server.ts", "write"], { cwd })).stdout, "written\n");
+      const words = ["install", "server.ts", "--client", "cursor", "--allow-none", "--dry-run"];
+      assertEquals((await run([...program, ...words], { cwd })).code, 0);
+    });
+  });
+
+  testProcesses(`${name}: serve authenticates, on all networks without a warning`, async () => {
+    await withFiles({ "server.ts": source }, async (cwd) => {
+      await using serving = await start([...program, "server.ts", "--http", "--port", "0", "--host", "0.0.0.0"], {
+        cwd,
+      });
+      const [printed, url] = await serving.waitFor(/[^]*Serving server\.ts at (\S+)/);
+      assert(!printed.includes("Anyone"), printed);
+      const refused = await run([...program, "call", url, "whoami"]);
+      assertEquals(refused.code, 1);
+      assertMatch(refused.stderr, /-31401.*authenticate with --header/);
+      const header = ["--header", "authorization=Bearer ada-2f6c1e0b9d4a7853"];
+      assertEquals((await run([...program, "call", url, "whoami", ...header])).stdout, "apikey:ada\n");
+      assertMatch((await run([...program, "call", url, "write", ...header])).stderr, /-31403/);
+    });
+  });
+
+  testProcesses(`${name}: --inspect serves its page beside a server with authentication`, async () => {
+    await withFiles({ "server.ts": source }, async (cwd) => {
+      await using serving = await start([...program, "server.ts", "--http", "--inspect", "--port", "0"], { cwd });
+      const [, page] = await serving.waitFor(/(http:\/\/127\.0\.0\.1:\d+\/)#key=/);
+      const [, url] = await serving.waitFor(/Serving server\.ts at (\S+)/);
+      assertEquals([(await fetch(page)).status, (await fetch(url)).status], [200, 401]);
+    });
+  });
+}

@@ -1,0 +1,43 @@
+// The server that the workload of the metrics calls.
+import { createServer, McpError, type Observer, resource, type Server, tool, ToolError } from "@x/mcp";
+
+/** Creates a server whose tools end in every way. */
+export function createCounted(observer: Observer): Server {
+  return createServer({
+    name: "counted",
+    version: "1.0.0",
+    observer,
+    limits: { request: { idCharacters: 64 } },
+    handlers: [
+      tool({ name: "fine", run: () => "fine" }),
+      tool({ name: "later", run: () => new Promise<string>((resolve) => setTimeout(resolve, 2, "later")) }),
+      tool({
+        name: "progress",
+        async run(_, ctx) {
+          await ctx.progress(1);
+          await new Promise((resolve) => setTimeout(resolve, 30));
+          return "done";
+        },
+      }),
+      tool({
+        name: "wrong",
+        run() {
+          throw new ToolError("wrong");
+        },
+      }),
+      tool({
+        name: "error",
+        run() {
+          throw new McpError(-31001, "closed");
+        },
+      }),
+      tool({
+        name: "fault",
+        run() {
+          throw new Error("fault");
+        },
+      }),
+      resource({ uri: "note:1", name: "note", read: () => "1" }),
+    ],
+  });
+}

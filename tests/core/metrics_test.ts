@@ -1,0 +1,113 @@
+// Metrics built on the published observer count exactly what a random workload did.
+import { assert, assertEquals } from "@std/assert";
+import { connect, type Connection } from "../../src/testing/testing.ts";
+import { listSources } from "../support/sources.ts";
+import { random } from "../support/random.ts";
+import { until } from "../support/behaviour.ts";
+import { metrics, type Totals } from "./metrics.ts";
+import { createCounted } from "./metrics_server.ts";
+
+/** An operation, and the keys of the counts that it raises. */
+interface Operation {
+  readonly run: (client: Connection) => Promise<unknown>;
+  readonly call?: string;
+  readonly refusal?: string;
+  readonly limit?: string;
+  readonly fault?: boolean;
+}
+
+const operations: readonly Operation[] = [
+  { run: (client) => client.callTool("fine"), call: "tools/call result" },
+  { run: (client) => client.callTool("later"), call: "tools/call result" },
+  { run: (client) => client.callTool("progress", {}, { onProgress: () => {} }), call: "tools/call result" },
+  { run: (client) => client.callTool("wrong"), call: "tools/call tool_error" },
+  { run: (client) => client.callTool("error"), call: "tools/call error" },
+  { run: (client) => client.callTool("fault"), call: "tools/call tool_error", fault: true },
+  { run: (client) => client.callTool("unknown"), refusal: "params" },
+  { run: (client) => client.request("no/such", {}), refusal: "method" },
+  { run: (client) => client.listTools(), call: "tools/list result" },
+  { run: (client) => client.readResource("note:1"), call: "resources/read result" },
+  {
+    run: (client) => client.request("tools/list", { _meta: { progressToken: "x".repeat(100) } }),
+    refusal: "limit",
+    limit: "request.idCharacters",
+  },
+];
+
+type Counts = Record<string, number>;
+
+/** Does the operations of a seed, several at a time. Returns the counts that they must raise. */
+async function work(
+  client: Connection,
+  seed: number,
+): Promise<{ calls: Counts; refusals: Counts; limits: Counts; faults: number }> {
+  const { pick, below } = random(seed);
+  const calls: Counts = client.era === "legacy" ? { "initialize result": 1 } : {};
+  const refusals: Counts = {};
+  const limits: Counts = {};
+  let faults = 0;
+  const add = (counts: Counts, key?: string) => key && (counts[key] = (counts[key] ?? 0) + 1);
+  for (let round = 0; round < 12; round++) {
+    const running = Array.from({ length: 1 + below(6) }, () => {
+      const { run, call, refusal, limit, fault } = pick(operations);
+      add(calls, call);
+      add(refusals, refusal);
+      add(limits, limit);
+      if (fault) faults++;
+      return run(client).catch(() => {});
+    });
+    await Promise.all(running);
+  }
+  return { calls, refusals, limits, faults };
+}
+
+function check(totals: Totals, expected: Awaited<ReturnType<typeof work>>): void {
+  assertEquals(totals.calls, expected.calls);
+  assertEquals(totals.refusals, expected.refusals);
+  assertEquals(totals.limits, expected.limits);
+  assertEquals([totals.faults, totals.running], [expected.faults, 0]);
+  for (const [method, ms] of Object.entries(totals.durations)) assert(ms >= 0 && ms < 60_000, `${method}: ${ms}`);
+  assertEquals([totals.sessions, totals.streams, totals.subscriptions], [0, 0, 0]);
+}
+
+for (const era of ["modern", "legacy"] as const) {
+  for (const transport of ["http", "memory", "pipe"] as const) {
+    Deno.test(`metrics equal what a random workload did (${era} over ${transport})`, async () => {
+      for (const seed of [1, 2, 3]) {
+        const observer = metrics();
+        const server = createCounted(observer);
+        const client = await connect(server, { era, transport });
+        const expected = await work(client, seed);
+        const session = era === "legacy" ? 1 : 0;
+        assertEquals(observer.totals().sessions, session);
+        await client.close();
+        await server.close();
+        await until(() => observer.totals().streams === 0, "all streams to end");
+        check(observer.totals(), expected);
+      }
+    });
+  }
+
+  Deno.test(`metrics equal what a random workload did (${era} over stdio)`, async () => {
+    const client = await connect(new URL("./metrics_program.ts", import.meta.url), { era, transport: "stdio" });
+    const expected = await work(client, 4);
+    await client.close();
+    const stderr = await client.child?.stderr ?? "";
+    check(JSON.parse(stderr.trim().split("\n").at(-1) ?? ""), expected);
+  });
+}
+
+Deno.test({
+  name: "the metrics import only published entry points",
+  ignore: typeof Deno === "undefined",
+  async fn() {
+    const files = (await listSources("tests/core/")).filter((path) => /\/metrics(_\w+)?\.ts$/.test(path));
+    const own = files.filter((path) => !path.endsWith("_test.ts"));
+    assertEquals(own.length, 3);
+    for (const path of own) {
+      const source = await Deno.readTextFile(new URL(`../../${path}`, import.meta.url));
+      const imported = [...source.matchAll(/from "([^"]+)"/g)].map(([, name]) => name);
+      assert(imported.length && imported.every((name) => /^@x\/mcp(\/\w+)?$|^\.\/metrics/.test(name)), imported.join());
+    }
+  },
+});

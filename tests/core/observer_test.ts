@@ -1,0 +1,413 @@
+// What an observer hears, in every era and over every transport.
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import {
+  type CallEvent,
+  createServer,
+  McpError,
+  type Observer,
+  resource,
+  type ServerOptions,
+  type StartEvent,
+  tool,
+  ToolError,
+} from "../../mod.ts";
+import { EVENTS } from "../../src/core/observer.ts";
+import { connect } from "../../src/testing/testing.ts";
+import { behaviour, gate, until } from "../support/behaviour.ts";
+import { pageFile, toTable } from "../release/events_page.ts";
+import { withTable } from "../release/limits_page.ts";
+import { ask, toRequest } from "../support/requests.ts";
+
+/** An event with its name. Fields of all kinds of events can be read. */
+interface Heard {
+  readonly name: string;
+  // deno-lint-ignore no-explicit-any
+  readonly event: any;
+}
+
+/** An observer of all events, or of those named, that keeps them. */
+function recorder(
+  names: readonly (keyof Observer)[] = EVENTS,
+): { readonly observer: Observer; readonly heard: Heard[] } {
+  const heard: Heard[] = [];
+  const observer = Object.fromEntries(names.map((name) => [name, (event: unknown) => heard.push({ name, event })]));
+  return { observer, heard };
+}
+
+const only = (heard: readonly Heard[], name: string) =>
+  heard.filter((each) => each.name === name).map(({ event }) => event);
+
+const form = { type: "object", properties: { name: { type: "string" } } };
+
+const handlers = [
+  tool({ name: "fine", run: () => "fine" }),
+  tool({ name: "later", run: () => new Promise<string>((resolve) => setTimeout(resolve, 5, "later")) }),
+  tool({
+    name: "wrong",
+    run() {
+      throw new ToolError("wrong");
+    },
+  }),
+  tool({
+    name: "error",
+    run() {
+      throw new McpError(-31001, "closed");
+    },
+  }),
+  tool({ name: "asks", run: async (_, ctx) => (await ctx.elicit("a", { message: "A?", schema: form })).action }),
+  tool({
+    name: "waits",
+    run: (_, { signal }) => new Promise((_, reject) => signal.onabort = () => reject(signal.reason)),
+  }),
+  resource({ uri: "note:1", name: "note", read: () => "1" }),
+];
+
+behaviour("each call starts and ends once, with its outcome", async (connect, { era, version, transport }) => {
+  const { observer, heard } = recorder(["start", "call"]);
+  const { client } = await connect({ handlers, observer }, { onElicit: () => ({ action: "decline" }) });
+  for (const name of ["fine", "later", "wrong", "error", "asks"]) await client.callTool(name).catch(() => {});
+  await client.listTools();
+  await client.readResource("note:1");
+  const expected = [
+    ...era === "legacy" ? [["initialize", undefined, "result", undefined]] : [],
+    ["tools/call", "fine", "result", undefined],
+    ["tools/call", "later", "result", undefined],
+    ["tools/call", "wrong", "tool_error", undefined],
+    ["tools/call", "error", "error", -31001],
+    ...era === "modern" ? [["tools/call", "asks", "input_required", undefined]] : [],
+    ["tools/call", "asks", "result", undefined],
+    ["tools/list", undefined, "result", undefined],
+    ["resources/read", "note:1", "result", undefined],
+  ];
+  const calls: CallEvent[] = only(heard, "call");
+  assertEquals(calls.map(({ method, subject, outcome, code }) => [method, subject, outcome, code]), expected);
+  const starts: StartEvent[] = only(heard, "start");
+  assertEquals(starts.map(({ id }) => id), calls.map(({ id }) => id));
+  assertEquals(new Set(calls.map(({ id }) => id)).size, calls.length);
+  for (const call of calls) {
+    assertEquals([call.revision, call.principal], [version, undefined]);
+    assertEquals(call.transport, transport === "pipe" ? "memory" : "http");
+    assert(call.durationMs >= call.waitedMs && call.waitedMs >= 0, `${call.durationMs} ${call.waitedMs}`);
+    assertEquals(call.client?.name, "test");
+  }
+  assert(calls.some(({ subject, durationMs }) => subject === "later" && durationMs >= 4));
+});
+
+behaviour("a cancelled call tells why", async (connect, { transport }) => {
+  const { observer, heard } = recorder(["start", "call", "limit"]);
+  const options = { handlers, observer, limits: { calls: { timeoutMs: 60_000, closeMs: 30 } } };
+  const { client, server, join } = await connect(options);
+  const controller = new AbortController();
+  const cancelled = client.callTool("waits", {}, { signal: controller.signal }).catch(() => {});
+  await until(() => only(heard, "start").some(({ subject }) => subject === "waits"), "the first call to start");
+  controller.abort();
+  await cancelled;
+  await until(() => only(heard, "call").some(({ outcome }) => outcome === "cancelled"), "the first call to end");
+  const other = await join();
+  const closing = other.callTool("waits").catch(() => {});
+  await until(() => only(heard, "start").filter(({ subject }) => subject === "waits").length === 2, "the second call");
+  await server.close();
+  await closing;
+  const [first, second, ...more] = only(heard, "call").filter(({ subject }) => subject === "waits");
+  // Over HTTP without sessions, a client cancels by closing the connection.
+  assert(["client", "disconnected"].includes(first.why), first.why);
+  if (transport === "pipe") assertEquals(first.why, "client");
+  assertEquals([first.outcome, second.outcome, second.why, more.length], ["cancelled", "cancelled", "closing", 0]);
+  assertEquals(only(heard, "limit").map(({ limit }) => limit), ["calls.closeMs"]);
+});
+
+behaviour("a call that takes too long is cancelled by its timeout", async (connect) => {
+  const { observer, heard } = recorder(["call", "limit"]);
+  const { client } = await connect({ handlers, observer, limits: { calls: { timeoutMs: 20 } } });
+  await client.callTool("waits").catch(() => {});
+  const [call] = only(heard, "call").filter(({ subject }) => subject === "waits");
+  assertEquals([call.outcome, call.why, call.code], ["cancelled", "timeout", -32603]);
+  assertEquals(only(heard, "limit"), [{ limit: "calls.timeoutMs", client: undefined }]);
+});
+
+behaviour(
+  "a request that is rejected before its call is refused with a reason",
+  async (connect, { transport, era }) => {
+    const { observer, heard } = recorder(["start", "call", "refused"]);
+    const { client } = await connect({ handlers, observer });
+    heard.length = 0;
+    for (const name of ["no/such", "tools/nothing"]) await client.request(name, {}).catch(() => {});
+    await client.callTool("unknown").catch(() => {});
+    assertEquals(only(heard, "start"), []);
+    const refusals = only(heard, "refused");
+    assertEquals(refusals.map(({ reason, method, code }) => [reason, method, code]), [
+      ["method", "no/such", -32601],
+      ["method", "tools/nothing", -32601],
+      ["params", "tools/call", -32602],
+    ]);
+    const status = transport === "pipe" ? [] : era === "modern" ? [404, 404, 400] : [200, 200, 200];
+    assertEquals(refusals.map(({ status }) => status).filter(Boolean), status);
+  },
+);
+
+behaviour("a full queue is a refusal that names its limit", async (connect) => {
+  const { observer, heard } = recorder(["refused", "limit", "call"]);
+  const { pass, open } = gate();
+  const held = tool({ name: "held", run: () => pass.then(() => "ok") });
+  const { client } = await connect({
+    handlers: [held],
+    observer,
+    limits: { calls: { running: 1, runningPerClient: 1, waiting: 1 } },
+  });
+  const calls = Array.from({ length: 4 }, () => client.callTool("held").catch((error) => error));
+  await until(() => only(heard, "refused").length === 2, "two refusals");
+  open();
+  await Promise.all(calls);
+  for (const { reason, limit, method } of only(heard, "refused")) {
+    assertEquals([reason, limit, method], ["limit", "calls.waiting", "tools/call"]);
+  }
+  assertEquals(only(heard, "call").filter(({ method }) => method === "tools/call").length, 2);
+  const limits = only(heard, "limit").map(({ limit }) => limit);
+  assertEquals(limits.filter((limit) => limit === "calls.waiting").length, 2);
+  assert(limits.some((limit) => limit.startsWith("calls.running")), limits.join());
+});
+
+behaviour("a subscription is opened and ended, and so is its call", async (connect, { era }) => {
+  const { observer, heard } = recorder(["subscription", "call"]);
+  const { client } = await connect({ handlers, observer });
+  const subscription = await client.subscribe({ resourceSubscriptions: ["note:1"] });
+  await until(() => only(heard, "subscription").length > 0, "the subscription to open");
+  await subscription.close();
+  await until(() => only(heard, "subscription").length === 2, "the subscription to end");
+  const [opened, ended] = only(heard, "subscription");
+  assertEquals([opened.state, opened.uris, ended.state, ended.uris], ["opened", ["note:1"], "ended", ["note:1"]]);
+  assert(["client", "disconnected"].includes(ended.why), ended.why);
+  if (era === "legacy") return;
+  await until(() => only(heard, "call").some(({ method }) => method === "subscriptions/listen"), "the call to end");
+});
+
+behaviour("a session is created and ended, and a stream is opened and ended", async (connect, { transport }) => {
+  const { observer, heard } = recorder(["session", "stream"]);
+  const { client, server } = await connect({ handlers, observer });
+  await client.callTool("fine");
+  const slow = client.callTool("later");
+  await slow;
+  await client.close();
+  const ended = () => only(heard, "session").some(({ state }) => state === "ended");
+  await until(ended, "the session to end");
+  assertEquals(only(heard, "session").map(({ state }) => state), ["created", "ended"]);
+  const [{ id, why }] = only(heard, "session").slice(1);
+  assertEquals([id?.length, why], transport === "pipe" ? [undefined, "disconnected"] : [8, "client"]);
+  await server.close();
+  const states = only(heard, "stream").map(({ state }) => state);
+  assertEquals(states.filter((state) => state === "opened").length, states.filter((state) => state === "ended").length);
+}, { eras: ["legacy"] });
+
+behaviour("all messages are heard, as JSON and without headers", async (connect) => {
+  const { observer, heard } = recorder(["message"]);
+  const { client } = await connect({ handlers, observer }, { headers: { authorization: "Bearer secret-token" } });
+  await client.callTool("fine");
+  const messages = only(heard, "message");
+  assert(messages.some(({ direction, text }) => direction === "in" && text.includes('"tools/call"')));
+  assert(messages.some(({ direction, text }) => direction === "out" && text.includes('"fine"')));
+  for (const { text } of messages) JSON.parse(text);
+  assert(!JSON.stringify(heard).includes("secret-token"));
+});
+
+behaviour("handlers that change and a server that closes are heard", async (connect) => {
+  const { observer, heard } = recorder(["handlers", "close"]);
+  const { server } = await connect({ handlers, observer });
+  const extra = tool({ name: "extra", run: () => "extra" });
+  server.handlers.add(extra);
+  server.handlers.remove(extra);
+  await server.close();
+  assertEquals(heard.map(({ name }) => name), ["handlers", "handlers", "close"]);
+  assertEquals(only(heard, "handlers"), [
+    { added: ['tool "extra"'], removed: [] },
+    { added: [], removed: ['tool "extra"'] },
+  ]);
+});
+
+/** Requests over HTTP that are refused, with the reason. */
+const refused: readonly (readonly [reason: string, status: number, request: () => Request])[] = [
+  ["host", 403, () => change({ headers: { host: "evil.example" } })],
+  ["origin", 403, () => change({ headers: { host: "localhost", origin: "https://evil.example" } })],
+  ["path", 404, () => change({ url: "http://localhost/other" })],
+  ["verb", 405, () => new Request("http://localhost/mcp", { method: "PUT" })],
+  ["accept", 406, () => change({ headers: { accept: "text/html" } })],
+  ["content_type", 415, () => change({ headers: { "content-type": "text/plain" } })],
+  ["content_encoding", 415, () => change({ headers: { "content-encoding": "gzip" } })],
+  ["limit", 413, () => change({ body: JSON.stringify("x".repeat(200_000)) })],
+  ["message", 400, () => change({ body: "{" })],
+  ["limit", 400, () => change({ body: `${"[".repeat(200)}${"]".repeat(200)}` })],
+  ["header", 400, () => change({ headers: { "mcp-method": "tools/other" } })],
+  ["revision", 400, () => toRequest("tools/list", revised, { "mcp-protocol-version": "2099-01-01" })],
+  ["session", 404, () => older({ "mcp-session-id": "unknown" })],
+  ["revision", 400, () => older({ "mcp-protocol-version": "2020-01-01" })],
+];
+
+const revised = { _meta: { "io.modelcontextprotocol/protocolVersion": "2099-01-01" } };
+
+function change(
+  { url = "http://localhost/mcp", headers = {}, body }: {
+    url?: string;
+    headers?: Record<string, string>;
+    body?: string;
+  },
+): Request {
+  const request = toRequest("tools/list", {}, { host: "localhost", ...headers });
+  const all = new Headers(request.headers);
+  if (body !== undefined) all.set("content-length", `${body.length}`);
+  return new Request(url, { method: "POST", headers: all, body: body ?? request.body });
+}
+
+function older(headers: Record<string, string>): Request {
+  return new Request("http://localhost/mcp", {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" }),
+  });
+}
+
+Deno.test("each rejected HTTP request is heard once, with its status and reason", async () => {
+  for (const [reason, status, make] of refused) {
+    const { observer, heard } = recorder(["refused", "start"]);
+    const server = createServer({ name: "s", version: "1", observer, limits: { request: { bodyBytes: 100_000 } } });
+    const request = make();
+    if (reason === "host" && request.headers.get("host") === null) continue; // a browser-like runtime hides it
+    const response = await server.fetch(request);
+    const text = await response.text();
+    await server.close();
+    assertEquals(heard.map(({ event }) => [event.reason, event.status]), [[reason, status]], text);
+    assertEquals(response.status, status);
+    assertStringIncludes(text, JSON.stringify(heard[0].event.message).slice(1, -1));
+  }
+});
+
+Deno.test("an observer may be a class, a list and asynchronous", async () => {
+  class Counter {
+    count = 0;
+    call(): Promise<void> {
+      this.count++;
+      return Promise.resolve();
+    }
+    helper(): void {}
+  }
+  const counter = new Counter();
+  const { observer, heard } = recorder(["call"]);
+  const server = createServer({ name: "s", version: "1", handlers, observer: [counter, observer] });
+  await ask(server, "tools/call", { name: "fine" });
+  await server.close();
+  assertEquals([counter.count, heard.length], [1, 1]);
+});
+
+Deno.test("an observer that throws, rejects or never settles changes nothing, and is reported once", async () => {
+  const printed: string[] = [];
+  const { error } = console;
+  console.error = (text: string) => void printed.push(text);
+  try {
+    const call = () => {
+      throw new Error("broken observer");
+    };
+    const observer: Observer[] = [
+      { call },
+      { start: () => Promise.reject(new Error("rejected observer")) },
+      { start: () => new Promise(() => {}) },
+    ];
+    const server = createServer({ name: "s", version: "1", handlers, observer });
+    for (let i = 0; i < 3; i++) assertEquals((await ask(server, "tools/call", { name: "fine" })).status, 200);
+    await until(() => printed.length >= 2, "two reports");
+    await server.close();
+  } finally {
+    console.error = error;
+  }
+  assertEquals(printed.filter((text) => text.includes("broken observer")).length, 1);
+  assertEquals(printed.filter((text) => text.includes("rejected observer")).length, 1);
+  assertStringIncludes(printed.join(), "observer.call");
+});
+
+Deno.test("the trace context of a request is part of its start", async () => {
+  const { observer, heard } = recorder(["start", "call"]);
+  const server = createServer({ name: "s", version: "1", handlers, observer });
+  const traceparent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+  await ask(server, "tools/call", { name: "fine", _meta: { traceparent, tracestate: "a=1", baggage: "b=2" } });
+  await server.fetch(toRequest("tools/list"), { principal: { id: "ada" } });
+  await server.close();
+  for (const { event } of heard.slice(0, 2)) {
+    assertEquals([event.traceparent, event.tracestate, event.baggage], [traceparent, "a=1", "b=2"]);
+  }
+  assertEquals(heard.map(({ event }) => event.principal), [undefined, undefined, "ada", "ada"]);
+});
+
+Deno.test("nothing is built and no time is taken for events that nobody hears", async () => {
+  const { observer, heard } = recorder(["close"]);
+  let times = 0;
+  const count = () => {
+    times++;
+    return performance.now();
+  };
+  const clock = { now: count, date: () => Date.now(), start: () => () => {} };
+  const run = async (observer?: Observer) => {
+    const server = createServer({ name: "s", version: "1", handlers, observer, clock });
+    await ask(server, "tools/call", { name: "fine" });
+    times = 0;
+    await ask(server, "tools/call", { name: "fine" });
+    return times;
+  };
+  const without = await run();
+  assertEquals(await run(observer), without);
+  assertEquals(heard, []);
+});
+
+Deno.test("an observer that hears nothing, or an unknown event, is refused with the list of events", () => {
+  const make = (observer: unknown) => () =>
+    createServer({ name: "s", version: "1", observer: observer as ServerOptions["observer"] }); // as from JavaScript
+  const { message } = assertThrows(make({ onCall() {} }), TypeError);
+  assertStringIncludes(
+    message,
+    "Cannot create a server: observer.onCall is not an event; the events are message, start",
+  );
+  assertStringIncludes(assertThrows(make([{ call: 5 }]), TypeError).message, "observer.call is not a function");
+  assertStringIncludes(assertThrows(make(5), TypeError).message, "observer is 5");
+});
+
+Deno.test({
+  name: "mistakes in an observer are type errors of one line",
+  ignore: typeof Deno === "undefined",
+  async fn() {
+    const file = await Deno.makeTempFile({ suffix: ".ts" });
+    const mod = new URL("../../mod.ts", import.meta.url).href;
+    const mistakes = [
+      ["observer: { onCall() {} }", "'onCall' does not exist in type 'Observer | readonly Observer[]'"],
+      ["observer: [{ refusd() {} }]", "Did you mean to write 'refused'?"],
+      ["observer: { call(e) { e.duration } }", "Did you mean 'durationMs'?"],
+      ["onError() {}", "'onError' does not exist in type 'ServerOptions'"],
+    ] as const;
+    try {
+      const lines = mistakes.map(([option]) => `createServer({ name: "s", version: "1", ${option} });`);
+      await Deno.writeTextFile(file, [`import { createServer } from "${mod}";`, ...lines].join("\n"));
+      const args = ["check", "--quiet", file];
+      const { stderr } = await new Deno.Command(Deno.execPath(), { args, env: { NO_COLOR: "1" } }).output();
+      const errors = new TextDecoder().decode(stderr).split("\n").filter((line) => line.startsWith("TS"));
+      assertEquals(errors.length, mistakes.length);
+      mistakes.forEach(([, words], i) => assertStringIncludes(errors[i], words));
+    } finally {
+      await Deno.remove(file);
+    }
+  },
+});
+
+Deno.test({
+  name: "docs/observing.md matches the source, which has a name for every event",
+  ignore: typeof Deno === "undefined", // files are read with Deno
+  async fn() {
+    const page = await Deno.readTextFile(pageFile);
+    const table = await toTable();
+    assertEquals(page, withTable(page, table), `run "deno task docs:events" to write ${pageFile.pathname}`);
+    const rows = [...table.matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name);
+    assertEquals(rows, [...EVENTS]);
+  },
+});
+
+Deno.test("an observed server behaves the same with a connected client", async () => {
+  const { observer } = recorder();
+  const server = createServer({ name: "s", version: "1", handlers, observer });
+  await using client = await connect(server, { era: "legacy", transport: "http" });
+  assertEquals((await client.callTool("fine")).content, [{ type: "text", text: "fine" }]);
+  await server.close();
+});

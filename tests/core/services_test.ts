@@ -1,0 +1,439 @@
+// The container of services: lifetimes, keys, limits, cycles, and what must not go wrong at the end.
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { createServer, type Server, type ServerOptions, service, tool } from "../../mod.ts";
+import { connect, fakeClock, fakeContext, replay } from "../../src/testing/testing.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { makeFolder, removeFolder } from "../support/copies.ts";
+import { gate, textOf, until } from "../support/behaviour.ts";
+import { ask, call } from "../support/requests.ts";
+
+const identity = { name: "services", version: "1.0.0" };
+
+/** A server, and the errors that it reports. */
+function make(options: Partial<ServerOptions>): { readonly server: Server; readonly faults: string[] } {
+  const faults: string[] = [];
+  const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(Object(error).message) };
+  return { server: createServer({ ...identity, ...options, observer }), faults };
+}
+
+const textIn = async (server: Server, name: string, args = {}) =>
+  textOf(await call(server, "tools/call", { name, arguments: args }));
+
+Deno.test("services: creating a server starts nothing, and ready() starts server-wide services once", async () => {
+  let made = 0;
+  const db = service("db", () => ++made);
+  const tx = service("tx", () => assert(false, "made too early"), { per: "call" });
+  const { server } = make({ handlers: [tool({ name: "t", services: { db, tx }, run: () => "" })] });
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  assertEquals(made, 0);
+  await Promise.all([server.ready(), server.ready()]);
+  await server.ready();
+  assertEquals(made, 1);
+  await server.close();
+});
+
+Deno.test("services: a server without services is ready", async () => {
+  const { server } = make({});
+  await server.ready();
+  await server.close();
+});
+
+Deno.test("services: the first request starts server-wide services, and reports a failure that no call waits for", async () => {
+  let made = 0;
+  const db = service("db", () => {
+    made++;
+    throw new RangeError("down");
+  });
+  const idle = tool({ name: "idle", run: () => "ok" });
+  const { server, faults } = make({ handlers: [idle, tool({ name: "t", services: { db }, run: () => "" })] });
+  assertEquals(await textIn(server, "idle"), "ok");
+  assertEquals([made, faults], [1, ["down"]]);
+  await textIn(server, "idle");
+  assertEquals(made, 1);
+  await server.close();
+});
+
+Deno.test("services: ready() names a cycle, however it begins", async () => {
+  const parts: Record<string, ReturnType<typeof service<unknown>>> = {};
+  const from = (name: string, next: string, waits: boolean) =>
+    parts[name] = service(name, async ({ get }) => {
+      if (waits) await undefined;
+      return await get(parts[next]);
+    });
+  for (const waits of [false, true]) {
+    from("a", "b", waits);
+    from("b", "c", !waits);
+    from("c", "a", waits);
+    const { server } = make({ handlers: [tool({ name: "t", services: { ...parts }, run: () => "" })] });
+    const { message } = await assertRejects(() => server.ready(), TypeError);
+    assert(/^Cannot make service "(.)": it needs itself: \1 → . → . → \1; get one/.test(message), message);
+    await server.close();
+  }
+  const self = service("self", ({ get }): Promise<unknown> => get(self));
+  const { server } = make({ handlers: [tool({ name: "t", services: { self }, run: () => "" })] });
+  await assertRejects(() => server.ready(), TypeError, 'Cannot make service "self": it needs itself: self → self');
+  await server.close();
+});
+
+Deno.test("services: a wide service that needs a narrow one fails at start", async () => {
+  const tx = service("tx", () => 1, { per: "call" });
+  const cart = service("cart", () => 1, { per: () => "key" });
+  for (const [narrow, words] of [[tx, "lives for one call"], [cart, "lives as long as its key is used"]] as const) {
+    const db = service("db", ({ get }) => get<number>(narrow));
+    const { server } = make({ handlers: [tool({ name: "t", services: { db }, run: () => "" })] });
+    const wanted =
+      `Cannot make service "db": it lives as long as the server, but needs "${narrow.name}", which ${words}`;
+    await assertRejects(() => server.ready(), TypeError, wanted);
+    await server.close();
+  }
+});
+
+Deno.test("services: a service by key may use a server-wide one, and another one by the same key", async () => {
+  const per = (ctx: { readonly principal?: { readonly id: string } }) => ctx.principal?.id;
+  const db = service("db", () => "db");
+  const user = service("user", async ({ get, key }) => `${await get(db)} ${key}`, { per });
+  const cart = service("cart", async ({ get, key }) => `${await get(user)} ${key}`, { per });
+  const other = service("other", ({ get }) => get(user), { per: () => "x" });
+  const t = tool({ name: "t", services: { cart }, run: (_, { services: { cart } }) => cart });
+  const u = tool({ name: "u", services: { other }, run: () => "" });
+  const { server, faults } = make({ handlers: [t, u] });
+  await using ada = await connect(server, { principal: { id: "ada" } });
+  assertEquals(textOf(await ada.callTool("t")), "db ada ada");
+  // Without a key, it lives for the call.
+  await using nobody = await connect(server);
+  assertEquals(textOf(await nobody.callTool("t")), "db undefined undefined");
+  await nobody.callTool("u");
+  assertEquals(faults.length, 1);
+  assert(faults[0].startsWith('Cannot make service "other": it lives as long as its key is used, but needs "user"'));
+  await server.close();
+});
+
+Deno.test("services: values by key are shared, disposed when idle, and evicted by least recent use", async () => {
+  const log: string[] = [];
+  const clock = fakeClock();
+  const cart = service("cart", ({ key }) => (log.push(`make ${key}`), { key }), {
+    per: (ctx) => String(Object(ctx.params.arguments).key),
+    dispose: ({ key }) => void log.push(`dispose ${key}`),
+    idleMs: 1000,
+    max: 2,
+  });
+  const input = { type: "object", properties: { key: { type: "string" } } } as const;
+  const t = tool({ name: "t", input, services: { cart }, run: (_, { services: { cart } }) => cart.key });
+  const { server } = make({ handlers: [t], clock });
+  const use = async (key: string) => assertEquals(await textIn(server, "t", { key }), key);
+  for (const key of ["a", "b", "a", "c"]) await use(key);
+  assertEquals(log, ["make a", "make b", "dispose b", "make c"]);
+  await clock.advance(600);
+  await use("a");
+  await clock.advance(600);
+  await until(() => log.includes("dispose c"), "c was idle");
+  assert(!log.includes("dispose a"));
+  await server.close();
+  assertEquals(log.at(-1), "dispose a");
+});
+
+Deno.test("services: a value in use is never evicted, and the call that finds no room fails", async () => {
+  const { pass, open } = gate();
+  const log: string[] = [];
+  const cart = service("cart", ({ key }) => key, {
+    per: (ctx) => String(Object(ctx.params.arguments).key),
+    dispose: (key) => void log.push(`dispose ${key}`),
+    max: 1,
+  });
+  const t = tool({ name: "t", input: { type: "object" }, services: { cart }, run: () => pass });
+  const { server } = make({ handlers: [t] });
+  const first = call(server, "tools/call", { name: "t", arguments: { key: "a" } });
+  const second = await ask(server, "tools/call", { name: "t", arguments: { key: "b" } });
+  assertEquals(second.error?.message, 'Cannot open service "cart": all 1 values are in use (max of the service)');
+  assertEquals([second.status, log], [503, []]);
+  open();
+  await first;
+  await call(server, "tools/call", { name: "t", arguments: { key: "b" } });
+  assertEquals(log, ["dispose a"]);
+  await server.close();
+});
+
+Deno.test("services: a key that is no string is an error, and an undefined key hides a handler whose allow needs it", async () => {
+  const bad = service("bad", () => 1, { per: () => 5 as unknown as string });
+  const none = service("none", () => 1, { per: () => undefined });
+  const t = tool({ name: "t", services: { bad }, run: () => "" });
+  const h = tool({ name: "h", services: { none }, allow: () => true, run: () => "" });
+  const { server, faults } = make({ handlers: [t, h] });
+  await textIn(server, "t");
+  assertEquals(faults.splice(0), ['Cannot find the key of service "bad": per returned "number"; return a string']);
+  assertEquals((await ask(server, "tools/call", { name: "h" })).error?.message, 'Unknown tool: "h"');
+  assert(faults[0].startsWith('Cannot get service "none" here: its key is undefined, so it would live for one call'));
+  await server.close();
+});
+
+Deno.test("services: a service that fails at once leaves none behind that is still being made", async () => {
+  const log: string[] = [];
+  const slow = service("slow", async ({ signal }) => {
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    return "slow";
+  }, { per: "call", dispose: (value, end) => void log.push(`${value} ${end}`) });
+  const bad = service("bad", () => 1, {
+    per: () => {
+      throw new RangeError("no key");
+    },
+  });
+  const t = tool({ name: "t", services: { slow, bad }, run: () => "" });
+  const { server, faults } = make({ handlers: [t] });
+  await textIn(server, "t");
+  await until(() => log.length > 0, "the value is disposed");
+  assertEquals([log, faults], [["slow cancelled"], ["no key"]]);
+  await server.close();
+});
+
+Deno.test("services: ctx.get of a service by key holds it while the handler runs, and not in allow", async () => {
+  const { pass, open } = gate();
+  const log: string[] = [];
+  let got = 0;
+  const cart = service("cart", ({ key }) => key, {
+    per: (ctx) => String(Object(ctx.params.arguments).key),
+    dispose: (key) => void log.push(`dispose ${key}`),
+    max: 1,
+  });
+  const t = tool({
+    name: "t",
+    input: { type: "object" },
+    allow: async (ctx) => (await ctx.get(cart)) !== "hidden",
+    run: async (_, ctx) => {
+      await ctx.get(cart);
+      got++;
+      await pass;
+      return "ok";
+    },
+  });
+  const { server } = make({ handlers: [t] });
+  const send = (key: string) => ask(server, "tools/call", { name: "t", arguments: { key } });
+  assertEquals((await send("hidden")).error?.message, 'Unknown tool: "t"');
+  const first = send("a");
+  await until(() => got > 0, "the handler runs");
+  // `allow` fails, because the only value is in use.
+  assertEquals((await send("b")).error?.message, 'Unknown tool: "t"');
+  assertEquals(log, ["dispose hidden"]);
+  open();
+  await first;
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await send("b");
+  assertEquals(log, ["dispose hidden", "dispose a"]);
+  await server.close();
+});
+
+Deno.test("services: over stdio without signals, the server waits for its services before it reads", async () => {
+  const log: string[] = [];
+  const db = service("db", async () => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    log.push("made");
+  }, { dispose: () => void log.push("disposed") });
+  const { server } = make({ handlers: [tool({ name: "t", services: { db }, run: () => "" })] });
+  const input = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      log.push("read");
+      controller.close();
+    },
+  }, { highWaterMark: 0 });
+  await serveStdio(server, { input, output: () => Promise.resolve() });
+  assertEquals(log, ["made", "read", "disposed"]);
+  await server.close();
+});
+
+Deno.test("services: a dispose that throws or hangs stops neither the others nor close()", async () => {
+  const log: string[] = [];
+  const clock = fakeClock();
+  const make1 = (name: string, dispose: () => unknown) =>
+    service(name, () => name, { dispose: () => (log.push(name), dispose()) });
+  const services = {
+    a: make1("a", () => {}),
+    b: make1("b", () => {
+      throw new RangeError("b fails");
+    }),
+    c: make1("c", () => Promise.reject(new RangeError("c fails"))),
+    d: make1("d", () => Promise.withResolvers<never>().promise),
+  };
+  const { server, faults } = make({ handlers: [tool({ name: "t", services, run: () => "" })], clock });
+  await server.ready();
+  const closing = server.close();
+  await until(() => log.length > 0, "close() disposes");
+  await clock.advance(10_000);
+  await closing;
+  assertEquals(log, ["d", "c", "b", "a"]);
+  assertEquals(faults, ['Cannot dispose service "d": it took longer than 10000 ms', "c fails", "b fails"]);
+});
+
+Deno.test("services: Symbol.asyncDispose and Symbol.dispose are honoured, and called on the value", async () => {
+  const log: string[] = [];
+  class Later {
+    name = "later";
+    async [Symbol.asyncDispose]() {
+      await undefined;
+      log.push(this.name);
+    }
+  }
+  class Now {
+    name = "now";
+    [Symbol.dispose]() {
+      log.push(this.name);
+    }
+  }
+  const services = { later: service("later", () => new Later()), now: service("now", () => new Now()) };
+  const { server } = make({ handlers: [tool({ name: "t", services, run: () => "" })] });
+  await server.ready();
+  await server.close();
+  assertEquals(log, ["now", "later"]);
+});
+
+Deno.test("services: close() while a make runs aborts it, and disposes what it makes after all", async () => {
+  const log: string[] = [];
+  const slow = service("slow", async ({ signal }) => {
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    log.push("aborted");
+    return 1;
+  }, { dispose: () => void log.push("disposed") });
+  const { server } = make({ handlers: [tool({ name: "t", services: { slow }, run: () => "" })] });
+  const ready = assertRejects(() => server.ready(), Error, 'Cannot get service "slow": the server is closing');
+  await server.close();
+  await ready;
+  assertEquals(log, ["aborted", "disposed"]);
+  await assertRejects(() => server.ready(), Error, "the server is closing");
+});
+
+Deno.test("services: a service that is requested while another is disposed is refused", async () => {
+  const states: string[] = [];
+  const late = service("late", () => 1, { per: () => "key" });
+  let get: (() => Promise<unknown>) | undefined;
+  const db = service("db", () => 1, {
+    dispose: () => get?.().then(() => states.push("made"), (error) => states.push(error.message)),
+  });
+  const t = tool({
+    name: "t",
+    services: { db },
+    run: (_, ctx) => {
+      get = () => ctx.get(late);
+      return "";
+    },
+  });
+  const { server } = make({ handlers: [t] });
+  await textIn(server, "t");
+  await server.close();
+  assertEquals(states, ['Cannot get service "late": the handler has ended']);
+});
+
+Deno.test("services: two servers with the same service have a value each", async () => {
+  let made = 0;
+  const log: number[] = [];
+  const db = service("db", () => ++made, { dispose: (value) => void log.push(value) });
+  const t = tool({ name: "t", services: { db }, run: (_, { services: { db } }) => db });
+  const servers = [make({ handlers: [t] }).server, make({ handlers: [t] }).server];
+  assertEquals(await Promise.all(servers.map((server) => textIn(server, "t"))), ["1", "2"]);
+  await servers[0].close();
+  assertEquals(log, [1]);
+  assertEquals(await textIn(servers[1], "t"), "2");
+  await servers[1].close();
+});
+
+Deno.test("services: a service of another copy of the library works, alone and together with own ones", async () => {
+  const folder = await makeFolder();
+  try {
+    const theirs: typeof import("../../mod.ts") = await import(new URL("mod.ts", folder).href);
+    const log: string[] = [];
+    const dispose = (value: string) => void log.push(value);
+    const a = service("a", () => "a", { dispose });
+    const b = theirs.service("b", async ({ get }) => `b${await get(a)}`, { dispose });
+    const c = service("c", async ({ get }) => `c${await get(b)}`, { per: "call", dispose });
+    const mine = tool({ name: "mine", services: { b, c }, run: (_, { services: { b, c } }) => b + c });
+    const other = theirs.tool({ name: "other", services: { c, b }, run: (_, { services: { b, c } }) => b + c });
+    for (const handlers of [[mine, other], [other, mine]]) {
+      const { server } = make({ handlers });
+      assertEquals([await textIn(server, "mine"), await textIn(server, "other")], ["bacba", "bacba"]);
+      await server.close();
+      assertEquals(log.splice(0), ["cba", "cba", "ba", "a"]);
+    }
+  } finally {
+    await removeFolder(folder);
+  }
+});
+
+Deno.test("services: handlers that are added later bring their services", async () => {
+  const db = service("db", () => "db");
+  const { server } = make({});
+  server.handlers.add(tool({ name: "t", services: { db }, run: (_, { services: { db } }) => db }));
+  assertEquals(await textIn(server, "t"), "db");
+  await server.close();
+});
+
+Deno.test("services: a value may be undefined, a promise-like object is awaited, and several names may share a service", async () => {
+  const nothing = service("nothing", () => undefined);
+  const query = service("query", () => ({ then: (resolve: (value: string) => void) => resolve("row") }) as never);
+  const t = tool({
+    name: "t",
+    services: { nothing, query, again: query },
+    run: (_, { services }) => `${services.nothing} ${services.query} ${services.again}`,
+  });
+  const { server } = make({ handlers: [t] });
+  assertEquals(await textIn(server, "t"), "undefined row row");
+  await server.close();
+});
+
+Deno.test("services: resting disposes services, and a later call makes them again", async () => {
+  const log: string[] = [];
+  const db = service("db", () => log.push("make"), { dispose: () => void log.push("dispose") });
+  const t = tool({ name: "t", services: { db }, run: () => "ok" });
+  const { server } = make({ handlers: [t] });
+  const container = server[INTERNALS].host.container;
+  await server.ready();
+  await container?.rest();
+  {
+    await using client = await connect(server, { transport: "pipe" });
+    assertEquals(textOf(await client.callTool("t")), "ok");
+  }
+  assertEquals(log, ["make", "dispose", "make"]);
+  // A server that answers requests keeps its services.
+  await textIn(server, "t");
+  await container?.rest();
+  assertEquals(log.length, 3);
+  await server.close();
+  assertEquals(log.at(-1), "dispose");
+});
+
+Deno.test("services: invalid definitions name what is wrong", () => {
+  const options = (wrong: object) => () => service("db", () => 1, wrong);
+  assertThrows(() => service("", () => 1), TypeError, 'Cannot make service "": it has no name');
+  assertThrows(() => service("db", 5 as never), TypeError, 'Cannot make service "db": make is not a function');
+  const per = 'per is "session"; it must be "server", "call" or a function that returns a key';
+  assertThrows(options({ per: "session" }), TypeError, per);
+  assertThrows(options({ dispose: 5 }), TypeError, "dispose is not a function");
+  assertThrows(options({ per: () => "", max: 0 }), TypeError, "max is not a number of 1 or more");
+  assertThrows(options({ per: () => "", idleMs: -1 }), TypeError, "idleMs is not a number of milliseconds");
+  assertThrows(
+    () => tool({ name: "t", services: { db: 5 as never }, run: () => "" }),
+    TypeError,
+    'Cannot make tool "t": services.db is not a service; use service()',
+  );
+});
+
+Deno.test("services: a fake context has fakes, and a missing one names itself", async () => {
+  const db = service("db", () => ({ list: () => ["real"] }));
+  const tx = service("tx", () => 1, { per: "call" });
+  const notes = tool({
+    name: "notes",
+    services: { db, tx },
+    allow: ({ services: { db } }) => db.list().length > 0,
+    run: async (_, { services, get, defer, session }) => {
+      defer(() => {});
+      return `${services.db.list()} ${(await get(db)).list()} ${session}`;
+    },
+  });
+  const fakes = { db: { list: () => ["fake"] } };
+  const ctx = fakeContext({ services: fakes, session: "s" });
+  assertEquals(await notes.run({}, ctx), "fake fake s");
+  assertEquals(ctx.deferred.length, 1);
+  assertEquals(await notes.allow?.(fakeContext({ services: fakes })), true);
+  const wanted = 'Cannot use service "db": there is no fake; add it to services of fakeContext';
+  await assertRejects(async () => await notes.run({}, fakeContext()), TypeError, wanted);
+  const other = tool({ name: "other", run: (_, ctx) => ctx.get(db) });
+  await assertRejects(async () => await other.run({}, fakeContext()), TypeError, wanted);
+  assertEquals((await replay(notes, {}, { services: fakes })).value, "fake fake undefined");
+});

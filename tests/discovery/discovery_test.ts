@@ -1,0 +1,62 @@
+// The handlers of the files of a folder.
+import { assertEquals, assertRejects } from "@std/assert";
+import { discover } from "../../src/discovery/discovery.ts";
+import { load } from "../../src/cli/load.ts";
+import { withFolder } from "../support/folder.ts";
+
+const toTool = (name: string) =>
+  `import { tool } from "@x/mcp";\nexport const ${name} = tool({ name: "${name}", run: () => 1 });`;
+const files = {
+  "b.ts": toTool("b"),
+  "a.ts": `${toTool("a")}\nexport default [a, a]; export const count = 1;`,
+  "_shared.ts": "export const x = 1;",
+  ".hidden.ts": toTool("hidden"),
+  "a_test.ts": "throw new Error();",
+  "types.d.ts": "",
+  "notes.md": "no code",
+  "sub folder/c%.ts": toTool("c"),
+  "node_modules/d.ts": toTool("d"),
+};
+
+Deno.test("the handlers that files export are found in the order of their paths, each once", async () => {
+  await withFolder(files, async (folder) => {
+    const toNames = async (options = {}) =>
+      (await discover(new URL(`file://${folder}`), options)).map(({ name }) => name);
+    assertEquals(await toNames(), ["a", "b"]);
+    assertEquals(await toNames({ recursive: true }), ["a", "b", "c"]);
+    const { server } = await load(`${folder}/[ab].ts`.replace("[ab]", "{a,b}"));
+    assertEquals(server.handlers.list().map(({ name }) => name), ["a", "b"]);
+    await server.close();
+  });
+});
+
+Deno.test("a folder or a file without handlers is an error that names it", async () => {
+  await withFolder(
+    { "x/none.ts": "export const one = 1;", "y/broken.ts": "throw new Error('broken')" },
+    async (folder) => {
+      const findMessage = async (url: URL) =>
+        (await assertRejects(() => discover(url), Error)).message.replaceAll(folder, "");
+      assertEquals(
+        await findMessage(new URL(`file://${folder}/x/`)),
+        "Cannot load handlers from /x/none.ts: it exports no tool, resource or prompt; write `export const add = tool({ … })`",
+      );
+      assertEquals(await findMessage(new URL(`file://${folder}/y/`)), "broken");
+      assertEquals(
+        (await findMessage(new URL(`file://${folder}/z/`))).split(":")[0],
+        "Cannot discover handlers in /z/",
+      );
+      assertEquals(
+        await findMessage(new URL("https://example.com/")),
+        'Cannot discover handlers: https://example.com/ is not a folder of this machine; use new URL("./handlers/", import.meta.url)',
+      );
+      for (
+        const [pattern, message] of [["x/*.ts", "Cannot serve /x/none.ts: it exports no"], [
+          "w/*.ts",
+          "there is no folder",
+        ], ["x/*.js", "no file matches"]]
+      ) {
+        await assertRejects(() => load(`${folder}/${pattern}`), Error, message.replace(" /", ` ${folder}/`));
+      }
+    },
+  );
+});

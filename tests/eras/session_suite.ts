@@ -1,0 +1,365 @@
+// Sessions on the server: their end, their validity across processes, and their isolation. Each test runs in the memory of
+// one process, and with a store.
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import type { Store } from "../../src/stores/stores.ts";
+import { until } from "../support/behaviour.ts";
+
+type Json = { readonly [key: string]: unknown };
+type Headers = Readonly<Record<string, string>>;
+
+const SECRET = "a secret of at least thirty-two characters";
+
+interface Held {
+  readonly server: Server;
+  /** Calls of the tools, in order. */
+  readonly log: string[];
+}
+
+function startServer(options: Partial<ServerOptions> = {}): Held {
+  const log: string[] = [];
+  const hold = tool({
+    name: "hold",
+    run: (_input, { signal }) =>
+      new Promise<string>((resolve) => {
+        log.push("hold");
+        signal.addEventListener("abort", () => {
+          log.push(`aborted: ${signal.reason.message}`);
+          resolve("");
+        });
+      }),
+  });
+  const who = tool({
+    name: "who",
+    run: (_input, { client }) => ({ ...client.info, sampling: client.capabilities.sampling }),
+  });
+  return {
+    log,
+    server: createServer({ name: "kept", version: "1.0.0", secret: SECRET, handlers: [hold, who], ...options }),
+  };
+}
+
+function send(
+  { server }: Held,
+  id: string | undefined,
+  message: Json | undefined,
+  more: Headers = {},
+  principal?: unknown,
+) {
+  const method = message ? "POST" : more.method ?? "GET";
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    accept: more.accept ?? (message ? "application/json, text/event-stream" : "text/event-stream"),
+    ...id === undefined ? {} : { "mcp-session-id": id },
+  };
+  const body = message && JSON.stringify({ jsonrpc: "2.0", ...message });
+  const request = new Request("http://localhost/mcp", { method, headers, body });
+  return server.fetch(request, principal === undefined ? undefined : { principal });
+}
+
+async function shake(held: Held, params: Json = {}, principal?: unknown): Promise<string> {
+  const all = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" }, ...params };
+  const response = await send(held, undefined, { id: 0, method: "initialize", params: all }, {}, principal);
+  await response.text();
+  return response.headers.get("mcp-session-id") ?? "";
+}
+
+const ping = { id: 1, method: "ping" };
+const call = (name: string, id: unknown = 1) => ({ id, method: "tools/call", params: { name } });
+
+async function isGood(held: Held, id: string, principal?: unknown): Promise<boolean> {
+  const { status, body } = await send(held, id, ping, {}, principal);
+  await body?.cancel();
+  assert(status === 200 || status === 404, `status ${status}`);
+  return status === 200;
+}
+
+async function end(held: Held, id: string): Promise<number> {
+  return (await send(held, id, undefined, { method: "DELETE" })).status;
+}
+
+/** Runs with every unsealing after the first `quick` ones delayed by `ms`. */
+async function withSlowSeals(ms: number, quick: number, run: () => Promise<void>): Promise<void> {
+  const { decrypt } = crypto.subtle;
+  let seen = 0;
+  const value = async (...args: Parameters<typeof decrypt>) => {
+    if (++seen > quick) await new Promise((resolve) => setTimeout(resolve, ms));
+    return await decrypt.apply(crypto.subtle, args);
+  };
+  Object.defineProperty(crypto.subtle, "decrypt", { configurable: true, value });
+  try {
+    await run();
+  } finally {
+    Reflect.deleteProperty(crypto.subtle, "decrypt");
+  }
+}
+
+/** Registers the tests, with a store for each server if `makeStore` is given. */
+export function testSessions(title: string, makeStore?: () => Store): void {
+  const start = (options: Partial<ServerOptions> = {}) => startServer({ store: makeStore?.(), ...options });
+  const test = (name: string, run: () => Promise<void>) => Deno.test(`${name} (${title})`, run);
+
+  test("an unknown session is 404 however long the check takes", () =>
+    withSlowSeals(60, 0, async () => {
+      const held = start({ limits: { streams: { openAfterMs: 1 } } });
+      const id = await shake(held);
+      const unknown = await send(held, id.toUpperCase(), ping);
+      assertEquals([unknown.status, (await unknown.json()).error.code], [404, -32600]);
+      // A valid one is not delayed: its call becomes a stream, on which a disconnect is noticed.
+      const running = await send(held, id, call("hold"));
+      assertEquals(running.headers.get("content-type"), "text/event-stream");
+      await end(held, id);
+      await running.text();
+      await held.server.close();
+    }));
+
+  test("a session that is ended while another request opens it stays ended", () =>
+    withSlowSeals(60, 2, async () => {
+      const before = start();
+      const id = await shake(before);
+      // Another instance, which has not seen the session; its first one has loaded what opens others.
+      const held = start();
+      assertEquals(await isGood(held, await shake(held)), true);
+      const [ended, late] = await Promise.all([end(held, id), send(held, id, ping)]);
+      await late.body?.cancel();
+      assertEquals([ended, late.status], [204, 404]);
+      assertEquals(await isGood(held, id), false);
+      await before.server.close();
+      await held.server.close();
+    }));
+
+  test("the negotiated facts outlive the process, under the same secret and name only", async () => {
+    const before = start();
+    const id = await shake(before, {
+      capabilities: { sampling: { tools: {} } },
+      clientInfo: { name: "ada", version: "7" },
+    });
+    await before.server.close();
+    const after = start();
+    const answer = await (await send(after, id, call("who"))).json();
+    assertEquals(answer.result.structuredContent, { name: "ada", version: "7", sampling: { tools: {} } });
+    const others = [
+      start({ secret: "another secret of at least thirty-two characters" }),
+      start({ secret: undefined, store: undefined }),
+      start({ name: "other" }),
+    ];
+    for (const other of others) assertEquals(await isGood(other, id), false);
+    const rotated = start({ secret: ["another secret of at least thirty-two characters", SECRET] });
+    assertEquals(await isGood(rotated, id), true);
+    for (const { server } of [after, rotated, ...others]) await server.close();
+  });
+
+  if (!makeStore) {
+    test("a session of another process is reported once, unless the processes share a secret", async () => {
+      const { warn } = console;
+      const warnings: string[] = [];
+      console.warn = (...parts: readonly unknown[]) => void warnings.push(parts.join(" "));
+      try {
+        for (const [secret, count] of [[undefined, 1], [SECRET, 0]] as const) {
+          warnings.length = 0;
+          const [one, other] = [startServer({ secret }), startServer({ secret, ...secret && { name: "elsewhere" } })];
+          const id = await shake(one);
+          for (let i = 0; i < 3; i++) assertEquals(await isGood(other, id), false);
+          // A session that has ended, or text that is no id, is not foreign.
+          await end(one, id);
+          assertEquals([await isGood(one, id), await isGood(one, "short")], [false, false]);
+          assertEquals(warnings.length, count, warnings.join("\n"));
+          if (count) {
+            assertMatch(
+              warnings[0],
+              /a client sent a session id that this process did not make\. If several processes/,
+            );
+          }
+          for (const { server } of [one, other]) await server.close();
+        }
+      } finally {
+        console.warn = warn;
+      }
+    });
+  }
+
+  test("a client that sends no info gets a session too", async () => {
+    const held = start();
+    for (const clientInfo of [undefined, {}, { name: "x" }, { name: "x", version: 5 }]) {
+      const id = await shake(held, { clientInfo });
+      assertEquals(await isGood(held, id), true);
+      const { result } = await (await send(held, id, call("who"))).json();
+      assertEquals(result.structuredContent.name, undefined);
+    }
+    await held.server.close();
+  });
+
+  test("a session is valid for its own principal only", async () => {
+    const held = start();
+    const [ada, bob] = [{ id: "ada" }, { id: "bob" }];
+    for (const isUsed of [false, true]) {
+      const own = await shake(held, {}, ada);
+      const open = await shake(held);
+      if (isUsed) assertEquals([await isGood(held, own, ada), await isGood(held, open)], [true, true]);
+      assertEquals(await isGood(held, own, bob), false);
+      assertEquals(await isGood(held, own), false);
+      assertEquals(await isGood(held, open, ada), false);
+      assertEquals([await isGood(held, own, ada), await isGood(held, open)], [true, true]);
+    }
+    await held.server.close();
+  });
+
+  test("an id is valid up to sessions.lifeMs, and an ended one is refused for as long", async () => {
+    const clock = fakeClock();
+    const held = start({ clock, limits: { sessions: { lifeMs: 1000 } } });
+    const [unused, ended] = [await shake(held), await shake(held)];
+    assertEquals(await end(held, ended), 204);
+    await clock.advance(1000);
+    assertEquals(await isGood(held, ended), false);
+    assertEquals(await isGood(held, unused), true);
+    const late = await shake(held);
+    await clock.advance(1001);
+    assertEquals(await isGood(held, late), false);
+    await held.server.close();
+  });
+
+  test("ended ids are remembered for sessions.lifeMs, longer than the idle timeout", async () => {
+    const clock = fakeClock();
+    const held = start({ clock, limits: { sessions: { lifeMs: 200_000, idleMs: 10_000 } } });
+    const id = await shake(held);
+    assertEquals(await end(held, id), 204);
+    // The sweep each minute must not forget the end before the id itself expires.
+    for (let i = 0; i < 3; i++) {
+      await clock.advance(60_000);
+      assertEquals(await isGood(held, id), false);
+    }
+    await held.server.close();
+  });
+
+  test("in its last millisecond an id is valid, and an ended one is not", async () => {
+    const clock = fakeClock();
+    const held = start({ clock, limits: { sessions: { lifeMs: 60_000 } } });
+    const [used, ended] = [await shake(held), await shake(held)];
+    assertEquals([await isGood(held, used), await isGood(held, ended), await end(held, ended)], [true, true, 204]);
+    await clock.advance(60_000); // the sweep runs at this moment
+    assertEquals([await isGood(held, used), await isGood(held, ended)], [true, false]);
+    await clock.advance(60_000);
+    assertEquals([await isGood(held, used), await isGood(held, ended)], [false, false]);
+    await held.server.close();
+  });
+
+  test("an idle session ends after sessions.idleMs, and not before", async () => {
+    const clock = fakeClock();
+    const held = start({ clock, limits: { sessions: { idleMs: 60_000 } } });
+    const id = await shake(held);
+    assertEquals(await isGood(held, id), true);
+    await clock.advance(60_000); // a sweep exactly at the timeout
+    assertEquals(await isGood(held, id), true);
+    await clock.advance(60_001 + 60_000);
+    assertEquals(await isGood(held, id), false);
+    // Ended, not forgotten: otherwise the id would be valid again.
+    assertEquals(await isGood(held, id), false);
+    await held.server.close();
+  });
+
+  test("running calls and open streams keep a session from ending", async () => {
+    const clock = fakeClock();
+    const held = start({ clock, limits: { sessions: { idleMs: 50_000 }, streams: { openAfterMs: 1_000_000 } } });
+    const [running, listening] = [await shake(held), await shake(held)];
+    const answer = send(held, running, call("hold", "held"), { accept: "application/json" });
+    await until(() => held.log.includes("hold"), "the tool runs");
+    const stream = await send(held, listening, undefined);
+    assertEquals(stream.status, 200);
+    const reading = stream.body?.getReader();
+    const read = (async () => {
+      while (!(await reading?.read())?.done);
+    })();
+    await clock.advance(300_000);
+    assertEquals([await isGood(held, running), await isGood(held, listening)], [true, true]);
+    assertEquals(held.log, ["hold"]);
+    await reading?.cancel();
+    await read;
+    await (await send(held, running, { method: "notifications/cancelled", params: { requestId: "held" } })).body
+      ?.cancel();
+    await (await answer).body?.cancel();
+    await clock.advance(300_000);
+    assertEquals([await isGood(held, running), await isGood(held, listening)], [false, false]);
+    await held.server.close();
+  });
+
+  test("ending a session ends everything that runs in it, and nothing else", async () => {
+    const held = start();
+    const [id, other] = [await shake(held), await shake(held)];
+    const stream = await send(held, id, undefined);
+    const answers = [send(held, id, call("hold")), send(held, id, call("hold")), send(held, other, call("hold"))];
+    await until(() => held.log.length === 3, "the tools run");
+    assertEquals(await end(held, id), 204);
+    await stream.text();
+    const text = await (await answers[0]).text() + await (await answers[1]).text();
+    assert(!text.includes('"result"'), text);
+    await until(() => held.log.length === 5, "the tools are aborted");
+    for (const line of held.log.slice(3)) assertStringIncludes(line, "the session has ended");
+    assertEquals([await isGood(held, id), await isGood(held, other)], [false, true]);
+    assertEquals(await end(held, other), 204);
+    await (await answers[2]).body?.cancel();
+    await held.server.close();
+  });
+
+  test("a limited number of sessions keep state; an id whose state was evicted is valid again", async () => {
+    const held = start({ limits: { sessions: { open: 2 } } });
+    const [a, b, c] = [await shake(held), await shake(held), await shake(held)];
+    const level = { id: 1, method: "logging/setLevel", params: { level: "error" } };
+    const stream = await send(held, a, undefined);
+    assertEquals([await isGood(held, b), await isGood(held, c)], [true, true]);
+    // The busy one stays, though it was used first; the idle one was evicted.
+    held.server.handlers.add(tool({ name: "added", run: () => "" }));
+    const reader = stream.body?.getReader();
+    let text = "";
+    while (!text.includes("list_changed")) text += new TextDecoder().decode((await reader?.read())?.value);
+    assertEquals(await isGood(held, b), true);
+    // Neither can be evicted while both are at work.
+    const busy = send(held, b, call("hold"));
+    await until(() => held.log.includes("hold"), "the tool runs");
+    const full = await send(held, c, level);
+    assertEquals(full.ok, false);
+    assertEquals(Object(await full.json()).error.code === undefined, false);
+    await end(held, b);
+    await (await busy).body?.cancel();
+    assertEquals(await isGood(held, c), true);
+    await reader?.cancel();
+    await held.server.close();
+  });
+
+  test("an ended id is refused until it expires, however many sessions come and go", async () => {
+    const clock = fakeClock();
+    const held = start({ clock, limits: { sessions: { open: 1, lifeMs: 60_000 } } });
+    const first = await shake(held);
+    assertEquals(await end(held, first), 204);
+    let count = 1;
+    for (let id = await shake(held); id; id = await shake(held)) {
+      assertEquals(await end(held, id), 204);
+      count++;
+    }
+    // No more sessions are opened than ended ids can be remembered.
+    assertEquals(count, 100);
+    assertEquals(await isGood(held, first), false);
+    await clock.advance(60_000 + 120_000);
+    assert(await shake(held));
+    await held.server.close();
+  });
+
+  test("an id that is too long is not decoded, and none is issued", async () => {
+    const held = start();
+    const capabilities = (size: number) => ({ experimental: { x: "y".repeat(size) } });
+    let id = "";
+    let size = 4000;
+    // The longest capabilities allowed.
+    for (let step = 64; step >= 1; step /= 2) {
+      while (true) {
+        const next = await shake(held, { capabilities: capabilities(size + step) });
+        if (!next) break;
+        id = next;
+        size += step;
+      }
+    }
+    assertEquals(JSON.stringify(capabilities(size)).length, 4096);
+    assertEquals(await isGood(held, id), true);
+    await held.server.close();
+  });
+}

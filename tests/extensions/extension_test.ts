@@ -1,0 +1,585 @@
+// The contract of extensions: what the factory refuses, what servers and clients see, and the order of attributes.
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { createServer, extension, McpError, prompt, resource, type Result, tool } from "../../mod.ts";
+import { clientExtension } from "../../src/client/client.ts";
+import { connect, RpcError } from "../../src/testing/testing.ts";
+import { z } from "zod";
+import { behaviour, textOf, until } from "../support/behaviour.ts";
+
+const ID = "com.example/audit";
+const modern = { eras: ["modern"] } as const;
+const declares = { extensions: [clientExtension({ id: ID, subjects: { "audit/get": "day" } })] };
+const run = () => ({});
+
+const serve = (...handlers: NonNullable<Parameters<typeof createServer>[0]["handlers"]>) =>
+  createServer({ name: "t", version: "1", handlers });
+
+const mistakes: readonly [name: string, options: unknown, message: string][] = [
+  [
+    "no prefix",
+    { id: "audit" },
+    'Cannot make extension "audit": an id is a prefix and a name, such as com.example/audit',
+  ],
+  ["two slashes", { id: "a/b/c" }, "an id is a prefix and a name"],
+  ["a prefix with a space", { id: "a b/c" }, "an id is a prefix and a name"],
+  ["no id", {}, "an id is a prefix and a name"],
+  ["settings with a function", { id: ID, settings: { a: { b: run } } }, 'settings: "b" is not JSON'],
+  ["settings with a bigint", { id: ID, settings: { a: 1n } }, "settings: it is not JSON"],
+  ["settings that hold themselves", { id: ID, settings: toLoop() }, "settings: it is not JSON"],
+  ["settings that are a list", { id: ID, settings: [] }, "settings: it is not an object"],
+  ["a method of the protocol", { id: ID, methods: { "tools/call": { run } } }, "tools/call belongs to the protocol"],
+  ["a session's method", { id: ID, methods: { "resources/subscribe": { run } } }, "belongs to the protocol"],
+  ["a method without a folder", { id: ID, methods: { audit: { run } } }, 'method "audit" is no name such as audit/get'],
+  ["a method that is a notification", { id: ID, methods: { "notifications/a": { run } } }, "belongs to the protocol"],
+  ["a method without run", { id: ID, methods: { "audit/get": {} } }, "run of audit/get is not a function"],
+  ["a method with a wrong schema", { id: ID, methods: { "audit/get": { params: z.string(), run } } }, "not objects"],
+  ["a notification of the protocol", { id: ID, notifications: { "notifications/cancelled": { run } } }, "belongs to"],
+  ["a notification without its folder", { id: ID, notifications: { "audit/seen": { run } } }, "is no name such as"],
+  ["a key of the protocol", { id: ID, listen: { toolsListChanged: { filter: z.any() } } }, "belongs to the protocol"],
+  ["a key of every object", { id: ID, listen: { constructor: { filter: z.any() } } }, "belongs to the protocol"],
+  ["a key that is no name", { id: ID, listen: { "a b": { filter: z.any() } } }, "is no name such as auditIds"],
+];
+
+function toLoop(): Record<string, unknown> {
+  const loop: Record<string, unknown> = {};
+  loop.loop = loop;
+  return loop;
+}
+
+for (const [name, options, message] of mistakes) {
+  Deno.test(`an extension with ${name} is refused`, () => {
+    // The types refuse most of these mistakes too.
+    assertThrows(() => extension(options as Parameters<typeof extension>[0]), TypeError, message);
+  });
+}
+
+Deno.test("an id may have a reserved prefix, several labels and capital letters", () => {
+  for (const id of ["io.modelcontextprotocol/tasks", "a/b", "Com.Exa-mple.x1/My_thing.v2"]) extension({ id });
+});
+
+Deno.test("an extension can be registered once, and so can a method", () => {
+  const one = extension({ id: ID, methods: { "audit/get": { run } } });
+  const two = extension({ id: "com.example/other", methods: { "audit/get": { run } } });
+  assertThrows(() => serve(one, extension({ id: ID })), TypeError, `extension "${ID}": it is registered already`);
+  assertThrows(() => serve(one, two), TypeError, `Cannot add extension "com.example/other": audit/get is one of ${ID}`);
+});
+
+Deno.test("a handler with an attribute of an extension that is not registered is refused by name", () => {
+  const audit = extension({ id: ID });
+  const attribute = audit.attribute({});
+  const work = tool({ name: "work", extensions: [attribute], run: () => {} });
+  const message = `Cannot use tool "work": extension "${ID}" is not registered; add it to handlers`;
+  assertThrows(() => serve(work), TypeError, message);
+  const page = resource({ uri: "ui://page", name: "page", extensions: [attribute], read: () => "" });
+  assertThrows(() => serve(page), TypeError, 'Cannot use resource "ui://page"');
+  const ask = prompt({ name: "ask", extensions: [attribute], run: () => "" });
+  assertThrows(() => serve(ask), TypeError, 'Cannot use prompt "ask"');
+  const server = serve(audit, work);
+  assertThrows(() => server.handlers.remove(audit), TypeError, message);
+  assertEquals(server.handlers.list().length, 2);
+  server.handlers.remove(audit, work);
+  assertEquals(server.handlers.list(), []);
+});
+
+Deno.test("an attribute can check the other handlers", () => {
+  const ui = extension({ id: "com.example/ui" });
+  const shows = (uri: string) =>
+    ui.attribute({ check: ({ has }) => has("resource", uri) ? undefined : `no resource ${uri}` });
+  const chart = tool({ name: "chart", extensions: [shows("ui://chart")], run: () => {} });
+  assertThrows(() => serve(ui, chart), TypeError, 'Cannot use tool "chart": com.example/ui: no resource ui://chart');
+  serve(ui, chart, resource({ uri: "ui://chart", name: "chart", read: () => "" }));
+});
+
+Deno.test("something else in extensions, and wrong options of an attribute, are refused", () => {
+  const audit = extension({ id: ID });
+  const make = (wrong: unknown) => () => tool({ name: "work", extensions: wrong as [], run: () => {} }); // Wrong on purpose.
+  const message = 'Cannot make tool "work": make its extensions with extension.attribute()';
+  for (const wrong of [[audit], [{}], [undefined], [audit.attribute({}), {}]]) {
+    assertThrows(make(wrong), TypeError, message);
+  }
+  const wrongs = [{ wrap: 1 }, { check: 1 }, { list: { a: run } }, { required: 1 }];
+  for (const wrong of wrongs) {
+    assertThrows(() => audit.attribute(wrong as never), TypeError, "Cannot make an attribute"); // Wrong on purpose.
+  }
+  const set = audit.attribute({ list: { "com.example/a": 1 } });
+  assertThrows(make([set, set]), TypeError, 'both set _meta "com.example/a"');
+});
+
+behaviour("settings are shown, deeply merged, and in sessions only those without methods", async (connect, { era }) => {
+  const { client, server } = await connect({
+    handlers: [
+      extension({ id: ID, settings: { a: 1 }, methods: { "audit/get": { run } } }),
+      extension({ id: "com.example/ui", settings: { b: { c: [2] } } }),
+      tool({ name: "work", run: () => {} }),
+    ],
+  });
+  const described = era === "modern" ? await client.request("server/discover") : client.handshake;
+  const { extensions, tools } = Object(described?.capabilities);
+  const ui = { "com.example/ui": { b: { c: [2] } } };
+  assertEquals(extensions, era === "modern" ? { [ID]: { a: 1 }, ...ui } : ui);
+  assertEquals(tools, { listChanged: true });
+  server.handlers.remove(...server.handlers.list().slice(0, 2));
+  if (era === "modern") {
+    assertEquals("extensions" in Object((await client.request("server/discover")).capabilities), false);
+    await assertRejects(() => client.request("audit/get"), RpcError, "no such method");
+  }
+});
+
+behaviour("methods check their parameters, and their errors are those of handlers", async (connect) => {
+  const audit = extension({
+    id: ID,
+    methods: {
+      "audit/get": {
+        params: z.strictObject({ day: z.string() }),
+        subject: "day",
+        run: ({ day }, ctx) => ({ day, caller: ctx.principal?.id, ttlMs: 5, cacheScope: "public" }),
+      },
+      "audit/fail": {
+        run({ kind }) {
+          throw kind ? new McpError(-31001, "own") : new RangeError("secret");
+        },
+      },
+      "audit/nothing": { run: () => null as unknown as Result }, // Wrong on purpose.
+      "audit/ask": { run: async (_params, ctx) => ({ roots: await ctx.roots() }) },
+    },
+  });
+  const { client, takeFaults } = await connect({ handlers: [audit] }, { ...declares, roots: [] });
+  const { _meta, ...result } = await client.request("audit/get", { day: "monday" });
+  assertEquals(result, { resultType: "complete", day: "monday", ttlMs: 5, cacheScope: "public" });
+  const code = async (method: string, params = {}) => {
+    const { code, message } = await assertRejects(() => client.request(method, params), RpcError);
+    return [code, message];
+  };
+  assertEquals((await code("audit/get", { day: "monday", more: 1 }))[0], -32602);
+  assertEquals((await code("audit/get"))[0], -32602);
+  assertEquals(await code("audit/fail", { kind: "own" }), [-31001, "own"]);
+  assertEquals(await code("audit/fail"), [-32603, "Internal error"]);
+  assertEquals(await code("audit/nothing"), [-32603, "Internal error"]);
+  assertEquals((await code("audit/ask"))[0], -32603);
+  assertEquals(takeFaults().map(({ subject }) => subject), ["audit/fail", "audit/nothing", "audit/ask"]);
+}, modern);
+
+behaviour("only an extension gives a result a type of its own", async (connect) => {
+  const forged = { resultType: "task", taskId: "1" };
+  const { client } = await connect({
+    handlers: [
+      tool({ name: "plain", run: () => forged }),
+      tool({ name: "full", run: () => ({ content: [], ...forged }) }),
+      prompt({ name: "ask", run: () => ({ messages: [], ...forged }) }),
+      resource({ uri: "a://b", name: "b", read: () => ({ contents: [], ...forged }) as never }), // Forged on purpose.
+    ],
+    use: [async (_call, next) => ({ ...await next(), _meta: { a: 1 } })],
+  }, { extensions: [clientExtension({ id: "com.example/tasks" })] });
+  assertEquals((await client.callTool("plain")).resultType, "complete");
+  assertEquals((await client.callTool("full")).resultType, "complete");
+  assertEquals((await client.getPrompt("ask")).resultType, "complete");
+  assertEquals((await client.readResource("a://b")).resultType, "complete");
+}, modern);
+
+behaviour("middleware keeps the type of a result that it copies", async (connect) => {
+  const audit = extension({ id: ID });
+  const work = tool({
+    name: "work",
+    extensions: [audit.attribute({ wrap: (call) => call.result("receipt", { number: 7 }) })],
+    run: () => {},
+  });
+  const receipt = {
+    schema: z.object({ resultType: z.string(), number: z.number() }),
+    finish: ({ number }: { number: number }) => ({ content: [{ type: "text", text: `receipt ${number}` }] }),
+  };
+  const known = clientExtension({ id: ID, results: { receipt } });
+  const { client, join, takeFaults } = await connect({ handlers: [audit, work] }, { extensions: [known] });
+  assertEquals(textOf(await client.callTool("work")), "receipt 7");
+  const raw = await join({ capabilities: { extensions: { [ID]: {} } } });
+  assertEquals((await raw.request("tools/call", { name: "work" })).resultType, "receipt");
+  const without = await join({ extensions: [clientExtension({ id: ID })] });
+  await assertRejects(() => without.callTool("work"), Error, "no extension was declared for a receipt");
+  const undeclared = await join();
+  await assertRejects(() => undeclared.callTool("work"), RpcError, "Internal error");
+  assert(String(takeFaults()[0].error).includes(`the client did not declare ${ID}; return what next() returns`));
+}, modern);
+
+behaviour("the first attribute is the outermost, around middleware and validation", async (connect, { era }) => {
+  const order: string[] = [];
+  const audit = extension({ id: ID });
+  const ui = extension({ id: "com.example/ui" });
+  const note = (name: string, of = audit) =>
+    of.attribute({
+      list: { [`com.example/${name}`]: true },
+      async wrap(call, next) {
+        order.push(`${name} in`);
+        call.untilRun().then(() => order.push(`${name} runs`));
+        const result = await next();
+        order.push(`${name} out`);
+        return { ...result, _meta: { ...Object(result._meta), [name]: call.declared } };
+      },
+    });
+  const handlers = [
+    audit,
+    ui,
+    tool({
+      name: "work",
+      _meta: { own: 1 },
+      input: z.object({ a: z.number() }),
+      extensions: [note("one"), note("two", ui)],
+      run: () => void order.push("handler"),
+    }),
+    resource({ uri: "a://b", name: "b", extensions: [note("one")], read: () => "text" }),
+    prompt({ name: "ask", extensions: [note("one")], run: () => "text" }),
+  ];
+  const { client } = await connect({
+    handlers,
+    use: [(call, next) => {
+      if (/call|read|get/.test(call.method)) order.push("middleware");
+      return next();
+    }],
+  }, { capabilities: { extensions: { [ID]: { a: 1 } } } });
+  const { _meta } = await client.callTool("work", { a: 1 });
+  assertEquals([Object(_meta).one, Object(_meta).two], [{ a: 1 }, undefined]);
+  assertEquals(order.filter((entry) => !entry.endsWith("runs")), [
+    "one in",
+    "two in",
+    "middleware",
+    "handler",
+    "two out",
+    "one out",
+  ]);
+  assertEquals(order.filter((entry) => entry.endsWith("runs")).sort(), ["one runs", "two runs"]);
+  order.length = 0;
+  assertEquals((await client.callTool("work", { a: "x" })).isError, true);
+  assertEquals(order, ["one in", "two in", "middleware", "two out", "one out"]);
+  const [listed] = await client.listTools();
+  assertEquals(listed._meta, { "com.example/one": true, "com.example/two": true, own: 1 });
+  assertEquals((await client.listResources())[0]._meta, { "com.example/one": true });
+  assertEquals((await client.listPrompts())[0]._meta, { "com.example/one": true });
+  assertEquals(Object((await client.readResource("a://b"))._meta).one, { a: 1 });
+  assertEquals(Object((await client.getPrompt("ask"))._meta).one, { a: 1 });
+  assert(era);
+});
+
+behaviour("an attribute may redirect, without an answer of its own", async (connect) => {
+  const audit = extension({ id: ID });
+  const said: unknown[] = [];
+  const work = tool({
+    name: "work",
+    extensions: [audit.attribute({
+      async wrap(call, next) {
+        call.redirect({
+          progress: (value, { message }) => {
+            said.push(["progress", value, message]);
+            throw new Error("broken");
+          },
+          log: (level, data, logger) => void said.push([level, data, logger]),
+          ask: ({ key, method }) => {
+            said.push([key, method]);
+            return Promise.resolve({ roots: [{ uri: "file:///a" }] });
+          },
+          once: (key) => Promise.resolve(key),
+        });
+        return await next();
+      },
+    })],
+    async run(_input, ctx) {
+      await ctx.progress(1, { message: "half" });
+      await ctx.log.error("bad", { logger: "db" });
+      await ctx.log.debug("nobody wants this");
+      const roots = await ctx.roots();
+      return JSON.stringify([roots, await ctx.once("key", () => 1)]);
+    },
+  });
+  const { client, takeFaults } = await connect(
+    { handlers: [audit, work] },
+    { capabilities: { roots: {} }, logLevel: "error" },
+  );
+  assertEquals(textOf(await client.callTool("work")), '[[{"uri":"file:///a"}],"key"]');
+  assertEquals(said, [["progress", 1, "half"], ["error", "bad", "db"], ["roots", "roots/list"]]);
+  assertEquals(client.received, []);
+  assertEquals(takeFaults().length, 1);
+});
+
+behaviour("a wrap that returns too early or returns nothing harms no other call", async (connect) => {
+  const audit = extension({ id: ID });
+  let reason: unknown;
+  const early = tool({
+    name: "early",
+    extensions: [audit.attribute({
+      wrap(_call, next) {
+        next().catch(() => {});
+        return { content: [] };
+      },
+    })],
+    run: (_input, { signal }) =>
+      new Promise((_, reject) =>
+        signal.addEventListener("abort", () => {
+          reason = signal.reason;
+          reject(signal.reason);
+        })
+      ),
+  });
+  const nothing = tool({
+    name: "nothing",
+    extensions: [audit.attribute({ wrap: () => undefined as unknown as Result })], // Wrong on purpose.
+    run: () => {},
+  });
+  const twice = tool({
+    name: "twice",
+    extensions: [audit.attribute({
+      async wrap(_call, next) {
+        await next();
+        return await next();
+      },
+    })],
+    run: () => {},
+  });
+  const { client, takeFaults } = await connect({ handlers: [audit, early, nothing, twice] });
+  await client.callTool("early");
+  await until(() => reason !== undefined, "the abort");
+  assertEquals(Object(reason).message, "Cannot go on: the response was sent; call detach() before");
+  await assertRejects(() => client.callTool("nothing"), RpcError, "Internal error");
+  await assertRejects(() => client.callTool("twice"), RpcError, "Internal error");
+  assertEquals(takeFaults().length, 2);
+});
+
+behaviour("cancelling the request aborts the handler within an attribute", async (connect) => {
+  const audit = extension({ id: ID });
+  let reason: unknown;
+  const work = tool({
+    name: "work",
+    extensions: [audit.attribute({ wrap: (_call, next) => next() })],
+    run: (_input, { signal }) =>
+      new Promise((_, reject) =>
+        signal.addEventListener("abort", () => {
+          reason = signal.reason;
+          reject(signal.reason);
+        })
+      ),
+  });
+  const { client } = await connect({ handlers: [audit, work] });
+  const stop = new AbortController();
+  const calling = client.callTool("work", {}, { signal: stop.signal });
+  setTimeout(() => stop.abort(new Error("enough")), 20);
+  await assertRejects(() => calling, Error, "enough");
+  await until(() => reason !== undefined, "the abort");
+});
+
+behaviour("a detached handler that says more than is redirected is not heard, and cannot ask", async (connect) => {
+  const audit = extension({ id: ID });
+  const outcomes: unknown[] = [];
+  const work = tool({
+    name: "work",
+    extensions: [audit.attribute({
+      wrap(call, next) {
+        call.detach();
+        next().then((result) => outcomes.push(result), (error) => outcomes.push(error));
+        return { content: [] };
+      },
+    })],
+    async run(_input, ctx) {
+      await ctx.progress(1);
+      await ctx.log.error("late");
+      const values = [await ctx.once("key", () => 1), await ctx.once("key", () => 2)];
+      const refused = await ctx.roots().then(() => "asked", (error) => error.message);
+      return JSON.stringify([values, refused]);
+    },
+  });
+  const { client } = await connect({ handlers: [audit, work] }, { capabilities: { roots: {} }, logLevel: "debug" });
+  await client.callTool("work", {}, { onProgress: () => outcomes.push("progress") });
+  await until(() => outcomes.length > 0, "the outcome");
+  const text = '[[1,1],"Cannot ask \\"roots\\": the request has its response already"]';
+  assertEquals(outcomes, [{ content: [{ type: "text", text }] }]);
+  assertEquals(client.received, []);
+});
+
+behaviour("notifications of a client reach the extension that it declares", async (connect, { era }) => {
+  const seen: unknown[] = [];
+  const audit = extension({
+    id: ID,
+    notifications: {
+      "notifications/audit/seen": {
+        params: z.object({ day: z.string() }),
+        async run({ day }, ctx) {
+          await Promise.resolve();
+          if (day === "fail") throw new Error("secret");
+          if (day === "own") throw new McpError(-31001, "dropped");
+          seen.push([day, ctx.principal?.id, ctx.method]);
+        },
+      },
+    },
+  });
+  const { client, join, takeFaults } = await connect({ handlers: [audit] }, declares);
+  const send = (day: unknown, from = client) => from.notify("notifications/audit/seen", { day });
+  for (const day of ["monday", 7, "own", "fail", "tuesday"]) await send(day);
+  await send("undeclared", await join({ extensions: [clientExtension({ id: "com.example/other" })] }));
+  await client.notify("notifications/audit/unknown");
+  const all = [["monday", undefined, "notifications/audit/seen"], ["tuesday", undefined, "notifications/audit/seen"]];
+  if (era === "modern") await until(() => seen.length === 2, "the notifications");
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assertEquals(seen, era === "modern" ? all : []);
+  assertEquals(takeFaults().length, era === "modern" ? 1 : 0);
+});
+
+const watched = () => {
+  const asked: unknown[] = [];
+  const audit = extension({
+    id: ID,
+    listen: {
+      auditIds: {
+        filter: z.array(z.string().max(20)),
+        async grant(ids, { principal }) {
+          asked.push(ids);
+          await Promise.resolve();
+          if (ids.includes("fail")) throw new Error("secret");
+          if (ids.includes("refuse")) throw new McpError(-31001, "refused");
+          return principal ? ids.filter((id) => id.startsWith(principal.id)) : undefined;
+        },
+      },
+      auditChanged: { filter: z.literal(true) },
+    },
+  });
+  return { audit, asked };
+};
+
+behaviour("a subscription is granted per caller, and gets what is published for it", async (connect) => {
+  const { audit } = watched();
+  const { client, join } = await connect({ handlers: [audit] }, { ...declares, principal: { id: "ada" } });
+  const mine = await client.subscribe({ extensions: { auditIds: ["ada1", "bo1"], auditChanged: true, other: 1 } });
+  assertEquals(mine.granted, { extensions: { auditIds: ["ada1"], auditChanged: true } });
+  const anonymous = await join({ ...declares, principal: undefined });
+  const nothing = await anonymous.subscribe({ extensions: { auditIds: ["ada1"] } });
+  assertEquals(nothing.granted, {});
+  const method = "notifications/audit";
+  audit.publish("auditIds", { topic: "bo1", method, params: { n: 0 } });
+  audit.publish("auditIds", { topic: "ada1", method, params: { n: 1, gone: undefined, _meta: { a: 1 } } });
+  audit.publish("auditChanged", { method });
+  const news = await mine.take(2);
+  assertEquals(news.map(({ params: { _meta, ...params } }) => params), [{ n: 1 }, {}]);
+  const ids = news.map(({ params }) => Object(params._meta)["io.modelcontextprotocol/subscriptionId"]);
+  assert(ids[0] !== undefined && ids[0] === ids[1]);
+  assertEquals(Object(news[0].params._meta).a, 1);
+  await mine.close();
+  audit.publish("auditIds", { topic: "ada1", method });
+  assertEquals([mine.received.length, nothing.received.length], [2, 0]);
+}, modern);
+
+behaviour("a filter that is wrong, huge or not declared is refused as a whole", async (connect, { transport }) => {
+  const { audit, asked } = watched();
+  const limits = { streams: { watchedUris: 3 } };
+  const { client, join, takeFaults } = await connect({ handlers: [audit], limits }, {
+    ...declares,
+    principal: { id: "a" },
+  });
+  const code = async (auditIds: unknown, from = client) => {
+    const open = () => from.subscribe({ toolsListChanged: true, extensions: { auditIds } });
+    const { code, status } = await assertRejects(open, RpcError);
+    assertEquals(status, transport === "pipe" ? undefined : code === -32603 ? 200 : 400);
+    return code;
+  };
+  const other = await join({ principal: { id: "a" } });
+  assertEquals(await code(["a1"], other), -32021);
+  assertEquals(asked, []);
+  for (const wrong of [true, null, [1], { __proto__: [] }, ["x".repeat(21)]]) assertEquals(await code(wrong), -32602);
+  assertEquals(await code(["a1", "a2", "a3", "a4"]), -32602);
+  assertEquals(await code(["refuse"]), -31001);
+  assertEquals(await code(["fail"]), -32603);
+  assertEquals(takeFaults().length, 1);
+  // Keys of every object are no keys of an extension.
+  const extensions = JSON.parse('{"__proto__": {"auditIds": [1]}, "constructor": 1, "auditIds": ["a1"]}');
+  const open = await client.subscribe({ extensions });
+  assertEquals(open.granted, { extensions: { auditIds: ["a1"] } });
+  await open.close();
+}, modern);
+
+Deno.test("publish refuses unknown keys, other methods, and parameters that are not JSON", () => {
+  const { audit } = watched();
+  const method = "notifications/audit";
+  const refused: readonly (readonly [key: string, event: unknown, message: string])[] = [
+    ["nothing", { method }, `Cannot publish for "nothing" of ${ID}: its keys are auditIds, auditChanged`],
+    ["auditIds", { method: "audit" }, "it must start with notifications/"],
+    ["auditIds", { method, params: { a: 1n } }, "the parameters are not JSON"],
+    ["auditIds", { method, params: [] }, "the parameters are not an object"],
+  ];
+  for (const [key, event, message] of refused) {
+    assertThrows(() => audit.publish(key as never, event as never), TypeError, message); // Wrong on purpose.
+  }
+  audit.publish("auditIds", { method });
+});
+
+Deno.test("a client that reads slowly gets the newest notification of each topic", async () => {
+  const { audit } = watched();
+  const server = serve(audit);
+  await using client = await connect(server, { ...declares, transport: "http", principal: { id: "a" } });
+  const subscription = await client.subscribe({ extensions: { auditIds: ["a1", "a2"] } });
+  const text = "x".repeat(100_000);
+  for (let n = 0; n < 200; n++) {
+    for (const topic of ["a1", "a2"]) {
+      audit.publish("auditIds", { topic, method: "notifications/a", params: { n, text } });
+    }
+  }
+  await until(() => subscription.received.filter(({ params }) => params.n === 199).length === 2, "the newest ones");
+  assert(subscription.received.length < 400, "some were left out");
+  await server.close();
+});
+
+Deno.test("a detached handler that ignores the end of the server ends without an effect", async () => {
+  const audit = extension({ id: ID, listen: { auditChanged: { filter: z.boolean() } } });
+  const { promise: pass, resolve: open } = Promise.withResolvers<void>();
+  const outcomes: unknown[] = [];
+  const faults: unknown[] = [];
+  const late: unknown[] = [];
+  const work = tool({
+    name: "work",
+    extensions: [audit.attribute({
+      wrap(call, next) {
+        call.redirect({ progress: (value) => void late.push(value) });
+        call.detach();
+        next().then((result) => outcomes.push(result), (error) => outcomes.push(error.message));
+        return { content: [] };
+      },
+    })],
+    async run(_input, ctx) {
+      await pass;
+      await ctx.progress(1);
+      audit.publish("auditChanged", { method: "notifications/audit" });
+      throw new Error("too late");
+    },
+  });
+  const observer = { fault: ({ error }: { error: unknown }) => void faults.push(error) };
+  const limits = { calls: { closeMs: 10 } };
+  const server = createServer({ name: "t", version: "1", handlers: [audit, work], observer, limits });
+  const client = await connect(server);
+  await client.callTool("work");
+  await client.close();
+  await server.close();
+  assertEquals(outcomes, ["Cannot finish the call: the server is closing"]);
+  open();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  assertEquals([outcomes.length, late], [1, []]);
+  // The error is reported, because nobody else learns of it.
+  assertEquals(faults.length, 1);
+});
+
+Deno.test("no handler goes on after its response when the server is closing", async () => {
+  const audit = extension({ id: ID });
+  const { promise: pass, resolve: open } = Promise.withResolvers<void>();
+  const work = tool({
+    name: "work",
+    extensions: [audit.attribute({
+      async wrap(call, next) {
+        await pass;
+        call.detach();
+        return await next();
+      },
+    })],
+    run: () => {},
+  });
+  const server = serve(audit, work);
+  const client = await connect(server);
+  const calling = client.callTool("work");
+  const refused = assertRejects(() => calling, RpcError, "the server is closing");
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  const closing = server.close();
+  open();
+  await refused;
+  await client.close();
+  await closing;
+});

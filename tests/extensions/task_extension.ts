@@ -1,0 +1,204 @@
+// A task extension that shows what the public contract allows: a tool answers a handle, goes on in the background, asks
+// questions, can be cancelled, and is listened to. A test checks that it imports published entry points only.
+import {
+  type Attribute,
+  type Context,
+  type Extension,
+  extension,
+  McpError,
+  type Params,
+  type RedirectedQuestion,
+  type Result,
+  type WrappedCall,
+} from "../../mod.ts";
+import { type ClientExtension, clientExtension } from "../../src/client/client.ts";
+import { z } from "zod";
+
+export const ID = "com.example/tasks";
+
+/** A question that waits for its answer. */
+interface Open extends RedirectedQuestion {
+  readonly answer: (value: unknown) => void;
+}
+
+interface Task {
+  readonly taskId: string;
+  readonly owner?: string;
+  readonly open: Map<string, Open>;
+  readonly cancel: () => void;
+  status: "working" | "input_required" | "completed" | "cancelled" | "failed";
+  statusMessage?: string;
+  result?: Result;
+  error?: { readonly code: number; readonly message: string };
+}
+
+export interface TaskOptions {
+  readonly required?: boolean;
+  /** Milliseconds to run inline before the call becomes a task. */
+  readonly after?: number;
+  readonly timeoutMs?: number;
+}
+
+export interface Tasks {
+  readonly extension: Extension<"taskIds">;
+  readonly attribute: (options?: TaskOptions) => Attribute;
+  /** Number of tasks. */
+  readonly count: () => number;
+}
+
+/** Creates the extension, and the attribute that makes tasks of calls. */
+export function createTasks(): Tasks {
+  const tasks = new Map<string, Task>();
+
+  // A task of somebody else is unknown.
+  function find(taskId: string, { principal }: Context): Task {
+    const task = tasks.get(taskId);
+    if (task && task.owner === principal?.id) return task;
+    throw McpError.invalidParams("Unknown task");
+  }
+
+  function show({ taskId, status, statusMessage, open, result, error }: Task): Params {
+    const inputRequests = Object.fromEntries([...open].map(([key, { method, params }]) => [key, { method, params }]));
+    return { taskId, status, statusMessage, result, error, ...open.size && { inputRequests } };
+  }
+
+  const own = extension({
+    id: ID,
+    settings: { version: 1 },
+    methods: {
+      "tasks/get": {
+        params: z.object({ taskId: z.string() }),
+        subject: "taskId",
+        run: ({ taskId }, ctx) => show(find(taskId, ctx)),
+      },
+      "tasks/update": {
+        params: z.object({ taskId: z.string(), inputResponses: z.record(z.string(), z.unknown()) }),
+        subject: "taskId",
+        async run({ taskId, inputResponses }, ctx) {
+          const task = find(taskId, ctx);
+          for (const [key, value] of Object.entries(inputResponses)) {
+            const question = task.open.get(key);
+            if (!question || await question.check(value) !== undefined) continue;
+            task.open.delete(key);
+            question.answer(value);
+          }
+          if (!task.open.size && task.status === "input_required") change(task, { status: "working" });
+          return {};
+        },
+      },
+      "tasks/cancel": {
+        params: z.object({ taskId: z.string() }),
+        subject: "taskId",
+        run({ taskId }, ctx) {
+          find(taskId, ctx).cancel();
+          return {};
+        },
+      },
+    },
+    listen: {
+      taskIds: {
+        filter: z.array(z.string()).max(100),
+        grant: (ids, { principal }) => ids.filter((id) => tasks.has(id) && tasks.get(id)?.owner === principal?.id),
+      },
+    },
+  });
+
+  function change(task: Task, to: Partial<Task>): void {
+    if (task.status === "completed" || task.status === "cancelled" || task.status === "failed") return;
+    Object.assign(task, to);
+    own.publish("taskIds", { topic: task.taskId, method: "notifications/tasks", params: show(task) });
+  }
+
+  const attribute = ({ required, after = 0, timeoutMs }: TaskOptions = {}) =>
+    own.attribute({
+      required,
+      list: { [ID]: { after } },
+      async wrap(call, next) {
+        if (!call.declared) return await next();
+        const ending = next();
+        // An input that is not valid, and a result that is there soon, need no task.
+        if (!await isLong(call, ending, after)) return await ending;
+        const { principal, signal } = call.ctx;
+        const cancel = () => {
+          change(task, { status: "cancelled" });
+          call.cancel(new DOMException("The task was cancelled", "AbortError"));
+        };
+        const taskId = crypto.randomUUID();
+        const task: Task = { taskId, owner: principal?.id, open: new Map(), cancel, status: "working" };
+        tasks.set(taskId, task);
+        call.redirect({
+          progress: (_progress, { message }) => change(task, { statusMessage: message }),
+          ask(question) {
+            const { promise, resolve: answer } = Promise.withResolvers<unknown>();
+            task.open.set(question.key, { ...question, answer });
+            change(task, { status: "input_required" });
+            return promise;
+          },
+        });
+        call.detach({ timeoutMs });
+        ending.then(
+          (result) => change(task, { status: "completed", result }),
+          (error) =>
+            signal.aborted && !(error instanceof McpError)
+              ? change(task, { status: "cancelled" })
+              : change(task, { status: "failed", error: { code: error.code, message: error.message } }),
+        );
+        return call.result("task", show(task));
+      },
+    });
+
+  return { extension: own, attribute, count: () => tasks.size };
+}
+
+/** Whether the handler still runs after some time. */
+async function isLong(call: WrappedCall, ending: Promise<Result>, ms: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  let timer;
+  call.untilRun().then(() => timer = setTimeout(() => resolve(true), ms));
+  ending.then(() => resolve(false), () => resolve(false));
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function delay(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Creates the extension of the client, which polls tasks and answers their questions. */
+export function createTaskClient(onChange: (params: Params) => void = () => {}): ClientExtension {
+  const detailed = z.looseObject({
+    status: z.enum(["working", "input_required", "completed", "cancelled", "failed"]),
+    inputRequests: z.record(z.string(), z.object({ method: z.string(), params: z.record(z.string(), z.unknown()) }))
+      .default({}),
+    result: z.record(z.string(), z.unknown()).default({}),
+    error: z.object({ code: z.number(), message: z.string() }).optional(),
+  });
+  return clientExtension({
+    id: ID,
+    subjects: { "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId" },
+    results: {
+      task: {
+        schema: z.object({ taskId: z.string(), status: z.string() }),
+        async finish({ taskId }, { request, answer, signal }) {
+          while (true) {
+            if (signal.aborted) await request("tasks/cancel", { taskId });
+            signal.throwIfAborted();
+            const { status, inputRequests, result, error } = detailed.parse(await request("tasks/get", { taskId }));
+            if (status === "completed") return result;
+            if (status === "failed" || status === "cancelled") throw new Error(error?.message ?? status);
+            for (const [key, question] of Object.entries(inputRequests)) {
+              await request("tasks/update", { taskId, inputResponses: { [key]: await answer(question) } });
+            }
+            await delay(10);
+          }
+        },
+      },
+    },
+    notifications: {
+      "notifications/tasks": { params: z.looseObject({ taskId: z.string() }), receive: onChange },
+    },
+  });
+}

@@ -1,0 +1,294 @@
+// A task extension on published entry points: over every transport, with clients that declare it and clients that do not.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { createServer, type Result, type ServerOptions, tool } from "../../mod.ts";
+import { connect, type Connection, RpcError } from "../../src/testing/testing.ts";
+import { z } from "zod";
+import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
+import { createTaskClient, createTasks, ID, type TaskOptions } from "./task_extension.ts";
+
+const modern = { eras: ["modern"] } as const;
+
+/** Handlers of a server with one tool that becomes a task. */
+function setUp(run: Parameters<typeof tool>[0]["run"], options?: TaskOptions) {
+  const tasks = createTasks();
+  const work = tool({
+    name: "work",
+    input: z.object({ n: z.number().default(1) }),
+    extensions: [tasks.attribute(options)],
+    run,
+  });
+  return { tasks, handlers: [tasks.extension, work] };
+}
+
+/** Polls a task until it is in a state. */
+async function reach(client: Connection, taskId: unknown, isReached: (task: Result) => boolean): Promise<void> {
+  for (let i = 0; i < 200; i++) {
+    if (isReached(await client.request("tasks/get", { taskId }))) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  throw new Error("The task did not reach the state");
+}
+
+const declared = { extensions: [createTaskClient()] };
+
+behaviour("a tool answers a handle and goes on, and the client resolves with the final result", async (connect) => {
+  const { pass, open } = gate();
+  const { handlers, tasks } = setUp(async (_input, ctx) => {
+    await ctx.progress(1, { message: "half" });
+    await pass;
+    return "done";
+  });
+  const { client } = await connect({ handlers }, declared);
+  const raw = await client.request("tools/call", { name: "work" }, { finish: false });
+  assertEquals(raw.resultType, "task");
+  assertEquals(raw.status, "working");
+  assertEquals("content" in raw, false);
+  const running = await client.request("tasks/get", { taskId: raw.taskId });
+  assertEquals([running.resultType, running.status], ["complete", "working"]);
+  await until(() => tasks.count() === 1, "the task");
+  const calling = client.callTool("work");
+  await until(() => tasks.count() === 2, "the second task");
+  open();
+  assertEquals(textOf(await calling), "done");
+  const ended = await client.request("tasks/get", { taskId: raw.taskId });
+  assertEquals(ended.status, "completed");
+  assertEquals(ended.result, { content: [{ type: "text", text: "done" }] });
+  assertEquals(client.received, []);
+}, modern);
+
+behaviour("progress of a task becomes its status, also without a token", async (connect) => {
+  const { pass, open } = gate();
+  const { handlers } = setUp(async (_input, ctx) => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await ctx.progress(1, { message: "half" });
+    await pass;
+  });
+  const { client } = await connect({ handlers }, declared);
+  const { taskId } = await client.request("tools/call", { name: "work" }, { finish: false });
+  await reach(client, taskId, ({ statusMessage }) => statusMessage === "half");
+  open();
+}, modern);
+
+behaviour("a task asks, and goes on with an answer of the right shape", async (connect) => {
+  const { handlers } = setUp(async (_input, ctx) => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const { content } = await ctx.elicit("name", { message: "Who?", schema: z.object({ name: z.string() }) });
+    return `hello ${content?.name}`;
+  });
+  const onElicit = () => ({ action: "accept" as const, content: { name: "Ada" } });
+  const { client } = await connect({ handlers }, { ...declared, onElicit });
+  assertEquals(textOf(await client.callTool("work")), "hello Ada");
+  const { taskId } = await client.request("tools/call", { name: "work" }, { finish: false });
+  const get = () => client.request("tasks/get", { taskId });
+  await reach(client, taskId, ({ status }) => status === "input_required");
+  const { inputRequests } = await get();
+  assertEquals(Object.keys(Object(inputRequests)), ["name"]);
+  const update = (value: unknown) =>
+    client.request("tasks/update", { taskId, inputResponses: { name: value, other: 1, __proto__: 2 } });
+  await update({ action: "accept", content: { name: 7 } });
+  assertEquals((await get()).status, "input_required");
+  await update({ action: "accept", content: { name: "Bo" } });
+  await reach(client, taskId, ({ status }) => status === "completed");
+  assertEquals(Object((await get()).result).content, [{ type: "text", text: "hello Bo" }]);
+}, modern);
+
+behaviour(
+  "a question before the task is a round of the call, and the last round answers the handle",
+  async (connect) => {
+    const { handlers, tasks } = setUp(async (_input, ctx) => {
+      const { content } = await ctx.elicit("name", { message: "Who?", schema: z.object({ name: z.string() }) });
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      return `hello ${content?.name}`;
+    }, { after: 5 });
+    const onElicit = () => ({ action: "accept" as const, content: { name: "Ada" } });
+    const { client } = await connect({ handlers }, { ...declared, onElicit });
+    const handle = await client.request("tools/call", { name: "work" }, { finish: false });
+    assertEquals([handle.resultType, "requestState" in handle, tasks.count()], ["task", false, 1]);
+    assertEquals(textOf(await client.callTool("work")), "hello Ada");
+  },
+  modern,
+);
+
+behaviour("cancelling a task aborts the signal of its handler", async (connect) => {
+  let reason: unknown;
+  const { handlers } = setUp((_input, { signal }) =>
+    new Promise((_, reject) =>
+      signal.addEventListener("abort", () => {
+        reason = signal.reason;
+        reject(signal.reason);
+      })
+    )
+  );
+  const { client } = await connect({ handlers }, declared);
+  const { taskId } = await client.request("tools/call", { name: "work" }, { finish: false });
+  for (let i = 0; i < 2; i++) assertEquals((await client.request("tasks/cancel", { taskId })).resultType, "complete");
+  assertEquals((await client.request("tasks/get", { taskId })).status, "cancelled");
+  assertEquals(Object(reason).message, "The task was cancelled");
+}, modern);
+
+behaviour("a client that cancels its call cancels the task through the hook", async (connect) => {
+  const { handlers, tasks } = setUp((_input, { signal }) =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)))
+  );
+  const { client } = await connect({ handlers }, declared);
+  const stop = new AbortController();
+  const calling = client.callTool("work", {}, { signal: stop.signal });
+  await until(() => tasks.count() === 1, "the task");
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  stop.abort(new Error("enough"));
+  await assertRejects(() => calling, Error, "enough");
+}, modern);
+
+behaviour("subscribers of a task get its states, and only those of their own tasks", async (connect) => {
+  const { pass, open } = gate();
+  const { handlers } = setUp(async () => {
+    await pass;
+    return "done";
+  });
+  const seen: unknown[] = [];
+  const { client, join } = await connect({ handlers }, { extensions: [createTaskClient((p) => seen.push(p.status))] });
+  const { taskId } = await client.request("tools/call", { name: "work" }, { finish: false });
+  const subscription = await client.subscribe({
+    toolsListChanged: true,
+    extensions: { taskIds: [taskId, "unknown", "__proto__", taskId] },
+  });
+  assertEquals(subscription.granted, { toolsListChanged: true, extensions: { taskIds: [taskId, taskId] } });
+  const other = await join();
+  await assertRejects(() => other.subscribe({ extensions: { taskIds: [taskId] } }), RpcError, "did not declare");
+  open();
+  const [{ method, params }] = await subscription.take(1);
+  assertEquals([method, params.status, params.taskId], ["notifications/tasks", "completed", taskId]);
+  assert("io.modelcontextprotocol/subscriptionId" in Object(params._meta));
+  assertEquals(seen, ["completed"]);
+  await subscription.close();
+}, modern);
+
+behaviour("without the extension, the tool runs inline in every era", async (connect, { era }) => {
+  const { handlers, tasks } = setUp(async (_input, ctx) => {
+    await ctx.progress(1);
+    return "inline";
+  });
+  const { client } = await connect({ handlers }, era === "legacy" ? declared : {});
+  const reports: number[] = [];
+  const result = await client.callTool("work", {}, { onProgress: ({ progress }) => void reports.push(progress) });
+  assertEquals([textOf(result), reports, tasks.count()], ["inline", [1], 0]);
+  const error = await assertRejects(() => client.request("tasks/get", { taskId: "1" }), RpcError);
+  assertEquals(error.code, era === "legacy" ? -32601 : -32021);
+  if (era === "modern") assertEquals(error.data, { requiredCapabilities: { extensions: { [ID]: {} } } });
+});
+
+behaviour("a tool that requires the extension does not run for other clients", async (connect, { era, transport }) => {
+  let runs = 0;
+  const { handlers } = setUp(() => ++runs, { required: true });
+  // A session has no methods of extensions, so declaring them does not help.
+  const { client } = await connect({ handlers }, era === "legacy" ? declared : {});
+  const error = await assertRejects(() => client.callTool("work"), RpcError);
+  assertEquals([error.code, runs], [era === "legacy" ? -32600 : -32021, 0]);
+  assertEquals(error.data, { requiredCapabilities: { extensions: { [ID]: {} } } });
+  if (era === "modern" && transport === "http") assertEquals(error.status, 400);
+});
+
+behaviour("invalid input and quick results are answered at once, without a task", async (connect) => {
+  const { handlers, tasks } = setUp((input) => `quick ${Object(input).n}`, { after: 1000 });
+  const { client } = await connect({ handlers }, declared);
+  const wrong = await client.callTool("work", { n: "x" });
+  assertEquals([wrong.isError, wrong.resultType], [true, "complete"]);
+  assertEquals(textOf(await client.callTool("work", { n: 2 })), "quick 2");
+  assertEquals(tasks.count(), 0);
+}, modern);
+
+behaviour("tasks belong to their caller", async (connect, { transport }) => {
+  const { handlers } = setUp(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  });
+  const { client, join } = await connect({ handlers }, { ...declared, principal: { id: "ada" } });
+  const other = await join({ ...declared, principal: { id: "bo" } });
+  const { taskId } = await client.request("tools/call", { name: "work" }, { finish: false });
+  const error = await assertRejects(() => other.request("tasks/get", { taskId }), RpcError);
+  const unknown = await assertRejects(() => other.request("tasks/get", { taskId: "1" }), RpcError);
+  assertEquals([error.code, error.message], [unknown.code, unknown.message]);
+  assertEquals((await client.request("tasks/get", { taskId })).resultType, "complete");
+  assert(transport);
+}, modern);
+
+behaviour("errors and timeouts of a task reach its state", async (connect) => {
+  const tasks = createTasks();
+  const fail = tool({
+    name: "fail",
+    extensions: [tasks.attribute()],
+    async run() {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      throw new Error("secret");
+    },
+  });
+  const slow = tool({
+    name: "slow",
+    extensions: [tasks.attribute({ timeoutMs: 30 })],
+    run: () => new Promise(() => {}),
+  });
+  const { client, takeFaults } = await connect({ handlers: [tasks.extension, fail, slow] }, declared);
+  const failed = await client.callTool("fail");
+  assertEquals(failed.isError, true);
+  assert(textOf(failed).startsWith("Internal error"));
+  assertEquals(takeFaults().length, 1);
+  await assertRejects(() => client.callTool("slow"), Error, "it took longer than 30 ms");
+}, modern);
+
+Deno.test("a missing Mcp-Name is refused before a missing capability", async () => {
+  const { handlers } = setUp(() => "x");
+  await using client = await connect(createServer({ name: "t", version: "1", handlers }), { transport: "http" });
+  const error = await assertRejects(() => client.request("tasks/get", { taskId: "1" }), RpcError);
+  assertEquals([error.code, error.status], [-32021, 400]);
+  const headers = { "mcp-name": null };
+  const missing = await assertRejects(() => client.request("tasks/get", { taskId: "1" }, { headers }), RpcError);
+  assertEquals([missing.code, missing.status], [-32020, 400]);
+  const wrong = { "mcp-name": "2" };
+  const other = await assertRejects(() => client.request("tasks/get", { taskId: "1" }, { headers: wrong }), RpcError);
+  assertEquals(other.code, -32020);
+});
+
+/** A server whose tools run until they are aborted. */
+function serveEndless(options: Partial<ServerOptions> = {}) {
+  const reasons: unknown[] = [];
+  const { handlers, tasks } = setUp((_input, { signal }) =>
+    new Promise((_, reject) =>
+      signal.addEventListener("abort", () => {
+        reasons.push(signal.reason);
+        reject(signal.reason);
+      })
+    )
+  );
+  const quick = tool({ name: "quick", run: async () => await Promise.resolve("quick") });
+  const server = createServer({ name: "t", version: "1", handlers: [...handlers, quick], ...options });
+  return { server, reasons, tasks };
+}
+
+for (const transport of ["memory", "http", "pipe"] as const) {
+  Deno.test(`the end of the server ends its tasks, over ${transport}`, async () => {
+    const { server, reasons } = serveEndless({ limits: { calls: { closeMs: 20 } } });
+    const client = await connect(server, { ...declared, transport });
+    const { resultType } = await client.request("tools/call", { name: "work" }, { finish: false });
+    assertEquals(resultType, "task");
+    await client.close();
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    assertEquals(reasons, [], "the end of the connection does not end a task");
+    await server.close();
+    assertEquals(reasons.map((reason) => Object(reason).message), ["Cannot finish the call: the server is closing"]);
+  });
+
+  Deno.test(`tasks hold at most half of the slots until they end, over ${transport}`, async () => {
+    const { server } = serveEndless({ limits: { calls: { runningPerClient: 4 } } });
+    await using client = await connect(server, { ...declared, transport, principal: { id: "ada" } });
+    await using other = await connect(server, { ...declared, transport, principal: { id: "bo" } });
+    const start = (from = client) => from.request("tools/call", { name: "work" }, { finish: false });
+    for (let round = 0; round < 3; round++) {
+      const started = [await start(), await start()];
+      const error = await assertRejects(() => start(), RpcError);
+      assertEquals([error.code, error.status], [-31503, transport === "pipe" ? undefined : 503]);
+      assertEquals(textOf(await client.callTool("quick")), "quick");
+      if (!round) assertEquals((await start(other)).resultType, "task");
+      for (const { taskId } of started) await client.request("tasks/cancel", { taskId });
+    }
+    await server.close();
+  });
+}

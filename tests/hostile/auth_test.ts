@@ -1,0 +1,154 @@
+// Callers that try to pass the authentication, to learn credentials, or to reach what belongs to another caller.
+import { assert, assertEquals } from "@std/assert";
+import { type Context, createServer, resource, tool } from "../../mod.ts";
+import { apiKey } from "../../src/auth/auth.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { serve } from "../peers/runtime.ts";
+import { toRequest } from "../support/requests.ts";
+import { byKey, toSigned } from "../support/ways_in.ts";
+import { connectRaw } from "./raw.ts";
+import { start, toGet, toInitialize, toLegacy } from "./attack.ts";
+
+const ADA = "ada-2f6c1e0b9d4a7853";
+
+Deno.test("two Authorization headers on the wire are refused", async () => {
+  const server = start({ auth: apiKey({ keys: { ada: ADA } }), handlers: [tool({ name: "t", run: () => "served" })] });
+  await using port = serve({ fetch: server.fetch });
+  const send = async (...keys: readonly string[]) => {
+    const connection = await connectRaw(Number(port.host.split(":")[1]));
+    const lines = ["GET /mcp HTTP/1.1", `Host: ${port.host}`, "Accept: text/event-stream", "Connection: close"];
+    await connection.write([...lines, ...keys.map((key) => `Authorization: Bearer ${key}`), "", ""].join("\r\n"));
+    const { status, body = "" } = await connection.read() ?? {};
+    connection.close();
+    assert(!body.includes(ADA));
+    return status;
+  };
+  assertEquals(await send(ADA), 405);
+  assertEquals(await send("wrong"), 401);
+  for (const [first, second] of [[ADA, "wrong"], ["wrong", ADA], [ADA, ADA]]) {
+    assertEquals(await send(first, second), 400);
+  }
+  await server.close();
+});
+
+/** Every value that can be reached from an object without private fields. */
+function* walk(value: unknown, seen = new Set<unknown>(), depth = 0): Generator<unknown> {
+  if (depth > 6 || seen.has(value)) return;
+  seen.add(value);
+  yield value;
+  if (value instanceof Headers) yield* [...value].flat();
+  if (value instanceof Request) yield* [value.url, ...[...value.headers].flat()];
+  if (typeof value !== "object" || value === null || value instanceof Request) return;
+  for (let at: object | null = value; at && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
+    for (const key of Reflect.ownKeys(at)) {
+      if (key === INTERNALS) continue;
+      let inner: unknown;
+      try {
+        inner = Reflect.get(at, key, value);
+      } catch {
+        continue;
+      }
+      yield* walk(inner, seen, depth + 1);
+    }
+  }
+}
+
+Deno.test("no credential can be reached from a context, in a handler, a middleware or an `allow`", async () => {
+  let looked = 0;
+  const look = (ctx: Context) => {
+    looked++;
+    for (const value of walk(ctx)) assert(typeof value !== "string" || !value.includes(ADA), value as string);
+    assertEquals(ctx.http?.headers.get("authorization"), null);
+    assertEquals(ctx.http?.headers.get("cookie"), "theme=dark");
+    assertEquals(new URL(ctx.http?.url ?? "").search, "?a=1");
+    return true;
+  };
+  const faults: unknown[] = [];
+  const server = createServer({
+    name: "t",
+    version: "1",
+    auth: apiKey({ keys: { ada: ADA }, header: "X-Key", cookie: "sid", query: "key" }),
+    handlers: [tool({ name: "t", allow: look, run: (_, ctx) => String(look(ctx)) })],
+    use: [async (ctx, next) => {
+      look(ctx);
+      return await next();
+    }],
+    observer: { fault: ({ error }) => void faults.push(error) },
+  });
+  const places: readonly (readonly [Record<string, string>, string])[] = [
+    [{ "x-key": ADA, cookie: "theme=dark", authorization: ADA }, "?a=1"],
+    [{ cookie: `sid=${ADA}; theme=dark` }, "?a=1"],
+    [{ cookie: "theme=dark" }, `?key=${ADA}&a=1`],
+  ];
+  for (const [headers, query] of places) {
+    const modern = toRequest("tools/call", { name: "t" }, headers);
+    const legacy = toLegacy({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "t" } }, headers);
+    const begin = toLegacy(toInitialize(), headers);
+    for (const request of [modern, legacy, begin]) {
+      const response = await server.fetch(new Request(request.url + query, request));
+      assertEquals(response.status, 200, await response.clone().text());
+      await response.text();
+    }
+  }
+  assertEquals([faults, looked], [[], 21]);
+  await server.close();
+});
+
+Deno.test("what one caller was given is of no use to another", async () => {
+  const notes = Array.from(
+    { length: 5 },
+    (_, i) => resource({ uri: `note://${i}`, name: `${i}`, allow: () => true, read: () => "" }),
+  );
+  const ask = tool({
+    name: "ask",
+    async run(_, ctx) {
+      const schema = { type: "object", properties: { ok: { type: "boolean" } } } as const;
+      return (await ctx.elicit("sure", { message: "Sure?", schema })).action;
+    },
+  });
+  const server = start({ auth: byKey, handlers: [...notes, ask], limits: { calls: { pageItems: 2 } } });
+  const send = async (name: "ada" | "bob", method: string, params: object) => {
+    const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
+    return await (await server.fetch(toRequest(method, { ...params, _meta }, toSigned(name)))).json();
+  };
+  const { result: { nextCursor } } = await send("ada", "resources/list", {});
+  assertEquals((await send("bob", "resources/list", { cursor: nextCursor })).error.code, -32602);
+  assertEquals((await send("ada", "resources/list", { cursor: nextCursor })).result.resources.length, 2);
+
+  const { result: { requestState } } = await send("ada", "tools/call", { name: "ask" });
+  const answered = { name: "ask", requestState, inputResponses: { sure: { action: "accept", content: { ok: true } } } };
+  assert((await send("bob", "tools/call", answered)).result?.resultType !== "complete");
+  assertEquals((await send("ada", "tools/call", answered)).result.resultType, "complete");
+
+  const begun = await server.fetch(toLegacy(toInitialize(), toSigned("ada")));
+  const session = begun.headers.get("mcp-session-id") ?? "";
+  for (const name of ["ada", "bob"] as const) {
+    const headers = { "mcp-session-id": session, ...toSigned(name) };
+    const ping = await server.fetch(toLegacy({ jsonrpc: "2.0", id: 1, method: "ping" }, headers));
+    const get = toGet(session);
+    const stream = await server.fetch(
+      new Request(get.url, { headers: { ...Object.fromEntries(get.headers), ...headers } }),
+    );
+    assertEquals([ping.status, stream.status], name === "ada" ? [200, 200] : [404, 404]);
+    await stream.body?.cancel();
+  }
+  await server.close();
+});
+
+Deno.test("comparing a key takes as many steps for a near miss as for a far one", async () => {
+  const server = start({ auth: apiKey({ keys: { ada: "a".repeat(3000) } }) });
+  const measure = async (key: string) => {
+    const times: number[] = [];
+    for (let i = 0; i < 60; i++) {
+      const request = toRequest("ping", {}, { authorization: `Bearer ${key}` });
+      const before = performance.now();
+      await server.fetch(request);
+      times.push(performance.now() - before);
+    }
+    return times.sort((a, b) => a - b)[20];
+  };
+  await measure("x");
+  const [far, near] = [await measure("b".repeat(3000)), await measure("a".repeat(2999) + "b")];
+  await server.close();
+  assert(near < 3 * far + 0.2 && far < 3 * near + 0.2, `${near} ms and ${far} ms`);
+});

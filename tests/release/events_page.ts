@@ -1,0 +1,36 @@
+// Writes the table of docs/observing.md from the types in src/core/observer.ts.
+
+/** The URL of the page. */
+export const pageFile: URL = new URL("../../docs/observing.md", import.meta.url);
+
+const sourceFile = new URL("../../src/core/observer.ts", import.meta.url);
+
+/** The table: each event, when it happens, and its fields. Throws if an event or its type is not found. */
+export async function toTable(): Promise<string> {
+  const source = await Deno.readTextFile(sourceFile);
+  const [, body] = /export interface Observer \{\n([^]*?)\n\}/.exec(source) ?? [];
+  if (!body) throw new Error(`Cannot read ${sourceFile.pathname}: it has no Observer`);
+  const rows = [...body.matchAll(/\/\*\*([^]*?)\*\/\s+(\w+)\?\(event: (\w+)\)/g)].map(([, comment, name, type]) =>
+    `| \`${name}\` | ${toText(comment)} | ${listFields(source, type).map((field) => `\`${field}\``).join(", ")} |`
+  );
+  return ["| Event | When | Fields |", "| --- | --- | --- |", ...rows, ""].join("\n");
+}
+
+/** The fields of an event, those of the types that it extends first. */
+export function listFields(source: string, type: string): string[] {
+  const found = new RegExp(`export interface ${type}(?: extends (\\w+))? \\{\\n([^]*?)\\n\\}`).exec(source);
+  if (!found) throw new Error(`Cannot describe ${type}: it was not found`);
+  const [, base, body] = found;
+  const own = [...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name]) => name);
+  return [...base ? listFields(source, base) : [], ...own];
+}
+
+function toText(comment: string): string {
+  return comment.replace(/\s*\n\s*\* ?/g, " ").replace(/\{@linkcode (\w+)\}/g, "`$1`").replace(/^\s*Called /, "")
+    .replace(/^./, (first) => first.toUpperCase()).trim();
+}
+
+if (import.meta.main) {
+  const { withTable } = await import("./limits_page.ts");
+  await Deno.writeTextFile(pageFile, withTable(await Deno.readTextFile(pageFile), await toTable()));
+}

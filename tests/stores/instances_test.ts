@@ -1,0 +1,595 @@
+// Two instances of a server that share a store and a secret behave as one.
+import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
+import type { StoreEvent } from "../../src/core/observer.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
+import { connect, fakeClock } from "../../src/testing/testing.ts";
+import { gate, until } from "../support/behaviour.ts";
+import { type Faults, startStore, type StoreProcess } from "../support/store_client.ts";
+
+const SECRET = "a secret of at least thirty-two characters";
+
+/** One instance of a server. */
+interface Instance extends AsyncDisposable {
+  readonly server: Server;
+  /** Events of the store that the observer heard. */
+  readonly events: StoreEvent[];
+  /** Sends a message of revision 2025-11-25. */
+  send(message: object | undefined, headers?: Record<string, string>): Promise<Response>;
+}
+
+/** What the tool `work` waits for. */
+let steps: ReturnType<typeof gate>[] = [];
+let aborted = 0;
+
+function startInstance(store: Store, options: Partial<ServerOptions> = {}): Instance {
+  const events: StoreEvent[] = [];
+  const work = tool({
+    name: "work",
+    async run(_input, ctx) {
+      ctx.signal.addEventListener("abort", () => aborted++);
+      for (const [done, { pass }] of steps.entries()) {
+        await ctx.progress(done + 1);
+        await pass;
+      }
+      return "done";
+    },
+  });
+  const log = tool({ name: "log", run: (_input, ctx) => ctx.log.debug("quiet") });
+  const ask = tool({
+    name: "ask",
+    async run(_input, ctx) {
+      const schema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+      const { content } = await ctx.elicit("who", { message: "Who?", schema });
+      return `Hello, ${Object(content).name}`;
+    },
+  });
+  const note = resource({ uri: "note://1", name: "note", read: () => "text" });
+  const server = createServer({
+    name: "notes",
+    version: "1.0.0",
+    secret: SECRET,
+    handlers: [work, log, ask, note],
+    observer: { store: (event) => void events.push(event) },
+    store,
+    ...options,
+  });
+  return {
+    server,
+    events,
+    send(message, headers = {}) {
+      const method = message ? "POST" : headers.method ?? "GET";
+      return server.fetch(
+        new Request("http://localhost/mcp", {
+          method,
+          headers: {
+            "content-type": "application/json",
+            accept: message ? "application/json, text/event-stream" : "text/event-stream",
+            ...headers,
+          },
+          body: message && JSON.stringify({ jsonrpc: "2.0", ...message }),
+        }),
+      );
+    },
+    [Symbol.asyncDispose]: () => server.close(),
+  };
+}
+
+const hello = {
+  id: 0,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
+};
+const ping = { id: 1, method: "ping" };
+const call = (name: string, meta?: object) => ({ id: 2, method: "tools/call", params: { name, _meta: meta } });
+const work = call("work", { progressToken: "p" });
+const request = (method: string, params: object) => ({ id: 3, method, params });
+
+async function shake(instance: Instance, capabilities = {}): Promise<{ readonly "mcp-session-id": string }> {
+  const response = await instance.send({ ...hello, params: { ...hello.params, capabilities } });
+  await response.text();
+  return { "mcp-session-id": response.headers.get("mcp-session-id") ?? "" };
+}
+
+async function toStatus(response: Promise<Response>): Promise<number> {
+  const { status, body } = await response;
+  await body?.cancel();
+  return status;
+}
+
+async function untilGone(instance: Instance, session: Record<string, string>): Promise<void> {
+  for (let i = 0; i < 100; i++) {
+    if (await toStatus(instance.send(ping, session)) === 404) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  throw new Error("the session is still served");
+}
+
+/** Reads the events of a response. */
+class Events implements AsyncDisposable {
+  readonly status: number;
+  /** Id of the last event. */
+  id = "";
+  readonly #reader?: ReadableStreamDefaultReader<string>;
+  #text = "";
+
+  constructor({ status, body }: Response) {
+    this.status = status;
+    this.#reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+  }
+
+  /** Reads until the text has arrived, or to the end. Returns what was read since the last time. */
+  async read(text = "\u0000"): Promise<string> {
+    const late = setTimeout(() => this.#reader?.cancel(), 10_000);
+    let isOver = false;
+    while (!isOver && !(this.#text.includes(text) && this.#text.endsWith("\n\n"))) {
+      const { value = "", done } = await this.#reader?.read() ?? { done: true };
+      this.#text += value;
+      isOver = done;
+    }
+    clearTimeout(late);
+    const read = this.#text;
+    this.#text = "";
+    this.id = [...read.matchAll(/^id: ?(.*)$/gm)].at(-1)?.[1] ?? this.id;
+    return read;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#reader?.cancel();
+  }
+}
+
+let running: Promise<StoreProcess> | undefined;
+const memory = memoryStore();
+
+/** The stores, each opened for one instance. */
+const stores: Readonly<Record<string, () => Store>> = {
+  "memory": () => customStore(memory[INTERNALS].connect),
+  "another process": () => openProcess({}),
+  "slow and repeating process": () => openProcess({ delayMs: 10, repeats: true }),
+  "process without rings": () => openProcess({ isDeaf: true }),
+  "process that loses answers": () => openProcess({ loses: 0.2 }),
+};
+
+function openProcess(faults: Faults): Store {
+  return customStore(async () => await (await (running ??= startStore())).open({ ...faults })[INTERNALS].connect(), {
+    pollMs: 100,
+  });
+}
+
+/** Registers a test for two instances with each store. */
+function together(name: string, run: (a: Instance, b: Instance) => Promise<void>, options?: Partial<ServerOptions>) {
+  for (const [title, open] of Object.entries(stores)) {
+    Deno.test(`${name} (${title})`, async () => {
+      steps = [];
+      await using a = startInstance(open(), options);
+      await using b = startInstance(open(), options);
+      await run(a, b);
+      for (const { events } of [a, b]) assertEquals(events, []);
+    });
+  }
+}
+
+together("a session that is deleted at one instance is refused at the other", async (a, b) => {
+  const [known, unknown] = [await shake(a), await shake(a)];
+  assertEquals([await toStatus(a.send(ping, known)), await toStatus(b.send(ping, known))], [200, 200]);
+  steps = [gate()];
+  await using running = new Events(await b.send(work, known));
+  await running.read("progress");
+  const before = aborted;
+  assertEquals(await toStatus(a.send(undefined, { ...known, method: "DELETE" })), 204);
+  assertEquals(await toStatus(a.send(undefined, { ...unknown, method: "DELETE" })), 204);
+  assertEquals(await toStatus(b.send(ping, unknown)), 404);
+  await until(() => aborted > before, "the call at the other instance is cancelled");
+  await untilGone(b, known);
+  assertNotMatch(await running.read(), /"result"/);
+});
+
+together("a log level that is set at one instance holds at the other", async (a, b) => {
+  const session = await shake(a);
+  const logs = async (instance: Instance) =>
+    (await (await instance.send(call("log"), session)).text()).includes("quiet");
+  assertEquals([await logs(a), await logs(b)], [false, false]);
+  assertEquals(await toStatus(a.send(request("logging/setLevel", { level: "debug" }), session)), 200);
+  await untilAsync(() => logs(b));
+  const other = await shake(b);
+  assertEquals(await toStatus(b.send(request("logging/setLevel", { level: "debug" }), other)), 200);
+  // An instance that sees the session for the first time.
+  assertStringIncludes(await (await a.send(call("log"), other)).text(), "quiet");
+});
+
+together("a subscription that is made at one instance holds at the other, which has the stream", async (a, b) => {
+  const session = await shake(a);
+  await using stream = new Events(await b.send(undefined, session));
+  const watch = request("resources/subscribe", { uri: "note://1" });
+  assertEquals(await toStatus(a.send(watch, session)), 200);
+  const unwatch = request("resources/unsubscribe", { uri: "note://1" });
+  await settle();
+  a.server.resourceUpdated("note://1");
+  assertStringIncludes(await stream.read("note://1"), "notifications/resources/updated");
+  b.server.resourceUpdated("note://1");
+  await stream.read("note://1");
+  assertEquals(await toStatus(a.send(unwatch, session)), 200);
+  await settle();
+  a.server.resourceUpdated("note://1");
+  a.server.listChanged("tools");
+  const rest = await stream.read("tools/list_changed");
+  assertNotMatch(rest, /note:/);
+});
+
+together("changes reach subscribers of 2026-07-28 at the other instance, each once", async (a, b) => {
+  await using client = await connect(b.server, { transport: "memory" });
+  const subscription = await client.subscribe({
+    toolsListChanged: true,
+    promptsListChanged: true,
+    resourceSubscriptions: ["note://1"],
+  });
+  a.server.resourceUpdated("note://1");
+  a.server.resourceUpdated("note://2");
+  a.server.listChanged("tools");
+  await subscription.take(2);
+  await settle();
+  assertEquals(subscription.received.map(({ method }) => method), [
+    "notifications/resources/updated",
+    "notifications/tools/list_changed",
+  ]);
+  // The list of the other instance has not changed.
+  a.server.handlers.add(tool({ name: "added", run: () => "" }));
+  await settle();
+  assertEquals(subscription.received.length, 2);
+  await subscription.close();
+});
+
+together("changes reach sessions on a pipe at the other instance", async (a, b) => {
+  await using client = await connect(b.server, { era: "legacy", transport: "pipe" });
+  const subscription = await client.subscribe({ toolsListChanged: true, resourceSubscriptions: ["note://1"] });
+  a.server.resourceUpdated("note://1");
+  a.server.listChanged("tools");
+  await subscription.take(2);
+  await subscription.close();
+});
+
+together("a stream that broke at one instance is resumed at the other, and goes on there", async (a, b) => {
+  const session = await shake(a);
+  steps = [gate(), gate(), gate()];
+  const first = new Events(await a.send(work, session));
+  await first.read(`"progress":1`);
+  await first[Symbol.asyncDispose]();
+  steps[0].open();
+  await settle();
+  const second = new Events(await b.send(undefined, { ...session, "last-event-id": first.id }));
+  assertEquals(second.status, 200);
+  assertMatch(await second.read(`"progress":2`), /"progress":2/);
+  steps[1].open();
+  assertMatch(await second.read(`"progress":3`), /"progress":3/);
+  await second[Symbol.asyncDispose]();
+  steps[2].open();
+  // The call has ended, and both instances have its result.
+  await settle();
+  for (const instance of [b, a, b]) {
+    await using third = new Events(await instance.send(undefined, { ...session, "last-event-id": second.id }));
+    const text = await third.read();
+    assertStringIncludes(text, `"text":"done"`);
+    assertNotMatch(text, /progress/);
+  }
+});
+
+together("a stream that is resumed elsewhere is closed where it was", async (a, b) => {
+  const session = await shake(a);
+  steps = [gate(), gate()];
+  const first = new Events(await a.send(work, session));
+  await first.read(`"progress":1`);
+  await settle();
+  const second = new Events(await b.send(undefined, { ...session, "last-event-id": first.id }));
+  assertEquals(second.status, 200);
+  assertNotMatch(await first.read(), /"result"|"progress":2/);
+  steps[0].open();
+  steps[1].open();
+  const text = await second.read();
+  assertMatch(text, /"progress":2[^]*"text":"done"/);
+});
+
+together("a stream without an event can be resumed, and one that nobody knows cannot", async (a, b) => {
+  const session = await shake(a);
+  const first = new Events(await a.send(undefined, session));
+  const opening = await first.read("id: ");
+  assertMatch(opening, /id: /);
+  await settle();
+  await using second = new Events(await b.send(undefined, { ...session, "last-event-id": first.id }));
+  assertEquals(second.status, 200);
+  b.server.listChanged("tools");
+  await second.read("tools/list_changed");
+  assertEquals(await toStatus(b.send(undefined, { ...session, "last-event-id": "01234567-0123_1" })), 400);
+  // Another session cannot read it.
+  const other = await shake(b);
+  assertEquals(await toStatus(b.send(undefined, { ...other, "last-event-id": first.id })), 400);
+});
+
+together("an answer and a cancellation at one instance reach the call at the other", async (a, b) => {
+  const session = await shake(a, { elicitation: {} });
+  assertEquals(await toStatus(b.send(ping, session)), 200);
+  await using asking = new Events(await a.send(call("ask"), session));
+  const id = /"id":"(ask-[^"]+)"/.exec(await asking.read("elicitation/create"))?.[1];
+  const answer = { id, result: { action: "accept", content: { name: "Ada" } } };
+  assertEquals(await toStatus(b.send(answer, session)), 202);
+  assertStringIncludes(await asking.read(), "Hello, Ada");
+  // One that nobody waits for.
+  assertEquals(await toStatus(b.send(answer, session)), 202);
+  steps = [gate()];
+  await using running = new Events(await a.send(work, session));
+  await running.read("progress");
+  const before = aborted;
+  const cancel = { method: "notifications/cancelled", params: { requestId: 2 } };
+  assertEquals(await toStatus(b.send(cancel, session)), 202);
+  await until(() => aborted > before, "the call is cancelled");
+});
+
+together("the stream of a session moves between instances, and keeps what happened in between", async (a, b) => {
+  const session = await shake(a);
+  let last = "";
+  for (const [index, instance] of [a, b, a, b].entries()) {
+    const headers: Record<string, string> = last ? { ...session, "last-event-id": last } : session;
+    const stream = new Events(await instance.send(undefined, headers));
+    assertEquals(stream.status, 200);
+    if (index) await stream.read("tools/list_changed");
+    await settle();
+    a.server.listChanged("prompts");
+    a.server.listChanged("resources");
+    await stream.read("resources/list_changed");
+    await stream[Symbol.asyncDispose]();
+    last = stream.id;
+    // Nobody reads now.
+    b.server.listChanged("tools");
+    await settle();
+  }
+});
+
+Deno.test("a session is idle only if it is so at all instances", async () => {
+  const clocks = [fakeClock(), fakeClock()];
+  const [first, second] = clocks;
+  const limits = { sessions: { idleMs: 100_000 } };
+  await using a = startInstance(stores.memory(), { clock: first, limits });
+  await using b = startInstance(stores.memory(), { clock: second, limits });
+  const session = await shake(a);
+  assertEquals([await toStatus(a.send(ping, session)), await toStatus(b.send(ping, session))], [200, 200]);
+  const pass = async (ms: number) => {
+    for (const clock of clocks) await clock.advance(ms);
+    await settle();
+  };
+  // Only the second instance is used, so the first one forgets the session but does not end it.
+  for (let i = 0; i < 6; i++) {
+    await pass(30_000);
+    assertEquals(await toStatus(b.send(ping, session)), 200);
+  }
+  assertEquals(await toStatus(a.send(ping, session)), 200);
+  await pass(60_000);
+  await pass(60_000);
+  await pass(60_000);
+  await pass(60_000);
+  assertEquals([await toStatus(b.send(ping, session)), await toStatus(a.send(ping, session))], [404, 404]);
+});
+
+Deno.test("clocks that differ do not matter to an end", async () => {
+  const clock = fakeClock(Date.now() + 600_000);
+  await using a = startInstance(stores.memory(), { clock });
+  await using b = startInstance(stores.memory());
+  const session = await shake(b);
+  assertEquals([await toStatus(a.send(ping, session)), await toStatus(b.send(ping, session))], [200, 200]);
+  assertEquals(await toStatus(b.send(undefined, { ...session, method: "DELETE" })), 204);
+  await untilGone(a, session);
+});
+
+Deno.test("a store that stands still costs the shared state only, and the observer hears of it once", async () => {
+  const faults: Faults = {};
+  const open = () => {
+    const { connect } = openProcess({})[INTERNALS];
+    return customStore(async () => faulty(await connect(), faults), { timeoutMs: 200, pollMs: 50 });
+  };
+  await using a = startInstance(open());
+  await using b = startInstance(open());
+  const session = await shake(a);
+  assertEquals(await toStatus(a.send(ping, session)), 200);
+  faults.stalls = true;
+  steps = [];
+  // Judged by its seal.
+  assertEquals(await toStatus(b.send(ping, session)), 200);
+  const text = await (await b.send(work, session)).text();
+  assertStringIncludes(text, "done");
+  assertEquals(await toStatus(b.send(request("logging/setLevel", { level: "debug" }), session)), 200);
+  assertEquals(await toStatus(b.send(request("resources/subscribe", { uri: "note://1" }), session)), 200);
+  await using stream = new Events(await b.send(undefined, session));
+  b.server.resourceUpdated("note://1");
+  await stream.read("note://1");
+  await using client = await connect(b.server);
+  const since = performance.now();
+  for (let i = 0; i < 20; i++) await client.callTool("work");
+  assert(performance.now() - since < 1000, "calls wait for the store");
+  const subscription = await client.subscribe({ toolsListChanged: true });
+  b.server.listChanged("tools");
+  await subscription.take(1);
+  assertEquals(b.events.map(({ state }) => state), ["degraded"]);
+  assertMatch(String(b.events[0].error), /Cannot \w+: the store has not answered/);
+  faults.stalls = false;
+  await until(() => b.events.length === 2, "the store has recovered");
+  assertEquals(b.events[1].state, "recovered");
+  await subscription.close();
+});
+
+Deno.test("a server closes while operations are pending, and an observer that throws harms nobody", async () => {
+  const faults: Faults = {};
+  const { connect } = openProcess({})[INTERNALS];
+  const store = customStore(async () => faulty(await connect(), faults), { timeoutMs: 300 });
+  let heard = 0;
+  const a = startInstance(store, {
+    observer: {
+      store() {
+        heard++;
+        throw new Error("a faulty observer");
+      },
+    },
+  });
+  const session = await shake(a);
+  const stream = new Events(await a.send(undefined, session));
+  faults.stalls = true;
+  for (let i = 0; i < 500; i++) a.server.resourceUpdated(`note://${i}`);
+  const pending = [
+    a.send(request("logging/setLevel", { level: "debug" }), session),
+    a.send(request("resources/subscribe", { uri: "note://1" }), session),
+    a.send(undefined, { ...session, method: "DELETE" }),
+  ].map(toStatus);
+  const since = performance.now();
+  await a.server.close();
+  const ms = performance.now() - since;
+  assert(ms < 5000, `closing took ${ms} ms`);
+  for (const status of await Promise.all(pending)) assert([200, 204, 404, 503].includes(status), `status ${status}`);
+  assertEquals(heard, 1);
+  await stream.read();
+});
+
+Deno.test("a store that cannot be connected to is asked again later", async () => {
+  let attempts = 0;
+  const { connect } = memory[INTERNALS];
+  const store = customStore(() => ++attempts > 6 ? connect() : Promise.reject(new Error("no connection")));
+  await using a = startInstance(store);
+  const session = await shake(a);
+  assertEquals(await toStatus(a.send(ping, session)), 200);
+  await until(() => a.events.length > 1, "the store has recovered");
+  assertEquals(a.events.map(({ state }) => state), ["degraded", "recovered"]);
+});
+
+Deno.test("an event that is too long for the store is sent, and only its resumption elsewhere fails", async () => {
+  const open = () => customStore(memory[INTERNALS].connect, { valueBytes: 2000 });
+  const handlers = [tool({ name: "long", run: async (_input, ctx) => (await ctx.progress(1), "x".repeat(10_000)) })];
+  await using a = startInstance(open(), { handlers });
+  await using b = startInstance(open(), { handlers });
+  const session = await shake(a);
+  const first = new Events(await a.send(call("long", { progressToken: "p" }), session));
+  const text = await first.read();
+  assertStringIncludes(text, "x".repeat(10_000));
+  await settle();
+  const [id = ""] = /^id: ?(.*)$/m.exec(text)?.slice(1) ?? [];
+  assertEquals(await toStatus(a.send(undefined, { ...session, "last-event-id": id })), 200);
+  assertEquals(await toStatus(b.send(undefined, { ...session, "last-event-id": id })), 400);
+  assertMatch(String(a.events[0].error), /valueBytes/);
+});
+
+Deno.test("a store that loses its data loses no session", async () => {
+  await using process = await startStore();
+  await using a = startInstance(process.open());
+  await using b = startInstance(process.open());
+  const session = await shake(a);
+  assertEquals([await toStatus(a.send(ping, session)), await toStatus(b.send(ping, session))], [200, 200]);
+  await process.restart();
+  assertEquals([await toStatus(a.send(ping, session)), await toStatus(b.send(ping, session))], [200, 200]);
+  await using stream = new Events(await b.send(undefined, session));
+  await settle();
+  for (let i = 0; i < 3; i++) {
+    a.server.listChanged("tools");
+    await stream.read("tools/list_changed");
+  }
+});
+
+Deno.test("keys are hashes and values are sealed", async () => {
+  const [engine] = [memory[INTERNALS].connect()];
+  if (engine instanceof Promise) throw new Error("it is not synchronous");
+  const seen: string[] = [];
+  const spy = (name: "get" | "set" | "delete" | "append" | "read" | "trim") => (...args: readonly unknown[]) => {
+    seen.push(`${name} ${JSON.stringify(args)}`);
+    return Reflect.apply(engine[name], engine, args);
+  };
+  const spied: StoreEngine = {
+    get: spy("get"),
+    set: spy("set"),
+    delete: spy("delete"),
+    append: spy("append"),
+    read: spy("read"),
+    trim: spy("trim"),
+    listen: engine.listen?.bind(engine),
+  };
+  {
+    await using a = startInstance(customStore(spied));
+    const session = await shake(a);
+    assertEquals(await toStatus(a.send(request("resources/subscribe", { uri: "note://1" }), session)), 200);
+    assertEquals(await toStatus(a.send(request("logging/setLevel", { level: "debug" }), session)), 200);
+    await (await a.send(call("log"), session)).text();
+    await using stream = new Events(await a.send(undefined, session));
+    a.server.resourceUpdated("note://1");
+    await stream.read("note://1");
+    assertEquals(await toStatus(a.send(undefined, { ...session, method: "DELETE" })), 204);
+    assert(seen.length > 8, `${seen}`);
+    for (const line of seen) {
+      assertMatch(line, /^\w+ \["[\w-]{43}"/);
+      for (const word of ["note", "debug", "quiet", "jsonrpc", "isEnded", session["mcp-session-id"]]) {
+        assert(!line.includes(word), line);
+      }
+    }
+  }
+});
+
+Deno.test("a store that another process can reach needs a secret", () => {
+  const options = { name: "notes", version: "1.0.0" };
+  const store = customStore(() => Promise.reject(new Error("it connects")));
+  assertThrows(() => createServer({ ...options, store }), TypeError, "has no secret");
+  createServer({ ...options, store: memoryStore() });
+  assertThrows(() => createServer({ ...options, store: Object({ get() {} }) }), TypeError, "customStore()");
+});
+
+Deno.test("a store connects on first use, once, and is closed with the last server", async () => {
+  const calls: string[] = [];
+  const engine = memory[INTERNALS].connect();
+  if (engine instanceof Promise) throw new Error("it is not synchronous");
+  const store = customStore(() => {
+    calls.push("connect");
+    return Promise.resolve({
+      get: engine.get.bind(engine),
+      set: engine.set.bind(engine),
+      delete: engine.delete.bind(engine),
+      append: engine.append.bind(engine),
+      read: engine.read.bind(engine),
+      trim: engine.trim.bind(engine),
+      close: () => void calls.push("close"),
+    });
+  });
+  const [a, b] = [startInstance(store), startInstance(store)];
+  assertEquals(calls, []);
+  const session = await shake(a);
+  assertEquals([await toStatus(a.send(ping, session)), await toStatus(b.send(ping, session))], [200, 200]);
+  assertEquals(calls, ["connect"]);
+  await a.server.close();
+  assertEquals([await toStatus(b.send(ping, await shake(b))), calls.length], [200, 1]);
+  await b.server.close();
+  assertEquals(calls, ["connect", "close"]);
+  // A server that nobody used connects to nothing.
+  await startInstance(customStore(() => Promise.reject(new Error("it connects")))).server.close();
+});
+
+Deno.test("the process ends", async () => {
+  await (await running)?.[Symbol.asyncDispose]();
+});
+
+/** Time in which news reach the other instance. */
+function settle(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 300));
+}
+
+async function untilAsync(condition: () => Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 100; i++) {
+    if (await condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  throw new Error("Waited in vain");
+}
+
+function faulty(engine: StoreEngine, faults: Faults): StoreEngine {
+  const never = new Promise<never>(() => {});
+  return {
+    get: (key) => faults.stalls ? never : engine.get(key),
+    set: (key, value, options) => faults.stalls ? never : engine.set(key, value, options),
+    delete: (key, options) => faults.stalls ? never : engine.delete(key, options),
+    append: (log, value, options) => faults.stalls ? never : engine.append(log, value, options),
+    read: (log, options) => faults.stalls ? never : engine.read(log, options),
+    trim: (log, before) => faults.stalls ? never : engine.trim(log, before),
+    close: () => engine.close?.(),
+  };
+}

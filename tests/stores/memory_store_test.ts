@@ -1,0 +1,43 @@
+// The store in memory keeps the contract, answers synchronously, and is limited.
+import { assertEquals, assertThrows } from "@std/assert";
+import { customStore, memoryStore } from "../../src/stores/stores.ts";
+import { fakeClock, testStore } from "../../src/testing/testing.ts";
+
+const shared = memoryStore();
+testStore(() => shared, { test: (name, run) => Deno.test(`memory ${name}`, run) });
+
+Deno.test("the store in memory answers synchronously", () => {
+  const store = memoryStore();
+  const heard: string[] = [];
+  const version = store.set("key", "value", { ttlMs: 1000 });
+  if (typeof version !== "string") throw new Error("it is not synchronous");
+  assertEquals(store.get("key"), { value: "value", version });
+  assertEquals(store.append("log", "entry", { ttlMs: 1000, max: 10 }), 1);
+  assertEquals(store.read("log", { limit: 10 }), { entries: [{ id: 1, value: "entry" }], first: 1, last: 1 });
+  const stop = store.subscribe("topic", (text) => void heard.push(text));
+  store.publish("topic", "text");
+  assertEquals(heard, ["text"]);
+  if (stop instanceof Promise) throw new Error("it is not synchronous");
+  stop();
+  store.close();
+});
+
+Deno.test("the store in memory is limited by its bytes, and expired values make room", async () => {
+  const clock = fakeClock();
+  const store = memoryStore({ bytes: 5000, clock });
+  for (let i = 0; i < 10; i++) store.set(`key${i}`, "x".repeat(100), { ttlMs: 1000 });
+  const full = () => store.set("large", "x".repeat(1500), { ttlMs: 1000 });
+  assertThrows(full, Error, "bytes");
+  // A write that takes no more room is not refused.
+  store.set("key0", "y".repeat(100), { ttlMs: 1000 });
+  await clock.advance(1000);
+  full();
+  for (let i = 0; i < 100; i++) store.append("log", "x".repeat(100), { ttlMs: 1000, max: 2 });
+  assertThrows(() => memoryStore({ bytes: NaN }), TypeError, "bytes");
+});
+
+Deno.test("options of a store are checked", () => {
+  const engine = () => Promise.reject(new Error("never called"));
+  assertThrows(() => customStore(engine, { timeoutMs: 0 }), TypeError, "timeoutMs");
+  assertThrows(() => customStore(engine, Object({ timeout: 5 })), TypeError, "timeout is no option");
+});

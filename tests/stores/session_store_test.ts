@@ -1,0 +1,24 @@
+// The behaviour of sessions does not depend on where their state is.
+import { INTERNALS } from "../../src/core/internals.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { testSessions } from "../eras/session_suite.ts";
+import { type Faults, startStore, type StoreProcess } from "../support/store_client.ts";
+
+let running: Promise<StoreProcess> | undefined;
+
+function makeStore(faults: Faults): () => Store {
+  return () => customStore(async () => await (await (running ??= startStore())).open(faults)[INTERNALS].connect());
+}
+
+const memory = memoryStore();
+testSessions("a store in memory", () => customStore(memory[INTERNALS].connect));
+testSessions("a store in another process", makeStore({}));
+testSessions(
+  "a slow store that repeats commands and loses rings",
+  makeStore({ delayMs: 5, repeats: true, isDeaf: true }),
+);
+testSessions("a store that loses answers", makeStore({ loses: 0.2 }));
+
+Deno.test("the process ends", async () => {
+  await (await running)?.[Symbol.asyncDispose]();
+});

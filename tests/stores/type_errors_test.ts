@@ -1,0 +1,88 @@
+// Compiler errors for the most frequent mistakes with stores: one line names the missing or wrong part.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+
+const isDeno = navigator.userAgent.startsWith("Deno");
+const library = new URL("../../mod.ts", import.meta.url).href;
+const stores = new URL("../../src/stores/stores.ts", import.meta.url).href;
+const config = new URL("../../deno.json", import.meta.url).pathname;
+
+/** A program with a mistake, and a line of the compiler's error. */
+const mistakes = [
+  {
+    name: "an engine instead of a store",
+    code: `createServer({ name: "a", version: "1", store: {} });`,
+    line: "Type '{}' is missing the following properties from type 'Store': get, set, delete, append,",
+    most: 1,
+  },
+  {
+    name: "a store that is not called",
+    code: `createServer({ name: "a", version: "1", store: memoryStore });`,
+    line: "Did you mean to call this expression?",
+    most: 3,
+  },
+  {
+    name: "a value without a time to live",
+    code: `memoryStore().set("key", "value", {});`,
+    line: "Property 'ttlMs' is missing in type '{}' but required in type 'SetOptions'.",
+    most: 2,
+  },
+  {
+    name: "a value that is not a text",
+    code: `memoryStore().set("key", { a: 1 }, { ttlMs: 1 });`,
+    line: "Argument of type '{ a: number; }' is not assignable to parameter of type 'string'.",
+    most: 1,
+  },
+  {
+    name: "a log without a maximum",
+    code: `memoryStore().append("log", "value", { ttlMs: 1 });`,
+    line: "Property 'max' is missing in type '{ ttlMs: number; }' but required in type 'AppendOptions'.",
+    most: 2,
+  },
+  {
+    name: "an engine without a method",
+    code:
+      `customStore({ get: () => undefined, set: () => true, delete: () => true, append: () => 1, read: () => ({ entries: [], first: 1, last: 0 }) });`,
+    line: "Property 'trim' is missing in type",
+    most: 2,
+  },
+  {
+    name: "an unknown option",
+    code: `customStore(() => { throw 0; }, { timeout: 5 });`,
+    line: "'timeout' does not exist in type 'StoreOptions'.",
+    most: 1,
+  },
+];
+
+async function check(code: string): Promise<{ readonly success: boolean; readonly text: string }> {
+  const folder = await Deno.makeTempDir();
+  try {
+    const file = `${folder}/mistake.ts`;
+    await Deno.writeTextFile(
+      file,
+      `import { createServer } from "${library}";\nimport { customStore, memoryStore } from "${stores}";\n` +
+        `void [createServer, customStore, memoryStore];\nexport const x = ${code}`,
+    );
+    const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["check", "--quiet", "--config", config, file],
+      env: { NO_COLOR: "1" },
+    }).output();
+    return { success, text: new TextDecoder().decode(stderr) };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+for (const { name, code, line, most } of mistakes) {
+  Deno.test({
+    name: `the compiler names ${name}`,
+    // The compiler is Deno's.
+    ignore: !isDeno,
+    async fn() {
+      const { success, text } = await check(code);
+      assertEquals(success, false);
+      assertStringIncludes(text, line);
+      const lines = text.slice(text.indexOf("[ERROR]")).split("\n");
+      assert(!lines[most]?.endsWith("."), `the message has more than ${most} lines:\n${text}`);
+    },
+  });
+}

@@ -1,0 +1,100 @@
+// Starts a store in another process, and connects to it.
+import { bun, deno } from "../../src/runtime.ts";
+import { startChild } from "../../src/testing/http_server.ts";
+import { customStore, type Store, type StoreEngine, type StoreOptions } from "../../src/stores/stores.ts";
+
+/** What the process does wrong with the commands of one connection. */
+export interface Faults {
+  /** Delays each command by up to this number of milliseconds, so that they also change their order. */
+  delayMs?: number;
+  /** Runs each command twice. */
+  repeats?: boolean;
+  /** Share of the answers that are lost, between 0 and 1. */
+  loses?: number;
+  losesAnswer?: boolean;
+  losesCommand?: boolean;
+  /** Whether rings are lost. */
+  isDeaf?: boolean;
+  /** Whether commands are never answered. */
+  stalls?: boolean;
+}
+
+/** A store in another process. */
+export interface StoreProcess extends AsyncDisposable {
+  /** Connects to it, as another process of a server does. */
+  open(faults?: Faults, options?: StoreOptions): Store;
+  /** Loses all data. */
+  restart(): Promise<void>;
+}
+
+/** Starts a store in another process. */
+export async function startStore(): Promise<StoreProcess> {
+  const path = new URL("store_process.ts", import.meta.url).pathname;
+  const words = deno ? [deno.execPath(), "run", "-A", "--quiet", "--no-check", path] : [bun?.argv[0] ?? "bun", path];
+  const child = startChild(words);
+  const reader = child.output.pipeThrough(new TextDecoderStream()).getReader();
+  let origin = "";
+  while (!origin.endsWith("\n")) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error(`The store has ended: ${await new Response(child.errors).text()}`);
+    origin += value;
+  }
+  origin = origin.trim();
+  return {
+    open: (faults = {}, options = {}) => customStore(() => connect(origin, faults), { pollMs: 200, ...options }),
+    async restart() {
+      await (await fetch(`${origin}/restart`)).text();
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill();
+      await child.exited;
+      await reader.cancel();
+      await child.errors?.cancel();
+      await child.closeInput().catch(() => {}); // it has ended
+    },
+  };
+}
+
+function connect(origin: string, faults: Faults): StoreEngine {
+  const client = crypto.randomUUID();
+  const closed = new AbortController();
+  async function run(operation: string, ...args: readonly unknown[]) {
+    const losesAnswer = Math.random() < (faults.loses ?? 0);
+    const body = JSON.stringify({ client, operation, args, faults: { ...faults, losesAnswer } });
+    const response = await fetch(origin, { method: "POST", body, signal: closed.signal });
+    const text = await response.text();
+    if (response.status === 599) throw new Error("the connection was lost");
+    const { result, error } = JSON.parse(text);
+    if (error) throw new Error(error);
+    return result;
+  }
+  return {
+    get: (key) => run("get", key),
+    set: (key, value, options) => run("set", key, value, options),
+    delete: (key, options) => run("delete", key, options),
+    append: (log, value, options) => run("append", log, value, options),
+    read: (log, options) => run("read", log, options),
+    trim: (log, before) => run("trim", log, before),
+    async listen(onRing) {
+      const end = new AbortController();
+      const signal = AbortSignal.any([closed.signal, end.signal]);
+      const { body } = await fetch(`${origin}/bell?client=${client}`, { signal });
+      listenTo(body, onRing);
+      return () => end.abort();
+    },
+    close: () => closed.abort(),
+  };
+}
+
+async function listenTo(body: ReadableStream<Uint8Array> | null, onRing: (log: string) => void): Promise<void> {
+  let rest = "";
+  try {
+    for await (const text of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) if (line) onRing(line);
+    }
+  } catch {
+    // The store was closed.
+  }
+}

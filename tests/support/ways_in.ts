@@ -1,0 +1,111 @@
+// Connects two callers to a server by each way in. Over HTTP they are authenticated by API keys.
+import type { Authentication, Principal, Server } from "../../mod.ts";
+import { apiKey } from "../../src/auth/auth.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import type { Pipe } from "../../src/transports/channel.ts";
+import { httpSse, type SseServer } from "../../src/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/transports/websocket.ts";
+import { connect, type Connection, type ConnectOptions } from "../../src/testing/testing.ts";
+import { serve } from "../peers/runtime.ts";
+
+/** How a caller reaches the server. */
+export type WayIn = "memory" | "pipe" | "websocket" | "http-sse";
+
+/** The callers. */
+export const CALLERS = ["ada", "bob"] as const;
+
+/** Authenticates the callers. Their principals have the ids `apikey:ada` and `apikey:bob`. */
+export const byKey: Authentication = apiKey({ keys: Object.fromEntries(CALLERS.map((name) => [name, toKey(name)])) });
+
+function toKey(name: string): string {
+  return `the-key-of-${name}-0123456789`;
+}
+
+/** The header with the key of a caller. */
+export function toSigned(name: typeof CALLERS[number]): { readonly authorization: string } {
+  return { authorization: `Bearer ${toKey(name)}` };
+}
+
+/** The principal of a caller, for ways in without authentication. */
+export function toPrincipal(name: typeof CALLERS[number]): Principal {
+  return { id: `apikey:${name}` };
+}
+
+/** The ways in of an era. */
+export function listWaysIn(era: "modern" | "legacy"): readonly WayIn[] {
+  return era === "modern" ? ["memory", "pipe", "websocket"] : ["memory", "pipe", "websocket", "http-sse"];
+}
+
+/** Connects a caller to a server with `auth: byKey`. */
+export async function enter(
+  server: Server,
+  name: typeof CALLERS[number],
+  options: ConnectOptions & { readonly way: WayIn },
+): Promise<Connection> {
+  const { way, ...rest } = options;
+  if (way === "pipe") return await connect(server, { ...rest, transport: "pipe", principal: toPrincipal(name) });
+  if (way === "memory") return await connect(server, { ...rest, transport: "memory", headers: toSigned(name) });
+  const open = way === "websocket" ? openSocket : openEvents;
+  return await connect({ fetch: server.fetch, [INTERNALS]: { openPipe: (write) => open(server, name, write) } }, {
+    ...rest,
+    transport: "pipe",
+    ...way === "http-sse" ? { versions: ["2024-11-05"] } : {},
+  });
+}
+
+/** The client's end of a connection, as if it were the server's. */
+function toPipe(receive: Pipe["receive"], close: () => void): Pipe {
+  const idle = () => Promise.resolve();
+  // The test kit uses nothing else of a pipe.
+  return { receive, close, idle, reject: () => undefined, lineBytes: Infinity, isBusy: false } as unknown as Pipe;
+}
+
+function openSocket(server: SseServer, name: typeof CALLERS[number], write: (text: string) => unknown): Pipe {
+  const port = serve(webSocket(server));
+  // Both runtimes accept headers besides the standard's list of protocols.
+  const socket = new WebSocket(`ws://${port.host}/ws`, { headers: toSigned(name) } as unknown as string[]);
+  const opened = new Promise((resolve) => socket.addEventListener("open", resolve));
+  socket.addEventListener("message", ({ data }) => write(data));
+  const send = async (text: string) => {
+    await opened;
+    socket.send(text);
+  };
+  return toPipe(send, () => {
+    socket.addEventListener("close", () => port[Symbol.asyncDispose]());
+    socket.close();
+  });
+}
+
+function openEvents(server: SseServer, name: typeof CALLERS[number], write: (text: string) => unknown): Pipe {
+  const { fetch } = httpSse(server);
+  const origin = "http://localhost";
+  const { promise: address, resolve } = Promise.withResolvers<string>();
+  const stop = new AbortController();
+  const reading = read();
+
+  async function read(): Promise<void> {
+    const { body } = await fetch(new Request(`${origin}/sse`, { headers: toSigned(name) }));
+    const reader = (body ?? new ReadableStream()).pipeThrough(new TextDecoderStream()).getReader();
+    stop.signal.addEventListener("abort", () => reader.cancel());
+    let text = "";
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      const events = (text + next.value).split("\n\n");
+      text = events.pop() ?? "";
+      for (const event of events) {
+        const data = /^data: (.*)$/m.exec(event)?.[1];
+        if (event.startsWith("event: endpoint")) resolve(String(data));
+        else if (data !== undefined) write(data);
+      }
+    }
+  }
+
+  const send = async (body: string) => {
+    const headers = { ...toSigned(name), "content-type": "application/json" };
+    const response = await fetch(new Request(origin + await address, { method: "POST", headers, body }));
+    if (response.status !== 202) throw new Error(`${response.status} ${await response.text()}`);
+  };
+  return toPipe(send, () => {
+    stop.abort();
+    reading.catch(() => {});
+  });
+}

@@ -1,0 +1,421 @@
+// Authentication on every way in over HTTP: the endpoint, WebSocket upgrades and the HTTP+SSE transport.
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { type Authentication, createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
+import { apiKey, custom, refuse, requirePrincipal } from "../../src/auth/auth.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/transports/websocket.ts";
+import { serve } from "../peers/runtime.ts";
+import { until } from "../support/behaviour.ts";
+import { toRequest } from "../support/requests.ts";
+
+const ADA = "ada-2f6c1e0b9d4a7853";
+const auth = apiKey({ keys: { ada: ADA } });
+const signed = { authorization: `Bearer ${ADA}` };
+const whoami = tool({ name: "whoami", run: (_, ctx) => `you are ${ctx.principal?.id}` });
+
+function start(options: Partial<ServerOptions> = {}): Server {
+  return createServer({ name: "me", version: "1.0.0", auth, handlers: [whoami], observer: { fault() {} }, ...options });
+}
+
+/** A request of revision 2025-11-25. */
+function toLegacy(method: string, message: object | undefined, headers: Record<string, string> = {}): Request {
+  return new Request("http://localhost/mcp", {
+    method,
+    body: message && JSON.stringify({ jsonrpc: "2.0", id: 1, ...message }),
+    headers: {
+      "content-type": "application/json",
+      accept: method === "GET" ? "text/event-stream" : "application/json, text/event-stream",
+      ...headers,
+    },
+  });
+}
+
+const initialize = {
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
+};
+
+Deno.test("every method of the endpoint needs credentials, before its body is read", async () => {
+  const server = start();
+  const requests = [
+    toRequest("tools/call", { name: "whoami" }),
+    toRequest("server/discover"),
+    toLegacy("POST", initialize),
+    toLegacy("GET", undefined),
+    toLegacy("DELETE", undefined, { "mcp-session-id": "x" }),
+    new Request("http://localhost/mcp", { method: "PUT" }),
+    new Request("http://localhost/mcp", {
+      method: "POST",
+      body: "not JSON",
+      headers: { "content-type": "text/plain" },
+    }),
+  ];
+  for (const request of requests) {
+    const response = await server.fetch(request);
+    assertEquals([response.status, response.headers.get("www-authenticate")], [401, "Bearer"], request.method);
+    assertEquals((await response.json()).error.code, -31401);
+    assertEquals(request.bodyUsed, false);
+  }
+  const options = await server.fetch(new Request("http://localhost/mcp", { method: "OPTIONS" }));
+  assertEquals(options.status, 405);
+  assertEquals((await server.fetch(new Request("http://localhost/other"))).status, 404);
+  await server.close();
+});
+
+Deno.test("a session belongs to the caller that began it", async () => {
+  const server = start({ auth: apiKey({ keys: { ada: ADA, bob: "bob-8d3f5a7c6e1b9042" } }) });
+  const begun = await server.fetch(toLegacy("POST", initialize, signed));
+  const session = { "mcp-session-id": begun.headers.get("mcp-session-id") ?? "" };
+  const call = { method: "tools/call", params: { name: "whoami" } };
+  const own = await server.fetch(toLegacy("POST", call, { ...session, ...signed }));
+  assertMatch(await own.text(), /you are apikey:ada/);
+  const other = { ...session, authorization: "Bearer bob-8d3f5a7c6e1b9042" };
+  for (
+    const request of [
+      toLegacy("POST", call, other),
+      toLegacy("GET", undefined, other),
+      toLegacy("DELETE", undefined, other),
+    ]
+  ) {
+    assertEquals((await server.fetch(request)).status, 404);
+  }
+  assertEquals((await server.fetch(toLegacy("DELETE", undefined, session))).status, 401);
+  assertEquals((await server.fetch(toLegacy("DELETE", undefined, { ...session, ...signed }))).status, 204);
+  await server.close();
+});
+
+Deno.test("a caller is checked after Host and Origin, and before everything else", async () => {
+  let asked = 0;
+  const server = start({ auth: () => void asked++ });
+  const foreign = toRequest("ping", {}, { origin: "https://evil.example" });
+  assertEquals((await server.fetch(foreign)).status, 403);
+  const rebound = new Request("http://evil.example/mcp", { method: "POST", headers: { host: "evil.example" } });
+  assertEquals((await server.fetch(rebound)).status, 403);
+  assertEquals(asked, 0);
+  await server.close();
+});
+
+Deno.test("a principal that code in front passes wins, and no credentials are seen", async () => {
+  const show = tool({
+    name: "show",
+    run: (_, { principal, http }) => `${principal?.id} ${http?.headers.get("authorization")}`,
+  });
+  const server = start({ handlers: [show] });
+  for (const headers of [{}, signed, { authorization: "Bearer wrong" }]) {
+    const response = await server.fetch(toRequest("tools/call", { name: "show" }, headers), {
+      principal: { id: "front" },
+    });
+    assertMatch(await response.text(), /"front null"/);
+  }
+  await server.close();
+});
+
+Deno.test("a bare function authenticates, synchronously or not", async () => {
+  const check = ({ headers }: Request) => headers.get("authorization") === "Bearer right" ? { id: "ada" } : undefined;
+  for (const auth of [check, async (request: Request) => await check(request)]) {
+    const server = start({ auth });
+    const right = await server.fetch(toRequest("tools/call", { name: "whoami" }, { authorization: "Bearer right" }));
+    assertMatch(await right.text(), /you are ada/);
+    const wrong = await server.fetch(toRequest("tools/call", { name: "whoami" }));
+    assertEquals([wrong.status, wrong.headers.get("www-authenticate")], [401, "Bearer"]);
+    await server.close();
+  }
+});
+
+Deno.test("a refusal has its status, its challenges and its reason", async () => {
+  const cases: readonly [ReturnType<typeof refuse>, number, string | null, RegExp][] = [
+    [refuse(401), 401, "Bearer", /it needs valid credentials/],
+    [refuse(403), 403, null, /the caller is not allowed/],
+    [refuse(403, { reason: "it is night" }), 403, null, /it is night/],
+    [refuse(400, { challenge: { scheme: "A", params: { b: 'c"d\\' } } }), 400, 'A b="c\\"d\\\\"', /not allowed/],
+    [
+      refuse(401, { challenge: [{ scheme: "A" }, { scheme: "B", params: { c: "\r\nx: y" } }] }),
+      401,
+      'A, B c="??x: y"',
+      /needs/,
+    ],
+  ];
+  for (const [refusal, status, challenge, reason] of cases) {
+    const server = start({ auth: () => refusal });
+    const response = await server.fetch(toRequest("tools/list"));
+    assertEquals([response.status, response.headers.get("www-authenticate")], [status, challenge]);
+    const { error } = await response.json();
+    assertMatch(error.message, reason);
+    assertEquals(error.code, -31000 - status);
+    await server.close();
+  }
+  const busy = start({ auth: () => refuse(503) });
+  assertEquals((await busy.fetch(toRequest("tools/list"))).headers.get("retry-after"), "1");
+  await busy.close();
+});
+
+Deno.test("an error of an authentication is reported, and the client learns only its id", async () => {
+  const failures = [
+    () => {
+      throw new Error("secret detail");
+    },
+    () => Promise.reject(new Error("secret detail")),
+    () => ({ name: "secret detail" }),
+    () => "secret detail",
+    () => ({ id: "ada", scopes: "secret detail" }),
+    () => ({ id: "ada", expiresAt: new Date() }),
+    () => ({ id: "" }),
+  ];
+  for (const fail of failures) {
+    const faults: unknown[] = [];
+    const server = start({ auth: fail as never, observer: { fault: ({ error }) => void faults.push(error) } });
+    const response = await server.fetch(toRequest("tools/list"));
+    const text = await response.text();
+    assertEquals([response.status, faults.length], [500, 1]);
+    assert(!text.includes("secret"), text);
+    await server.close();
+  }
+});
+
+Deno.test("asynchronous authentications are limited in number by peer, in all, and in time", async () => {
+  const clock = fakeClock();
+  const signals: AbortSignal[] = [];
+  const faults: unknown[] = [];
+  const server = start({
+    auth: (_, { signal }) => {
+      signals.push(signal);
+      return new Promise(() => {});
+    },
+    limits: { auth: { running: 5, runningPerPeer: 2, timeoutMs: 1000 } },
+    observer: { fault: ({ error }) => void faults.push(error) },
+    clock,
+  });
+  const from = (hostname: string) => server.fetch(toRequest("tools/list"), { remoteAddr: { hostname } });
+  await Promise.race([from("127.0.0.1"), new Promise((resolve) => setTimeout(resolve, 50))]);
+  const waiting = [from("127.0.0.1"), from("127.0.0.2"), from("127.0.0.2")];
+  const full = await from("127.0.0.1");
+  assertEquals([full.status, full.headers.get("retry-after")], [503, "1"]);
+  waiting.push(from("127.0.0.3"));
+  assertEquals((await from("127.0.0.4")).status, 503);
+  assertEquals(signals.length, 5);
+  await clock.advance(1001);
+  for (const response of await Promise.all(waiting)) assertEquals(response.status, 503);
+  assertEquals([signals.every(({ aborted }) => aborted), faults.length], [true, 5]);
+  const later = from("127.0.0.1");
+  await Promise.resolve();
+  assertEquals(signals.length, 6);
+  await clock.advance(1001);
+  assertEquals((await later).status, 503);
+  await server.close();
+});
+
+Deno.test("credentials that have expired are refused, by the clock of the server", async () => {
+  const clock = fakeClock(1000);
+  const server = start({ auth: (_, { now }) => ({ id: `at ${now}`, expiresAt: 2000 }), clock });
+  assertMatch(await (await server.fetch(toRequest("tools/call", { name: "whoami" }))).text(), /you are at 1000/);
+  await clock.advance(1000);
+  const late = await server.fetch(toRequest("tools/list"));
+  assertEquals([late.status, late.headers.get("www-authenticate")], [401, 'Bearer error="invalid_token"']);
+  await server.close();
+});
+
+Deno.test("a subscription and a stream end when their credentials expire", async () => {
+  const clock = fakeClock();
+  const server = start({ auth: (_, { now }) => ({ id: "ada", expiresAt: now + 5000 }), clock });
+  const listen = await server.fetch(toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } }));
+  const begun = await server.fetch(toLegacy("POST", initialize));
+  const session = { "mcp-session-id": begun.headers.get("mcp-session-id") ?? "" };
+  const stream = await server.fetch(toLegacy("GET", undefined, session));
+  assertEquals([listen.status, stream.status], [200, 200]);
+  const texts = Promise.all([listen.text(), stream.text()]);
+  let ended = false;
+  texts.then(() => ended = true);
+  await clock.advance(4999);
+  assertEquals(ended, false);
+  await clock.advance(2);
+  assertMatch((await texts)[0], /"resultType":"complete"/);
+  // The client may connect again with newer credentials.
+  assertEquals((await server.fetch(toLegacy("POST", { method: "ping" }, session))).status, 200);
+  await server.close();
+});
+
+Deno.test("the HTTP+SSE transport authenticates its stream and its messages", async () => {
+  const clock = fakeClock();
+  const ways: string[] = [];
+  const own: Authentication = {
+    ...auth,
+    authenticate: async (request, facts) => {
+      ways.push(`${request.method} ${facts.transport}`);
+      const found = await auth.authenticate(request, facts);
+      return found && "id" in found ? { ...found, expiresAt: facts.now + 9000 } : found;
+    },
+  };
+  const server = start({ auth: own, clock });
+  const { fetch } = httpSse(server);
+  assertEquals((await fetch(new Request("http://localhost/sse"))).status, 401);
+  const stream = await fetch(new Request("http://localhost/sse", { headers: signed }));
+  const reader = (stream.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream()).getReader();
+  const path = /data: (\S+)/.exec((await reader.read()).value ?? "")?.[1];
+  const post = (headers: Record<string, string>) =>
+    fetch(
+      new Request(`http://localhost${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, ...initialize }),
+      }),
+    );
+  assertEquals((await post({})).status, 401);
+  assertEquals((await post(signed)).status, 202);
+  assertMatch((await reader.read()).value ?? "", /"serverInfo"/);
+  assertEquals(ways, ["GET http-sse", "GET http-sse", "POST http-sse", "POST http-sse"]);
+  await clock.advance(9001);
+  while (!(await reader.read()).done);
+  assertEquals((await post(signed)).status, 404);
+  await server.close();
+});
+
+Deno.test("a WebSocket upgrade is authenticated, and its socket ends when the credentials expire", async () => {
+  for (const isAsync of [false, true]) {
+    const expiring = custom((request, facts) => {
+      const found = new URL(request.url).searchParams.get("key") === ADA && facts.transport === "websocket"
+        ? { id: "ada", expiresAt: facts.now + 400 }
+        : undefined;
+      return isAsync ? new Promise((resolve) => setTimeout(() => resolve(found), 5)) : found;
+    }, { query: ["key"] });
+    const server = start({ auth: expiring });
+    await using port = serve(webSocket(server));
+    const open = (query: string) => {
+      const socket = new WebSocket(`ws://${port.host}/ws${query}`);
+      const events: string[] = [];
+      const { promise, resolve } = Promise.withResolvers<number>();
+      socket.addEventListener("open", () => {
+        events.push("open");
+        socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, ...initialize }));
+      });
+      socket.addEventListener("error", (event) => event.preventDefault());
+      socket.addEventListener(
+        "message",
+        () => socket.send(JSON.stringify({ jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "whoami" } })),
+        { once: true },
+      );
+      socket.addEventListener("message", ({ data }) => events.push(/you are \w+/.exec(data)?.[0] ?? "message"));
+      socket.addEventListener("close", ({ code }) => resolve(code));
+      return { events, closed: promise };
+    };
+    const refused = open("?key=wrong");
+    await refused.closed;
+    assertEquals(refused.events, []);
+    const admitted = open(`?key=${ADA}`);
+    assertEquals(await admitted.closed, 1008);
+    assertEquals(admitted.events, ["open", "message", "you are ada"]);
+    await server.close();
+  }
+});
+
+Deno.test("the routes of an authentication need no credentials, and every page may read them", async () => {
+  const metadata = "/.well-known/oauth-protected-resource/mcp";
+  let closed = 0;
+  const routed: Authentication = {
+    ...auth,
+    routes: [
+      {
+        path: metadata,
+        fetch: ({ method }) => new Response(method, { headers: { "access-control-allow-origin": "*" } }),
+      },
+      { path: "/broken", fetch: () => Promise.reject(new Error("secret detail")) },
+    ],
+    close: () => void closed++,
+  };
+  for (const cors of [undefined, { origins: ["https://app.example"] }]) {
+    const server = start({ auth: routed, cors });
+    for (const fetch of [server.fetch, httpSse(server).fetch, webSocket(server).fetch]) {
+      for (const method of ["GET", "OPTIONS"]) {
+        const headers = { origin: "https://page.example", host: "mcp.example.com" };
+        const response = await fetch(new Request(`http://mcp.example.com${metadata}?x#y`, { method, headers }));
+        assertEquals([response.status, await response.text()], [200, method]);
+        assertEquals(response.headers.get("access-control-allow-origin"), "*");
+      }
+      const broken = await fetch(new Request("http://localhost/broken"));
+      assertEquals([broken.status, (await broken.text()).includes("secret")], [500, false]);
+      assertEquals((await fetch(new Request(`http://localhost${metadata}/x`))).status, 404);
+    }
+    await server.close();
+  }
+  assertEquals(closed, 2);
+});
+
+Deno.test("pages of other origins read the challenge", async () => {
+  const server = start({ cors: { origins: ["https://app.example"] } });
+  const response = await server.fetch(toRequest("tools/list", {}, { origin: "https://app.example" }));
+  assertEquals([response.status, response.headers.get("www-authenticate")], [401, "Bearer"]);
+  assertMatch(response.headers.get("access-control-expose-headers") ?? "", /www-authenticate/);
+  await server.close();
+});
+
+Deno.test("lists of a server with authentication are private to caches", async () => {
+  const server = start();
+  const response = await server.fetch(toRequest("tools/list", {}, signed));
+  assertEquals((await response.json()).result.cacheScope, "private");
+  await server.close();
+});
+
+Deno.test("an observer hears decisions about callers, and no credentials", async () => {
+  const heard: unknown[] = [];
+  const observer = { auth: (event: unknown) => void heard.push(event) };
+  const server = start({ observer });
+  for (const headers of [signed, { authorization: "Bearer wrong" }, {}]) {
+    await server.fetch(toRequest("ping", {}, headers));
+  }
+  await server.close();
+  const refused = { state: "refused", transport: "http", status: 401 };
+  assertEquals(heard, [
+    { state: "accepted", transport: "http", principal: "apikey:ada" },
+    { ...refused, reason: "the credentials are not known" },
+    { ...refused, reason: "it has no credentials" },
+  ]);
+});
+
+Deno.test("stdio has the principal that it is served with, in both eras, until it expires", async () => {
+  const clock = fakeClock();
+  for (const isLegacy of [false, true]) {
+    const server = start({ clock });
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const writer = writable.getWriter();
+    let written = "";
+    const served = serveStdio(server, {
+      input: readable,
+      output: (bytes) => {
+        written += new TextDecoder().decode(bytes);
+        return Promise.resolve();
+      },
+      principal: { id: "local", expiresAt: clock.date() + 1000 },
+    });
+    const _meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientInfo": { name: "c", version: "1" },
+      "io.modelcontextprotocol/clientCapabilities": {},
+    };
+    const call = { method: "tools/call", params: { name: "whoami", ...isLegacy ? {} : { _meta } } };
+    const send = (message: object) =>
+      writer.write(new TextEncoder().encode(`${JSON.stringify({ jsonrpc: "2.0", id: 1, ...message })}\n`));
+    if (isLegacy) await send(initialize);
+    await send(call);
+    await until(() => written.includes("you are local"), "the result");
+    await clock.advance(1001);
+    await served;
+    await server.close();
+  }
+});
+
+Deno.test("a handler can require a principal", async () => {
+  const server = createServer({
+    name: "me",
+    version: "1.0.0",
+    handlers: [tool({ name: "own", run: (_, ctx) => requirePrincipal(ctx).id })],
+  });
+  const anonymous = await (await server.fetch(toRequest("tools/call", { name: "own" }))).json();
+  assertEquals([anonymous.error.code, anonymous.error.message], [
+    -31401,
+    "Cannot run the call: it needs an authenticated caller",
+  ]);
+  const known = await server.fetch(toRequest("tools/call", { name: "own" }), { principal: { id: "ada" } });
+  assertMatch(await known.text(), /"ada"/);
+  await server.close();
+});

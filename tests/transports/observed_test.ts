@@ -1,0 +1,116 @@
+// What an observer hears of sockets, of the HTTP+SSE transport, and of sessions over HTTP.
+import { assert, assertEquals } from "@std/assert";
+import { createServer, type Observer, tool } from "../../mod.ts";
+import { connect } from "../../src/testing/testing.ts";
+import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { attachSocket, webSocket } from "../../src/transports/websocket.ts";
+import { until } from "../support/behaviour.ts";
+
+// deno-lint-ignore no-explicit-any
+type Heard = any; // the fields of all kinds of events can be read
+
+function start(limits = {}) {
+  const heard: Heard[] = [];
+  const hear = (name: string) => (event: object) => heard.push({ name, ...event });
+  const observer: Observer = {
+    call: hear("call"),
+    refused: hear("refused"),
+    session: hear("session"),
+    stream: hear("stream"),
+    limit: hear("limit"),
+  };
+  const quick = tool({ name: "quick", run: () => "quick" });
+  const server = createServer({ name: "s", version: "1.0.0", handlers: [quick], observer, limits });
+  const only = (name: string): Heard[] => heard.filter((each) => each.name === name);
+  return { server, only };
+}
+
+const initialize = {
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: { protocolVersion: "2024-11-05", capabilities: {}, clientInfo: { name: "old", version: "1" } },
+};
+const call = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "quick" } };
+
+Deno.test("a socket is a stream, and its calls name their transport", async () => {
+  const { server, only } = start();
+  const target = new EventTarget();
+  const sent: string[] = [];
+  // The parts of a WebSocket that the server uses.
+  const socket = Object.assign(target, { send: (text: string) => sent.push(text), close() {}, bufferedAmount: 0 });
+  attachSocket(server, socket as unknown as WebSocket);
+  for (const message of [initialize, call]) {
+    target.dispatchEvent(new MessageEvent("message", { data: JSON.stringify(message) }));
+    await until(() => sent.length === message.id, "a response");
+  }
+  assertEquals(only("session").map(({ state, transport }) => [state, transport]), [["created", "websocket"]]);
+  target.dispatchEvent(new Event("close"));
+  await server.close();
+  assertEquals(only("call").map(({ method, transport, client }) => [method, transport, client.name]), [
+    ["initialize", "websocket", "old"],
+    ["tools/call", "websocket", "old"],
+  ]);
+  assertEquals(only("stream").map(({ state, transport, why }) => [state, transport, why]), [
+    ["opened", "websocket", undefined],
+    ["ended", "websocket", "disconnected"],
+  ]);
+  assertEquals(only("session").map(({ state, why }) => [state, why]), [["created", undefined], [
+    "ended",
+    "disconnected",
+  ]]);
+});
+
+Deno.test("rejected upgrades are heard", async () => {
+  const { server, only } = start();
+  const { fetch } = webSocket(server);
+  const headers = { upgrade: "websocket", host: "localhost" };
+  const ask = async (path: string, more = {}) =>
+    (await fetch(new Request(`http://localhost${path}`, { headers: { ...headers, ...more } }))).status;
+  assertEquals(await ask("/other"), 404);
+  assertEquals(await ask("/ws", { origin: "https://evil.example" }), 403);
+  await server.close();
+  assertEquals(only("refused").map(({ reason, status }) => [reason, status]), [["path", 404], ["origin", 403]]);
+});
+
+Deno.test("streams, calls and refusals of HTTP+SSE are heard", async () => {
+  const { server, only } = start();
+  const { fetch } = httpSse(server);
+  const stream = await fetch(new Request("http://localhost/sse"));
+  const reader = (stream.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream()).getReader();
+  const path = /data: (\S+)/.exec((await reader.read()).value ?? "")?.[1] ?? "";
+  const post = async (path: string, message: unknown, type = "application/json") => {
+    const init = { method: "POST", headers: { "content-type": type }, body: JSON.stringify(message) };
+    return (await fetch(new Request(`http://localhost${path}`, init))).status;
+  };
+  assertEquals([await post(path, initialize), await post(path, call)], [202, 202]);
+  assertEquals(await post("/messages?sessionId=unknown", call), 404);
+  assertEquals(await post(path, call, "text/plain"), 415);
+  await until(() => only("call").length === 2, "both calls");
+  await reader.cancel();
+  await server.close();
+  assertEquals(only("call").map(({ transport }) => transport), ["http-sse", "http-sse"]);
+  assertEquals(only("refused").map(({ transport, reason }) => [transport, reason]), [
+    ["http-sse", "session"],
+    ["http-sse", "content_type"],
+  ]);
+  assertEquals(only("stream").map(({ state, transport }) => [state, transport]), [
+    ["opened", "http-sse"],
+    ["ended", "http-sse"],
+  ]);
+});
+
+Deno.test("a session whose state is dropped has ended, and is resumed by its next request", async () => {
+  const { server, only } = start({ sessions: { open: 1 } });
+  await using first = await connect(server, { era: "legacy" });
+  await first.callTool("quick");
+  await using second = await connect(server, { era: "legacy" });
+  await second.callTool("quick");
+  await first.callTool("quick");
+  const events = only("session");
+  assertEquals(events.map(({ state, why }) => why ?? state), ["created", "evicted", "created", "evicted", "resumed"]);
+  assertEquals([events[0].id, events[4].id], [events[1].id, events[1].id]);
+  assert(only("limit").some(({ limit }) => limit === "sessions.open"));
+  await server.close();
+  assertEquals(only("session").at(-1)?.why, "closing");
+});

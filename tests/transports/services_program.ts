@@ -1,0 +1,50 @@
+// A stdio server with services, which services_process_test.ts starts as a process. The argument changes what happens.
+import { createServer, service, tool } from "../../mod.ts";
+import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { bun, deno } from "../../src/runtime.ts";
+
+const what = (deno?.args ?? bun?.argv.slice(2) ?? []).at(-1);
+const { promise: never } = Promise.withResolvers<never>();
+
+const db = service("db", async ({ signal }) => {
+  console.error("making db");
+  if (what === "fail") throw new RangeError("the database is down");
+  if (what === "hang") {
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    console.error("make was aborted");
+  }
+  // Keeps the process alive, as a connection does.
+  const timer = setInterval(() => {}, 1000);
+  console.error("made db");
+  return { timer };
+}, {
+  dispose: async ({ timer }, end) => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    clearInterval(timer);
+    console.error(`disposed db ${end}`);
+  },
+});
+const tx = service("tx", () => 1, { per: "call", dispose: (_, end) => console.error(`disposed tx ${end}`) });
+
+const hang = tool({
+  name: "hang",
+  services: { db, tx },
+  run: () => {
+    console.error("running");
+    return never;
+  },
+});
+
+const server = createServer({
+  name: "services",
+  version: "1.0.0",
+  handlers: [hang],
+  limits: { calls: { closeMs: 100 } },
+});
+// Bun would listen for a server.
+export default what === "export" ? server : undefined;
+
+if (what !== "export") {
+  await serveStdio(server, { drainMs: 100 });
+  console.error("served");
+}

@@ -1,0 +1,54 @@
+// The handler of the tests, in a worker thread.
+import { z } from "zod";
+import { McpError, ToolError } from "../../mod.ts";
+import { expose } from "../../src/worker/worker.ts";
+
+export default expose(async (input: { readonly job: string; readonly value?: unknown }, ctx): Promise<unknown> => {
+  const { job, value } = input;
+  if (job === "echo") return value;
+  if (job === "context") return { method: ctx.method, version: ctx.client.version, meta: ctx.meta };
+  if (job === "spin") { while (performance.now() >= 0); }
+  if (job === "burn") {
+    for (const end = performance.now() + Number(value); performance.now() < end;);
+    return "burnt";
+  }
+  if (job === "progress") {
+    await ctx.progress(1, { total: 2, message: "half" });
+    await ctx.log.warning({ at: 1 }, { logger: "thread" });
+    await ctx.progress(2);
+    return "done";
+  }
+  if (job === "flood") {
+    for (let n = 1; n <= 100_000; n++) ctx.progress(n);
+    return "flooded";
+  }
+  if (job === "book") {
+    const id = await ctx.once("id", () => crypto.randomUUID());
+    const [day, seats] = await Promise.all([
+      ctx.elicit("day", { message: "Which day?", schema: z.object({ day: z.enum(["mon", "tue"]) }) }),
+      ctx.elicit("seats", {
+        message: "How many?",
+        schema: z.object({ seats: z.number().int().transform((seats) => seats * 10) }),
+      }),
+    ]);
+    return { isSame: id === await ctx.once("id", () => "another"), day: day.content, seats: seats.content };
+  }
+  if (job === "fail once") return await ctx.once("k", () => Promise.reject(new ToolError("could not make it")));
+  if (job === "tool error") throw new ToolError("try tuesday");
+  if (job === "mcp error") throw new McpError(7, "seven", { at: 7 });
+  if (job === "bug") throw new RangeError("out of range");
+  if (job === "function") return () => {};
+  if (job === "late") setTimeout(() => Promise.reject(new Error("too late")));
+  if (job === "uncaught") {
+    setTimeout(() => {
+      throw new Error("nobody caught this");
+    });
+  }
+  if (job === "close") globalThis.close?.();
+  if (job === "exit") typeof Deno === "undefined" ? eval("process").exit(3) : Deno.exit(3);
+  if (job === "print") console.log("printed");
+  if (job === "wait") {
+    await new Promise((_, reject) => ctx.signal.addEventListener("abort", () => reject(ctx.signal.reason)));
+  }
+  await new Promise((resolve) => setTimeout(resolve, 60_000));
+});

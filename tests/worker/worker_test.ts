@@ -1,0 +1,152 @@
+// Handlers in worker threads: every method of the context, cancellation of a blocked thread, and crashes.
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { connect, fakeContext } from "../../src/testing/testing.ts";
+import { worker } from "../../src/worker/worker.ts";
+import { behaviour, textOf, until } from "../support/behaviour.ts";
+import heavyInside from "./heavy.ts";
+import type heavy from "./heavy.ts";
+
+const heavyFile = new URL("./heavy.ts", import.meta.url);
+const input = {
+  type: "object",
+  properties: { job: { type: "string" }, value: {} },
+  required: ["job"],
+} as const;
+
+/** A tool with a single thread, which ends soon after its last call. */
+function makeHeavy(options = {}) {
+  const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0, ...options });
+  return tool({ name: "heavy", input, run: async (input, ctx) => await run(input, ctx) as string });
+}
+
+behaviour("a handler in a thread has the context of its call", async (join, { version }) => {
+  const asked: string[] = [];
+  const { client } = await join({ handlers: [makeHeavy()] }, {
+    logLevel: "info",
+    onElicit: ({ message }) => {
+      asked.push(message);
+      return { action: "accept", content: message === "Which day?" ? { day: "tue" } : { seats: 2 } };
+    },
+  });
+  const context = await client.callTool("heavy", { job: "context" }, { meta: { "x.test/a": 1 } });
+  const { method, version: seen, meta } = context.structuredContent as Record<string, unknown>;
+  assertEquals([method, seen, (meta as Record<string, unknown>)["x.test/a"]], ["tools/call", version, 1]);
+
+  const progress: unknown[] = [];
+  const done = await client.callTool("heavy", { job: "progress" }, {
+    onProgress: ({ progress: value, total, message }) => void progress.push([value, total, message]),
+  });
+  assertEquals(textOf(done), "done");
+  assertEquals(progress, [[1, 2, "half"], [2, undefined, undefined]]);
+  await until(() => client.received.some(({ method }) => method === "notifications/message"), "a log message");
+
+  const booked = await client.callTool("heavy", { job: "book" });
+  assertEquals(booked.structuredContent, { isSame: true, day: { day: "tue" }, seats: { seats: 20 } });
+  assertEquals(asked.toSorted(), ["How many?", "Which day?"]);
+});
+
+behaviour("errors of a thread arrive as errors of a handler", async (join) => {
+  const { client, takeFaults } = await join({ handlers: [makeHeavy()] });
+  const run = (job: string) => client.callTool("heavy", { job });
+  assertEquals(textOf(await run("tool error")), "try tuesday");
+  assertEquals(textOf(await run("fail once")), "could not make it");
+  const error = await assertRejects(() => run("mcp error"), Error, "seven");
+  assertEquals([Reflect.get(error, "code"), Reflect.get(error, "data")], [7, { at: 7 }]);
+  assertEquals(takeFaults(), []);
+  for (
+    const [job, message] of [
+      ["bug", /^out of range$/],
+      ["function", /^Cannot send the result of a worker thread: .+; return data, text or bytes/],
+      ["uncaught", /^Cannot run the call: .*nobody caught this/],
+      ["late", /^Cannot run the call: .*too late/],
+      ["exit", /^Cannot run the call: it ended before it had an answer/],
+    ] as const
+  ) {
+    assertEquals((await run(job)).isError, true);
+    const [fault] = takeFaults();
+    assertMatch((fault.error as Error).message, message, job);
+    // The pool has a thread again.
+    assertEquals(textOf(await client.callTool("heavy", { job: "echo", value: "next" })), "next");
+  }
+});
+
+behaviour("a cancelled call ends a thread that does not stop", async (join) => {
+  const { client } = await join({ handlers: [makeHeavy({ stopMs: 20 })] });
+  for (const job of ["spin", "wait"]) {
+    const abort = new AbortController();
+    const call = client.callTool("heavy", { job }, { signal: abort.signal, onProgress: () => {} });
+    const waiting = client.callTool("heavy", { job: "echo", value: "waited" });
+    setTimeout(() => abort.abort(), 300);
+    await assertRejects(() => call);
+    // The only thread was blocked, so another one answers.
+    assertEquals(textOf(await waiting), "waited");
+  }
+});
+
+behaviour("a call that waits for a thread can be cancelled", async (join) => {
+  const { client } = await join({ handlers: [makeHeavy()] });
+  const first = client.callTool("heavy", { job: "burn", value: 400 });
+  const abort = new AbortController();
+  const second = client.callTool("heavy", { job: "burn", value: 1 }, { signal: abort.signal });
+  setTimeout(() => abort.abort(), 50);
+  await assertRejects(() => second);
+  assertEquals(textOf(await first), "burnt");
+}, { transports: ["memory"] });
+
+Deno.test("a blocked thread cannot flood the server with notifications", async () => {
+  let count = 0;
+  const ctx = new Proxy(fakeContext(), {
+    get: (context, name) => name === "progress" ? () => Promise.resolve(void count++) : Reflect.get(context, name),
+  });
+  const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
+  assertEquals(await run({ job: "flood" }, ctx), "flooded");
+  assert(count >= 64 && count < 100_000, `${count} notifications`);
+});
+
+Deno.test("other calls run while a thread is busy", async () => {
+  const server = createServer({
+    name: "busy",
+    version: "1.0.0",
+    handlers: [makeHeavy(), tool({ name: "quick", run: () => "quick" })],
+  });
+  await using client = await connect(server);
+  let isBusy = true;
+  const heavy = client.callTool("heavy", { job: "burn", value: 500 }).finally(() => isBusy = false);
+  let quick = 0;
+  for (; isBusy; quick++) {
+    await client.callTool("quick");
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+  assertEquals(textOf(await heavy), "burnt");
+  assert(quick > 20, `${quick} calls`);
+  await server.close();
+});
+
+Deno.test("a file that cannot run is an error that says why", async () => {
+  const missing = worker(new URL("./missing.ts", import.meta.url), { idleMs: 0 });
+  await assertRejects(() => missing(undefined as never, fakeContext()), Error, "Cannot start a worker thread");
+  const silent = worker(new URL("./silent.ts", import.meta.url), { idleMs: 0, startMs: 500 });
+  await assertRejects(
+    () => silent(undefined as never, fakeContext()),
+    Error,
+    "expose()",
+  );
+  const broken = worker(new URL("./broken.ts", import.meta.url), { idleMs: 0 });
+  await assertRejects(() => broken(undefined as never, fakeContext()), Error, "broken at load");
+  const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
+  const secret = { job: "echo", value: () => {} };
+  await assertRejects(() => run(secret, fakeContext()), TypeError, "its input cannot be copied");
+  assertEquals(await run({ job: "echo", value: 1 }, fakeContext()), 1);
+});
+
+Deno.test("outside of a thread the exposed handler is a function", async () => {
+  assertEquals(await heavyInside({ job: "echo", value: 5 }, fakeContext()), 5);
+});
+
+Deno.test("wrong options are refused", () => {
+  // @ts-expect-error a path has no base
+  assertThrows(() => worker("./heavy.ts"), TypeError, 'use new URL("./file.ts", import.meta.url)');
+  assertThrows(() => worker(heavyFile, { size: 0 }), TypeError, "size is 0; use a whole number from 1");
+  assertThrows(() => worker(heavyFile, { stopMs: Infinity }), TypeError, "stopMs is Infinity");
+});

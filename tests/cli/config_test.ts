@@ -346,13 +346,15 @@ function sortReads(text: string): string {
   return text.replace(/(?<=--allow-read=)[^"\s]+/g, (list) => list.split(",").sort().join());
 }
 
+const FILE = ["--file", "client.json"];
+
 async function installInto(before: string | undefined, words: readonly string[], options: RunOptions = {}) {
   let result: { finished: Finished; after?: string; files: Record<string, string> } | undefined;
   await withFiles(
     { "s/mcp.jsonc": config, ...(before === undefined ? {} : { "client.json": before }) },
     async (cwd) => {
       const finished = await run(
-        ["deno", "run", "-A", `${root}mod.ts`, "install", "s", "--file", "client.json", ...words],
+        ["deno", "run", "-A", `${root}mod.ts`, "install", "s", ...words.includes("--file") ? [] : FILE, ...words],
         { cwd, ...options },
       );
       const files: Record<string, string> = {};
@@ -524,7 +526,7 @@ for (
     {
       says: "a variable that is not set",
       before: "{}",
-      words: ["--client", "cursor", "--env", "MCP_NOT_SET"],
+      words: ["--client", "cursor", "--env", "MCP_NOT_SET", "--file", "/nowhere/client.json"],
       told: "Cannot pass MCP_NOT_SET: the environment has no such variable",
     },
   ]

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
 import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
@@ -35,6 +35,8 @@ export interface Carrier {
   readonly host: CallHost;
   notify(call: Call, method: string, params: Params): Promise<void> | undefined;
   ask(call: Call, key: string, question: Question): Promise<unknown>;
+  /** Loads what `ask` needs. Returns `undefined` once it is loaded. */
+  loadAsk?(): Promise<unknown> | undefined;
   once(call: Call, key: string, make: () => unknown): Promise<unknown>;
   /** Whether results may have a type of their own, which an extension defines. */
   readonly hasResultTypes?: boolean;
@@ -84,6 +86,8 @@ export class Call implements ServiceCall, Cancellable {
   onCancel?: () => void;
   /** Work after the call. */
   declare deferred?: Deferred[];
+  /** Settles when the first question is open. Its outcome depends on it. Only declared, because few calls ask. */
+  declare opening?: Promise<unknown>;
   /** Reports the call. Only declared, because most servers have no observer. */
   declare observed?: RequestReport;
   /** Called when the input is valid and the handler starts. Declared only, because few calls have it. */
@@ -97,6 +101,8 @@ export class Call implements ServiceCall, Cancellable {
   #waiting?: Promise<void>;
   #merged?: Params;
   #queuedLogs = 0;
+  /** The questions so far, by key. */
+  #asked?: Map<string, string>;
 
   /** Creates a call that arrived over `link` and sends through `carrier`. */
   constructor(
@@ -127,7 +133,8 @@ export class Call implements ServiceCall, Cancellable {
   }
 
   get server(): ChangeNotifier {
-    return this.carrier.host.server;
+    const { server, reruns } = this.carrier.host;
+    return reruns ? reruns.watchServer(this, server) : server;
   }
 
   get host(): CallHost {
@@ -266,16 +273,24 @@ export class Call implements ServiceCall, Cancellable {
     return quiet(this.#put(prepare) as Promise<T>);
   }
 
-  // All questions wait for the same promise, so that those asked together reach the carrier together.
+  // Reaches the carrier synchronously once its code is loaded, so that questions asked together are sent together.
   async #put(prepare: Prepare): Promise<unknown> {
     if (!this.asks) {
       throw new TypeError(`Cannot ask the client in ${this.method}: ask in a tool, a prompt or a resource`);
     }
-    const { key, needs, make } = prepare(await (kinds ??= import("./question_kinds.ts")));
+    const loading = this.carrier.loadAsk?.();
+    if (!kinds || loading) await (this.opening ??= Promise.all([loadKinds(), loading]));
+    const { key, needs, make } = prepare(kinds ?? await loadKinds());
     requireCapabilities(this.client.capabilities, needs, "ask the client");
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
     const { host: { reruns } } = this.carrier;
     const question = make(this.client.capabilities);
+    const text = JSON.stringify([question.method, question.params]);
+    const before = this.#asked?.get(key);
+    if (before !== undefined && before !== text) {
+      throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each a key of its own`);
+    }
+    (this.#asked ??= new Map()).set(key, text);
     const ask = () => this.carrier.ask(this, key, question);
     return await (reruns ? reruns.ask(this, key, ask) : ask());
   }
@@ -301,12 +316,22 @@ export class Call implements ServiceCall, Cancellable {
   }
 }
 
+/** Creates the error for a result that is too long. */
+export function toTooLong({ method, params: { name = "", uri = name } }: Call, bytes: number): Error {
+  return new Error(
+    `Cannot send the result of ${method} ${quote(uri)}: it is longer than ${bytes} bytes (calls.resultBytes)`,
+  );
+}
 /** Prepares one kind of question. */
 type Prepare = (kinds: QuestionKinds) => PreparedQuestion;
 
 /** The kinds of questions, loaded with the first one because most servers never ask. */
-let kinds: Promise<QuestionKinds> | undefined;
+let kinds: QuestionKinds | undefined;
 type QuestionKinds = typeof import("./question_kinds.ts");
+
+async function loadKinds(): Promise<QuestionKinds> {
+  return kinds = await import("./question_kinds.ts");
+}
 
 const done = Promise.resolve();
 const NONE = Object.freeze({}) as never; // As `services` above says.

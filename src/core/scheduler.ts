@@ -223,8 +223,10 @@ export class Scheduler implements Executor {
         ? this.invoke(call, runner)
         : runner.run(call);
     } catch (error) {
+      if (call.opening) return this.attend(call, Promise.reject(error));
       return this.#endAtOnce(call, { error: this.toError(error, call) });
     }
+    if (call.opening) return this.attend(call, Promise.resolve(result));
     return result instanceof Promise ? this.attend(call, result) : this.#endAtOnce(call, { result });
   }
 
@@ -279,7 +281,14 @@ export class Scheduler implements Executor {
     // keep everything of the request in memory until a full garbage collection.
     const onCancel = () => settle();
     call.onCancel = onCancel;
-    result.then((result) => settle({ result }), (error) => settle({ error: this.toError(error, call) }));
+    // A question that the handler does not wait for decides the outcome too. The first one has to load its code.
+    result.then(
+      (result) => call.opening ? call.opening.then(() => settle({ result })) : settle({ result }),
+      (error) => {
+        const outcome = { error: this.toError(error, call) };
+        return call.opening ? call.opening.then(() => settle(outcome)) : settle(outcome);
+      },
+    );
     if (call.ended) settle();
     return promise;
   }

@@ -24,7 +24,7 @@ import {
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
 import { requireScopes } from "../../core/scopes.ts";
-import { Call, type Carrier } from "../../core/call.ts";
+import { Call, type Carrier, toTooLong } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Method, Outcome, Runner } from "../../core/feature.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
@@ -66,11 +66,14 @@ interface Found {
   readonly runner: Runner;
 }
 
+/** The code for questions. */
+type Asking = typeof import("./input_requests.ts");
+
 class ModernEra implements SelectiveEra {
   readonly #engine: Engine;
   readonly #own: ReadonlyMap<string, Method>;
   readonly #inputs = new WeakMap<Call, InputRequests>();
-  #loading?: Promise<typeof import("./input_requests.ts")>;
+  #asking?: Asking;
   /** Cached JSON of results that stay the same object. */
   readonly #texts = new WeakMap<Result, string>();
   /** Beginning of every result, with the fields that are always the same. */
@@ -83,7 +86,12 @@ class ModernEra implements SelectiveEra {
       host: engine.host,
       hasResultTypes: true,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
-      ask: async (call, key, question) => await (await this.#openInputs(call)).ask(key, question),
+      loadAsk: () => this.#asking ? undefined : this.#loadAsking(),
+      // Synchronous, so that the question is open before the handler can go on.
+      ask: (call, key, question) =>
+        this.#asking
+          ? this.#inputsOf(call, this.#asking).ask(key, question)
+          : this.#openInputs(call).then((inputs) => inputs.ask(key, question)),
       once: async (call, key, make) => await (await this.#openInputs(call)).once(key, make),
       isAsking: (call) => !!this.#inputs.get(call)?.isOpen,
       session: engine.core.session && once(engine.core.session),
@@ -208,10 +216,16 @@ class ModernEra implements SelectiveEra {
     return await this.#run(found);
   }
 
-  // Loaded on demand, because most servers never ask. All questions wait for the same promise, so that those asked
-  // together are sent together.
+  // Loaded on demand, because most servers never ask.
+  async #loadAsking(): Promise<Asking> {
+    return this.#asking = await import("./input_requests.ts");
+  }
+
   async #openInputs(call: Call): Promise<InputRequests> {
-    const { InputRequests } = await (this.#loading ??= import("./input_requests.ts"));
+    return this.#inputsOf(call, this.#asking ?? await this.#loadAsking());
+  }
+
+  #inputsOf(call: Call, { InputRequests }: Asking): InputRequests {
     let inputs = this.#inputs.get(call);
     if (!inputs) this.#inputs.set(call, inputs = new InputRequests(this.#engine.core, call));
     return inputs;
@@ -246,12 +260,13 @@ class ModernEra implements SelectiveEra {
   }
 
   // The common fields are spliced into the JSON text, so that no call copies its result.
-  #stamp({ call: { params, link: { principal } }, runner: { cache } }: Found, result: Result): string {
+  #stamp({ call, runner: { cache } }: Found, result: Result): string {
+    const { params, link: { principal } } = call;
     const { core } = this.#engine;
     const { resultBytes } = core.limits.calls;
     let text = JSON.stringify(result);
     if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {
-      throw new Error(`Cannot send the result: it is longer than ${resultBytes} bytes (calls.resultBytes)`);
+      throw toTooLong(call, resultBytes);
     }
     let hints = "";
     if (cache) {

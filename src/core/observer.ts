@@ -44,7 +44,7 @@ export interface StartEvent extends EventSource {
   readonly tracestate?: string;
   /** W3C baggage from the request's `_meta`. It is not verified. */
   readonly baggage?: string;
-  /** Milliseconds from the receipt of the request to the start. They include the time in a queue. */
+  /** Milliseconds from the receipt of the request to the start, if the call waited in a queue. Otherwise 0. */
   readonly waitedMs: number;
 }
 
@@ -278,6 +278,8 @@ export interface RequestReport {
   why?: CancelReason;
   /** Adds what is known once the request is read. */
   identify(client: ClientFacts, subject?: unknown): void;
+  /** Reports that the call waits in a queue. */
+  wait(): void;
   /** Reports that the call starts. Only the first time counts. */
   start(): void;
   /** Reports the result of the call. */

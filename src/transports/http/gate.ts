@@ -59,14 +59,23 @@ export class HttpGate implements Gate {
     return info instanceof AdmittedInfo ? info : undefined;
   }
 
-  admit(...[request, info, fetch]: Parameters<Gate["admit"]>): Promise<Response> {
-    const pass = (entered: Admitted | Response) =>
-      entered instanceof Response ? Promise.resolve(entered) : fetch(request, entered);
+  // Fast path: no promise and no closure, if the authentication is synchronous.
+  admit(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    fetch: (request: Request, admitted: Admitted) => Promise<Response>,
+  ): Promise<Response> {
     const entered = this.enter(request, info, "http");
-    return entered instanceof Promise ? entered.then(pass) : pass(entered);
+    if (entered instanceof AdmittedInfo) return fetch(request, entered);
+    if (entered instanceof Response) return Promise.resolve(entered);
+    return Promise.resolve(entered).then((entered) => entered instanceof Response ? entered : fetch(request, entered));
   }
 
-  enter(...[request, info, transport]: Parameters<Gate["enter"]>): ReturnType<Gate["enter"]> {
+  enter(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    transport: AuthTransport,
+  ): Admitted | Response | Promise<Admitted | Response> {
     const entry = new Entry(request, info, { transport, parts: this.#parts });
     if (info?.principal !== undefined) return this.#judge(entry, this.#parts.readPrincipal(info));
     if (this.#running && this.#isFull(entry)) return this.#refuse(entry, TOO_MANY);

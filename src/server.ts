@@ -6,7 +6,7 @@
 import { INTERNAL_ERROR, McpError, type ToolError } from "./protocol/errors.ts";
 import type { Icon } from "./protocol/types.ts";
 import { Accounts } from "./core/account.ts";
-import type { Authenticate, Authentication } from "./core/auth.ts";
+import { type Authenticate, type Authentication, findProblem } from "./core/auth.ts";
 import { Changes } from "./core/changes.ts";
 import type { ContainerHost } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
@@ -302,11 +302,12 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   };
 }
 
-/** Reads the option `auth`. Throws if it cannot authenticate. */
+/** Reads the option `auth`. Throws if it cannot authenticate, or its other parts cannot be used. */
 function readAuth(auth: ServerOptions["auth"]): Authentication | undefined {
   const read = typeof auth === "function" ? { authenticate: auth } : auth;
-  if (read === undefined || typeof read?.authenticate === "function") return read;
-  throw new TypeError("Cannot create a server: auth has no authenticate(); use a function, apiKey() or such");
+  const problem = read === undefined ? undefined : findProblem(read);
+  if (problem === undefined) return read;
+  throw new TypeError(`Cannot create a server: auth ${problem}`);
 }
 
 /** Loads CORS support with the first request, because most servers do not need it. */

@@ -61,9 +61,11 @@ export function bindAllow(
   allow: ((ctx: Context<never>, subject?: never) => boolean | Promise<boolean>) | undefined,
   services: Binding | undefined,
 ): BoundAllow | undefined {
-  // The registry passes calls. Without services, `allow` needs none. A subject has the type that its handler expects.
-  const shared = allow &&
-    services?.share((_call: Call, subject: unknown, ctx?: Context<never>) => allow(ctx as never, subject as never));
+  const shared = allow && services?.share((_call: Call, subject: unknown, ctx?: Context<never>) =>
+    // The context has the services of the handler, and a subject the type that it expects.
+    allow(ctx as never, subject as never)
+  );
+  // The registry passes calls. Without services, `allow` needs none.
   const bound: unknown = shared ? (call: Call, subject?: unknown) => shared(call, subject) : allow;
   return bound as BoundAllow | undefined; // As above.
 }

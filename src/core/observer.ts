@@ -362,18 +362,19 @@ export function combineObservers(observers: Observer | readonly Observer[] = [])
   const combined: Record<string, (event: never) => void> = {};
   for (const name of EVENTS) {
     const listening = all.filter((observer) => observer[name]);
-    if (listening.length) combined[name] = (event) => listening.forEach((observer) => notify(observer, name, event));
+    const [only] = listening;
+    if (listening.length === 1) combined[name] = (event) => notify(only, name, event);
+    else if (only) combined[name] = (event) => listening.forEach((observer) => notify(observer, name, event));
   }
   return combined;
 }
 
 function notify(observer: Observer, name: keyof Observer, event: never): void {
-  const fail = (error: unknown) => report(observer, name, error);
   try {
     const returned: unknown = observer[name]?.(event);
-    if (returned instanceof Promise) returned.catch(fail);
+    if (returned instanceof Promise) returned.catch((error) => report(observer, name, error));
   } catch (error) {
-    fail(error);
+    report(observer, name, error);
   }
 }
 
@@ -398,6 +399,7 @@ function check(observer: Observer): void {
   const refuse = (state: string) =>
     new TypeError(`Cannot create a server: ${state}; the events are ${EVENTS.join(", ")}`);
   if (Object(observer) !== observer) throw refuse(`observer is ${observer}`);
+  if (typeof observer === "function") throw refuse("observer is a function, not an object with methods");
   const known: readonly string[] = EVENTS;
   if (Object.getPrototypeOf(observer) === Object.prototype) {
     for (const [name, value] of Object.entries(observer)) {

@@ -6,7 +6,7 @@
 import { INTERNAL_ERROR, McpError, type ToolError } from "./protocol/errors.ts";
 import type { Icon } from "./protocol/types.ts";
 import { Accounts } from "./core/account.ts";
-import { type Authenticate, type Authentication, findProblem } from "./core/auth.ts";
+import type { Authenticate, Authentication } from "./core/auth.ts";
 import { Changes } from "./core/changes.ts";
 import type { ContainerHost } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
@@ -296,7 +296,10 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
       list: () => registry.handlers,
     },
     ...host.server,
-    ready: async () => await host.container?.ready(),
+    ready: async () => {
+      await loadGate?.();
+      await host.container?.ready();
+    },
     close: () => closed ??= close(),
     [INTERNALS]: {
       openPipe: pipeOpener(engine, era),
@@ -307,12 +310,11 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   };
 }
 
-/** Reads the option `auth`. Throws if it cannot authenticate, or its other parts cannot be used. */
+/** Reads the option `auth`. Throws if it cannot authenticate. The gate checks its other parts. */
 function readAuth(auth: ServerOptions["auth"]): Authentication | undefined {
   const read = typeof auth === "function" ? { authenticate: auth } : auth;
-  const problem = read === undefined ? undefined : findProblem(read);
-  if (problem === undefined) return read;
-  throw new TypeError(`Cannot create a server: auth ${problem}`);
+  if (read === undefined || typeof read?.authenticate === "function") return read;
+  throw new TypeError("Cannot create a server: auth has no authenticate(); use a function, apiKey() or such");
 }
 
 /** Loads CORS support with the first request, because most servers do not need it. */

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
-import { type McpError, quote } from "../protocol/errors.ts";
+import type { McpError } from "../protocol/errors.ts";
 import type { Principal } from "./context.ts";
 import type { Core } from "./core.ts";
 import type { Reply } from "./link.ts";
@@ -113,49 +113,22 @@ export function refuse(status: AuthRefusal["status"], options: RefuseOptions = {
   if (![400, 401, 403, 429, 503].includes(status)) {
     throw new TypeError(`Cannot refuse a request: the status is ${status}; use 400, 401, 403, 429 or 503`);
   }
-  if (challenges?.every(isChallenge) === false) {
-    throw new TypeError(`Cannot refuse a request: a challenge ${NO_CHALLENGE}`);
-  }
+  if (challenges?.every(isChallenge) === false) throw new TypeError(`Cannot refuse a request: ${CHALLENGE}`);
   return { status, challenges, reason, [REFUSAL]: true };
 }
 
-const NO_CHALLENGE = 'is not a scheme with parameters such as { scheme: "Bearer", params: { realm: "notes" } }';
+/** What a challenge must be. */
+export const CHALLENGE = 'challenge is not a scheme such as { scheme: "Bearer", params: { realm: "notes" } }';
 
-// Anything else in a header would make an exception of a refusal.
-function isChallenge(value: unknown): boolean {
+/** Tests for a challenge that fits into a header. Anything else would make an exception of a refusal. */
+export function isChallenge(value: unknown): boolean {
   const { scheme, params = {} } = Object(value);
-  return isToken(scheme) &&
-    Object.entries(params).every(([name, value]) => isToken(name) && typeof value === "string");
+  return isToken(scheme) && Object.entries(params).every(([name, value]) => isToken(name) && typeof value === "string");
 }
 
-function isToken(value: unknown): boolean {
+/** Tests for a text that may be the name of a header. */
+export function isToken(value: unknown): boolean {
   return typeof value === "string" && /^[\w!#$%&'*+.^`|~-]+$/.test(value);
-}
-
-/** Returns what is wrong with an authentication. Returns `undefined` if nothing is. */
-export function findProblem(auth: Authentication): string | undefined {
-  if (typeof auth?.authenticate !== "function") return "has no authenticate(); use a function, apiKey() or such";
-  const { challenge, routes = [], credentials } = auth;
-  if (challenge !== undefined && !isChallenge(challenge)) return `has a challenge that ${NO_CHALLENGE}`;
-  const { headers = [], cookies = [], query = [] } = credentials ?? {};
-  const isList = (names: unknown) => Array.isArray(names) && names.every((name) => typeof name === "string" && name);
-  if (![headers, cookies, query].every(isList)) return 'has credentials that are not lists of names like ["x-user"]';
-  const header = headers.find((name) => !isToken(name));
-  if (header !== undefined) return `names ${quote(header)}, which cannot be a header`;
-  if (!Array.isArray(routes)) return "has routes that are not a list";
-  for (const [at, { path, fetch }] of routes.entries()) {
-    const place = `has a route ${quote(path)}`;
-    if (typeof fetch !== "function") return `${place} without a fetch function`;
-    if (!isPath(path)) return `${place}; write its path as a URL has it, such as /.well-known/x`;
-    if (routes.findIndex((route) => route.path === path) < at) return `${place} twice`;
-  }
-}
-
-// Any other spelling would never be found.
-function isPath(path: unknown): boolean {
-  return typeof path === "string" && URL.canParse(path, "http://x") &&
-    new URL(path, "http://x").href === `http://x${path}` &&
-    !/[?#]/.test(path);
 }
 
 /** Tests for a refusal from any copy of this library. */

@@ -141,7 +141,12 @@ export class Endpoint {
   };
 
   async #fetchLater(loadGate: LoadGate, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
-    this.#gate = await loadGate();
+    try {
+      this.#gate = await loadGate();
+    } catch (error) {
+      // The server has an authentication that cannot be used. Without one, it serves nobody.
+      return new Response(this.#toFault(error).text, { status: 500, headers: { "content-type": "application/json" } });
+    }
     return await this.fetch(request, info);
   }
 

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
+import { quote } from "../../protocol/errors.ts";
 import { isObject, toFailure } from "../../protocol/jsonrpc.ts";
 import {
   type Authentication,
@@ -12,8 +13,11 @@ import {
   type AuthRoute,
   type AuthTransport,
   BEARER,
+  CHALLENGE,
   type Credentials,
+  isChallenge,
   isRefusal,
+  isToken,
   refuse,
   toChallenge,
 } from "../../core/auth.ts";
@@ -33,8 +37,10 @@ export class HttpGate implements Gate {
   #running = 0;
   readonly #runningOf = new Map<string, number>();
 
-  /** Creates the gate of a server. */
+  /** Creates the gate of a server. Throws if the authentication has parts that it cannot use. */
   constructor(auth: Authentication, parts: GateParts) {
+    const problem = findProblem(auth);
+    if (problem !== undefined) throw new TypeError(`Cannot serve with this authentication: ${problem}`);
     this.#auth = auth;
     this.#core = parts.core;
     this.#parts = parts;
@@ -217,6 +223,20 @@ class Entry implements AuthFacts {
 
   abort(): void {
     this.#controller?.abort(TOO_SLOW);
+  }
+}
+
+function findProblem({ challenge, credentials = {}, routes = [] }: Authentication): string | undefined {
+  const { headers = [], cookies = [], query = [] } = credentials;
+  if (challenge !== undefined && !isChallenge(challenge)) return CHALLENGE;
+  const isNames = [headers, cookies, query].every((names) => Array.isArray(names) && names.every(isToken));
+  if (!isNames) return 'credentials are not lists of names such as { headers: ["x-user"] }';
+  if (!Array.isArray(routes)) return "routes are not a list";
+  for (const [at, { path, fetch }] of routes.entries()) {
+    if (typeof fetch !== "function") return `route ${quote(path)} has no fetch()`;
+    // Any other spelling would never be found.
+    if (new URL(path, "http://x").pathname !== path) return `route ${quote(path)} is not a path as a URL has it`;
+    if (routes.findIndex((route) => route.path === path) < at) return `route ${quote(path)} is there twice`;
   }
 }
 

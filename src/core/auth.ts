@@ -92,6 +92,8 @@ export interface AuthRefusal {
   readonly challenges?: readonly Challenge[];
   /** Reason for people, after "Cannot serve the request: ". */
   readonly reason?: string;
+  /** Milliseconds after which the client may try again. */
+  readonly retryAfterMs?: number;
   /** @ignore */
   readonly [REFUSAL]: true;
 }
@@ -102,14 +104,16 @@ export interface RefuseOptions {
   readonly challenge?: Challenge | readonly Challenge[];
   /** Reason for people, after "Cannot serve the request: ". The client reads it, so it must not contain credentials. */
   readonly reason?: string;
+  /** Milliseconds after which the client may try again, for status 429 or 503. Defaults to 1000. */
+  readonly retryAfterMs?: number;
 }
 
 const REFUSAL: unique symbol = Symbol.for("mcp.refusal");
 
 /** Creates the refusal of a request, for `authenticate` to return. */
 export function refuse(status: AuthRefusal["status"], options: RefuseOptions = {}): AuthRefusal {
-  const { challenge, reason } = options;
-  return { status, challenges: challenge && [challenge].flat(), reason, [REFUSAL]: true };
+  const { challenge, reason, retryAfterMs } = options;
+  return { status, challenges: challenge && [challenge].flat(), reason, retryAfterMs, [REFUSAL]: true };
 }
 
 /** Tests for a refusal from any copy of this library. */

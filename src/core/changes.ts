@@ -4,6 +4,9 @@
  * @module
  */
 import type { Handler } from "./feature.ts";
+import { type Params, toNotification } from "../protocol/jsonrpc.ts";
+import type { LogLevel } from "../protocol/types.ts";
+import type { LogFilter } from "./log.ts";
 import type { Ticker } from "./timers.ts";
 
 /** A change that clients can subscribe to, or the end of the server. */
@@ -15,6 +18,14 @@ export type Change =
     readonly handlers?: readonly Handler[];
   }
   | { readonly kind: "resource"; readonly uri: string }
+  | {
+    readonly kind: "log";
+    readonly level: LogLevel;
+    /** The notification as JSON. */
+    readonly text: string;
+    /** Decides which clients get it. */
+    readonly to: LogFilter;
+  }
   | { readonly kind: "close" };
 
 /** Called for each change. */
@@ -55,6 +66,12 @@ export class Changes {
   close(): void {
     this.flush();
     this.#announce({ kind: "close" });
+  }
+
+  /** Announces a log message at once, to clients of this process. */
+  log(params: Params & { readonly level: LogLevel }, to: LogFilter): void {
+    if (!this.listeners.size) return;
+    this.#announce({ kind: "log", level: params.level, text: toNotification("notifications/message", params), to });
   }
 
   #announce(change: Change): void {

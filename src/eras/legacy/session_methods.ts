@@ -26,6 +26,7 @@ export function findSessionMethod({ core, registry }: Engine, session: Session, 
     case "ping":
       return { run: () => EMPTY };
     case "logging/setLevel":
+      if (!core.can.logging) return;
       return {
         run() {
           const level = session.client.logLevel = readLevel(params.level);
@@ -33,7 +34,7 @@ export function findSessionMethod({ core, registry }: Engine, session: Session, 
         },
       };
     case "resources/subscribe":
-      if (!("resources" in registry.capabilities)) return;
+      if (!registry.capabilities.resources?.subscribe) return;
       return {
         run() {
           if (call.http && session.id === undefined) throw new McpError(INVALID_REQUEST, NO_SESSION);
@@ -43,7 +44,7 @@ export function findSessionMethod({ core, registry }: Engine, session: Session, 
         },
       };
     case "resources/unsubscribe":
-      if (!("resources" in registry.capabilities)) return;
+      if (!registry.capabilities.resources?.subscribe) return;
       return {
         run() {
           const uri = readUri(params.uri);

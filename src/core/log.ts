@@ -70,7 +70,9 @@ export function toLoggable(data: unknown): unknown {
 }
 
 /** Creates the log of a server, which announces its messages with `announce`. */
-export function createServerLog(announce: (level: LogLevel, data: unknown, options: ServerLogOptions) => void): ServerLog {
+export function createServerLog(
+  announce: (level: LogLevel, data: unknown, options: ServerLogOptions) => void,
+): ServerLog {
   const methods = LOG_LEVELS.map((level) => [level, (data: unknown, options = {}) => announce(level, data, options)]);
   // Each level has its method.
   return Object.fromEntries(methods) as ServerLog;

@@ -16,10 +16,10 @@ import { isObject, type Request, type Result } from "../protocol/jsonrpc.ts";
 import type { ClientFacts } from "./context.ts";
 import type { Core } from "./core.ts";
 import type {
-  KnownClient,
   CallEvent,
   CancelReason,
   EventSource,
+  KnownClient,
   Observing,
   Origin,
   RefusalReason,
@@ -83,7 +83,7 @@ class ServerObserving implements Observing {
 
   reach(limit: string, client?: string, handler?: string): void {
     this.#reached = limit;
-    this.core.observer.limit?.({ limit, client, handler });
+    this.core.observer.limit?.(handler === undefined ? { limit, client } : { limit, client, handler });
   }
 
   reachNamed(message: string): string | undefined {

@@ -20,7 +20,7 @@ import {
   toDefinitions,
 } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
-import { type BoundLimits, bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
+import { bindLimits, type BoundLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import type { NoServices } from "../core/service.ts";
 import { attempt } from "./attempt.ts";
 
@@ -68,6 +68,11 @@ interface CompletionOptions {
   readonly match?: (uri: string) => unknown;
 }
 
+/** Completers as the registry needs them. */
+interface Definition extends Omit<CompletionOptions, "limits"> {
+  readonly limits?: BoundLimits;
+}
+
 // The protocol allows at most this number.
 const MAX_VALUES = 100;
 
@@ -77,11 +82,6 @@ const MAX_VALUES = 100;
  *
  * @throws {TypeError} if a completer is not a function, or its argument does not exist.
  */
-/** As the registry needs it. */
-interface Definition extends Omit<CompletionOptions, "limits"> {
-  readonly limits?: BoundLimits;
-}
-
 export function completion(definition: CompletionOptions): Handler {
   const { place, type, name, names, complete = {} } = definition;
   for (const [argument, completer] of Object.entries(complete)) {

@@ -44,18 +44,22 @@ export class Places {
   /** Throws the error for the client if the call can neither run nor wait. */
   check(call: Call, place: string): void {
     if (this.#running < this.#calls && !this.#queue.size) return;
+    this.#core.observing?.reach("handler.concurrency", call.link.account.key, place);
+    this.#requireRoom(call);
+  }
+
+  #requireRoom(call: Call): void {
     const client = toClientKey(call);
     const own = [...this.#queue].filter((turn) => turn.client === client).length;
-    this.#core.observing?.reach("handler.concurrency", call.link.account.key, place);
     if (this.#queue.size < this.#waiting && own < Math.ceil(this.#waiting / 4)) return;
     throw new McpError(BUSY, "Cannot run the call: too many run and wait (handler.concurrency)");
   }
 
   /** Runs a call in one of the places. `run` gets the runner that knows when the handler has ended. */
-  async run(call: Call, runner: Runner, { place, run }: PlacedRun): Promise<Result> {
+  async run(call: Call, runner: Runner, run: (runner: Runner) => Result | Promise<Result>): Promise<Result> {
     if (this.#running < this.#calls && !this.#queue.size) this.#running++;
     else {
-      this.check(call, place);
+      this.#requireRoom(call);
       await call.untilAnswered(this.#wait(call));
     }
     let isHeld = true;
@@ -135,11 +139,4 @@ export class Places {
       turn.start();
     }
   }
-}
-
-/** How a call runs in its place. */
-interface PlacedRun {
-  /** Kind and name of the handler. */
-  readonly place: string;
-  readonly run: (runner: Runner) => Result | Promise<Result>;
 }

@@ -12,7 +12,7 @@ import type { Core } from "../core/core.ts";
 import type { Handler } from "../core/feature.ts";
 import type { LimitedHandler } from "../core/handler_limits.ts";
 import { INTERNALS } from "../core/internals.ts";
-import type { Timeout } from "../core/timers.ts";
+import type { Sweep } from "../core/timers.ts";
 import { type Definition, resources } from "../handlers/resource_methods.ts";
 import { cutText } from "./text.ts";
 
@@ -30,7 +30,8 @@ interface Kept {
   readonly principal?: string;
   readonly bytes: number;
   readonly account: Account;
-  readonly timeout: Timeout;
+  /** Time until which it is kept, in milliseconds of the monotonic clock. */
+  readonly ends: number;
 }
 
 /** A page: a text, or the data of a media block. */
@@ -45,6 +46,8 @@ interface Shelf {
   /** The oldest first. */
   readonly results: Map<string, Kept>;
   bytes: number;
+  /** Drops results whose time is over. It does not keep the process alive. */
+  readonly sweep: Sweep;
 }
 
 /** Keeps the large results of one tool. */
@@ -85,8 +88,7 @@ export class Keeper {
     blocks: readonly Content[],
     { size, call, core }: { readonly size: number; readonly call: Call; readonly core: Core },
   ): Result | undefined {
-    const shelf = this.#shelves.get(core) ?? { results: new Map(), bytes: 0 };
-    this.#shelves.set(core, shelf);
+    const shelf = this.#open(core);
     const pages = blocks.flatMap((block) => this.#toPages(block));
     // Two bytes per character.
     const bytes = pages.reduce((sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100, 200);
@@ -98,15 +100,38 @@ export class Keeper {
     const { account, principal } = call.link;
     if (!account.hold(bytes)) return;
     const id = crypto.randomUUID();
-    const timeout = core.ticker.startTimeout(this.#keepMs, () => this.#drop(shelf, id));
+    const ends = core.ticker.clock.now() + this.#keepMs;
+    core.ticker.schedule(shelf.sweep, this.#keepMs);
     shelf.bytes += bytes;
-    shelf.results.set(id, { pages, principal: principal?.id, bytes, account, timeout });
+    shelf.results.set(id, { pages, principal: principal?.id, bytes, account, ends });
     const uri = `${this.#start}${id}/1`;
     const minutes = Math.max(1, Math.round(this.#keepMs / 60_000));
     const note = `The result has ${size} bytes, which is too much for one answer. Read the resource ${uri}: it has ` +
       `${pages.length} pages, and each names the next. It is kept for ${minutes} min.`;
-    const link = { type: "resource_link", uri, name: `Page 1 of ${pages.length}`, mimeType: pages[0]?.mimeType } as const;
+    const link = {
+      type: "resource_link",
+      uri,
+      name: `Page 1 of ${pages.length}`,
+      mimeType: pages[0]?.mimeType,
+    } as const;
     return { content: [{ type: "text", text: note }, link] };
+  }
+
+  #open(core: Core): Shelf {
+    const known = this.#shelves.get(core);
+    if (known) return known;
+    const shelf: Shelf = {
+      results: new Map(),
+      bytes: 0,
+      sweep: (now) => {
+        for (const [id, { ends }] of shelf.results) {
+          if (ends > now) return ends - now;
+          this.#drop(shelf, id);
+        }
+      },
+    };
+    this.#shelves.set(core, shelf);
+    return shelf;
   }
 
   #drop(shelf: Shelf, id: string): void {

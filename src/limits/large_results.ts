@@ -47,7 +47,9 @@ export function readLargeResults(options: LargeResultsOptions, handler: LimitedH
   if (onLarge !== "refuse" && hasOutput) {
     throw refuse(`onLarge ${quote(onLarge)} would break its output schema; use "refuse"`);
   }
-  if (onLarge !== "refuse" && kind === "method") throw refuse('results of extensions can only be refused; use "refuse"');
+  if (onLarge !== "refuse" && kind === "method") {
+    throw refuse('results of extensions can only be refused; use "refuse"');
+  }
   if (onLarge !== "refuse" && resultBytes < MIN_BYTES) {
     throw refuse(`resultBytes is ${resultBytes}; with onLarge ${quote(onLarge)} it must be at least ${MIN_BYTES}`);
   }

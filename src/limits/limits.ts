@@ -123,7 +123,9 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
   const run: Runner["run"] = large
     ? (call) => {
       const result = runner.run(call);
-      return result instanceof Promise ? result.then((result) => large.fit(result, call, core)) : large.fit(result, call, core);
+      return result instanceof Promise
+        ? result.then((result) => large.fit(result, call, core))
+        : large.fit(result, call, core);
     }
     : (call) => runner.run(call);
   const within: RunWithin = (call, runner, executor) => {
@@ -134,7 +136,7 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
         : executor.invoke
         ? executor.invoke(call, runner)
         : runner.run(call);
-    return places ? places.run(call, runner, { place, run: begin }) : begin(runner);
+    return places ? places.run(call, runner, begin) : begin(runner);
   };
   return {
     run,

@@ -4,13 +4,7 @@
  * @see specification/2026-07-28/basic/versioning
  * @module
  */
-import {
-  INTERNAL_ERROR,
-  INVALID_REQUEST,
-  isMcpError,
-  type McpError,
-  METHOD_NOT_FOUND,
-} from "../../protocol/errors.ts";
+import { INTERNAL_ERROR, INVALID_REQUEST, isMcpError, type McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
 import {
   type Id,
   type Incoming,

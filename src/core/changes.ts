@@ -71,7 +71,14 @@ export class Changes {
   /** Announces a log message at once, to clients of this process. */
   log(params: Params & { readonly level: LogLevel }, to: LogFilter): void {
     if (!this.listeners.size) return;
-    this.#announce({ kind: "log", level: params.level, text: toNotification("notifications/message", params), to });
+    const method = "notifications/message";
+    let text;
+    try {
+      text = toNotification(method, params);
+    } catch {
+      text = toNotification(method, { level: params.level, data: "[a value that JSON cannot hold]" });
+    }
+    this.#announce({ kind: "log", level: params.level, text, to });
   }
 
   #announce(change: Change): void {

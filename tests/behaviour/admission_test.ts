@@ -102,15 +102,17 @@ behaviour("an observer hears initialize, notifications, and the end of a session
   });
   await client.callTool("hello");
   await client.notify("notifications/roots/list_changed", {});
-  await client.notify(`notifications/${"x".repeat(500)}`, {});
+  await client.notify(`notifications/${"x".repeat(230)}`, {});
   const isLegacy = way.era === "legacy";
   await until(() => heard.length === (isLegacy ? 3 : 2), "all notifications are heard");
   const methods = heard.map(({ method }) => method);
   assertEquals(methods.slice(-2), [
     "notifications/roots/list_changed",
-    `notifications/${"x".repeat(500)}`.slice(0, 200),
+    `notifications/${"x".repeat(230)}`.slice(0, 200),
   ]);
-  assertEquals(heard.map(({ revision }) => revision), heard.map(() => way.version));
+  // A notification without metadata or a session tells no revision.
+  const revision = way.transport === "pipe" && !isLegacy ? undefined : way.version;
+  assertEquals(heard.map(({ revision }) => revision), heard.map(() => revision));
   if (isLegacy) {
     assertEquals(calls[0].method, "initialize");
     assertEquals(calls[0].client, { name: "test", version: "1.0.0" });
@@ -129,6 +131,9 @@ behaviour("the server logs outside of a call to sessions that want the level", a
   await client.callTool("hello");
   await other.callTool("hello");
   if (way.era === "legacy") await other.setLogLevel("error");
+  const first = async (changes: AsyncIterable<unknown>) => {
+    for await (const _ of changes) return;
+  };
   const follow = (connection: typeof client) =>
     connection.received.flatMap(({ method, params }) => method === "notifications/message" ? Object(params).data : []);
   const subscription = await client.subscribe({ toolsListChanged: true });
@@ -142,16 +147,16 @@ behaviour("the server logs outside of a call to sessions that want the level", a
   cycle.self = cycle;
   server.log.error(cycle);
   server.listChanged("tools");
-  await subscription.next();
-  await second.next();
+  await first(subscription);
+  await first(second);
   if (way.era === "modern") {
     assertEquals([follow(client), follow(other)], [[], []]);
   } else {
     const odd = ["undefined", "[a value that JSON cannot hold]"];
     assertEquals(follow(client), [{ text: "info" }, "error", ...odd]);
     assertEquals(follow(other), ["error", ...way.transport === "pipe" ? [] : ["ada only"], ...odd]);
-    const first = client.received.find(({ method }) => method === "notifications/message");
-    assertEquals(first?.params, { level: "info", logger: "db", data: { text: "info" } });
+    const message = client.received.find(({ method }) => method === "notifications/message");
+    assertEquals(message?.params, { level: "info", logger: "db", data: { text: "info" } });
   }
   await subscription.close();
   await second.close();
@@ -165,7 +170,10 @@ behaviour("capabilities that are switched off are neither declared nor served", 
   ];
   const all = await connect({ handlers });
   const off = { listChanged: false, subscribe: false, completions: false, logging: false };
-  const { client, server } = await connect({ handlers, capabilities: off }, { logLevel: "debug" });
+  const { client, server } = await connect(
+    { handlers, capabilities: off },
+    way.era === "modern" ? { logLevel: "debug" } : {},
+  );
   const discover = async (from: typeof client) =>
     from.handshake?.capabilities ?? (await from.request("server/discover", {})).capabilities;
   assertEquals(await discover(all.client), {

@@ -157,10 +157,11 @@ behaviour("a call that waits for its turn can be cancelled", async (connect) => 
   await until(() => runs.length === 1, "the first call runs");
   const second = started(client.callTool("work", { n: 2 }, { signal: cancel.signal }));
   const third = started(client.callTool("work", { n: 3 }));
-  await pause(20);
+  // An HTTP client that disconnects is noticed once its stream is open.
+  await pause(80);
   cancel.abort();
   await assertRejects(() => second);
-  await pause(20);
+  await pause(80);
   open();
   assertEquals(textOf(await first), "done");
   assertEquals(textOf(await third), "done");

@@ -29,7 +29,7 @@ import type { Engine, Era } from "../../core/era.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import { type Method, type Outcome, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
-import { type Link, type Reply, RETRY_AFTER, toHints } from "../../core/link.ts";
+import { type Link, type Reply, REPLY_HEADERS, RETRY_AFTER, toHints } from "../../core/link.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { wantsLevel } from "../../core/log.ts";
 import { requireCapabilities } from "../../core/question.ts";
@@ -638,7 +638,7 @@ function toErrorReply(
   const known = downgradeError(method, error);
   const text = toFailure(id, known);
   const hints = toHints(error);
-  const status = error.code === BUSY ? 429 : hints?.status;
+  const status = error.code === BUSY && !(REPLY_HEADERS in error) ? 429 : hints?.status;
   observed?.fail(known, status);
   return { text, ...hints, status };
 }

@@ -44,7 +44,8 @@ for (const era of ["modern", "legacy"] as const) {
     const clock = fakeClock();
     const { hang, state } = hanging({ timeoutMs: Infinity });
     const server = createServer({ name: "x", version: "1", clock, handlers: [hang] });
-    await using client = await connect(server, { era });
+    // The clock would also run ahead of the reader of an HTTP stream.
+    await using client = await connect(server, { era, transport: "pipe" });
     const call = client.callTool("hang");
     call.catch(() => {});
     await tick();

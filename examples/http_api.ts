@@ -1,7 +1,7 @@
 // A tool that calls an HTTP API with a rate limit of its own. It keeps below that limit, and retries what the API
 // refuses. Run it with `mcp examples/http_api.ts`, with the API's address in WEATHER_API.
-import { createServer, tool, ToolError } from "../mod.ts";
-import { limits } from "../src/limits/limits.ts";
+import { createServer, tool, ToolError } from "@x/mcp";
+import { limits } from "@x/mcp/limits";
 import process from "node:process";
 import { z } from "zod";
 

@@ -8,7 +8,7 @@ import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call.ts";
 import type { Core } from "../core/core.ts";
 import type { Runner } from "../core/feature.ts";
-import { BUSY } from "../core/scheduler.ts";
+import { BUSY } from "../core/link.ts";
 import type { Timeout } from "../core/timers.ts";
 import { toClientKey } from "./rate.ts";
 

@@ -31,6 +31,7 @@ export {
   type ReadVariables,
   type Resource,
   resource,
+  type ResourceAllow,
   type ResourceCommonOptions,
   type ResourceFixedOptions,
   type ResourceOf,
@@ -102,6 +103,7 @@ export type {
   Elicited,
   ElicitOptions,
   ElicitUrlOptions,
+  ListChangedOptions,
   ListName,
   Principal,
   ProgressOptions,
@@ -117,7 +119,19 @@ export type {
   Challenge,
   Credentials,
 } from "./core/auth.ts";
-export type { Log, LogMethod, LogOptions } from "./core/log.ts";
+export type {
+  Log,
+  LogFilter,
+  LogMethod,
+  LogOptions,
+  LogReceiver,
+  ServerLog,
+  ServerLogMethod,
+  ServerLogOptions,
+} from "./core/log.ts";
+export type { Admit, AdmitFacts } from "./core/admission.ts";
+export type { Capabilities, CapabilityOptions } from "./core/capabilities.ts";
+export type { HandlerLimits } from "./core/handler_limits.ts";
 export {
   type AuthEvent,
   type CallEvent,
@@ -129,6 +143,7 @@ export {
   type HandlersEvent,
   type LimitEvent,
   type MessageEvent,
+  type NotificationEvent,
   type Observer,
   type RefusalReason,
   type RefusedEvent,
@@ -142,7 +157,7 @@ export {
 } from "./core/observer.ts";
 export type { Store } from "./core/store.ts";
 export type { Need } from "./core/question.ts";
-export type { Middleware } from "./core/middleware.ts";
+export { type Middleware, only } from "./core/middleware.ts";
 export type { Allow, Handler } from "./core/feature.ts";
 export type { LimitOptions, Limits } from "./core/limits.ts";
 

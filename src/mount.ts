@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { createServerLog } from "./core/log.ts";
 import { type ContainerHost, type ContainerParts, findRoot } from "./core/container.ts";
 import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
@@ -71,7 +72,8 @@ export function mount(servers: readonly Server[], { handlers = [] }: MountOption
       list: () => [...new Set(servers.flatMap((server) => server.handlers.list()))],
     },
     resourceUpdated: (uri) => servers.forEach((server) => server.resourceUpdated(uri)),
-    listChanged: (list) => servers.forEach((server) => server.listChanged(list)),
+    listChanged: (list, options) => servers.forEach((server) => server.listChanged(list, options)),
+    log: createServerLog((level, data, options) => servers.forEach((server) => server.log[level](data, options))),
     ready: async () => void await Promise.all(servers.map((server) => server.ready())),
     close: () => closed ??= close(),
     [INTERNALS]: toInternals(servers),

@@ -7,6 +7,8 @@ import { INTERNAL_ERROR, McpError, type ToolError } from "./protocol/errors.ts";
 import type { Icon } from "./protocol/types.ts";
 import { Accounts } from "./core/account.ts";
 import type { Authenticate, Authentication } from "./core/auth.ts";
+import type { Admit } from "./core/admission.ts";
+import { type CapabilityOptions, readCapabilities } from "./core/capabilities.ts";
 import { Changes } from "./core/changes.ts";
 import { type Container, type ContainerHost, findRoot } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
@@ -16,7 +18,8 @@ import type { CreateEra, Engine } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { type LimitOptions, readLimits } from "./core/limits.ts";
-import type { Middleware } from "./core/middleware.ts";
+import { createServerLog, type ServerLog, toLoggable } from "./core/log.ts";
+import { type Middleware, seesLists } from "./core/middleware.ts";
 import { combineObservers, type Observer } from "./core/observer.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
@@ -92,6 +95,16 @@ export interface ServerOptions {
    */
   readonly auth?: Authentication | Authenticate;
   /**
+   * Decides whether a request may enter, before its handler is looked up: `true`, or a refusal made by `refuse()` of
+   * `@x/mcp/auth`. It sees every request, also those that open a session. Defaults to `true`.
+   */
+  readonly admit?: Admit;
+  /**
+   * Switches for what the server declares and does. Each defaults to `true`: `listChanged`, `subscribe`, `completions`
+   * and `logging`.
+   */
+  readonly capabilities?: CapabilityOptions;
+  /**
    * Path of the HTTP endpoint, such as `/tenants/:tenant/mcp`. Each concrete path is an endpoint of its own: nothing that
    * one of them has issued is valid at another. Defaults to `/mcp`.
    */
@@ -140,7 +153,8 @@ export interface ServerOptions {
   /**
    * Cache scope of lists: shared by all callers (`"public"`) or bound to one (`"private"`).
    *
-   * Defaults to `"private"` for authenticated callers and for servers with `auth` or `use`, because these may change a
+   * Defaults to `"private"` for authenticated callers and for servers with `auth`, or whose `use` sees lists, because
+   * these may change a
    * list, and to `"public"` otherwise. A list with an `allow` is always private. Resources are private unless they have a
    * `cacheScope`.
    */
@@ -172,11 +186,19 @@ export interface Server extends ChangeNotifier {
   readonly handlers: {
     /** Adds handlers, and notifies clients of the changed lists. */
     add(...handlers: readonly Handler[]): void;
-    /** Removes handlers, and notifies clients of the changed lists. */
+    /**
+     * Removes handlers, and notifies clients of the changed lists. A handler is known by its kind and its name, or its
+     * URI. One that is not there is ignored.
+     */
     remove(...handlers: readonly Handler[]): void;
     /** Returns the handlers in the order in which they were added. */
     list(): readonly Handler[];
   };
+  /**
+   * Sends log messages outside of a call, to clients with a session that want their level. Other clients get only the
+   * log messages of their calls.
+   */
+  readonly log: ServerLog;
   /**
    * Makes all services that live as long as the server, and rejects if one fails. `serveStdio` and the command line call
    * it before they listen. Otherwise the first request makes them.
@@ -247,6 +269,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const auth = trunk ? trunk.core.auth : readAuth(options.auth);
   const sealer = new Sealer({ secret: branch?.secret ?? options.secret, realm: JSON.stringify([name, path]) });
   const changes = new Changes(ticker);
+  const { admit: enter } = options;
   const shared = options.store?.[INTERNALS].share({ sealer, changes, limits, observer });
   const core: Core = trunk ? { ...trunk.core, sealer, shared } : {
     identity: { name, version, title, description, websiteUrl, icons },
@@ -255,7 +278,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
     limits,
     ticker,
     ttlMs,
-    cacheScope: options.cacheScope ?? (auth || options.use?.length ? "private" : "anonymous"),
+    cacheScope: options.cacheScope ?? (auth || options.use?.some(seesLists) ? "private" : "anonymous"),
     hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
     describeError: options.describeError,
@@ -265,6 +288,8 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
     auth,
     observer,
     shared,
+    can: readCapabilities(options.capabilities),
+    admit: enter && (async (request) => (await import("./core/admission.ts")).admit(core, enter, request)),
     report: (error, about) => report(core, error, about),
   };
   if (options.observer && !trunk) core.prepare = preparing(core);
@@ -277,8 +302,9 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       resourceUpdated(uri) {
         if (!closed) changes.emit({ kind: "resource", uri });
       },
-      listChanged(list) {
-        if (!closed && (registry.hasList(list) || hasParams)) changes.emit({ kind: "list", feature: list });
+      listChanged(list, { to: allow } = {}) {
+        if (closed || !registry.hasList(list) && !hasParams) return;
+        changes.emit({ kind: "list", feature: list, handlers: allow && [{ allow }] });
       },
     },
     parts: core,
@@ -407,7 +433,13 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       list: () => registry.handlers,
     },
     ...host.server,
-    ready: async () => await container()?.ready(),
+    log: createServerLog((level, data, { logger, to = () => true }) => {
+      if (!closed && core.can.logging) changes.log({ level, logger, data: toLoggable(data) }, to);
+    }),
+    ready: async () => {
+      await loadGate?.();
+      await container()?.ready();
+    },
     close: () => closed ??= close(),
     [INTERNALS]: {
       openPipe: hasParams ? refuse : pipeOpener(engine, era),
@@ -426,7 +458,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   };
 }
 
-/** Reads the option `auth`. Throws if it cannot authenticate. */
+/** Reads the option `auth`. Throws if it cannot authenticate. The gate checks its other parts. */
 function readAuth(auth: ServerOptions["auth"]): Authentication | undefined {
   const read = typeof auth === "function" ? { authenticate: auth } : auth;
   if (read === undefined || typeof read?.authenticate === "function") return read;

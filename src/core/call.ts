@@ -3,26 +3,18 @@
  *
  * @module
  */
-import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
+import { INTERNAL_ERROR, INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
-import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
+import type { Meta } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal, ReadRoute } from "./context.ts";
 import type { Cancellable, CancelOptions, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
-import { createLog, type Log } from "./log.ts";
+import { createLog, type Log, toLoggable, wantsLevel } from "./log.ts";
 import type { RequestReport } from "./observer.ts";
-import {
-  elicitation,
-  type PreparedQuestion,
-  type Question,
-  requireCapabilities,
-  ROOTS,
-  sampling,
-  urlElicitation,
-} from "./question.ts";
+import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
 import type { RerunWatch } from "./rerun_watch.ts";
 import type { Service, ServiceEnd } from "./service.ts";
 
@@ -45,6 +37,8 @@ export interface Carrier {
   readonly host: CallHost;
   notify(call: Call, method: string, params: Params): Promise<void> | undefined;
   ask(call: Call, key: string, question: Question): Promise<unknown>;
+  /** Loads what `ask` needs. Returns `undefined` once it is loaded. */
+  loadAsk?(): Promise<unknown> | undefined;
   once(call: Call, key: string, make: () => unknown): Promise<unknown>;
   /** Whether results may have a type of their own, which an extension defines. */
   readonly hasResultTypes?: boolean;
@@ -58,8 +52,22 @@ export interface Carrier {
   readonly session?: (call: Call) => unknown;
 }
 
+/** The timeout of a call, which stands still while the client is asked. */
+export interface Deadline {
+  stop(): void;
+  start(): void;
+}
+
 /** One request. Handlers see it as their {@linkcode Context}. */
 export class Call implements ServiceCall, Cancellable {
+  // Never runs. It keeps the hidden class of calls in memory while no call runs. Otherwise a full garbage collection
+  // would discard that class, and with it the compiled code that handles calls.
+  static readonly #model: Call = new Call(
+    { host: {} } as Carrier, // Only its host is read.
+    {} as Link, // Not read.
+    { kind: "request", id: 0, method: "", weight: 0 },
+    { version: "", capabilities: {} },
+  );
   readonly id: Id;
   readonly method: string;
   readonly client: ClientFacts;
@@ -86,10 +94,24 @@ export class Call implements ServiceCall, Cancellable {
   onCancel?: () => void;
   /** Work after the call. */
   declare deferred?: Deferred[];
+  /** Settles when the first question is open. Its outcome depends on it. Only declared, because few calls ask. */
+  declare opening?: Promise<unknown>;
   /** Reports the call. Only declared, because most servers have no observer. */
   declare observed?: RequestReport;
   /** Called when the input is valid and the handler starts. Declared only, because few calls have it. */
   declare onRun?: () => void;
+  /** Milliseconds that the handler may take, if it has a limit of its own. */
+  declare timeoutMs?: number;
+  /** Number of questions that the client has not answered. */
+  declare asking?: number;
+  /** Stops and restarts the timeout, if it is exact. */
+  declare deadline?: Deadline;
+  /** Whether an answer has arrived since the time of the call was counted. */
+  declare hasAsked?: boolean;
+  /** Milliseconds that the call has run, if it takes long. */
+  declare ranMs?: number;
+  /** Whether the call waits for a slot. */
+  declare isQueued?: boolean;
   /** Sends what the call sends. */
   readonly carrier: Carrier;
   /** Text of the request, until it is weighed. */
@@ -99,6 +121,8 @@ export class Call implements ServiceCall, Cancellable {
   #waiting?: Promise<void>;
   #merged?: Params;
   #queuedLogs = 0;
+  /** The questions so far, by key. */
+  #asked?: Map<string, string>;
 
   /** Creates a call that arrived over `link` and sends through `carrier`. */
   constructor(
@@ -129,7 +153,8 @@ export class Call implements ServiceCall, Cancellable {
   }
 
   get server(): ChangeNotifier {
-    return this.carrier.host.server;
+    const { server, reruns } = this.carrier.host;
+    return reruns ? reruns.watchServer(this, server) : server;
   }
 
   get host(): CallHost {
@@ -184,9 +209,7 @@ export class Call implements ServiceCall, Cancellable {
 
   get log(): Log {
     return createLog((level, data, logger) => {
-      const wanted = this.client.logLevel;
-      const rank = LOG_LEVELS.indexOf(level);
-      if (!wanted || rank < LOG_LEVELS.indexOf(wanted)) return done;
+      if (!wantsLevel(this.client, level)) return done;
       // A handler that does not wait gets ahead of its client. Beyond this limit, its messages are dropped.
       if (this.#waiting && this.#queuedLogs++ >= MAX_QUEUED_LOGS) return this.#waiting;
       return this.#send("notifications/message", { level, logger, data: toLoggable(data) });
@@ -194,19 +217,19 @@ export class Call implements ServiceCall, Cancellable {
   }
 
   get elicit(): Context["elicit"] {
-    return (key, options) => this.#ask(elicitation(key, options));
+    return (key, options) => this.#ask((kinds) => kinds.elicitation(key, options));
   }
 
   get elicitUrl(): Context["elicitUrl"] {
-    return (key, options) => this.#ask(urlElicitation(key, options));
+    return (key, options) => this.#ask((kinds) => kinds.urlElicitation(key, options));
   }
 
   get sample(): Context["sample"] {
-    return (key, request) => this.#ask(sampling(key, request));
+    return (key, request) => this.#ask((kinds) => kinds.sampling(key, request));
   }
 
   get roots(): Context["roots"] {
-    return () => this.#ask(ROOTS);
+    return () => this.#ask((kinds) => kinds.ROOTS);
   }
 
   get once(): Context["once"] {
@@ -256,6 +279,36 @@ export class Call implements ServiceCall, Cancellable {
     this.account.charge(this.weigh());
   }
 
+  /** Waits for something that is no work of the handler, such as an answer. Meanwhile its time stands still. */
+  async untilAnswered<T>(answer: Promise<T>): Promise<T> {
+    this.asking = (this.asking ?? 0) + 1;
+    this.deadline?.stop();
+    try {
+      return await answer;
+    } finally {
+      this.hasAsked = true;
+      if (!--this.asking) this.deadline?.start();
+    }
+  }
+
+  /**
+   * Adds a period to the time of the call, and cancels it at the limit. Periods in which the client was asked do not
+   * count.
+   */
+  age(periodMs: number, maxMs: number): void {
+    if (this.isSubscription || this.isQueued || this.deadline || this.timeoutMs === Infinity) return;
+    if (this.asking || this.hasAsked) this.hasAsked = false;
+    // The first period is partial.
+    else if (this.ranMs === undefined) this.ranMs = 0;
+    else if ((this.ranMs += periodMs) >= maxMs) this.timeOut(maxMs, "calls.timeoutMs");
+  }
+
+  /** Cancels the call because it took too long. */
+  timeOut(ms: number, limit: string): void {
+    const text = `Cannot finish the call: it took longer than ${ms} ms (${limit})`;
+    this.cancel(new DOMException(text, "TimeoutError"), { error: new McpError(INTERNAL_ERROR, text), why: "timeout" });
+  }
+
   /** Cancels the call. It gets a response only if `error` is set. */
   cancel(reason?: unknown, { error, why = "disconnected" }: CancelOptions = {}): void {
     if (this.ended) return;
@@ -267,21 +320,30 @@ export class Call implements ServiceCall, Cancellable {
     this.onCancel?.();
   }
 
-  #ask<T>(prepared: PreparedQuestion): Promise<T> {
+  #ask<T>(prepare: Prepare): Promise<T> {
     // The question's `read` returns only values of type T.
-    return quiet(this.#put(prepared) as Promise<T>);
+    return quiet(this.#put(prepare) as Promise<T>);
   }
 
-  // Reaches the carrier synchronously, so that questions asked together are sent together.
-  async #put({ key, needs, make }: PreparedQuestion): Promise<unknown> {
+  // Reaches the carrier synchronously once its code is loaded, so that questions asked together are sent together.
+  async #put(prepare: Prepare): Promise<unknown> {
     if (!this.asks) {
       throw new TypeError(`Cannot ask the client in ${this.method}: ask in a tool, a prompt or a resource`);
     }
+    const loading = this.carrier.loadAsk?.();
+    if (!kinds || loading) await (this.opening ??= Promise.all([loadKinds(), loading]));
+    const { key, needs, make } = prepare(kinds ?? await loadKinds());
     requireCapabilities(this.client.capabilities, needs, "ask the client");
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
     const { host: { reruns } } = this.carrier;
     const question = make(this.client.capabilities);
-    const ask = () => this.carrier.ask(this, key, question);
+    const text = JSON.stringify([question.method, question.params]);
+    const before = this.#asked?.get(key);
+    if (before !== undefined && before !== text) {
+      throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each a key of its own`);
+    }
+    (this.#asked ??= new Map()).set(key, text);
+    const ask = () => this.untilAnswered(this.carrier.ask(this, key, question));
     return await (reruns ? reruns.ask(this, key, ask) : ask());
   }
 
@@ -310,6 +372,24 @@ function refuseRoute(): never {
   throw new TypeError("Cannot read path parameters: the path of the server has none");
 }
 
+/** Creates the error for a result that is too long. */
+export function toTooLong({ method, params: { name = "", uri = name } }: Call, bytes: number): Error {
+  return new Error(
+    `Cannot send the result of ${method} ${quote(uri)}: it is longer than ${bytes} bytes (calls.resultBytes)`,
+  );
+}
+
+/** Prepares one kind of question. */
+type Prepare = (kinds: QuestionKinds) => PreparedQuestion;
+
+/** The kinds of questions, loaded with the first one because most servers never ask. */
+let kinds: QuestionKinds | undefined;
+type QuestionKinds = typeof import("./question_kinds.ts");
+
+async function loadKinds(): Promise<QuestionKinds> {
+  return kinds = await import("./question_kinds.ts");
+}
+
 const done = Promise.resolve();
 const NONE = Object.freeze({}) as never; // As `services` above says.
 
@@ -331,9 +411,4 @@ function quiet<T>(promise: Promise<T>): Promise<T> {
 /** Whether a value can be a progress token. */
 export function isProgressToken(value: unknown): value is string | number {
   return typeof value === "string" || Number.isInteger(value);
-}
-
-// JSON omits these types, which would leave a message without data.
-function toLoggable(data: unknown): unknown {
-  return ["undefined", "function", "symbol"].includes(typeof data) ? String(data) : data;
 }

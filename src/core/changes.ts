@@ -3,7 +3,10 @@
  *
  * @module
  */
-import type { Handler } from "./feature.ts";
+import { type Params, toNotification } from "../protocol/jsonrpc.ts";
+import type { LogLevel } from "../protocol/types.ts";
+import type { Allow } from "./feature.ts";
+import type { LogFilter } from "./log.ts";
 import type { Ticker } from "./timers.ts";
 
 /** A change that clients can subscribe to, or the end of the server. */
@@ -11,10 +14,18 @@ export type Change =
   | {
     readonly kind: "list";
     readonly feature: string;
-    /** The handlers that were added or removed, if known. A caller that may see none of them is not notified. */
-    readonly handlers?: readonly Handler[];
+    /** The handlers that were added or removed, or what selects callers. A caller that all reject is not notified. */
+    readonly handlers?: readonly { readonly allow?: Allow }[];
   }
   | { readonly kind: "resource"; readonly uri: string }
+  | {
+    readonly kind: "log";
+    readonly level: LogLevel;
+    /** The notification as JSON. */
+    readonly text: string;
+    /** Decides which clients get it. */
+    readonly to: LogFilter;
+  }
   | { readonly kind: "close" };
 
 /** Called for each change. */
@@ -57,6 +68,19 @@ export class Changes {
     this.#announce({ kind: "close" });
   }
 
+  /** Announces a log message at once, to clients of this process. */
+  log(params: Params & { readonly level: LogLevel }, to: LogFilter): void {
+    if (!this.listeners.size) return;
+    const method = "notifications/message";
+    let text;
+    try {
+      text = toNotification(method, params);
+    } catch {
+      text = toNotification(method, { level: params.level, data: "[a value that JSON cannot hold]" });
+    }
+    this.#announce({ kind: "log", level: params.level, text, to });
+  }
+
   #announce(change: Change): void {
     for (const listener of [...this.listeners]) listener(change);
   }
@@ -69,7 +93,7 @@ function toKey(change: Change): string {
   return change.kind === "list" ? change.feature : change.kind === "resource" ? `uri ${change.uri}` : "";
 }
 
-// A caller is notified if it may see any of the changed handlers.
+// A caller is notified if it may see any of the changed handlers, or is selected by any of the changes.
 function merge(before: Change | undefined, change: Change): Change {
   if (before?.kind !== "list" || change.kind !== "list" || !change.handlers) return change;
   return { ...change, handlers: before.handlers && [...before.handlers, ...change.handlers] };

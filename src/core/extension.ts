@@ -121,7 +121,8 @@ export interface WrappedCall {
 
 /** Options of {@linkcode WrappedCall.detach}. */
 export interface DetachOptions {
-  /** Milliseconds after which the handler is cancelled. Defaults to the limit `calls.timeoutMs`. */
+  /** Milliseconds after which the handler is cancelled. Defaults to the `timeoutMs` of the handler,
+   * which is `calls.timeoutMs` unless it has limits. */
   readonly timeoutMs?: number;
 }
 
@@ -173,7 +174,7 @@ export function readExtensions(
   place: string,
 ): Extended {
   const own = { needs: readNeeds(needs, place), _meta };
-  if (!extensions?.length) return own;
+  if (extensions === undefined || Array.isArray(extensions) && !extensions.length) return own;
   const combine = extensions[0]?.[INTERNALS]?.combine;
   if (!combine) throw new TypeError(`Cannot make ${place}: ${NO_ATTRIBUTE}`);
   const combined = combine(extensions, { ...own, place });

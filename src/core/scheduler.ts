@@ -12,7 +12,10 @@ import type { Executor, Method, Outcome, Runner } from "./feature.ts";
 import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
 import type { Limits } from "./limits.ts";
-import type { Timeout } from "./timers.ts";
+import { LIMITS } from "./limits.ts";
+import { BUSY } from "./link.ts";
+import { ExactDeadline } from "./deadline.ts";
+import type { Sweep } from "./timers.ts";
 
 /**
  * Runs every call of a server. Fast path: a call that ends before its first `await` needs no slot, no memory check and
@@ -37,6 +40,12 @@ export class Scheduler implements Executor {
   readonly #queue = new Set<Start>();
   /** The connections with running or waiting calls. */
   readonly #busy = new Set<InFlight>();
+  readonly #age: Sweep = () => {
+    for (const inFlight of this.#busy) inFlight.age(AGING_MS, DEFAULT_MS);
+    this.#isAging = this.#busy.size > 0;
+    return this.#isAging ? AGING_MS : undefined;
+  };
+  #isAging = false;
   readonly #idlers: (() => void)[] = [];
   /** Deferred work that is not done. */
   readonly #deferred = new Set<Promise<void>>();
@@ -188,13 +197,16 @@ export class Scheduler implements Executor {
   // A waiting call can be cancelled too. Otherwise it would run later for a client that has disconnected.
   #wait(call: Call, account: Account, start: () => Outcome | Promise<Outcome>): Promise<Outcome> {
     const { isFull } = account;
+    call.observed?.wait();
     this.waiting++;
+    call.isQueued = true;
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
     if (!isFull) account.start();
     return new Promise((resolve) => {
       const begin = () => {
         call.onCancel = undefined;
+        call.isQueued = false;
         const outcome = start();
         account.finish();
         this.#leave(call);
@@ -229,8 +241,10 @@ export class Scheduler implements Executor {
         ? this.invoke(call, runner)
         : runner.run(call);
     } catch (error) {
+      if (call.opening) return this.attend(call, Promise.reject(error));
       return this.#endAtOnce(call, { error: this.toError(error, call) });
     }
+    if (call.opening) return this.attend(call, Promise.resolve(result));
     return result instanceof Promise ? this.attend(call, result) : this.#endAtOnce(call, { result });
   }
 
@@ -253,7 +267,7 @@ export class Scheduler implements Executor {
   attend(
     call: Call,
     result: Promise<Result>,
-    timeoutMs: number = this.#core.limits.calls.timeoutMs,
+    timeoutMs: number = call.timeoutMs ?? this.#core.limits.calls.timeoutMs,
   ): Promise<Outcome> {
     if (call.account) call.account.start();
     else {
@@ -262,13 +276,15 @@ export class Scheduler implements Executor {
     this.#running++;
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
-    const timeout = timeoutMs === Infinity ? undefined : this.#startTimeout(call, timeoutMs);
+    // Fast path: one sweep finds the calls that exceed the default, which are rare. A timeout per call takes a clock.
+    if (timeoutMs !== DEFAULT_MS) { if (timeoutMs !== Infinity) this.#startTimeout(call, timeoutMs); }
+    else if (!this.#isAging) this.#startAging();
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     let isOpen = true;
     const settle = (outcome?: Outcome) => {
       if (!isOpen) return;
       isOpen = false;
-      if (timeout) this.#core.ticker.cancel(timeout);
+      call.deadline?.stop();
       const ended = call.ended ? toCancelled(call) : outcome;
       call.ended = true;
       if (call.deferred) this.#runDeferred(call, call.deferred, ended);
@@ -285,7 +301,14 @@ export class Scheduler implements Executor {
     // keep everything of the request in memory until a full garbage collection.
     const onCancel = () => settle();
     call.onCancel = onCancel;
-    result.then((result) => settle({ result }), (error) => settle({ error: this.toError(error, call) }));
+    // A question that the handler does not wait for decides the outcome too. The first one has to load its code.
+    result.then(
+      (result) => call.opening ? call.opening.then(() => settle({ result })) : settle({ result }),
+      (error) => {
+        const outcome = { error: this.toError(error, call) };
+        return call.opening ? call.opening.then(() => settle(outcome)) : settle(outcome);
+      },
+    );
     if (call.ended) settle();
     return promise;
   }
@@ -302,20 +325,19 @@ export class Scheduler implements Executor {
     this.#next(account);
   }
 
-  #startTimeout(call: Call, timeoutMs: number): Timeout {
-    const { limits: { calls }, ticker } = this.#core;
-    return ticker.startTimeout(timeoutMs, () => {
-      const limit = timeoutMs === calls.timeoutMs ? " (calls.timeoutMs)" : "";
-      const text = `Cannot finish the call: it took longer than ${timeoutMs} ms${limit}`;
-      const error = new McpError(INTERNAL_ERROR, text);
-      call.cancel(new DOMException(text, "TimeoutError"), { error, why: "timeout" });
-    });
+  #startTimeout(call: Call, timeoutMs: number): void {
+    call.deadline = new ExactDeadline(call, this.#core.ticker, timeoutMs);
+  }
+
+  #startAging(): void {
+    this.#isAging = true;
+    this.#core.ticker.schedule(this.#age, AGING_MS);
   }
 
   #leave(call: Call): void {
     if (call.inFlight.remove(call)) return;
     this.#busy.delete(call.inFlight);
-    if (!this.#busy.size) this.#idlers.splice(0).forEach((idle) => idle());
+    if (!this.#busy.size && this.#idlers.length) this.#idlers.splice(0).forEach((idle) => idle());
   }
 
   // A free slot goes to the oldest waiting call of its client, which joins the queue of the process.
@@ -363,9 +385,12 @@ export class Scheduler implements Executor {
  */
 const UNWEIGHED = 16;
 
+/** Default of `calls.timeoutMs`. */
+const DEFAULT_MS = LIMITS.calls.timeoutMs;
+
+/** Milliseconds between checks of the default, by which a call may exceed it. */
+const AGING_MS = DEFAULT_MS / 8;
+
 function toCancelled({ error }: Call): Outcome {
   return error && { error };
 }
-
-/** The server has no room for the call now. Outside the range that the specification reserves. */
-export const BUSY = -31_503;

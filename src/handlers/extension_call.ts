@@ -13,7 +13,7 @@ import type { AttributeInternals, DetachOptions, Redirect, Wrap, WrappedCall } f
 import type { Executor } from "../core/feature.ts";
 import { InFlight } from "../core/in_flight.ts";
 import { type Question, requireCapabilities } from "../core/question.ts";
-import { BUSY } from "../core/scheduler.ts";
+import { BUSY } from "../core/link.ts";
 
 /** What runs a call below an attribute. */
 export type RunCall = (call: Call) => Result | Promise<Result>;
@@ -96,6 +96,7 @@ class Layer {
       client,
     );
     this.#inner.asks = outer.asks;
+    this.#inner.timeoutMs = outer.timeoutMs;
     const { id, options: { required } } = attribute;
     const settings = client.capabilities.extensions?.[id];
     if (isObject(settings) && (carrier.hasResultTypes || !attribute.hasMethods)) this.#declared = settings;
@@ -231,7 +232,7 @@ class Layer {
       },
       ask: (_inner, key, question) => {
         const call = this.#direct;
-        return call ? carrier.ask(call, key, question) : this.#ask(key, question);
+        return call ? call.untilAnswered(carrier.ask(call, key, question)) : this.#ask(key, question);
       },
       once: (_inner, key, make) => {
         const call = this.#direct;

@@ -14,6 +14,7 @@ import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
+import { bindLimits, type BoundLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
@@ -84,7 +85,7 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly title?: string;
   /** Description of the prompt. */
   readonly description?: string;
-  /** Schema of the arguments: an object of strings, which may transform them. Defaults to no arguments. */
+  /** Schema of the arguments: an object of strings, which may transform them. Without it, `run` gets an empty object. */
   readonly input?: I;
   /** Completers for arguments. */
   readonly complete?: Completers<ArgumentNames<I>, ServiceValues<S>>;
@@ -115,6 +116,8 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly needs?: readonly Need[];
   /** What extensions add, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
   readonly extensions?: readonly Attribute[];
+  /** Limits of the prompt. Its completers count apart, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
+  readonly limits?: HandlerLimits;
   /** Writes the messages. What it throws as a `ToolError` the client is told; of other errors only an id. */
   readonly run: (input: Infer<I>, ctx: Context<ServiceValues<S>>) => PromptReturn | Promise<PromptReturn>;
 }
@@ -156,7 +159,8 @@ export function prompt<const I extends Schema = Schema, S extends Services = NoS
   const { allow } = definition;
   const names = definition.inputs.map((argument) => argument.name);
   const { scopes, extensions } = definition;
-  const also = [completion({ type: "ref/prompt", name, place, names, complete, allow, scopes, services })];
+  const { limits } = options;
+  const also = [completion({ type: "ref/prompt", name, place, names, complete, allow, scopes, services, limits })];
   return { name, run, allow, [INTERNALS]: { feature: prompts, key: name, definition, also, services, extensions } };
 }
 
@@ -175,6 +179,7 @@ interface Definition extends Entry {
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
   readonly extensions?: HandlerExtensions;
+  readonly limits?: BoundLimits;
   readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
 
@@ -186,7 +191,7 @@ function define<I extends Schema, S extends Services>(
   const { name, title, description, icons, allow, use = [], run } = options;
   const { needs, _meta, extensions } = readExtensions(options, place);
   const input = options.input && compileSchema(options.input, { use: "input", place });
-  const inputs = input ? toArguments(input, place) : [];
+  const inputs = input ? toArguments(toTester(options.input, input), place) : [];
   const invoke = async (call: Call, value: unknown, core: Core, ctx: Context<never> = call) => {
     // `value` is what the input schema let through, which is what Infer stands for.
     return toPromptResult(await run(value as Infer<I>, ctx), { place, call, core });
@@ -199,6 +204,7 @@ function define<I extends Schema, S extends Services>(
     scopes: readScopes(options.scopes, place),
     needs,
     extensions,
+    limits: bindLimits(options.limits, { place, kind: "prompt", key: name }),
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
@@ -213,7 +219,9 @@ const prompts: Feature = {
     const byName = new Map<unknown, Found>(
       definitions.map((definition) => {
         const { key, allow, scopes, needs, extensions } = definition;
-        return [key, { allow, scopes, needs, extensions, run: (call) => getPrompt(definition, call, core) }];
+        const run: Runner["run"] = (call) => getPrompt(definition, call, core);
+        const found: Found = { allow, scopes, needs, extensions, run };
+        return [key, definition.limits?.apply(found, core) ?? found];
       }),
     );
     const find = (call: Call) => {
@@ -222,7 +230,7 @@ const prompts: Feature = {
       return revealTo(call, byName.get(name), { core, refusal });
     };
     return {
-      capabilities: { prompts: { listChanged: true } },
+      capabilities: { prompts: { listChanged: core.can.listChanged } },
       methods: {
         "prompts/list": toMethod(createList("prompts", definitions, core), { stable: true }),
         "prompts/get": { subject: "name", asks: true, find },
@@ -241,11 +249,24 @@ async function getPrompt({ key, input, invoke }: Definition, call: Call, core: C
   const state = `Cannot get ${quote(key)}`;
   const args = readArguments(given, state);
   return await attempt({ core, call, subject: key }, async () => {
-    const checked = input ? await input.validate(args) : { value: args };
+    const checked = input ? await input.validate(args) : { value: {} };
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
     call.onRun?.();
     return await invoke(call, checked.value, core);
   });
+}
+
+// A plain shape validates asynchronously as a whole. Its parts may not.
+function toTester(schema: Schema | undefined, input: CompiledSchema): CompiledSchema {
+  if (input.isRaw || "~standard" in Object(schema)) return input;
+  return {
+    ...input,
+    validate(given) {
+      const [[name, value]] = Object.entries(Object(given));
+      const result = Object(schema)[name]["~standard"].validate(value);
+      return result instanceof Promise ? result : { problem: JSON.stringify(result.issues) };
+    },
+  };
 }
 
 // Arguments are always strings in the protocol. A schema that accepts no string could never be satisfied.
@@ -270,7 +291,7 @@ const SAMPLES: Readonly<Record<string, unknown>> = { number: 1, integer: 1, bool
 
 // A schema such as z.coerce.number() has the same JSON Schema as z.number(). A coercing schema reports the same issues
 // for a number and for its text. Other arguments are omitted, because their issues are the same in both cases.
-function isCoerced(input: CompiledSchema, name: string, type: unknown): boolean {
+function isCoerced(input: Pick<CompiledSchema, "validate">, name: string, type: unknown): boolean {
   const sample = SAMPLES[String(type)];
   if (sample === undefined) return false;
   try {

@@ -22,6 +22,7 @@ import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
+import { bindLimits, type BoundLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
@@ -95,7 +96,7 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
   readonly title?: string;
   /** Description for the model, which uses it to decide whether to call the tool. */
   readonly description?: string;
-  /** Schema of the arguments, which must be an object. Defaults to no arguments. */
+  /** Schema of the arguments, which must be an object. Without it, `run` gets an empty object, whatever a client sends. */
   readonly input?: I;
   /**
    * Whether an argument may be JSON text where the input schema expects an object, array, number or boolean. Some
@@ -133,6 +134,8 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
   readonly needs?: readonly Need[];
   /** What extensions add, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
   readonly extensions?: readonly Attribute[];
+  /** Limits of the tool, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
+  readonly limits?: HandlerLimits;
   /**
    * Runs the tool. The model reads the message of a `ToolError`. Other errors go to `observer.fault`, and the client gets
    * their id.
@@ -182,8 +185,9 @@ export function tool<
   if (typeof run !== "function") throw new TypeError(`Cannot make tool ${quote(name)}: run is not a function`);
   const services = bindServices(options.services, `tool ${quote(name)}`);
   const definition = define(options, services);
-  const { allow, extensions } = definition;
-  return { name, run, allow, [INTERNALS]: { feature: tools, key: name, definition, services, extensions } };
+  const { allow, extensions, limits } = definition;
+  const also = limits?.also;
+  return { name, run, allow, [INTERNALS]: { feature: tools, key: name, definition, also, services, extensions } };
 }
 
 /** A tool for the registry, without its type parameters. Its schemas validate at runtime. */
@@ -195,6 +199,7 @@ interface Definition extends Entry {
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
   readonly extensions?: HandlerExtensions;
+  readonly limits?: BoundLimits;
   readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
 }
 
@@ -219,14 +224,18 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     // Query builders are thenables but not promises.
     return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
   };
+  const visible = bindAllow(allow, services);
+  const scopes = readScopes(options.scopes, place);
+  const limited = { place, kind: "tool", key: name, hasOutput: !!output, allow: visible, scopes } as const;
   return {
     key: name,
-    allow: bindAllow(allow, services),
+    allow: visible,
+    limits: bindLimits(options.limits, limited),
     input,
     lenient: options.lenientArguments,
     output,
     headers: input && toHeaders(input),
-    scopes: readScopes(options.scopes, place),
+    scopes,
     needs,
     extensions,
     wire: () => ({
@@ -254,8 +263,11 @@ const tools: Feature = {
   compile(handlers, core) {
     const definitions = toDefinitions<Definition>(handlers);
     // The keys are unknown, because a client may send any value as a name.
-    const byName = new Map<unknown, ToolRunner>(
-      definitions.map((definition) => [definition.key, new ToolRunner(definition, core)]),
+    const byName = new Map<unknown, Found>(
+      definitions.map((definition) => {
+        const runner = new ToolRunner(definition, core);
+        return [definition.key, definition.limits?.apply<Found>(runner, core) ?? runner];
+      }),
     );
     const find = (call: Call) => {
       const { name } = call.params;
@@ -263,7 +275,7 @@ const tools: Feature = {
       return found && !found.allow ? found : revealTo(call, found, { core, refusal: () => toUnknown(name) });
     };
     return {
-      capabilities: { tools: { listChanged: true } },
+      capabilities: { tools: { listChanged: core.can.listChanged } },
       methods: {
         "tools/list": toMethod(createList("tools", definitions, core), { stable: true }),
         "tools/call": { subject: "name", asks: true, find },
@@ -272,8 +284,13 @@ const tools: Feature = {
   },
 };
 
+/** A tool that a call names. */
+interface Found extends Runner {
+  readonly allow?: Allow;
+}
+
 /** The runner of a tool. */
-class ToolRunner implements Runner {
+class ToolRunner implements Found {
   readonly allow?: Allow;
   readonly headers?: readonly HeaderParam[];
   readonly scopes?: readonly string[];
@@ -302,7 +319,8 @@ class ToolRunner implements Runner {
     try {
       const { input, lenient = this.#core.lenientArguments } = definition;
       const reading = !input
-        ? { value: given }
+        // Nothing has checked the arguments, so the handler gets none of them.
+        ? { value: {} }
         : lenient
         ? readLeniently(input, given, this.#core)
         : input.validate(given);
@@ -377,8 +395,9 @@ function toPlainResult(value: unknown, sending: Sending): Result | Promise<Resul
 }
 
 function toFullResult(full: ToolResult, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
-  const { content, structuredContent } = full;
-  const isFine = (structuredContent === undefined || toJson(structuredContent)) && !content.some(isDoubtful);
+  const { content, structuredContent, _meta } = full;
+  const isFine = [structuredContent, _meta].every((part) => part === undefined || toJson(part)) &&
+    !content.some(isDoubtful);
   return isFine ? { ...full } : loadResults(sending).then((to) => to.ofTool(structuredContent, { full, output }));
 }
 

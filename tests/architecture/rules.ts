@@ -17,6 +17,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/server.ts": [...below, "src/handlers", "src/eras", "src/transports"],
   "src/mount.ts": ["src/core", "src/transports", "src/server.ts"],
   "src/auth": below,
+  "src/limits": [...below, "src/handlers"],
   "src/discovery": [...below, "src/runtime.ts"],
   "src/worker": [...below, "src/runtime.ts", "src/transports"],
   "src/middleware": below,

@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @module
  */
-import { INSUFFICIENT_SCOPE, INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
 import {
   type Batch,
   type Broken,
@@ -21,26 +21,33 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
-import { requireScopes } from "../../core/scopes.ts";
-import { Call, type Carrier } from "../../core/call.ts";
+import { isScopeError, requireScopes } from "../../core/scopes.ts";
+import { Call, type Carrier, toTooLong } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { ClientFacts } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import { type Method, type Outcome, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
-import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
+import { BUSY, type Link, type Reply, REPLY_HEADERS, RETRY_AFTER, toHints } from "../../core/link.ts";
+import { wantsLevel } from "../../core/log.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
-import { requireCapabilities } from "../../core/question.ts";
+import { type Question, requireCapabilities } from "../../core/question.ts";
 import { readSessionData } from "./session_data.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
-import { BUSY } from "../../core/scheduler.ts";
-import { createNotifier, mayNotify } from "../../core/watching.ts";
+import { countSubscriber, createNotifier, mayNotify } from "../../core/watching.ts";
 import { downgradeError, downgradeResult } from "./downgrade.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import type { HttpSession, Sessions } from "./session.ts";
 import { findSessionMethod } from "./session_methods.ts";
-import { announce, createSession, type Session, type SessionFacts } from "./session_state.ts";
+import {
+  announce,
+  createSession,
+  endSubscriptions,
+  type Session,
+  type SessionFacts,
+  toShortId,
+} from "./session_state.ts";
 import { hasBatches, isVersion, toNoId, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
 
 /** Creates the era of the revisions up to 2025-11-25. */
@@ -80,6 +87,7 @@ class LegacyEra implements Era {
   // Keyed by connection and not by call, because a weak map with an entry per call slows down garbage collection.
   readonly #sessionOf = new WeakMap<InFlight, Session>();
   readonly #made = new WeakMap<Call, Map<string, Promise<unknown>>>();
+  readonly #answers = new WeakMap<Call, Map<string, Promise<unknown>>>();
   /** Cached JSON of results that stay the same object. */
   readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
   /** What the server's `session` returned for each session. */
@@ -93,7 +101,7 @@ class LegacyEra implements Era {
     this.#carrier = {
       host: engine.host,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
-      ask: async (call, _key, question) => await this.#sessionOf.get(call.inFlight)?.requests.ask(call, question),
+      ask: (call, key, question) => this.#ask(call, key, question),
       once: (call, key, make) => this.#once(call, key, make),
       release: ({ link }, retryMs) => {
         if (this.#sessions?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
@@ -183,7 +191,10 @@ class LegacyEra implements Era {
   }
 
   async #openSessions(): Promise<Sessions> {
-    const load = async () => new (await import("./session.ts")).Sessions(this.#engine, this.#data);
+    const count = (session: Session, uri: string) => countSubscriber(this.#engine, uri, this.#sessionCallOf(session));
+    const { core, accounts } = this.#engine;
+    const parts = { core, accounts, data: this.#data, count };
+    const load = async () => new (await import("./session.ts")).Sessions(parts);
     try {
       return this.#sessions = await (this.#loading ??= load());
     } catch (error) {
@@ -212,7 +223,10 @@ class LegacyEra implements Era {
     const session = this.#piped.get(link.inFlight);
     if (session) return this.#serve(session, message, link);
     // On stdio and sockets, a cancellation does not show which era it belongs to.
-    if (message.kind === "notification") return takeNotification(link.inFlight, message);
+    if (message.kind === "notification") {
+      this.#observe(message, link);
+      return takeNotification(link.inFlight, message);
+    }
     if (message.kind === "request" && message.method === "ping") return this.#serve(this.#toBare(link), message, link);
     return this.#refuse(link, { message, status: 400, state: "initialize first", reason: "session" });
   }
@@ -271,6 +285,7 @@ class LegacyEra implements Era {
       if (isKnown) throw toKnown();
       const client = readOffer(message.params);
       observed?.identify(client);
+      await core.admit?.({ method: message.method, link, client, observed });
       const runs = core.hasMiddleware || core.session;
       if (!runs) observed?.start();
       const outcome = runs
@@ -301,10 +316,9 @@ class LegacyEra implements Era {
       return { text };
     } catch (error) {
       const known = isMcpError(error) ? error : core.report(error);
-      const isBusy = known.code === BUSY;
-      const status = isBusy ? 503 : 400;
+      const { status = 400, headers } = toHints(known) ?? {};
       observed?.fail(known, status);
-      return { text: toFailure(message.id, known), status, headers: isBusy ? RETRY_AFTER : undefined };
+      return { text: toFailure(message.id, known), status, headers };
     }
   }
 
@@ -326,6 +340,7 @@ class LegacyEra implements Era {
     this.#piped.delete(inFlight);
     account.free(held);
     announce(this.#engine.core, session, "ended", "disconnected");
+    endSubscriptions(session);
   }
 
   // A response that becomes a stream can be resumed over another connection. The responses of a batch share one stream.
@@ -347,9 +362,15 @@ class LegacyEra implements Era {
         if (session.requests.answer(message) || !session.shared) return {};
         return session.shared.relay(message).then(() => ({}));
       case "notification":
+        this.#observe(message, link, session);
         if (session.inFlight.notify(message) || !session.shared) return {};
         return session.shared.relay(message).then(() => ({}));
     }
+  }
+
+  #observe({ method }: Notification, link: Link, session?: Session): void {
+    const { id, client } = session ?? {};
+    this.#engine.core.observing?.notify(method, link, { ...client, session: id && toShortId(id) });
   }
 
   #answer(session: Session, message: Request, link: Link): Reply | Promise<Reply> {
@@ -371,18 +392,27 @@ class LegacyEra implements Era {
       call.observed = observed;
     }
     try {
-      const reply = method ? this.#answerCall(session, call, method) : this.#answerSession(session, call);
+      const { core: { admit }, scheduler } = this.#engine;
+      const reply = admit
+        ? scheduler.prepare(call, admit(call)).then(() => this.#proceed(session, call, method))
+        : method
+        ? this.#answerCall(session, call, method)
+        : this.#answerSession(session, call);
       return reply instanceof Promise ? reply.catch((error) => this.#toFailed(call, error)) : reply;
     } catch (error) {
       return this.#toFailed(call, error);
     }
   }
 
+  #proceed(session: Session, call: Call, method: Method | undefined): Reply | Promise<Reply> {
+    return method ? this.#answerCall(session, call, method) : this.#answerSession(session, call);
+  }
+
   #toFailed(call: Call, error: unknown): Reply | Promise<Reply> {
     const { core } = this.#engine;
     const known = isMcpError(error) ? error : core.report(error, call);
     const reply = toErrorReply(call, known, call.observed);
-    return known.code === INSUFFICIENT_SCOPE
+    return isScopeError(known)
       ? import("../../core/auth.ts").then(({ toScopeReply }) => toScopeReply(core, known, reply))
       : reply;
   }
@@ -420,6 +450,7 @@ class LegacyEra implements Era {
     call.asks = !!method.asks;
     if (runner.scopes) requireScopes(this.#engine.core, call, runner.scopes);
     if (runner.needs) requireCapabilities(capabilities, runner.needs, "run the call");
+    runner.check?.(call);
     const outcome = this.#engine.scheduler.run(call, runner);
     if (!(outcome instanceof Promise)) return this.#toReply(call, method, version, outcome);
     call.link.wait();
@@ -441,7 +472,7 @@ class LegacyEra implements Era {
         const { resultBytes } = this.#engine.core.limits.calls;
         text = JSON.stringify(downgradeResult(call.method, result, version));
         if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {
-          throw new Error(`Cannot send the result: it is longer than ${resultBytes} bytes (calls.resultBytes)`);
+          throw toTooLong(call, resultBytes);
         }
         texts?.set(result, text);
       }
@@ -512,6 +543,21 @@ class LegacyEra implements Era {
     return { text: toFailure(broken.id ?? null, broken) };
   }
 
+  // A key stands for one question, so it has one answer, as in revisions where the handler runs again.
+  async #ask(call: Call, key: string, question: Question): Promise<unknown> {
+    const answers = this.#answers.get(call) ?? new Map<string, Promise<unknown>>();
+    this.#answers.set(call, answers);
+    const answer = answers.get(key) ?? this.#sessionOf.get(call.inFlight)?.requests.ask(call, question);
+    if (answer) answers.set(key, answer);
+    try {
+      return await answer;
+    } catch (error) {
+      // The handler may ask again.
+      answers.delete(key);
+      throw error;
+    }
+  }
+
   #once(call: Call, key: string, make: () => unknown): Promise<unknown> {
     const values = this.#made.get(call) ?? new Map<string, Promise<unknown>>();
     this.#made.set(call, values);
@@ -524,6 +570,11 @@ class LegacyEra implements Era {
   #announce(change: Change): void {
     const text = toAnnouncement(change);
     for (const session of [...this.#sessions?.known ?? [], ...this.#piped.values()]) {
+      if (change.kind === "log") {
+        const { client, caller } = session;
+        if (wantsLevel(client, change.level) && change.to({ client, principal: caller })) session.notify(text, "log");
+        continue;
+      }
       // Responses of running calls have their own streams.
       if (change.kind === "close") this.#endWith(session);
       else if (change.kind === "list" || session.watched.has(change.uri)) this.#notify(session, change, text);
@@ -533,10 +584,15 @@ class LegacyEra implements Era {
   #endWith(session: Session): void {
     session.streams?.disconnect();
     announce(this.#engine.core, session, "ended", "closing");
+    endSubscriptions(session);
+  }
+
+  #sessionCallOf(session: Session): Call {
+    return session.sessionCall ??= this.#toSessionCall(session);
   }
 
   #notify(session: Session, change: Change, text: string): void {
-    const seen = mayNotify(this.#engine, change, session.sessionCall ??= this.#toSessionCall(session));
+    const seen = mayNotify(this.#engine, change, this.#sessionCallOf(session));
     if (seen === true) session.notify(text);
     else if (seen) seen.then((seen) => seen && session.notify(text));
   }
@@ -616,13 +672,15 @@ function toErrorReply(
 ): Reply {
   const known = downgradeError(method, error);
   const text = toFailure(id, known);
-  const isBusy = error.code === BUSY;
-  observed?.fail(known, isBusy ? 429 : undefined);
-  return isBusy ? { text, status: 429, headers: RETRY_AFTER } : { text };
+  const hints = toHints(error);
+  const status = error.code === BUSY && !(REPLY_HEADERS in error) ? 429 : hints?.status;
+  observed?.fail(known, status);
+  return { text, ...hints, status };
 }
 
 function toAnnouncement(change: Change): string {
   if (change.kind === "close") return "";
+  if (change.kind === "log") return change.text;
   return change.kind === "list"
     ? toNotification(`notifications/${change.feature}/list_changed`)
     : toNotification("notifications/resources/updated", { uri: change.uri });

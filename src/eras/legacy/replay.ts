@@ -149,7 +149,7 @@ export class Streams {
   /** Whether each stream starts with an empty event, which has an id. */
   readonly hasPriming: boolean;
   /** Sends a notification outside of any request. It is lost if the client has never opened a stream. */
-  readonly notify: (text: string) => void = createNotifier((text) => this.#own?.write(text));
+  readonly notify: (text: string, key?: string) => void = createNotifier((text) => this.#own?.write(text));
   readonly #core: Core;
   readonly #streams = new Map<string, Stream>();
   /** Bytes that all sessions keep. */
@@ -340,6 +340,11 @@ export class Streams {
 
 /** The link of a response that can be resumed over another connection, if it becomes a stream. */
 export class ReplayLink implements Link, LinkEvents {
+  // Keeps the hidden class of these links in memory, as in `Call`.
+  static readonly #model: ReplayLink = new ReplayLink(
+    {} as { streams: Streams; account: Account }, // Neither is read.
+    {} as Link,
+  );
   readonly transport: TransportName;
   readonly inFlight: InFlight;
   readonly http?: Link["http"];

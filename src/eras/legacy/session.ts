@@ -12,14 +12,20 @@ import type { Account, Accounts } from "../../core/account.ts";
 import type { ClientFacts } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { Engine } from "../../core/era.ts";
-import type { Link } from "../../core/link.ts";
+import { BUSY, type Link } from "../../core/link.ts";
 import type { SessionEvent } from "../../core/observer.ts";
-import { BUSY } from "../../core/scheduler.ts";
 import type { SessionState, SharedSession } from "../../core/store.ts";
 import type { Sweep } from "../../core/timers.ts";
-import { applyState } from "./session_methods.ts";
+import { applyState, type CountSubscriber } from "./session_methods.ts";
 import { ReplayLink, type ReplayMemory, Streams } from "./replay.ts";
-import { announce, createSession, type Session, type SessionFacts, toShortId } from "./session_state.ts";
+import {
+  announce,
+  createSession,
+  endSubscriptions,
+  type Session,
+  type SessionFacts,
+  toShortId,
+} from "./session_state.ts";
 import { hasPriming, isVersion, type Version } from "./versions.ts";
 
 /** A session with an id and resumable streams. */
@@ -50,6 +56,13 @@ interface Ended {
   readonly held: number;
   /** Whether it counts against the client's limit. */
   readonly isByClient: boolean;
+}
+
+/** What sessions share with their era. */
+export interface SessionsParts extends Pick<Engine, "core" | "accounts"> {
+  /** Gets what the server's `session` returned for each session. */
+  readonly data: WeakMap<ClientFacts, unknown>;
+  readonly count: CountSubscriber;
 }
 
 /** What the endpoints of a server keep of their sessions together, so that the limits hold for all of them. */
@@ -88,13 +101,15 @@ export class Sessions {
   #isForeignKnown = false;
   /** Ids that were created here and not used yet, so that the observer can distinguish them from resumed ones. */
   readonly #unused = new Set<string>();
+  readonly #count: CountSubscriber;
 
-  /** Creates an empty set of sessions. `data` gets what the server's `session` returned for them. */
-  constructor({ core, accounts }: Pick<Engine, "core" | "accounts">, data: WeakMap<ClientFacts, unknown>) {
+  /** Creates an empty set of sessions. */
+  constructor({ core, accounts, data, count }: SessionsParts) {
     this.#core = core;
     this.#table = openTable(accounts);
     this.#table.sweep ??= (now) => this.#tidy(now);
     this.#data = data;
+    this.#count = count;
   }
 
   /** Every session of this endpoint that the process knows. */
@@ -206,7 +221,7 @@ export class Sessions {
   #join(session: HttpSession, shared: SharedSession): void {
     const apply = (state: SessionState) => {
       try {
-        applyState(session, state, this.#core);
+        applyState(session, state, { core: this.#core, count: this.#count });
       } catch {
         // This process has less room than another one had.
       }
@@ -286,6 +301,7 @@ export class Sessions {
 
   #forget(session: HttpSession, why: SessionEvent["why"]): void {
     announce(this.#core, session, "ended", why);
+    endSubscriptions(session);
     const { id = "", account: { key = "" } } = session;
     if (session === this.#table.newest) this.#table.newest = undefined;
     if (this.#table.known.delete(id)) session.account.free(session.held);

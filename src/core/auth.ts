@@ -92,6 +92,8 @@ export interface AuthRefusal {
   readonly challenges?: readonly Challenge[];
   /** Reason for people, after "Cannot serve the request: ". */
   readonly reason?: string;
+  /** Error for `observer.fault`, if the refusal is not the caller's fault. */
+  readonly cause?: unknown;
   /** @ignore */
   readonly [REFUSAL]: true;
 }
@@ -102,14 +104,16 @@ export interface RefuseOptions {
   readonly challenge?: Challenge | readonly Challenge[];
   /** Reason for people, after "Cannot serve the request: ". The client reads it, so it must not contain credentials. */
   readonly reason?: string;
+  /** Error for `observer.fault`, if the refusal is not the caller's fault. The client does not learn it. */
+  readonly cause?: unknown;
 }
 
 const REFUSAL: unique symbol = Symbol.for("mcp.refusal");
 
 /** Creates the refusal of a request, for `authenticate` to return. */
 export function refuse(status: AuthRefusal["status"], options: RefuseOptions = {}): AuthRefusal {
-  const { challenge, reason } = options;
-  return { status, challenges: challenge && [challenge].flat(), reason, [REFUSAL]: true };
+  const { challenge, reason, cause } = options;
+  return { status, challenges: challenge && [challenge].flat(), reason, cause, [REFUSAL]: true };
 }
 
 /** Tests for a refusal from any copy of this library. */
@@ -122,7 +126,8 @@ export function toScopeReply({ auth }: Core, { data }: McpError, reply: Reply): 
   const { scheme, params } = auth?.challenge ?? BEARER;
   // A handler can throw this error too, with any data.
   const scope = [Object(data).scopes].flat().filter((scope) => typeof scope === "string").join(" ");
-  const challenge = toChallenge({ scheme, params: { ...params, error: "insufficient_scope", scope } });
+  const named = { error: "insufficient_scope", scope };
+  const challenge = toChallenge({ scheme, params: { ...named, ...params, ...named } });
   return { ...reply, status: 403, headers: { "www-authenticate": challenge } };
 }
 

@@ -16,6 +16,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/transports": [...below, "src/runtime.ts"],
   "src/server.ts": [...below, "src/handlers", "src/eras", "src/transports"],
   "src/auth": below,
+  "src/auth/oauth": [...below, "src/auth"],
   "src/discovery": [...below, "src/runtime.ts"],
   "src/worker": [...below, "src/runtime.ts", "src/transports"],
   "src/middleware": below,
@@ -32,6 +33,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 
 /** The packages a folder may import; every other folder imports none. */
 const packages: Readonly<Record<string, readonly string[]>> = {
+  "src/auth/oauth": ["jose"],
   "src/cli": ["zod", "yaml", "jsonc-parser", "smol-toml", "@std/jsonc"],
 };
 

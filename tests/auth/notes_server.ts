@@ -39,7 +39,6 @@ const auth = oauth({
   resource: variable("NOTES_RESOURCE"),
   issuers: variable("NOTES_ISSUERS").split(" "),
   scopes: ["notes:read"],
-  introspection: { clientId: "resource-server", clientSecret: "resource-server-secret" },
 });
 
 export default createServer({

@@ -65,7 +65,13 @@ function toProvider(issuer: string, { format, algorithm, takesDocuments }: Issue
     clients,
     jwks: { keys: signingKeys },
     cookies: { keys: ["test"] },
-    scopes: ["openid", "offline_access"],
+    scopes: ["openid", "offline_access", ...SCOPES],
+    // A client may ask for more scopes than it had in mind when it registered.
+    extraClientMetadata: {
+      properties: ["steps_up"],
+      validator: (_ctx: unknown, _key: string, _value: unknown, metadata: { scope?: string }) =>
+        void delete metadata.scope,
+    },
     pkce: { required: () => true },
     ttl: { AccessToken: 600, Grant: 3600, IdToken: 600, Interaction: 600, Session: 3600, ClientCredentials: 600 },
     features: {

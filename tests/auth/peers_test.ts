@@ -6,7 +6,7 @@ import { Client as V1Client } from "@modelcontextprotocol/sdk/client";
 import { StreamableHTTPClientTransport as V1Transport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { runtimes, testProcesses } from "../support/command_line.ts";
 import { findFreePort, root, start } from "../support/processes.ts";
-import { CLIENT_DOCUMENT, type Issuers, readFetches, rotateKeys, startOidc, UserAgent } from "./oidc.ts";
+import { startOidc, UserAgent } from "./oidc.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 
@@ -22,8 +22,9 @@ interface Peer {
   connect(url: URL, agent: UserAgent): Promise<SignedIn>;
 }
 
-function toText({ content }: { readonly content?: unknown }): string {
-  return (content as readonly { readonly text: string }[])[0].text; // every tool of the server returns a text
+function toText(result: object): string {
+  assert("content" in result, JSON.stringify(result));
+  return (result.content as readonly { readonly text: string }[])[0].text; // every tool of the server returns a text
 }
 
 const peers: readonly Peer[] = [
@@ -101,7 +102,7 @@ for (const { name: runtime, program } of runtimes) {
     await using oidc = await startOidc();
     const { issuers } = oidc;
 
-    for (const issuer of ["first", "second", "opaque"] as const) {
+    for (const issuer of ["first", "second"] as const) {
       await using notes = await serveNotes(program, [issuers[issuer]]);
       for (const peer of peers) {
         await t.step(`${peer.name}, issuer ${issuer}: two users see different notes`, async () => {

@@ -62,6 +62,18 @@ export async function signIn(authorizationUrl: URL, user: string): Promise<URL> 
   throw new Error("The sign-in does not end");
 }
 
+/** Requests a token for the client without a user, issued for a resource. */
+export async function requestRobotToken(issuer: string, resource: string, scope = "notes:read"): Promise<string> {
+  const response = await fetch(`${issuer}/token`, {
+    method: "POST",
+    headers: { authorization: `Basic ${btoa("robot:robot-secret")}` },
+    body: new URLSearchParams({ grant_type: "client_credentials", resource, scope }),
+  });
+  const { access_token: token, ...rest } = await response.json();
+  assert(typeof token === "string", JSON.stringify(rest));
+  return token;
+}
+
 /** A token set as both client libraries have it. */
 export interface Tokens {
   readonly access_token: string;

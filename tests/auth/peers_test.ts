@@ -5,8 +5,13 @@ import { Client as V1Client } from "@modelcontextprotocol/sdk/client";
 // @ts-types="@modelcontextprotocol/sdk/client/streamableHttp"
 import { StreamableHTTPClientTransport as V1Transport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { runtimes, testProcesses } from "../support/command_line.ts";
-import { findFreePort, root, start } from "../support/processes.ts";
-import { startOidc, UserAgent } from "./oidc.ts";
+import { findFreePort, root, run, start } from "../support/processes.ts";
+import { createServer, tool } from "../../mod.ts";
+import { requirePrincipal } from "../../src/auth/auth.ts";
+import { oauth, toPrincipalId } from "../../src/auth/oauth/oauth.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { toRequest } from "../support/requests.ts";
+import { CLIENT_DOCUMENT, readFetches, requestRobotToken, rotateKeys, startOidc, UserAgent } from "./oidc.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 
@@ -19,6 +24,8 @@ interface SignedIn extends AsyncDisposable {
 
 interface Peer {
   readonly name: string;
+  /** Whether the client asks again for the scopes that it has, as it should. Otherwise it loses them. */
+  readonly keepsScopes: boolean;
   connect(url: URL, agent: UserAgent): Promise<SignedIn>;
 }
 
@@ -27,32 +34,45 @@ function toText(result: object): string {
   return (result.content as readonly { readonly text: string }[])[0].text; // every tool of the server returns a text
 }
 
+/** Calls a tool. If the client has asked for more scopes instead, the user consents, and the call is repeated. */
+async function callWithStepUp(call: () => Promise<object>, finish: () => Promise<void>): Promise<string> {
+  try {
+    return toText(await call());
+  } catch (error) {
+    if (!/Unauthorized/.test(String(error))) throw error;
+    await finish();
+    return toText(await call());
+  }
+}
+
 const peers: readonly Peer[] = [
   {
     name: "client 1.32.2",
+    keepsScopes: false,
     async connect(url, agent) {
       const open = () => new V1Transport(url, { authProvider: agent });
       const client = new V1Client({ name: "v1", version: "1.32.2" });
       const first = open();
       const error = await assertRejects(() => client.connect(first));
       assertMatch(String(error), /Unauthorized/);
-      await first.finishAuth(agent.takeCallback().get("code") ?? "");
-      await client.connect(open());
+      const finish = (transport: V1Transport) => transport.finishAuth(agent.takeCallback().get("code") ?? "");
+      await finish(first);
+      const transport = open();
+      await client.connect(transport);
       return {
         agent,
-        call: async (name, args = {}) => toText(await client.callTool({ name, arguments: args })),
+        call: (name, args = {}) =>
+          callWithStepUp(() => client.callTool({ name, arguments: args }), () => finish(transport)),
         [Symbol.asyncDispose]: () => client.close(),
       };
     },
   },
-  ...[["legacy", "legacy"], ["modern", { pin: "2026-07-28" }]].map(([era, mode]) => ({
+  ...([["legacy", "legacy"], ["modern", { pin: "2026-07-28" }]] as const).map(([era, mode]) => ({
     name: `client 2.4.0 in the ${era} era`,
+    keepsScopes: true,
     async connect(url: URL, agent: UserAgent) {
       const open = () => new V2Transport(url, { authProvider: agent });
-      const create = () =>
-        new V2Client({ name: "v2", version: "2.4.0" }, {
-          versionNegotiation: { mode: mode as "legacy" | { pin: string } }, // one of the two above
-        });
+      const create = () => new V2Client({ name: "v2", version: "2.4.0" }, { versionNegotiation: { mode } });
       const first = open();
       const error = await assertRejects(() => create().connect(first));
       assertMatch(String(error), /Unauthorized/);
@@ -63,17 +83,11 @@ const peers: readonly Peer[] = [
       assertEquals(client.getProtocolEra(), era);
       return {
         agent,
-        async call(name: string, args: Args = {}) {
-          const call = () => client.callTool({ name, arguments: args });
-          try {
-            return toText(await call());
-          } catch (error) {
-            // The client asked for more scopes, and the user has consented.
-            if (!/Unauthorized/.test(String(error))) throw error;
-            await transport.finishAuth(agent.takeCallback());
-            return toText(await call());
-          }
-        },
+        call: (name: string, args: Args = {}) =>
+          callWithStepUp(
+            () => client.callTool({ name, arguments: args }),
+            () => transport.finishAuth(agent.takeCallback()),
+          ),
         [Symbol.asyncDispose]: () => client.close(),
       };
     },
@@ -88,37 +102,100 @@ async function serveNotes(program: readonly string[], issuers: readonly string[]
   const env = { NOTES_RESOURCE: url, NOTES_ISSUERS: issuers.join(" ") };
   const running = await start(words, { env, timeoutMs: 120_000 });
   await running.waitFor(/Serving/);
-  return { url: new URL(url), running, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
+  return { url: new URL(url), [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
 }
 
-function assertResourceAsked({ visited: [url] }: UserAgent, resource: URL, scope: string): void {
-  assertEquals(url.searchParams.get("resource"), resource.href);
-  assertEquals(url.searchParams.get("code_challenge_method"), "S256");
-  assertEquals(url.searchParams.get("scope")?.split(" ").filter((each) => each !== "offline_access").join(" "), scope);
+/** The scopes that a user was asked for, without the one for refresh tokens. */
+function toScopes(url: URL): string {
+  const scopes = url.searchParams.get("scope")?.split(" ") ?? [];
+  return scopes.filter((each) => each !== "offline_access").sort().join(" ");
 }
 
 for (const { name: runtime, program } of runtimes) {
-  testProcesses(`${runtime}: the official clients sign in and call`, async (t) => {
+  testProcesses(`${runtime}: the official clients sign in, see the notes of their users, and step up`, async (t) => {
     await using oidc = await startOidc();
-    const { issuers } = oidc;
-
-    for (const issuer of ["first", "second"] as const) {
-      await using notes = await serveNotes(program, [issuers[issuer]]);
+    for (const kind of ["first", "second"] as const) {
+      const issuer = oidc.issuers[kind];
+      await using notes = await serveNotes(program, [issuer]);
       for (const peer of peers) {
-        await t.step(`${peer.name}, issuer ${issuer}: two users see different notes`, async () => {
-          const [ada, eve] = [`ada of ${peer.name}`, `eve of ${peer.name}`];
-          await using first = await peer.connect(notes.url, new UserAgent(ada));
-          await using second = await peer.connect(notes.url, new UserAgent(eve));
-          assertResourceAsked(first.agent, notes.url, "notes:read");
-          assert((await first.call("whoami")).includes(ada));
-          assert((await first.call("whoami")).includes(issuers[issuer]));
+        await t.step(`${peer.name} at the issuer ${kind}`, async () => {
+          const document = kind === "first" ? CLIENT_DOCUMENT : undefined;
+          const [ada, eve] = ["ada", "eve"].map((user) => `${user} of ${peer.name}`);
+          await using first = await peer.connect(notes.url, new UserAgent(ada, document));
+          await using second = await peer.connect(notes.url, new UserAgent(eve, document));
+          const { visited } = first.agent;
+          const { searchParams: asked } = visited[0];
+          assertEquals(visited.length, 1);
+          assertEquals(asked.get("resource"), notes.url.href);
+          assertEquals(asked.get("code_challenge_method"), "S256");
+          assertEquals(toScopes(visited[0]), "notes:read");
+          assertEquals(asked.get("client_id") === CLIENT_DOCUMENT, kind === "first");
+
+          assertEquals(await first.call("whoami"), toPrincipalId(issuer, ada));
+          assertEquals(await second.call("whoami"), toPrincipalId(issuer, eve));
           assertEquals(await first.call("list"), "none");
-          if (peer.name.startsWith("client 1")) return;
+
           assertEquals(await first.call("add", { text: "buy milk" }), "1");
+          assertEquals(visited.length, 2, "the client did not ask for more scopes");
+          assertEquals(toScopes(visited[1]), peer.keepsScopes ? "notes:read notes:write" : "notes:write");
           assertEquals(await first.call("list"), "buy milk");
           assertEquals(await second.call("list"), "none");
+          assertEquals(await second.call("add", { text: "call Ada" }), "1");
+          assertEquals(await second.call("list"), "call Ada");
+          if (!peer.keepsScopes) return;
+          assertEquals([first, second].map(({ agent }) => agent.visited.length), [2, 2]);
         });
       }
     }
   });
+
+  testProcesses(
+    `${runtime}: tokens of two issuers are accepted, also without a user, but not for other servers`,
+    async () => {
+      await using oidc = await startOidc();
+      const { first, second, opaque } = oidc.issuers;
+      await using notes = await serveNotes(program, [first, second]);
+      const whoami = async (token: string) => {
+        const words = ["--header", `authorization=Bearer ${token}`];
+        return await run([...program, "call", notes.url.href, "whoami", ...words]);
+      };
+      for (const issuer of [first, second]) {
+        const { stdout, stderr } = await whoami(await requestRobotToken(issuer, notes.url.href));
+        assertEquals(stdout, `${toPrincipalId(issuer, "robot")}\n`, stderr);
+        const foreign = await whoami(await requestRobotToken(issuer, "https://other.example/mcp"));
+        assertEquals(foreign.code, 1);
+        assertMatch(foreign.stderr, /not issued for this server/);
+      }
+      const unknown = await whoami(await requestRobotToken(opaque, notes.url.href));
+      assertEquals([unknown.code, unknown.stdout], [1, ""]);
+    },
+  );
 }
+
+testProcesses("the keys of an issuer rotate: old tokens hold, new ones load its keys once", async () => {
+  await using oidc = await startOidc();
+  const { first, second } = oidc.issuers;
+  const resource = "https://mcp.example.com/mcp";
+  const clock = fakeClock(Date.now());
+  const auth = oauth({ resource, issuers: [first, second] });
+  const handlers = [tool({ name: "whoami", run: (_, ctx) => requirePrincipal(ctx).id })];
+  const server = createServer({ name: "notes", version: "1.0.0", auth, handlers, clock });
+  const call = async (token: string) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const response = await server.fetch(toRequest("tools/call", { name: "whoami" }, headers));
+    await response.body?.cancel();
+    return response.status;
+  };
+  const keyFetches = async (issuer: string) =>
+    (await readFetches(issuer))[`${new URL(`${issuer}/jwks`).pathname}`] ?? 0;
+
+  const old = await requestRobotToken(first, resource);
+  assertEquals([await call(old), await keyFetches(first), await keyFetches(second)], [200, 1, 0]);
+  await rotateKeys(first);
+  const fresh = await requestRobotToken(first, resource);
+  assertEquals([await call(fresh), await keyFetches(first)], [401, 1], "the keys were loaded a moment ago");
+  await clock.advance(31_000);
+  assertEquals([await call(fresh), await call(fresh), await keyFetches(first)], [200, 200, 2]);
+  assertEquals(await call(await requestRobotToken(second, resource)), 200);
+  await server.close();
+});

@@ -34,8 +34,11 @@ export function checkClaims(claims: Claims, { audiences, skewMs }: ClaimRules, n
   return exp === undefined ? undefined : exp * 1000;
 }
 
+/** The last time that a `Date` can hold, in seconds. */
+const MAX_TIME = 8_640_000_000_000;
+
 function isTime(value: unknown): value is number {
-  return typeof value === "number" && Number.isFinite(value);
+  return typeof value === "number" && Math.abs(value) <= MAX_TIME;
 }
 
 /** Normalizes an audience: scheme and host of a URL in lower case, and a path of at least `/`. */

@@ -4,18 +4,27 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
+import type { JWTHeaderParameters } from "jose";
 import { type Authentication, type AuthFacts, type AuthRefusal, type Challenge, refuse } from "../../core/auth.ts";
 import type { Principal } from "../../core/context.ts";
 import { readScopes as checkScopes } from "../../core/scopes.ts";
 import { type Bearer, QUERY, readBearer } from "./bearer.ts";
-import { type OAuthPrincipal, readGranted, type ReadScopes, toOAuthPrincipal } from "./caller.ts";
-import { InvalidToken, toAudience } from "./claims.ts";
+import { type Claims, type OAuthPrincipal, readGranted, type ReadScopes, toOAuthPrincipal } from "./caller.ts";
+import { checkClaims, InvalidToken, toAudience } from "./claims.ts";
+import {
+  checkKind,
+  createIntrospection,
+  type Introspect,
+  type IntrospectionOptions,
+  withoutToken,
+} from "./introspection.ts";
 import { readSecureUrl, type Send } from "./http.ts";
 import { Issuer, type IssuerKeys } from "./issuer.ts";
 import { ALGORITHMS, type JwtRules, readJwtHeader, verifyJwt } from "./jwt.ts";
 import { Unavailable } from "./loaded.ts";
 import { createMetadataRoutes, toMetadataUrl } from "./metadata.ts";
 import { TokenCache } from "./token_cache.ts";
+import { type ExchangeOptions, shareExchange, TokenExchange } from "./token_exchange.ts";
 
 /** Options of {@linkcode oauth}. Only `resource` and `issuers` are required. */
 export interface OAuthOptions {
@@ -67,6 +76,16 @@ export interface OAuthOptions {
    * to `false`, because a host may have several resources.
    */
   readonly rootMetadata?: boolean;
+  /**
+   * How tokens that are no JWTs are checked at their issuer, or a function that finds out what they stand for. Defaults
+   * to not accepting them. The answers are kept for 30 seconds, because tokens can be revoked.
+   */
+  readonly introspection?: IntrospectionOptions | Introspect;
+  /**
+   * How the tokens of callers are exchanged for tokens that other servers accept. Then handlers can use
+   * {@linkcode exchangeToken}.
+   */
+  readonly exchange?: ExchangeOptions;
   /** Sends the requests to issuers, for example through a proxy. Defaults to the global `fetch`. */
   readonly fetch?: Send;
 }
@@ -96,15 +115,19 @@ export function oauth(options: OAuthOptions): Authentication {
   return new ResourceServer(options);
 }
 
-const JWT_LIMITS = { entries: 10_000, characters: 16 * 1024 * 1024 };
+const LIMITS = { entries: 10_000, characters: 16 * 1024 * 1024 };
+const REFUSED_LIMITS = { entries: 1000, characters: 1024 * 1024 };
+/** Time for which the answer to an introspection is kept, in milliseconds. */
+const INTROSPECTED_MS = 30_000;
 
-/** What is known about a token whose signature was verified. */
+/** What is known about a token that was accepted. */
 interface Verdict {
   readonly principal: OAuthPrincipal;
   /** Time until which the token is accepted, in milliseconds since 1970. */
   readonly until: number;
   readonly issuer: Issuer;
-  readonly keys: IssuerKeys;
+  /** The keys that verified it. An opaque token has none. */
+  readonly keys?: IssuerKeys;
 }
 
 class ResourceServer implements Authentication {
@@ -114,7 +137,11 @@ class ResourceServer implements Authentication {
   readonly satisfies: Authentication["satisfies"];
   readonly #rules: JwtRules;
   readonly #readScopes: ReadScopes;
-  readonly #verified = new TokenCache<Verdict>(JWT_LIMITS);
+  readonly #introspect?: (token: string, facts: AuthFacts) => Promise<Introspected>;
+  readonly #exchange?: TokenExchange;
+  readonly #accepted = new TokenCache<Verdict>(LIMITS);
+  /** Why opaque tokens are refused. */
+  readonly #refused = new TokenCache<InvalidToken>(REFUSED_LIMITS);
   readonly #running = new Map<string, Promise<Principal | AuthRefusal>>();
 
   constructor(options: OAuthOptions) {
@@ -140,6 +167,11 @@ class ResourceServer implements Authentication {
       needsType: type !== undefined,
       skewMs,
     };
+    const { introspection, exchange } = options;
+    const { issuers } = this.#rules;
+    this.#introspect = introspection && toIntrospect(introspection, issuers, send);
+    this.#exchange = exchange &&
+      new TokenExchange(exchange, { issuer: findIssuer(issuers, exchange.issuer, "exchange"), send });
     this.#readScopes = options.readScopes ?? readGranted;
     this.satisfies = options.satisfies;
     const scope = scopes.join(" ");
@@ -163,9 +195,9 @@ class ResourceServer implements Authentication {
     if (!("token" in bearer)) return this.#refuse(bearer);
     const { token } = bearer;
     const { now } = facts;
-    const known = this.#verified.get(token, now);
+    const known = this.#accepted.get(token, now);
     // New keys of an issuer may leave out the one that verified the token.
-    if (known && known.issuer.latestKeys === known.keys) return toCurrent(known, now);
+    if (known && (!known.keys || known.issuer.latestKeys === known.keys)) return toCurrent(known, now);
     const running = this.#running.get(token);
     if (running) return running;
     const verifying = this.#verify(token, facts).finally(() => this.#running.delete(token));
@@ -173,9 +205,10 @@ class ResourceServer implements Authentication {
     return verifying;
   };
 
-  async #verify(token: string, { now }: AuthFacts): Promise<Principal | AuthRefusal> {
+  async #verify(token: string, facts: AuthFacts): Promise<Principal | AuthRefusal> {
     try {
-      return await this.#verifyJwt(token, now);
+      const header = readJwtHeader(token);
+      return header ? await this.#verifyJwt(token, header, facts.now) : await this.#verifyOpaque(token, facts);
     } catch (error) {
       if (error instanceof InvalidToken) return this.#refuse({ error: "invalid_token", reason: error.message });
       if (!(error instanceof Unavailable)) throw error;
@@ -183,14 +216,40 @@ class ResourceServer implements Authentication {
     }
   }
 
-  async #verifyJwt(token: string, now: number): Promise<Principal> {
-    const header = readJwtHeader(token);
-    if (!header) throw new InvalidToken("the token is malformed");
+  async #verifyJwt(token: string, header: JWTHeaderParameters, now: number): Promise<Principal> {
     const { issuer, claims, expiresAt, keys } = await verifyJwt(token, { header, rules: this.#rules, now });
+    const until = expiresAt + this.#rules.skewMs;
+    return this.#accept(token, { principal: this.#toPrincipal(issuer, claims, expiresAt), until, issuer, keys }, now);
+  }
+
+  async #verifyOpaque(token: string, facts: AuthFacts): Promise<Principal> {
+    const { now } = facts;
+    if (!this.#introspect) throw new InvalidToken("the token is malformed");
+    const refused = this.#refused.get(token, now);
+    if (refused) throw refused;
+    try {
+      const { issuer, claims } = await this.#introspect(token, facts);
+      const expiresAt = checkClaims(claims, this.#rules, now);
+      const until = Math.min(now + INTROSPECTED_MS, (expiresAt ?? Infinity) + this.#rules.skewMs);
+      const principal = this.#toPrincipal(issuer, withoutToken(claims, token), expiresAt);
+      return this.#accept(token, { principal, until, issuer }, now);
+    } catch (error) {
+      if (error instanceof InvalidToken) {
+        this.#refused.set(token, { value: error, until: now + INTROSPECTED_MS }, now);
+      }
+      throw error;
+    }
+  }
+
+  #toPrincipal(issuer: Issuer, claims: Claims, expiresAt: number | undefined): OAuthPrincipal {
     const principal = toOAuthPrincipal(issuer.name, claims, { expiresAt, readScopes: this.#readScopes });
-    if (!principal) throw new InvalidToken("the token names no subject");
-    const verdict = { principal, until: expiresAt + this.#rules.skewMs, issuer, keys };
-    this.#verified.set(token, { value: verdict, until: verdict.until }, now);
+    if (principal) return principal;
+    throw new InvalidToken("the token names no subject");
+  }
+
+  #accept(token: string, verdict: Verdict, now: number): Principal {
+    this.#exchange?.bind(verdict.principal, token, verdict.issuer);
+    this.#accepted.set(token, { value: verdict, until: verdict.until }, now);
     return toCurrent(verdict, now);
   }
 
@@ -203,15 +262,58 @@ class ResourceServer implements Authentication {
 
   /** Forgets all tokens. */
   close(): void {
-    this.#verified.clear();
+    this.#accepted.clear();
+    this.#refused.clear();
+    this.#exchange?.clear();
   }
 }
 
-/** A principal whose token has expired by this server's clock, and is tolerated because of the issuer's clock. */
 function toCurrent({ principal, until }: Verdict, now: number): Principal {
-  return principal.expiresAt === undefined || now < principal.expiresAt
-    ? principal
-    : Object.freeze({ ...principal, expiresAt: until });
+  if (principal.expiresAt === undefined || now < principal.expiresAt) return principal;
+  // The token has expired by this server's clock, and perhaps not by that of its issuer.
+  const late = Object.freeze({ ...principal, expiresAt: until });
+  shareExchange(principal, late);
+  return late;
+}
+
+/** What was found out about an opaque token. */
+interface Introspected {
+  readonly issuer: Issuer;
+  readonly claims: Claims;
+}
+
+function toIntrospect(
+  options: IntrospectionOptions | Introspect,
+  issuers: ReadonlyMap<string, Issuer>,
+  send: Send,
+): (token: string, facts: AuthFacts) => Promise<Introspected> {
+  const toFound = (found: Claims | undefined, issuer: Issuer | undefined): Introspected => {
+    if (!found) throw new InvalidToken("the token is not active");
+    if (!issuer) throw new InvalidToken("the token has another issuer");
+    checkKind(found);
+    return { issuer, claims: found };
+  };
+  if (typeof options === "function") {
+    const [only] = issuers.size === 1 ? issuers.values() : [];
+    return async (token, { signal }) => {
+      const found = await options(token, signal);
+      return toFound(found, found?.iss === undefined ? only : issuers.get(String(found.iss)));
+    };
+  }
+  const issuer = findIssuer(issuers, options.issuer, "introspection");
+  const ask = createIntrospection(options, { issuer, send });
+  return async (token, { now }) => {
+    const found = await ask(token, now);
+    return toFound(found, found?.iss === undefined || found.iss === issuer.name ? issuer : undefined);
+  };
+}
+
+// One issuer must not get the tokens or the secrets of another.
+function findIssuer(issuers: ReadonlyMap<string, Issuer>, name: string | undefined, place: string): Issuer {
+  const [only] = issuers.values();
+  const found = name !== undefined ? issuers.get(name) : issuers.size === 1 ? only : undefined;
+  if (found) return found;
+  throw new TypeError(`Cannot use oauth({ ${place} }): name one of the issuers as its issuer`);
 }
 
 const MAX_SKEW_MS = 300_000;

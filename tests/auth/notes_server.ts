@@ -35,10 +35,13 @@ const list = tool({
 
 const whoami = tool({ name: "whoami", run: (_, ctx) => requirePrincipal(ctx).id });
 
+const issuers = variable("NOTES_ISSUERS").split(" ");
+
 const auth = oauth({
   resource: variable("NOTES_RESOURCE"),
-  issuers: variable("NOTES_ISSUERS").split(" "),
+  issuers,
   scopes: ["notes:read"],
+  introspection: { issuer: issuers[0], clientId: "resource-server", clientSecret: "resource-server-secret" },
 });
 
 export default createServer({

@@ -64,14 +64,22 @@ export async function signIn(authorizationUrl: URL, user: string): Promise<URL> 
 
 /** Requests a token for the client without a user, issued for a resource. */
 export async function requestRobotToken(issuer: string, resource: string, scope = "notes:read"): Promise<string> {
-  const response = await fetch(`${issuer}/token`, {
-    method: "POST",
-    headers: { authorization: `Basic ${btoa("robot:robot-secret")}` },
-    body: new URLSearchParams({ grant_type: "client_credentials", resource, scope }),
-  });
+  const response = await sendAsRobot(`${issuer}/token`, { grant_type: "client_credentials", resource, scope });
   const { access_token: token, ...rest } = await response.json();
   assert(typeof token === "string", JSON.stringify(rest));
   return token;
+}
+
+/** Revokes a token of the client without a user. */
+export async function revokeRobotToken(issuer: string, token: string): Promise<void> {
+  const response = await sendAsRobot(`${issuer}/token/revocation`, { token });
+  await response.body?.cancel();
+  assertEquals(response.status, 200);
+}
+
+async function sendAsRobot(url: string, params: Record<string, string>): Promise<Response> {
+  const headers = { authorization: `Basic ${btoa("robot:robot-secret")}` };
+  return await fetch(url, { method: "POST", headers, body: new URLSearchParams(params) });
 }
 
 /** A token set as both client libraries have it. */

@@ -6,12 +6,20 @@ import { Client as V1Client } from "@modelcontextprotocol/sdk/client";
 import { StreamableHTTPClientTransport as V1Transport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { runtimes, testProcesses } from "../support/command_line.ts";
 import { findFreePort, root, run, start } from "../support/processes.ts";
-import { createServer, tool } from "../../mod.ts";
-import { requirePrincipal } from "../../src/auth/auth.ts";
+import { type Clock, createServer, type Server, tool } from "../../mod.ts";
+import { type Authentication, requirePrincipal } from "../../src/auth/auth.ts";
 import { oauth, toPrincipalId } from "../../src/auth/oauth/oauth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { toRequest } from "../support/requests.ts";
-import { CLIENT_DOCUMENT, readFetches, requestRobotToken, rotateKeys, startOidc, UserAgent } from "./oidc.ts";
+import {
+  CLIENT_DOCUMENT,
+  readFetches,
+  requestRobotToken,
+  revokeRobotToken,
+  rotateKeys,
+  startOidc,
+  UserAgent,
+} from "./oidc.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 
@@ -114,7 +122,7 @@ function toScopes(url: URL): string {
 for (const { name: runtime, program } of runtimes) {
   testProcesses(`${runtime}: the official clients sign in, see the notes of their users, and step up`, async (t) => {
     await using oidc = await startOidc();
-    for (const kind of ["first", "second"] as const) {
+    for (const kind of ["first", "second", "opaque"] as const) {
       const issuer = oidc.issuers[kind];
       await using notes = await serveNotes(program, [issuer]);
       for (const peer of peers) {
@@ -172,30 +180,58 @@ for (const { name: runtime, program } of runtimes) {
   );
 }
 
+/** A server in this process, for tests that advance its clock. */
+function createNotes(auth: Authentication, clock: Clock): Server {
+  const whoami = tool({ name: "whoami", run: (_, ctx) => requirePrincipal(ctx).id });
+  return createServer({ name: "notes", version: "1.0.0", auth, handlers: [whoami], clock });
+}
+
+/** Calls a tool with a token, and returns the status. */
+async function call(server: Server, token: string): Promise<number> {
+  const headers = { authorization: `Bearer ${token}` };
+  const response = await server.fetch(toRequest("tools/call", { name: "whoami" }, headers));
+  await response.body?.cancel();
+  return response.status;
+}
+
 testProcesses("the keys of an issuer rotate: old tokens hold, new ones load its keys once", async () => {
   await using oidc = await startOidc();
   const { first, second } = oidc.issuers;
   const resource = "https://mcp.example.com/mcp";
   const clock = fakeClock(Date.now());
   const auth = oauth({ resource, issuers: [first, second] });
-  const handlers = [tool({ name: "whoami", run: (_, ctx) => requirePrincipal(ctx).id })];
-  const server = createServer({ name: "notes", version: "1.0.0", auth, handlers, clock });
-  const call = async (token: string) => {
-    const headers = { authorization: `Bearer ${token}` };
-    const response = await server.fetch(toRequest("tools/call", { name: "whoami" }, headers));
-    await response.body?.cancel();
-    return response.status;
-  };
+  const server = createNotes(auth, clock);
   const keyFetches = async (issuer: string) =>
     (await readFetches(issuer))[`${new URL(`${issuer}/jwks`).pathname}`] ?? 0;
 
   const old = await requestRobotToken(first, resource);
-  assertEquals([await call(old), await keyFetches(first), await keyFetches(second)], [200, 1, 0]);
+  assertEquals([await call(server, old), await keyFetches(first), await keyFetches(second)], [200, 1, 0]);
   await rotateKeys(first);
   const fresh = await requestRobotToken(first, resource);
-  assertEquals([await call(fresh), await keyFetches(first)], [401, 1], "the keys were loaded a moment ago");
+  assertEquals([await call(server, fresh), await keyFetches(first)], [401, 1], "the keys were loaded a moment ago");
   await clock.advance(31_000);
-  assertEquals([await call(fresh), await call(fresh), await keyFetches(first)], [200, 200, 2]);
-  assertEquals(await call(await requestRobotToken(second, resource)), 200);
+  assertEquals([await call(server, fresh), await call(server, fresh), await keyFetches(first)], [200, 200, 2]);
+  assertEquals(await call(server, await requestRobotToken(second, resource)), 200);
+  await server.close();
+});
+
+testProcesses("an opaque token is checked by its issuer at most every 30 s, until it is revoked", async () => {
+  await using oidc = await startOidc();
+  const { opaque, first } = oidc.issuers;
+  const resource = "https://mcp.example.com/mcp";
+  const clock = fakeClock(Date.now());
+  const introspection = { issuer: opaque, clientId: "resource-server", clientSecret: "resource-server-secret" };
+  const server = createNotes(oauth({ resource, issuers: [opaque, first], introspection }), clock);
+  const checks = async () => (await readFetches(opaque))["/token/introspection"] ?? 0;
+
+  const token = await requestRobotToken(opaque, resource);
+  assert(!token.includes("."), "the token is not opaque");
+  assertEquals([await call(server, token), await call(server, token), await checks()], [200, 200, 1]);
+  assertEquals(await call(server, await requestRobotToken(first, resource)), 200);
+  assertEquals(await call(server, await requestRobotToken(opaque, "https://other.example/mcp")), 401);
+  const before = await checks();
+  await revokeRobotToken(opaque, token);
+  await clock.advance(31_000);
+  assertEquals([await call(server, token), await checks()], [401, before + 1]);
   await server.close();
 });

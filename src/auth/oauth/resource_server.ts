@@ -5,7 +5,14 @@
  * @module
  */
 import type { JWTHeaderParameters } from "jose";
-import { type Authentication, type AuthFacts, type AuthRefusal, type Challenge, refuse } from "../../core/auth.ts";
+import {
+  type Authentication,
+  type AuthFacts,
+  type AuthRefusal,
+  type Challenge,
+  isRefusal,
+  refuse,
+} from "../../core/auth.ts";
 import type { Principal } from "../../core/context.ts";
 import { readScopes as checkScopes } from "../../core/scopes.ts";
 import { type Bearer, QUERY, readBearer } from "./bearer.ts";
@@ -199,7 +206,7 @@ class ResourceServer implements Authentication {
     // New keys of an issuer may leave out the one that verified the token.
     if (known && (!known.keys || known.issuer.latestKeys === known.keys)) return toCurrent(known, now);
     const running = this.#running.get(token);
-    if (running) return running;
+    if (running) return running.then(withoutCause);
     const verifying = this.#verify(token, facts).finally(() => this.#running.delete(token));
     this.#running.set(token, verifying);
     return verifying;
@@ -314,6 +321,11 @@ function findIssuer(issuers: ReadonlyMap<string, Issuer>, name: string | undefin
   const found = name !== undefined ? issuers.get(name) : issuers.size === 1 ? only : undefined;
   if (found) return found;
   throw new TypeError(`Cannot use oauth({ ${place} }): name one of the issuers as its issuer`);
+}
+
+// The request that started the check reports its error.
+function withoutCause(found: Principal | AuthRefusal): Principal | AuthRefusal {
+  return isRefusal(found) && found.cause !== undefined ? refuse(found.status, { reason: found.reason }) : found;
 }
 
 const MAX_SKEW_MS = 300_000;

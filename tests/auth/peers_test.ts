@@ -178,6 +178,21 @@ for (const { name: runtime, program } of runtimes) {
       assertEquals([unknown.code, unknown.stdout], [1, ""]);
     },
   );
+
+  testProcesses(`${runtime}: doctor finds no problem with a protected server`, async () => {
+    await using oidc = await startOidc();
+    const { first, second } = oidc.issuers;
+    await using notes = await serveNotes(program, [first, second]);
+    const diagnose = async (words: readonly string[]) => {
+      const { code, stdout, stderr } = await run([...program, "doctor", notes.url.href, "--json", ...words]);
+      assertEquals([code, stderr], [0, ""], stdout);
+      const findings: readonly { level: string; check: string; message: string }[] = JSON.parse(stdout).findings;
+      return findings.filter(({ level, check }) => level !== "ok" && check !== "cors").map(({ check }) => check);
+    };
+    assertEquals(await diagnose([]), ["token"]);
+    const token = await requestRobotToken(first, notes.url.href);
+    assertEquals(await diagnose(["--header", `authorization=Bearer ${token}`]), []);
+  });
 }
 
 /** A server in this process, for tests that advance its clock. */

@@ -237,7 +237,7 @@ const rows: readonly {
     parts: { resource: null, challenge: {} },
     found: [
       /^note: challenge: the WWW-Authenticate header has no resource_metadata$/,
-      /^problem: metadata: there is no protected resource metadata at \S+\/mcp or \S+oauth-protected-resource$/,
+      /^note: metadata: there is no protected resource metadata at \S+\/mcp or \S+oauth-protected-resource, so clients/,
     ],
   },
   {

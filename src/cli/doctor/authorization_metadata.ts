@@ -71,9 +71,9 @@ async function findResourceMetadata(
   if (!found) {
     if (named !== undefined) return;
     const urls = inserted === root ? root : `${inserted} or ${root}`;
-    return void check.problem(
-      `there is no protected resource metadata at ${urls}`,
-      "serve a JSON object with resource and authorization_servers there, without requiring a token",
+    return void check.note(
+      `there is no protected resource metadata at ${urls}, so clients cannot find out where to get a token`,
+      "serve a JSON object with resource and authorization_servers there, unless callers get their keys elsewhere",
     );
   }
   if (!wellKnown) {

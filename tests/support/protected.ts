@@ -47,7 +47,11 @@ export async function callWith(
 ): Promise<Called> {
   const authorization: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const response = await server.fetch(toRequest("tools/call", { name }, { ...authorization, ...headers }));
-  const { result, error } = await response.json();
+  const text = await response.text();
+  // A call that takes long becomes a stream.
+  const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
+  const json = isStream ? text.split("\n").findLast((line) => line.startsWith("data: {"))?.slice(6) : text;
+  const { result, error } = JSON.parse(json ?? "{}");
   return {
     status: response.status,
     challenge: response.headers.get("www-authenticate"),

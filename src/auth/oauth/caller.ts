@@ -16,6 +16,7 @@ export interface OAuthPrincipal extends Principal {
   readonly subject?: string;
   /** Id of the client that the token was issued to, if known. */
   readonly clientId?: string;
+  /** Scopes that the token grants. */
   readonly scopes: readonly string[];
   /** The claims of the token. */
   readonly claims: Claims;

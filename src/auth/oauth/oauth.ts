@@ -20,7 +20,7 @@ export { type Claims, type OAuthPrincipal, type ReadScopes, toPrincipalId } from
 export { clientCredentials, type ClientCredentialsOptions } from "./client_credentials.ts";
 export { type ExchangeOptions, type ExchangeRequest, exchangeToken } from "./token_exchange.ts";
 export type { Introspect, IntrospectionOptions } from "./introspection.ts";
-export type { AccessToken, OAuthClient } from "./oauth_client.ts";
+export type { AccessToken, OAuthClient, PrivateJwk } from "./oauth_client.ts";
 export type { Send } from "./http.ts";
 export type { Authenticate, Authentication, AuthFacts, AuthRefusal, AuthRoute, Challenge } from "../../core/auth.ts";
 export type { Principal } from "../../core/context.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { importJWK, type JWK, SignJWT } from "jose";
+import { importJWK, SignJWT } from "jose";
 import { readSecureUrl, type Send, sendJson } from "./http.ts";
 import type { Issuer } from "./issuer.ts";
 
@@ -16,9 +16,15 @@ export interface OAuthClient {
   /** Where the secret is sent: in the `Authorization` header, the default, or in the body. */
   readonly secretIn?: "header" | "body";
   /** The client's private key, instead of a secret. It signs a short-lived JWT for each request. */
-  readonly privateKey?: CryptoKey | JWK;
+  readonly privateKey?: CryptoKey | PrivateJwk;
   /** Signature algorithm of the private key. Defaults to `alg` of the key, else `ES256`. */
   readonly algorithm?: string;
+}
+
+/** A private key as JSON. */
+export interface PrivateJwk extends JsonWebKey {
+  /** Id of the key, if the authorization server knows several of this client. */
+  readonly kid?: string;
 }
 
 /** An access token for a server that this server calls. */
@@ -69,7 +75,7 @@ export async function sendForm(
 
 const ASSERTION_SECONDS = 60;
 
-async function signAssertion(client: OAuthClient, given: CryptoKey | JWK, audience: string): Promise<string> {
+async function signAssertion(client: OAuthClient, given: CryptoKey | PrivateJwk, audience: string): Promise<string> {
   const { clientId } = client;
   const jwk = "kty" in given ? given : undefined;
   const alg = client.algorithm ?? jwk?.alg ?? "ES256";

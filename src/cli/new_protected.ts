@@ -39,7 +39,7 @@ const notes = new Map<string, string[]>();
 export const add = tool({
   name: "add",
   description: "Adds a note for the caller",
-  input: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
+  input: { type: "object", properties: { text: { type: "string", description: "The note" } }, required: ["text"] },
   scopes: ["notes:write"], // A token without this scope gets 403, and clients ask their user for it.
   run({ text }, ctx) {
     const { id } = requirePrincipal(ctx);

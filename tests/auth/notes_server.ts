@@ -16,7 +16,7 @@ const notes = new Map<string, string[]>();
 const add = tool({
   name: "add",
   description: "Adds a note",
-  input: z.object({ text: z.string() }),
+  input: z.object({ text: z.string().describe("The note") }),
   scopes: ["notes:write"],
   run({ text }, ctx) {
     const { id } = requirePrincipal(ctx);
@@ -33,7 +33,7 @@ const list = tool({
   run: (_, ctx) => (notes.get(requirePrincipal(ctx).id) ?? []).join(", ") || "none",
 });
 
-const whoami = tool({ name: "whoami", run: (_, ctx) => requirePrincipal(ctx).id });
+const whoami = tool({ name: "whoami", description: "Says who calls", run: (_, ctx) => requirePrincipal(ctx).id });
 
 const issuers = variable("NOTES_ISSUERS").split(" ");
 

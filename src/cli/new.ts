@@ -6,7 +6,6 @@
 import type { Args } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
 import { platform } from "./platform.ts";
-import { hasErrorCode } from "./platform_files.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 
 const NAME = /^[a-z][\w-]{0,63}$/i;
@@ -43,8 +42,7 @@ async function createFiles({ operands: [name, extra], flags }: Args): Promise<vo
   if ("auth" in flags) return await createProtected(name);
   const [server, test] = [`${name}.ts`, `${name}_test.ts`];
   await refuseExisting([server, test]);
-  await writeNew(server, toServerSource(name, toLibrary()));
-  await writeNew(test, toTestSource(server, toLibrary("testing")));
+  await writeAll([[server, toServerSource(name, toLibrary())], [test, toTestSource(server, toLibrary("testing"))]]);
   console.error(`Created ${server} and ${test}. Run the test:
 
   ${toTestCommand(test)}
@@ -61,13 +59,19 @@ async function createProtected(name: string): Promise<void> {
   const testCommand = toTestCommand("server_test.ts", toTestFlags());
   const serve = toShell([...toProgram(), "server.ts", "--http"]);
   const { toProtectedReadme, toProtectedServer, toProtectedTest } = await import("./new_protected.ts");
-  await platform.files.makeFolder(platform.toPath(name));
   const modules = { library: toLibrary(), auth: toLibrary("auth"), oauth: toLibrary("oauth") };
-  await writeNew(server, toProtectedServer(name, modules));
-  await writeNew(test, toProtectedTest({ testing: toLibrary("testing"), isDeno: platform.runtime === "deno" }));
   const call = toShell([...toProgram(), "call", "http://127.0.0.1:3000/mcp", "add", "text=buy milk"]);
   const doctor = toShell([...toProgram(), "doctor", "http://127.0.0.1:3000/mcp"]);
-  await writeNew(readme, toProtectedReadme(name, { serve, call, doctor, test: testCommand }));
+  try {
+    await platform.files.makeFolder(platform.toPath(name));
+  } catch (error) {
+    throw createWriteError(name, error);
+  }
+  await writeAll([
+    [server, toProtectedServer(name, modules)],
+    [test, toProtectedTest({ testing: toLibrary("testing"), isDeno: platform.runtime === "deno" })],
+    [readme, toProtectedReadme(name, { serve, call, doctor, test: testCommand })],
+  ]);
   console.error(`Created ${server}, ${test} and ${readme}. Run the test:
 
   cd ${name}
@@ -98,10 +102,6 @@ function toTestFlags(): readonly string[] {
   return ["--allow-env", ...entry.endsWith("/mod.ts") ? ["--config", entry.replace(/mod\.ts$/, "deno.json")] : []];
 }
 
-async function writeNew(path: string, text: string): Promise<void> {
-  await platform.files.write(platform.toPath(path), text, { isNew: true });
-}
-
 async function refuseExisting(names: readonly string[]): Promise<void> {
   const existing = await findExisting(names);
   if (existing !== undefined) throw new CliError(`Cannot write ${existing}: it already exists; choose another name`);
@@ -110,13 +110,31 @@ async function refuseExisting(names: readonly string[]): Promise<void> {
 async function findExisting(names: readonly string[]): Promise<string | undefined> {
   for (const name of names) {
     try {
-      if (await platform.files.stat(platform.toPath(name))) return name;
+      // A link that leads nowhere would take the file elsewhere.
+      if (await platform.files.lstat(platform.toPath(name))) return name;
     } catch (error) {
-      throw new CliError(
-        `Cannot write ${name}: ${hasErrorCode(error) ? error.message : String(error)}; check the folder`,
-      );
+      throw createWriteError(name, error);
     }
   }
+}
+
+/** Writes all files or, if one cannot be written, none. */
+async function writeAll(files: readonly (readonly [name: string, text: string])[]): Promise<void> {
+  const written: string[] = [];
+  for (const [name, text] of files) {
+    const path = platform.toPath(name);
+    try {
+      await platform.files.write(path, text, { isNew: true });
+      written.push(path);
+    } catch (error) {
+      await Promise.all(written.map((each) => platform.files.remove(each).catch(() => {})));
+      throw createWriteError(name, error);
+    }
+  }
+}
+
+function createWriteError(name: string, error: unknown): CliError {
+  return new CliError(`Cannot write ${name}: ${error instanceof Error ? error.message : error}; check the folder`);
 }
 
 function toServerSource(name: string, library: string): string {

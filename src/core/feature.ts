@@ -14,6 +14,7 @@ import type { Meta } from "../protocol/types.ts";
 import type { Limits } from "./limits.ts";
 import type { Link, Reply } from "./link.ts";
 import { INTERNALS } from "./internals.ts";
+import type { SubscriptionHooks } from "./subscribers.ts";
 import type { NoServices } from "./service.ts";
 
 /** Decides whether a caller may see and use a handler. `S` has the services of the handler. */
@@ -118,6 +119,8 @@ export interface Compiled {
   readonly listen?: ReadonlyMap<string, ListenKey>;
   /** Whether a caller may learn of changes of a resource. Every caller may learn of an unknown one. */
   isVisible?(uri: string, call: Call): boolean | Promise<boolean>;
+  /** Returns the functions that the provider of a URI has for subscriptions. */
+  hooksOf?(uri: string): SubscriptionHooks | undefined;
 }
 
 /** Where a notification of a client comes from, and what runs its handler. */

@@ -28,7 +28,7 @@ import type {
   StreamEvent,
   TransportName,
 } from "./observer.ts";
-import { BUSY } from "./scheduler.ts";
+import { BUSY } from "./link.ts";
 
 /** Creates the builder of events for a server. */
 export function createObserving(core: Core): Observing {

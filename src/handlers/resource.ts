@@ -9,7 +9,7 @@ import { parseTemplate, type TemplateVariables, type UriTemplate } from "../prot
 import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import { type Binding, bindServices } from "../core/container.ts";
-import type { Context } from "../core/context.ts";
+import type { ChangeNotifier, Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
@@ -17,6 +17,7 @@ import type { Need } from "../core/question.ts";
 import { type Allow, bindAllow, type Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
+import type { SubscriptionHooks } from "../core/subscribers.ts";
 import { type Completers, completion } from "./completion.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
@@ -98,6 +99,18 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
     cursor: string | undefined,
     ctx: Context<SharedServiceValues<S>>,
   ) => ResourcePage | Promise<ResourcePage>;
+  /**
+   * Called when a URI of the scheme gets its first subscriber. Start to watch it here, and call
+   * `server.resourceUpdated(uri)` with each change. Subscriptions do not wait for it. Errors go to `observer.fault`.
+   *
+   * Subscribers from which `allow` hides the provider do not count.
+   */
+  readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
+  /**
+   * Called when the last subscriber of a URI has left, also because its connection or session has ended or the server
+   * closes. It is called after `subscribe` has settled.
+   */
+  readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
   /** Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if encoded. */
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
@@ -213,7 +226,8 @@ function toResource<Input, S>(
 }
 
 /** Options of any kind, without type parameters. */
-interface Form<Input> extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services"> {
+interface Form<Input>
+  extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services">, SubscriptionHooks {
   readonly uri?: string;
   readonly scheme?: string;
   readonly services?: Services;
@@ -272,6 +286,7 @@ function define<Input>(form: Form<Input>): Defined {
     needs,
     extensions,
     ttlMs,
+    hooks: form.subscribe || form.unsubscribe ? form : undefined,
     scope: allow ? "private" : cacheScope,
     wire: () => ({
       [isTemplate ? "uriTemplate" : "uri"]: key,

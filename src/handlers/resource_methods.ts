@@ -22,6 +22,7 @@ import {
   toMethod,
 } from "../core/feature.ts";
 import { createList, type Entry, openCursors } from "../core/pagination.ts";
+import type { SubscriptionHooks } from "../core/subscribers.ts";
 import { attempt } from "./attempt.ts";
 
 /** A resource in a list. Only `uri` and `name` are required. `size` is in bytes. */
@@ -46,6 +47,8 @@ export interface Definition extends Entry {
   readonly invoke: (call: Call, uri: string, matched: unknown, core: Core) => Result | Promise<Result>;
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
+  /** Functions that are called for the first and the last subscriber of a URI. */
+  readonly hooks?: SubscriptionHooks;
   readonly extensions?: HandlerExtensions;
   /** Cache scope of the contents. */
   readonly scope: "public" | "private";
@@ -102,6 +105,7 @@ export const resources: Feature = {
         if (definition?.scopes && !hasScopes(core, call, definition.scopes)) return false;
         return isAllowed(allow, call, core);
       },
+      hooksOf: (uri) => locate(uri)?.definition.hooks,
     };
   },
 };

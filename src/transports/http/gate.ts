@@ -80,8 +80,11 @@ export class HttpGate implements Gate {
   }
 
   #isFull({ peer }: Entry): boolean {
-    const { running, runningPerPeer } = this.#core.limits.auth;
-    return this.#running >= running || peer !== undefined && (this.#runningOf.get(peer) ?? 0) >= runningPerPeer;
+    const { observing, limits: { auth: { running, runningPerPeer } } } = this.#core;
+    const isAll = this.#running >= running;
+    if (!isAll && (peer === undefined || (this.#runningOf.get(peer) ?? 0) < runningPerPeer)) return false;
+    observing?.reach(isAll ? "auth.running" : "auth.runningPerPeer", isAll ? undefined : `peer ${peer}`);
+    return true;
   }
 
   // An authentication that never settles is given up, so that it holds its place for a limited time.

@@ -313,6 +313,8 @@ Deno.test("a verified token is not verified again, and is forgotten when it expi
   const known = auth.authenticate(request, facts);
   assert(!(known instanceof Promise));
   principals.add(known);
+  const headers = { authorization: `bearer   ${token}` };
+  principals.add(auth.authenticate(new Request(RESOURCE, { method: "POST", headers }), facts));
   assertEquals(principals.size, 1);
   const later = auth.authenticate(request, { ...facts, now: facts.now + 60_000 });
   assert(later instanceof Promise);

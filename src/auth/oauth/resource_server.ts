@@ -15,7 +15,7 @@ import {
 } from "../../core/auth.ts";
 import type { Principal } from "../../core/context.ts";
 import { readScopes as checkScopes } from "../../core/scopes.ts";
-import { type Bearer, QUERY, readBearer } from "./bearer.ts";
+import { type Bearer, PREFIX, QUERY, readBearer } from "./bearer.ts";
 import { type Claims, type OAuthPrincipal, readGranted, type ReadScopes, toOAuthPrincipal } from "./caller.ts";
 import { checkClaims, InvalidToken, toAudience } from "./claims.ts";
 import {
@@ -146,6 +146,7 @@ class ResourceServer implements Authentication {
   readonly #readScopes: ReadScopes;
   readonly #introspect?: (token: string, facts: AuthFacts) => Promise<Introspected>;
   readonly #exchange?: TokenExchange;
+  /** By `Authorization` header, as most clients write it. */
   readonly #accepted = new TokenCache<Verdict>(LIMITS);
   /** Why opaque tokens are refused. */
   readonly #refused = new TokenCache<InvalidToken>(REFUSED_LIMITS);
@@ -198,19 +199,28 @@ class ResourceServer implements Authentication {
 
   // An own property, because it is called without its object.
   readonly authenticate: Authentication["authenticate"] = (request, facts) => {
-    const bearer = readBearer(request);
+    const { now } = facts;
+    // Most tokens are known. Their header needs no reading.
+    const header = request.headers.get("Authorization") ?? "";
+    const known = this.#find(header, now);
+    if (known && !request.url.includes("?")) return toCurrent(known, now);
+    const bearer = readBearer(header, request.url);
     if (!("token" in bearer)) return this.#refuse(bearer);
     const { token } = bearer;
-    const { now } = facts;
-    const known = this.#accepted.get(token, now);
-    // New keys of an issuer may leave out the one that verified the token.
-    if (known && (!known.keys || known.issuer.latestKeys === known.keys)) return toCurrent(known, now);
+    const found = known ?? this.#find(PREFIX + token, now);
+    if (found) return toCurrent(found, now);
     const running = this.#running.get(token);
     if (running) return running.then(withoutCause);
     const verifying = this.#verify(token, facts).finally(() => this.#running.delete(token));
     this.#running.set(token, verifying);
     return verifying;
   };
+
+  #find(header: string, now: number): Verdict | undefined {
+    const known = this.#accepted.get(header, now);
+    // New keys of an issuer may leave out the one that verified the token.
+    return known && (!known.keys || known.issuer.latestKeys === known.keys) ? known : undefined;
+  }
 
   async #verify(token: string, facts: AuthFacts): Promise<Principal | AuthRefusal> {
     try {
@@ -256,7 +266,7 @@ class ResourceServer implements Authentication {
 
   #accept(token: string, verdict: Verdict, now: number): Principal {
     this.#exchange?.bind(verdict.principal, token, verdict.issuer);
-    this.#accepted.set(token, { value: verdict, until: verdict.until }, now);
+    this.#accepted.set(PREFIX + token, { value: verdict, until: verdict.until }, now);
     return toCurrent(verdict, now);
   }
 

@@ -112,13 +112,16 @@ export class Endpoint {
     if (loadGate && !gate) return this.#fetchLater(loadGate, request, info);
     // has() makes Deno read all headers at once, which speeds up later access. The names of these three headers are
     // read fastest if they are not in lower case.
-    if (headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget)) {
+    // An admitted request, which arrives here a second time, has been checked.
+    const admitted = gate?.findAdmitted(info);
+    if (
+      !admitted &&
+      (headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget))
+    ) {
       const refusal = this.#checkFirst(request, info);
       if (refusal) return gate?.respond(request) ?? refusal;
     }
     if (this.#isClosing) return this.#refuse(request, CLOSING);
-    // An admitted request arrives here a second time.
-    const admitted = gate?.findAdmitted(info);
     if (gate && !admitted && method !== "OPTIONS") return gate.admit(request, info, this.fetch);
     const accept = headers.get("Accept");
     const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);

@@ -60,10 +60,10 @@ export class HttpGate implements Gate {
   }
 
   admit(...[request, info, fetch]: Parameters<Gate["admit"]>): Promise<Response> {
-    const pass = (entered: Admitted | Response) =>
-      entered instanceof Response ? Promise.resolve(entered) : fetch(request, entered);
     const entered = this.enter(request, info, "http");
-    return entered instanceof Promise ? entered.then(pass) : pass(entered);
+    // Most callers are known, which takes no promise.
+    if (entered instanceof AdmittedInfo) return fetch(request, entered);
+    return Promise.resolve(entered).then((entered) => entered instanceof Response ? entered : fetch(request, entered));
   }
 
   enter(...[request, info, transport]: Parameters<Gate["enter"]>): ReturnType<Gate["enter"]> {
@@ -218,13 +218,26 @@ class Entry implements AuthFacts {
 /** Names of credentials, in lower case where case does not matter. */
 interface Hidden {
   readonly headers: ReadonlySet<string>;
+  /** Whether a header is hidden, by its name as it was asked for. Each call asks for the same few names. */
+  readonly asked: Map<string, boolean>;
   readonly cookies: readonly string[];
   readonly query: readonly string[];
 }
 
 function toHidden({ headers = [], cookies = [], query = [] }: Credentials = {}): Hidden {
-  return { headers: new Set(["authorization", ...headers.map((name) => name.toLowerCase())]), cookies, query };
+  const names = ["authorization", ...headers.map((name) => name.toLowerCase())];
+  return { headers: new Set(names), asked: new Map(), cookies, query };
 }
+
+function isHidden({ headers, asked }: Hidden, name: string): boolean {
+  const known = asked.get(name);
+  if (known !== undefined) return known;
+  const hidden = headers.has(name.toLowerCase());
+  if (asked.size < MAX_ASKED) asked.set(name, hidden);
+  return hidden;
+}
+
+const MAX_ASKED = 64;
 
 /** A request without its credentials. The copy is made when a handler reads it. */
 class VisibleRequest implements SeenRequest {
@@ -247,7 +260,7 @@ class VisibleRequest implements SeenRequest {
   }
 
   get(name: string): string | null {
-    return this.#hidden.headers.has(name.toLowerCase()) ? null : this.#raw.headers.get(name);
+    return isHidden(this.#hidden, name) ? null : this.#raw.headers.get(name);
   }
 }
 

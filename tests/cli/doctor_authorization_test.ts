@@ -434,6 +434,100 @@ Deno.test("doctor shows the scopes of a refusal", async () => {
   assertMatch(scopes.message, /^a request with too few scopes gets 403, which names the scopes notes:read$/);
 });
 
+/** A server that is nothing but a 401 response and documents by URL. Returns the findings, and the URLs in order. */
+async function visit(
+  target: string,
+  challenge: string,
+  documents: Readonly<Record<string, unknown>>,
+): Promise<{ readonly findings: readonly Finding[]; readonly visited: readonly string[] }> {
+  const visited: string[] = [];
+  const findings = await examine({
+    url: target,
+    timeoutMs: 100,
+    fetch(request) {
+      visited.push(request.url);
+      if (request.url.startsWith(target)) {
+        return Promise.resolve(new Response(null, { status: 401, headers: { "www-authenticate": challenge } }));
+      }
+      assertEquals(request.headers.get("authorization"), null);
+      const found = documents[request.url];
+      if (found === "hangs") {
+        return new Promise((_, reject) => request.signal.addEventListener("abort", () => reject(new Error("late"))));
+      }
+      if (found instanceof Response) return Promise.resolve(found.clone());
+      return Promise.resolve(found === undefined ? new Response(null, { status: 404 }) : Response.json(found));
+    },
+  });
+  return { findings, visited: visited.filter((each) => !each.startsWith(target)) };
+}
+
+Deno.test("doctor is not led to this machine by a server on another one, nor to other schemes", async () => {
+  const target = "https://mcp.example/mcp";
+  for (
+    const url of [
+      "http://127.0.0.1:6379/",
+      "http://localhost/x",
+      "http://10.0.0.1/meta",
+      "file:///etc/passwd",
+      "data:,{}",
+    ]
+  ) {
+    const { findings, visited } = await visit(target, `Bearer resource_metadata="${url}"`, {});
+    assertEquals(visited.filter((each) => !each.startsWith("https://mcp.example/")), [], url);
+    assert(findings.some(({ level, check }) => level === "problem" && check === "metadata"));
+  }
+  const resource = {
+    resource: target,
+    authorization_servers: ["http://127.0.0.1:9200", "file:///etc", "https://a.example"],
+  };
+  const issuer = {
+    issuer: "https://a.example",
+    authorization_endpoint: "https://a.example/a",
+    token_endpoint: "http://127.0.0.1:1/t",
+    code_challenge_methods_supported: ["S256"],
+  };
+  const { findings, visited } = await visit(target, "Bearer", {
+    "https://mcp.example/.well-known/oauth-protected-resource/mcp": resource,
+    "https://a.example/.well-known/oauth-authorization-server": issuer,
+  });
+  assertEquals(visited.filter((each) => !/^https:\/\/(mcp|a)\.example\//.test(each)), []);
+  const problems = findings.filter(({ level }) => level === "problem").map(({ message }) => message);
+  assertEquals(problems.length, 3, problems.join("\n"));
+});
+
+Deno.test("doctor follows no redirect of metadata, and reads odd documents", async () => {
+  const target = "https://mcp.example/mcp";
+  const meta = "https://mcp.example/meta";
+  const odd: Readonly<Record<string, unknown>> = {
+    redirect: new Response(null, { status: 302, headers: { location: "https://other.example/" } }),
+    text: new Response("not JSON"),
+    list: [1],
+    nothing: "hangs",
+    "needs a token": new Response(null, { status: 401 }),
+    huge: new Response("[".repeat(5_000_000)),
+  };
+  for (const [title, document] of Object.entries(odd)) {
+    const { findings, visited } = await visit(target, `Bearer resource_metadata="${meta}"`, { [meta]: document });
+    assert(!visited.includes("https://other.example/"), title);
+    assert(findings.some(({ level, check }) => level === "problem" && check === "metadata"), title);
+  }
+});
+
+Deno.test("doctor visits few of many issuers, and shows no control characters of a server", async () => {
+  const target = "https://mcp.example/mcp";
+  const servers = Array.from({ length: 500 }, (_, i) => `https://issuer${i}.example`);
+  const { findings, visited } = await visit(target, 'Bearer realm="\t\u00e9"', {
+    "https://mcp.example/.well-known/oauth-protected-resource/mcp": {
+      resource: "https://mcp.example/\u001b[31mmcp\u0007",
+      authorization_servers: [...servers, "\u001b]0;title\u0007"],
+      scopes_supported: ["\u001b[2J"],
+    },
+  });
+  assert(visited.length < 30, `${visited.length} requests`);
+  // deno-lint-ignore no-control-regex
+  for (const { message } of findings) assert(!/[\u0000-\u001f\u007f-\u009f]/.test(message), JSON.stringify(message));
+});
+
 Deno.test("doctor reads challenges of every form, and long ones in little time", () => {
   const read = (header: string | null) => {
     const { scheme, params } = readChallenge(header) ?? {};

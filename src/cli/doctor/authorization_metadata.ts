@@ -97,7 +97,8 @@ function isSame(a: Metadata, b: Metadata): boolean {
 }
 
 /** Checks the members of the metadata. Returns its usable issuers. */
-function checkResource({ url: target }: Endpoint, { url, value, headers }: Metadata, check: Check): readonly string[] {
+function checkResource(endpoint: Endpoint, { url, value, headers }: Metadata, check: Check): readonly string[] {
+  const target = endpoint.url;
   const { resource, authorization_servers: servers, scopes_supported: scopes, bearer_methods_supported: methods } =
     value;
   if (typeof resource !== "string" || !isWithin(target, resource)) {
@@ -126,7 +127,7 @@ function checkResource({ url: target }: Endpoint, { url, value, headers }: Metad
     );
   }
   const all: readonly unknown[] = Array.isArray(servers) ? servers : [];
-  const issuers = all.filter((issuer) => typeof issuer === "string").filter(isSafe);
+  const issuers = all.filter((issuer) => typeof issuer === "string").filter((issuer) => isSafe(issuer, endpoint));
   if (!issuers.length) {
     check.problem(
       `the metadata at ${url} names no usable authorization server`,
@@ -189,8 +190,8 @@ async function checkAuthorizationServer(endpoint: Endpoint, issuer: string, chec
     check.problem(`the metadata at ${url} has no ${missing.join(" and no ")}`, `add ${missing.join(" and ")}`);
   }
   const unsafe = [...required, "registration_endpoint", "jwks_uri"].filter((name) => {
-    const endpoint = value[name];
-    return typeof endpoint === "string" && !isSafe(endpoint);
+    const url = value[name];
+    return typeof url === "string" && !isSafe(url, endpoint);
   });
   if (unsafe.length) {
     check.problem(`${unsafe.join(" and ")} of the metadata at ${url} is no https URL`, "use https URLs");
@@ -223,7 +224,7 @@ async function readJson(
   endpoint: Endpoint,
   url: string,
 ): Promise<{ readonly metadata?: Metadata; readonly state: string }> {
-  if (!isSafe(url)) return { state: "no https connection" };
+  if (!isSafe(url, endpoint)) return { state: "no https connection" };
   try {
     const { status, text, headers } = await readUrl(endpoint, url);
     const state = String(status);
@@ -245,10 +246,12 @@ async function readUrl(
   return await exchange({ ...endpoint, url }, { method: "GET", headers: { accept: "application/json", ...headers } });
 }
 
-function isSafe(url: string): boolean {
+/** A server on another machine must not lead requests to this one. */
+function isSafe(url: string, endpoint: Endpoint): boolean {
   if (!URL.canParse(url)) return false;
   const { protocol, host } = new URL(url);
-  return protocol === "https:" || (protocol === "http:" && isLoopbackHost(host));
+  return protocol === "https:" ||
+    (protocol === "http:" && isLoopbackHost(host) && isLoopbackHost(new URL(endpoint.url).host));
 }
 
 function isWithin(url: string, resource: string): boolean {

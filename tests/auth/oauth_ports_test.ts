@@ -39,10 +39,11 @@ Deno.test("two users of two issuers see different notes, in both eras", async ()
     wellKnown: "/realms/b/.well-known/openid-configuration",
   });
   // The port is known only when the server runs, so that its URL is set afterwards.
-  let server: Server | undefined;
-  await using port = serve({ fetch: (request, info) => server?.fetch(request, info) ?? Promise.reject() });
+  const served: Server[] = [];
+  await using port = serve({ fetch: (request, info) => served[0].fetch(request, info) });
   const url = `http://${port.host}/mcp`;
-  server = createNotes(url, [one, two]);
+  const server = createNotes(url, [one, two]);
+  served.push(server);
   for (const versions of [["2026-07-28"], ["2025-11-25"]]) {
     const join = async (issuer: TestIssuer, sub: string, scope: string) => {
       const token = await issuer.sign({ claims: { aud: url, sub, scope } });

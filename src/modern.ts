@@ -29,6 +29,7 @@ export {
   type FixedResource,
   type Resource,
   resource,
+  type ResourceAllow,
   type ResourceCommonOptions,
   type ResourceFixedOptions,
   type ResourceOf,
@@ -99,6 +100,7 @@ export type {
   Elicited,
   ElicitOptions,
   ElicitUrlOptions,
+  ListChangedOptions,
   ListName,
   Principal,
   ProgressOptions,
@@ -138,7 +140,7 @@ export {
 } from "./core/observer.ts";
 export type { Store } from "./core/store.ts";
 export type { Need } from "./core/question.ts";
-export type { Middleware } from "./core/middleware.ts";
+export { type Middleware, only } from "./core/middleware.ts";
 export type { Allow, Handler } from "./core/feature.ts";
 export type { LimitOptions, Limits } from "./core/limits.ts";
 

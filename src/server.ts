@@ -16,7 +16,7 @@ import type { CreateEra, Engine } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { type LimitOptions, readLimits } from "./core/limits.ts";
-import type { Middleware } from "./core/middleware.ts";
+import { type Middleware, seesLists } from "./core/middleware.ts";
 import { combineObservers, type Observer } from "./core/observer.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
@@ -102,7 +102,8 @@ export interface ServerOptions {
   /**
    * Cache scope of lists: shared by all callers (`"public"`) or bound to one (`"private"`).
    *
-   * Defaults to `"private"` for authenticated callers and for servers with `auth` or `use`, because these may change a
+   * Defaults to `"private"` for authenticated callers and for servers with `auth`, or whose `use` sees lists, because
+   * these may change a
    * list, and to `"public"` otherwise. A list with an `allow` is always private. Resources are private unless they have a
    * `cacheScope`.
    */
@@ -134,7 +135,10 @@ export interface Server extends ChangeNotifier {
   readonly handlers: {
     /** Adds handlers, and notifies clients of the changed lists. */
     add(...handlers: readonly Handler[]): void;
-    /** Removes handlers, and notifies clients of the changed lists. */
+    /**
+     * Removes handlers, and notifies clients of the changed lists. A handler is known by its kind and its name, or its
+     * URI. One that is not there is ignored.
+     */
     remove(...handlers: readonly Handler[]): void;
     /** Returns the handlers in the order in which they were added. */
     list(): readonly Handler[];
@@ -191,7 +195,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     limits,
     ticker,
     ttlMs,
-    cacheScope: options.cacheScope ?? (auth || options.use?.length ? "private" : "anonymous"),
+    cacheScope: options.cacheScope ?? (auth || options.use?.some(seesLists) ? "private" : "anonymous"),
     hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
     describeError: options.describeError,
@@ -213,8 +217,9 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
       resourceUpdated(uri) {
         if (!closed) changes.emit({ kind: "resource", uri });
       },
-      listChanged(list) {
-        if (!closed && registry.hasList(list)) changes.emit({ kind: "list", feature: list });
+      listChanged(list, { to: allow } = {}) {
+        if (closed || !registry.hasList(list)) return;
+        changes.emit({ kind: "list", feature: list, handlers: allow && [{ allow }] });
       },
     },
     parts: core,
@@ -291,7 +296,10 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
       list: () => registry.handlers,
     },
     ...host.server,
-    ready: async () => await host.container?.ready(),
+    ready: async () => {
+      await loadGate?.();
+      await host.container?.ready();
+    },
     close: () => closed ??= close(),
     [INTERNALS]: {
       openPipe: pipeOpener(engine, era),
@@ -302,7 +310,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   };
 }
 
-/** Reads the option `auth`. Throws if it cannot authenticate. */
+/** Reads the option `auth`. Throws if it cannot authenticate. The gate checks its other parts. */
 function readAuth(auth: ServerOptions["auth"]): Authentication | undefined {
   const read = typeof auth === "function" ? { authenticate: auth } : auth;
   if (read === undefined || typeof read?.authenticate === "function") return read;

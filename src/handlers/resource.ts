@@ -9,20 +9,27 @@ import { parseTemplate, type TemplateVariables, type UriTemplate } from "../prot
 import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import { type Binding, bindServices } from "../core/container.ts";
-import type { Context } from "../core/context.ts";
+import type { ChangeNotifier, Context } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import type { Need } from "../core/question.ts";
-import { type Allow, bindAllow, type Handler } from "../core/feature.ts";
+import { bindAllow, type Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
+import type { SubscriptionHooks } from "../core/subscribers.ts";
 import { type Completers, completion } from "./completion.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 
-/** Options of all resources. */
-export interface ResourceCommonOptions<S extends Services = NoServices> {
+/**
+ * Decides whether a caller may see and read a resource. `subject` is what `read` gets first: the variables of a template,
+ * or a URI. It is `undefined` where the answer is about all resources of a template or a provider, such as for lists.
+ */
+export type ResourceAllow<Input, S = NoServices> = (ctx: Context<S>, subject?: Input) => boolean | Promise<boolean>;
+
+/** Options of all resources. `Input` is what `read` gets. */
+export interface ResourceCommonOptions<S extends Services = NoServices, Input = string> {
   /** Name for people and models. */
   readonly name: string;
   /**
@@ -34,10 +41,10 @@ export interface ResourceCommonOptions<S extends Services = NoServices> {
   /** Services that the functions of this resource use, by name. */
   readonly services?: S;
   /**
-   * Decides whether a caller may see and read the resource. For other callers it does not exist. It cannot use services
-   * that live for one call.
+   * Decides whether a caller may see and read the resource. For other callers it does not exist: they are not notified
+   * of its changes either. It cannot use services that live for one call.
    */
-  readonly allow?: Allow<SharedServiceValues<S>>;
+  readonly allow?: ResourceAllow<Input, SharedServiceValues<S>>;
   /**
    * Scopes that the caller must have, such as `["notes:write"]`. For any other caller, the request fails with code
    * -31403, over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
@@ -66,7 +73,7 @@ export interface ResourceFixedOptions<S extends Services = NoServices> extends R
 
 /** Options of a resource template. Only `uri`, `name` and `read` are required. */
 export interface ResourceTemplateOptions<U extends string, S extends Services = NoServices>
-  extends ResourceCommonOptions<S>, Omit<ResourceEntry, "uri" | "size"> {
+  extends ResourceCommonOptions<S, TemplateVariables<U>>, Omit<ResourceEntry, "uri" | "size"> {
   /** URI template, such as `repo://{owner}/{name}{?ref}`. */
   readonly uri: U;
   /** Completers for variables. */
@@ -98,6 +105,18 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
     cursor: string | undefined,
     ctx: Context<SharedServiceValues<S>>,
   ) => ResourcePage | Promise<ResourcePage>;
+  /**
+   * Called when a URI of the scheme gets its first subscriber. Start to watch it here, and call
+   * `server.resourceUpdated(uri)` with each change. Subscriptions do not wait for it. Errors go to `observer.fault`.
+   *
+   * Subscribers from which `allow` hides the provider do not count.
+   */
+  readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
+  /**
+   * Called when the last subscriber of a URI has left, also because its connection or session has ended or the server
+   * closes. It is called after `subscribe` has settled.
+   */
+  readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
   /** Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if encoded. */
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
@@ -213,11 +232,12 @@ function toResource<Input, S>(
 }
 
 /** Options of any kind, without type parameters. */
-interface Form<Input> extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services"> {
+interface Form<Input>
+  extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services">, SubscriptionHooks {
   readonly uri?: string;
   readonly scheme?: string;
   readonly services?: Services;
-  readonly allow?: Allow<never>;
+  readonly allow?: (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
   readonly complete?: Completers<string, never>;
   readonly list?: (first: never, ctx: Context<never>) => Listed | Promise<Listed>;
   readonly read: (input: Input, ctx: Context<never>) => ResourceReturn | Promise<ResourceReturn>;
@@ -272,6 +292,7 @@ function define<Input>(form: Form<Input>): Defined {
     needs,
     extensions,
     ttlMs,
+    hooks: form.subscribe || form.unsubscribe ? form : undefined,
     scope: allow ? "private" : cacheScope,
     wire: () => ({
       [isTemplate ? "uriTemplate" : "uri"]: key,

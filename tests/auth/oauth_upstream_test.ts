@@ -292,7 +292,7 @@ Deno.test("MUST NOT show the token to handlers, middleware, observers, stores, e
   }
 });
 
-Deno.test("a link of an elicitation opens for the caller that was asked, and for nobody else", async () => {
+Deno.test("MUST bind URL elicitations to the user: a link opens for the caller that was asked, and for nobody else", async () => {
   await using issuer = await TestIssuer.start();
   const links = userLinks();
   const opened: string[] = [];

@@ -74,7 +74,7 @@ export async function verifyJwt(
     if (!isKeyMissing(error, header)) throw toInvalid(error);
   }
   // The issuer may have new keys.
-  const newer = await issuer.keys.renew(now).catch(() => undefined);
+  const newer = await issuer.keys.renew(now);
   if (!newer || newer === keys) throw new InvalidToken("the token is signed with an unknown key");
   try {
     await verifySignature(token, newer, options);

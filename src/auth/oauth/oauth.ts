@@ -15,7 +15,7 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
-export { oauth, type OAuthOptions } from "./resource_server.ts";
+export { oauth, type OAuthAuthentication, type OAuthOptions } from "./resource_server.ts";
 export { type Claims, type OAuthPrincipal, type ReadScopes, toPrincipalId } from "./caller.ts";
 export { clientCredentials, type ClientCredentialsOptions } from "./client_credentials.ts";
 export { type ExchangeOptions, type ExchangeRequest, exchangeToken } from "./token_exchange.ts";

@@ -9,6 +9,7 @@ import {
   type Authentication,
   type AuthFacts,
   type AuthRefusal,
+  type AuthRoute,
   type Challenge,
   isRefusal,
   refuse,
@@ -97,6 +98,12 @@ export interface OAuthOptions {
   readonly fetch?: Send;
 }
 
+/** The authentication of a protected server, for `auth` of `createServer`. */
+export interface OAuthAuthentication extends Authentication {
+  /** Endpoints of the metadata. The server answers them. They can also be mounted by hand under a router. */
+  readonly routes: readonly AuthRoute[];
+}
+
 /**
  * Authenticates callers by access tokens of OAuth authorization servers. The id of a principal has the issuer and the
  * subject of the token, see {@linkcode toPrincipalId}.
@@ -118,7 +125,7 @@ export interface OAuthOptions {
  * @throws {TypeError} if an option cannot be used.
  * @see specification/2026-07-28/basic/authorization
  */
-export function oauth(options: OAuthOptions): Authentication {
+export function oauth(options: OAuthOptions): OAuthAuthentication {
   return new ResourceServer(options);
 }
 
@@ -137,10 +144,10 @@ interface Verdict {
   readonly keys?: IssuerKeys;
 }
 
-class ResourceServer implements Authentication {
+class ResourceServer implements OAuthAuthentication {
   readonly credentials = { headers: ["authorization"], query: [QUERY] };
   readonly challenge: Challenge;
-  readonly routes: Authentication["routes"];
+  readonly routes: readonly AuthRoute[];
   readonly satisfies: Authentication["satisfies"];
   readonly #rules: JwtRules;
   readonly #readScopes: ReadScopes;
@@ -266,7 +273,8 @@ class ResourceServer implements Authentication {
 
   #accept(token: string, verdict: Verdict, now: number): Principal {
     this.#exchange?.bind(verdict.principal, token, verdict.issuer);
-    this.#accepted.set(PREFIX + token, { value: verdict, until: verdict.until }, now);
+    const characters = token.length + JSON.stringify(verdict.principal.claims).length;
+    this.#accepted.set(PREFIX + token, { value: verdict, until: verdict.until, characters }, now);
     return toCurrent(verdict, now);
   }
 

@@ -7,12 +7,14 @@
 /** Limits of a cache. */
 export interface CacheLimits {
   readonly entries: number;
-  /** Characters of all tokens together. */
+  /** Characters of all tokens and values together. */
   readonly characters: number;
 }
 
 interface Entry<T> {
   readonly value: T;
+  /** Characters of the token and of what the value keeps. Defaults to those of the token. */
+  readonly characters?: number;
   /** Time until which the value is valid, in milliseconds since 1970. */
   readonly until: number;
 }
@@ -51,7 +53,7 @@ export class TokenCache<T> {
     this.delete(token);
     if (now >= this.#nextSweep) this.#sweep(now);
     this.#entries.set(token, entry);
-    this.#characters += token.length;
+    this.#characters += weigh(token, entry);
     for (const oldest of this.#entries.keys()) {
       if (this.#entries.size <= this.#limits.entries && this.#characters <= this.#limits.characters) break;
       this.delete(oldest);
@@ -60,7 +62,8 @@ export class TokenCache<T> {
 
   /** Forgets a token. */
   delete(token: string): void {
-    if (this.#entries.delete(token)) this.#characters -= token.length;
+    const entry = this.#entries.get(token);
+    if (entry && this.#entries.delete(token)) this.#characters -= weigh(token, entry);
   }
 
   /** Forgets all tokens. */
@@ -73,4 +76,8 @@ export class TokenCache<T> {
     this.#nextSweep = now + SWEEP_MS;
     for (const [token, { until }] of this.#entries) if (until <= now) this.delete(token);
   }
+}
+
+function weigh(token: string, { characters = token.length }: Entry<unknown>): number {
+  return characters;
 }

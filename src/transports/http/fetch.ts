@@ -110,10 +110,10 @@ export class Endpoint {
     const { loadGate } = this.#options;
     const gate = this.#gate;
     if (loadGate && !gate) return this.#fetchLater(loadGate, request, info);
+    // An admitted request arrives here a second time.
+    const admitted = gate?.findAdmitted(info);
     // has() makes Deno read all headers at once, which speeds up later access. The names of these three headers are
     // read fastest if they are not in lower case.
-    // An admitted request, which arrives here a second time, has been checked.
-    const admitted = gate?.findAdmitted(info);
     if (
       !admitted &&
       (headers.has("origin") || headers.get("Host") !== this.#lastHost || !isTarget(request.url, this.#lastTarget))
@@ -141,7 +141,12 @@ export class Endpoint {
   };
 
   async #fetchLater(loadGate: LoadGate, request: Request, info: ConnectionInfo | undefined): Promise<Response> {
-    this.#gate = await loadGate();
+    try {
+      this.#gate = await loadGate();
+    } catch (error) {
+      // The server has an authentication that cannot be used. Without one, it serves nobody.
+      return new Response(this.#toFault(error).text, { status: 500, headers: { "content-type": "application/json" } });
+    }
     return await this.fetch(request, info);
   }
 

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
+import { quote } from "../../protocol/errors.ts";
 import { isObject, toFailure } from "../../protocol/jsonrpc.ts";
 import {
   type Authentication,
@@ -12,8 +13,11 @@ import {
   type AuthRoute,
   type AuthTransport,
   BEARER,
+  CHALLENGE,
   type Credentials,
+  isChallenge,
   isRefusal,
+  isToken,
   refuse,
   toChallenge,
 } from "../../core/auth.ts";
@@ -33,8 +37,10 @@ export class HttpGate implements Gate {
   #running = 0;
   readonly #runningOf = new Map<string, number>();
 
-  /** Creates the gate of a server. */
+  /** Creates the gate of a server. Throws if the authentication has parts that it cannot use. */
   constructor(auth: Authentication, parts: GateParts) {
+    const problem = findProblem(auth);
+    if (problem !== undefined) throw new TypeError(`Cannot serve with this authentication: ${problem}`);
     this.#auth = auth;
     this.#core = parts.core;
     this.#parts = parts;
@@ -59,14 +65,23 @@ export class HttpGate implements Gate {
     return info instanceof AdmittedInfo ? info : undefined;
   }
 
-  admit(...[request, info, fetch]: Parameters<Gate["admit"]>): Promise<Response> {
+  // Fast path: no promise and no closure, if the authentication is synchronous.
+  admit(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    fetch: (request: Request, admitted: Admitted) => Promise<Response>,
+  ): Promise<Response> {
     const entered = this.enter(request, info, "http");
-    // Most callers are known, which takes no promise.
     if (entered instanceof AdmittedInfo) return fetch(request, entered);
+    if (entered instanceof Response) return Promise.resolve(entered);
     return Promise.resolve(entered).then((entered) => entered instanceof Response ? entered : fetch(request, entered));
   }
 
-  enter(...[request, info, transport]: Parameters<Gate["enter"]>): ReturnType<Gate["enter"]> {
+  enter(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    transport: AuthTransport,
+  ): Admitted | Response | Promise<Admitted | Response> {
     const entry = new Entry(request, info, { transport, parts: this.#parts });
     if (info?.principal !== undefined) return this.#judge(entry, this.#parts.readPrincipal(info));
     if (this.#running && this.#isFull(entry)) return this.#refuse(entry, TOO_MANY);
@@ -215,29 +230,30 @@ class Entry implements AuthFacts {
   }
 }
 
+function findProblem({ challenge, credentials = {}, routes = [] }: Authentication): string | undefined {
+  const { headers = [], cookies = [], query = [] } = credentials;
+  if (challenge !== undefined && !isChallenge(challenge)) return CHALLENGE;
+  const isNames = [headers, cookies, query].every((names) => Array.isArray(names) && names.every(isToken));
+  if (!isNames) return 'credentials are not lists of names such as { headers: ["x-user"] }';
+  if (!Array.isArray(routes)) return "routes are not a list";
+  for (const [at, { path, fetch }] of routes.entries()) {
+    if (typeof fetch !== "function") return `route ${quote(path)} has no fetch()`;
+    // Any other spelling would never be found.
+    if (new URL(path, "http://x").pathname !== path) return `route ${quote(path)} is not a path as a URL has it`;
+    if (routes.findIndex((route) => route.path === path) < at) return `route ${quote(path)} is there twice`;
+  }
+}
+
 /** Names of credentials, in lower case where case does not matter. */
 interface Hidden {
   readonly headers: ReadonlySet<string>;
-  /** Whether a header is hidden, by its name as it was asked for. Each call asks for the same few names. */
-  readonly asked: Map<string, boolean>;
   readonly cookies: readonly string[];
   readonly query: readonly string[];
 }
 
 function toHidden({ headers = [], cookies = [], query = [] }: Credentials = {}): Hidden {
-  const names = ["authorization", ...headers.map((name) => name.toLowerCase())];
-  return { headers: new Set(names), asked: new Map(), cookies, query };
+  return { headers: new Set(["authorization", ...headers.map((name) => name.toLowerCase())]), cookies, query };
 }
-
-function isHidden({ headers, asked }: Hidden, name: string): boolean {
-  const known = asked.get(name);
-  if (known !== undefined) return known;
-  const hidden = headers.has(name.toLowerCase());
-  if (asked.size < MAX_ASKED) asked.set(name, hidden);
-  return hidden;
-}
-
-const MAX_ASKED = 64;
 
 /** A request without its credentials. The copy is made when a handler reads it. */
 class VisibleRequest implements SeenRequest {
@@ -260,7 +276,7 @@ class VisibleRequest implements SeenRequest {
   }
 
   get(name: string): string | null {
-    return isHidden(this.#hidden, name) ? null : this.#raw.headers.get(name);
+    return this.#hidden.headers.has(name.toLowerCase()) ? null : this.#raw.headers.get(name);
   }
 }
 

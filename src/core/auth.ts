@@ -94,6 +94,8 @@ export interface AuthRefusal {
   readonly reason?: string;
   /** Error for `observer.fault`, if the refusal is not the caller's fault. */
   readonly cause?: unknown;
+  /** Milliseconds after which the client may try again. */
+  readonly retryAfterMs?: number;
   /** @ignore */
   readonly [REFUSAL]: true;
 }
@@ -106,19 +108,21 @@ export interface RefuseOptions {
   readonly reason?: string;
   /** Error for `observer.fault`, if the refusal is not the caller's fault. The client does not learn it. */
   readonly cause?: unknown;
+  /** Milliseconds after which the client may try again, for status 429 or 503. Defaults to 1000. */
+  readonly retryAfterMs?: number;
 }
 
 const REFUSAL: unique symbol = Symbol.for("mcp.refusal");
 
 /** Creates the refusal of a request, for `authenticate` to return. */
 export function refuse(status: AuthRefusal["status"], options: RefuseOptions = {}): AuthRefusal {
-  const { challenge, reason, cause } = options;
+  const { challenge, reason, cause, retryAfterMs } = options;
   const challenges = challenge && [challenge].flat();
   if (![400, 401, 403, 429, 503].includes(status)) {
     throw new TypeError(`Cannot refuse a request: the status is ${status}; use 400, 401, 403, 429 or 503`);
   }
   if (challenges?.every(isChallenge) === false) throw new TypeError(`Cannot refuse a request: ${CHALLENGE}`);
-  return { status, challenges, reason, cause, [REFUSAL]: true };
+  return { status, challenges, reason, cause, retryAfterMs, [REFUSAL]: true };
 }
 
 /** What a challenge must be. */

@@ -17,6 +17,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/server.ts": [...below, "src/handlers", "src/eras", "src/transports"],
   "src/auth": below,
   "src/auth/oauth": [...below, "src/auth"],
+  "src/limits": [...below, "src/handlers"],
   "src/discovery": [...below, "src/runtime.ts"],
   "src/worker": [...below, "src/runtime.ts", "src/transports"],
   "src/middleware": below,

@@ -17,6 +17,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/server.ts": [...below, "src/handlers", "src/eras", "src/transports"],
   "src/mount.ts": ["src/core", "src/transports", "src/server.ts"],
   "src/auth": below,
+  "src/auth/oauth": [...below, "src/auth"],
   "src/limits": [...below, "src/handlers"],
   "src/discovery": [...below, "src/runtime.ts"],
   "src/worker": [...below, "src/runtime.ts", "src/transports"],
@@ -42,6 +43,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 
 /** The packages a folder may import; every other folder imports none. */
 const packages: Readonly<Record<string, readonly string[]>> = {
+  "src/auth/oauth": ["jose"],
   "src/cli": ["zod", "yaml", "jsonc-parser", "smol-toml", "@std/jsonc"],
 };
 

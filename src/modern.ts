@@ -23,7 +23,14 @@ export function createServer(options: ServerOptions): Server {
   return buildServer(options, modernEra);
 }
 
-export { type Tool, tool, type ToolOptions, type ToolReturn } from "./handlers/tool.ts";
+export {
+  type Tool,
+  tool,
+  type ToolOptions,
+  type ToolResultOf,
+  type ToolReturn,
+  type ToolVariant,
+} from "./handlers/tool.ts";
 export { media, type MediaOptions, resourceLink } from "./handlers/content.ts";
 export {
   type FixedResource,
@@ -113,6 +120,8 @@ export type {
   Challenge,
   Credentials,
 } from "./core/auth.ts";
+export type { DescribeError, PublishedSchema, PublishedTool, PublishSchema } from "./core/core.ts";
+export type { Encoder, Guards, InputGuard, OutputGuard } from "./core/guards.ts";
 export type { Log, LogMethod, LogOptions } from "./core/log.ts";
 export {
   type AuthEvent,

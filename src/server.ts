@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { INTERNAL_ERROR, McpError, type ToolError } from "./protocol/errors.ts";
+import { INTERNAL_ERROR, McpError } from "./protocol/errors.ts";
 import type { Icon } from "./protocol/types.ts";
 import { Accounts } from "./core/account.ts";
 import type { Authenticate, Authentication } from "./core/auth.ts";
@@ -11,9 +11,10 @@ import { Changes } from "./core/changes.ts";
 import type { ContainerHost } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
 import type { ChangeNotifier, Context } from "./core/context.ts";
-import type { Core } from "./core/core.ts";
+import type { Core, DescribeError, PublishSchema } from "./core/core.ts";
 import type { CreateEra, Engine } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
+import { type Encoder, type Filters, type Guards, readGuards } from "./core/guards.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { type LimitOptions, readLimits } from "./core/limits.ts";
 import type { Middleware } from "./core/middleware.ts";
@@ -113,10 +114,20 @@ export interface ServerOptions {
    */
   readonly observer?: Observer | readonly Observer[];
   /**
-   * Describes an unexpected error of a tool to the model. If it returns `undefined`, the model gets "Internal error"
+   * Describes an unexpected error of a handler. The model reads the text for an error of a tool. Other clients get it as
+   * the message of error -32603, or the `McpError` that it returns. If it returns `undefined`, they get "Internal error"
    * and an id. `observer.fault` is called in either case.
    */
-  readonly describeError?: (error: unknown, ctx: Context) => string | ToolError | undefined;
+  readonly describeError?: DescribeError;
+  /**
+   * Guards of the input and output of all handlers. They are around the guards of each handler, and use services with
+   * `ctx.get`.
+   */
+  readonly guards?: Guards;
+  /** Encoders of your own types. The first that fits converts a value. They run before the built-in conversions. */
+  readonly encoders?: readonly Encoder[];
+  /** Changes the JSON Schema of the input and output of tools that clients see. Validation does not change. */
+  readonly publishSchema?: PublishSchema;
   /**
    * Whether to print warnings with `console.warn` about work before a question, which some clients make the handler
    * repeat. Defaults to `false`. `mcp --watch`, `mcp --inspect` and `connect` from `@x/mcp/testing` turn it on.
@@ -195,6 +206,8 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
     describeError: options.describeError,
+    filters: readFilters(options),
+    publishSchema: options.publishSchema,
     session: options.session,
     lenientArguments: options.lenientArguments,
     sealer,
@@ -300,6 +313,10 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
       host,
     },
   };
+}
+
+function readFilters({ guards, encoders }: ServerOptions): Filters | undefined {
+  if (guards || encoders) return { guards: readGuards(guards, "the server"), encoders };
 }
 
 /** Reads the option `auth`. Throws if it cannot authenticate. */

@@ -9,11 +9,12 @@ import type { Call, Carrier } from "./call.ts";
 import type { Binding } from "./container.ts";
 import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
-import type { McpError } from "../protocol/errors.ts";
+import { type McpError, quote } from "../protocol/errors.ts";
 import type { Meta } from "../protocol/types.ts";
 import type { Limits } from "./limits.ts";
 import type { Link, Reply } from "./link.ts";
 import { INTERNALS } from "./internals.ts";
+import type { Middleware } from "./middleware.ts";
 import type { NoServices } from "./service.ts";
 
 /** Decides whether a caller may see and use a handler. `S` has the services of the handler. */
@@ -25,6 +26,8 @@ export interface Handler {
   readonly name: string;
   /** Decides whether a caller may see and use the handler. Defaults to every caller. */
   readonly allow?: Allow;
+  /** Labels that select handlers, such as for `server.handlers.disable`. */
+  readonly tags?: readonly string[];
   /**
    * Internal state for the registry.
    *
@@ -51,6 +54,33 @@ export interface HandlerInternals<Definition = unknown> {
   readonly services?: Binding;
   /** What extensions add to the handler. */
   readonly extensions?: HandlerExtensions;
+  /** Makes the handler again with changed options. Groups need it. */
+  readonly remake?: Remake;
+}
+
+/** Makes a handler again with changed options. */
+export type Remake = (change: <O extends GroupedOptions>(options: O) => O) => Handler;
+
+/** Options of a handler that a group changes. */
+export interface GroupedOptions {
+  readonly name: string;
+  /** URI of a resource, whose name is for people. */
+  readonly uri?: string;
+  /** URI scheme of a provider. */
+  readonly scheme?: string;
+  readonly use?: readonly Middleware[];
+  readonly tags?: readonly string[];
+  readonly allow?: Allow<never>;
+}
+
+/**
+ * Reads the tags of a handler.
+ *
+ * @throws {TypeError} if they are not a list of texts.
+ */
+export function readTags(tags: readonly string[] = [], name: string): readonly string[] {
+  if (Array.isArray(tags) && tags.every((tag) => typeof tag === "string" && tag)) return tags;
+  throw new TypeError(`Cannot make ${quote(name)}: tags must be a list of texts like ["admin"]`);
 }
 
 /** Binds services to `allow`, which uses those that do not live for one call. */

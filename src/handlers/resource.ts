@@ -10,11 +10,12 @@ import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
-import type { Core } from "../core/core.ts";
+import type { Core, DescribeError } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import type { Need } from "../core/question.ts";
-import { type Allow, bindAllow, type Handler } from "../core/feature.ts";
+import { type Allow, bindAllow, type Handler, readTags, type Remake } from "../core/feature.ts";
+import { type Filter, type Guards, type HandlerGuards, readGuards } from "../core/guards.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
 import { type Completers, completion } from "./completion.ts";
@@ -33,6 +34,10 @@ export interface ResourceCommonOptions<S extends Services = NoServices> {
   readonly use?: readonly Middleware[];
   /** Services that the functions of this resource use, by name. */
   readonly services?: S;
+  /** Describes an unexpected error of this resource. Defaults to the server's `describeError`, also for `undefined`. */
+  readonly describeError?: DescribeError;
+  /** Labels for `server.handlers.disable({ tag: "admin" })` and such. Clients do not see them. */
+  readonly tags?: readonly string[];
   /**
    * Decides whether a caller may see and read the resource. For other callers it does not exist. It cannot use services
    * that live for one call.
@@ -60,6 +65,8 @@ export interface ResourceCommonOptions<S extends Services = NoServices> {
 
 /** Options of a fixed resource. Only `uri`, `name` and `read` are required. */
 export interface ResourceFixedOptions<S extends Services = NoServices> extends ResourceCommonOptions<S>, ResourceEntry {
+  /** Guards of the URI and of the value that `read` returns. Those of the server are around them. */
+  readonly guards?: Guards<string, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /** Reads the resource. Clients get the text of a `ToolError` that it throws. For any other error they get an id. */
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
@@ -78,6 +85,8 @@ export interface ResourceTemplateOptions<U extends string, S extends Services = 
   readonly list?: (
     ctx: Context<SharedServiceValues<S>>,
   ) => readonly ResourceEntry[] | Promise<readonly ResourceEntry[]>;
+  /** Guards of the variables and of the value that `read` returns. Those of the server are around them. */
+  readonly guards?: Guards<TemplateVariables<U>, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /** Reads a resource, given the values of its variables. */
   readonly read: (
     variables: TemplateVariables<U>,
@@ -98,6 +107,8 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
     cursor: string | undefined,
     ctx: Context<SharedServiceValues<S>>,
   ) => ResourcePage | Promise<ResourcePage>;
+  /** Guards of the URI and of the value that `read` returns. Those of the server are around them. */
+  readonly guards?: Guards<string, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /** Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if encoded. */
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
@@ -168,14 +179,14 @@ export function resource<const U extends string, S extends Services = NoServices
   const defined = define(form);
   const { definition: { key, match, scopes, variables: names, allow }, template, services } = defined;
   // At runtime, the template has the variables of its type.
-  if (!template) return { ...toResource(form, defined), uri: () => key } as unknown as ResourceOf<U, S>;
-  const { name, complete } = form;
+  const remake: Remake = (change) => resource<U, S>(change(options));
+  if (!template) return { ...toResource(form, defined, remake), uri: () => key } as unknown as ResourceOf<U, S>;
+  const { name, complete, describeError } = form;
   const place = `resource ${quote(key)}`;
-  const also = [
-    completion({ type: "ref/resource", name: key, place, names, complete, allow, scopes, services, match }),
-  ];
+  const completed = { place, names, complete, allow, scopes, services, describeError, match };
+  const also = [completion({ type: "ref/resource", name: key, ...completed })];
   const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
-  return { ...toResource(form, defined, also), uri } as unknown as ResourceOf<U, S>; // As above.
+  return { ...toResource(form, defined, remake, also), uri } as unknown as ResourceOf<U, S>; // As above.
 }
 
 /**
@@ -198,18 +209,20 @@ export function resourceProvider<S extends Services = NoServices>(
   options: ResourceProviderOptions<S>,
 ): Resource<string, ServiceValues<S>> {
   const form: Form<string> = options;
-  return toResource(form, define<string>(form));
+  return toResource(form, define<string>(form), (change) => resourceProvider(change(options)));
 }
 
 function toResource<Input, S>(
-  { name, read }: Form<Input>,
+  { name, read, tags }: Form<Input>,
   { definition, services }: Defined,
+  remake: Remake,
   also: readonly Handler[] = [],
 ): Resource<Input, S> {
   const { key, allow, extensions } = definition;
   // A test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
-  return { name, read: reads, allow, [INTERNALS]: { feature: resources, key, definition, also, services, extensions } };
+  const internals = { feature: resources, key, definition, also, services, extensions, remake };
+  return { name, read: reads, allow, tags: readTags(tags, name), [INTERNALS]: internals };
 }
 
 /** Options of any kind, without type parameters. */
@@ -218,6 +231,7 @@ interface Form<Input> extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOpt
   readonly scheme?: string;
   readonly services?: Services;
   readonly allow?: Allow<never>;
+  readonly guards?: HandlerGuards;
   readonly complete?: Completers<string, never>;
   readonly list?: (first: never, ctx: Context<never>) => Listed | Promise<Listed>;
   readonly read: (input: Input, ctx: Context<never>) => ResourceReturn | Promise<ResourceReturn>;
@@ -257,10 +271,19 @@ function define<Input>(form: Form<Input>): Defined {
       const { resources, nextCursor } = "resources" in listed ? listed : cut(listed, Number(cursor ?? 0), size);
       return { resources: resources.map((entry) => ({ mimeType, ...entry })), nextCursor };
     });
-  const invoke = async (call: Call, uri: string, matched: unknown, core: Core, ctx: Context<never> = call) => {
+  const invoke = async (
+    call: Call,
+    uri: string,
+    matched: unknown,
+    core: Core,
+    filter?: Filter,
+    ctx: Context<never> = call,
+  ) => {
     const sending = { place: `resource ${quote(uri)}`, call, core };
     // `matched` comes from the matcher of this form, so it has the type Input.
-    const contents = await toContents(await read(matched as Input, ctx), { uri, mimeType }, sending);
+    const returns = () => read(matched as Input, ctx);
+    const value = await (filter ? filter(returns, ctx) : returns());
+    const contents = await toContents(value, { uri, mimeType }, sending);
     if (!contents) throw McpError.resourceNotFound(uri);
     return { contents };
   };
@@ -268,6 +291,9 @@ function define<Input>(form: Form<Input>): Defined {
     ...toMatcher(template, isTemplate),
     key,
     allow: bindAllow(allow, services),
+    guards: readGuards(form.guards, `resource ${quote(key)}`),
+    services,
+    describeError: form.describeError,
     scopes: readScopes(form.scopes, `resource ${quote(key)}`),
     needs,
     extensions,

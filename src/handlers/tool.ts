@@ -20,7 +20,7 @@ import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
-import type { Core } from "../core/core.ts";
+import type { Core, DescribeError } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
@@ -29,16 +29,21 @@ import {
   type Feature,
   type Handler,
   type HandlerExtensions,
+  readTags,
+  type Remake,
   revealTo,
   type Runner,
   toDefinitions,
   toMethod,
 } from "../core/feature.ts";
+import { type Filter, type Guards, type HandlerGuards, readGuards } from "../core/guards.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Need } from "../core/question.ts";
 import { createList, type Entry } from "../core/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
+import { describe } from "./attempt.ts";
 import { isContent, isDoubtful, loadResults, type Sending, toJson } from "./content.ts";
+import { runGuarded } from "./guarded.ts";
 
 /**
  * The return value of a tool.
@@ -112,8 +117,23 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
   readonly _meta?: Meta;
   /** Middleware for this tool. The first one is the outermost. */
   readonly use?: readonly Middleware[];
-  /** Services that `run` and `allow` use, by name. They are made after the input is validated. */
+  /** Services that `run`, `allow` and the guards use, by name. They are made after the input is validated. */
   readonly services?: S;
+  /** Guards of the input and of the value that `run` returns. Those of the server are around them. */
+  readonly guards?: Guards<Infer<I>, ToolResultOf<O>, SharedServiceValues<S>, ServiceValues<S>>;
+  /** Describes an unexpected error of this tool. Defaults to the server's `describeError`, also for `undefined`. */
+  readonly describeError?: DescribeError;
+  /** Labels for `server.handlers.disable({ tag: "admin" })` and such. Clients do not see them. */
+  readonly tags?: readonly string[];
+  /**
+   * Changes what a caller sees of the tool: its description, or its input. Calls are validated by the same input. If it
+   * throws, the tool does not exist for this caller. Lists with such a tool are private to caches.
+   *
+   * Return the same schema object each time, because each object is compiled once.
+   */
+  readonly forCaller?: (
+    ctx: Context<SharedServiceValues<S>>,
+  ) => ToolVariant<Infer<I>> | undefined | Promise<ToolVariant<Infer<I>> | undefined>;
   /**
    * Decides whether a caller may see and call the tool. For other callers it does not exist. It cannot use services
    * that live for one call.
@@ -140,9 +160,22 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
   readonly run: (
     input: Infer<I>,
     ctx: Context<ServiceValues<S>>,
-  ) =>
-    | (Schema extends O ? ToolReturn : InferInput<O> | ToolResult)
-    | Promise<Schema extends O ? ToolReturn : InferInput<O> | ToolResult>;
+  ) => ToolResultOf<O> | Promise<ToolResultOf<O>>;
+}
+
+/** What `run` of a tool returns, by the schema of its output. */
+export type ToolResultOf<O extends Schema> = Schema extends O ? ToolReturn : InferInput<O> | ToolResult;
+
+/** What one caller sees of a tool. Missing parts are those of the tool. */
+export interface ToolVariant<Input = unknown> {
+  /** Name for people. */
+  readonly title?: string;
+  /** Description for the model. */
+  readonly description?: string;
+  /** Schema of the arguments. Its values have the type that `run` takes. */
+  readonly input?: Schema<Input>;
+  /** Hints about the tool's behavior. */
+  readonly annotations?: ToolAnnotations;
 }
 
 /** A tool for `handlers`. Tests can run it directly. */
@@ -183,7 +216,9 @@ export function tool<
   const services = bindServices(options.services, `tool ${quote(name)}`);
   const definition = define(options, services);
   const { allow, extensions } = definition;
-  return { name, run, allow, [INTERNALS]: { feature: tools, key: name, definition, services, extensions } };
+  const remake: Remake = (change) => tool(change(options));
+  const internals = { feature: tools, key: name, definition, services, extensions, remake };
+  return { name, run, allow, tags: readTags(options.tags, name), [INTERNALS]: internals };
 }
 
 /** A tool for the registry, without its type parameters. Its schemas validate at runtime. */
@@ -195,7 +230,12 @@ interface Definition extends Entry {
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
   readonly extensions?: HandlerExtensions;
-  readonly invoke: (call: Call, input: unknown, core: Core) => Result | Promise<Result>;
+  readonly guards?: HandlerGuards;
+  readonly services?: Binding;
+  readonly describeError?: DescribeError;
+  readonly invoke: (call: Call, input: unknown, core: Core, filter?: Filter) => Result | Promise<Result>;
+  /** Returns the definition for one caller. Returns `undefined` if it fails, which is reported. */
+  readonly vary?: (call: Call, core: Core) => Promise<Definition | undefined>;
 }
 
 function define<I extends Schema, O extends Schema, S extends Services>(
@@ -209,11 +249,18 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   const output = options.output && compileSchema(options.output, { use: "output", place });
   // Otherwise a schema without a JSON Schema would fail every tools/list.
   output?.json();
-  const invoke = (call: Call, value: unknown, core: Core, ctx: Context<never> = call): Result | Promise<Result> => {
+  const invoke = (
+    call: Call,
+    value: unknown,
+    core: Core,
+    filter?: Filter,
+    ctx: Context<never> = call,
+  ): Result | Promise<Result> => {
     const answer = (value: unknown) => {
       const sending = { place, call, core };
       return output ? toCheckedResult(value, sending, output) : toPlainResult(value, sending);
     };
+    if (filter) return filter(() => run(value as Infer<I>, ctx), ctx).then(answer); // As below.
     // The input schema has validated `value`, so it has the inferred type.
     const returned: unknown = run(value as Infer<I>, ctx);
     // Query builders are thenables but not promises.
@@ -222,6 +269,10 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   return {
     key: name,
     allow: bindAllow(allow, services),
+    guards: readGuards(options.guards, place),
+    services,
+    describeError: options.describeError,
+    vary: options.forCaller && toVary(options, options.forCaller, services),
     input,
     lenient: options.lenientArguments,
     output,
@@ -243,6 +294,35 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   };
 }
 
+function toVary<I extends Schema, O extends Schema, S extends Services>(
+  { forCaller: _, ...options }: ToolOptions<I, O, S>,
+  forCaller: NonNullable<ToolOptions<I, O, S>["forCaller"]>,
+  services: Binding | undefined,
+): Definition["vary"] {
+  const ask = async (call: Call, ctx: Context<never> = call) => await forCaller(ctx);
+  return async (call, core) => {
+    try {
+      const variant = await (services?.share(ask) ?? ask)(call);
+      // The types of a variant say that its input has values of the same type.
+      return publish(define({ ...options, ...variant } as ToolOptions<I, O, S>, services), core);
+    } catch (error) {
+      core.report(error, { method: call.method, subject: options.name });
+    }
+  };
+}
+
+/** Returns the definition with the schemas that the server publishes. */
+function publish(definition: Definition, { publishSchema }: Core): Definition {
+  if (!publishSchema) return definition;
+  const { key: tool, input, output } = definition;
+  const toPublic = (schema: CompiledSchema | undefined, use: "input" | "output") =>
+    schema && publishSchema(structuredClone(schema.json()), { tool, use });
+  const entry = definition.wire();
+  const changed = { inputSchema: toPublic(input, "input"), outputSchema: toPublic(output, "output") };
+  const shown = input ? { ...entry, ...changed } : { ...entry, outputSchema: changed.outputSchema };
+  return { ...definition, wire: () => shown };
+}
+
 function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {
   const headers = findHeaderParams(input.json());
   return headers.length ? headers : undefined;
@@ -252,7 +332,7 @@ function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {
 const tools: Feature = {
   name: "tools",
   compile(handlers, core) {
-    const definitions = toDefinitions<Definition>(handlers);
+    const definitions = toDefinitions<Definition>(handlers).map((definition) => publish(definition, core));
     // The keys are unknown, because a client may send any value as a name.
     const byName = new Map<unknown, ToolRunner>(
       definitions.map((definition) => [definition.key, new ToolRunner(definition, core)]),
@@ -260,7 +340,16 @@ const tools: Feature = {
     const find = (call: Call) => {
       const { name } = call.params;
       const found = byName.get(name);
-      return found && !found.allow ? found : revealTo(call, found, { core, refusal: () => toUnknown(name) });
+      const vary = found?.vary;
+      if (found && !found.allow && !vary) return found;
+      const revealed = revealTo(call, found, { core, refusal: () => toUnknown(name) });
+      return vary ? toVariant(revealed, vary, call) : revealed;
+    };
+    const toVariant = async (revealed: unknown, vary: NonNullable<Definition["vary"]>, call: Call) => {
+      await revealed;
+      const variant = await vary(call, core);
+      if (!variant) throw toUnknown(call.params.name);
+      return new ToolRunner(variant, core);
     };
     return {
       capabilities: { tools: { listChanged: true } },
@@ -279,6 +368,7 @@ class ToolRunner implements Runner {
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
   readonly extensions?: HandlerExtensions;
+  readonly vary?: Definition["vary"];
   readonly #definition: Definition;
   readonly #core: Core;
 
@@ -288,6 +378,7 @@ class ToolRunner implements Runner {
     this.scopes = definition.scopes;
     this.needs = definition.needs;
     this.extensions = definition.extensions;
+    this.vary = definition.vary;
     this.#definition = definition;
     this.#core = core;
   }
@@ -327,20 +418,27 @@ async function readLeniently(input: CompiledSchema, given: Params, { limits }: C
   return await input.validate(adaptInput(given, input.json(), { jsonText: limits.request }));
 }
 
-function invoke({ key, invoke }: Definition, call: Call, checked: Checked, core: Core): Result | Promise<Result> {
+function invoke(definition: Definition, call: Call, checked: Checked, core: Core): Result | Promise<Result> {
+  const { key, invoke, guards } = definition;
   // A result and not a protocol error, so that the model can read it and correct its call.
   if (checked.problem !== undefined) return toToolError(`Cannot call ${key}: ${checked.problem}`);
+  const { value } = checked;
+  if (guards || core.filters) {
+    const next = (value: unknown, filter?: Filter) => invoke(call, value, core, filter);
+    return runGuarded(definition, { call, core, value, next });
+  }
   call.onRun?.();
-  return invoke(call, checked.value, core);
+  return invoke(call, value, core);
 }
 
 /** Returns the result with which the model learns of an error. Throws errors that are not for the model. */
-function toFailed({ key }: Definition, call: Call, error: unknown, core: Core): Result {
+function toFailed({ key, describeError }: Definition, call: Call, error: unknown, core: Core): Result {
   if (isMcpError(error) || (call.ended && error === call.reason)) throw error;
   if (isToolError(error)) return toToolError(error.content);
   const reported = core.report(error, { method: call.method, subject: key });
   if (isResultError(error)) throw reported;
-  const words = core.describeError?.(error, call);
+  const words = describe({ core, call, describeError }, error);
+  if (isMcpError(words)) throw words;
   if (isToolError(words)) return toToolError(words.content);
   // A promise, which its type does not allow, would be sent as `{}`.
   return toToolError(typeof words === "string" ? words : `${reported.message} (${Object.values(reported.data ?? {})})`);

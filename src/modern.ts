@@ -56,6 +56,7 @@ export {
   type PromptOptions,
   type PromptReturn,
 } from "./handlers/prompt.ts";
+export { type Group, group, type GroupOptions } from "./handlers/group.ts";
 export type { Completer, Completers, Completion } from "./handlers/completion.ts";
 export {
   type CallServiceOptions,
@@ -100,15 +101,19 @@ export { McpError, ToolError } from "./protocol/errors.ts";
 export type { Server, ServerOptions } from "./server.ts";
 export type { Clock } from "./core/timers.ts";
 export type {
+  AnyHandler,
   ChangeNotifier,
   ClientFacts,
   Context,
   Elicited,
   ElicitOptions,
   ElicitUrlOptions,
+  HandlerSelector,
+  HandlerSet,
   ListName,
   Principal,
   ProgressOptions,
+  RunningServer,
 } from "./core/context.ts";
 export type {
   Authenticate,

@@ -10,7 +10,7 @@ import type { Authenticate, Authentication } from "./core/auth.ts";
 import { Changes } from "./core/changes.ts";
 import type { ContainerHost } from "./core/container.ts";
 import type { CallHost } from "./core/call.ts";
-import type { ChangeNotifier, Context } from "./core/context.ts";
+import type { ChangeNotifier, Context, HandlerSet, RunningServer } from "./core/context.ts";
 import type { Core, DescribeError, PublishSchema } from "./core/core.ts";
 import type { CreateEra, Engine } from "./core/era.ts";
 import type { Handler } from "./core/feature.ts";
@@ -142,14 +142,7 @@ export interface Server extends ChangeNotifier {
   /** Handles web-standard requests. Called by `deno serve`, Bun, Deno Deploy, Workers and routers. */
   readonly fetch: Fetch;
   /** The handlers, which can change while the server runs. */
-  readonly handlers: {
-    /** Adds handlers, and notifies clients of the changed lists. */
-    add(...handlers: readonly Handler[]): void;
-    /** Removes handlers, and notifies clients of the changed lists. */
-    remove(...handlers: readonly Handler[]): void;
-    /** Returns the handlers in the order in which they were added. */
-    list(): readonly Handler[];
-  };
+  readonly handlers: HandlerSet<Handler>;
   /**
    * Makes all services that live as long as the server, and rejects if one fails. `serveStdio` and the command line call
    * it before they listen. Otherwise the first request makes them.
@@ -221,8 +214,18 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const accounts = new Accounts(core);
   const scheduler = new Scheduler(core, accounts, options.use);
   let closed: Promise<void> | undefined;
+  const set: HandlerSet<Handler> = {
+    add: (...added) => add(added, true),
+    remove: (...removed) => registry.remove(removed),
+    list: () => registry.handlers,
+    get: (kind, name) => registry.find(kind, name),
+    enable: (selected, callers) => registry.toggle(selected, true, callers),
+    disable: (selected, callers) => registry.toggle(selected, false, callers),
+  };
   const host: CallHost = {
     server: {
+      // Factories make all handlers, so what a handler has is a Handler.
+      handlers: set as RunningServer["handlers"],
       resourceUpdated(uri) {
         if (!closed) changes.emit({ kind: "resource", uri });
       },
@@ -232,6 +235,10 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     },
     parts: core,
     defer: (call, run) => scheduler.defer(call, run),
+    async readResource(call, uri) {
+      const { readInner } = await import("./core/inner_read.ts");
+      return await readInner(call, uri, { core, scheduler, method: registry.methods.get("resources/read") });
+    },
   };
   add(options.handlers ?? []);
   const engine: Engine = { core, registry, scheduler, changes, accounts, host };
@@ -257,7 +264,9 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
 
   function add(handlers: readonly Handler[], isLater?: boolean): void {
     registry.add(handlers, isLater);
-    for (const handler of handlers) handler[INTERNALS].services?.open(host);
+    for (const handler of handlers) {
+      for (const { [INTERNALS]: { services } } of [handler, ...handler[INTERNALS].also ?? []]) services?.open(host);
+    }
   }
 
   // Loaded only in development.
@@ -298,12 +307,8 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
   const open = options.cors ? withCors(allows, fetch) : fetch;
   return {
     fetch: host.container?.startWith(open) ?? open,
-    handlers: {
-      add: (...added) => add(added, true),
-      remove: (...removed) => registry.remove(removed),
-      list: () => registry.handlers,
-    },
     ...host.server,
+    handlers: set,
     ready: async () => await host.container?.ready(),
     close: () => closed ??= close(),
     [INTERNALS]: {

@@ -6,10 +6,10 @@
 import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
-import { LOG_LEVELS, type Meta } from "../protocol/types.ts";
+import { LOG_LEVELS, type Meta, type ResourceContents } from "../protocol/types.ts";
 import type { Account } from "./account.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
-import type { ChangeNotifier, ClientFacts, Context, Principal } from "./context.ts";
+import type { ClientFacts, Context, Principal, RunningServer } from "./context.ts";
 import type { Cancellable, CancelOptions, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
 import { createLog, type Log } from "./log.ts";
@@ -31,11 +31,15 @@ export type Deferred = (end: ServiceEnd) => unknown;
 
 /** State that all calls of one server share. */
 export interface CallHost extends ContainerHost {
-  readonly server: ChangeNotifier;
+  readonly server: RunningServer;
   /** Set in development. */
   reruns?: RerunWatch;
   /** Runs a function after a call. */
   defer(call: Call, run: Deferred): void;
+  /** Reads a resource for a handler. */
+  readResource(call: Call, uri: string): Promise<readonly ResourceContents[]>;
+  /** Number of resources that wait for this read. */
+  readonly readDepth?: number;
 }
 
 /** Sends what a call sends before its result. Each era implements it. */
@@ -126,7 +130,7 @@ export class Call implements ServiceCall, Cancellable {
     return this.link.http?.request;
   }
 
-  get server(): ChangeNotifier {
+  get server(): RunningServer {
     return this.carrier.host.server;
   }
 
@@ -215,6 +219,10 @@ export class Call implements ServiceCall, Cancellable {
   get get(): Context["get"] {
     // The value has the type of its service.
     return async <T>(service: Service<T>) => await findInternals(service)?.get(this, service) as T;
+  }
+
+  get readResource(): Context["readResource"] {
+    return (uri) => quiet(this.carrier.host.readResource(this, uri));
   }
 
   get defer(): Context["defer"] {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Handler } from "./feature.ts";
+import type { Allow, Handler } from "./feature.ts";
 import type { Ticker } from "./timers.ts";
 
 /** A change that clients can subscribe to, or the end of the server. */
@@ -13,9 +13,14 @@ export type Change =
     readonly feature: string;
     /** The handlers that were added or removed, if known. A caller that may see none of them is not notified. */
     readonly handlers?: readonly Handler[];
+    /** Handlers that were enabled or disabled: what allowed them before and after. */
+    readonly toggled?: ReadonlyMap<string, Toggled>;
   }
   | { readonly kind: "resource"; readonly uri: string }
   | { readonly kind: "close" };
+
+/** What allows a handler before and after a change. */
+export type Toggled = readonly [before: Allow | undefined, after: Allow | undefined];
 
 /** Called for each change. */
 export type Listener = (change: Change) => void;
@@ -72,5 +77,7 @@ function toKey(change: Change): string {
 // A caller is notified if it may see any of the changed handlers.
 function merge(before: Change | undefined, change: Change): Change {
   if (before?.kind !== "list" || change.kind !== "list" || !change.handlers) return change;
-  return { ...change, handlers: before.handlers && [...before.handlers, ...change.handlers] };
+  const toggled = new Map(before.toggled);
+  for (const [name, [was, is]] of change.toggled ?? []) toggled.set(name, [(toggled.get(name) ?? [was])[0], is]);
+  return { ...change, handlers: before.handlers && [...before.handlers, ...change.handlers], toggled };
 }

@@ -4,16 +4,21 @@
  * @module
  */
 import { McpError, METHOD_NOT_FOUND, quote } from "../protocol/errors.ts";
-import type { Changes } from "./changes.ts";
+import type { Changes, Toggled } from "./changes.ts";
+import type { HandlerSelector } from "./context.ts";
 import type { Core } from "./core.ts";
-import type { Compiled, Feature, Handler, Method } from "./feature.ts";
+import type { Allow, Compiled, Feature, Handler, Method } from "./feature.ts";
 import { INTERNALS } from "./internals.ts";
+import { applyRules, isSelected, type Rule, toKey, toName } from "./visibility.ts";
 
 /** The handlers of a server. They are compiled when they change, never during a call. */
 export class Registry {
   readonly #core: Core;
   readonly #changes: Changes;
   #handlers: readonly Handler[] = [];
+  #rules: readonly Rule[] = [];
+  /** The handlers whose visibility differs from what they say themselves. */
+  #ruled: ReadonlyMap<Handler, Handler> = new Map();
   #compiled = new Map<string, Compiled>();
   /** Compiled methods by name. The map is replaced as a whole when handlers change. */
   methods: ReadonlyMap<string, Method> = new Map();
@@ -66,8 +71,8 @@ export class Registry {
   }
 
   /** Removes handlers. Unknown ones are ignored. */
-  remove(handlers: readonly Handler[]): void {
-    const gone = new Set(handlers.flatMap(withAlso));
+  remove(handlers: readonly (Handler | HandlerSelector)[]): void {
+    const gone = new Set(handlers.flatMap((one) => INTERNALS in one ? withAlso(one) : this.#select(toKey(one))));
     const left = this.#handlers.filter((handler) => !gone.has(handler));
     if (left.length === this.#handlers.length) return;
     const taken = this.#handlers.filter((handler) => gone.has(handler));
@@ -75,22 +80,62 @@ export class Registry {
     this.#core.observer.handlers?.({ added: [], removed: taken.map(toName) });
   }
 
+  /** Finds a handler by its kind and its name. */
+  find(kind: string, name: string): Handler | undefined {
+    return this.#handlers.find((handler) => toName(handler) === `${kind} ${JSON.stringify(name)}`);
+  }
+
+  /** Enables or disables handlers, for all callers or for some. */
+  toggle(selected: Handler | HandlerSelector, isShown: boolean, callers?: Allow): void {
+    const key = toKey(selected);
+    // A new rule of the same handlers and callers replaces the older one.
+    const rest = this.#rules.filter((rule) => rule.key !== key || callers && rule.callers !== callers);
+    this.#rules = [...rest, { key, isShown, callers }];
+    this.#swap(this.#handlers, this.#select(key), true);
+  }
+
+  // A handler selects those that come along with it.
+  #select(key: string, handlers = this.#handlers): readonly Handler[] {
+    const selected = new Set(handlers.filter((handler) => isSelected(handler, key)).flatMap(withAlso));
+    return handlers.filter((handler) => selected.has(handler));
+  }
+
+  #rule(handlers: readonly Handler[]): Map<Handler, Handler> {
+    const rules = new Map<Handler, Rule[]>();
+    for (const rule of this.#rules) {
+      for (const handler of this.#select(rule.key, handlers)) {
+        rules.set(handler, [...rules.get(handler) ?? [], rule]);
+      }
+    }
+    return new Map([...rules].map(([handler, rules]) => [handler, applyRules(handler, rules)]));
+  }
+
   // Compares by name and not by identity, because a package of handlers may import its own copy of the library. A
   // feature without handlers keeps its methods and an empty list, because clients already know the capability.
-  #swap(handlers: readonly Handler[], changed: readonly Handler[]): void {
+  #swap(handlers: readonly Handler[], changed: readonly Handler[], isToggled = false): void {
     for (const handler of handlers) handler[INTERNALS].extensions?.verify(handlers, toName(handler));
+    const before = this.#ruled;
+    const after = this.#rule(handlers);
     const features = new Map<string, Feature>(changed.map(({ [INTERNALS]: { feature } }) => [feature.name, feature]));
     const compiled = new Map(this.#compiled);
     for (const [name, feature] of features) {
-      compiled.set(name, feature.compile(handlers.filter((handler) => isOf(handler, name)), this.#core));
+      const own = handlers.filter((handler) => isOf(handler, name)).map((handler) => after.get(handler) ?? handler);
+      compiled.set(name, feature.compile(own, this.#core));
     }
     this.#handlers = handlers;
+    this.#ruled = after;
     this.#compiled = compiled;
     this.methods = new Map([...compiled.values()].flatMap(({ methods }) => Object.entries(methods)));
     for (const [name, { capabilities }] of compiled) {
       if (!features.has(name) || !capabilities[name]?.listChanged) continue;
-      const handlers = changed.filter((handler) => isOf(handler, name));
-      this.#changes.emit({ kind: "list", feature: name, handlers });
+      const ofList = changed.filter((handler) => isOf(handler, name));
+      const handlers = isToggled ? [] : ofList.map((handler) => after.get(handler) ?? before.get(handler) ?? handler);
+      const toToggled = (handler: Handler): [string, Toggled] => [
+        toName(handler),
+        [(before.get(handler) ?? handler).allow, (after.get(handler) ?? handler).allow],
+      ];
+      const toggled = isToggled ? new Map(ofList.map(toToggled)) : undefined;
+      this.#changes.emit({ kind: "list", feature: name, handlers, toggled });
     }
   }
 }
@@ -112,9 +157,4 @@ function withAlso(handler: Handler): readonly Handler[] {
 
 function isOf(handler: Handler, feature: string): boolean {
   return handler[INTERNALS].feature.name === feature;
-}
-
-function toName(handler: Handler): string {
-  const { feature, key } = handler[INTERNALS];
-  return `${feature.name.replace(/s$/, "")} ${JSON.stringify(key)}`;
 }

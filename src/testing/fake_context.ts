@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { quote } from "../protocol/errors.ts";
+import { McpError, quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import type { LogLevel, Meta } from "../protocol/types.ts";
+import type { LogLevel, Meta, ResourceContents } from "../protocol/types.ts";
 import { Accounts } from "../core/account.ts";
 import { Call, type Carrier } from "../core/call.ts";
 import { InFlight } from "../core/in_flight.ts";
@@ -29,6 +29,8 @@ export interface FakeContextOptions {
   readonly principal?: Principal;
   /** Fakes of the handler's services, by the names under which it uses them. Without one, using it throws. */
   readonly services?: Readonly<Record<string, unknown>>;
+  /** The resources for `ctx.readResource`, as text or contents by their URI. Others do not exist. */
+  readonly resources?: Readonly<Record<string, string | readonly ResourceContents[]>>;
   /** The value of `ctx.session`. */
   readonly session?: unknown;
   /** The method. Defaults to `tools/call`. */
@@ -103,6 +105,7 @@ export class Rounds {
 /** Makes a context for one of several runs. */
 export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeContext {
   const { answers = {}, client, principal, method = "tools/call", params = {}, http, signal, session } = options;
+  const { resources = {} } = options;
   const progressed: FakeContext["progressed"][number][] = [];
   const logged: FakeContext["logged"][number][] = [];
   const announced: FakeContext["announced"][number][] = [];
@@ -115,9 +118,16 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
       server: {
         resourceUpdated: (uri) => announce({ kind: "resource", uri }),
         listChanged: (list) => announce({ kind: "list", list }),
+        handlers: { add() {}, remove() {}, list: () => [], get: () => undefined, enable() {}, disable() {} },
       },
       reruns: rounds.reruns,
       defer: (_call, run) => void deferred.push(run),
+      // deno-lint-ignore require-await -- rejects where the real one does
+      async readResource(_call, uri) {
+        const found = Object.hasOwn(resources, uri) ? resources[uri] : undefined;
+        if (found === undefined) throw McpError.resourceNotFound(uri);
+        return typeof found === "string" ? [{ uri, text: found }] : found;
+      },
     },
     session: () => session,
     notify(_call, name, { progressToken: _token, ...rest }) {

@@ -23,6 +23,7 @@ import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
 import { Sealer } from "./core/sealer.ts";
 import type { Store } from "./core/store.ts";
+import type { Toggle, Visibility } from "./core/visibility.ts";
 import { type Clock, systemClock, Ticker } from "./core/timers.ts";
 import { type OpenPipe, pipeOpener } from "./transports/channel.ts";
 import { readHosts, readOrigins, readPath, readPeer, readPrincipal, readProxies } from "./transports/http/access.ts";
@@ -209,7 +210,12 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     shared,
     report: (error, about) => report(core, error, about),
   };
-  if (options.observer) core.prepare = preparing(core);
+  if (options.observer) {
+    prepareWith(core, async () => {
+      const { createObserving } = await import("./core/observing.ts");
+      core.observing = createObserving(core);
+    });
+  }
   const registry = new Registry(core, changes);
   const accounts = new Accounts(core);
   const scheduler = new Scheduler(core, accounts, options.use);
@@ -219,8 +225,8 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     remove: (...removed) => registry.remove(removed),
     list: () => registry.handlers,
     get: (kind, name) => registry.find(kind, name),
-    enable: (selected, callers) => registry.toggle(selected, true, callers),
-    disable: (selected, callers) => registry.toggle(selected, false, callers),
+    enable: (selected, callers) => toggle({ selected, isShown: true, callers }),
+    disable: (selected, callers) => toggle({ selected, isShown: false, callers }),
   };
   const host: CallHost = {
     server: {
@@ -267,6 +273,18 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     for (const handler of handlers) {
       for (const { [INTERNALS]: { services } } of [handler, ...handler[INTERNALS].also ?? []]) services?.open(host);
     }
+  }
+
+  // Loaded on demand. Messages wait for it, so that no caller sees what is disabled.
+  let visibility: Visibility | undefined;
+  function toggle(toggled: Toggle): void {
+    if (visibility) return visibility.toggle(toggled);
+    prepareWith(core, async () => {
+      const { Visibility } = await import("./core/visibility.ts");
+      visibility ??= new Visibility(registry, changes);
+      visibility.toggle(toggled);
+    });
+    core.prepare?.();
   }
 
   // Loaded only in development.
@@ -350,20 +368,21 @@ function checkOptions({ name, version, ttlMs = 0, sessions = "optional", store }
   }
 }
 
-/** Returns the function that loads what an observed server needs. It is loaded with the first message. */
-function preparing(core: Core): () => Promise<void> {
+/** Makes messages wait until something is loaded. A server that cannot load it still serves. */
+function prepareWith(core: Core, load: () => Promise<void>): void {
+  const before = core.prepare;
   let loading: Promise<void> | undefined;
-  const load = async () => {
+  const run = async () => {
     try {
-      const { createObserving } = await import("./core/observing.ts");
-      core.observing = createObserving(core);
+      await before?.();
+      await load();
     } catch (error) {
-      // A server that cannot be observed still serves.
       core.report(error);
     }
-    core.prepare = undefined;
+    if (core.prepare === prepare) core.prepare = undefined;
   };
-  return () => loading ??= load();
+  const prepare = () => loading ??= run();
+  core.prepare = prepare;
 }
 
 /** Reports an unexpected error, and returns the error for the client. */

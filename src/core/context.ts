@@ -102,8 +102,8 @@ export type HandlerSelector =
 export interface HandlerSet<H extends AnyHandler = AnyHandler> {
   /** Adds handlers, and notifies clients of the changed lists. */
   add(...handlers: readonly H[]): void;
-  /** Removes handlers, and notifies clients of the changed lists. Unknown ones are ignored. */
-  remove(...handlers: readonly (H | HandlerSelector)[]): void;
+  /** Removes handlers, and notifies clients of the changed lists. Unknown ones and `undefined` are ignored. */
+  remove(...handlers: readonly (H | undefined)[]): void;
   /** Returns the handlers in the order in which they were added. */
   list(): readonly H[];
   /** Finds a handler, also in a group. Returns `undefined` if there is none. The name of a resource is its URI. */

@@ -9,7 +9,7 @@ import type { Call, Carrier } from "./call.ts";
 import type { Binding } from "./container.ts";
 import type { Context } from "./context.ts";
 import type { Core } from "./core.ts";
-import { type McpError, quote } from "../protocol/errors.ts";
+import type { McpError } from "../protocol/errors.ts";
 import type { Meta } from "../protocol/types.ts";
 import type { Limits } from "./limits.ts";
 import type { Link, Reply } from "./link.ts";
@@ -71,16 +71,6 @@ export interface GroupedOptions {
   readonly use?: readonly Middleware[];
   readonly tags?: readonly string[];
   readonly allow?: Allow<never>;
-}
-
-/**
- * Reads the tags of a handler.
- *
- * @throws {TypeError} if they are not a list of texts.
- */
-export function readTags(tags: readonly string[] = [], name: string): readonly string[] {
-  if (Array.isArray(tags) && tags.every((tag) => typeof tag === "string" && tag)) return tags;
-  throw new TypeError(`Cannot make ${quote(name)}: tags must be a list of texts like ["admin"]`);
 }
 
 /** Binds services to `allow`, which uses those that do not live for one call. */

@@ -15,7 +15,7 @@ export interface Entry {
   /** Key of the entry, unique within the list. */
   readonly key: string;
   /** Returns the entry as clients see it. */
-  readonly wire: () => object;
+  readonly wire: (core: Core) => object;
   readonly allow?: Allow;
   /** Returns the entry for one caller. Returns `undefined` if this caller may not see it. */
   readonly vary?: (call: Call, core: Core) => Promise<Entry | undefined>;
@@ -39,7 +39,7 @@ export function createList(
 
   function toPage(from: number, visible: readonly Entry[], call: Call): Result | Promise<Result> {
     const items = visible.slice(from, from + core.limits.calls.pageItems);
-    const page = { [name]: items.map(({ wire }) => wire()) };
+    const page = { [name]: items.map(({ wire }) => wire(core)) };
     const last = from + items.length < visible.length ? items.at(-1) : undefined;
     if (!last) return page;
     return cursors().then(async (cursors) => ({ ...page, nextCursor: await cursors.write(last.key, call) }));

@@ -4,21 +4,20 @@
  * @module
  */
 import { McpError, METHOD_NOT_FOUND, quote } from "../protocol/errors.ts";
-import type { Changes, Toggled } from "./changes.ts";
-import type { HandlerSelector } from "./context.ts";
+import type { Changes } from "./changes.ts";
 import type { Core } from "./core.ts";
-import type { Allow, Compiled, Feature, Handler, Method } from "./feature.ts";
+import type { Compiled, Feature, Handler, Method } from "./feature.ts";
 import { INTERNALS } from "./internals.ts";
-import { applyRules, isSelected, type Rule, toKey, toName } from "./visibility.ts";
 
 /** The handlers of a server. They are compiled when they change, never during a call. */
 export class Registry {
   readonly #core: Core;
   readonly #changes: Changes;
   #handlers: readonly Handler[] = [];
-  #rules: readonly Rule[] = [];
   /** The handlers whose visibility differs from what they say themselves. */
-  #ruled: ReadonlyMap<Handler, Handler> = new Map();
+  #ruled?: ReadonlyMap<Handler, Handler>;
+  /** Applies what `enable` and `disable` say. Set with the first of them. */
+  rule?: (handlers: readonly Handler[]) => ReadonlyMap<Handler, Handler>;
   #compiled = new Map<string, Compiled>();
   /** Compiled methods by name. The map is replaced as a whole when handlers change. */
   methods: ReadonlyMap<string, Method> = new Map();
@@ -71,8 +70,8 @@ export class Registry {
   }
 
   /** Removes handlers. Unknown ones are ignored. */
-  remove(handlers: readonly (Handler | HandlerSelector)[]): void {
-    const gone = new Set(handlers.flatMap((one) => INTERNALS in one ? withAlso(one) : this.#select(toKey(one))));
+  remove(handlers: readonly (Handler | undefined)[]): void {
+    const gone = new Set(handlers.flatMap((handler) => handler ? withAlso(handler) : []));
     const left = this.#handlers.filter((handler) => !gone.has(handler));
     if (left.length === this.#handlers.length) return;
     const taken = this.#handlers.filter((handler) => gone.has(handler));
@@ -85,57 +84,41 @@ export class Registry {
     return this.#handlers.find((handler) => toName(handler) === `${kind} ${JSON.stringify(name)}`);
   }
 
-  /** Enables or disables handlers, for all callers or for some. */
-  toggle(selected: Handler | HandlerSelector, isShown: boolean, callers?: Allow): void {
-    const key = toKey(selected);
-    // A new rule of the same handlers and callers replaces the older one.
-    const rest = this.#rules.filter((rule) => rule.key !== key || callers && rule.callers !== callers);
-    this.#rules = [...rest, { key, isShown, callers }];
-    this.#swap(this.#handlers, this.#select(key), true);
+  /** Returns what serves a handler. */
+  toRuled(handler: Handler): Handler {
+    return this.#ruled?.get(handler) ?? handler;
   }
 
-  // A handler selects those that come along with it.
-  #select(key: string, handlers = this.#handlers): readonly Handler[] {
-    const selected = new Set(handlers.filter((handler) => isSelected(handler, key)).flatMap(withAlso));
-    return handlers.filter((handler) => selected.has(handler));
-  }
-
-  #rule(handlers: readonly Handler[]): Map<Handler, Handler> {
-    const rules = new Map<Handler, Rule[]>();
-    for (const rule of this.#rules) {
-      for (const handler of this.#select(rule.key, handlers)) {
-        rules.set(handler, [...rules.get(handler) ?? [], rule]);
-      }
-    }
-    return new Map([...rules].map(([handler, rules]) => [handler, applyRules(handler, rules)]));
+  /** Applies changed rules to handlers. */
+  toggle(changed: (handlers: readonly Handler[]) => readonly Handler[]): void {
+    this.#compile(this.#handlers, changed(this.#handlers));
   }
 
   // Compares by name and not by identity, because a package of handlers may import its own copy of the library. A
   // feature without handlers keeps its methods and an empty list, because clients already know the capability.
-  #swap(handlers: readonly Handler[], changed: readonly Handler[], isToggled = false): void {
+  #compile(handlers: readonly Handler[], changed: readonly Handler[]): void {
     for (const handler of handlers) handler[INTERNALS].extensions?.verify(handlers, toName(handler));
-    const before = this.#ruled;
-    const after = this.#rule(handlers);
+    const ruled = this.rule?.(handlers);
     const features = new Map<string, Feature>(changed.map(({ [INTERNALS]: { feature } }) => [feature.name, feature]));
     const compiled = new Map(this.#compiled);
     for (const [name, feature] of features) {
-      const own = handlers.filter((handler) => isOf(handler, name)).map((handler) => after.get(handler) ?? handler);
-      compiled.set(name, feature.compile(own, this.#core));
+      const own = handlers.filter((handler) => isOf(handler, name));
+      compiled.set(name, feature.compile(own.map((handler) => ruled?.get(handler) ?? handler), this.#core));
     }
     this.#handlers = handlers;
-    this.#ruled = after;
+    this.#ruled = ruled;
     this.#compiled = compiled;
     this.methods = new Map([...compiled.values()].flatMap(({ methods }) => Object.entries(methods)));
-    for (const [name, { capabilities }] of compiled) {
-      if (!features.has(name) || !capabilities[name]?.listChanged) continue;
-      const ofList = changed.filter((handler) => isOf(handler, name));
-      const handlers = isToggled ? [] : ofList.map((handler) => after.get(handler) ?? before.get(handler) ?? handler);
-      const toToggled = (handler: Handler): [string, Toggled] => [
-        toName(handler),
-        [(before.get(handler) ?? handler).allow, (after.get(handler) ?? handler).allow],
-      ];
-      const toggled = isToggled ? new Map(ofList.map(toToggled)) : undefined;
-      this.#changes.emit({ kind: "list", feature: name, handlers, toggled });
+  }
+
+  #swap(handlers: readonly Handler[], changed: readonly Handler[]): void {
+    const before = this.#ruled;
+    this.#compile(handlers, changed);
+    for (const [name, { capabilities }] of this.#compiled) {
+      const handlers = changed.filter((handler) => isOf(handler, name));
+      if (!handlers.length || !capabilities[name]?.listChanged) continue;
+      const ruled = handlers.map((handler) => before?.get(handler) ?? this.toRuled(handler));
+      this.#changes.emit({ kind: "list", feature: name, handlers: ruled });
     }
   }
 }
@@ -147,7 +130,8 @@ export function toUnknownMethod(name: string): McpError {
   return new McpError(METHOD_NOT_FOUND, `Cannot run ${quote(name)}: this server has no such method`);
 }
 
-function withAlso(handler: Handler): readonly Handler[] {
+/** Returns a handler with those that come along with it. */
+export function withAlso(handler: Handler): readonly Handler[] {
   const internals = handler?.[INTERNALS];
   if (!internals) {
     throw new TypeError("Cannot add a handler: it was not made by tool(), resource(), prompt() or extension()");
@@ -157,4 +141,10 @@ function withAlso(handler: Handler): readonly Handler[] {
 
 function isOf(handler: Handler, feature: string): boolean {
   return handler[INTERNALS].feature.name === feature;
+}
+
+/** Returns the kind and the name of a handler. */
+export function toName(handler: Handler): string {
+  const { feature, key } = handler[INTERNALS];
+  return `${feature.name.replace(/s$/, "")} ${JSON.stringify(key)}`;
 }

@@ -4,7 +4,7 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import { type Allow, type Feature, type GroupedOptions, type Handler, readTags } from "../core/feature.ts";
+import { type Allow, type Feature, type GroupedOptions, type Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Middleware } from "../core/middleware.ts";
 
@@ -45,8 +45,7 @@ export function group(name: string, handlers: readonly Handler[], options: Group
   if (typeof name !== "string" || !/^[\w.-]{1,64}$/.test(name)) {
     throw new TypeError(`Cannot make group ${quote(name)}: a name is 1 to 64 letters, digits, "_", "-" and "."`);
   }
-  const { use = [], allow } = options;
-  const tags = readTags(options.tags, name);
+  const { use = [], tags = [], allow } = options;
   const change = <O extends GroupedOptions>(own: O): O => ({
     ...own,
     name: own.uri === undefined && own.scheme === undefined ? `${name}_${own.name}` : own.name,

@@ -21,7 +21,6 @@ import {
   type Feature,
   type Handler,
   type HandlerExtensions,
-  readTags,
   type Remake,
   revealTo,
   type Runner,
@@ -172,7 +171,7 @@ export function prompt<const I extends Schema = Schema, S extends Services = NoS
   ];
   const remake: Remake = (change) => prompt(change(options));
   const internals = { feature: prompts, key: name, definition, also, services, extensions, remake };
-  return { name, run, allow, tags: readTags(options.tags, name), [INTERNALS]: internals };
+  return { name, run, allow, tags: options.tags, [INTERNALS]: internals };
 }
 
 /** An argument, as clients see it. */

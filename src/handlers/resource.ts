@@ -14,7 +14,7 @@ import type { Core, DescribeError } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import type { Need } from "../core/question.ts";
-import { type Allow, bindAllow, type Handler, readTags, type Remake } from "../core/feature.ts";
+import { type Allow, bindAllow, type Handler, type Remake } from "../core/feature.ts";
 import { type Filter, type Guards, type HandlerGuards, readGuards } from "../core/guards.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
@@ -178,9 +178,9 @@ export function resource<const U extends string, S extends Services = NoServices
   const form = options as unknown as Form<never>;
   const defined = define(form);
   const { definition: { key, match, scopes, variables: names, allow }, template, services } = defined;
-  // At runtime, the template has the variables of its type.
   const remake: Remake = (change) => resource<U, S>(change(options));
-  if (!template) return { ...toResource(form, defined, remake), uri: () => key } as unknown as ResourceOf<U, S>;
+  // At runtime, the template has the variables of its type.
+  if (!template) return { ...toResource(form, defined, remake), uri: () => key } as unknown as ResourceOf<U, S>; // As above.
   const { name, complete, describeError } = form;
   const place = `resource ${quote(key)}`;
   const completed = { place, names, complete, allow, scopes, services, describeError, match };
@@ -222,7 +222,7 @@ function toResource<Input, S>(
   // A test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
   const internals = { feature: resources, key, definition, also, services, extensions, remake };
-  return { name, read: reads, allow, tags: readTags(tags, name), [INTERNALS]: internals };
+  return { name, read: reads, allow, tags, [INTERNALS]: internals };
 }
 
 /** Options of any kind, without type parameters. */

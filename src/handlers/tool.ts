@@ -20,7 +20,7 @@ import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
-import type { Core, DescribeError } from "../core/core.ts";
+import type { Core, DescribeError, PublishedTool, PublishSchema } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
@@ -29,7 +29,6 @@ import {
   type Feature,
   type Handler,
   type HandlerExtensions,
-  readTags,
   type Remake,
   revealTo,
   type Runner,
@@ -218,11 +217,11 @@ export function tool<
   const { allow, extensions } = definition;
   const remake: Remake = (change) => tool(change(options));
   const internals = { feature: tools, key: name, definition, services, extensions, remake };
-  return { name, run, allow, tags: readTags(options.tags, name), [INTERNALS]: internals };
+  return { name, run, allow, tags: options.tags, [INTERNALS]: internals };
 }
 
 /** A tool for the registry, without its type parameters. Its schemas validate at runtime. */
-interface Definition extends Entry {
+export interface Definition extends Entry {
   readonly input?: CompiledSchema;
   readonly lenient?: boolean;
   readonly output?: CompiledSchema;
@@ -272,7 +271,10 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     guards: readGuards(options.guards, place),
     services,
     describeError: options.describeError,
-    vary: options.forCaller && toVary(options, options.forCaller, services),
+    vary: options.forCaller && (async (call, core) => {
+      const { toVariant } = await import("./variant.ts");
+      return await toVariant(options, { call, core, services, define });
+    }),
     input,
     lenient: options.lenientArguments,
     output,
@@ -280,12 +282,12 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     scopes: readScopes(options.scopes, place),
     needs,
     extensions,
-    wire: () => ({
+    wire: ({ publishSchema }) => ({
       name,
       title,
       description,
-      inputSchema: input?.json() ?? { type: "object", properties: {} },
-      outputSchema: output?.json(),
+      inputSchema: toPublic(input, publishSchema, { tool: name, use: "input" }) ?? { type: "object", properties: {} },
+      outputSchema: toPublic(output, publishSchema, { tool: name, use: "output" }),
       annotations,
       icons,
       _meta,
@@ -294,33 +296,8 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   };
 }
 
-function toVary<I extends Schema, O extends Schema, S extends Services>(
-  { forCaller: _, ...options }: ToolOptions<I, O, S>,
-  forCaller: NonNullable<ToolOptions<I, O, S>["forCaller"]>,
-  services: Binding | undefined,
-): Definition["vary"] {
-  const ask = async (call: Call, ctx: Context<never> = call) => await forCaller(ctx);
-  return async (call, core) => {
-    try {
-      const variant = await (services?.share(ask) ?? ask)(call);
-      // The types of a variant say that its input has values of the same type.
-      return publish(define({ ...options, ...variant } as ToolOptions<I, O, S>, services), core);
-    } catch (error) {
-      core.report(error, { method: call.method, subject: options.name });
-    }
-  };
-}
-
-/** Returns the definition with the schemas that the server publishes. */
-function publish(definition: Definition, { publishSchema }: Core): Definition {
-  if (!publishSchema) return definition;
-  const { key: tool, input, output } = definition;
-  const toPublic = (schema: CompiledSchema | undefined, use: "input" | "output") =>
-    schema && publishSchema(structuredClone(schema.json()), { tool, use });
-  const entry = definition.wire();
-  const changed = { inputSchema: toPublic(input, "input"), outputSchema: toPublic(output, "output") };
-  const shown = input ? { ...entry, ...changed } : { ...entry, outputSchema: changed.outputSchema };
-  return { ...definition, wire: () => shown };
+function toPublic(schema: CompiledSchema | undefined, publish: PublishSchema | undefined, about: PublishedTool) {
+  return schema && publish ? publish(structuredClone(schema.json()), about) : schema?.json();
 }
 
 function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {
@@ -332,7 +309,7 @@ function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {
 const tools: Feature = {
   name: "tools",
   compile(handlers, core) {
-    const definitions = toDefinitions<Definition>(handlers).map((definition) => publish(definition, core));
+    const definitions = toDefinitions<Definition>(handlers);
     // The keys are unknown, because a client may send any value as a name.
     const byName = new Map<unknown, ToolRunner>(
       definitions.map((definition) => [definition.key, new ToolRunner(definition, core)]),

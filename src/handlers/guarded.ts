@@ -23,7 +23,7 @@ export interface FilteredRun {
   /** The validated input. */
   readonly value: unknown;
   /** Runs the handler with a guarded input. */
-  readonly next: (value: unknown, filter?: Filter) => Result | Promise<Result>;
+  readonly next: (value: unknown, filter: Filter) => Result | Promise<Result>;
 }
 
 /** Runs a handler within its guards and encoders. Loaded on demand, because most servers have none. */

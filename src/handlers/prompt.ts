@@ -192,7 +192,7 @@ interface Definition extends Entry {
   readonly guards?: HandlerGuards;
   readonly services?: Binding;
   readonly describeError?: DescribeError;
-  readonly invoke: (call: Call, input: unknown, core: Core, filter?: Filter) => Result | Promise<Result>;
+  readonly invoke: (call: Call, input: unknown, core: Core, filter: Filter | undefined) => Result | Promise<Result>;
 }
 
 function define<I extends Schema, S extends Services>(
@@ -204,7 +204,13 @@ function define<I extends Schema, S extends Services>(
   const { needs, _meta, extensions } = readExtensions(options, place);
   const input = options.input && compileSchema(options.input, { use: "input", place });
   const inputs = input ? toArguments(input, place) : [];
-  const invoke = async (call: Call, value: unknown, core: Core, filter?: Filter, ctx: Context<never> = call) => {
+  const invoke = async (
+    call: Call,
+    value: unknown,
+    core: Core,
+    filter: Filter | undefined,
+    ctx: Context<never> = call,
+  ) => {
     // `value` is what the input schema let through, which is what Infer stands for.
     const returns = () => run(value as Infer<I>, ctx);
     return toPromptResult(await (filter ? filter(returns, ctx) : returns()), { place, call, core });
@@ -267,11 +273,11 @@ async function getPrompt(definition: Definition, call: Call, core: Core): Promis
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
     const { value } = checked;
     if (guards || core.filters) {
-      const next = (value: unknown, filter?: Filter) => invoke(call, value, core, filter);
+      const next = (value: unknown, filter: Filter) => invoke(call, value, core, filter);
       return await runGuarded(definition, { call, core, value, next });
     }
     call.onRun?.();
-    return await invoke(call, value, core);
+    return await invoke(call, value, core, undefined);
   });
 }
 

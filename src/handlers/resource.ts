@@ -276,7 +276,7 @@ function define<Input>(form: Form<Input>): Defined {
     uri: string,
     matched: unknown,
     core: Core,
-    filter?: Filter,
+    filter: Filter | undefined,
     ctx: Context<never> = call,
   ) => {
     const sending = { place: `resource ${quote(uri)}`, call, core };

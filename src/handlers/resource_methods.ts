@@ -51,7 +51,7 @@ export interface Definition extends Entry {
     uri: string,
     matched: unknown,
     core: Core,
-    filter?: Filter,
+    filter: Filter | undefined,
   ) => Result | Promise<Result>;
   readonly guards?: HandlerGuards;
   readonly services?: Binding;
@@ -101,11 +101,11 @@ export const resources: Feature = {
       const { guards, describeError } = definition;
       return await attempt({ core, call, subject: uri, describeError }, () => {
         if (guards || core.filters) {
-          const next = (value: unknown, filter?: Filter) => definition.invoke(call, uri, value, core, filter);
+          const next = (value: unknown, filter: Filter) => definition.invoke(call, uri, value, core, filter);
           return runGuarded(definition, { call, core, value: matched, next });
         }
         call.onRun?.();
-        return definition.invoke(call, uri, matched, core);
+        return definition.invoke(call, uri, matched, core, undefined);
       });
     }
 

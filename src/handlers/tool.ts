@@ -232,7 +232,7 @@ export interface Definition extends Entry {
   readonly guards?: HandlerGuards;
   readonly services?: Binding;
   readonly describeError?: DescribeError;
-  readonly invoke: (call: Call, input: unknown, core: Core, filter?: Filter) => Result | Promise<Result>;
+  readonly invoke: (call: Call, input: unknown, core: Core, filter: Filter | undefined) => Result | Promise<Result>;
   /** Returns the definition for one caller. Returns `undefined` if it fails, which is reported. */
   readonly vary?: (call: Call, core: Core) => Promise<Definition | undefined>;
 }
@@ -252,7 +252,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     call: Call,
     value: unknown,
     core: Core,
-    filter?: Filter,
+    filter: Filter | undefined,
     ctx: Context<never> = call,
   ): Result | Promise<Result> => {
     const answer = (value: unknown) => {
@@ -401,11 +401,11 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Core
   if (checked.problem !== undefined) return toToolError(`Cannot call ${key}: ${checked.problem}`);
   const { value } = checked;
   if (guards || core.filters) {
-    const next = (value: unknown, filter?: Filter) => invoke(call, value, core, filter);
+    const next = (value: unknown, filter: Filter) => invoke(call, value, core, filter);
     return runGuarded(definition, { call, core, value, next });
   }
   call.onRun?.();
-  return invoke(call, value, core);
+  return invoke(call, value, core, undefined);
 }
 
 /** Returns the result with which the model learns of an error. Throws errors that are not for the model. */

@@ -21,10 +21,12 @@ const pause = () => new Promise((resolve) => setTimeout(resolve, 40));
 const isAda = ({ principal }: { readonly principal?: { readonly id: string } }) => principal?.id === "ada";
 
 /** The lists of which a client was notified. */
-function takeChanged(client: Connection): string[] {
-  const all = client.received.flatMap(({ method }) => /notifications\/(\w+)\/list_changed/.exec(method)?.[1] ?? []);
-  (client.received as unknown[]).length = 0;
-  return all.sort();
+function listChanged({ received }: Connection): string[] {
+  return received.flatMap(({ method }) => /notifications\/(\w+)\/list_changed/.exec(method)?.[1] ?? []).sort();
+}
+
+function forget({ received }: Connection): void {
+  (received as unknown[]).length = 0;
 }
 
 async function listen(client: Connection): Promise<void> {
@@ -88,8 +90,12 @@ behaviour("handlers are disabled for some callers, and exactly those are notifie
   await listen(ada);
   await listen(bob);
   const expectChanged = async (ofAda: string[], ofBob: string[]) => {
+    const count = () => listChanged(ada).length + listChanged(bob).length;
+    await until(() => count() >= ofAda.length + ofBob.length, "the notifications");
     await pause();
-    assertEquals([takeChanged(ada), takeChanged(bob)], [ofAda, ofBob]);
+    assertEquals([listChanged(ada), listChanged(bob)], [ofAda, ofBob]);
+    forget(ada);
+    forget(bob);
   };
   await expectChanged([], []);
   server.handlers.disable({ tag: "admin" });
@@ -113,7 +119,7 @@ behaviour("handlers are disabled for some callers, and exactly those are notifie
     ["notifications/resources/updated"],
     [],
   ]);
-  (ada.received as unknown[]).length = 0;
+  forget(ada);
   server.handlers.enable({ tag: "admin" });
   await expectChanged([], ["resources", "tools"]);
   // `allow` still decides.

@@ -4,7 +4,7 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import { type Allow, type Feature, type GroupedOptions, type Handler } from "../core/feature.ts";
+import type { Allow, Feature, GroupedOptions, Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Middleware } from "../core/middleware.ts";
 

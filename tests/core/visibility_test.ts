@@ -289,7 +289,7 @@ async function see(client: Connection, leaves: readonly Leaf[]): Promise<unknown
 }
 
 /** The same in the model. */
-function predict(leaves: readonly Leaf[], caller: Caller, isThere: (leaf: Leaf) => boolean): unknown {
+function predict(leaves: readonly Leaf[], isThere: (leaf: Leaf) => boolean): unknown {
   const listed = leaves.filter(isThere).flatMap(({ kind, key }) =>
     kind === "template" ? [`template ${key}`, `resource ${key.replace("{text}", "x")}`] : [`${kind} ${key}`]
   );
@@ -370,7 +370,7 @@ for (const era of ["modern", "legacy"] as const) {
               !isThere(caller)(leaf) && [...present].some(({ leaves }) => leaves.includes(leaf));
             const wanted = leaves.filter((leaf) => toList(leaf.kind) === "resources" && !isHidden(leaf));
             assertEquals(updated, new Set(wanted.map(({ key }) => key.replace("{text}", "x"))), place);
-            assertEquals(await see(clients[caller], leaves), predict(leaves, caller, isThere(caller)), place);
+            assertEquals(await see(clients[caller], leaves), predict(leaves, isThere(caller)), place);
           }
         }
         for (const caller of BOTH) await clients[caller].close();

@@ -36,6 +36,7 @@ export {
   type FixedResource,
   type Resource,
   resource,
+  type ResourceAllow,
   type ResourceCommonOptions,
   type ResourceFixedOptions,
   type ResourceOf,
@@ -110,6 +111,7 @@ export type {
   ElicitUrlOptions,
   HandlerSelector,
   HandlerSet,
+  ListChangedOptions,
   ListName,
   Principal,
   ProgressOptions,
@@ -152,7 +154,7 @@ export {
 } from "./core/observer.ts";
 export type { Store } from "./core/store.ts";
 export type { Need } from "./core/question.ts";
-export type { Middleware } from "./core/middleware.ts";
+export { type Middleware, only } from "./core/middleware.ts";
 export type { Allow, Handler } from "./core/feature.ts";
 export type { LimitOptions, Limits } from "./core/limits.ts";
 

@@ -17,7 +17,7 @@ import type { Handler } from "./core/feature.ts";
 import { type Encoder, type Filters, type Guards, readGuards } from "./core/guards.ts";
 import { INTERNALS } from "./core/internals.ts";
 import { type LimitOptions, readLimits } from "./core/limits.ts";
-import type { Middleware } from "./core/middleware.ts";
+import { type Middleware, seesLists } from "./core/middleware.ts";
 import { combineObservers, type Observer } from "./core/observer.ts";
 import { Registry } from "./core/registry.ts";
 import { Scheduler } from "./core/scheduler.ts";
@@ -104,7 +104,8 @@ export interface ServerOptions {
   /**
    * Cache scope of lists: shared by all callers (`"public"`) or bound to one (`"private"`).
    *
-   * Defaults to `"private"` for authenticated callers and for servers with `auth` or `use`, because these may change a
+   * Defaults to `"private"` for authenticated callers and for servers with `auth`, or whose `use` sees lists, because
+   * these may change a
    * list, and to `"public"` otherwise. A list with an `allow` is always private. Resources are private unless they have a
    * `cacheScope`.
    */
@@ -196,7 +197,7 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     limits,
     ticker,
     ttlMs,
-    cacheScope: options.cacheScope ?? (auth || options.use?.length ? "private" : "anonymous"),
+    cacheScope: options.cacheScope ?? (auth || options.use?.some(seesLists) ? "private" : "anonymous"),
     hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
     describeError: options.describeError,
@@ -235,8 +236,9 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
       resourceUpdated(uri) {
         if (!closed) changes.emit({ kind: "resource", uri });
       },
-      listChanged(list) {
-        if (!closed && registry.hasList(list)) changes.emit({ kind: "list", feature: list });
+      listChanged(list, { to: allow } = {}) {
+        if (closed || !registry.hasList(list)) return;
+        changes.emit({ kind: "list", feature: list, handlers: allow && [{ allow }] });
       },
     },
     parts: core,
@@ -327,7 +329,10 @@ export function buildServer(options: ServerOptions, createEra: CreateEra): Serve
     fetch: host.container?.startWith(open) ?? open,
     ...host.server,
     handlers: set,
-    ready: async () => await host.container?.ready(),
+    ready: async () => {
+      await loadGate?.();
+      await host.container?.ready();
+    },
     close: () => closed ??= close(),
     [INTERNALS]: {
       openPipe: pipeOpener(engine, era),
@@ -342,7 +347,7 @@ function readFilters({ guards, encoders }: ServerOptions): Filters | undefined {
   if (guards || encoders) return { guards: readGuards(guards, "the server"), encoders };
 }
 
-/** Reads the option `auth`. Throws if it cannot authenticate. */
+/** Reads the option `auth`. Throws if it cannot authenticate. The gate checks its other parts. */
 function readAuth(auth: ServerOptions["auth"]): Authentication | undefined {
   const read = typeof auth === "function" ? { authenticate: auth } : auth;
   if (read === undefined || typeof read?.authenticate === "function") return read;

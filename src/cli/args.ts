@@ -6,8 +6,8 @@
 import { UsageError } from "./cli_error.ts";
 import { findSuggestion } from "./suggestions.ts";
 
-/** The options of a command by name: `true` if the option takes a value. */
-export type Flags = Readonly<Record<string, boolean>>;
+/** The options of a command by name: `true` if the option takes a value, `"repeatable"` if it takes several. */
+export type Flags = Readonly<Record<string, boolean | "repeatable">>;
 
 /** The parsed arguments. */
 export interface Args {
@@ -25,7 +25,8 @@ export interface Args {
  * Parses `--name`, `--name value` and `--name=value`, in any order with operands. Arguments after `--` are not parsed:
  * they belong to the served file or to the command that starts a server.
  *
- * @throws {UsageError} for an unknown option, a missing value, or a value of an option that takes none.
+ * @throws {UsageError} for an unknown option, a missing value, a second value of an option that takes one, or a value of
+ * an option that takes none.
  */
 export function readArgs(words: readonly string[], known: Flags): Args {
   const operands: string[] = [];
@@ -46,6 +47,9 @@ export function readArgs(words: readonly string[], known: Flags): Args {
     const value = !known[name] ? "" : rest.length ? rest.join("=") : words[++i];
     if (value === undefined || (known[name] && !rest.length && value.startsWith("--"))) {
       throw new UsageError(`Cannot read ${flag}: it needs a value; write ${flag} VALUE`);
+    }
+    if (known[name] === true && (flags[name] ?? value) !== value) {
+      throw new UsageError(`Cannot use ${flag} twice: it takes one value; remove one`);
     }
     flags[name] = value;
     (all[name] ??= []).push(value);

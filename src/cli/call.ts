@@ -46,7 +46,7 @@ async function callTool({ client, operands, request }: InteractiveSession, { fla
   const [name, ...words] = operands;
   const tools = await request((options) => client.listTools(options));
   if (name === undefined) {
-    await ("json" in flags ? writeJson(tools) : printNames(tools));
+    await ("json" in flags ? writeJson(tools) : printNames(tools, "tools"));
     return 0;
   }
   const tool = findByName(tools, name, { verb: "call", kind: "tool" });

@@ -4,14 +4,17 @@
  * @module
  */
 import type { ListedTool } from "../client/listed.ts";
-import { toPrintableJson, toPrintableLine } from "../protocol/printable.ts";
+import { toPrintable, toPrintableJson, toPrintableLine } from "../protocol/printable.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
 import { listAll, toCount } from "./listing.ts";
 import { checkListing, type Finding, listHeaders, type Listing, toTokens } from "./listing_check.ts";
-import { findTarget, load } from "./load.ts";
-import { UsageError } from "./cli_error.ts";
+import { importModule } from "./lazy_modules.ts";
+import { findTarget, load, toKind } from "./load.ts";
+import { toFolder } from "./path.ts";
+import { platform } from "./platform.ts";
+import { CliError, UsageError } from "./cli_error.ts";
 
 /** The command `check`. */
 export const check: Command = {
@@ -26,6 +29,7 @@ export const check: Command = {
     "max-tokens": { value: "NUMBER", text: "Report an error if the tools take more tokens (default: 20000)" },
     strict: { text: "Exit with 1 for warnings too" },
     json: { text: "Print one JSON document" },
+    "write-schema": { text: "Write mcp.schema.json beside a config file, for completion in editors" },
   },
   operands: "files",
   examples: ["check", "check server.ts --max-tokens 5000"],
@@ -41,6 +45,7 @@ async function checkTarget({ operands, flags }: Args): Promise<number> {
     throw new UsageError(`Cannot allow ${maxTokens} tokens: it is not a number; write --max-tokens with a number`);
   }
   const target = named ?? await findTarget();
+  const offer = await prepareSchema(target, "write-schema" in flags);
   const { server, warnings = [] } = target === undefined ? { server: demo() } : await load(target);
   const { connect } = await import("../client/connect.ts");
   const client = await connect(server);
@@ -51,8 +56,35 @@ async function checkTarget({ operands, flags }: Args): Promise<number> {
   const limits = { maxTokens: Number(maxTokens), isTrusted: true };
   const findings = [...failures, ...loadWarnings, ...checkListing(listing, limits)];
   console.log("json" in flags ? toJson(listing, findings) : toReport(target ?? "demonstration", listing, findings));
+  if (offer !== undefined && platform.terminal.isAt("errors")) console.error(toPrintable(offer));
   return findings.some(({ level }) => level === "error" || "strict" in flags) ? 1 : 0;
 }
+
+/**
+ * Writes the JSON Schema of config files beside the target, or returns a hint to do so if there is none.
+ *
+ * @throws {CliError} if the schema is to be written, and the target is no config file or the schema cannot be written.
+ */
+async function prepareSchema(target: string | undefined, isWanted: boolean): Promise<string | undefined> {
+  if (target === undefined || await toKind(target) !== "config") {
+    if (!isWanted) return;
+    throw new UsageError(`Cannot write a schema for ${target ?? "the demonstration"}: it is no config file; name one`);
+  }
+  const file = `${toFolder(platform.toPath(target))}/${SCHEMA_FILE}`;
+  if (!isWanted) {
+    const isThere = await platform.files.stat(file).catch(() => true);
+    return isThere ? undefined : `\nFor completion in editors, add --write-schema: it writes ${SCHEMA_FILE}.`;
+  }
+  const { toJsonSchema } = await importModule("./config/schema.ts");
+  try {
+    await platform.files.write(file, `${JSON.stringify(toJsonSchema(), null, 2)}\n`);
+  } catch (error) {
+    throw new CliError(`Cannot write ${file}: ${error instanceof Error ? error.message : error}; check the folder`);
+  }
+  console.error(toPrintable(`Wrote ${file}. Refer to it with "$schema": "./${SCHEMA_FILE}".`));
+}
+
+const SCHEMA_FILE = "mcp.schema.json";
 
 function toReport(target: string, listing: Listing, findings: readonly Finding[]): string {
   const { tools, resources, templates, prompts } = listing;

@@ -16,6 +16,7 @@ export async function loadAll(): Promise<void> {
     import("./config/glob.ts"),
     import("./config/prompts.ts"),
     import("./config/required_permissions.ts"),
+    import("./config/schema.ts"),
     import("./config/server.ts"),
     import("./config/server_definition.ts"),
     import("./config/source.ts"),

@@ -14,6 +14,8 @@ export type Completion = "files" | readonly string[];
 export interface Option {
   /** How help shows the value, such as `PORT`. `undefined` if the option takes no value. */
   readonly value?: string;
+  /** Whether the option may be given several times with different values. */
+  readonly isRepeatable?: boolean;
   /** One sentence for help, without a full stop. Shells show the part before the first semicolon or parenthesis. */
   readonly text: string;
   /** How a shell completes the value. `undefined` if only the user knows it. */
@@ -45,7 +47,12 @@ export interface Command {
 
 /** The options as `readArgs` takes them. */
 export function toFlags(options: Options): Flags {
-  return Object.fromEntries(Object.entries(options).map(([name, { value }]) => [name, value !== undefined]));
+  return Object.fromEntries(
+    Object.entries(options).map(([name, { value, isRepeatable }]) => [
+      name,
+      isRepeatable ? "repeatable" : value !== undefined,
+    ]),
+  );
 }
 
 /** The command that starts this program from any folder. */

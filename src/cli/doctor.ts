@@ -26,6 +26,7 @@ export const doctor: Command = {
   options: {
     header: {
       value: "NAME=VALUE",
+      isRepeatable: true,
       text: 'HTTP header of every request, such as authorization="Bearer …"; may be repeated',
     },
     origin: {

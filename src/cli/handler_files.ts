@@ -55,7 +55,7 @@ export async function loadPattern(target: string, imports?: ImportGraph): Promis
 
 async function importHandlers(path: string): Promise<readonly Handler[]> {
   try {
-    return toExportedHandlers(await importFile(path, platform.toFileUrl(path)));
+    return toExportedHandlers(await importFile(path, platform.toFileUrl(path), (exports) => exports));
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
     throw new CliError(`Cannot serve ${path}: ${error.message}`);

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toPrintableLine } from "../protocol/printable.ts";
 import type { Args } from "./args.ts";
 import type { Command, Options } from "./command.ts";
 import { clients, type InstallClient } from "./install/clients.ts";
@@ -16,15 +17,32 @@ import { platform } from "./platform.ts";
 import { UsageError } from "./cli_error.ts";
 import { findSuggestion } from "./suggestions.ts";
 
+/** The length of an entry's name, in characters. */
+const MAX_NAME = 64;
+
 const clientNames = clients.map(({ name }) => name);
 
 const permissionOptions: Options = {
-  "allow-read": { value: "PATHS", text: "Files and folders the server may read", completion: "files" },
-  "allow-write": { value: "PATHS", text: "Files and folders the server may write", completion: "files" },
-  "allow-net": { value: "HOSTS", text: "Hosts the server may connect to, such as api.example.com:443" },
-  "allow-env": { value: "NAMES", text: "Environment variables the server may read" },
-  "allow-run": { value: "PROGRAMS", text: "Programs the server may run" },
-  "allow-sys": { value: "NAMES", text: "System information the server may read, such as hostname" },
+  "allow-read": {
+    value: "PATHS",
+    isRepeatable: true,
+    text: "Files and folders the server may read",
+    completion: "files",
+  },
+  "allow-write": {
+    value: "PATHS",
+    isRepeatable: true,
+    text: "Files and folders the server may write",
+    completion: "files",
+  },
+  "allow-net": {
+    value: "HOSTS",
+    isRepeatable: true,
+    text: "Hosts the server may connect to, such as api.example.com:443",
+  },
+  "allow-env": { value: "NAMES", isRepeatable: true, text: "Environment variables the server may read" },
+  "allow-run": { value: "PROGRAMS", isRepeatable: true, text: "Programs the server may run" },
+  "allow-sys": { value: "NAMES", isRepeatable: true, text: "System information the server may read, such as hostname" },
   "allow-none": { text: "Grant no permissions beyond reading the server's file" },
   "allow-all": { text: "Grant all permissions" },
 };
@@ -39,18 +57,20 @@ export const install: Command = {
     "The command starts the server as the client will, or connects to it, and lists its tools. Then it writes the " +
     "client's configuration file, and keeps a backup.",
     "On Deno, the entry grants only the permissions that a config file or a folder needs. Name the permissions of a " +
-    "file that exports a server with the --allow options. Lists are separated by commas.",
+    "file that exports a server with the --allow options. Lists are separated by commas, or the option is repeated.",
   ],
   options: {
     client: { value: "NAME", text: `Client to configure: ${clientNames.join(", ")}`, completion: clientNames },
     name: { value: "NAME", text: "Name of the entry (default: the name that the server reports)" },
     env: {
       value: "NAMES",
+      isRepeatable: true,
       text:
         "Environment variables to pass to the server; a file of the project gets references, other files the values",
     },
     header: {
       value: "NAME=VALUE",
+      isRepeatable: true,
       text: "HTTP header of every request to a URL; ${NAME} is an environment variable; may be repeated",
     },
     file: { value: "FILE", text: "Configuration file to change (default: the client's own)", completion: "files" },
@@ -81,10 +101,24 @@ async function installTarget(args: Args): Promise<void> {
     ? undefined
     : await (await importModule("./install/entry_check.ts")).checkEntry(target, plan.target);
   const name = flags.name ?? toEntryName(check?.name) ?? plan.defaultName;
-  if (!name.trim()) throw new UsageError(`Cannot install ${target}: the name is empty; write another with --name`);
+  checkName(target, name);
   await writeEntry(destination, name, plan, "dry-run" in flags);
   if (check) console.error(check.report);
   plan.notes.forEach((note) => console.error(note));
+}
+
+/** Clients show the name, and some store it as a key of an object. */
+function checkName(target: string, name: string): void {
+  const state = !name.trim()
+    ? "is empty"
+    : name.length > MAX_NAME
+    ? `has more than ${MAX_NAME} characters`
+    : toPrintableLine(name) !== name || name === "__proto__"
+    ? "cannot be a key of its configuration file"
+    : undefined;
+  if (state !== undefined) {
+    throw new UsageError(`Cannot install ${target}: the name ${state}; write another with --name`);
+  }
 }
 
 function findDestination(target: string, { client: named, file }: Args["flags"]): Destination {
@@ -108,7 +142,7 @@ function findClient(target: string, named: string | undefined): InstallClient {
 
 /** A server's name as the key of an entry. Clients make tool names of it, so it has no other characters. */
 function toEntryName(name: string | undefined): string | undefined {
-  const plain = name?.trim().replace(/[^\w.-]+/g, "-").replace(/^[-.]+|[-.]+$/g, "").slice(0, 64);
+  const plain = name?.trim().replace(/[^\w.-]+/g, "-").replace(/^[-.]+|[-.]+$/g, "").slice(0, MAX_NAME);
   return plain || undefined;
 }
 

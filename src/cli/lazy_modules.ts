@@ -19,6 +19,7 @@ interface Modules {
   readonly "./config/glob.ts": typeof import("./config/glob.ts");
   readonly "./config/prompts.ts": typeof import("./config/prompts.ts");
   readonly "./config/required_permissions.ts": typeof import("./config/required_permissions.ts");
+  readonly "./config/schema.ts": typeof import("./config/schema.ts");
   readonly "./config/server.ts": typeof import("./config/server.ts");
   readonly "./config/server_definition.ts": typeof import("./config/server_definition.ts");
   readonly "./config/source.ts": typeof import("./config/source.ts");

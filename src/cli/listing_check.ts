@@ -108,7 +108,7 @@ function checkTool(
   }
   checkInput(inputSchema, report, isTrusted);
   try {
-    if (outputSchema && (isTrusted || !hasPattern(outputSchema))) compileJsonSchema(outputSchema, "its output schema");
+    if (outputSchema) compileJsonSchema(outputSchema, { name: "its output schema", ignoresPatterns: !isTrusted });
     findHeaderParams(inputSchema);
   } catch (error) {
     report("error", error instanceof Error ? error.message : String(error));

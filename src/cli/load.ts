@@ -5,6 +5,8 @@
  */
 import { createServer, type Handler, type Server } from "../library.ts";
 import { INTERNALS } from "../core/internals.ts";
+import { toPrintable } from "../protocol/printable.ts";
+import { startBackgroundTimer } from "../runtime.ts";
 import type { ImportGraph } from "./import_graph.ts";
 import { platform } from "./platform.ts";
 import { importModule } from "./lazy_modules.ts";
@@ -98,7 +100,16 @@ export async function toKind(target: string): Promise<"folder" | "config" | "mod
   const facts = await platform.files.stat(platform.toPath(target)).catch(() => undefined);
   if (facts?.kind === "folder") return "folder";
   if (!facts && /[*{]/.test(target)) return "pattern";
-  return /\.jsonc?$/i.test(target) ? "config" : "module";
+  if (/\.jsonc?$/i.test(target)) return "config";
+  if (/\.(ya?ml|toml|json5)$/i.test(target)) {
+    throw new CliError(`Cannot use ${target}: a config file is JSON with comments; write it as mcp.jsonc`);
+  }
+  const [extension] = /\.\w+$/.exec(target) ?? [];
+  if (!facts || extension === undefined || /^\.[cm]?[jt]sx?$/i.test(extension)) return "module";
+  throw new CliError(
+    `Cannot use ${target}: a ${extension} file is neither code for Deno or Bun nor a config file; ` +
+      "to use a server in another language, write the command that starts it after -- (call, read, prompt, inspect)",
+  );
 }
 
 /** Loads the default export of a file: a server, or handlers of a server that is named after the file. */
@@ -162,26 +173,53 @@ export function swapHandlers(server: Server, handlers: readonly Handler[]): void
  * @throws {CliError} if the file cannot be loaded.
  */
 export async function importDefault(target: string, url: string): Promise<unknown> {
-  return (await importFile(target, url)).default;
+  return await importFile(target, url, async (exports) => await exports.default);
 }
 
 /**
- * Imports a file.
+ * Imports a file, and passes what it exports to `read`.
  *
  * @throws {CliError} if the file cannot be loaded.
  */
-export async function importFile(target: string, url: string): Promise<Readonly<Record<string, unknown>>> {
+export async function importFile<T>(
+  target: string,
+  url: string,
+  // Within the import, because a file may export a promise that rejects.
+  read: (exports: Readonly<Record<string, unknown>>) => T | Promise<T>,
+): Promise<T> {
+  // In the background, so that Deno still notices modules that wait for each other.
+  const stopNotice = startBackgroundTimer(() => {
+    console.error(
+      toPrintable(`Waiting for ${target}: it has not finished loading; check what it awaits at its top level`),
+    );
+  }, NOTICE_MS);
   try {
-    return await import(url);
+    return await read(await import(url));
   } catch (error) {
     const remedy = /^https?:/i.test(url)
       ? "Name a file. To use a server that runs at this URL, choose the command call, inspect or doctor."
       : url.startsWith("file:")
       ? "Fix the file and restart."
       : "Check the name.";
-    throw new CliError(`Cannot load ${target}: ${explainLoadError(error, remedy)}`);
+    throw new CliError(`Cannot load ${target}: ${tryExplain(error, remedy)}`);
+  } finally {
+    stopNotice();
   }
 }
+
+/** The properties of an error that the file made may throw, too. */
+function tryExplain(error: unknown, remedy: string): string {
+  try {
+    return explainLoadError(error, remedy);
+  } catch {
+    return `it threw an error that cannot be read while loading\n${remedy}`;
+  }
+}
+
+/** The time after which the command prints that a file is still loading, in milliseconds. */
+const NOTICE_MS = 5000;
+/** The length of an error's stack, in characters. */
+const MAX_STACK = 4000;
 
 /** Explains an error and adds a remedy: by its stack if the file's code threw it, by the runtime's message if the file is not valid. */
 function explainLoadError(error: unknown, remedy: string): string {
@@ -195,7 +233,15 @@ function explainLoadError(error: unknown, remedy: string): string {
     return error.errors.map((each) => explainLoadError(each, remedy)).join("\n");
   }
   const isText = "code" in error && error.code === "ERR_MODULE_NOT_FOUND" || error instanceof SyntaxError;
-  return isText ? `${message}\n${remedy}` : `it threw an error while loading:\n${error.stack ?? message}\n${remedy}`;
+  return isText
+    ? `${message}\n${remedy}`
+    : `it threw an error while loading:\n${toOwnStack(error.stack ?? message)}\n${remedy}`;
+}
+
+/** A stack without the frames of this program, which say nothing about the file. */
+function toOwnStack(stack: string): string {
+  const own = decodeURIComponent(new URL(".", import.meta.url).pathname);
+  return stack.split("\n").filter((line) => !line.includes(own)).join("\n").slice(0, MAX_STACK);
 }
 
 function isPosition(

@@ -8,6 +8,7 @@ import { readArgs } from "./args.ts";
 import { type Command, toFlags } from "./command.ts";
 import { importModule } from "./lazy_modules.ts";
 import { platform } from "./platform.ts";
+import { hasErrorCode } from "./platform_files.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 import { serve } from "./serve.ts";
 
@@ -40,7 +41,12 @@ export async function main(): Promise<void> {
   try {
     platform.exit(await run(platform.args) ?? 0);
   } catch (error) {
-    if (!(error instanceof CliError)) throw error;
+    if (!(error instanceof CliError)) {
+      if (!hasErrorCode(error)) throw error;
+      // An error of the system, such as a file that may not be read.
+      console.error(toPrintable(`Cannot continue: ${error.message}; check the path and its permissions`));
+      return platform.exit(2);
+    }
     // The message may contain names and text from a server, or from a file by another author.
     console.error(toPrintable(error.message) + (error instanceof UsageError ? await toHelpHint() : ""));
     platform.exit(error.exitCode);
@@ -49,6 +55,9 @@ export async function main(): Promise<void> {
 
 /** Runs the command that the first argument names, or else `serve`. */
 async function run(words: readonly string[]): Promise<number | void> {
+  if (words[0] === "help" && !(await platform.files.stat(platform.toPath("help")).catch(() => undefined))) {
+    return await run([...commands.has(words[1]) ? [words[1]] : [], "--help"]);
+  }
   const load = commands.get(words[0]);
   if (!load && /^[a-z]+$/.test(words[0] ?? "")) {
     await (await importModule("./help.ts")).rejectMisspelling(words[0], [...commands.keys()]);

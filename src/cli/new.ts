@@ -6,7 +6,6 @@
 import type { Args } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
 import { platform } from "./platform.ts";
-import { hasErrorCode } from "./platform_files.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 
 const NAME = /^[a-z][\w-]{0,63}$/i;
@@ -42,8 +41,7 @@ async function createFiles({ operands: [name, extra] }: Args): Promise<void> {
     : `${library}/testing`;
   const existing = await findExisting([server, test]);
   if (existing !== undefined) throw new CliError(`Cannot write ${existing}: it already exists; choose another name`);
-  await platform.files.write(platform.toPath(server), toServerSource(name, library), { isNew: true });
-  await platform.files.write(platform.toPath(test), toTestSource(server, testing), { isNew: true });
+  await writeBoth([[server, toServerSource(name, library)], [test, toTestSource(server, testing)]]);
   const command = platform.runtime === "deno" ? "deno test" : `bun test ./${test}`;
   console.error(`Created ${server} and ${test}. Run the test:
 
@@ -57,13 +55,31 @@ Serve it, and try it in a browser:
 async function findExisting(names: readonly string[]): Promise<string | undefined> {
   for (const name of names) {
     try {
-      if (await platform.files.stat(platform.toPath(name))) return name;
+      // A link that leads nowhere would take the file elsewhere.
+      if (await platform.files.lstat(platform.toPath(name))) return name;
     } catch (error) {
-      throw new CliError(
-        `Cannot write ${name}: ${hasErrorCode(error) ? error.message : String(error)}; check the folder`,
-      );
+      throw createWriteError(name, error);
     }
   }
+}
+
+/** Writes all files or, if one cannot be written, none. */
+async function writeBoth(files: readonly (readonly [name: string, text: string])[]): Promise<void> {
+  const written: string[] = [];
+  for (const [name, text] of files) {
+    const path = platform.toPath(name);
+    try {
+      await platform.files.write(path, text, { isNew: true });
+      written.push(path);
+    } catch (error) {
+      await Promise.all(written.map((each) => platform.files.remove(each).catch(() => {})));
+      throw createWriteError(name, error);
+    }
+  }
+}
+
+function createWriteError(name: string, error: unknown): CliError {
+  return new CliError(`Cannot write ${name}: ${error instanceof Error ? error.message : error}; check the folder`);
 }
 
 function toServerSource(name: string, library: string): string {

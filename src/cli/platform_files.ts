@@ -69,6 +69,8 @@ export interface Files {
    * by its owner only. Follows links, and keeps them.
    */
   replace(path: string, content: string): Promise<void>;
+  /** Deletes a file. */
+  remove(path: string): Promise<void>;
   /** Creates a folder and its parents. */
   makeFolder(path: string): Promise<void>;
   /**
@@ -155,6 +157,7 @@ export function createFiles(system: FileSystem): Files {
       system.writeFile(path, typeof content === "string" ? new TextEncoder().encode(content) : content, isNew),
     create: (path, content, mode) => createFile(system, path, content, mode),
     replace: (path, content) => replaceFile(system, path, content),
+    remove: (path) => system.remove(path),
     makeFolder: (path) => system.makeFolder(path),
     watch: (path, listener, failed) => system.watch(path, listener, failed),
   };

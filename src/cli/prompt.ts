@@ -51,7 +51,7 @@ async function getPrompt({ client, operands, request }: InteractiveSession, { fl
   const [name, ...words] = operands;
   const prompts = await request((options) => client.listPrompts(options));
   if (name === undefined) {
-    await ("json" in flags ? writeJson(prompts) : printNames(prompts));
+    await ("json" in flags ? writeJson(prompts) : printNames(prompts, "prompts"));
     return 0;
   }
   const found = findByName(prompts, name, { verb: "get", kind: "prompt" });

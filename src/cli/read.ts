@@ -58,7 +58,7 @@ async function printResources({ client, request }: InteractiveSession, isJson: b
     name: toLine(uri ?? uriTemplate, 2000),
     description,
   }));
-  await (isJson ? writeJson({ resources, templates }) : printNames(items));
+  await (isJson ? writeJson({ resources, templates }) : printNames(items, "resources"));
   return 0;
 }
 

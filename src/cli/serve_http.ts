@@ -5,7 +5,7 @@
  */
 import { INTERNALS } from "../core/internals.ts";
 import type { Server } from "../library.ts";
-import { isLoopbackHost } from "../transports/http/access.ts";
+import { isLoopbackHost, isPlainPath } from "../transports/http/access.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
 import { platform, type Served, type ServeOptions } from "./platform.ts";
@@ -35,6 +35,9 @@ export function readHttpAddress(flags: Args["flags"]): HttpAddress {
   const path = flags.path ?? "";
   if (path && !path.startsWith("/")) {
     throw new UsageError(`Cannot serve at ${path}: a path starts with /; write /${path}`);
+  }
+  if (path && !isPlainPath(path)) {
+    throw new UsageError(`Cannot serve at ${path}: it is not a plain path; write one like /mcp`);
   }
   const hostname = flags.host ?? "127.0.0.1";
   const isInspected = "inspect" in flags;

@@ -8,6 +8,7 @@ import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./listed.ts";
+import { OutputChecks } from "./output_check.ts";
 import { MAX_ITEMS, readPages } from "./pagination.ts";
 import type { RequestOptions, Rpc } from "./rpc.ts";
 import { RpcError } from "./rpc_error.ts";
@@ -57,7 +58,12 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   listResourceTemplates(options?: Options): Promise<readonly ListedTemplate[]>;
   /** Lists the prompts of all pages. Returns an empty array if the server has no prompts. */
   listPrompts(options?: Options): Promise<readonly ListedPrompt[]>;
-  /** Calls a tool. If the tool fails, the result has `isError: true`; nothing is thrown. */
+  /**
+   * Calls a tool. If the tool fails, the result has `isError: true`; nothing is thrown.
+   *
+   * After `listTools`, the structured content of a result must match the output schema of its tool. Patterns in the
+   * schema are not checked, because one that backtracks could block the program.
+   */
   callTool(name: string, args?: Params, options?: Options): Promise<ToolResult & Result>;
   /** Reads a resource. */
   readResource(uri: string, options?: Options): Promise<{ readonly contents: readonly ResourceContents[] } & Result>;
@@ -87,7 +93,11 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
 
 /** Makes a client of a protocol. */
 export function toClient(rpc: Rpc, protocol: Protocol): Client {
+  const outputs = new OutputChecks();
   let closing: Promise<void> | undefined;
+  rpc.listeners.add(({ method }) => {
+    if (method === "notifications/tools/list_changed") outputs.forget();
+  });
 
   async function request(method: string, params: Params = {}, options?: RequestOptions): Promise<Result> {
     if (closing) throw new DOMException(`Cannot request ${method}: the client was closed`, "InvalidStateError");
@@ -150,7 +160,11 @@ export function toClient(rpc: Rpc, protocol: Protocol): Client {
       return protocol.server;
     },
     // Only the presence of the lists is checked below. Their items are as the server sent them.
-    listTools: (options) => list("tools/list", "tools", options) as ReturnType<Client["listTools"]>, // As above.
+    async listTools(options) {
+      const tools = await list("tools/list", "tools", options);
+      outputs.learn(tools);
+      return tools as Awaited<ReturnType<Client["listTools"]>>; // As above.
+    },
     listResources: (options) => list("resources/list", "resources", options) as ReturnType<Client["listResources"]>, // As above.
     listResourceTemplates: (options) =>
       list("resources/templates/list", "resourceTemplates", options) as ReturnType<Client["listResourceTemplates"]>, // As above.
@@ -158,7 +172,10 @@ export function toClient(rpc: Rpc, protocol: Protocol): Client {
     async callTool(name, args = {}, options) {
       const result = await request("tools/call", { name, arguments: args }, options);
       // Only a final result has content.
-      if (result.resultType === undefined || result.resultType === "complete") readObjects(result, "content");
+      if (result.resultType === undefined || result.resultType === "complete") {
+        readObjects(result, "content");
+        await outputs.check(name, result);
+      }
       return result as Awaited<ReturnType<Client["callTool"]>>; // As above.
     },
     async readResource(uri, options) {

@@ -23,6 +23,8 @@ export interface HttpChannelOptions {
   /** Whether each stream must end with its response, as tests want it. */
   readonly isStrict?: boolean;
   readonly trace?: Trace;
+  /** Called when the connection of a request is lost and cannot be resumed at once. The channel tries again. */
+  readonly onLost?: (error: unknown) => void;
   /** Called when the channel is closed. */
   readonly stop?: () => Promise<void>;
 }
@@ -40,7 +42,7 @@ const DRAIN_MS = 1000;
 
 /** A channel over the runtime's `fetch`, or that of a server. */
 export function httpChannel(options: HttpChannelOptions): Channel {
-  const { url, trace, isStrict = false } = options;
+  const { url, trace, isStrict = false, onLost } = options;
   const draining = new Map<AbortController, Promise<void>>();
 
   async function open(method: string, { headers = {}, signal }: SendOptions, message?: Message): Promise<Response> {
@@ -71,7 +73,7 @@ export function httpChannel(options: HttpChannelOptions): Channel {
 
   // A stream that ends before its response can be resumed if its events have ids.
   async function readResponse(first: Response, { id }: Message, options: SendOptions): Promise<Message> {
-    const position: Position = { retryMs: RETRY_MS, failures: 0 };
+    const position: Position = { retryMs: RETRY_MS, failures: 0, onLost };
     const isResponse = (message: Message) => message.method === undefined && message.id === id;
     for (let response: Response | undefined = first;;) {
       const reply = response && await readStream(response, isResponse, position, options);
@@ -149,7 +151,7 @@ export function httpChannel(options: HttpChannelOptions): Channel {
       return response;
     } catch (error) {
       if (options.signal?.aborted || error instanceof RedirectError) throw error;
-      position.failures++;
+      if (!position.failures++) position.onLost?.(error);
     }
   }
 
@@ -202,6 +204,8 @@ interface Position {
   retryMs: number;
   /** How often in a row the server was unreachable. */
   failures: number;
+  /** Called at the first failure. */
+  readonly onLost?: (error: unknown) => void;
 }
 
 const ENDED = "Cannot get the response: the stream ended before it";

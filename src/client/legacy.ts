@@ -74,7 +74,9 @@ export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: Lega
     const { result, headers } = await rpc.request("initialize", offer, { headers: NO_SESSION });
     const { protocolVersion: version } = result;
     if (typeof version !== "string" || (recovers && !versions.includes(version))) {
-      throw new Error(`Cannot connect: the server speaks ${version}, this client ${versions.join(", ")}`);
+      throw new Error(
+        `Cannot connect: the server speaks ${version ?? "no revision"}, this client ${versions.join(", ")}`,
+      );
     }
     codec.version = version;
     codec.sessionId = headers?.get("mcp-session-id") ?? undefined;

@@ -33,7 +33,9 @@ export interface Notification {
 export function readMessages(text: string): readonly Message[] {
   const value = parse(text);
   const messages = Array.isArray(value) ? value : [value];
-  if (!messages.every(isMessage)) throw new Error(`Cannot read the server's message: ${text.slice(0, 500)}`);
+  if (!messages.every(isMessage)) {
+    throw new Error(`Cannot read the server's message: ${text.slice(0, 500) || "it is empty"}`);
+  }
   return messages;
 }
 

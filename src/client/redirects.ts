@@ -45,7 +45,9 @@ export async function fetchSameOrigin(
     await response.body?.cancel();
     url = target;
   }
-  throw new RedirectError(`Cannot reach ${sending.url}: it redirects more than ${MAX_REDIRECTS} times`);
+  throw new RedirectError(
+    `Cannot follow the redirects of ${sending.url}: there are more than ${MAX_REDIRECTS}; connect to their target`,
+  );
 }
 
 async function send(fetch: (request: Request) => Promise<Response>, request: Request): Promise<Response> {
@@ -53,10 +55,14 @@ async function send(fetch: (request: Request) => Promise<Response>, request: Req
     return await fetch(request);
   } catch (cause) {
     if (request.signal.aborted) throw cause;
-    throw new Error(`Cannot reach ${request.url}: ${cause instanceof Error ? cause.message : cause}`, {
-      cause,
-    });
+    throw new Error(`Cannot reach ${request.url}: ${toReason(cause)}`, { cause });
   }
+}
+
+/** The message of the first cause. The error of Deno only says that the request failed. */
+function toReason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? toReason(error.cause) : error.message;
 }
 
 /** Returns the target of a redirect, or `undefined` if the response is none. */

@@ -108,7 +108,10 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
         }
         break;
       case "sampling/createMessage":
-        if (onSample) return await onSample(readSampling(params, sampling), { signal });
+        if (onSample) {
+          const request = readSampling(params, sampling);
+          return checkSample(await onSample(request, { signal }), request);
+        }
         break;
       case "roots/list":
         if (roots) return { roots: checkRoots(typeof roots === "function" ? await roots() : roots) };
@@ -162,6 +165,23 @@ function checkForm(result: ElicitResult, { requestedSchema }: ElicitRequest): El
   const misfit = findFormMisfit(requestedSchema, { ...result.content });
   if (misfit === undefined) return result;
   throw new TypeError(`Cannot answer the form: ${misfit}; correct the content that onElicit returns`);
+}
+
+// The server would reject the answer, with an error that does not name the function.
+function checkSample(result: SamplingResult, { tools }: SamplingRequest): SamplingResult {
+  const { role, content, model }: Params = Object(result);
+  const blocks = [content].flat();
+  const problem = role !== "assistant" && role !== "user"
+    ? "role is neither assistant nor user"
+    : typeof model !== "string"
+    ? "model is not a string"
+    : !blocks.every((block) => isObject(block) && typeof block.type === "string")
+    ? "content is neither a block nor an array of blocks"
+    : !tools && blocks.some((block) => isObject(block) && block.type === "tool_use")
+    ? "content uses a tool, but the request offers none"
+    : undefined;
+  if (problem === undefined) return result;
+  throw new TypeError(`Cannot answer the sampling request: ${problem}; correct what onSample returns`);
 }
 
 function checkRoots(roots: readonly Root[]): readonly Root[] {

@@ -52,13 +52,18 @@ export function openTarget(target: Target, options: TargetOptions): Open {
   const { trace } = options;
   if (typeof target === "string" || target instanceof URL) {
     const channel = toHttp(target, options);
-    return () => httpChannel(channel);
+    const toWarning = (error: unknown) => new Error(`Lost the connection, trying again: ${toMessage(error)}`);
+    return ({ onBroken }) => httpChannel({ ...channel, onLost: (error) => onBroken(toWarning(error)) });
   }
   if (INTERNALS in target) return openLines(memoryTransport(target), trace);
   if (typeof target.command !== "string") {
     throw new TypeError("Cannot connect: give a URL, { command, args }, or a server made by createServer");
   }
   return (hooks) => openLines(openCommand(target, options, hooks.onBroken), trace)(hooks);
+}
+
+function toMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** A failed first attempt. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
 import { LOG_LEVELS, type Meta, type ResourceContents } from "../protocol/types.ts";
@@ -14,15 +14,7 @@ import type { Cancellable, CancelOptions, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
 import { createLog, type Log } from "./log.ts";
 import type { RequestReport } from "./observer.ts";
-import {
-  elicitation,
-  type PreparedQuestion,
-  type Question,
-  requireCapabilities,
-  ROOTS,
-  sampling,
-  urlElicitation,
-} from "./question.ts";
+import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
 import type { RerunWatch } from "./rerun_watch.ts";
 import type { Service, ServiceEnd } from "./service.ts";
 
@@ -47,6 +39,8 @@ export interface Carrier {
   readonly host: CallHost;
   notify(call: Call, method: string, params: Params): Promise<void> | undefined;
   ask(call: Call, key: string, question: Question): Promise<unknown>;
+  /** Loads what `ask` needs. Returns `undefined` once it is loaded. */
+  loadAsk?(): Promise<unknown> | undefined;
   once(call: Call, key: string, make: () => unknown): Promise<unknown>;
   /** Whether results may have a type of their own, which an extension defines. */
   readonly hasResultTypes?: boolean;
@@ -62,6 +56,14 @@ export interface Carrier {
 
 /** One request. Handlers see it as their {@linkcode Context}. */
 export class Call implements ServiceCall, Cancellable {
+  // Never runs. It keeps the hidden class of calls in memory while no call runs. Otherwise a full garbage collection
+  // would discard that class, and with it the compiled code that handles calls.
+  static readonly #model: Call = new Call(
+    { host: {} } as Carrier, // Only its host is read.
+    {} as Link, // Not read.
+    { kind: "request", id: 0, method: "", weight: 0 },
+    { version: "", capabilities: {} },
+  );
   readonly id: Id;
   readonly method: string;
   readonly client: ClientFacts;
@@ -88,6 +90,8 @@ export class Call implements ServiceCall, Cancellable {
   onCancel?: () => void;
   /** Work after the call. */
   declare deferred?: Deferred[];
+  /** Settles when the first question is open. Its outcome depends on it. Only declared, because few calls ask. */
+  declare opening?: Promise<unknown>;
   /** Reports the call. Only declared, because most servers have no observer. */
   declare observed?: RequestReport;
   /** Called when the input is valid and the handler starts. Declared only, because few calls have it. */
@@ -101,6 +105,8 @@ export class Call implements ServiceCall, Cancellable {
   #waiting?: Promise<void>;
   #merged?: Params;
   #queuedLogs = 0;
+  /** The questions so far, by key. */
+  #asked?: Map<string, string>;
 
   /** Creates a call that arrived over `link` and sends through `carrier`. */
   constructor(
@@ -131,7 +137,8 @@ export class Call implements ServiceCall, Cancellable {
   }
 
   get server(): RunningServer {
-    return this.carrier.host.server;
+    const { server, reruns } = this.carrier.host;
+    return reruns ? reruns.watchServer(this, server) : server;
   }
 
   get host(): CallHost {
@@ -192,19 +199,19 @@ export class Call implements ServiceCall, Cancellable {
   }
 
   get elicit(): Context["elicit"] {
-    return (key, options) => this.#ask(elicitation(key, options));
+    return (key, options) => this.#ask((kinds) => kinds.elicitation(key, options));
   }
 
   get elicitUrl(): Context["elicitUrl"] {
-    return (key, options) => this.#ask(urlElicitation(key, options));
+    return (key, options) => this.#ask((kinds) => kinds.urlElicitation(key, options));
   }
 
   get sample(): Context["sample"] {
-    return (key, request) => this.#ask(sampling(key, request));
+    return (key, request) => this.#ask((kinds) => kinds.sampling(key, request));
   }
 
   get roots(): Context["roots"] {
-    return () => this.#ask(ROOTS);
+    return () => this.#ask((kinds) => kinds.ROOTS);
   }
 
   get once(): Context["once"] {
@@ -269,20 +276,29 @@ export class Call implements ServiceCall, Cancellable {
     this.onCancel?.();
   }
 
-  #ask<T>(prepared: PreparedQuestion): Promise<T> {
+  #ask<T>(prepare: Prepare): Promise<T> {
     // The question's `read` returns only values of type T.
-    return quiet(this.#put(prepared) as Promise<T>);
+    return quiet(this.#put(prepare) as Promise<T>);
   }
 
-  // Reaches the carrier synchronously, so that questions asked together are sent together.
-  async #put({ key, needs, make }: PreparedQuestion): Promise<unknown> {
+  // Reaches the carrier synchronously once its code is loaded, so that questions asked together are sent together.
+  async #put(prepare: Prepare): Promise<unknown> {
     if (!this.asks) {
       throw new TypeError(`Cannot ask the client in ${this.method}: ask in a tool, a prompt or a resource`);
     }
+    const loading = this.carrier.loadAsk?.();
+    if (!kinds || loading) await (this.opening ??= Promise.all([loadKinds(), loading]));
+    const { key, needs, make } = prepare(kinds ?? await loadKinds());
     requireCapabilities(this.client.capabilities, needs, "ask the client");
     if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
     const { host: { reruns } } = this.carrier;
     const question = make(this.client.capabilities);
+    const text = JSON.stringify([question.method, question.params]);
+    const before = this.#asked?.get(key);
+    if (before !== undefined && before !== text) {
+      throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each a key of its own`);
+    }
+    (this.#asked ??= new Map()).set(key, text);
     const ask = () => this.carrier.ask(this, key, question);
     return await (reruns ? reruns.ask(this, key, ask) : ask());
   }
@@ -306,6 +322,23 @@ export class Call implements ServiceCall, Cancellable {
     });
     return this.#waiting;
   }
+}
+
+/** Creates the error for a result that is too long. */
+export function toTooLong({ method, params: { name = "", uri = name } }: Call, bytes: number): Error {
+  return new Error(
+    `Cannot send the result of ${method} ${quote(uri)}: it is longer than ${bytes} bytes (calls.resultBytes)`,
+  );
+}
+/** Prepares one kind of question. */
+type Prepare = (kinds: QuestionKinds) => PreparedQuestion;
+
+/** The kinds of questions, loaded with the first one because most servers never ask. */
+let kinds: QuestionKinds | undefined;
+type QuestionKinds = typeof import("./question_kinds.ts");
+
+async function loadKinds(): Promise<QuestionKinds> {
+  return kinds = await import("./question_kinds.ts");
 }
 
 const done = Promise.resolve();

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Allow, Handler } from "./feature.ts";
+import type { Allow } from "./feature.ts";
 import type { Ticker } from "./timers.ts";
 
 /** A change that clients can subscribe to, or the end of the server. */
@@ -11,8 +11,8 @@ export type Change =
   | {
     readonly kind: "list";
     readonly feature: string;
-    /** The handlers that were added or removed, if known. A caller that may see none of them is not notified. */
-    readonly handlers?: readonly Handler[];
+    /** The handlers that were added or removed, or what selects callers. A caller that all reject is not notified. */
+    readonly handlers?: readonly { readonly allow?: Allow }[];
     /** Handlers that were enabled or disabled: what allowed them before and after. */
     readonly toggled?: ReadonlyMap<string, Toggled>;
   }
@@ -74,7 +74,7 @@ function toKey(change: Change): string {
   return change.kind === "list" ? change.feature : change.kind === "resource" ? `uri ${change.uri}` : "";
 }
 
-// A caller is notified if it may see any of the changed handlers.
+// A caller is notified if it may see any of the changed handlers, or is selected by any of the changes.
 function merge(before: Change | undefined, change: Change): Change {
   if (before?.kind !== "list" || change.kind !== "list" || !change.handlers) return change;
   const toggled = new Map(before.toggled);

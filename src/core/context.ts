@@ -63,6 +63,15 @@ export type Elicited<T> =
 /** A list of the server, named after its kind of handlers. */
 export type ListName = "tools" | "resources" | "prompts";
 
+/** Options of `listChanged`. */
+export interface ListChangedOptions {
+  /**
+   * Selects the callers to notify, such as `(ctx) => ctx.principal?.id === "ada"`. The context is that of the caller's
+   * subscription. Defaults to all callers.
+   */
+  readonly to?: (ctx: Context) => boolean | Promise<boolean>;
+}
+
 /** Notifies clients of changes. Changes within 10 milliseconds are announced once. */
 export interface ChangeNotifier {
   /** Notifies subscribers of a resource that it has changed. Callers that may not see the resource are not notified. */
@@ -73,7 +82,7 @@ export interface ChangeNotifier {
    *
    * @throws {TypeError} if no list has this name.
    */
-  listChanged(list: ListName): void;
+  listChanged(list: ListName, options?: ListChangedOptions): void;
 }
 
 /** A handler, as other handlers see it. */
@@ -189,11 +198,13 @@ export interface Context<S = NoServices> {
    */
   readonly log: Log;
   /**
-   * Asks the user to fill in a form. `key` identifies the question within this call: ask each question under its own key.
+   * Asks the user to fill in a form. `key` identifies the question within this call. The same question under the same
+   * key has the same answer.
    *
    * When the answer arrives, the handler may run again from the top. Do irreversible work after the last question.
    *
    * @throws {McpError} with code -32021 if the client does not support forms.
+   * @throws {TypeError} if another question of this run has the same key.
    * @see specification/2026-07-28/client/elicitation
    */
   elicit<S extends Schema>(key: string, options: ElicitOptions<S>): Promise<Elicited<Infer<S>>>;

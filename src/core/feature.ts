@@ -15,6 +15,7 @@ import type { Limits } from "./limits.ts";
 import type { Link, Reply } from "./link.ts";
 import { INTERNALS } from "./internals.ts";
 import type { Middleware } from "./middleware.ts";
+import type { SubscriptionHooks } from "./subscribers.ts";
 import type { NoServices } from "./service.ts";
 
 /** Decides whether a caller may see and use a handler. `S` has the services of the handler. */
@@ -61,6 +62,9 @@ export interface HandlerInternals<Definition = unknown> {
 /** Makes a handler again with changed options. */
 export type Remake = (change: <O extends GroupedOptions>(options: O) => O) => Handler;
 
+/** Any `allow`. */
+export type GroupedAllow = (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
+
 /** Options of a handler that a group changes. */
 export interface GroupedOptions {
   readonly name: string;
@@ -70,14 +74,25 @@ export interface GroupedOptions {
   readonly scheme?: string;
   readonly use?: readonly Middleware[];
   readonly tags?: readonly string[];
-  readonly allow?: Allow<never>;
+  /** A resource also asks it about a single one, its subject. */
+  readonly allow?: GroupedAllow;
 }
 
+/** An `allow` that also decides on single things. Without `subject`, it decides on the handler as a whole. */
+export type BoundAllow = (call: Context, subject?: unknown) => boolean | Promise<boolean>;
+
 /** Binds services to `allow`, which uses those that do not live for one call. */
-export function bindAllow(allow: Allow<never> | undefined, services: Binding | undefined): Allow | undefined {
+export function bindAllow(
+  allow: ((ctx: Context<never>, subject?: never) => boolean | Promise<boolean>) | undefined,
+  services: Binding | undefined,
+): BoundAllow | undefined {
+  const shared = allow && services?.share((_call: Call, subject: unknown, ctx?: Context<never>) =>
+    // The context has the services of the handler, and a subject the type that it expects.
+    allow(ctx as never, subject as never)
+  );
   // The registry passes calls. Without services, `allow` needs none.
-  const bound: unknown = allow && services?.share((_call: Call, ctx?: Context<never>) => allow(ctx as never)) || allow;
-  return bound as Allow | undefined; // As above.
+  const bound: unknown = shared ? (call: Call, subject?: unknown) => shared(call, subject) : allow;
+  return bound as BoundAllow | undefined; // As above.
 }
 
 /** What extensions add to one handler, combined from its attributes. */
@@ -138,6 +153,8 @@ export interface Compiled {
   readonly listen?: ReadonlyMap<string, ListenKey>;
   /** Whether a caller may learn of changes of a resource. Every caller may learn of an unknown one. */
   isVisible?(uri: string, call: Call): boolean | Promise<boolean>;
+  /** Returns the functions that the provider of a URI has for subscriptions. */
+  hooksOf?(uri: string): SubscriptionHooks | undefined;
 }
 
 /** Where a notification of a client comes from, and what runs its handler. */

@@ -141,7 +141,7 @@ export interface Limits {
      */
     readonly stateMs: number;
     /**
-     * Bytes of one result as JSON in UTF-8.
+     * Bytes of one result as JSON in UTF-8. Each value in a result that must be read or converted counts at least 16.
      *
      * Together: results that a client has not read yet count towards `memory`.
      *

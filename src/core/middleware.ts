@@ -23,6 +23,34 @@ import type { Context } from "./context.ts";
  */
 export type Middleware = (call: Context, next: () => Promise<Result>) => Promise<Result>;
 
+/** The methods of middleware that runs for some only. Copies of the library share it. */
+const METHODS: unique symbol = Symbol.for("mcp.methods");
+
+/**
+ * Limits middleware to some methods. Lists stay public if no middleware of the server sees them.
+ *
+ * ```ts
+ * import { createServer, type Middleware, only, tool } from "@x/mcp";
+ *
+ * const audit: Middleware = async (call, next) => {
+ *   console.error(call.principal?.id, call.params.name);
+ *   return await next();
+ * };
+ * const hello = tool({ name: "hello", run: () => "Hello!" });
+ * export default createServer({ name: "s", version: "1.0.0", handlers: [hello], use: [only(["tools/call"], audit)] });
+ * ```
+ */
+export function only(methods: readonly string[], middleware: Middleware): Middleware {
+  const limited: Middleware = async (call, next) =>
+    methods.includes(call.method) ? await middleware(call, next) : await next();
+  return Object.assign(limited, { [METHODS]: methods });
+}
+
+/** Whether middleware may change what a list contains. */
+export function seesLists(middleware: Middleware & { readonly [METHODS]?: readonly string[] }): boolean {
+  return middleware[METHODS]?.some((method) => method.endsWith("/list")) ?? true;
+}
+
 /** Composes middleware around a function. The first one is the outermost. */
 export function compose<A extends readonly unknown[]>(
   middleware: readonly Middleware[],

@@ -1,15 +1,12 @@
 /**
- * Requests to the client: elicitation, sampling and roots, with the capabilities they need and the checks of their
- * answers.
+ * What all requests to the client share, and the capabilities that they and handlers need.
  *
  * @module
  */
 import { McpError, MISSING_CAPABILITY, quote } from "../protocol/errors.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
-import type { ClientCapabilities, SamplingContent, SamplingMessage, SamplingRequest } from "../protocol/types.ts";
-import { toForm } from "../schema/form.ts";
+import type { ClientCapabilities } from "../protocol/types.ts";
 import type { Checked } from "../schema/schema.ts";
-import type { ElicitOptions, ElicitUrlOptions } from "./context.ts";
 
 /** A request to the client. */
 export interface Question {
@@ -27,90 +24,6 @@ export interface PreparedQuestion {
   /** Builds the request, without fields that need other capabilities. Throws if the request is invalid. */
   make(has: ClientCapabilities): Question;
 }
-
-/** Creates an elicitation with a form. */
-export function elicitation(key: string, { message, schema }: ElicitOptions): PreparedQuestion {
-  return {
-    key,
-    needs: [FORM],
-    make() {
-      const form = toForm(schema, `the question ${JSON.stringify(key)}`);
-      return {
-        method: "elicitation/create",
-        params: { message, requestedSchema: form.requestedSchema },
-        read(given) {
-          const answer = readAction(given);
-          if (answer.problem !== undefined || !isObject(given) || given.action !== "accept") return answer;
-          const checked = form.check(given.content);
-          return checked instanceof Promise ? checked.then(toAccepted) : toAccepted(checked);
-        },
-      };
-    },
-  };
-}
-
-/** Creates an elicitation with a web page. */
-export function urlElicitation(key: string, { message, url }: ElicitUrlOptions): PreparedQuestion {
-  return {
-    key,
-    needs: ["elicitation.url"],
-    make() {
-      // A browser repairs white space and missing slashes, so it would open another URL than the user sees.
-      if (!/^https?:\/\/\S+$/i.test(url) || !URL.canParse(url)) {
-        throw new TypeError(`Cannot ask for a visit to ${quote(url)}: use an http or https URL`);
-      }
-      return { method: "elicitation/create", params: { mode: "url", message, url }, read: readAction };
-    },
-  };
-}
-
-/** Creates a sampling request. */
-export function sampling(key: string, request: SamplingRequest): PreparedQuestion {
-  const { messages, tools, toolChoice, includeContext } = request;
-  const wrong = findUnbalanced(messages);
-  return {
-    key,
-    needs: [tools ?? toolChoice ?? wrong ? "sampling.tools" : "sampling"],
-    make({ sampling }) {
-      if (wrong && wrong.at >= 0) {
-        throw new TypeError(
-          `Cannot sample ${quote(key)}: messages[${wrong.at}] must hold just the results of the tools used before`,
-        );
-      }
-      const isKept = includeContext === "none" || isObject(sampling?.context);
-      const params = { ...request, includeContext: isKept ? includeContext : undefined };
-      return { method: "sampling/createMessage", params, read: readSample };
-    },
-  };
-}
-
-/**
- * Returns the index of the first message that does not contain exactly the results of the tool uses before it, or that
- * uses tools out of turn. Returns -1 if all are valid, and `undefined` if no message is about tools.
- */
-function findUnbalanced(messages: readonly SamplingMessage[]): { readonly at: number } | undefined {
-  let hasTools = false;
-  let open = "[]";
-  // The last message must not leave a tool use without a result.
-  const at = [...messages, { role: "user", content: [] }].findIndex(({ role, content }) => {
-    const blocks: readonly SamplingContent[] = [content].flat();
-    const uses = blocks.flatMap((block) => block.type === "tool_use" ? block.id : []);
-    const results = blocks.flatMap((block) => block.type === "tool_result" ? block.toolUseId : []);
-    const asked = open;
-    open = JSON.stringify(uses.sort());
-    hasTools ||= uses.length + results.length > 0;
-    return JSON.stringify(results.sort()) !== asked || new Set(uses).size < uses.length ||
-      (results.length ? role !== "user" || results.length < blocks.length : uses.length && role === "user");
-  });
-  return hasTools ? { at } : undefined;
-}
-
-/** The request for the client's roots. */
-export const ROOTS: PreparedQuestion = {
-  key: "roots",
-  needs: ["roots"],
-  make: () => ({ method: "roots/list", params: {}, read: readRoots }),
-};
 
 /**
  * A capability that a handler needs from its client.
@@ -142,7 +55,7 @@ export function readNeeds(needs: readonly Need[] | undefined, place: string): re
 }
 
 /** The default mode of elicitation, for clients that declare no mode. */
-const FORM = "elicitation.form";
+export const FORM = "elicitation.form";
 
 /**
  * Checks that a client declared all needed capabilities. Throws an error that lists the missing ones. `action` completes
@@ -164,27 +77,4 @@ export function requireCapabilities(has: ClientCapabilities, needs: readonly str
     `Cannot ${action}: the client did not declare ${JSON.stringify(missing)}`,
     { requiredCapabilities: missing },
   );
-}
-
-function readAction(given: unknown): Checked {
-  const action = isObject(given) ? given.action : undefined;
-  return action === "accept" || action === "decline" || action === "cancel"
-    ? { value: { action } }
-    : { problem: "action: expected accept, decline or cancel" };
-}
-
-function readSample(given: unknown): Checked {
-  return isObject(given) && typeof given.role === "string" && typeof given.content === "object" && given.content
-    ? { value: given }
-    : { problem: "role, content: required" };
-}
-
-function readRoots(given: unknown): Checked {
-  return isObject(given) && Array.isArray(given.roots)
-    ? { value: given.roots }
-    : { problem: "roots: expected an array" };
-}
-
-function toAccepted(checked: Checked): Checked {
-  return checked.problem === undefined ? { value: { action: "accept", content: checked.value } } : checked;
 }

@@ -69,14 +69,13 @@ export class Registry {
     if (isReported) this.#core.observer.handlers?.({ added: added.map(toName), removed: [] });
   }
 
-  /** Removes handlers. Unknown ones are ignored. */
+  /** Removes the handlers of these kinds and names. Unknown ones are ignored. */
   remove(handlers: readonly (Handler | undefined)[]): void {
-    const gone = new Set(handlers.flatMap((handler) => handler ? withAlso(handler) : []));
-    const left = this.#handlers.filter((handler) => !gone.has(handler));
-    if (left.length === this.#handlers.length) return;
-    const taken = this.#handlers.filter((handler) => gone.has(handler));
-    this.#swap(left, taken);
-    this.#core.observer.handlers?.({ added: [], removed: taken.map(toName) });
+    const names = new Set(handlers.flatMap((handler) => handler ? withAlso(handler).map(toName) : []));
+    const gone = this.#handlers.filter((handler) => names.has(toName(handler)));
+    if (!gone.length) return;
+    this.#swap(this.#handlers.filter((handler) => !gone.includes(handler)), gone);
+    this.#core.observer.handlers?.({ added: [], removed: gone.map(toName) });
   }
 
   /** Finds a handler by its kind and its name. */

@@ -6,6 +6,7 @@
  * @module
  */
 import type { Call } from "./call.ts";
+import type { RunningServer } from "./context.ts";
 import type { Clock } from "./timers.ts";
 
 /** Work that a handler does before a question, and repeats when the answer arrives. */
@@ -64,6 +65,22 @@ export class RerunWatch {
   note(call: Call, work: string): void {
     const stretch = this.#stretches.get(call);
     if (stretch && !stretch.kept) stretch.work.add(work);
+  }
+
+  /** Returns the methods that announce changes. They record each call as work. */
+  watchServer(call: Call, { resourceUpdated, listChanged, handlers }: RunningServer): RunningServer {
+    const note = () => this.note(call, "announces a change");
+    return {
+      handlers,
+      resourceUpdated(uri) {
+        note();
+        resourceUpdated(uri);
+      },
+      listChanged(list, options) {
+        note();
+        listChanged(list, options);
+      },
+    };
   }
 
   /** Asks a question. The answer starts a new stretch. */

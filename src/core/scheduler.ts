@@ -12,6 +12,7 @@ import type { Executor, Method, Outcome, Runner } from "./feature.ts";
 import { compose, type Middleware } from "./middleware.ts";
 import type { InFlight } from "./in_flight.ts";
 import type { Limits } from "./limits.ts";
+import { BUSY } from "./link.ts";
 import type { Timeout } from "./timers.ts";
 
 /**
@@ -181,6 +182,7 @@ export class Scheduler implements Executor {
   // A waiting call can be cancelled too. Otherwise it would run later for a client that has disconnected.
   #wait(call: Call, account: Account, start: () => Outcome | Promise<Outcome>): Promise<Outcome> {
     const { isFull } = account;
+    call.observed?.wait();
     this.waiting++;
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
@@ -222,8 +224,10 @@ export class Scheduler implements Executor {
         ? this.invoke(call, runner)
         : runner.run(call);
     } catch (error) {
+      if (call.opening) return this.attend(call, Promise.reject(error));
       return this.#endAtOnce(call, { error: this.toError(error, call) });
     }
+    if (call.opening) return this.attend(call, Promise.resolve(result));
     return result instanceof Promise ? this.attend(call, result) : this.#endAtOnce(call, { result });
   }
 
@@ -278,7 +282,14 @@ export class Scheduler implements Executor {
     // keep everything of the request in memory until a full garbage collection.
     const onCancel = () => settle();
     call.onCancel = onCancel;
-    result.then((result) => settle({ result }), (error) => settle({ error: this.toError(error, call) }));
+    // A question that the handler does not wait for decides the outcome too. The first one has to load its code.
+    result.then(
+      (result) => call.opening ? call.opening.then(() => settle({ result })) : settle({ result }),
+      (error) => {
+        const outcome = { error: this.toError(error, call) };
+        return call.opening ? call.opening.then(() => settle(outcome)) : settle(outcome);
+      },
+    );
     if (call.ended) settle();
     return promise;
   }
@@ -308,7 +319,7 @@ export class Scheduler implements Executor {
   #leave(call: Call): void {
     if (call.inFlight.remove(call)) return;
     this.#busy.delete(call.inFlight);
-    if (!this.#busy.size) this.#idlers.splice(0).forEach((idle) => idle());
+    if (!this.#busy.size && this.#idlers.length) this.#idlers.splice(0).forEach((idle) => idle());
   }
 
   // A free slot goes to the oldest waiting call of its client, which joins the queue of the process.
@@ -359,6 +370,3 @@ const UNWEIGHED = 16;
 function toCancelled({ error }: Call): Outcome {
   return error && { error };
 }
-
-/** The server has no room for the call now. Outside the range that the specification reserves. */
-export const BUSY = -31_503;

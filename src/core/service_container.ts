@@ -17,7 +17,7 @@ import {
 } from "./container.ts";
 import type { Context } from "./context.ts";
 import { INTERNALS } from "./internals.ts";
-import { BUSY } from "./scheduler.ts";
+import { BUSY } from "./link.ts";
 import type { Lifetime, Service, ServiceEnd, Services } from "./service.ts";
 import { ServiceContext } from "./service_context.ts";
 

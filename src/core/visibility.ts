@@ -5,8 +5,8 @@
  */
 import { quote } from "../protocol/errors.ts";
 import type { Changes, Toggled } from "./changes.ts";
-import type { HandlerSelector } from "./context.ts";
-import type { Allow, Handler } from "./feature.ts";
+import type { Context, HandlerSelector } from "./context.ts";
+import type { Allow, BoundAllow, Handler } from "./feature.ts";
 import { INTERNALS } from "./internals.ts";
 import { type Registry, toName, withAlso } from "./registry.ts";
 
@@ -96,16 +96,19 @@ function select(handlers: readonly Handler[], key: string): readonly Handler[] {
 function applyRules(handler: Handler, rules: readonly Rule[]): Handler {
   const newest = rules.at(-1);
   if (newest?.isShown && !newest.callers) return handler;
-  const { allow: own, [INTERNALS]: internals } = handler;
-  const decide = (call: Parameters<Allow>[0], at: number): boolean | Promise<boolean> => {
+  const { [INTERNALS]: internals } = handler;
+  // An `allow` of resources also decides on a single one.
+  const { allow: own }: { readonly allow?: BoundAllow } = handler;
+  const decide = (call: Context, subject: unknown, at: number): boolean | Promise<boolean> => {
     const rule = rules[at];
-    if (!rule) return own?.(call) ?? true;
+    if (!rule) return own?.(call, subject) ?? true;
     const { isShown, callers } = rule;
-    const apply = (applies: boolean) => applies ? isShown && (own?.(call) ?? true) : decide(call, at - 1);
+    const apply = (applies: boolean) =>
+      applies ? isShown && (own?.(call, subject) ?? true) : decide(call, subject, at - 1);
     const applies = callers ? callers(call) : true;
     return typeof applies === "boolean" ? apply(applies) : Promise.resolve(applies).then(apply);
   };
-  const allow: Allow = (call) => decide(call, rules.length - 1);
+  const allow: BoundAllow = (call, subject) => decide(call, subject, rules.length - 1);
   // A resource that is not for all callers is private to caches.
   const definition = { ...Object(internals.definition), allow, scope: "private" };
   return { ...handler, allow, [INTERNALS]: { ...internals, definition } };

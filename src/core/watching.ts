@@ -8,6 +8,7 @@ import type { Change, Toggled } from "./changes.ts";
 import type { Engine } from "./era.ts";
 import { isAllowed } from "./feature.ts";
 import type { Limits } from "./limits.ts";
+import { Subscribers } from "./subscribers.ts";
 
 /** Tests whether one client may watch all these resources. */
 export function isWatchable(uris: readonly string[], { streams: { watchedUris } }: Limits): boolean {
@@ -26,6 +27,35 @@ export function mayNotify({ core, registry }: Engine, change: Change, call: Call
     await isAllowed(before, call, core) !== await isAllowed(after, call, core);
   const flipped = Array.from(toggled?.values() ?? [], differs);
   return seen.includes(true) || Promise.all([...seen, ...flipped]).then((seen) => seen.includes(true));
+}
+
+/** The subscribers of each server. */
+const subscribers = new WeakMap<Engine, Subscribers>();
+
+/**
+ * Counts a subscriber of a URI for the provider of the URI, if it may see the resource. Returns the function that ends
+ * its subscription, which may be called more than once.
+ */
+export function countSubscriber(engine: Engine, uri: string, call: Call): () => void {
+  const { core, host, registry, scheduler } = engine;
+  const resources = registry.compiled("resources");
+  const hooks = resources?.hooksOf?.(uri);
+  if (!hooks || !scheduler.isOpen) return () => {};
+  const all = subscribers.get(engine) ?? new Subscribers(core, host.server);
+  subscribers.set(engine, all);
+  let isOver = false;
+  let remove: (() => void) | undefined;
+  const add = (seen: boolean) => {
+    if (seen && !isOver) remove = all.add(uri, hooks);
+  };
+  const seen = resources?.isVisible?.(uri, call) ?? true;
+  if (typeof seen === "boolean") add(seen);
+  else seen.then(add);
+  return () => {
+    isOver = true;
+    remove?.();
+    remove = undefined;
+  };
 }
 
 /**

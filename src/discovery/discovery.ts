@@ -34,7 +34,7 @@ export async function discover(folder: URL, options: DiscoverOptions = {}): Prom
     const state = folder instanceof URL ? `${folder} is not a folder of this machine` : "the folder is not a URL";
     throw new TypeError(`Cannot discover handlers: ${state}; use new URL("./handlers/", import.meta.url)`);
   }
-  const root = new URL(folder.href.replace(/\/*$/, "/"));
+  const root = new URL(folder.href.endsWith("/") ? folder.href : `${folder.href}/`);
   const handlers: Handler[] = [];
   for (const url of await listFiles(root, options)) {
     try {

@@ -41,6 +41,12 @@ export class EncodedResults {
       release(given);
       throw this.#refuse(problem);
     }
+    // JSON would send a map as `{}`.
+    const meta: unknown = full?._meta ?? {};
+    if (Object.prototype.toString.call(meta) !== "[object Object]") {
+      release(given);
+      throw this.#refuse("_meta is not a plain object; give it one");
+    }
     const { value, text, media, blocks, isError } = await this.#encode(given);
     // In a full result, structured content may be any JSON value. Bytes are only content.
     const isStructured = typeof value === "object" ? full || !blocks : full && !media.length;

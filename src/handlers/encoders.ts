@@ -129,6 +129,8 @@ const TEXT = /^(text\/|application\/([\w.-]+\+)?(json|xml|yaml|toml|javascript|x
 const JSON_TYPE = /^(application|text)\/([\w.-]+\+)?json\b/i;
 // Equals the default limit of nested levels in a message. Deeper values could overflow the stack.
 const MAX_DEPTH = 128;
+// Bytes of `calls.resultBytes` for each value. While it is encoded, a value takes up to 140 bytes, however short its text.
+const VALUE_BYTES = 16;
 // Keys that are small numbers in one JSON text: for each, one engine may allocate 8,300 bytes.
 const MAX_INDEXES = 10_000;
 // Characters that are kept of a place: a long key would be repeated for all that is under it.
@@ -163,6 +165,7 @@ class Encoder {
   #isPlain = true;
   #hasFound = false;
   #used = 0;
+  #values = 0;
   #stopTimer?: () => void;
   /** Reason to stop reading. */
   #reason?: unknown;
@@ -198,6 +201,7 @@ class Encoder {
   /** Converts a value or a part of it to JSON. Media become {@linkcode Found}. */
   async toPart(value: unknown, place: Place, { isJson = false } = {}): Promise<unknown> {
     const { path, depth } = place;
+    if (++this.#values > this.#maxValues) throw this.#tooMany(path);
     if (typeof value === "string") {
       this.#spend(value.length + 2, path);
       return value;
@@ -325,7 +329,8 @@ class Encoder {
 
   /** Tests whether a text may be parsed as JSON within limits. Otherwise it stays text. */
   #isSound(text: string, path: string): boolean {
-    if (measureJson(text, { depth: MAX_DEPTH, values: Infinity }).excess) throw this.#tooDeep(path);
+    const { excess } = measureJson(text, { depth: MAX_DEPTH, values: this.#maxValues - this.#values });
+    if (excess) throw excess === "depth" ? this.#tooDeep(path) : this.#tooMany(path);
     return countIndexes(text) <= MAX_INDEXES;
   }
 
@@ -441,6 +446,15 @@ class Encoder {
     if (this.#used + bytes > maxBytes) {
       throw new Lost(`it is longer than ${maxBytes} bytes (calls.resultBytes)${at(path)}; return less`);
     }
+  }
+
+  get #maxValues(): number {
+    return this.#options.maxBytes / VALUE_BYTES;
+  }
+
+  #tooMany(path: string): Lost {
+    const most = Math.floor(this.#maxValues);
+    return new Lost(`it has more than ${most} values (calls.resultBytes)${at(path)}; return less`);
   }
 
   #tooDeep(path: string): Lost {

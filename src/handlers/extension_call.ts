@@ -13,7 +13,7 @@ import type { AttributeInternals, DetachOptions, Redirect, Wrap, WrappedCall } f
 import type { Executor } from "../core/feature.ts";
 import { InFlight } from "../core/in_flight.ts";
 import { type Question, requireCapabilities } from "../core/question.ts";
-import { BUSY } from "../core/scheduler.ts";
+import { BUSY } from "../core/link.ts";
 
 /** What runs a call below an attribute. */
 export type RunCall = (call: Call) => Result | Promise<Result>;

@@ -4,7 +4,7 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import type { Allow, Feature, GroupedOptions, Handler } from "../core/feature.ts";
+import type { Allow, Feature, GroupedAllow, GroupedOptions, Handler } from "../core/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Middleware } from "../core/middleware.ts";
 
@@ -79,11 +79,11 @@ function toGroup(name: string, members: readonly Handler[], tags: readonly strin
 }
 
 /** Allows what both allow. The first decides first. */
-function both(first: Allow<never>, second: Allow<never> | undefined): Allow<never> {
+function both(first: GroupedAllow, second: GroupedAllow | undefined): GroupedAllow {
   if (!second) return first;
-  return (call) => {
+  return (call, subject) => {
     const allowed: unknown = first(call);
-    const decide = (allowed: unknown) => allowed ? second(call) : false;
+    const decide = (allowed: unknown) => allowed ? second(call, subject) : false;
     // Query builders are thenables but not promises.
     return typeof Object(allowed).then === "function" ? Promise.resolve(allowed).then(decide) : decide(allowed);
   };

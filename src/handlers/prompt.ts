@@ -87,7 +87,7 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly title?: string;
   /** Description of the prompt. */
   readonly description?: string;
-  /** Schema of the arguments: an object of strings, which may transform them. Defaults to no arguments. */
+  /** Schema of the arguments: an object of strings, which may transform them. Without it, `run` gets an empty object. */
   readonly input?: I;
   /** Completers for arguments. */
   readonly complete?: Completers<ArgumentNames<I>, ServiceValues<S>>;
@@ -203,7 +203,7 @@ function define<I extends Schema, S extends Services>(
   const { name, title, description, icons, allow, use = [], run } = options;
   const { needs, _meta, extensions } = readExtensions(options, place);
   const input = options.input && compileSchema(options.input, { use: "input", place });
-  const inputs = input ? toArguments(input, place) : [];
+  const inputs = input ? toArguments(toTester(options.input, input), place) : [];
   const invoke = async (
     call: Call,
     value: unknown,
@@ -269,7 +269,7 @@ async function getPrompt(definition: Definition, call: Call, core: Core): Promis
   const state = `Cannot get ${quote(key)}`;
   const args = readArguments(given, state);
   return await attempt({ core, call, subject: key, describeError }, async () => {
-    const checked = input ? await input.validate(args) : { value: args };
+    const checked = input ? await input.validate(args) : { value: {} };
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
     const { value } = checked;
     if (guards || core.filters) {
@@ -279,6 +279,19 @@ async function getPrompt(definition: Definition, call: Call, core: Core): Promis
     call.onRun?.();
     return await invoke(call, value, core, undefined);
   });
+}
+
+// A plain shape validates asynchronously as a whole. Its parts may not.
+function toTester(schema: Schema | undefined, input: CompiledSchema): CompiledSchema {
+  if (input.isRaw || "~standard" in Object(schema)) return input;
+  return {
+    ...input,
+    validate(given) {
+      const [[name, value]] = Object.entries(Object(given));
+      const result = Object(schema)[name]["~standard"].validate(value);
+      return result instanceof Promise ? result : { problem: JSON.stringify(result.issues) };
+    },
+  };
 }
 
 // Arguments are always strings in the protocol. A schema that accepts no string could never be satisfied.
@@ -303,7 +316,7 @@ const SAMPLES: Readonly<Record<string, unknown>> = { number: 1, integer: 1, bool
 
 // A schema such as z.coerce.number() has the same JSON Schema as z.number(). A coercing schema reports the same issues
 // for a number and for its text. Other arguments are omitted, because their issues are the same in both cases.
-function isCoerced(input: CompiledSchema, name: string, type: unknown): boolean {
+function isCoerced(input: Pick<CompiledSchema, "validate">, name: string, type: unknown): boolean {
   const sample = SAMPLES[String(type)];
   if (sample === undefined) return false;
   try {

@@ -9,21 +9,28 @@ import { parseTemplate, type TemplateVariables, type UriTemplate } from "../prot
 import { readScopes } from "../core/scopes.ts";
 import type { Call } from "../core/call.ts";
 import { type Binding, bindServices } from "../core/container.ts";
-import type { Context } from "../core/context.ts";
+import type { ChangeNotifier, Context } from "../core/context.ts";
 import type { Core, DescribeError } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import type { Need } from "../core/question.ts";
-import { type Allow, bindAllow, type Handler, type Remake } from "../core/feature.ts";
+import { bindAllow, type Handler, type Remake } from "../core/feature.ts";
 import { type Filter, type Guards, type HandlerGuards, readGuards } from "../core/guards.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/service.ts";
+import type { SubscriptionHooks } from "../core/subscribers.ts";
 import { type Completers, completion } from "./completion.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 
-/** Options of all resources. */
-export interface ResourceCommonOptions<S extends Services = NoServices> {
+/**
+ * Decides whether a caller may see and read a resource. `subject` is what `read` gets first: the variables of a template,
+ * or a URI. It is `undefined` where the answer is about all resources of a template or a provider, such as for lists.
+ */
+export type ResourceAllow<Input, S = NoServices> = (ctx: Context<S>, subject?: Input) => boolean | Promise<boolean>;
+
+/** Options of all resources. `Input` is what `read` gets. */
+export interface ResourceCommonOptions<S extends Services = NoServices, Input = string> {
   /** Name for people and models. */
   readonly name: string;
   /**
@@ -39,10 +46,10 @@ export interface ResourceCommonOptions<S extends Services = NoServices> {
   /** Labels for `server.handlers.disable({ tag: "admin" })` and such. Clients do not see them. */
   readonly tags?: readonly string[];
   /**
-   * Decides whether a caller may see and read the resource. For other callers it does not exist. It cannot use services
-   * that live for one call.
+   * Decides whether a caller may see and read the resource. For other callers it does not exist: they are not notified
+   * of its changes either. It cannot use services that live for one call.
    */
-  readonly allow?: Allow<SharedServiceValues<S>>;
+  readonly allow?: ResourceAllow<Input, SharedServiceValues<S>>;
   /**
    * Scopes that the caller must have, such as `["notes:write"]`. For any other caller, the request fails with code
    * -31403, over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
@@ -73,7 +80,7 @@ export interface ResourceFixedOptions<S extends Services = NoServices> extends R
 
 /** Options of a resource template. Only `uri`, `name` and `read` are required. */
 export interface ResourceTemplateOptions<U extends string, S extends Services = NoServices>
-  extends ResourceCommonOptions<S>, Omit<ResourceEntry, "uri" | "size"> {
+  extends ResourceCommonOptions<S, TemplateVariables<U>>, Omit<ResourceEntry, "uri" | "size"> {
   /** URI template, such as `repo://{owner}/{name}{?ref}`. */
   readonly uri: U;
   /** Completers for variables. */
@@ -107,6 +114,18 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
     cursor: string | undefined,
     ctx: Context<SharedServiceValues<S>>,
   ) => ResourcePage | Promise<ResourcePage>;
+  /**
+   * Called when a URI of the scheme gets its first subscriber. Start to watch it here, and call
+   * `server.resourceUpdated(uri)` with each change. Subscriptions do not wait for it. Errors go to `observer.fault`.
+   *
+   * Subscribers from which `allow` hides the provider do not count.
+   */
+  readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
+  /**
+   * Called when the last subscriber of a URI has left, also because its connection or session has ended or the server
+   * closes. It is called after `subscribe` has settled.
+   */
+  readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
   /** Guards of the URI and of the value that `read` returns. Those of the server are around them. */
   readonly guards?: Guards<string, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /** Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if encoded. */
@@ -226,11 +245,12 @@ function toResource<Input, S>(
 }
 
 /** Options of any kind, without type parameters. */
-interface Form<Input> extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services"> {
+interface Form<Input>
+  extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services">, SubscriptionHooks {
   readonly uri?: string;
   readonly scheme?: string;
   readonly services?: Services;
-  readonly allow?: Allow<never>;
+  readonly allow?: (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
   readonly guards?: HandlerGuards;
   readonly complete?: Completers<string, never>;
   readonly list?: (first: never, ctx: Context<never>) => Listed | Promise<Listed>;
@@ -298,6 +318,7 @@ function define<Input>(form: Form<Input>): Defined {
     needs,
     extensions,
     ttlMs,
+    hooks: form.subscribe || form.unsubscribe ? form : undefined,
     scope: allow ? "private" : cacheScope,
     wire: () => ({
       [isTemplate ? "uriTemplate" : "uri"]: key,

@@ -13,6 +13,7 @@ import type { Binding } from "../core/container.ts";
 import type { Core, DescribeError } from "../core/core.ts";
 import {
   type Allow,
+  type BoundAllow,
   type Feature,
   type HandlerExtensions,
   isAllowed,
@@ -24,6 +25,7 @@ import {
 } from "../core/feature.ts";
 import type { Filter, HandlerGuards } from "../core/guards.ts";
 import { createList, type Entry, openCursors } from "../core/pagination.ts";
+import type { SubscriptionHooks } from "../core/subscribers.ts";
 import { attempt } from "./attempt.ts";
 import { runGuarded } from "./guarded.ts";
 
@@ -40,6 +42,7 @@ export interface ResourcePage {
 
 /** A resource for the registry, without its type parameters. */
 export interface Definition extends Entry {
+  readonly allow?: BoundAllow;
   readonly kind: "fixed" | "template" | "provider";
   /** Names of the template's variables. */
   readonly variables: readonly string[];
@@ -58,6 +61,8 @@ export interface Definition extends Entry {
   readonly describeError?: DescribeError;
   readonly scopes?: readonly string[];
   readonly needs?: readonly string[];
+  /** Functions that are called for the first and the last subscriber of a URI. */
+  readonly hooks?: SubscriptionHooks;
   readonly extensions?: HandlerExtensions;
   /** Cache scope of the contents. */
   readonly scope: "public" | "private";
@@ -79,10 +84,10 @@ export const resources: Feature = {
 
     function locate(uri: string): Found | undefined {
       const fixed = byUri.get(uri);
-      if (fixed) return { definition: fixed, allow: fixed.allow, matched: uri };
+      if (fixed) return toFound(fixed, uri);
       for (const definition of patterns) {
         const matched = definition.match(uri);
-        if (matched !== undefined) return { definition, allow: definition.allow, matched };
+        if (matched !== undefined) return toFound(definition, matched);
       }
     }
 
@@ -121,6 +126,7 @@ export const resources: Feature = {
         if (definition?.scopes && !hasScopes(core, call, definition.scopes)) return false;
         return isAllowed(allow, call, core);
       },
+      hooksOf: (uri) => locate(uri)?.definition.hooks,
     };
   },
 };
@@ -131,6 +137,12 @@ interface Found {
   readonly allow?: Allow;
   /** The match of the URI, for `invoke`. */
   readonly matched: unknown;
+}
+
+// `allow` decides on this URI.
+function toFound(definition: Definition, matched: unknown): Found {
+  const { allow } = definition;
+  return { definition, allow: allow && ((call) => allow(call, matched)), matched };
 }
 
 // Lists fixed resources, and then those of templates and providers, on the same page while there is room. A place in

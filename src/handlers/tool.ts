@@ -99,7 +99,7 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
   readonly title?: string;
   /** Description for the model, which uses it to decide whether to call the tool. */
   readonly description?: string;
-  /** Schema of the arguments, which must be an object. Defaults to no arguments. */
+  /** Schema of the arguments, which must be an object. Without it, `run` gets an empty object, whatever a client sends. */
   readonly input?: I;
   /**
    * Whether an argument may be JSON text where the input schema expects an object, array, number or boolean. Some
@@ -370,7 +370,8 @@ class ToolRunner implements Runner {
     try {
       const { input, lenient = this.#core.lenientArguments } = definition;
       const reading = !input
-        ? { value: given }
+        // Nothing has checked the arguments, so the handler gets none of them.
+        ? { value: {} }
         : lenient
         ? readLeniently(input, given, this.#core)
         : input.validate(given);
@@ -452,8 +453,9 @@ function toPlainResult(value: unknown, sending: Sending): Result | Promise<Resul
 }
 
 function toFullResult(full: ToolResult, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
-  const { content, structuredContent } = full;
-  const isFine = (structuredContent === undefined || toJson(structuredContent)) && !content.some(isDoubtful);
+  const { content, structuredContent, _meta } = full;
+  const isFine = [structuredContent, _meta].every((part) => part === undefined || toJson(part)) &&
+    !content.some(isDoubtful);
   return isFine ? { ...full } : loadResults(sending).then((to) => to.ofTool(structuredContent, { full, output }));
 }
 

@@ -7,6 +7,7 @@
 import { measureJson } from "../protocol/json_size.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { countIndexes } from "../protocol/weight.ts";
+import { type Discriminator, findDiscriminator } from "./discriminator.ts";
 import type { JsonSchema } from "./json_schema.ts";
 
 /** Changes to make. Defaults to none. */
@@ -28,6 +29,11 @@ const MAX_STEPS = 64;
 const INDEXES_PER_VALUE = 1 / 2000;
 // Characters above which a JSON text is parsed once for all alternatives.
 const LONG_TEXT = 1000;
+// Maximum tests of a value against an alternative or a part of one. They take about 100 milliseconds. Without a limit, a
+// long list of items with many alternatives would take minutes. What is left then stays as it is.
+const MAX_TESTS = 1_000_000;
+// Properties of a schema up to which it is cheaper to look for each of them than to list those of the value.
+const SHORT_SCHEMA = 16;
 // Maximum inserted defaults, because a short input can cause many of them.
 const MAX_DEFAULTS = 10_000;
 const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i;
@@ -41,9 +47,14 @@ const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d
 export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonText, revive }: AdaptOptions): unknown {
   const targets = new Map<unknown, unknown>();
   let left = MAX_DEFAULTS;
+  let tests = MAX_TESTS;
   let values = jsonText?.values ?? 0;
   let indexes = Math.ceil(values * INDEXES_PER_VALUE);
   const read = new Map<string, JsonText | undefined>();
+  const discriminators = new Map<readonly unknown[], Discriminator | null>();
+  const knownOf = new Map<JsonSchema, Known>();
+  /** Parsed JSON texts and their parts. They are changed in place, because a copy takes longer than parsing. */
+  const own = new WeakSet<object>();
 
   function follow(ref: unknown): JsonSchema | undefined {
     if (!targets.has(ref)) {
@@ -62,7 +73,7 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
 
   /** Tests whether a schema may accept a JSON type. */
   function takes(schema: unknown, kind: string, steps = 0): boolean {
-    if (schema === false) return false;
+    if (schema === false || tests-- <= 0) return false;
     if (!isObject(schema) || steps > MAX_STEPS) return true;
     const { type, enum: all, const: only, anyOf, oneOf, allOf, $ref } = schema;
     if (type !== undefined && ![type].flat().some((one) => one === kind || one === "integer" && kind === "number")) {
@@ -83,15 +94,16 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
     const target = schema.$ref === undefined ? undefined : follow(schema.$ref);
     if (target && !fits(target, value, deep)) return false;
     if (!takes(schema, toKind(value)) && !(typeof value === "string" && findValue(schema, value))) return false;
-    const { enum: all, const: only, required, properties } = schema;
+    const { enum: all, const: only, required } = schema;
     const choices = Array.isArray(all) ? all : only === undefined ? undefined : [only];
     if (choices && typeof value !== "object" && !choices.includes(value)) return false;
     if (revive && typeof value === "string" && schema[KIND] && toRevived(schema[KIND], value) === value) return false;
     if (!deep || !isObject(value)) return true;
     if (Array.isArray(required) && required.some((name) => !Object.hasOwn(value, name))) return false;
-    return Object.entries(Object(properties)).every(([name, part]) =>
-      !Object.hasOwn(value, name) || fits(part, value[name], false)
-    );
+    for (const [name, part] of toKnown(schema).properties) {
+      if (Object.hasOwn(value, name) && !fits(part, value[name], false)) return false;
+    }
+    return true;
   }
 
   /** Parses JSON text where a schema expects no string. */
@@ -99,7 +111,8 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
     if (!jsonText || takes(schema, "string")) return;
     if (!read.has(text)) {
       const found = readJson(text, { depth: jsonText.depth, values, indexes });
-      if (text.length <= LONG_TEXT) return found && takes(schema, toKind(found.value)) ? found : undefined;
+      // A text that is no JSON is remembered, because an error takes longer than anything else here.
+      if (found && text.length <= LONG_TEXT) return takes(schema, toKind(found.value)) ? found : undefined;
       read.set(text, found);
     }
     const found = read.get(text);
@@ -117,11 +130,12 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
       indexes -= found.indexes;
       read.delete(String(value));
       value = found.value;
+      if (typeof value === "object" && value) own.add(value);
     }
     if ($ref !== undefined) value = adapt(follow($ref), value, steps + 1, isSure);
     if (Array.isArray(allOf)) { for (const form of allOf) value = adapt(form, value, steps + 1, isSure); }
     for (const forms of [anyOf, oneOf]) {
-      const form = Array.isArray(forms) && forms.find((form) => fits(form, value));
+      const form = Array.isArray(forms) && findForm(forms, value);
       if (form) value = adapt(form, value, steps + 1, false);
     }
     if (Array.isArray(value)) value = adaptItems(schema, value, isSure);
@@ -129,37 +143,89 @@ export function adaptInput(given: unknown, root: JsonSchema, { defaults, jsonTex
     return revive && schema[KIND] ? toRevived(schema[KIND], value) : value;
   }
 
-  function adaptItems({ prefixItems, items, additionalItems }: JsonSchema, list: readonly unknown[], isSure: boolean) {
+  /** Finds the first alternative that a value roughly matches. */
+  function findForm(forms: readonly unknown[], value: unknown): unknown {
+    if (tests <= 0) return;
+    let known = discriminators.get(forms);
+    if (known === undefined) {
+      known = findDiscriminator(forms, (form) => [form, follow(form.$ref)]) ?? null;
+      discriminators.set(forms, known);
+    }
+    const given = known && isObject(value) && Object.hasOwn(value, known.name) ? value[known.name] : undefined;
+    if (!known || given === undefined || typeof given === "object" && given) {
+      return forms.find((form) => fits(form, value));
+    }
+    const form = known.forms.get(given);
+    return form && fits(form, value) ? form : undefined;
+  }
+
+  function adaptItems({ prefixItems, items, additionalItems }: JsonSchema, list: unknown[], isSure: boolean) {
     const [first, rest] = Array.isArray(items) ? [items, additionalItems] : [prefixItems, items];
     const tuple: readonly unknown[] = Array.isArray(first) ? first : [];
     if (!tuple.length && !isObject(rest)) return list;
-    const made = list.map((item, i) => adapt(i < tuple.length ? tuple[i] : rest, item, 0, isSure));
-    return made.some((item, i) => item !== list[i]) ? made : list;
+    let made = list;
+    list.forEach((item, i) => {
+      const adapted = adapt(i < tuple.length ? tuple[i] : rest, toOwn(list, item), 0, isSure);
+      if (adapted === item) return;
+      if (made === list && !own.has(list)) made = [...list];
+      made[i] = adapted;
+    });
+    return made;
   }
 
   function adaptProperties(schema: JsonSchema, value: Record<string, unknown>, isSure: boolean): unknown {
     const { additionalProperties } = schema;
-    const properties = new Map(Object.entries(Object(schema.properties)));
-    const made = new Map<string, unknown>();
-    let isChanged = false;
-    for (const [name, part] of Object.entries(value)) {
-      const adapted = adapt(properties.has(name) ? properties.get(name) : additionalProperties, part, 0, isSure);
-      isChanged ||= adapted !== part;
-      made.set(name, adapted);
+    const { properties, missing } = toKnown(schema);
+    let made = value;
+    const put = (name: string, part: unknown) => {
+      if (made === value && !own.has(value)) made = { ...value };
+      // Assigning `__proto__` would not add a property.
+      Object.defineProperty(made, name, { value: part, writable: true, enumerable: true, configurable: true });
+    };
+    // A large value may have very many names that the schema does not know.
+    const isShort = properties.size <= SHORT_SCHEMA && !isObject(additionalProperties);
+    for (const name of isShort ? properties.keys() : Object.keys(value)) {
+      const part = properties.has(name) ? properties.get(name) : additionalProperties;
+      const item = isObject(part) && Object.hasOwn(value, name) ? value[name] : undefined;
+      // Only texts and what contains them change, and numbers where a schema wants a bigint.
+      if (typeof item !== "string" && !(typeof item === "object" && item) && !revive) continue;
+      const adapted = adapt(part, toOwn(value, item), 0, isSure);
+      if (adapted !== item) put(name, adapted);
     }
-    if (defaults && isSure) {
-      for (const [name, part] of properties) {
-        const { default: missing }: { readonly default?: unknown } = Object(part);
-        if (missing === undefined || Object.hasOwn(value, name) && value[name] !== undefined) continue;
-        if (!left--) throw new RangeError();
-        made.set(name, structuredClone(missing));
-        isChanged = true;
-      }
+    for (const [name, given] of defaults && isSure ? missing : []) {
+      if (Object.hasOwn(value, name) && value[name] !== undefined) continue;
+      if (!left--) throw new RangeError();
+      put(name, structuredClone(given));
     }
-    return isChanged ? Object.fromEntries(made) : value;
+    return made;
+  }
+
+  /** Marks a part of a parsed JSON text, which may be changed in place like the whole. */
+  function toOwn(whole: object, part: unknown): unknown {
+    if (typeof part === "object" && part && own.has(whole)) own.add(part);
+    return part;
+  }
+
+  function toKnown(schema: JsonSchema): Known {
+    let known = knownOf.get(schema);
+    if (!known) {
+      const properties = new Map<string, unknown>(Object.entries(Object(schema.properties)));
+      const missing = [...properties].flatMap(([name, part]) => {
+        const { default: given }: JsonSchema = Object(part);
+        return given === undefined ? [] : [[name, given] as const]; // a pair
+      });
+      knownOf.set(schema, known = { properties, missing });
+    }
+    return known;
   }
 
   return adapt(root, given);
+}
+
+/** The properties that a schema knows, and the defaults among them. */
+interface Known {
+  readonly properties: ReadonlyMap<string, unknown>;
+  readonly missing: readonly (readonly [name: string, given: unknown])[];
 }
 
 /** A parsed JSON text. */

@@ -11,6 +11,7 @@ import {
   cut,
   type Inspected,
   inspectJsonSchema,
+  type InspectOptions,
   type Issue,
   type JsonSchema,
   show,
@@ -19,6 +20,7 @@ import {
 } from "./json_schema.ts";
 
 import { adaptInput } from "./adapt_input.ts";
+import { type Discriminator, findDiscriminator } from "./discriminator.ts";
 import type { Checked } from "./schema.ts";
 
 type Sub = boolean | Node;
@@ -80,8 +82,8 @@ const FAILURE = 60;
 const NAME = 12;
 
 /** Inspects a schema and creates its validator. See {@linkcode inspectJsonSchema} and {@linkcode createCheck}. */
-export function compileJsonSchema(schema: JsonSchema, name?: string): (value: unknown) => Issue[] {
-  return createCheck(inspectJsonSchema(schema, name));
+export function compileJsonSchema(schema: JsonSchema, options?: InspectOptions): (value: unknown) => Issue[] {
+  return createCheck(inspectJsonSchema(schema, options));
 }
 
 /** Creates a function that inserts defaults into a value and validates it. `toProblem` formats the issues. */
@@ -110,9 +112,12 @@ export function createReader(
  *
  * Only own properties count. A property with the value `undefined` counts as absent, as in JSON.
  */
-export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspected): (value: unknown) => Issue[] {
+function createCheck(
+  { patterns, tracks, draft7, isPartial, refs: targets }: Inspected,
+): (value: unknown) => Issue[] {
   const refs = targets as ReadonlyMap<unknown, Sub>; // inspectJsonSchema() has checked that they are schemas.
   const choices = new WeakMap<Node, readonly Choices[]>();
+  const discriminators = new WeakMap<readonly Sub[], ShownDiscriminator | null>();
   let path: Key[];
   let issues: Issue[];
   let limit: number;
@@ -133,6 +138,7 @@ export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspect
   }
 
   function matches(pattern: string, text: string): boolean {
+    if (isPartial) return true;
     spend(4 + text.length / 4);
     return !!patterns.get(pattern)?.test(text);
   }
@@ -212,11 +218,14 @@ export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspect
       }
       if (contains !== undefined) {
         const found = value.filter((item, i) => attempt(contains, item) === undefined && (own?.add(i), true));
-        bound(found.length, " matching items", sub.minContains ?? 1, sub.maxContains);
+        bound(found.length, " matching items", sub.minContains ?? 1, isPartial ? undefined : sub.maxContains);
       }
       if (sub.uniqueItems && new Set(value.map(toKey)).size < value.length) fail("two items are equal");
     } else if (isObject(value)) {
-      const { properties = {}, patternProperties, propertyNames } = sub;
+      const { properties = {}, propertyNames } = sub;
+      // Any name may match a pattern that does not run, and then none of its schemas is known to apply.
+      const patternProperties = isPartial ? undefined : sub.patternProperties;
+      const isOpen = patternProperties !== sub.patternProperties;
       const needed = [sub.required ?? []];
       rest = sub.unevaluatedProperties;
       const dependents = [sub.dependentRequired, sub.dependentSchemas, sub.dependencies].filter(Boolean);
@@ -230,7 +239,7 @@ export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspect
         for (const pattern in patternProperties) {
           if (matches(pattern, key)) known = child(key, patternProperties[pattern], item);
         }
-        if (!known) child(key, sub.additionalProperties, item);
+        if (!known && !isOpen) child(key, sub.additionalProperties, item);
         const misfit = propertyNames !== undefined && attempt(propertyNames, key);
         if (misfit) fail(`not allowed as a name: ${misfit}`, key);
         for (const named of dependents) {
@@ -251,11 +260,14 @@ export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspect
 
     sub.allOf?.forEach((part) => check(part, value, own));
     for (const forms of [sub.anyOf, sub.oneOf]) {
+      if (forms && isObject(value) && checkDiscriminated(forms, value, own)) continue;
       const misfits = forms?.flatMap((part) => attempt(part, value, own) ?? []) ?? [];
       const fitting = forms ? forms.length - misfits.length : 1;
       if (!fitting) fail(cut([...new Set(misfits)].join(" or "), 300));
-      else if (fitting > 1 && forms === sub.oneOf) expect("one form that fits", fitting);
+      else if (fitting > 1 && forms === sub.oneOf && !isPartial) expect("one form that fits", fitting);
     }
+    // What fits without its patterns may not fit with them, so only keywords that demand a fit are certain.
+    if (isPartial) return;
     if (sub.not !== undefined && attempt(sub.not, value) === undefined) fail("not allowed in this form");
     if (sub.if !== undefined) check(attempt(sub.if, value, own) === undefined ? sub.then : sub.else, value, own);
 
@@ -264,6 +276,32 @@ export function createCheck({ patterns, tracks, draft7, refs: targets }: Inspect
     if (issues.length > before || !seen) return;
     spend(3 * own.size);
     own.forEach((key) => seen.add(key));
+  }
+
+  /** Checks an object against the only alternative that it can match. Returns `false` if it may match several. */
+  function checkDiscriminated(forms: readonly Sub[], value: Named<unknown>, seen?: Set<Key>): boolean {
+    const known = findKnown(forms);
+    const given = known && lookUp(value, known.name);
+    if (given === undefined || !known) return false;
+    spend(STEP);
+    const form = known.forms.get(given);
+    if (form) check(form, value, seen);
+    else fail(`expected ${known.shown}, got ${typeof given === "object" ? toKind(given) : show(given)}`, known.name);
+    return true;
+  }
+
+  function findKnown(forms: readonly Sub[]): ShownDiscriminator | undefined {
+    let known = discriminators.get(forms);
+    if (known === undefined) {
+      const toParts = (form: JsonSchema) => {
+        const target = refs.get(form.$ref);
+        return draft7 && target !== undefined ? [target] : [form, target];
+      };
+      const found = findDiscriminator(forms, toParts);
+      known = found ? { ...found, shown: showChoices([...found.forms.keys()]) } : null;
+      discriminators.set(forms, known);
+    }
+    return known ?? undefined;
   }
 
   return (value) => {
@@ -319,13 +357,22 @@ function findChoices(sub: Node, known: WeakMap<Node, readonly Choices[]>): reado
 
 const NONE: readonly Choices[] = [];
 
+/** A discriminator with the first few of its values, for error messages. */
+interface ShownDiscriminator extends Discriminator {
+  readonly shown: string;
+}
+
 function toChoices(list: readonly unknown[]): Choices {
   return {
     values: new Set(list),
     keys: new Set(list.filter((one) => typeof one === "object").map(toKey)),
-    // Enough values to fill the text, even if each has a single digit.
-    shown: cut(list.slice(0, 50).map(show).join(" or "), 200),
+    shown: showChoices(list),
   };
+}
+
+// Enough values to fill the text, even if each has a single digit.
+function showChoices(list: readonly unknown[]): string {
+  return cut(list.slice(0, 50).map(show).join(" or "), 200);
 }
 
 // Cost of the current validation. Validations are synchronous, so they never overlap.

@@ -60,6 +60,16 @@ export interface Inspected {
   /** Whether any unevaluated… keyword depends on other keywords. */
   readonly tracks: boolean;
   readonly draft7: boolean;
+  /** Whether there are patterns that must not run. The check then skips each keyword whose outcome depends on one. */
+  readonly isPartial: boolean;
+}
+
+/** The options of {@linkcode inspectJsonSchema}. */
+export interface InspectOptions {
+  /** Name of the schema, for error messages. Defaults to "JSON Schema". */
+  readonly name?: string;
+  /** Whether patterns are neither compiled nor run, because a stranger wrote them. Defaults to `false`. */
+  readonly ignoresPatterns?: boolean;
 }
 
 /**
@@ -73,7 +83,10 @@ export interface Inspected {
  *
  * @throws {TypeError} if the schema is not allowed.
  */
-export function inspectJsonSchema(schema: JsonSchema, name = "JSON Schema"): Inspected {
+export function inspectJsonSchema(
+  schema: JsonSchema,
+  { name = "JSON Schema", ignoresPatterns = false }: InspectOptions = {},
+): Inspected {
   const refuse = (state: string) => new TypeError(`Cannot use ${name}: ${state}`);
   const dialect = String(schema.$schema ?? "2020-12/schema");
   if (!/(2020-12|draft-07)\/schema#?$/.test(dialect)) {
@@ -85,8 +98,10 @@ export function inspectJsonSchema(schema: JsonSchema, name = "JSON Schema"): Ins
   const refs = new Map<unknown, unknown>([["#", schema]]);
   const patterns = new Map<unknown, RegExp>();
   let tracks = false;
+  let isPartial = false;
 
   function addPattern(source: unknown): void {
+    if (ignoresPatterns) return void (isPartial = true);
     try {
       patterns.set(source, new RegExp(String(source), "u"));
     } catch {
@@ -140,7 +155,7 @@ export function inspectJsonSchema(schema: JsonSchema, name = "JSON Schema"): Ins
   const queue: Parameters<typeof visit>[] = [];
   visit(schema, name, 0);
   for (const waiting of queue) visit(...waiting);
-  return { refs, patterns, tracks, draft7 };
+  return { refs, patterns, tracks, draft7, isPartial };
 }
 
 /** Returns the schema with the anchor that a reference such as `#name` names. */

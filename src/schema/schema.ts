@@ -165,7 +165,10 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
   function write({ "~standard": { jsonSchema } }: StandardSchema): JsonSchema {
     try {
       // The dialect is omitted, because clients assume 2020-12 and some of them do not recognize its URL.
-      const { $schema: _, ...json } = Object(jsonSchema)[use]({ target: "draft-2020-12" });
+      const { $schema: _, ...json } = Object(jsonSchema)[use]({
+        target: "draft-2020-12",
+        libraryOptions: { fallback },
+      });
       return json;
     } catch (error) {
       throw refuse(`it cannot be shown as JSON Schema${jsonSchema ? ` (${error})` : ""}; ${REMEDY}`, error);
@@ -201,7 +204,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     };
   } else {
     json = toRoot(schema);
-    const inspected = inspectJsonSchema(schema, name);
+    const inspected = inspectJsonSchema(schema, { name });
     let check: CompiledSchema["validate"] | undefined;
     let loading: Promise<CompiledSchema["validate"]> | undefined;
     // Most servers describe their input in another way, and need none of this. Loaded once, because two imports of one
@@ -215,6 +218,14 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
   }
   compiled[use].set(schema, made);
   return made;
+}
+
+// arktype calls this for what JSON Schema has no word for. Of dates and the like it would show `{}`, which accepts what
+// the schema rejects. Its own predicates only narrow a type.
+function fallback({ base, code, domain, proto }: Readonly<Record<string, unknown>>): unknown {
+  const odd = domain ?? Object(proto).name ?? (code === "date" && code);
+  if (!odd) return base;
+  throw new TypeError(`JSON has no ${odd}`);
 }
 
 function isStandard(schema: unknown): schema is StandardSchema {

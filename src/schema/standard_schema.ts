@@ -30,9 +30,11 @@ export type { JsonSchema } from "./json_schema.ts";
  * These types are sent as JSON:
  *
  * - A date is ISO 8601 text, in UTC unless it has a time zone.
- * - A bigint is a string of digits. A safe integer is accepted too.
+ * - A bigint is a string of digits. As an argument, a safe integer is accepted too. In a result, it is a number if one
+ *   can hold it.
  * - A set is an array.
- * - A map is an object if its keys are strings, otherwise an array of pairs.
+ * - A map is an object if its keys are strings, otherwise an array of pairs. In a result, one whose keys all happen to be
+ *   strings is an object.
  *
  * The handler receives the original types. Nested schemas of zod and valibot are supported. Of arktype, dates,
  * bigints, sets and maps are supported, but not the schemas of their items, which arktype does not expose.
@@ -90,6 +92,10 @@ const SENT: Readonly<Record<string, JsonSchema>> = {
   bigint: { type: "string", pattern: "^-?\\d+$", [KIND]: "bigint" },
   set: { type: "array", uniqueItems: true, [KIND]: "set" },
   map: { type: "object", [KIND]: "map" },
+};
+/** JSON Schemas of types that a result contains in another form: a bigint is a number if one can hold it. */
+const RETURNED: Readonly<Record<string, JsonSchema>> = {
+  bigint: { type: ["integer", "string"], pattern: "^-?\\d+$", [KIND]: "bigint" },
 };
 const SIMPLE: Readonly<Record<string, JsonSchema>> = {
   string: { type: "string" },
@@ -192,8 +198,9 @@ class Writer {
   #ask(jsonSchema: NonNullable<StandardSchema["~standard"]["jsonSchema"]>): JsonSchema {
     const fallback = ({ base, code, domain, proto }: Record<string, unknown>) => {
       const kind = String(domain ?? Object(proto).name ?? code).toLowerCase();
-      if (!SENT[kind]) throw this.#refuse(kind);
-      return { ...Object(base), ...SENT[kind] };
+      const sent = this.#use === "output" ? RETURNED[kind] ?? SENT[kind] : SENT[kind];
+      if (!sent) throw this.#refuse(kind);
+      return { ...Object(base), ...sent };
     };
     const options = { target: "draft-2020-12", libraryOptions: { fallback } } as const; // the one target there is
     const { $schema: _, ...json } = jsonSchema[this.#use](options);
@@ -264,7 +271,7 @@ class Writer {
       case "transform":
         return this.#use === "output" ? {} : undefined;
       default:
-        return SIMPLE[kind];
+        return this.#use === "output" ? RETURNED[kind] ?? SIMPLE[kind] : SIMPLE[kind];
     }
   }
 
@@ -273,8 +280,10 @@ class Writer {
     const isNamed = first.type === "string" && !first[KIND];
     if (kind === "record") return { type: "object", propertyNames: first, additionalProperties: second };
     if (isNamed) return { ...SENT.map, additionalProperties: second };
+    // A result contains a map as an object if all its keys happen to be strings, or if it is empty.
+    const asObject = { type: ["array", "object"], additionalProperties: second };
     return {
-      type: "array",
+      ...this.#use === "output" ? asObject : { type: "array" },
       items: { type: "array", prefixItems: [first, second], minItems: 2, maxItems: 2 },
       [KIND]: "pairs",
     };

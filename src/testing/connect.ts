@@ -9,6 +9,7 @@ import type { Principal } from "../core/context.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { type Client, toClient } from "../client/calls.ts";
 import type { ConnectOptions as ClientOptions } from "../client/connect.ts";
+import { isModern, VERSIONS } from "../client/detect_era.ts";
 import { declareExtensions, toReceiver } from "../client/extension.ts";
 import { LegacyCodec, legacyProtocol } from "../client/legacy.ts";
 import type { Notification } from "../client/message.ts";
@@ -49,7 +50,10 @@ export interface ConnectOptions extends
     | "sampling"
     | "timeoutMs"
   > {
-  /** The era of the client: a `modern` one describes itself in every request, a `legacy` one shakes hands first. */
+  /**
+   * The era of the client: a `modern` one describes itself in every request, a `legacy` one shakes hands first. Defaults
+   * to that of the first of `versions`.
+   */
   readonly era?: "modern" | "legacy";
   /** The protocol revisions; the first is used. Defaults to 2026-07-28, and to 2025-11-25 in the legacy era. */
   readonly versions?: readonly string[];
@@ -113,10 +117,11 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
  * ```
  *
  * @throws {RpcError} if the handshake fails.
+ * @throws {TypeError} if `era` is `"modern"` and the first of `versions` is of the legacy era.
  */
 export async function connect(server: TestServer | string | URL, options: ConnectOptions = {}): Promise<Connection> {
-  const { era = "modern", transport = "memory", path = "/mcp", principal, timeoutMs = 10_000 } = options;
-  const version = options.versions?.[0] ?? (era === "legacy" ? "2025-11-25" : "2026-07-28");
+  const { transport = "memory", path = "/mcp", principal, timeoutMs = 10_000 } = options;
+  const { era, version } = readRevision(options);
   const protocolOptions = toProtocolOptions(options);
   if (typeof server === "object" && INTERNALS in server) await server[INTERNALS].develop?.();
   const transcript = new Transcript();
@@ -160,6 +165,20 @@ export async function connect(server: TestServer | string | URL, options: Connec
     await rpc.channel.close();
     throw error;
   }
+}
+
+function readRevision({ versions = [], era }: ConnectOptions): Required<Pick<ConnectOptions, "era">> & Revision {
+  const [version = era === "legacy" ? "2025-11-25" : "2026-07-28"] = versions;
+  const isOld = VERSIONS.includes(version) && !isModern(version);
+  // A test may shake hands for a revision without a handshake, but no server understands the reverse.
+  if (isOld && era === "modern") {
+    throw new TypeError(`Cannot connect with ${version}: it is a revision of the legacy era; leave era out`);
+  }
+  return { era: era ?? (isOld ? "legacy" : "modern"), version };
+}
+
+interface Revision {
+  readonly version: string;
 }
 
 // Errors outside of requests fail the running test.

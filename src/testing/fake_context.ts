@@ -13,7 +13,7 @@ import { LIMITS } from "../core/limits.ts";
 import type { Link } from "../core/link.ts";
 import type { Question } from "../core/question.ts";
 import type { RerunWatch } from "../core/rerun_watch.ts";
-import type { ClientFacts, Context, ListName, Principal } from "../core/context.ts";
+import type { ClientFacts, Context, ListChangedOptions, ListName, Principal } from "../core/context.ts";
 import type { Service, ServiceEnd } from "../core/service.ts";
 
 /** The options of {@linkcode fakeContext}. */
@@ -52,7 +52,7 @@ export interface FakeContext extends Context<never> {
   /** The changes that were announced with `ctx.server`. */
   readonly announced: readonly (
     | { readonly kind: "resource"; readonly uri: string }
-    | { readonly kind: "list"; readonly list: ListName }
+    | ({ readonly kind: "list"; readonly list: ListName } & ListChangedOptions)
   )[];
   /** The questions, in order. */
   readonly asked: readonly { readonly key: string; readonly method: string; readonly params: Meta }[];
@@ -116,8 +116,8 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   const carrier: Carrier = {
     host: {
       server: {
-        resourceUpdated: (uri) => announce({ kind: "resource", uri }),
-        listChanged: (list) => announce({ kind: "list", list }),
+        resourceUpdated: (uri) => void announced.push({ kind: "resource", uri }),
+        listChanged: (list, options) => void announced.push({ kind: "list", list, ...options }),
         handlers: { add() {}, remove() {}, list: () => [], get: () => undefined, enable() {}, disable() {} },
       },
       reruns: rounds.reruns,
@@ -149,11 +149,6 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
     },
     once: async (_call, key, make) => JSON.parse(await rounds.once(key, make)),
   };
-  function announce(change: FakeContext["announced"][number]): void {
-    announced.push(change);
-    rounds.reruns?.note(call, "announces a change");
-  }
-
   const link: Link = {
     transport: "memory",
     inFlight: new InFlight(),

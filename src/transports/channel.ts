@@ -183,7 +183,7 @@ class Channel implements Pipe, Link {
     this.#answer(text);
     if (--this.#busy) return;
     this.isBusy = false;
-    this.#idlers.splice(0).forEach((idle) => idle());
+    if (this.#idlers.length) this.#idlers.splice(0).forEach((idle) => idle());
   }
 
   #answer(text: string | undefined): void {

@@ -1,8 +1,14 @@
 // Requests to the client during a call: one handler serves both eras, and an answer counts for its own question only.
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool, ToolError } from "../../mod.ts";
-import { connect as connectTo, type ConnectOptions, fakeClock, RpcError } from "../../src/testing/testing.ts";
+import {
+  connect as connectTo,
+  type ConnectOptions,
+  fakeClock,
+  fakeContext,
+  RpcError,
+} from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 
 const yesNo = z.object({ ok: z.boolean() });
@@ -72,6 +78,46 @@ behaviour("a handler requests sampling, roots, and a visit to a URL", async (con
     roots: [{ uri: "file:///home", name: "home" }],
     action: "accept",
   });
+});
+
+/** Uses every method of a context by itself, without the object it came from. */
+async function useParts({ progress, log, once, elicit, elicitUrl, sample, roots, server, closeStream }: Context) {
+  const { info } = log;
+  const { resourceUpdated, listChanged } = server;
+  await progress(1);
+  await info("x");
+  resourceUpdated("note://1");
+  listChanged("tools");
+  closeStream();
+  const number = await once("number", () => 7);
+  const { action } = await elicit("form", { message: "Form?", schema: yesNo });
+  const { action: visit } = await elicitUrl("visit", { message: "Visit", url: "https://example.com/" });
+  const said = await sample("joke", {
+    messages: [{ role: "user", content: { type: "text", text: "?" } }],
+    maxTokens: 9,
+  });
+  return [number, action, visit, said.model, (await roots()).length].join(" ");
+}
+
+const everything = {
+  roots: [{ uri: "file:///home" }],
+  onElicit: () => accept({ ok: true }),
+  onElicitUrl: () => ({ action: "decline" as const }),
+  onSample: () => ({ role: "assistant" as const, content: { type: "text" as const, text: "!" }, model: "m" }),
+};
+
+behaviour("every method of a context works when destructured", async (connect) => {
+  const parts = tool({ name: "parts", run: (_input, ctx) => useParts(ctx) });
+  const { client } = await connect({ handlers: [parts] }, everything);
+  assertEquals(textOf(await client.callTool("parts")), "7 accept decline m 1");
+});
+
+Deno.test("every method of a fake context works when destructured", async () => {
+  const [form, url] = [accept({ ok: true }), { action: "decline" }];
+  const { model, role, content } = { ...everything.onSample() };
+  const answers = { form, visit: url, joke: { model, role, content }, roots: { roots: everything.roots } };
+  const ctx = fakeContext({ answers });
+  assertEquals(await useParts(ctx), "7 accept decline m 1");
 });
 
 behaviour("questions asked in parallel are sent together, later ones in further rounds", async (connect, { era }) => {
@@ -150,35 +196,127 @@ behaviour("an answer counts only for the question exactly as it was asked", asyn
   assertEquals([asked, paid], [["Pay $10?", "Pay $11?", "Pay $12?"], [12]]);
 }, { eras: ["modern"] });
 
+behaviour("a key stands for one question in a run, whose answer is the same each time", async (connect) => {
+  const thrown: unknown[] = [];
+  const handlers = [
+    tool({
+      name: "same",
+      async run(_input, ctx) {
+        const ask = () => ctx.elicit("sure", { message: "Sure?", schema: yesNo });
+        const roots = await Promise.all([ctx.roots(), ctx.roots()]);
+        return [await ask(), ...await Promise.all([ask(), ask()])].map(({ content }) => content?.ok).join() +
+          roots.length;
+      },
+    }),
+    tool({
+      name: "other",
+      async run(_input, ctx) {
+        await ctx.elicit("sure", { message: "Sure?", schema: yesNo });
+        try {
+          await ctx.elicit("sure", { message: "Really?", schema: yesNo });
+        } catch (error) {
+          thrown.push(error);
+          throw error;
+        }
+        return "done";
+      },
+    }),
+    tool({
+      name: "roots",
+      run: async (
+        _input,
+        ctx,
+      ) => (await ctx.roots(), (await ctx.elicit("roots", { message: "?", schema: yesNo })).action),
+    }),
+  ];
+  const asked: unknown[] = [];
+  const { client, takeFaults } = await connect({ handlers }, {
+    onElicit({ message }) {
+      asked.push(message);
+      return accept({ ok: true });
+    },
+    roots() {
+      asked.push("roots");
+      return [];
+    },
+  });
+  assertEquals(textOf(await client.callTool("same")), "true,true,true2");
+  assertEquals(asked.splice(0), ["roots", "Sure?"]);
+  for (const name of ["other", "roots"]) assertEquals((await client.callTool(name)).isError, true);
+  assertEquals(asked, ["Sure?", "roots"]);
+  const told = takeFaults().map(({ error }) => error);
+  const refusal = (key: string) => `Cannot ask "${key}" twice: the questions differ; give each a key of its own`;
+  assertEquals(told.map((error) => Object(error).message), [refusal("sure"), refusal("roots")]);
+  assertEquals(thrown, [told[0]]);
+});
+
+behaviour("a question whose answer was not usable may be asked again", async (connect) => {
+  const answers: unknown[] = ["no", accept({ ok: true })];
+  const order = tool({
+    name: "order",
+    async run(_input, ctx) {
+      const ask = () => ctx.elicit("sure", { message: "Sure?", schema: yesNo });
+      return (await ask().catch(ask)).action;
+    },
+  });
+  const { client } = await connect({ handlers: [order] }, { answer: () => answers.shift() });
+  assertEquals(textOf(await client.callTool("order")), "accept");
+}, { eras: ["legacy"] });
+
 behaviour("an answer of the wrong shape makes the server ask again", async (connect) => {
   const order = tool({
     name: "order",
     run: async (_input, ctx) => (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action,
   });
-  const wrong = [
-    accept({ ok: "yes" }),
-    { action: "accept" },
-    { action: "maybe" },
-    12345,
-    null,
-    "accept",
-    accept({ ok: true }),
-  ];
+  const wrong = [accept({ ok: "yes" }), { action: "accept" }, { action: "maybe" }, 12345, null, "accept"];
+  const answers = [0, 2, 4].flatMap((i) => [wrong[i], wrong[i + 1], accept({ ok: true })]);
   let at = 0;
-  const { client } = await connect({ handlers: [order] }, { answer: () => wrong[at++] });
-  assertEquals(textOf(await client.callTool("order")), "accept");
-  assertEquals(at, wrong.length);
+  const { client } = await connect({ handlers: [order] }, { answer: () => answers[at++] });
+  for (const count of [3, 6, 9]) {
+    assertEquals(textOf(await client.callTool("order")), "accept");
+    assertEquals(at, count);
+  }
+}, { eras: ["modern"] });
+
+behaviour("the third answer of the wrong shape to one question reaches the handler as an error", async (connect) => {
+  const caught: unknown[] = [];
+  const order = tool({
+    name: "order",
+    async run(_input, ctx) {
+      const first = await ctx.elicit("first", { message: "First?", schema: yesNo });
+      try {
+        return (await ctx.elicit("second", { message: "Second?", schema: yesNo })).action;
+      } catch (error) {
+        caught.push(error);
+        if (first.content?.ok) throw error;
+        return "fallback";
+      }
+    },
+  });
+  for (const ok of [true, false]) {
+    let asked = 0;
+    const answers = [{ action: "maybe" }, accept({ ok }), 1, { action: "accept" }, accept({ ok: "no" })];
+    const { client } = await connect({ handlers: [order] }, { answer: () => answers[asked++] });
+    if (ok) {
+      const error = await assertRejects(() => client.callTool("order"), RpcError);
+      assertEquals(error.code, -32602);
+      assertMatch(error.message, /^Cannot use the client's answer to "second": ok.*; the server asked 3 times$/);
+    } else assertEquals(textOf(await client.callTool("order")), "fallback");
+    assertEquals(asked, 5);
+  }
+  // Questions that are open do not count as errors that a handler can catch, but they may pass through it.
+  assert(caught.length >= 2);
 }, { eras: ["modern"] });
 
 behaviour("an answer of the wrong shape, and an error, reach the handler as an error", async (connect) => {
-  const codes: unknown[] = [];
+  const errors: unknown[] = [];
   const order = tool({
     name: "order",
     async run(_input, ctx) {
       try {
         return (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action;
       } catch (error) {
-        codes.push(Object(error).code);
+        errors.push([Object(error).code, Object(error).data]);
         throw new ToolError("No answer");
       }
     },
@@ -187,7 +325,7 @@ behaviour("an answer of the wrong shape, and an error, reach the handler as an e
     () => accept({ ok: "yes" }),
     () => ({ action: "maybe" }),
     () => {
-      throw new RpcError(-1, "The user is away");
+      throw new RpcError(-1, "The user is away", { since: 9 });
     },
     () => accept({ ok: true }),
   ];
@@ -195,7 +333,41 @@ behaviour("an answer of the wrong shape, and an error, reach the handler as an e
   const { client } = await connect({ handlers: [order] }, { answer: () => answers[at++]() });
   for (let i = 0; i < 3; i++) assertEquals((await client.callTool("order")).isError, true);
   assertEquals(textOf(await client.callTool("order")), "accept");
-  assertEquals(codes, [-32602, -32602, -1]);
+  assertEquals(errors, [
+    [-32602, undefined],
+    [-32602, undefined],
+    [-32602, { code: -1, message: "The user is away", data: { since: 9 } }],
+  ]);
+}, { eras: ["legacy"] });
+
+behaviour("an error that the client answers does not become the error of its call", async (connect) => {
+  const ask = async (ctx: Context) => (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action;
+  const handlers = [
+    tool({ name: "order", run: (_input, ctx) => ask(ctx) }),
+    resource({ uri: "order://1", name: "order", read: (_uri, ctx) => ask(ctx) }),
+    prompt({ name: "order", run: (_input, ctx) => ask(ctx) }),
+  ];
+  for (const code of [-32601, -32002, -32021, -32029, 404]) {
+    const answer = () => {
+      throw new RpcError(code, "No", { uri: "other://1" });
+    };
+    const { client } = await connect({ handlers }, { answer });
+    for (
+      const call of [
+        () => client.callTool("order"),
+        () => client.readResource("order://1"),
+        () => client.getPrompt("order"),
+      ]
+    ) {
+      const error = await assertRejects(
+        call,
+        RpcError,
+        `Cannot use the client's answer: it is the error ${code}, "No"`,
+      );
+      assertEquals(error.code, -32602);
+      assertEquals([undefined, 200].includes(error.status), true);
+    }
+  }
 }, { eras: ["legacy"] });
 
 behaviour("a client is never asked for a capability it did not declare", async (connect, { era, transport }) => {

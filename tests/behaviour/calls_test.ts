@@ -414,7 +414,10 @@ behaviour("a result above the limit is an internal error", async (connect) => {
   assertEquals(textOf(await client.callTool("give", { n: 500 })).length, 500);
   const error = await assertRejects(() => client.callTool("give", { n: 2000 }), RpcError);
   assertEquals([error.code, error.message], [-32603, "Internal error"]);
-  assertStringIncludes(String(takeFaults()[0].error), "calls.resultBytes");
+  assertStringIncludes(
+    String(takeFaults()[0].error),
+    'Cannot send the result of tools/call "give": it is longer than 1000 bytes (calls.resultBytes)',
+  );
 });
 
 behaviour("a message that is too deep or too long is refused by the limit's name", async (connect, { transport }) => {

@@ -112,6 +112,45 @@ behaviour("listChanged reaches clients whatever `allow` returns for the handlers
   await subscription.close();
 });
 
+behaviour("listChanged with `to` reaches only the callers that it selects", async (connect) => {
+  const work = tool({
+    name: "work",
+    run: (_input, ctx) => ctx.server.listChanged("tools", { to: ({ principal }) => principal?.id === "bob" }),
+  });
+  const { client, server, join, takeFaults } = await connect({ handlers: [work] });
+  const clients = [client, await join({ principal: { id: "ada" } }), await join({ principal: { id: "bob" } })];
+  const subscriptions = await Promise.all(clients.map((client) => client.subscribe(LISTS)));
+  const count = async () => {
+    await settle();
+    return subscriptions.map(({ received }) => received.length);
+  };
+  const only = (id: string) => ({ to: (ctx: Context) => ctx.principal?.id === id });
+  server.listChanged("tools", only("ada"));
+  assertEquals(await count(), [0, 1, 0]);
+  // From a handler, and selected later.
+  await client.callTool("work");
+  assertEquals(await count(), [0, 1, 1]);
+  server.listChanged("tools", { to: async (ctx) => await only("bob").to(ctx) });
+  assertEquals(await count(), [0, 1, 2]);
+  // In one burst, each call adds its callers.
+  server.listChanged("tools", only("ada"));
+  server.listChanged("tools", only("bob"));
+  assertEquals(await count(), [0, 2, 3]);
+  server.listChanged("tools", only("ada"));
+  server.listChanged("tools");
+  assertEquals(await count(), [1, 3, 4]);
+  // A function that fails selects nobody.
+  server.listChanged("tools", {
+    to(ctx) {
+      if (ctx.principal?.id !== "ada") return false;
+      throw new Error("no database");
+    },
+  });
+  assertEquals(await count(), [1, 3, 4]);
+  assertEquals(takeFaults().map(({ error }) => Object(error).message), ["no database"]);
+  for (const subscription of subscriptions) await subscription.close();
+});
+
 Deno.test("listChanged refuses an unknown list, and does nothing after close", async () => {
   const server = createServer({ name: "s", version: "1.0.0", handlers: everywhere });
   assertThrows(() => server.listChanged("tool" as ListName), TypeError, '"tool"');
@@ -124,4 +163,7 @@ Deno.test("a fake context records the notifications", () => {
   const ctx = fakeContext();
   announce(ctx);
   assertEquals(ctx.announced, [{ kind: "resource", uri: "note://1" }, { kind: "list", list: "tools" }]);
+  const to = () => true;
+  ctx.server.listChanged("prompts", { to });
+  assertEquals(ctx.announced[2], { kind: "list", list: "prompts", to });
 });

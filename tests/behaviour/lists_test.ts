@@ -1,6 +1,7 @@
 // Lists: pagination, changes at runtime, and visibility.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { createServer, prompt, tool } from "../../mod.ts";
+import { z } from "zod";
+import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { type Connection, RpcError } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 
@@ -67,6 +68,21 @@ behaviour("handlers can be added and removed while the server runs", async (conn
   assertEquals((await assertRejects(() => client.callTool("b"), RpcError)).code, -32602);
   server.handlers.add(b);
   assertEquals(textOf(await client.callTool("b")), "b");
+});
+
+behaviour("a handler is removed by its kind and name, with what came along with it", async (connect) => {
+  const ask = () =>
+    prompt({ name: "a", input: z.object({ x: z.string() }), complete: { x: () => ["1"] }, run: () => "" });
+  const note = () => resource({ uri: "note://{id}", name: "a", read: () => "text" });
+  const { client, server } = await connect({ handlers: [make("a"), ask(), note()] });
+  server.handlers.remove(make("a"));
+  assertEquals(await client.listTools(), []);
+  assertEquals([(await client.listPrompts()).length, (await client.listResourceTemplates()).length], [1, 1]);
+  server.handlers.remove(ask(), note());
+  assertEquals(server.handlers.list(), []);
+  server.handlers.add(make("a"), ask(), note());
+  const { values } = await client.complete({ type: "ref/prompt", name: "a" }, { name: "x", value: "" });
+  assertEquals(values, ["1"]);
 });
 
 Deno.test("a server lists its handlers, which can build another server", () => {

@@ -79,6 +79,32 @@ behaviour("a slow await before a question is reported, and work in ctx.once is n
   assertStringIncludes(warnings[0], "it takes 150 ms, and again");
 });
 
+behaviour("a change that is announced before a question is reported, and one after it is not", async (join) => {
+  const announcing = tool({
+    name: "announcing",
+    async run(_input, ctx) {
+      const { listChanged, resourceUpdated } = ctx.server;
+      listChanged("tools");
+      await ask(ctx, "first");
+      await ctx.once("told", () => resourceUpdated("note://1"));
+      await ask(ctx, "second");
+      resourceUpdated("note://1");
+      return "done";
+    },
+  });
+  const quiet = tool({ name: "quiet", run: async (_input, ctx) => (await ask(ctx, "sure")).action });
+  const { client: connected } = await join({ handlers: [announcing, quiet] }, client);
+  const subscription = await connected.subscribe({ toolsListChanged: true });
+  const warnings = await collect(async () => {
+    await connected.callTool("announcing");
+    await connected.callTool("quiet");
+  });
+  assertEquals(warnings.length, 1, warnings.join("\n"));
+  assertStringIncludes(warnings[0], 'before the question "first" it announces a change, and again');
+  assertEquals((await subscription.take(1)).length, 1);
+  await subscription.close();
+});
+
 behaviour("prompts and resources are reported like tools", async (join) => {
   const work = async (ctx: Context) => {
     await ctx.log.warning("begin");

@@ -1,7 +1,7 @@
 // Tools: their listing, input and output.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
-import { McpError, media, resourceLink, tool, ToolError } from "../../mod.ts";
+import { McpError, media, prompt, resourceLink, tool, ToolError } from "../../mod.ts";
 import { RpcError } from "../../src/testing/testing.ts";
 import { behaviour, type Connect, textOf } from "../support/behaviour.ts";
 
@@ -299,6 +299,40 @@ function failing(): Parameters<Connect>[0] {
     ],
   };
 }
+
+behaviour("a handler without input gets an empty object, whatever the client sends", async (connect) => {
+  const got: unknown[] = [];
+  const run = (input: unknown) => {
+    got.push(input);
+    return "done";
+  };
+  const { client } = await connect({ handlers: [tool({ name: "t", run }), prompt({ name: "p", run })] });
+  assertEquals((await client.listTools())[0].inputSchema, { type: "object", properties: {} });
+  await client.callTool("t", { a: 1, __proto__: { b: 1 } });
+  await client.getPrompt("p", { a: "1" });
+  assertEquals(got, [{}, {}]);
+  await assertRejects(() => client.request("tools/call", { name: "t", arguments: [1] }), RpcError, "is not an object");
+});
+
+behaviour("a result whose _meta is not a plain object is refused by name", async (connect) => {
+  const give = (name: string, _meta: unknown) => tool({ name, run: () => ({ content: [], _meta }) });
+  const handlers = [
+    give("map", new Map([["a", 1]])),
+    give("set", new Set([1])),
+    give("plain", { a: 1 }),
+    give("empty", {}),
+  ];
+  const { client, takeFaults } = await connect({ handlers });
+  for (const name of ["map", "set"]) {
+    assertEquals((await client.callTool(name).catch((error) => error)).code, -32603);
+    assertStringIncludes(
+      String(takeFaults()[0].error),
+      `Cannot send the result of tool "${name}": _meta is not a plain object; give it one`,
+    );
+  }
+  assertEquals(Object((await client.callTool("plain"))._meta).a, 1);
+  assertEquals((await client.callTool("empty")).content, []);
+});
 
 behaviour("the model reads the text of a ToolError", async (connect) => {
   const { client } = await connect(failing());

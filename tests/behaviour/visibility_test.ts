@@ -343,3 +343,18 @@ behaviour("a cancelled call cancels the resource that it reads", async (connect)
   await call;
   await until(() => aborted, "the read is cancelled");
 });
+
+behaviour("allow of a resource decides on single ones in groups and under rules too", async (connect) => {
+  const one = resource({
+    uri: "note://{id}",
+    name: "note",
+    allow: (_, variables) => variables?.id !== "secret",
+    read: ({ id }) => id,
+  });
+  const { client, server } = await connect({ handlers: [group("notes", [one], { allow: () => true })] });
+  for (let i = 0; i < 2; i++) {
+    assertEquals((await client.readResource("note://1")).contents.length, 1);
+    await assertRejects(() => client.readResource("note://secret"), Error, "Resource not found");
+    server.handlers.disable({ group: "notes" }, isAda);
+  }
+});

@@ -274,7 +274,8 @@ for (const { name, program, file } of runtimes) {
       { words: ["call"], expected: /^Cannot call a server: none is named; write its URL, such as http:/ },
       {
         words: ["call", "http://127.0.0.1:1/mcp"],
-        expected: /^Cannot reach http:\/\/127\.0\.0\.1:1\/mcp: [^]*is the server running\?\n/,
+        expected:
+          /^Cannot reach http:\/\/127\.0\.0\.1:1\/mcp: (nothing listens at 127\.0\.0\.1:1; start the server|the request failed: .*blocked; check the URL)/,
       },
     ]
   ) {

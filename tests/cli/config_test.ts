@@ -346,13 +346,15 @@ function sortReads(text: string): string {
   return text.replace(/(?<=--allow-read=)[^"\s]+/g, (list) => list.split(",").sort().join());
 }
 
+const FILE = ["--file", "client.json"];
+
 async function installInto(before: string | undefined, words: readonly string[], options: RunOptions = {}) {
   let result: { finished: Finished; after?: string; files: Record<string, string> } | undefined;
   await withFiles(
     { "s/mcp.jsonc": config, ...(before === undefined ? {} : { "client.json": before }) },
     async (cwd) => {
       const finished = await run(
-        ["deno", "run", "-A", `${root}mod.ts`, "install", "s", "--file", "client.json", ...words],
+        ["deno", "run", "-A", `${root}mod.ts`, "install", "s", ...words.includes("--file") ? [] : FILE, ...words],
         { cwd, ...options },
       );
       const files: Record<string, string> = {};
@@ -453,7 +455,8 @@ testProcesses("install keeps the style of a file: tabs and Windows line breaks",
 
 testProcesses("install creates a missing file, reports it, and changes nothing the second time", async () => {
   await withFiles({ "s/mcp.jsonc": config }, async (cwd) => {
-    const words = ["deno", "run", "-A", `${root}mod.ts`, "install", "s/mcp.jsonc", ...code];
+    const start = ["deno", "run", "-A", `${root}mod.ts`, "install", "s/mcp.jsonc", "--no-check"];
+    const words = [...start, "--client", "claude-code", "--name", "s"];
     const first = await run(words, { cwd });
     assertEquals(first.code, 0);
     assertStringIncludes(
@@ -463,11 +466,12 @@ testProcesses("install creates a missing file, reports it, and changes nothing t
     const text = await Deno.readTextFile(`${cwd}/.mcp.json`);
     const second = await run(words, { cwd });
     assertStringIncludes(second.stderr, `${cwd}/.mcp.json already contains s.`);
-    const third = await run([...words, "--name", "t", "--env", "HOME", "--client", "cursor", "--file", ".mcp.json"], {
-      cwd,
-    });
+    const third = await run(
+      [...start, "--name", "t", "--env", "HOME", "--client", "cursor", "--file", ".mcp.json"],
+      { cwd },
+    );
     assertEquals(third.code, 0);
-    const fourth = await run([...words, "--name", "u"], { cwd });
+    const fourth = await run([...start, "--client", "claude-code", "--name", "u"], { cwd });
     assertStringIncludes(fourth.stderr, `The previous version is in ${cwd}/.mcp.json.2.bak.`);
     const { mcpServers } = JSON.parse(await Deno.readTextFile(`${cwd}/.mcp.json`));
     assertEquals(Object.keys(mcpServers), ["s", "t", "u"]);

@@ -111,7 +111,7 @@ for (const { name, program } of runtimes) {
     async fn() {
       const cases: readonly (readonly [words: readonly string[], told: RegExp])[] = [
         [["--", "no-such-program"], /^Cannot start no-such-program: /],
-        [["--", "sh", "-c", "exit 3"], /^Cannot use sh -c 'exit 3': .* ended with code 3\n/],
+        [["--", "sh", "-c", "exit 3"], /^Cannot use sh -c 'exit 3': .* ended with code 3; /],
         [["--", "yes"], /\nCannot use yes: its output is not MCP\n/],
         [
           ["--timeout", "0.2", "--", "sleep", "60"],

@@ -1,9 +1,10 @@
 // `mcp install` as a process in an empty home folder, on both runtimes.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { parse as parseToml } from "smol-toml";
-import { parse as parseYaml } from "yaml";
+import { createServer, tool } from "../../mod.ts";
+import { callRemote, callStarted, readEntry } from "./client_files.ts";
+import { serve } from "./servers.ts";
 import { _meta, listNames, runtimes, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
-import { type Finished, root, run, start } from "../support/processes.ts";
+import { type Finished, root, run } from "../support/processes.ts";
 
 const config = { name: "here", tools: { greet: { description: "Greets", run: ["printf", "Good day!"] } } };
 
@@ -164,22 +165,13 @@ async function runAt(home: string, words: readonly string[]): Promise<Finished> 
   return { code: output.code, stdout: decode(output.stdout), stderr: decode(output.stderr) };
 }
 
-async function readEntry(path: string, key: string): Promise<[name: string, entry: Record<string, unknown>]> {
-  const text = await Deno.readTextFile(path);
-  const value = path.endsWith(".toml") ? parseToml(text) : path.endsWith(".yaml") ? parseYaml(text) : JSON.parse(text);
-  const entries = Object.entries(Object(value)[key]);
-  assertEquals(entries.length, 1);
-  const [[name, entry]] = entries;
-  return [name, Object(entry)];
-}
-
 for (const { name: runtime, program } of runtimes) {
   const install = (cwd: string, ...words: readonly string[]): Promise<Finished> =>
     run([...program, "install", ...words, "--no-check"], { cwd });
 
   for (const { client, file, key, start: toExpected, env, ...more } of forms) {
     testProcesses(
-      `${runtime}: install checks a command and a URL, and writes both in the format of ${client}`,
+      `${runtime}: install writes a command and a URL as ${client} reads them, and what it writes works`,
       async () => {
         await withFiles({ "my server.ts": code }, async (home) => {
           const allow = runtime === "deno" ? ["--allow-env", "MY_KEY"] : [];
@@ -188,9 +180,9 @@ for (const { name: runtime, program } of runtimes) {
           assertEquals(started.code, 0, started.stderr);
           assertStringIncludes(started.stderr, "It works: 2 tools, hi, key.");
           const path = `${home}/${file}`;
-          const [name, entry] = await readEntry(path, key);
-          assertEquals(name, "My-Server");
-          const { cmd, command = cmd, args, ...rest } = entry;
+          const entry = await readEntry(path, key);
+          assertEquals(entry.name, "My-Server");
+          const { cmd, command = cmd, args, ...rest } = entry.fields;
           const given = [args].flat().map(String);
           assertEquals(given.slice(-2), [`${root}mod.ts`, `${home}/my server.ts`]);
           assertEquals(String(command).includes("/"), !SHARED.includes(client));
@@ -201,33 +193,42 @@ for (const { name: runtime, program } of runtimes) {
             "--deny-net",
           ];
           assertEquals(given.slice(0, -2), runtime === "deno" ? flags : []);
-          const shape = { ...rest, ..."cmd" in entry ? { cmd: "C" } : { command: "C" }, args: ["A"] };
+          const shape = { ...rest, ..."cmd" in entry.fields ? { cmd: "C" } : { command: "C" }, args: ["A"] };
           assertEquals(shape, toExpected({ MY_KEY: env }) as object);
           assertEquals((await Deno.readTextFile(path)).includes("value"), !SHARED.includes(client));
           assertEquals(modeOf(path), "600");
 
-          const serving = await start([...program, "my server.ts", "--http", "--port", "0"], { cwd: home });
-          try {
-            const [, url] = await serving.waitFor(/ at (http:\S+)\n/);
-            const connected = await runAt(home, [
-              ...[...program, "install", url, "--client", client, "--header", "authorization=Bearer ${MY_KEY}"],
-            ]);
-            if (!("remote" in more)) {
-              assertEquals(connected.code, 2);
-              assertStringIncludes(
-                connected.stderr,
-                `Cannot install ${url}: Claude Desktop takes no URL from its file; add`,
-              );
-              return;
-            }
-            assertEquals(connected.code, 0, connected.stderr);
-            assertStringIncludes(connected.stderr, "It works: 2 tools, hi, key.");
-            const [also, remote] = await readEntry(path, key);
-            assertEquals(also, "My-Server");
-            assertEquals(JSON.parse(JSON.stringify(remote).replaceAll(url, "URL")), more.remote as object);
-          } finally {
-            await serving[Symbol.asyncDispose]();
+          // Clients of a project start servers in its folder, and others anywhere.
+          const cwd = SHARED.includes(client) ? home : "/";
+          const variables = { MY_KEY: "value" };
+          assertEquals(await callStarted(client, entry, { variables, cwd, tool: "key" }), "value");
+
+          const sent = new Set<string | null>();
+          const hi = tool({ name: "hi", run: () => "Hi!" });
+          const { fetch } = createServer({ name: "My Server!", version: "1.0.0", handlers: [hi] });
+          await using served = serve((request) => {
+            sent.add(request.headers.get("authorization"));
+            return fetch(request);
+          });
+          const { url } = served;
+          const connected = await runAt(home, [
+            ...[...program, "install", url, "--client", client, "--header", "authorization=Bearer ${MY_KEY}"],
+          ]);
+          if (!("remote" in more)) {
+            assertEquals(connected.code, 2);
+            assertStringIncludes(
+              connected.stderr,
+              `Cannot install ${url}: Claude Desktop takes no URL from its file; add`,
+            );
+            return;
           }
+          assertEquals(connected.code, 0, connected.stderr);
+          assertStringIncludes(connected.stderr, "It works: 1 tool, hi.");
+          const remote = await readEntry(path, key);
+          assertEquals(remote.name, "My-Server");
+          assertEquals(JSON.parse(JSON.stringify(remote.fields).replaceAll(url, "URL")), more.remote as object);
+          assertEquals(await callRemote(client, remote, { variables, tool: "hi" }), "Hi!");
+          assertEquals([...sent], ["Bearer value"]);
         });
       },
     );
@@ -249,7 +250,7 @@ for (const { name: runtime, program } of runtimes) {
         cwd,
       });
       assertEquals(code, 2);
-      assertStringIncludes(stderr, "Cannot install http://127.0.0.1:1/mcp: it does not respond: Cannot reach");
+      assertStringIncludes(stderr, "Cannot install http://127.0.0.1:1/mcp: it does not respond: ");
     });
   });
 

@@ -518,8 +518,13 @@ Deno.test("a stream that cannot be resumed fails its call", async () => {
       if (http === "GET") return then();
       return method === "tools/call" ? stream([first]) : undefined;
     });
-    await using client = await connect(url, { fetch: server.fetch, era: "legacy" });
+    const warnings: string[] = [];
+    const onWarning = (text: string) => void warnings.push(text);
+    await using client = await connect(url, { fetch: server.fetch, era: "legacy", onWarning });
     await assertRejects(() => client.callTool("t"), Error, state);
+    // Several attempts, and one warning.
+    const lost = [`Lost the connection, trying again: Cannot reach ${url}: no network`];
+    assertEquals(warnings, first === place && state.startsWith("stream") ? lost : []);
   }
 });
 

@@ -167,6 +167,35 @@ Deno.test("sampling is declared with its features, and other features are refuse
   assertEquals(await ask({ onSample }, {}), onSample());
 });
 
+Deno.test("the result of onSample is checked before it is sent", async () => {
+  const text = { type: "text", text: "Hi" } as const;
+  const use = { type: "tool_use", id: "1", name: "t", input: {} } as const;
+  const ask = async (result: unknown, params: object = {}) =>
+    await createRequestHandler({ onSample: () => Object(result), sampling: { tools: true } })(
+      { method: "sampling/createMessage", params: { messages: [], ...params } },
+      new AbortController().signal,
+    );
+  for (
+    const [result, problem] of [
+      [undefined, "role is neither assistant nor user"],
+      [{ role: "system", content: text, model: "m" }, "role is neither assistant nor user"],
+      [{ role: "assistant", content: text }, "model is not a string"],
+      [{ role: "assistant", content: "Hi", model: "m" }, "content is neither a block nor an array of blocks"],
+      [{ role: "assistant", model: "m" }, "content is neither a block nor an array of blocks"],
+      [{ role: "assistant", content: [text, null], model: "m" }, "content is neither a block nor an array of blocks"],
+      [{ role: "assistant", content: [text, use], model: "m" }, "content uses a tool, but the request offers none"],
+    ] as const
+  ) {
+    await assertRejects(
+      () => ask(result),
+      TypeError,
+      `Cannot answer the sampling request: ${problem}; correct what onSample returns`,
+    );
+  }
+  const fine = { role: "assistant", content: [text, use], model: "m" };
+  assertEquals(await ask(fine, { tools: [] }), fine);
+});
+
 Deno.test("a root is a file:// URI", async () => {
   const roots = ["https://example.com/", "/home/me", "file:/home/me", ""].map((uri) => [{ uri }]);
   for (const wrong of roots) {

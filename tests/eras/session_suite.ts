@@ -1,6 +1,6 @@
 // Sessions on the server: their end, their validity across processes, and their isolation. Each test runs in the memory of
 // one process, and with a store.
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import type { Store } from "../../src/stores/stores.ts";
@@ -149,6 +149,35 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     assertEquals(await isGood(rotated, id), true);
     for (const { server } of [after, rotated, ...others]) await server.close();
   });
+
+  if (!makeStore) {
+    test("a session of another process is reported once, unless the processes share a secret", async () => {
+      const { warn } = console;
+      const warnings: string[] = [];
+      console.warn = (...parts: readonly unknown[]) => void warnings.push(parts.join(" "));
+      try {
+        for (const [secret, count] of [[undefined, 1], [SECRET, 0]] as const) {
+          warnings.length = 0;
+          const [one, other] = [startServer({ secret }), startServer({ secret, ...secret && { name: "elsewhere" } })];
+          const id = await shake(one);
+          for (let i = 0; i < 3; i++) assertEquals(await isGood(other, id), false);
+          // A session that has ended, or text that is no id, is not foreign.
+          await end(one, id);
+          assertEquals([await isGood(one, id), await isGood(one, "short")], [false, false]);
+          assertEquals(warnings.length, count, warnings.join("\n"));
+          if (count) {
+            assertMatch(
+              warnings[0],
+              /a client sent a session id that this process did not make\. If several processes/,
+            );
+          }
+          for (const { server } of [one, other]) await server.close();
+        }
+      } finally {
+        console.warn = warn;
+      }
+    });
+  }
 
   test("a client that sends no info gets a session too", async () => {
     const held = start();

@@ -189,7 +189,7 @@ function toReason(fault: unknown): string {
 }
 
 /** A client that keeps its sessions alive. */
-interface Visitor {
+export interface Visitor {
   readonly handed: Handed;
   /** An input whose placeholders are replaced by a live session and a live state. */
   complete(input: Input): Input;
@@ -204,12 +204,17 @@ const good: Input = toInput({
   "mcp-session-id": SESSION,
 }, { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "good", arguments: {} } });
 
-function toInput(headers: Readonly<Record<string, string>>, body: unknown): Input {
+export function toInput(headers: Readonly<Record<string, string>>, body: unknown): Input {
   const all = { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers };
-  return { method: "POST", target: "/mcp", headers: Object.entries(all), body: JSON.stringify(body) };
+  return {
+    method: "POST",
+    target: "/mcp",
+    headers: Object.entries(all),
+    body: toLatin1(new TextEncoder().encode(JSON.stringify(body))),
+  };
 }
 
-async function createVisitor(server: Server): Promise<Visitor> {
+export async function createVisitor(server: Server): Promise<Visitor> {
   async function shake(version: string): Promise<readonly [string, string]> {
     const params = {
       protocolVersion: version,
@@ -222,7 +227,7 @@ async function createVisitor(server: Server): Promise<Visitor> {
     return [version, response.headers.get("mcp-session-id") ?? ""];
   }
 
-  async function ask(): Promise<string> {
+  async function ask(name: string): Promise<string> {
     const meta = {
       "io.modelcontextprotocol/protocolVersion": MODERN,
       "io.modelcontextprotocol/clientCapabilities": { elicitation: {}, sampling: {} },
@@ -231,7 +236,7 @@ async function createVisitor(server: Server): Promise<Visitor> {
       jsonrpc: "2.0",
       id: 0,
       method: "tools/call",
-      params: { name: "ask", arguments: {}, _meta: meta },
+      params: { name, arguments: {}, _meta: meta },
     };
     const headers = {
       accept: "application/json",
@@ -242,8 +247,16 @@ async function createVisitor(server: Server): Promise<Visitor> {
     return result.requestState;
   }
 
+  async function turnPage(): Promise<string> {
+    const [, id] = sessions[0];
+    const headers = { "mcp-protocol-version": VERSIONS[0], "mcp-session-id": id, accept: "application/json" };
+    const message = { jsonrpc: "2.0", id: 0, method: "tools/list" };
+    const { result } = await (await server.fetch(toRequest(toInput(headers, message)))).json();
+    return result.nextCursor;
+  }
+
   const sessions = await Promise.all(VERSIONS.map(shake));
-  const handed = { sessions, state: await ask() };
+  const handed = { sessions, state: await ask("ask"), formState: await ask("form"), cursor: await turnPage() };
   let sent = 0;
 
   return {
@@ -254,7 +267,7 @@ async function createVisitor(server: Server): Promise<Visitor> {
       body: input.body.replace('"STATE"', () => JSON.stringify(handed.state)),
     }),
     async check(input, send) {
-      if (++sent % 20_000 === 0) handed.state = await ask();
+      if (++sent % 20_000 === 0) [handed.state, handed.formState] = [await ask("ask"), await ask("form")];
       const outcome = await send();
       if (!outcome) return { name: "closed", reason: "the connection was closed without a response" };
       if (input.method === "DELETE" || outcome.status === 404) {
@@ -279,7 +292,7 @@ function toRequest(input: Input): Request {
   return new Request(`http://localhost${input.target}`, { method: input.method, headers, body });
 }
 
-async function fetchOutcome({ fetch }: Server, input: Input): Promise<Outcome> {
+export async function fetchOutcome({ fetch }: Server, input: Input): Promise<Outcome> {
   const response = await fetch(toRequest(input));
   const { status, headers, body } = response;
   const type = headers.get("content-type") ?? "";

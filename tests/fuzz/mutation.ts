@@ -96,9 +96,9 @@ export function makeInput(random: Random, handed: Handed, id: Json): Input {
   const isModern = random.below(2) === 0;
   const method = random.below(40) ? "POST" : random.pick(["GET", "DELETE", "OPTIONS", "PUT", "HEAD", "PATCH"]);
   const [version, session] = random.pick(handed.sessions);
-  const message = isModern ? pickModern(random, id, handed) : pickLegacy(random, id);
+  const message = isModern ? pickModern(random, id, handed) : pickLegacy(random, id, handed);
   const many = !isModern && !random.below(20);
-  const text = JSON.stringify(many ? [message, pickLegacy(random, "second")] : message);
+  const text = JSON.stringify(many ? [message, pickLegacy(random, "second", handed)] : message);
   const isGood = random.below(10) === 0;
   const bytes = isGood ? encoder.encode(text) : mutateBody(random, text, handed);
   let headers: [string, string][] = [
@@ -121,8 +121,8 @@ export function makeInput(random: Random, handed: Handed, id: Json): Input {
 
 /** Lines of one pipe, as bytes. */
 export function makeLine(random: Random, handed: Handed, id: Json): Uint8Array {
-  const message = random.below(2) ? pickModern(random, id, handed) : pickLegacy(random, id);
-  const text = JSON.stringify(random.below(20) ? message : [message, pickLegacy(random, "second")]);
+  const message = random.below(2) ? pickModern(random, id, handed) : pickLegacy(random, id, handed);
+  const text = JSON.stringify(random.below(20) ? message : [message, pickLegacy(random, "second", handed)]);
   if (random.below(3) === 0) return encoder.encode(text);
   // A line break would split the line.
   return mutateBody(random, text, handed).map((byte) => byte === 10 ? 32 : byte);
@@ -203,7 +203,7 @@ function mutateBytes(random: Random, bytes: Uint8Array, handed: Handed): Uint8Ar
     () => join(bytes.slice(0, at), fromLatin1(random.pick(TOKENS)), bytes.slice(at)),
     () => {
       const other = encoder.encode(
-        JSON.stringify(random.below(2) ? pickModern(random, 3, handed) : pickLegacy(random, "x")),
+        JSON.stringify(random.below(2) ? pickModern(random, 3, handed) : pickLegacy(random, "x", handed)),
       );
       return join(bytes.slice(0, at), other.slice(random.below(other.length)));
     },

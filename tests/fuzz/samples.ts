@@ -1,5 +1,6 @@
 // Valid messages of both eras, as a basis for invalid ones.
 import type { Random } from "../support/random.ts";
+import { valueNames } from "./shapes.ts";
 
 /** Any JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -20,8 +21,11 @@ export interface Input {
 export interface Handed {
   /** Ids of sessions by version. */
   readonly sessions: readonly (readonly [version: string, id: string])[];
-  /** The state of a call with a question. */
+  /** The state of a call with a question, and of one with a form. */
   readonly state: string;
+  readonly formState: string;
+  /** The cursor of the second page of tools. */
+  readonly cursor: string;
 }
 
 const META = "io.modelcontextprotocol/";
@@ -29,10 +33,44 @@ export const MODERN = "2026-07-28";
 
 const state = { action: "accept", content: { ok: true, n: 3 } } as const;
 
+const form = {
+  action: "accept",
+  content: { mail: "a@b.c", size: "s", colours: ["r", "g"], age: 3, sure: true },
+} as const;
+
+/** More URIs than a client may watch, and of every kind. */
+const manyUris: readonly string[] = Array.from(
+  { length: 30 },
+  (_, i) => ["note://one", `repo://o/${i}`, `dir://a/${i}`, `value://${i}`, `nowhere://${i}`][i % 5],
+);
+
 /** Methods and their parameters, the same in every revision. */
 const calls: readonly (readonly [method: string, params: JsonObject])[] = [
   ["tools/list", {}],
   ["tools/list", { cursor: "dG9vbHM6dHlwZWQ" }],
+  ["tools/list", { cursor: "CURSOR" }],
+  ["prompts/list", { cursor: "CURSOR" }],
+  ...valueNames.flatMap((kind): [method: string, params: JsonObject][] => [
+    ["tools/call", { name: "value", arguments: { kind, deep: kind > "f" } }],
+  ]),
+  ["tools/call", {
+    name: "shape",
+    arguments: {
+      when: "2026-07-28T00:00:00Z",
+      size: "12345678901234567890",
+      tags: ["a", "a"],
+      named: { a: 1 },
+      count: "7",
+    },
+  }],
+  ["tools/call", {
+    name: "lenient",
+    arguments: { list: "[1, 2]", map: '{"a": true}', flag: "false", either: "[1e3]" },
+  }],
+  ["tools/call", { name: "needy" }],
+  ["resources/read", { uri: "value://stream" }],
+  ["resources/read", { uri: "value://steps" }],
+  ["prompts/get", { name: "shape", arguments: { count: "12", sure: "yes" } }],
   ["tools/call", { name: "good", arguments: {} }],
   ["tools/call", { name: "echo", arguments: { a: 1, b: [true, null, "x\u00e9\u{1f600}"], c: { d: { e: -1.5e3 } } } }],
   ["tools/call", {
@@ -60,10 +98,15 @@ const calls: readonly (readonly [method: string, params: JsonObject])[] = [
   ],
 ];
 
-const modern: typeof calls = [
+/** Methods of 2026-07-28 and their parameters. */
+export const modern: typeof calls = [
   ...calls,
   ["server/discover", {}],
   ["subscriptions/listen", { notifications: { toolsListChanged: true, resourceSubscriptions: ["note://one"] } }],
+  ["subscriptions/listen", { notifications: { resourceSubscriptions: manyUris.slice(0, 15) } }],
+  ["subscriptions/listen", { notifications: { promptsListChanged: true, resourceSubscriptions: manyUris } }],
+  ["tools/call", { name: "form", arguments: {} }],
+  ["tools/call", { name: "form", arguments: {}, inputResponses: { form }, requestState: "FORM" }],
   ["tools/call", { name: "ask", arguments: {} }],
   ["tools/call", {
     name: "ask",
@@ -83,7 +126,9 @@ const legacy: typeof calls = [
   ["ping", {}],
   ["logging/setLevel", { level: "debug" }],
   ["resources/subscribe", { uri: "note://one" }],
+  ...manyUris.slice(0, 5).map((uri): [method: string, params: JsonObject] => ["resources/subscribe", { uri }]),
   ["resources/unsubscribe", { uri: "note://one" }],
+  ["tools/call", { name: "form", _meta: { progressToken: 1 } }],
   ["tools/call", { name: "ask", arguments: {}, _meta: { progressToken: 1 } }],
 ];
 
@@ -93,27 +138,43 @@ const notes: readonly JsonObject[] = [
   { jsonrpc: "2.0", method: "notifications/roots/list_changed" },
   { jsonrpc: "2.0", id: "ask-1", result: { action: "decline" } },
   { jsonrpc: "2.0", id: "ask-2", error: { code: -1, message: "no" } },
+  { jsonrpc: "2.0", id: "ask-3", result: form },
+];
+
+/** What the server issued, in place of the words that stand for it. */
+export function fillIn(params: JsonObject, { state, formState, cursor }: Handed): JsonObject {
+  return {
+    ...params,
+    ...params.requestState !== undefined && { requestState: params.requestState === "FORM" ? formState : state },
+    ...params.cursor === "CURSOR" && { cursor },
+  };
+}
+
+export const capabilities: readonly JsonObject[] = [
+  { elicitation: { form: {} }, sampling: {}, roots: {} },
+  { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: {} },
+  { elicitation: {}, sampling: { tools: {} } },
+  {},
 ];
 
 /** A request of 2026-07-28. */
-export function pickModern(random: Random, id: Json, { state }: Handed): JsonObject {
+export function pickModern(random: Random, id: Json, handed: Handed): JsonObject {
   const [method, params] = random.pick(modern);
   const _meta: JsonObject = {
     [META + "protocolVersion"]: MODERN,
     [META + "clientInfo"]: { name: "fuzz", version: "1" },
-    [META + "clientCapabilities"]: { elicitation: { form: {} }, sampling: {}, roots: {} },
+    [META + "clientCapabilities"]: random.below(4) ? capabilities[0] : random.pick(capabilities),
     [META + "logLevel"]: "info",
     progressToken: "p",
   };
-  const known = params.requestState === undefined ? params : { ...params, requestState: state };
-  return { jsonrpc: "2.0", id, method, params: { ...known, _meta } };
+  return { jsonrpc: "2.0", id, method, params: { ...fillIn(params, handed), _meta } };
 }
 
 /** A message of a session. */
-export function pickLegacy(random: Random, id: Json): JsonObject {
+export function pickLegacy(random: Random, id: Json, handed: Handed): JsonObject {
   if (!random.below(8)) return random.pick(notes);
   const [method, params] = random.pick(legacy);
-  return { jsonrpc: "2.0", id, method, ...random.below(4) ? { params } : {} };
+  return { jsonrpc: "2.0", id, method, ...random.below(4) ? { params: fillIn(params, handed) } : {} };
 }
 
 /** The headers that a request of 2026-07-28 needs for its body; none for parts that cannot be read. */

@@ -1,5 +1,6 @@
 // The fuzzed server: one of each kind of handler, and limits low enough to be reached.
 import { createServer, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
+import { shapes } from "./shapes.ts";
 
 /** A server, and its unexpected errors. */
 export interface Target {
@@ -92,6 +93,7 @@ const handlers = [
     complete: { how: (value) => [value] },
     run: (input) => `Greet ${JSON.stringify(input)}`,
   }),
+  ...shapes,
 ];
 
 /** Starts a server. */

@@ -302,9 +302,37 @@ for (const kind of [...ENDLESS, ...FLOODS]) {
       assertEquals(told.length, 3);
       const why = ENDLESS.includes(kind)
         ? "it took longer than 50 ms to read (calls.readMs)"
-        : `it is longer than 20000 bytes`;
+        : /^(an iterable|a generator)/.test(kind)
+        ? "it has more than 1250 values (calls.resultBytes)"
+        : "it is longer than 20000 bytes (calls.resultBytes)";
       for (const text of told) assertStringIncludes(text, why);
       for (const source of sources) assert(source.cancelled());
+    });
+  }
+}
+
+// Parsed, each of these values takes 25 to 70 times the memory of its text.
+for (const value of [[], {}, 1]) {
+  const text = JSON.stringify(Array(2000).fill(value));
+  for (const wrap of [(value: unknown) => value, (value: unknown) => ({ a: [value] })]) {
+    const place = wrap(1) === 1 ? "" : " at a[0]";
+    Deno.test(`encoded values: a response of many ${JSON.stringify(value)}${place} is refused unparsed`, async () => {
+      const give = () => wrap(new Response(text, { headers: { "content-type": "application/json" } }));
+      const parse = JSON.parse;
+      let longest = 0;
+      JSON.parse = (text, ...rest) => {
+        longest = Math.max(longest, text.length);
+        return parse(text, ...rest);
+      };
+      try {
+        const { told } = await send(give, { limits: { resultBytes: 20_000 } });
+        assertEquals(told.length, 3);
+        const why = `it has more than 1250 values (calls.resultBytes)${place}; return less`;
+        for (const line of told) assertStringIncludes(line, why);
+      } finally {
+        JSON.parse = parse;
+      }
+      assert(longest < text.length, "the text was parsed");
     });
   }
 }

@@ -2,6 +2,7 @@ import { assertEquals, assertMatch, assertRejects, assertStringIncludes, assertT
 import { z } from "zod";
 import { createServer, McpError, type Middleware, prompt, type ServerOptions, ToolError } from "../../mod.ts";
 import { connect, RpcError } from "../../src/testing/testing.ts";
+import { behaviour } from "../support/behaviour.ts";
 import { ask, call, fail } from "../support/requests.ts";
 
 function serve(...handlers: NonNullable<ServerOptions["handlers"]>) {
@@ -20,6 +21,19 @@ const review = prompt({
     style: z.string().default("kind"),
   }),
   run: ({ code, language, style }) => `${code} ${language} ${style}`,
+});
+
+behaviour("a plain shape with z.coerce is an input of a prompt", async (connect) => {
+  const count = prompt({
+    name: "count",
+    input: { n: z.coerce.number().min(5), yes: z.coerce.boolean().optional(), text: z.string() },
+    run: ({ n, text }) => `${n + 1} ${text}`,
+  });
+  const { client } = await connect({ handlers: [count] });
+  const { messages } = await client.getPrompt("count", { n: "6", text: "a" });
+  assertEquals(Object(messages[0].content).text, "7 a");
+  const make = () => prompt({ name: "p", input: { n: z.number() }, run: () => "" });
+  assertThrows(make, TypeError, 'argument "n" is of type number');
 });
 
 Deno.test("a prompt is listed with its arguments, and without unset fields", async () => {

@@ -1,6 +1,6 @@
 // An `allow` that returns neither true nor false.
 import { assert, assertEquals } from "@std/assert";
-import { resource, tool } from "../../mod.ts";
+import { type Middleware, only, resource, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
 import { as, start, toCall, toListen } from "./attack.ts";
 
@@ -52,6 +52,48 @@ Deno.test("a list that middleware may have narrowed is cacheable for its caller 
   const { result } = await (await server.fetch(toRequest("tools/list"), as("admin"))).json();
   await server.close();
   assertEquals(result.cacheScope, "private");
+});
+
+Deno.test("a cursor of a list that callers see differently is its caller's own", async () => {
+  const handlers = [1, 2, 3].map((i) => tool({ name: `t${i}`, allow: () => true, run: () => "" }));
+  const shown = [1, 2, 3].map((i) => tool({ name: `t${i}`, run: () => "" }));
+  for (const [list, isPrivate] of [[handlers, true], [shown, false]] as const) {
+    const server = start({ handlers: list, limits: { calls: { pageItems: 1 } } });
+    const ask = async (id: string, cursor?: string) =>
+      await (await server.fetch(toRequest("tools/list", cursor === undefined ? {} : { cursor }), as(id))).json();
+    const { result: { nextCursor } } = await ask("ada");
+    assertEquals((await ask("ada", nextCursor)).result.tools[0].name, "t2");
+    const { result, error } = await ask("eve", nextCursor);
+    assertEquals([result?.tools[0].name, error?.code], isPrivate ? [undefined, -32602] : ["t2", undefined]);
+    await server.close();
+  }
+});
+
+Deno.test("a list that no middleware sees stays public, and other middleware is not called for it", async () => {
+  const seen: string[] = [];
+  const note: Middleware = async ({ method }, next) => {
+    seen.push(method);
+    return await next();
+  };
+  const cases: readonly (readonly [use: readonly Middleware[], cacheScope: string])[] = [
+    [[only(["tools/call"], note)], "public"],
+    [[only(["tools/call"], note), only(["tools/call", "prompts/list"], note)], "private"],
+    [[only(["tools/call"], note), note], "private"],
+    [[only([], note)], "public"],
+    [[only(["tools/list"], note)], "private"],
+  ];
+  for (const [use, cacheScope] of cases) {
+    const server = start({ handlers: [tool({ name: "hi", run: () => "Hi" })], use });
+    seen.length = 0;
+    const listed = await (await server.fetch(toRequest("tools/list"))).json();
+    assertEquals(listed.result.cacheScope, cacheScope);
+    const sees = use.some((each) => each === note) || use.length === 1 && cacheScope === "private";
+    assertEquals(seen, sees ? ["tools/list"] : []);
+    // An authenticated caller may get another list.
+    const own = await (await server.fetch(toRequest("tools/list"), as("admin"))).json();
+    assertEquals(own.result.cacheScope, "private");
+    await server.close();
+  }
 });
 
 Deno.test("a list that middleware changes in place does not leak to the next caller", async () => {

@@ -188,16 +188,22 @@ function wordsOf({ heard }: Peer): unknown[] {
   return heard.filter(({ method }) => method === "notifications/message").map(({ params }) => params?.data);
 }
 
+/** Calls the tool with a story, and waits until the client has its first word. */
+async function beginStory(stack: AsyncDisposableStack) {
+  const { peer, wire, server } = await connectHttp(stack);
+  const { begun, end } = createStory(server);
+  const result = peer.callTool("story");
+  result.catch(() => {}); // awaited at the end; until then something else may fail first
+  const ctx = await begun;
+  await ctx.log.info("heard");
+  await until(() => wordsOf(peer).length === 1, "the first word");
+  return { peer, wire, ctx, end, result };
+}
+
 for (const fault of ["cut", "vanish"] as const) {
   Deno.test(`client 1.32.2 misses no message of a call and gets none twice (${fault})`, async () => {
     await using stack = new AsyncDisposableStack();
-    const { peer, wire, server } = await connectHttp(stack);
-    const { begun, end } = createStory(server);
-    const result = peer.callTool("story");
-    result.catch(() => {}); // awaited at the end; until then something else may fail first
-    const ctx = await begun;
-    await ctx.log.info("heard");
-    await until(() => wordsOf(peer).length === 1, "the first word");
+    const { peer, wire, ctx, end, result } = await beginStory(stack);
     wire.lose("POST");
     await ctx.log.info("lost on the way");
     await pause(50);
@@ -249,13 +255,7 @@ for (const fault of ["cut", "vanish"] as const) {
 
 Deno.test("client 1.32.2 resumes when two connections in a row are lost before the first message", async () => {
   await using stack = new AsyncDisposableStack();
-  const { peer, wire, server } = await connectHttp(stack);
-  const { begun, end } = createStory(server);
-  const result = peer.callTool("story");
-  result.catch(() => {}); // awaited at the end; until then something else may fail first
-  const ctx = await begun;
-  await ctx.log.info("heard");
-  await until(() => wordsOf(peer).length === 1, "the first word");
+  const { peer, wire, ctx, end, result } = await beginStory(stack);
   wire.cut("POST");
   await until(() => wire.streams("GET") === 2, "the client resumes the stream");
   wire.cut("GET");

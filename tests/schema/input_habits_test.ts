@@ -9,7 +9,8 @@ import { createServer, prompt, tool } from "../../mod.ts";
 import { toStandardSchema } from "../../src/schema/standard_schema.ts";
 import type { Schema } from "../../src/schema/schema.ts";
 import { connect } from "../../src/testing/testing.ts";
-import { assert, assertEquals, assertStringIncludes, assertThrows } from "../support/std.ts";
+import { behaviour } from "../support/behaviour.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "../support/std.ts";
 
 interface Given {
   readonly lenientArguments?: boolean;
@@ -112,6 +113,24 @@ function fail(): never {
   throw new Error("not to be called");
 }
 
+Deno.test("input: a shape of a prompt may coerce its parts, and what cannot take a text is refused", async () => {
+  const input = {
+    count: z.coerce.number().int().max(99),
+    sure: z.coerce.boolean().optional(),
+    "~": z.coerce.number().default(2),
+  };
+  const add = prompt({ name: "add", input, run: ({ count, sure, "~": more }) => `${count + more} ${sure}` });
+  const server = createServer({ name: "t", version: "1", handlers: [add] });
+  await using client = await connect(server);
+  const { messages } = await client.getPrompt("add", { count: "12", sure: "yes" });
+  assertEquals(messages[0].content, { type: "text", text: "14 true" });
+  await assertRejects(() => client.getPrompt("add", { count: "100" }), Error, "count: Too big");
+  for (const part of [z.number(), z.boolean().optional()]) {
+    assertThrows(() => prompt({ name: "p", input: { part }, run: () => "" }), TypeError, "arguments arrive as strings");
+  }
+  await server.close();
+});
+
 Deno.test("input: a prompt may have a shape", async () => {
   const hello = prompt({
     name: "hello",
@@ -206,6 +225,68 @@ Deno.test("input: dates and their like of arktype arrive as what they are", asyn
     set: new Set([1]),
   });
   assertThrows(() => toStandardSchema(type({ a: "symbol" })), TypeError, "JSON has no word for symbol");
+});
+
+Deno.test("arktype: a date, a bigint, a set or a map is refused with its remedy, instead of shown as {}", () => {
+  const odd = { Date: "date", "Date > d'2020-01-01'": "date", bigint: "bigint", Set: "Set", Map: "Map" } as const;
+  for (const [text, name] of Object.entries(odd)) {
+    const schema = type({ "a?": text as "Date" }); // or another one of these types
+    for (const use of ["input", "output"] as const) {
+      assertThrows(
+        () => tool({ name: "t", [use]: schema, run: () => ({}) }),
+        TypeError,
+        `Cannot use the ${use} schema of tool "t": it cannot be shown as JSON Schema (TypeError: JSON has no ${name}); ` +
+          "wrap it in toStandardSchema() of @x/mcp/schema, or give a raw JSON Schema",
+      );
+    }
+  }
+  // A predicate and an optional property have their JSON Schema.
+  const fine = type({ "a?": "string | undefined", n: type("number").narrow((n) => n % 2 === 0) });
+  tool({ name: "t", input: fine, run: () => "" });
+});
+
+behaviour("a result matches the output schema that toStandardSchema shows", async (connect) => {
+  const parts = { n: z.bigint(), list: z.array(z.bigint()), at: z.date(), set: z.set(z.bigint()) };
+  const maps = { pairs: z.map(z.number(), z.date()), named: z.map(z.string(), z.date()) };
+  const mixed = z.map(z.union([z.string(), z.number()]), z.boolean());
+  const values = { n: 5n, list: [2n ** 60n, -1n], at: day, set: new Set([1n, 2n ** 70n]) };
+  const sent = day.toISOString();
+  const ark = type({ n: "bigint", at: "Date" });
+  const handlers = [
+    tool({ name: "parts", output: toStandardSchema(parts), run: () => values }),
+    tool({
+      name: "full",
+      output: toStandardSchema({ ...maps, mixed }),
+      run: () => ({
+        pairs: new Map([[1, day]]),
+        named: new Map([["a", day]]),
+        mixed: new Map<string | number, boolean>([["a", true]]),
+      }),
+    }),
+    tool({
+      name: "empty",
+      output: toStandardSchema({ ...maps, mixed }),
+      run: () => ({
+        pairs: new Map(),
+        named: new Map(),
+        mixed: new Map<string | number, boolean>([["a", true], [1, false]]),
+      }),
+    }),
+    tool({ name: "arktype", output: toStandardSchema(ark), run: () => ({ n: 7n, at: day }) }),
+  ];
+  const { client } = await connect({ handlers });
+  // The client checks the results by the schemas of the list.
+  await client.listTools();
+  const get = async (name: string) => (await client.callTool(name)).structuredContent;
+  assertEquals(await get("parts"), {
+    n: 5,
+    list: ["1152921504606846976", -1],
+    at: sent,
+    set: [1, "1180591620717411303424"],
+  });
+  assertEquals(await get("full"), { pairs: [[1, sent]], named: { a: sent }, mixed: { a: true } });
+  assertEquals(await get("empty"), { pairs: {}, named: {}, mixed: [["a", true], [1, false]] });
+  assertEquals(await get("arktype"), { n: 7, at: sent });
 });
 
 Deno.test("input: odd parts are found wherever they are", async () => {

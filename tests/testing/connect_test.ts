@@ -121,6 +121,24 @@ Deno.test("headers are sent with every request over HTTP, and timeoutMs limits e
   await server.close();
 });
 
+Deno.test("a revision implies its era, and an old one contradicts the modern era", async () => {
+  const server = createServer({ name: "s", version: "1.0.0" });
+  for (const version of ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]) {
+    const own = version === "2026-07-28" ? "modern" : "legacy";
+    await using client = await connect(server, { versions: [version] });
+    assertEquals([client.era, client.server.version], [own, version]);
+    if (own === "modern") continue;
+    await assertRejects(
+      () => connect(server, { versions: [version], era: "modern" }),
+      TypeError,
+      `Cannot connect with ${version}: it is a revision of the legacy era; leave era out`,
+    );
+  }
+  await using odd = await connect(server, { versions: ["2099-01-01"] });
+  await assertRejects(() => odd.listTools(), RpcError, '"2099-01-01" is not supported');
+  await server.close();
+});
+
 Deno.test("an unanswered question names the options that answer it", async () => {
   const server = createServer({ name: "s", version: "1.0.0", handlers });
   await using client = await connect(server, { era: "legacy", transport: "pipe", capabilities: { elicitation: {} } });

@@ -476,6 +476,21 @@ Deno.test("a path that no request can have is refused at once", async () => {
     assertThrows(() => httpSse(server, { path }), TypeError, "is not a plain path", String(path));
     assertThrows(() => httpSse(server, { messages: path }), TypeError, "is not a plain path", String(path));
   }
+  for (
+    const [path, odd] of [
+      ["/a;b/:tenant", ":"],
+      ["/mcp/{id}", "{"],
+      ["/mcp/*", "*"],
+      ["/a b", " "],
+      ["/mcp?x", "?"],
+      ["/a\\b", "\\"],
+      ["/\u{1f600}", "\u{1f600}"],
+    ] as const
+  ) {
+    const state = `Cannot create a server: ${JSON.stringify(path)} is not a plain path like /mcp, because of `;
+    assertThrows(() => make(path), TypeError, state + JSON.stringify(odd));
+  }
+  assertThrows(() => make("mcp"), TypeError, '"mcp" is not a plain path like /mcp');
   for (const path of ["/", "/mcp", "/mcp/", "/a/b-c_d.e~f", "/%C3%BC", "/a%20b", "/a;b=c,d@e!$&'()+"]) {
     const server = make(path);
     const { method, headers, body } = toRequest("server/discover");

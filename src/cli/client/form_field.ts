@@ -22,8 +22,8 @@ export interface FormField {
   readonly isList: boolean;
   /** Whether the field has a default. */
   readonly hasDefault: boolean;
-  /** Parses the input. Returns the reason if it is not a value of the field. */
-  read(text: string): { readonly value: FieldValue } | { readonly error: string };
+  /** Parses the input, which may be several texts for a list. Returns the reason if it is not a value of the field. */
+  read(...texts: readonly string[]): { readonly value: FieldValue } | { readonly error: string };
 }
 
 interface Choice {
@@ -49,8 +49,8 @@ function toField(name: string, schema: Params, isRequired: boolean): FormField {
     isList: schema.type === "array",
     hasDefault: schema.default !== undefined,
     prompt: toPrompt(name, schema, choices, isRequired),
-    read(text) {
-      const value = parseValue(text, schema, choices);
+    read(...texts) {
+      const value = schema.type === "array" ? parseList(texts, choices) : parseValue(texts.join(","), schema, choices);
       if (value === undefined) return { error: `expected ${toExpected(schema, choices)}` };
       const error = findFieldMisfit(schema, value);
       return error === undefined ? { value } : { error: toLine(error, 300) };
@@ -97,12 +97,18 @@ function toChoices(schema: unknown): readonly Choice[] {
   return alternatives.map(({ const: value, title = value }) => ({ value: String(value), title: String(title) }));
 }
 
-/** Parses the input of a field. Returns `undefined` if it is not a value of the type. */
+/** Parses the choices of a list. Each text is one choice, or several separated by commas. */
+function parseList(texts: readonly string[], choices: readonly Choice[]): readonly string[] | undefined {
+  const chosen = texts.flatMap((text) => {
+    const whole = text.trim() ? findChoice(text.trim(), choices) : undefined;
+    if (whole !== undefined) return [whole];
+    return text.split(",").map((part) => part.trim()).filter(Boolean).map((part) => findChoice(part, choices));
+  });
+  return chosen.every((each) => each !== undefined) ? chosen : undefined;
+}
+
+/** Parses the input of a field with one value. Returns `undefined` if it is not a value of the type. */
 function parseValue(text: string, { type }: Params, choices: readonly Choice[]): FieldValue | undefined {
-  if (type === "array") {
-    const chosen = text.split(",").map((part) => part.trim()).filter(Boolean).map((part) => findChoice(part, choices));
-    return chosen.every((each) => each !== undefined) ? chosen : undefined;
-  }
   if (choices.length) return findChoice(text, choices);
   if (type === "boolean") return /^(y|yes|true)$/i.test(text) ? true : /^(n|no|false)$/i.test(text) ? false : undefined;
   if (type !== "number" && type !== "integer") return text;

@@ -26,7 +26,7 @@ export async function withInteractiveSession(
   use: (session: InteractiveSession) => Promise<number>,
 ): Promise<number> {
   const logLevel = readLogLevel(args.flags.log ?? "info");
-  const answers = readPresetAnswers(args);
+  const answers = await readPresetAnswers(args);
   const monitor = new RequestMonitor(logLevel);
   const elicitor = createElicitor(answers, (work) => monitor.pauseWhile(work));
   const toOptions = (name: string) => ({

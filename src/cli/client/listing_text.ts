@@ -8,7 +8,7 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import type { Listing } from "../listing_check.ts";
 import { toLine, toLines, toPlain } from "./terminal_text.ts";
 import { describeType, listArguments } from "./schema_text.ts";
-import { type Style, terminalWidth, writeLine } from "./terminal_output.ts";
+import { reportLine, type Style, terminalWidth, writeLine } from "./terminal_output.ts";
 import { toTable } from "./table.ts";
 
 /** How to format. */
@@ -119,8 +119,12 @@ function formatTable(rows: readonly (readonly string[])[], { width, style }: For
   ];
 }
 
-/** Prints names with their descriptions, one per line. */
-export async function printNames(items: readonly Pick<Listed, "name" | "title" | "description">[]): Promise<void> {
+/** Prints names with their descriptions, one per line, or that the server has no items of this kind. */
+export async function printNames(
+  items: readonly Pick<Listed, "name" | "title" | "description">[],
+  kind: string,
+): Promise<void> {
   const rows = items.map(({ name, title, description = title }) => [toLine(name, 2000), toLine(description ?? "")]);
-  if (rows.length) await writeLine(toTable(rows, { indent: 0, width: terminalWidth() }).join("\n"));
+  if (!rows.length) reportLine(`The server has no ${kind}.`);
+  else await writeLine(toTable(rows, { indent: 0, width: terminalWidth() }).join("\n"));
 }

@@ -6,6 +6,7 @@
 import { RpcError } from "../../client/rpc_error.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { CliError, ServerError } from "../cli_error.ts";
+import { type ConnectionProblem, explainConnectionError } from "../connection_errors.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
 
 /** Converts an error to a message about the server `name`. Returns other values unchanged. */
@@ -16,12 +17,26 @@ export function toServerError(error: unknown, name: string): unknown {
     const code = error.code ? ` (${error.code})` : "";
     return new ServerError(`Cannot use ${name}: ${message}${code}${toRemedy(error, name)}${toErrorIdHint(error)}`);
   }
-  if (message.startsWith("Cannot reach")) return new CliError(`${message}; is the server running?`);
+  const problem = findConnectionProblem(error);
+  if (problem) return new CliError(toPlain(`Cannot reach ${problem.url}: ${problem.state}; ${problem.remedy}`));
   if (message.startsWith("Cannot start")) return new CliError(`${message}; check the command`);
   if (error.name === "TimeoutError") {
     return new ServerError(`Cannot use ${name}: ${message}; allow more time with --timeout`);
   }
-  return new ServerError(`Cannot use ${name}: ${message}`);
+  return new ServerError(`Cannot use ${name}: ${message}${toGeneralRemedy(message, name)}`);
+}
+
+function toGeneralRemedy(message: string, name: string): string {
+  if (message.includes("; ")) return "";
+  if (/ended with code \d+$/.test(message)) return "; check that the command starts an MCP server on stdio";
+  return /^https?:/i.test(name) ? "; examine the server with the command doctor" : "";
+}
+
+/** Explains why a URL cannot be reached. Returns `undefined` for other errors. */
+export function findConnectionProblem(error: Error): ConnectionProblem & { readonly url: string } | undefined {
+  const [, url] = /^Cannot reach (https?:\S+): /.exec(error.message) ?? [];
+  if (url === undefined || !URL.canParse(url) || error instanceof RpcError) return;
+  return { url, ...explainConnectionError(error.cause ?? error, url) };
 }
 
 /** The operator of a server finds an unexpected error by this id. */
@@ -41,5 +56,7 @@ function toRemedy(error: RpcError, name: string): string {
   const endpoint = findEndpoint(error, name);
   if (endpoint !== undefined) return `; use ${endpoint}`;
   if (status === 401 || status === 403) return `; authenticate with --header authorization="Bearer …"`;
+  if (status === 429) return "; wait, or raise the limit of the server";
+  if (status !== undefined && status >= 500) return "; check the log of the server";
   return code === 0 && status !== undefined ? "; check the path" : "";
 }

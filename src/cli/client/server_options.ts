@@ -27,10 +27,12 @@ export const ELICITATION_DESCRIPTION =
 export const SERVER_OPTIONS: Options = {
   header: {
     value: "NAME=VALUE",
+    isRepeatable: true,
     text: 'HTTP header of every request to a URL, such as authorization="Bearer …"; may be repeated',
   },
   env: {
     value: "NAMES",
+    isRepeatable: true,
     text:
       "Environment variables to pass to the command, separated by commas, in addition to PATH, HOME and the like; " +
       "NAME=VALUE sets one; may be repeated",
@@ -59,12 +61,14 @@ export const INTERACTIVE_OPTIONS: Options = {
   },
   answer: {
     value: "ANSWER",
+    isRepeatable: true,
     text: "Answer to a question of the server: NAME=VALUE fills in a field, accept takes the defaults, decline or " +
       "cancel refuses; may be repeated",
     completion: ["accept", "decline", "cancel"],
   },
   root: {
     value: "FOLDER",
+    isRepeatable: true,
     text: "Folder that the server may work in, sent as a root; may be repeated",
     completion: "files",
   },

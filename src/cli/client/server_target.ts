@@ -54,8 +54,9 @@ export async function findServer(args: Args, verb: string, isOptional: boolean):
 
 function findCommand({ operands, all }: Args, words: readonly string[], verb: string): ServerTarget {
   const [command, ...args] = words;
-  if (command === undefined) {
-    throw new UsageError(`Cannot ${verb} a server: no command follows --; write the command that starts it`);
+  if (!command) {
+    const state = command === undefined ? "no command follows --" : "the command after -- is empty";
+    throw new UsageError(`Cannot ${verb} a server: ${state}; write the command that starts it`);
   }
   return { target: { command, args, env: readVariables(all.env), exitMs: EXIT_MS }, name: toShell(words), operands };
 }

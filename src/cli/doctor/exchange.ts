@@ -6,6 +6,7 @@
 import { readEvents } from "../../client/event_stream.ts";
 import { type Message, readMessages } from "../../client/message.ts";
 import { startTimer } from "../../client/delay.ts";
+import { explainConnectionError } from "../connection_errors.ts";
 
 /** The server under examination. */
 export interface Endpoint {
@@ -147,7 +148,9 @@ export async function open(
     };
   } catch (error) {
     close();
-    throw error instanceof NoResponse ? error : toNoResponse(error, url);
+    if (error instanceof NoResponse) throw error;
+    const { state, remedy } = explainConnectionError(error, url);
+    throw new NoResponse(state, remedy, error);
   }
 }
 
@@ -181,51 +184,4 @@ function readMessage(text: string): Message | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Explains why a connection failed. The runtimes have no common error codes, and some give only a cause. */
-function toNoResponse(error: unknown, url: string): NoResponse {
-  const { host, hostname, protocol } = new URL(url);
-  const text = describeError(error);
-  const explain = (message: string, fix: string) => new NoResponse(message, fix, error);
-  if (/dns error|ENOTFOUND|EAI_AGAIN|getaddrinfo|lookup address/i.test(text)) {
-    return explain(`the name ${hostname} has no address`, "check its spelling, and that this machine is online");
-  }
-  if (/NotCapable|Requires net access/i.test(text)) {
-    return explain(`this program has no network permission: ${text}`, `run it with --allow-net=${host}`);
-  }
-  if (/refused/i.test(text)) {
-    return explain(
-      `nothing listens at ${host}`,
-      "start the server, and check the port that it prints; in a container it must listen on 0.0.0.0",
-    );
-  }
-  if (/certificate|cert_|self.signed|UNABLE_TO_VERIFY|ALTNAME|UnknownIssuer|NotValidFor|Expired/i.test(text)) {
-    return explain(
-      `the certificate is not trusted: ${text}`,
-      "use a certificate that clients trust for this name; to trust your own CA, set DENO_CERT, or NODE_EXTRA_CA_CERTS on Bun",
-    );
-  }
-  if (protocol === "https:" && /InvalidContentType|corrupt message|EPROTO|handshake|wrong version/i.test(text)) {
-    return explain(`${host} does not speak TLS`, `use http:// instead of https://, or put TLS in front of the server`);
-  }
-  if (protocol === "http:" && /invalid HTTP|malformed|parse|unexpected message|closed|reset/i.test(text)) {
-    return explain(
-      `${host} closed the connection or sent something other than HTTP`,
-      "use https:// if the server expects TLS; otherwise check the log of the server",
-    );
-  }
-  return explain(`the request failed: ${text}`, "check the URL and the log of the server");
-}
-
-function describeError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const code = "code" in error && typeof error.code === "string" ? ` (${error.code})` : "";
-  const cause = error.cause === undefined ? "" : `: ${describeError(error.cause)}`;
-  // Deno adds a prefix without information.
-  const message = error.message.replace(
-    /^(fetch failed|error sending request for url .*?\)|client error \(\w+\)):? ?/i,
-    "",
-  );
-  return `${message}${code}${cause}`;
 }

@@ -30,7 +30,7 @@ export interface Relay {
 }
 
 /** The path prefix of the relay. */
-export const RELAY_PATH = "/-/inspector/";
+const RELAY_PATH = "/-/inspector/";
 
 const MAX_CONNECTIONS = 16;
 const MAX_BODY_BYTES = 32 * 1024 * 1024;

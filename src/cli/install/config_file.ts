@@ -29,12 +29,21 @@ export interface ConfigChange {
  */
 export async function prepareChange({ client, file }: Destination, name: string, entry: object): Promise<ConfigChange> {
   const { setEntry } = await importEditor(client.format);
-  const facts = await platform.files.stat(file);
-  if (facts && facts.kind !== "file") {
-    throw new CliError(`Cannot change ${file}: it is not a regular file; name one with --file`);
-  }
-  const before = facts ? decode(file, await platform.files.read(file, MAX_BYTES + 1)) : "";
+  const { facts, bytes } = await readExisting(file);
+  const before = bytes ? decode(file, bytes) : "";
   return { file, before, after: setEntry(before, entry, { file, path: [client.serversKey, name] }), facts };
+}
+
+async function readExisting(file: string): Promise<{ readonly facts?: FileFacts; readonly bytes?: Uint8Array }> {
+  try {
+    const facts = await platform.files.stat(file);
+    if (!facts) return {};
+    if (facts.kind === "file") return { facts, bytes: await platform.files.read(file, MAX_BYTES + 1) };
+  } catch (error) {
+    if (!hasErrorCode(error)) throw error;
+    throw new CliError(`Cannot read ${file}: ${error.message}; check its permissions, or name another --file`);
+  }
+  throw new CliError(`Cannot change ${file}: it is not a regular file; name one with --file`);
 }
 
 /**
@@ -45,18 +54,41 @@ export async function prepareChange({ client, file }: Destination, name: string,
 export async function writeChange(change: ConfigChange): Promise<string | undefined> {
   const { file, after, facts } = change;
   try {
-    return await (facts ? replaceFile(change, facts) : createFile(file, after));
+    if (!facts) await prepareFolder(file);
+    return await withLock(file, () => facts ? replaceFile(change, facts) : createFile(file, after));
   } catch (error) {
     if (error instanceof CliError || !hasErrorCode(error)) throw error;
     throw new CliError(`Cannot write ${file}: ${error.message}; check its permissions, or name another --file`);
   }
 }
 
-async function createFile(file: string, text: string): Promise<undefined> {
+async function prepareFolder(file: string): Promise<void> {
   if ((await platform.files.lstat(file))?.kind === "link") {
     throw new CliError(`Cannot change ${file}: it is a link that leads nowhere; remove it, or name another --file`);
   }
   await platform.files.makeFolder(toFolder(file));
+}
+
+/** Keeps other installations from writing the file between the last look at it and the rename. */
+async function withLock<T>(file: string, write: () => Promise<T>): Promise<T> {
+  const lock = `${await platform.files.resolve(file) ?? file}.lock`;
+  try {
+    await platform.files.create(lock, "");
+  } catch (error) {
+    if (!hasErrorCode(error) || error.code !== "EEXIST") throw error;
+    throw new CliError(
+      `Cannot change ${file}: another program is writing it; run the command again, or remove ${lock} if none is`,
+    );
+  }
+  try {
+    return await write();
+  } finally {
+    await platform.files.remove(lock).catch(() => {});
+  }
+}
+
+async function createFile(file: string, text: string): Promise<undefined> {
+  await checkVersion(file, undefined);
   await platform.files.replace(file, text);
 }
 
@@ -65,12 +97,22 @@ async function replaceFile({ file, before, after }: ConfigChange, facts: FileFac
   if (facts.mode !== undefined && !(facts.mode & 0o200)) {
     throw new CliError(`Cannot change ${file}: it is read-only; allow its owner to write it`);
   }
+  await checkVersion(file, facts.version);
   const backup = await writeBackup(file, before, facts.mode);
-  if ((await platform.files.stat(file))?.version !== facts.version) {
-    throw new CliError(`Cannot change ${file}: another program has just written it; run the command again`);
+  try {
+    await checkVersion(file, facts.version);
+    await platform.files.replace(file, after);
+    return backup;
+  } catch (error) {
+    // Nothing was changed, so there is nothing to go back to.
+    await platform.files.remove(backup).catch(() => {});
+    throw error;
   }
-  await platform.files.replace(file, after);
-  return backup;
+}
+
+async function checkVersion(file: string, version: string | undefined): Promise<void> {
+  if ((await platform.files.stat(file))?.version === version) return;
+  throw new CliError(`Cannot change ${file}: another program has just written it; run the command again`);
 }
 
 /** Writes the previous content beside the file, under an unused name and with the same permission bits. */

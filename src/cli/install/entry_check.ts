@@ -7,7 +7,7 @@ import { connect } from "../../client/connect.ts";
 import { RpcError } from "../../client/rpc_error.ts";
 import { toPrintableLine } from "../../protocol/printable.ts";
 import { CliError } from "../cli_error.ts";
-import { findEndpoint } from "../client/server_errors.ts";
+import { findConnectionProblem, findEndpoint } from "../client/server_errors.ts";
 
 /** A command with its environment, and the folder to start it in, which defaults to the working directory. */
 export interface EntryCommand {
@@ -69,6 +69,11 @@ export async function checkEntry(name: string, target: EntryTarget): Promise<Ent
     const endpoint = error instanceof RpcError && "url" in target ? findEndpoint(error, target.url) : undefined;
     if (endpoint !== undefined) {
       throw new CliError(`Cannot install ${name}: there is no MCP endpoint at this URL; use ${endpoint}`);
+    }
+    const problem = findConnectionProblem(error);
+    if (problem) {
+      const state = toPrintableLine(problem.state);
+      throw new CliError(`Cannot install ${name}: it does not respond: ${state}; ${problem.remedy}, or add --no-check`);
     }
     const action = "url" in target ? "respond" : "start";
     const state = `it does not ${action}: ${toPrintableLine(error.message)}`;

@@ -30,11 +30,11 @@ export async function planStdio(target: string, destination: Destination, { flag
   const path = toTargetUrl(target).startsWith("file:") ? platform.toPath(target) : target;
   if (kind !== "pattern") await checkTarget(target, path);
   const requirements = await findRequirements(target, path, kind);
-  const permissions = toPermissionFlags(target, flags, requirements);
+  const permissions = toPermissionFlags(target, { flags, all }, requirements);
   const code = requirements.modules.find(isAbsolute);
   const config = code === undefined ? [] : await toConfigFlags(code);
   const [command, ...args] = toCommand(destination, [...config, ...permissions], path);
-  const variables = (flags.env ?? "").split(",").filter(Boolean);
+  const variables = toList(all.env);
   const values = readVariables(variables, destination);
   const env = toEnv(variables, values, destination);
   return {
@@ -85,7 +85,7 @@ async function findRequirements(
 
 function toPermissionFlags(
   target: string,
-  flags: Args["flags"],
+  { flags, all }: Pick<Args, "flags" | "all">,
   { permissions, modules }: Requirements,
 ): readonly string[] {
   if (platform.runtime === "bun") return [];
@@ -97,11 +97,16 @@ function toPermissionFlags(
         "--allow-net HOSTS, --allow-env NAMES, --allow-read PATHS and so on, or write --allow-none",
     );
   }
-  const allowed = Object.fromEntries(kinds.map((kind) => [kind, flags[`allow-${kind}`].split(",").filter(Boolean)]));
+  const allowed = Object.fromEntries(kinds.map((kind) => [kind, toList(all[`allow-${kind}`])]));
   // Paths must be absolute because the client may start the server in any folder.
   const paths = { read: allowed.read?.map(platform.toPath), write: allowed.write?.map(platform.toPath) };
   const absolute = { ...allowed, ...paths.read && { read: paths.read }, ...paths.write && { write: paths.write } };
   return toDenoFlags(joinPermissions({ read: toOwnReads() }, joinPermissions(permissions, absolute)));
+}
+
+/** The values of an option that is a list, and may be repeated. */
+function toList(values: readonly string[] = []): readonly string[] {
+  return [...new Set(values.flatMap((value) => value.split(",")).filter(Boolean))];
 }
 
 function toCommand({ isShared }: Destination, flags: readonly string[], path: string): readonly string[] {

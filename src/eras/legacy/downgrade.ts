@@ -80,8 +80,9 @@ function downgradeSchema(schema: unknown): unknown {
 
 function downgradeToolResult(result: Result, version: Version): Result {
   const isNew = version >= "2025-06-18";
-  const { structuredContent, ...rest } = result;
+  const { structuredContent } = result;
   if (isNew && (structuredContent === undefined || isJsonObject(structuredContent))) return result;
+  const { structuredContent: _, ...rest } = result;
   // Without content, the structured content that is dropped would be lost.
   const isBare = structuredContent !== undefined && Array.isArray(rest.content) && !rest.content.length;
   const content = isBare ? [{ type: "text", text: JSON.stringify(structuredContent) }] : rest.content;

@@ -22,25 +22,24 @@ import {
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
 import { requireScopes } from "../../core/scopes.ts";
-import { Call, type Carrier } from "../../core/call.ts";
+import { Call, type Carrier, toTooLong } from "../../core/call.ts";
 import type { Change } from "../../core/changes.ts";
 import type { ClientFacts } from "../../core/context.ts";
 import type { Engine, Era } from "../../core/era.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import { type Method, type Outcome, type Runner, toMethod } from "../../core/feature.ts";
 import type { InFlight } from "../../core/in_flight.ts";
-import { type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
+import { BUSY, type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
-import { requireCapabilities } from "../../core/question.ts";
+import { type Question, requireCapabilities } from "../../core/question.ts";
 import { readSessionData } from "./session_data.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
-import { BUSY } from "../../core/scheduler.ts";
-import { createNotifier, mayNotify } from "../../core/watching.ts";
+import { countSubscriber, createNotifier, mayNotify } from "../../core/watching.ts";
 import { downgradeError, downgradeResult } from "./downgrade.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import type { HttpSession, Sessions } from "./session.ts";
 import { findSessionMethod } from "./session_methods.ts";
-import { announce, createSession, type Session, type SessionFacts } from "./session_state.ts";
+import { announce, createSession, endSubscriptions, type Session, type SessionFacts } from "./session_state.ts";
 import { hasBatches, isVersion, toNoId, UNSTATED_VERSION, type Version, VERSIONS } from "./versions.ts";
 
 /** Creates the era of the revisions up to 2025-11-25. */
@@ -80,6 +79,7 @@ class LegacyEra implements Era {
   // Keyed by connection and not by call, because a weak map with an entry per call slows down garbage collection.
   readonly #sessionOf = new WeakMap<InFlight, Session>();
   readonly #made = new WeakMap<Call, Map<string, Promise<unknown>>>();
+  readonly #answers = new WeakMap<Call, Map<string, Promise<unknown>>>();
   /** Cached JSON of results that stay the same object. */
   readonly #texts = new Map<Version, WeakMap<Result, string>>(VERSIONS.map((version) => [version, new WeakMap()]));
   /** What the server's `session` returned for each session. */
@@ -93,7 +93,7 @@ class LegacyEra implements Era {
     this.#carrier = {
       host: engine.host,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
-      ask: async (call, _key, question) => await this.#sessionOf.get(call.inFlight)?.requests.ask(call, question),
+      ask: (call, key, question) => this.#ask(call, key, question),
       once: (call, key, make) => this.#once(call, key, make),
       release: ({ link }, retryMs) => {
         if (this.#sessions?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
@@ -179,7 +179,9 @@ class LegacyEra implements Era {
   }
 
   async #openSessions(): Promise<Sessions> {
-    const load = async () => new (await import("./session.ts")).Sessions(this.#engine.core, this.#data);
+    const count = (session: Session, uri: string) => countSubscriber(this.#engine, uri, this.#sessionCallOf(session));
+    const parts = { core: this.#engine.core, data: this.#data, count };
+    const load = async () => new (await import("./session.ts")).Sessions(parts);
     try {
       return this.#sessions = await (this.#loading ??= load());
     } catch (error) {
@@ -322,6 +324,7 @@ class LegacyEra implements Era {
     this.#piped.delete(inFlight);
     account.free(held);
     announce(this.#engine.core, session, "ended", "disconnected");
+    endSubscriptions(session);
   }
 
   // A response that becomes a stream can be resumed over another connection. The responses of a batch share one stream.
@@ -437,7 +440,7 @@ class LegacyEra implements Era {
         const { resultBytes } = this.#engine.core.limits.calls;
         text = JSON.stringify(downgradeResult(call.method, result, version));
         if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {
-          throw new Error(`Cannot send the result: it is longer than ${resultBytes} bytes (calls.resultBytes)`);
+          throw toTooLong(call, resultBytes);
         }
         texts?.set(result, text);
       }
@@ -508,6 +511,21 @@ class LegacyEra implements Era {
     return { text: toFailure(broken.id ?? null, broken) };
   }
 
+  // A key stands for one question, so it has one answer, as in revisions where the handler runs again.
+  async #ask(call: Call, key: string, question: Question): Promise<unknown> {
+    const answers = this.#answers.get(call) ?? new Map<string, Promise<unknown>>();
+    this.#answers.set(call, answers);
+    const answer = answers.get(key) ?? this.#sessionOf.get(call.inFlight)?.requests.ask(call, question);
+    if (answer) answers.set(key, answer);
+    try {
+      return await answer;
+    } catch (error) {
+      // The handler may ask again.
+      answers.delete(key);
+      throw error;
+    }
+  }
+
   #once(call: Call, key: string, make: () => unknown): Promise<unknown> {
     const values = this.#made.get(call) ?? new Map<string, Promise<unknown>>();
     this.#made.set(call, values);
@@ -529,10 +547,15 @@ class LegacyEra implements Era {
   #endWith(session: Session): void {
     session.streams?.disconnect();
     announce(this.#engine.core, session, "ended", "closing");
+    endSubscriptions(session);
+  }
+
+  #sessionCallOf(session: Session): Call {
+    return session.sessionCall ??= this.#toSessionCall(session);
   }
 
   #notify(session: Session, change: Change, text: string): void {
-    const seen = mayNotify(this.#engine, change, session.sessionCall ??= this.#toSessionCall(session));
+    const seen = mayNotify(this.#engine, change, this.#sessionCallOf(session));
     if (seen === true) session.notify(text);
     else if (seen) seen.then((seen) => seen && session.notify(text));
   }

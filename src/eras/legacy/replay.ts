@@ -340,6 +340,11 @@ export class Streams {
 
 /** The link of a response that can be resumed over another connection, if it becomes a stream. */
 export class ReplayLink implements Link, LinkEvents {
+  // Keeps the hidden class of these links in memory, as in `Call`.
+  static readonly #model: ReplayLink = new ReplayLink(
+    {} as { streams: Streams; account: Account }, // Neither is read.
+    {} as Link,
+  );
   readonly transport: TransportName;
   readonly inFlight: InFlight;
   readonly http?: Link["http"];

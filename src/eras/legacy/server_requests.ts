@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/client/elicitation
  * @module
  */
-import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
 import { type Response, toNotification } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call.ts";
 import type { Core } from "../../core/core.ts";
@@ -62,14 +62,19 @@ export class ServerRequests {
     try {
       link.send(JSON.stringify({ jsonrpc: "2.0", id, method: question.method, params }));
       const { result, error } = await promise;
-      if (error) throw new McpError(error.code, error.message, error.data);
+      // Not with its own code, which would speak of the call: clients begin a new session at some, and retry at others.
+      if (error) throw refuse(`it is the error ${error.code}, ${quote(error.message)}`, error);
       const checked = await question.read(restore(result));
       if (checked.problem === undefined) return checked.value;
-      throw new McpError(INVALID_PARAMS, `Cannot use the client's answer: ${checked.problem}`);
+      throw refuse(checked.problem);
     } finally {
       this.#waiting.delete(id);
       ticker.cancel(timeout);
       signal.removeEventListener("abort", onAbort);
     }
   }
+}
+
+function refuse(problem: string, data?: unknown): McpError {
+  return new McpError(INVALID_PARAMS, `Cannot use the client's answer: ${problem}`, data);
 }

@@ -11,13 +11,19 @@ import { toBytes } from "../../protocol/weight.ts";
 import type { Account } from "../../core/account.ts";
 import type { ClientFacts } from "../../core/context.ts";
 import type { Core } from "../../core/core.ts";
-import type { Link } from "../../core/link.ts";
+import { BUSY, type Link } from "../../core/link.ts";
 import type { SessionEvent } from "../../core/observer.ts";
-import { BUSY } from "../../core/scheduler.ts";
 import type { SessionState, SharedSession } from "../../core/store.ts";
-import { applyState } from "./session_methods.ts";
+import { applyState, type CountSubscriber } from "./session_methods.ts";
 import { ReplayLink, type ReplayMemory, Streams } from "./replay.ts";
-import { announce, createSession, type Session, type SessionFacts, toShortId } from "./session_state.ts";
+import {
+  announce,
+  createSession,
+  endSubscriptions,
+  type Session,
+  type SessionFacts,
+  toShortId,
+} from "./session_state.ts";
 import { hasPriming, isVersion, type Version } from "./versions.ts";
 
 /** A session with an id and resumable streams. */
@@ -48,6 +54,14 @@ interface Ended {
   readonly isByClient: boolean;
 }
 
+/** What sessions share with their era. */
+export interface SessionsParts {
+  readonly core: Core;
+  /** Gets what the server's `session` returned for each session. */
+  readonly data: WeakMap<ClientFacts, unknown>;
+  readonly count: CountSubscriber;
+}
+
 /**
  * All sessions over HTTP. The sealed id contains everything that was negotiated. So a session survives a restart, and
  * works on any instance with the same secret. Losing the state in memory does not end a session.
@@ -68,11 +82,13 @@ export class Sessions {
   #isForeignKnown = false;
   /** Ids that were created here and not used yet, so that the observer can distinguish them from resumed ones. */
   readonly #unused = new Set<string>();
+  readonly #count: CountSubscriber;
 
-  /** Creates an empty set of sessions. `data` gets what the server's `session` returned for them. */
-  constructor(core: Core, data: WeakMap<ClientFacts, unknown>) {
+  /** Creates an empty set of sessions. */
+  constructor({ core, data, count }: SessionsParts) {
     this.#core = core;
     this.#data = data;
+    this.#count = count;
   }
 
   /** Every session this process knows. */
@@ -175,7 +191,7 @@ export class Sessions {
   #join(session: HttpSession, shared: SharedSession): void {
     const apply = (state: SessionState) => {
       try {
-        applyState(session, state, this.#core);
+        applyState(session, state, { core: this.#core, count: this.#count });
       } catch {
         // This process has less room than another one had.
       }
@@ -255,6 +271,7 @@ export class Sessions {
 
   #forget(session: HttpSession, why: SessionEvent["why"]): void {
     announce(this.#core, session, "ended", why);
+    endSubscriptions(session);
     const { id = "", account: { key = "" } } = session;
     if (session === this.#newest) this.#newest = undefined;
     if (this.#known.delete(id)) session.account.free(session.held);

@@ -15,12 +15,13 @@ import type { Engine } from "../../core/era.ts";
 import type { Runner } from "../../core/feature.ts";
 import type { Core } from "../../core/core.ts";
 import type { SessionState } from "../../core/store.ts";
-import { isWatchable } from "../../core/watching.ts";
-import { BUSY } from "../../core/scheduler.ts";
+import { countSubscriber, isWatchable } from "../../core/watching.ts";
+import { BUSY } from "../../core/link.ts";
 import { announceSubscription, type Session } from "./session_state.ts";
 
 /** Finds the runner of a session method. Returns `undefined` for any other method. The result is always empty. */
-export function findSessionMethod({ core, registry }: Engine, session: Session, call: Call): Runner | undefined {
+export function findSessionMethod(engine: Engine, session: Session, call: Call): Runner | undefined {
+  const { core, registry } = engine;
   const { method, params } = call;
   switch (method) {
     case "ping":
@@ -38,7 +39,7 @@ export function findSessionMethod({ core, registry }: Engine, session: Session, 
         run() {
           if (call.http && session.id === undefined) throw new McpError(INVALID_REQUEST, NO_SESSION);
           const uri = readUri(params.uri);
-          watch(session, uri, core);
+          watch(session, uri, { core, count: () => countSubscriber(engine, uri, call) });
           return share(session, (state) => ({ ...state, uris: [...new Set(state.uris).add(uri)] }));
         },
       };
@@ -61,12 +62,20 @@ function share({ shared }: Session, change: (state: SessionState) => SessionStat
   return shared ? shared.update(change).then(() => EMPTY) : EMPTY;
 }
 
+/** Counts a session as a subscriber of a resource. Returns the function that ends its subscription. */
+export type CountSubscriber = (session: Session, uri: string) => () => void;
+
+interface WatchOptions {
+  readonly core: Core;
+  readonly count: CountSubscriber;
+}
+
 /** Takes over what other instances know of a session. */
-export function applyState(session: Session, { level, uris = [] }: SessionState, core: Core): void {
+export function applyState(session: Session, { level, uris = [] }: SessionState, options: WatchOptions): void {
   if (level !== undefined) session.client.logLevel = readLevel(level);
   const isWatched = new Set(uris);
-  for (const uri of [...session.watched]) if (!isWatched.has(uri)) unwatch(session, uri, core);
-  for (const uri of isWatched) watch(session, uri, core);
+  for (const uri of [...session.watched.keys()]) if (!isWatched.has(uri)) unwatch(session, uri, options.core);
+  for (const uri of isWatched) watch(session, uri, options);
 }
 
 const NO_SESSION = "Cannot subscribe: the request has no Mcp-Session-Id, so there is no stream to notify";
@@ -83,10 +92,10 @@ function readUri(uri: unknown): string {
 }
 
 // A client can subscribe to a hidden resource as it can to an unknown one. `allow` decides at each change.
-function watch(session: Session, uri: string, { limits, observer }: Core): void {
+function watch(session: Session, uri: string, { core: { limits, observer }, count }: WatchOptions): void {
   const { account, watched } = session;
   if (watched.has(uri)) return;
-  if (!isWatchable([...watched, uri], limits)) {
+  if (!isWatchable([...watched.keys(), uri], limits)) {
     throw new McpError(
       INVALID_PARAMS,
       "Cannot subscribe: too many resources are watched, or their URIs are too long (streams.watchedUris)",
@@ -96,11 +105,12 @@ function watch(session: Session, uri: string, { limits, observer }: Core): void 
     throw new McpError(BUSY, "Cannot subscribe: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
   session.held += toHeld(uri);
-  watched.add(uri);
+  watched.set(uri, count(session, uri));
   announceSubscription(observer, session, { uri });
 }
 
 function unwatch(session: Session, uri: string, { observer }: Core): void {
+  session.watched.get(uri)?.();
   if (!session.watched.delete(uri)) return;
   session.account.free(toHeld(uri));
   session.held -= toHeld(uri);

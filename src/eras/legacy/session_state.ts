@@ -42,8 +42,8 @@ export interface Session {
   readonly streams?: Streams;
   /** What all instances know of the session. `undefined` without a store or an id. */
   readonly shared?: SharedSession;
-  /** Resources the client watches. */
-  readonly watched: Set<string>;
+  /** Resources the client watches: the functions that end their subscriptions, by URI. */
+  readonly watched: Map<string, () => void>;
   /** Sends the client a notification that belongs to no request. */
   notify(text: string): void;
   /** Account of the client. */
@@ -71,7 +71,7 @@ export function createSession(
     caller,
     inFlight,
     requests: new ServerRequests(core),
-    watched: new Set(),
+    watched: new Map(),
     notify,
     account,
     held: 0,
@@ -93,7 +93,7 @@ export function announce(
     session.hasEnded = true;
     const end = why === "client" || why === "disconnected" || why === "closing" ? why : "session";
     if (observer.subscription) {
-      for (const uri of session.watched) announceSubscription(observer, session, { uri, why: end });
+      for (const uri of session.watched.keys()) announceSubscription(observer, session, { uri, why: end });
     }
   }
   observer.session?.({ state, id: id && toShortId(id), revision, client: info, transport, principal, why });
@@ -115,4 +115,10 @@ export function announceSubscription(
  */
 export function toShortId(id: string): string {
   return id.slice(-8);
+}
+
+/** Ends the subscriptions of a session. */
+export function endSubscriptions({ watched }: Session): void {
+  for (const end of watched.values()) end();
+  watched.clear();
 }

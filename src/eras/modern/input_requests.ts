@@ -4,11 +4,14 @@
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
  */
-import { INTERNAL_ERROR, McpError } from "../../protocol/errors.ts";
+import { INTERNAL_ERROR, INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
 import { type Params, type Result, toTypedResult } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call.ts";
 import type { Question } from "../../core/question.ts";
 import type { Core } from "../../core/core.ts";
+
+/** How many unusable answers to one question the server accepts. A client that repeats them would ask its user forever. */
+const MAX_MISFITS = 3;
 
 /**
  * The questions and answers of one call. An answer counts only for the exact question. If the handler asks something
@@ -20,6 +23,8 @@ export class InputRequests {
   readonly #open = new Map<string, Question>();
   readonly #answered = new Map<string, readonly [question: string, answer: unknown]>();
   readonly #made = new Map<string, string>();
+  /** The number of unusable answers to each question. */
+  readonly #misfits = new Map<string, number>();
   #asked = new Map<string, string>();
   #answers: Params = {};
   #round = 0;
@@ -46,6 +51,7 @@ export class InputRequests {
     this.#asked = new Map(before.asked);
     for (const [key, question, answer] of before.answered) this.#answered.set(key, [question, answer]);
     for (const [key, json] of before.made) this.#made.set(key, json);
+    for (const [key, count] of before.misfits ?? []) this.#misfits.set(key, count);
   }
 
   /**
@@ -62,7 +68,15 @@ export class InputRequests {
     } else return this.#leaveOpen(key, question);
     const reading = question.read(answer);
     const checked = reading instanceof Promise ? await reading : reading;
-    if (checked.problem !== undefined) return this.#leaveOpen(key, question);
+    if (checked.problem !== undefined) {
+      const count = (this.#misfits.get(key) ?? 0) + 1;
+      this.#misfits.set(key, count);
+      if (count < MAX_MISFITS) return this.#leaveOpen(key, question);
+      throw new McpError(
+        INVALID_PARAMS,
+        `Cannot use the client's answer to ${quote(key)}: ${checked.problem}; the server asked ${MAX_MISFITS} times`,
+      );
+    }
     this.#answered.set(key, [text, answer]);
     return checked.value;
   }
@@ -86,6 +100,7 @@ export class InputRequests {
       asked: questions.map(([key, { method, params }]) => [key, JSON.stringify([method, params])]),
       answered: [...this.#answered].map(([key, [question, answer]]) => [key, question, answer]),
       made: [...this.#made],
+      ...this.#misfits.size && { misfits: [...this.#misfits] },
     });
     return toTypedResult("input_required", { inputRequests: Object.fromEntries(questions), requestState });
   }

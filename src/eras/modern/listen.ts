@@ -12,11 +12,10 @@ import type { Change } from "../../core/changes.ts";
 import type { Engine } from "../../core/era.ts";
 import { startExpiry } from "../../core/expiry.ts";
 import type { ListenKey, Published, Runner } from "../../core/feature.ts";
-import { createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
-import type { Reply } from "../../core/link.ts";
+import { countSubscriber, createNotifier, isWatchable, mayNotify } from "../../core/watching.ts";
+import { BUSY, type Reply } from "../../core/link.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
 import type { CancelReason } from "../../core/observer.ts";
-import { BUSY } from "../../core/scheduler.ts";
 import { META, META_SERVER } from "./meta_keys.ts";
 
 /** Key of the subscription that a notification belongs to. */
@@ -192,6 +191,8 @@ class Subscription {
       for (const { key, names } of this.#filter.topics) {
         this.#stops.push(key.subscribe(names, (published) => this.#deliver(published)));
       }
+      // Before the acknowledgement, after which no change may be missed.
+      for (const uri of this.#filter.uris) this.#stops.push(countSubscriber(this.#engine, uri, this.#call));
       link.send(toNotification("notifications/subscriptions/acknowledged", {
         notifications: granted,
         _meta: { [META_SUBSCRIPTION]: id },

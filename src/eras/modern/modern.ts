@@ -24,20 +24,19 @@ import {
 } from "../../protocol/jsonrpc.ts";
 import { isWithin } from "../../protocol/weight.ts";
 import { requireScopes } from "../../core/scopes.ts";
-import { Call, type Carrier } from "../../core/call.ts";
+import { Call, type Carrier, toTooLong } from "../../core/call.ts";
 import type { Engine } from "../../core/era.ts";
 import type { Method, Outcome, Runner } from "../../core/feature.ts";
 import { SHUTDOWN } from "../../core/in_flight.ts";
-import { type HeaderReader, type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
+import { BUSY, type HeaderReader, type Link, type Reply, RETRY_AFTER } from "../../core/link.ts";
 import type { RefusalReason, RequestReport } from "../../core/observer.ts";
 import { requireCapabilities } from "../../core/question.ts";
 import { toUnknownMethod } from "../../core/registry.ts";
-import { BUSY } from "../../core/scheduler.ts";
 import type { SelectiveEra } from "../choose.ts";
 import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
-import { InputRequests } from "./input_requests.ts";
+import type { InputRequests } from "./input_requests.ts";
 import { META_CAPABILITIES, META_SERVER, META_VERSION, VERSION } from "./meta_keys.ts";
 
 /** Creates the era of revision 2026-07-28. */
@@ -67,10 +66,14 @@ interface Found {
   readonly runner: Runner;
 }
 
+/** The code for questions. */
+type Asking = typeof import("./input_requests.ts");
+
 class ModernEra implements SelectiveEra {
   readonly #engine: Engine;
   readonly #own: ReadonlyMap<string, Method>;
   readonly #inputs = new WeakMap<Call, InputRequests>();
+  #asking?: Asking;
   /** Cached JSON of results that stay the same object. */
   readonly #texts = new WeakMap<Result, string>();
   /** Beginning of every result, with the fields that are always the same. */
@@ -83,8 +86,13 @@ class ModernEra implements SelectiveEra {
       host: engine.host,
       hasResultTypes: true,
       notify: ({ link }, method, params) => link.send(toNotification(method, params)),
-      ask: (call, key, question) => this.#inputsOf(call).ask(key, question),
-      once: (call, key, make) => this.#inputsOf(call).once(key, make),
+      loadAsk: () => this.#asking ? undefined : this.#loadAsking(),
+      // Synchronous, so that the question is open before the handler can go on.
+      ask: (call, key, question) =>
+        this.#asking
+          ? this.#inputsOf(call, this.#asking).ask(key, question)
+          : this.#openInputs(call).then((inputs) => inputs.ask(key, question)),
+      once: async (call, key, make) => await (await this.#openInputs(call)).once(key, make),
       isAsking: (call) => !!this.#inputs.get(call)?.isOpen,
       session: engine.core.session && once(engine.core.session),
     };
@@ -185,7 +193,7 @@ class ModernEra implements SelectiveEra {
     if (!method.asks || params.requestState === undefined && params.inputResponses === undefined) {
       return this.#run(found);
     }
-    return this.#inputsOf(found.call).restore().then(() => this.#run(found));
+    return this.#restore(found);
   }
 
   async #checkParams(found: Found, wanted: readonly HeaderParam[], headers: HeaderReader): Promise<Reply> {
@@ -203,7 +211,21 @@ class ModernEra implements SelectiveEra {
     return outcome.then((outcome) => this.#toReply(found, outcome));
   }
 
-  #inputsOf(call: Call): InputRequests {
+  async #restore(found: Found): Promise<Reply> {
+    await (await this.#openInputs(found.call)).restore();
+    return await this.#run(found);
+  }
+
+  // Loaded on demand, because most servers never ask.
+  async #loadAsking(): Promise<Asking> {
+    return this.#asking = await import("./input_requests.ts");
+  }
+
+  async #openInputs(call: Call): Promise<InputRequests> {
+    return this.#inputsOf(call, this.#asking ?? await this.#loadAsking());
+  }
+
+  #inputsOf(call: Call, { InputRequests }: Asking): InputRequests {
     let inputs = this.#inputs.get(call);
     if (!inputs) this.#inputs.set(call, inputs = new InputRequests(this.#engine.core, call));
     return inputs;
@@ -238,12 +260,13 @@ class ModernEra implements SelectiveEra {
   }
 
   // The common fields are spliced into the JSON text, so that no call copies its result.
-  #stamp({ call: { params, link: { principal } }, runner: { cache } }: Found, result: Result): string {
+  #stamp({ call, runner: { cache } }: Found, result: Result): string {
+    const { params, link: { principal } } = call;
     const { core } = this.#engine;
     const { resultBytes } = core.limits.calls;
     let text = JSON.stringify(result);
     if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) {
-      throw new Error(`Cannot send the result: it is longer than ${resultBytes} bytes (calls.resultBytes)`);
+      throw toTooLong(call, resultBytes);
     }
     let hints = "";
     if (cache) {

@@ -19,6 +19,8 @@ export interface Round {
   readonly answered: readonly (readonly [key: string, question: string, answer: unknown])[];
   /** Values of `ctx.once`. */
   readonly made: readonly (readonly [key: string, json: string])[];
+  /** The number of unusable answers by key, if there were any. */
+  readonly misfits?: readonly (readonly [key: string, count: number])[];
 }
 
 /** The sealed contents. */

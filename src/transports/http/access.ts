@@ -132,11 +132,16 @@ export function readOrigins(origins: readonly string[] = []): readonly string[] 
   );
 }
 
-/** Returns a path from the options unchanged. Throws if it has parameters, or if a URL would spell it differently. */
+/** Returns a path from the options unchanged. Throws if it is not plain. */
 export function readPath(path: string): string {
-  return !/[:*]/.test(path) && URL.parse(path, "http://x")?.pathname === path
-    ? path
-    : rejectOption(path, "a plain path like /mcp");
+  if (isPlainPath(path)) return path;
+  const [odd] = /[^\w/.~%;=,@!$&'()+-]/u.exec(path) ?? [];
+  return rejectOption(path, `a plain path like /mcp${odd ? `, because of ${quoted(odd)}` : ""}`);
+}
+
+/** Whether a path has no parameters, and a URL would not spell it differently. */
+export function isPlainPath(path: string): boolean {
+  return !/[:*]/.test(path) && URL.parse(path, "http://x")?.pathname === path;
 }
 
 /** Returns the principal from code in front of the server, which has authenticated the request. */

@@ -68,6 +68,11 @@ export interface Head {
 
 /** One HTTP request and its response. */
 export class Exchange implements Link, Receiver {
+  // Keeps the hidden class of exchanges in memory, as in `Call`.
+  static readonly #model: Exchange = new Exchange(
+    { headers: new Headers(), accepts: {} } as Head, // Nothing else is read.
+    {} as ExchangeParts, // Not read.
+  );
   readonly transport = "http";
   readonly http: Pick<SeenRequest, "request">;
   readonly headers: HeaderReader;

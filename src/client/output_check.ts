@@ -1,0 +1,65 @@
+/**
+ * Checks the structured content of results against the output schemas of the tools that were listed.
+ *
+ * @see specification/2026-07-28/server/tools (Output Schema)
+ * @module
+ */
+import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import { type Issue, toText } from "../schema/json_schema.ts";
+import { RpcError } from "./rpc_error.ts";
+
+type Check = (value: unknown) => readonly Issue[];
+
+/** The output schemas of a server's tools, from its latest list. */
+export class OutputChecks {
+  #schemas = new Map<unknown, Params>();
+  readonly #checks = new WeakMap<Params, Check>();
+
+  /** Replaces the schemas by those of a whole list. */
+  learn(tools: readonly Params[]): void {
+    this.#schemas = new Map(
+      tools.flatMap(({ name, outputSchema }) => isObject(outputSchema) ? [[name, outputSchema]] : []),
+    );
+  }
+
+  /** Forgets all schemas, because the list of tools has changed. */
+  forget(): void {
+    this.#schemas.clear();
+  }
+
+  /**
+   * Checks a result of a tool. A tool that is not known to have an output schema may return anything.
+   *
+   * @throws {RpcError} with code 0 if the structured content does not match, or is missing.
+   */
+  async check(name: string, { isError, structuredContent }: Result): Promise<void> {
+    const schema = this.#schemas.get(name);
+    if (!schema || isError === true) return;
+    const refuse = (state: string) => new RpcError(0, `Cannot use the result of the tool ${name}: ${state}`);
+    if (structuredContent === undefined) throw refuse("structuredContent is missing, but the tool has an outputSchema");
+    const issues = (await this.#compile(schema))(structuredContent);
+    if (!issues.length) return;
+    const places = issues.map(({ path, message }) => {
+      const place = path && !path.startsWith("[") ? `.${path}` : path;
+      return toText({ path: `structuredContent${place}`, message });
+    });
+    throw refuse(`${places.join("; ")} (its outputSchema)`);
+  }
+
+  async #compile(schema: Params): Promise<Check> {
+    let check = this.#checks.get(schema);
+    if (!check) this.#checks.set(schema, check = await compile(schema));
+    return check;
+  }
+}
+
+// The patterns of a server could block this process. A schema that cannot be used, such as one with a reference to
+// another document, says nothing about the result.
+async function compile(schema: Params): Promise<Check> {
+  const { compileJsonSchema } = await import("../schema/json_check.ts");
+  try {
+    return compileJsonSchema(schema, { ignoresPatterns: true });
+  } catch {
+    return () => [];
+  }
+}

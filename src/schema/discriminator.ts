@@ -1,0 +1,49 @@
+/**
+ * Finds the property by which the alternatives of a union differ, such as `kind`. With it, a value is checked against
+ * one alternative instead of all.
+ *
+ * @module
+ */
+import { isObject } from "../protocol/jsonrpc.ts";
+import type { JsonSchema } from "./json_schema.ts";
+
+/** A property that has other constants in each alternative. */
+export interface Discriminator {
+  /** Name of the property. */
+  readonly name: string;
+  /** The alternative of each value. */
+  readonly forms: ReadonlyMap<unknown, JsonSchema>;
+}
+
+/**
+ * Finds the discriminator of alternatives, if there is one. An object with this property can only match the alternative
+ * of its value. `toParts` returns the schemas that apply together in an alternative: the schema and what it refers to.
+ */
+export function findDiscriminator(
+  forms: readonly unknown[],
+  toParts: (form: JsonSchema) => readonly unknown[],
+): Discriminator | undefined {
+  const all = forms.filter(isObject);
+  const [first] = all;
+  if (forms.length < 2 || all.length < forms.length) return;
+  const names = toParts(first).flatMap((part) => Object.keys(Object(Object(part).properties)));
+  for (const name of names) {
+    const found = new Map<unknown, JsonSchema>();
+    const isDistinct = all.every((form) => {
+      const values = toParts(form).map((part) => findConstants(part, name)).find((values) => values);
+      return values?.every((value) => !found.has(value) && found.set(value, form));
+    });
+    if (isDistinct) return { name, forms: found };
+  }
+}
+
+/** Returns the constants that a schema allows for a property, if all of them are primitive. */
+function findConstants(part: unknown, name: string): readonly unknown[] | undefined {
+  const { properties } = Object(part);
+  if (!isObject(properties) || !Object.hasOwn(properties, name)) return;
+  const { const: only, enum: choices }: JsonSchema = Object(properties[name]);
+  const all = choices ?? (only === undefined ? undefined : [only]);
+  if (!Array.isArray(all) || !all.length || all.some((one) => typeof one === "object" && one)) return;
+  // The same value may be listed twice.
+  return [...new Set(all)];
+}

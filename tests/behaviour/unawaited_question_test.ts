@@ -1,0 +1,54 @@
+// A question decides the outcome of its call, whatever the handler does with it. Alone in its file, because the first
+// question of a process loads the code for questions.
+import { assertEquals } from "@std/assert";
+import { z } from "zod";
+import { type Context, createServer, tool, ToolError } from "../../mod.ts";
+import { connect } from "../../src/testing/testing.ts";
+import { textOf } from "../support/behaviour.ts";
+
+const schema = z.object({ ok: z.boolean() });
+const ask = (ctx: Context) => ctx.elicit("sure", { message: "Sure?", schema });
+
+const handlers = [
+  tool({
+    name: "returns",
+    run(_input, ctx) {
+      void ask(ctx).then(() => {}, () => {});
+      return "done";
+    },
+  }),
+  tool({
+    name: "throws",
+    run(_input, ctx) {
+      void ask(ctx).then(() => {}, () => {});
+      throw new ToolError("failed");
+    },
+  }),
+  tool({
+    name: "returns_later",
+    async run(_input, ctx) {
+      await undefined;
+      void ask(ctx).then(() => {}, () => {});
+      return "done";
+    },
+  }),
+];
+
+Deno.test("a question that nobody awaits is asked, also by the first handler of a process that asks", async () => {
+  for (const _again of [1, 2]) {
+    for (const { name } of handlers) {
+      const server = createServer({ name: "asks", version: "1.0.0", handlers });
+      let asked = 0;
+      await using client = await connect(server, {
+        era: "modern",
+        onElicit: () => {
+          asked++;
+          return { action: "accept", content: { ok: true } };
+        },
+      });
+      const result = await client.callTool(name);
+      assertEquals([textOf(result), asked], [name === "throws" ? "failed" : "done", 1], name);
+      await server.close();
+    }
+  }
+});

@@ -1,0 +1,110 @@
+// Reads the configuration files of clients as their documentation describes them, without code of `mcp install`, and
+// uses the servers in them as the clients do.
+import { assert, assertEquals } from "@std/assert";
+import { parse as parseToml } from "smol-toml";
+import { parse as parseYaml } from "yaml";
+import { connect } from "../../src/client/connect.ts";
+import { _meta, toRequestLine } from "../support/command_line.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+type Variables = Readonly<Record<string, string>>;
+
+/** The server of a configuration file. */
+export interface FileEntry {
+  readonly name: string;
+  readonly fields: Fields;
+}
+
+/** Reads the only server under `key`. */
+export async function readEntry(path: string, key: string): Promise<FileEntry> {
+  const text = await Deno.readTextFile(path);
+  const value = path.endsWith(".toml") ? parseToml(text) : path.endsWith(".yaml") ? parseYaml(text) : JSON.parse(text);
+  const entries = Object.entries(Object(value)[key]);
+  assertEquals(entries.length, 1);
+  const [[name, fields]] = entries;
+  return { name, fields: Object(fields) };
+}
+
+/** How a client writes a reference to a variable within a value. Clients without an entry have no references. */
+const REFERENCES: Readonly<Record<string, RegExp>> = {
+  "claude-code": /\$\{(\w+)\}/g,
+  "mcp-json": /\$\{(\w+)\}/g,
+  gemini: /\$\{?(\w+)\}?/g,
+  cursor: /\$\{env:(\w+)\}/g,
+  vscode: /\$\{env:(\w+)\}/g,
+  windsurf: /\$\{env:(\w+)\}/g,
+};
+
+function expand(client: string, values: unknown, variables: Variables): Record<string, string> {
+  const pattern = REFERENCES[client];
+  return Object.fromEntries(
+    Object.entries(Object(values)).map(([name, value]) => {
+      const text = String(value);
+      return [name, pattern ? text.replace(pattern, (_, variable) => variables[variable] ?? "") : text];
+    }),
+  );
+}
+
+/** A command with its whole environment. */
+interface Launch {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Record<string, string>;
+}
+
+/** The command that a client starts. */
+function toLaunch(client: string, { fields }: FileEntry, variables: Variables): Launch {
+  const { command, cmd, args, env, envs, env_vars: inherited = [], type } = fields;
+  assert(["stdio", undefined].includes(type as string | undefined), `${client}: type ${type}`); // compared as text
+  const passed = [inherited].flat().map((name) => [String(name), variables[String(name)] ?? ""]);
+  return {
+    command: String(client === "goose" ? cmd : command),
+    args: [args].flat().map(String),
+    env: { ...Object.fromEntries(passed), ...expand(client, client === "goose" ? envs : env, variables) },
+  };
+}
+
+/** Starts a server as a client does, with a short environment, and returns the text of a tool. */
+export async function callStarted(
+  client: string,
+  entry: FileEntry,
+  { variables, cwd, tool }: { readonly variables: Variables; readonly cwd: string; readonly tool: string },
+): Promise<string> {
+  const { command, args, env } = toLaunch(client, entry, variables);
+  const { PATH, HOME } = Deno.env.toObject();
+  const child = new Deno.Command(command, {
+    args: [...args],
+    cwd,
+    clearEnv: true,
+    env: { PATH, HOME, ...env },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(toRequestLine("tools/call", { name: tool, _meta })));
+  await writer.close();
+  const { stdout, stderr } = await child.output();
+  const [line] = new TextDecoder().decode(stdout).split("\n");
+  assert(line, new TextDecoder().decode(stderr));
+  return JSON.parse(line).result.content[0].text;
+}
+
+/** Connects to a server as a client does, and returns the text of a tool. */
+export async function callRemote(
+  client: string,
+  { fields }: FileEntry,
+  { variables, tool }: { readonly variables: Variables; readonly tool: string },
+): Promise<string> {
+  // Codex names variables in keys of their own.
+  const { bearer_token_env_var: token, env_http_headers: referenced, http_headers: literal } = fields;
+  const headers: Record<string, string> = {
+    ...expand(client, fields.headers ?? literal, variables),
+    ...Object.fromEntries(Object.entries(Object(referenced)).map(([name, each]) => [name, variables[String(each)]])),
+    ...token !== undefined && { authorization: `Bearer ${variables[String(token)]}` },
+  };
+  const url = fields.url ?? fields.httpUrl ?? fields.serverUrl ?? fields.uri;
+  await using connection = await connect(String(url), { headers });
+  const { content } = await connection.callTool(tool);
+  return Object(content[0]).text;
+}

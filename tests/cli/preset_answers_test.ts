@@ -1,0 +1,96 @@
+// `--answer` fills in forms: whatever is typed, and whatever the form, a value fits its field or is refused.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { findFormMisfit } from "../../src/client/form_answer.ts";
+import type { Params } from "../../src/protocol/jsonrpc.ts";
+import { CliError } from "../../src/cli/cli_error.ts";
+import { toFields } from "../../src/cli/client/form_field.ts";
+import { fillFields, readPresetAnswers } from "../../src/cli/client/preset_answers.ts";
+import { platform } from "../../src/cli/platform.ts";
+import { type Random, random } from "../support/random.ts";
+
+const NAMES = ["name", "naem", "a b", "__proto__", "constructor", "\x1b[2J", "é", "x=y", "0", ""];
+const TEXTS = [
+  ...["", " ", "yes", "NO", "true", "1", "-1", "1e400", "1.5", "0x10", "NaN", "r", "Red", "RED, Green", "a,b", "2"],
+  ...["2026-07-28", "a@b.c", "https://x/", "\x1b]0;owned\x07", "\u202e", "{}", "[1]", "x".repeat(5000), "__proto__"],
+];
+const CHOICES: readonly Params[] = [
+  { enum: ["r", "g"] },
+  { enum: ["1", "2", "a,b", " c ", "__proto__"], enumNames: ["one"] },
+  { oneOf: [{ const: "r", title: "Red" }, { const: "g", title: "Green" }] },
+  { enum: [1, null, {}] },
+  { enum: [] },
+  { oneOf: [1, { title: "x" }] },
+];
+
+function makeField({ pick, below }: Random): unknown {
+  const choices = pick(CHOICES);
+  return pick<unknown>([
+    { type: "string", format: pick(["email", "uri", "date", "date-time", "other"]), minLength: below(3) },
+    { type: "string", maxLength: below(9), title: pick(TEXTS), description: pick(TEXTS), default: pick(TEXTS) },
+    { type: pick(["number", "integer"]), minimum: below(3) - 1, maximum: below(9) },
+    { type: "boolean", default: "maybe" },
+    { type: "string", ...choices },
+    { type: "array", items: choices, minItems: below(3), maxItems: 1 + below(4) },
+    { type: "array", items: 5 },
+    { type: pick(["object", "null", ["string"]]) },
+    {},
+    7,
+  ]);
+}
+
+function makeWords({ pick, below }: Random): string[] {
+  const words = () => pick([() => `${pick(NAMES)}=${pick(TEXTS)}`, () => pick(["accept", "decline", "cancel"])])();
+  return Array.from({ length: 1 + below(4) }, words);
+}
+
+const toArgs = (answer: readonly string[]) => ({ operands: [], flags: {}, all: { answer } });
+
+Deno.test("any answer to any form fits it, or is refused in one printable line", async () => {
+  const { terminal } = platform;
+  const { writeError } = terminal;
+  const printed: string[] = [];
+  let filled = 0;
+  let refused = 0;
+  let lines = 0;
+  Object.defineProperty(terminal, "writeError", { value: (text: string) => void printed.push(text), writable: true });
+  try {
+    for (let seed = 0; seed < 3000; seed++) {
+      const draw = random(seed);
+      const properties = Object.fromEntries(
+        Array.from({ length: draw.below(5) }, () => [draw.pick(NAMES), makeField(draw)]),
+      );
+      const words = makeWords(draw);
+      const shown = `seed ${seed}: ${JSON.stringify({ properties, words })}`;
+      const answers = await readPresetAnswers(toArgs(words)).catch((reason) => {
+        assert(
+          reason instanceof CliError && /^Cannot answer .*; \S|^Cannot answer .*: write/.test(reason.message),
+          shown,
+        );
+      });
+      if (!answers) continue;
+      printed.length = 0;
+      const { content, hasErrors } = fillFields(toFields({ properties }), answers);
+      assertEquals(findFormMisfit({ properties }, content), undefined, shown);
+      for (const name of Object.keys(content)) assert(answers.values.has(name), shown);
+      for (const line of printed) assert(/^Cannot answer [^\p{Cc}\p{Cf}]*\n?$/u.test(line), `${shown}\n${line}`);
+      lines += printed.length;
+      filled += Object.keys(content).length;
+      if (hasErrors) refused++;
+    }
+  } finally {
+    Object.defineProperty(terminal, "writeError", { value: writeError });
+  }
+  assert(filled > 100 && refused > 300 && lines > 300, `${filled} filled, ${refused} refused, ${lines} lines`);
+});
+
+Deno.test("a list takes every choice, also one with a comma", async () => {
+  const fields = toFields({
+    properties: { tags: { type: "array", items: { enum: ["a,b", "c", "d"] } }, ["__proto__"]: { type: "string" } },
+  });
+  const fill = async (...words: readonly string[]) =>
+    fillFields(fields, await readPresetAnswers(toArgs(words))).content;
+  assertEquals(await fill("tags=a,b"), { tags: ["a,b"] });
+  assertEquals(await fill("tags=c, d", "tags=a,b"), { tags: ["c", "d", "a,b"] });
+  assertEquals(Object.entries(await fill("__proto__=x")), [["__proto__", "x"]]);
+  await assertRejects(() => readPresetAnswers(toArgs(["accept", "cancel"])), CliError, "accept and cancel");
+});

@@ -1,0 +1,161 @@
+// Results of tools are validated against the output schemas of the list, without running a server's patterns.
+import { assertEquals, assertRejects } from "@std/assert";
+import { z } from "zod";
+import { tool } from "../../mod.ts";
+import { connect, RpcError } from "../../src/client/client.ts";
+import { compileJsonSchema } from "../../src/schema/json_check.ts";
+import { behaviour } from "../support/behaviour.ts";
+import { agreed, discovered, fakeHttp, ok, url } from "./fakes.ts";
+
+// Exponential backtracking.
+const EVIL = "^(([a-z])+.)+[A-Z]([a-z])+$";
+const long = "a".repeat(60);
+
+/** A server with one tool, which returns what it is told. */
+function serve(era: "modern" | "legacy", outputSchema: unknown, results: readonly object[]) {
+  const left = [...results];
+  return fakeHttp((heard) => {
+    switch (heard.method) {
+      case "server/discover":
+        return era === "modern" ? discovered(heard) : new Response(null, { status: 404 });
+      case "initialize":
+        return ok(heard, agreed);
+      case "tools/list":
+        return ok(heard, {
+          resultType: "complete",
+          tools: [{ name: "sum", inputSchema: { type: "object" }, outputSchema }, { name: "free", inputSchema: {} }],
+        });
+      case "tools/call":
+        return ok(heard, { resultType: "complete", content: [], ...left.shift() });
+    }
+  });
+}
+
+const schema = {
+  type: "object",
+  properties: { sum: { type: "number" }, list: { type: "array", items: { type: "string" } } },
+  required: ["sum"],
+};
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`structured content must match the output schema of a listed tool (${era})`, async () => {
+    const wrong = [
+      [{ structuredContent: { sum: "4" } }, "structuredContent.sum: expected number, got string"],
+      [{ structuredContent: { sum: 4, list: ["a", 1] } }, "structuredContent.list[1]: expected string, got number"],
+      [{ structuredContent: {} }, "structuredContent.sum: required"],
+      [{ structuredContent: null }, "structuredContent: expected object, got null"],
+      [{}, "structuredContent is missing, but the tool has an outputSchema"],
+    ] as const;
+    const { fetch } = serve(era, schema, [
+      ...wrong.map(([result]) => result),
+      { structuredContent: { sum: 4 } },
+      { isError: true, structuredContent: { sum: "4" } },
+      { structuredContent: { sum: "4" } },
+    ]);
+    await using client = await connect(url, { fetch });
+    await client.listTools();
+    for (const [, state] of wrong) {
+      const error = await assertRejects(() => client.callTool("sum"), RpcError, state);
+      assertEquals(error.message.startsWith("Cannot use the result of the tool sum: "), true);
+      assertEquals(error.code, 0);
+    }
+    assertEquals((await client.callTool("sum")).structuredContent, { sum: 4 });
+    assertEquals((await client.callTool("sum")).isError, true);
+    // Another tool has no schema.
+    assertEquals((await client.callTool("free")).structuredContent, { sum: "4" });
+  });
+}
+
+Deno.test("without a list, after a change of the list, and through request, results are as the server sent them", async () => {
+  const result = { structuredContent: { sum: "4" } };
+  const server = serve("modern", schema, Array(4).fill(result));
+  let changes = false;
+  const fetch = async (request: Request) => {
+    const response = await server.fetch(request);
+    if (!changes) return response;
+    const changed = JSON.stringify({ jsonrpc: "2.0", method: "notifications/tools/list_changed" });
+    return new Response(`data: ${changed}\n\ndata: ${await response.text()}\n\n`, {
+      headers: { "content-type": "text/event-stream" },
+    });
+  };
+  await using client = await connect(url, { fetch });
+  await client.callTool("sum");
+  await client.listTools();
+  assertEquals((await client.request("tools/call", { name: "sum", arguments: {} })).structuredContent, { sum: "4" });
+  await assertRejects(() => client.callTool("sum"), RpcError);
+  changes = true;
+  await client.callTool("sum");
+});
+
+Deno.test("an output schema with patterns, or one that cannot be used, keeps no result back", async () => {
+  const unusable = [
+    { $ref: "https://elsewhere.example/schema" },
+    { $schema: "http://json-schema.org/draft-03/schema" },
+    { type: "nothing" },
+    Array.from({ length: 100 }).reduce<object>((items) => ({ items }), {}),
+  ];
+  const { RegExp: real } = globalThis;
+  const compiled: string[] = [];
+  const note = (args: readonly unknown[]) => void compiled.push(String(args[0]));
+  globalThis.RegExp = new Proxy(real, {
+    apply: (target, self, args) => (note(args), Reflect.apply(target, self, args)),
+    construct: (target, args) => (note(args), Reflect.construct(target, args)),
+  });
+  try {
+    for (const outputSchema of [...unusable, { properties: { sum: { pattern: EVIL } } }]) {
+      const { fetch } = serve("modern", outputSchema, [{ structuredContent: { sum: long } }]);
+      await using client = await connect(url, { fetch });
+      await client.listTools();
+      assertEquals((await client.callTool("sum")).structuredContent, { sum: long });
+    }
+  } finally {
+    globalThis.RegExp = real;
+  }
+  assertEquals(compiled.filter((source) => source.includes("([a-z])+")), []);
+});
+
+Deno.test("a check without patterns refuses only what any patterns would refuse", () => {
+  const pattern = "b";
+  const misfits = (schema: object, value: unknown) =>
+    compileJsonSchema({ ...schema }, { ignoresPatterns: true })(value).map(({ path, message }) =>
+      `${path}: ${message}`
+    );
+  for (
+    const schema of [
+      { pattern },
+      { not: { pattern: "a" } },
+      { not: { $ref: "#/$defs/b" }, $defs: { b: { pattern: "a" } } },
+      { oneOf: [{ pattern }, { type: "string" }] },
+      { if: { pattern: "a" }, then: { maxLength: 0 } },
+      { if: { pattern }, else: { maxLength: 0 } },
+    ]
+  ) {
+    assertEquals(misfits(schema, "a"), [], JSON.stringify(schema));
+  }
+  for (
+    const schema of [
+      { patternProperties: { b: { type: "number" } }, additionalProperties: { type: "string" } },
+      { patternProperties: { b: { type: "number" } }, unevaluatedProperties: false },
+      { propertyNames: { pattern } },
+      { properties: { a: { patternProperties: {} } }, not: { properties: { a: { pattern } } } },
+    ]
+  ) {
+    assertEquals(misfits(schema, { a: "x" }), [], JSON.stringify(schema));
+  }
+  assertEquals(misfits({ contains: { pattern }, maxContains: 1 }, ["b", "a"]), []);
+  // Everything else still counts.
+  assertEquals(misfits({ pattern, maxLength: 2 }, "aaa"), [": expected at most 2 characters, got 3"]);
+  assertEquals(misfits({ oneOf: [{ pattern }, { maxLength: 1 }] }, 4), []);
+  assertEquals(misfits({ anyOf: [{ type: "string", pattern }, { type: "null" }] }, 4).length, 1);
+  assertEquals(misfits({ not: { type: "string" } }, "a"), [": not allowed in this form"]);
+});
+
+behaviour("a server of this library passes the check, whatever its tools return", async (connect) => {
+  const person = z.object({ email: z.email(), at: z.iso.datetime().optional(), tags: z.array(z.string()).default([]) });
+  const known = tool({ name: "known", output: person, run: () => ({ email: "ada@example.com" }) });
+  const failing = tool({ name: "failing", output: person, run: () => ({ content: [], isError: true }) });
+  const { client } = await connect({ handlers: [known, failing] });
+  await client.listTools();
+  assertEquals((await client.callTool("known")).structuredContent, { email: "ada@example.com", tags: [] });
+  assertEquals((await client.callTool("failing")).isError, true);
+});

@@ -1,0 +1,130 @@
+// The steps to adapt arguments: in proportion to what there is to change, and never a copy of a parsed text.
+import { LIMITS } from "../../src/core/limits.ts";
+import { adaptInput } from "../../src/schema/adapt_input.ts";
+import type { JsonSchema } from "../../src/schema/json_schema.ts";
+import { assert, assertEquals } from "../support/std.ts";
+
+const KEYS = 190_000;
+const list = <T>(length: number, make: (i: number) => T) => Array.from({ length }, (_, i) => make(i));
+const large = (value: unknown) => Object.fromEntries(list(KEYS, (i) => [`key${i}`, value]));
+const jsonText = LIMITS.request;
+
+/** Runs a function, and returns the values that JSON texts were parsed to. */
+function parsedBy(run: () => void): unknown[] {
+  const parsed: unknown[] = [];
+  const { parse } = JSON;
+  JSON.parse = (text: string) => {
+    const value: unknown = parse(text);
+    parsed.push(value);
+    return value;
+  };
+  try {
+    run();
+  } finally {
+    JSON.parse = parse;
+  }
+  return parsed;
+}
+
+/** Counts the reads of the keywords of a schema and its parts. */
+function counted<T extends object>(schema: T, count: () => void, made = new WeakMap<object, object>()): T {
+  return new Proxy(schema, {
+    get(target, key, self) {
+      count();
+      const value = Reflect.get(target, key, self);
+      if (typeof value !== "object" || !value) return value;
+      if (!made.has(value)) made.set(value, counted(value, count, made));
+      return made.get(value);
+    },
+  });
+}
+
+for (
+  const [name, x, value, expected] of [
+    ["any object", { type: "object" }, 1, undefined],
+    ["numbers", { type: "object", additionalProperties: { type: "number" } }, 1, undefined],
+    ["numbers as text", { type: "object", additionalProperties: { type: "number" } }, "1", 1],
+    ["a known name", { type: "object", properties: { key7: { type: "number" } } }, "1", "1"],
+    [
+      "one of 20 alternatives",
+      {
+        anyOf: list(20, (i) => ({ type: "object", properties: { kind: { const: i } } })),
+      },
+      1,
+      undefined,
+    ],
+  ] as const
+) {
+  Deno.test(`a JSON text of 190,000 keys is parsed once, and not copied: ${name}`, () => {
+    let adapted: { readonly x?: Record<string, unknown> } = {};
+    const given = { x: JSON.stringify(large(value)) };
+    const parsed = parsedBy(() =>
+      adapted = Object(adaptInput(given, { type: "object", properties: { x } }, { jsonText }))
+    );
+    assert(adapted.x === parsed[0], "it is a copy");
+    // The texts in it are JSON texts, too, until the limit on values is reached.
+    const texts = { "numbers as text": jsonText.values - KEYS - 1, "a known name": 1 }[String(name)] ?? 0;
+    assert(parsed.length <= 1 + texts + 1, `${parsed.length} texts were parsed`);
+    assertEquals(adapted.x?.key7, name === "a known name" ? 1 : expected ?? value);
+    assertEquals(Object.keys(adapted.x ?? {}).length, KEYS);
+  });
+}
+
+Deno.test("the reads of a schema do not grow with names that it does not know", () => {
+  const measure = (value: object, schema: JsonSchema): number => {
+    let reads = 0;
+    adaptInput(value, counted(schema, () => reads++), { jsonText, defaults: true });
+    return reads;
+  };
+  const schema = { type: "object", properties: { a: { type: "number", default: 1 }, b: { type: "object" } } };
+  assertEquals(measure({ a: "1", ...large(1) }, schema), measure({ a: "1" }, schema));
+});
+
+Deno.test("the reads of a schema do not grow with the alternatives that differ by a constant", () => {
+  const measure = (forms: number): number => {
+    let reads = 0;
+    const anyOf = list(forms, (i) => ({ type: "object", properties: { kind: { const: i }, n: { type: "number" } } }));
+    const schema = counted({ type: "array", items: { anyOf } }, () => reads++);
+    const adapt = (length: number) => {
+      reads = 0;
+      const made = adaptInput(list(length, (i) => ({ kind: i % forms, n: "5" })), schema, { jsonText });
+      assertEquals(Object(made)[length - 1], { kind: (length - 1) % forms, n: 5 });
+      return reads;
+    };
+    // What the first item of each alternative takes does not count.
+    return adapt(2000) - adapt(1000);
+  };
+  const [few, many] = [measure(2), measure(200)];
+  assert(many < few * 1.1, `${few} reads for 2 alternatives, ${many} for 200`);
+});
+
+Deno.test("a value that was given is not changed, and names such as __proto__ stay properties", () => {
+  const given = JSON.parse('{"__proto__":"[1]","a":"{\\"__proto__\\":\\"[2]\\"}","list":["3"],"b":{"c":"4"}}');
+  const before = JSON.stringify(given);
+  const proto = JSON.parse('{"__proto__":{"type":"array","items":{}}}');
+  const schema = {
+    type: "object",
+    properties: {
+      ...proto,
+      a: { type: "object", properties: proto },
+      list: { items: { type: "number" } },
+      b: { properties: { c: { type: "number" }, d: { default: 5 } } },
+    },
+  };
+  Object.defineProperty(schema.properties, "__proto__", { value: { type: "array" }, enumerable: true });
+  const adapted = adaptInput(given, schema, { jsonText, defaults: true });
+  assertEquals(
+    JSON.stringify(adapted),
+    '{"__proto__":[1],"a":{"__proto__":[2]},"list":[3],"b":{"c":4,"d":5}}',
+  );
+  assertEquals(JSON.stringify(given), before);
+});
+
+Deno.test("the reads of a schema are bounded, however many alternatives there are", () => {
+  let reads = 0;
+  const anyOf = list(1000, () => ({ type: "object", properties: { kind: { type: "number" } }, required: ["kind"] }));
+  const schema = counted({ type: "array", items: { anyOf } }, () => reads++);
+  const given = list(60_000, () => ({ kind: "no number" }));
+  assertEquals(adaptInput(given, schema, { jsonText }), given);
+  assert(reads < 15_000_000, `${reads} reads`);
+});

@@ -1,0 +1,112 @@
+// Unions whose alternatives differ by a constant: a value is checked against one of them, in as many steps.
+import { compileJsonSchema } from "../../src/schema/json_check.ts";
+import type { JsonSchema } from "../../src/schema/json_schema.ts";
+import { assert, assertEquals } from "../support/std.ts";
+
+const list = <T>(length: number, make: (i: number) => T) => Array.from({ length }, (_, i) => make(i));
+const form = (kind: unknown, rest: JsonSchema = {}): JsonSchema => ({
+  type: "object",
+  properties: { kind: { const: kind }, v: { type: "string" } },
+  required: ["kind"],
+  ...rest,
+});
+
+/** Counts the reads of a schema's keywords, and those of its parts. */
+function counted<T extends object>(schema: T, count: () => void): T {
+  return new Proxy(schema, {
+    get(target, key, self) {
+      count();
+      const value = Reflect.get(target, key, self);
+      return typeof value === "object" && value ? counts.get(value) ?? keep(value, count) : value;
+    },
+  });
+}
+const counts = new WeakMap<object, object>();
+function keep(value: object, count: () => void): object {
+  const made = counted(value, count);
+  counts.set(value, made);
+  return made;
+}
+
+for (const keyword of ["anyOf", "oneOf"] as const) {
+  Deno.test(`${keyword}: the steps for a value do not grow with the alternatives`, () => {
+    const measure = (forms: number): number => {
+      let reads = 0;
+      const alternatives = list(forms, (i) => counted(form(`k${i}`), () => reads++));
+      const check = compileJsonSchema({ items: { [keyword]: alternatives } });
+      const items = list(1000, (i) => ({ kind: `k${i % forms}`, v: "x" }));
+      check(items);
+      reads = 0;
+      assertEquals(check(items), []);
+      return reads;
+    };
+    const [few, many] = [measure(2), measure(200)];
+    assert(few > 0 && many === few, `${few} reads for 2 alternatives, ${many} for 200`);
+  });
+
+  Deno.test(`${keyword}: 60,000 items are within the limit on steps, with 20 alternatives`, () => {
+    const check = compileJsonSchema({ items: { [keyword]: list(20, (i) => form(`k${i}`)) } });
+    assertEquals(check(list(60_000, () => ({ kind: "k19", v: "x" }))), []);
+  });
+
+  Deno.test(`${keyword}: an alternative is chosen as if all had been tried`, () => {
+    const unions: Record<string, readonly JsonSchema[]> = {
+      constants: [form("a"), form("b", { additionalProperties: false }), form(1), form(null), form(true)],
+      enums: [
+        { properties: { kind: { enum: ["a", "b", "a"] }, v: { type: "string" } } },
+        { properties: { kind: { const: 1 } }, required: ["v"] },
+      ],
+      references: [{ $ref: "#/$defs/a" }, { $ref: "#/$defs/b", required: ["v"] }],
+      overlapping: [{ properties: { kind: { enum: ["a", "b"] } } }, form("b")],
+      objects: [{ properties: { kind: { const: { x: 1 } } } }, form("a")],
+      "not in every one": [form("a"), { properties: { v: { type: "string" } } }],
+      "the second property": [
+        { properties: { v: {}, kind: { const: "a" } } },
+        { properties: { v: { const: "x" }, kind: { const: "b" } } },
+      ],
+      booleans: [true as unknown as JsonSchema, form("a")],
+      tracked: [form("a"), form("b")],
+    };
+    const kinds = [undefined, "a", "b", "c", 1, true, null, { x: 1 }, ["a"], "toString"];
+    const values = [
+      ...kinds.flatMap((kind) => [{ kind }, { kind, v: "x" }, { kind, v: 1 }, { kind, w: 1 }]),
+      {},
+      [],
+      1,
+      "a",
+    ];
+    const $defs = { a: form("a"), b: form("b") };
+    for (const [name, forms] of Object.entries(unions)) {
+      const rest: JsonSchema = name === "tracked" ? { unevaluatedProperties: false } : {};
+      const check = compileJsonSchema({ [keyword]: forms, $defs, ...rest });
+      const single = forms.map((one) => compileJsonSchema({ allOf: [one], $defs, ...rest }));
+      for (const value of values) {
+        const fitting = single.filter((check) => !check(value).length).length;
+        const fits = keyword === "anyOf" ? fitting > 0 : fitting === 1;
+        assertEquals(check(value).length === 0, fits, `${name}: ${JSON.stringify(value)}`);
+      }
+    }
+  });
+}
+
+Deno.test("an issue names the place in the alternative, or the known values", () => {
+  const check = compileJsonSchema({ items: { anyOf: [form("a"), form("b")] } });
+  assertEquals(check([{ kind: "a", v: 1 }, { kind: "c" }, { kind: {} }, {}]), [
+    { path: "[0].v", message: "expected string, got number" },
+    { path: "[1].kind", message: 'expected "a" or "b", got "c"' },
+    { path: "[2].kind", message: 'expected "a" or "b", got object' },
+    { path: "[3]", message: "kind: required" },
+  ]);
+});
+
+Deno.test("draft-07 ignores what stands beside a $ref", () => {
+  const check = compileJsonSchema({
+    $schema: "http://json-schema.org/draft-07/schema#",
+    anyOf: [
+      { $ref: "#/definitions/any", properties: { kind: { const: "a" } } },
+      { properties: { kind: { const: "b" } } },
+    ],
+    definitions: { any: {} },
+  });
+  assertEquals(check({ kind: "c" }), []);
+});

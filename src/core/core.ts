@@ -8,10 +8,12 @@ import type { Implementation } from "../protocol/types.ts";
 import type { JsonSchema } from "../schema/schema.ts";
 import type { Authentication } from "./auth.ts";
 import type { Call } from "./call.ts";
-import type { Context } from "./context.ts";
+import type { Capabilities } from "./capabilities.ts";
+import type { ClientFacts, Context } from "./context.ts";
 import type { Filters } from "./guards.ts";
+import type { Link } from "./link.ts";
 import type { Limits } from "./limits.ts";
-import type { Observer, Observing } from "./observer.ts";
+import type { Observer, Observing, RequestReport } from "./observer.ts";
 import type { Sealer } from "./sealer.ts";
 import type { NoServices } from "./service.ts";
 import type { SharedState } from "./store.ts";
@@ -38,6 +40,14 @@ export interface PublishedTool {
   readonly tool: string;
   /** Whether it is the schema of the input or of the output. */
   readonly use: "input" | "output";
+}
+
+/** A request before its handler is looked up, such as a call. */
+export interface Entering {
+  readonly method: string;
+  readonly link: Link;
+  readonly client: ClientFacts;
+  readonly observed?: RequestReport;
 }
 
 /** Options and services that all parts of one server share. */
@@ -69,6 +79,10 @@ export interface Core {
   readonly publishSchema?: PublishSchema;
   /** Whether arguments may be JSON text where their schema expects another type. */
   readonly lenientArguments?: boolean;
+  /** What the server declares and does. */
+  readonly can: Capabilities;
+  /** Decides whether a request may enter. Throws the error for the client. */
+  readonly admit?: (request: Entering) => Promise<void>;
   /** Hears events. It has a method only for events that somebody hears, so write `observer.call?.({ … })`. */
   readonly observer: Observer;
   /** Builds events. `undefined` until it is loaded, and without an observer. */

@@ -12,6 +12,7 @@ import { type Binding, bindServices } from "../core/container.ts";
 import type { ChangeNotifier, Context } from "../core/context.ts";
 import type { Core, DescribeError } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
+import { bindLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import type { Need } from "../core/question.ts";
 import { bindAllow, type Handler, type Remake } from "../core/feature.ts";
@@ -64,6 +65,8 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
   readonly needs?: readonly Need[];
   /** What extensions add, made by `attribute` of an extension. The first attribute that wraps reads is the outermost. */
   readonly extensions?: readonly Attribute[];
+  /** Limits of the resource. Its completers count apart, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
+  readonly limits?: HandlerLimits;
   /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
   readonly ttlMs?: number;
   /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
@@ -200,9 +203,9 @@ export function resource<const U extends string, S extends Services = NoServices
   const remake: Remake = (change) => resource<U, S>(change(options));
   // At runtime, the template has the variables of its type.
   if (!template) return { ...toResource(form, defined, remake), uri: () => key } as unknown as ResourceOf<U, S>; // As above.
-  const { name, complete, describeError } = form;
+  const { name, complete, describeError, limits } = form;
   const place = `resource ${quote(key)}`;
-  const completed = { place, names, complete, allow, scopes, services, describeError, match };
+  const completed = { place, names, complete, allow, scopes, services, describeError, match, limits };
   const also = [completion({ type: "ref/resource", name: key, ...completed })];
   const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
   return { ...toResource(form, defined, remake, also), uri } as unknown as ResourceOf<U, S>; // As above.
@@ -317,6 +320,7 @@ function define<Input>(form: Form<Input>): Defined {
     scopes: readScopes(form.scopes, `resource ${quote(key)}`),
     needs,
     extensions,
+    limits: bindLimits(form.limits, { place: `resource ${quote(key)}`, kind: "resource", key }),
     ttlMs,
     hooks: form.subscribe || form.unsubscribe ? form : undefined,
     scope: allow ? "private" : cacheScope,

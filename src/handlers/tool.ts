@@ -22,6 +22,7 @@ import { type Binding, bindServices } from "../core/container.ts";
 import type { Context } from "../core/context.ts";
 import type { Core, DescribeError, PublishedTool, PublishSchema } from "../core/core.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
+import { bindLimits, type BoundLimits, type HandlerLimits } from "../core/handler_limits.ts";
 import { compose, type Middleware } from "../core/middleware.ts";
 import {
   type Allow,
@@ -152,6 +153,8 @@ export interface ToolOptions<I extends Schema, O extends Schema, S extends Servi
   readonly needs?: readonly Need[];
   /** What extensions add, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
   readonly extensions?: readonly Attribute[];
+  /** Limits of the tool, such as `limits({ timeoutMs: 5000 })` of `@x/mcp/limits`. */
+  readonly limits?: HandlerLimits;
   /**
    * Runs the tool. The model reads the message of a `ToolError`. Other errors go to `observer.fault`, and the client gets
    * their id.
@@ -214,9 +217,10 @@ export function tool<
   if (typeof run !== "function") throw new TypeError(`Cannot make tool ${quote(name)}: run is not a function`);
   const services = bindServices(options.services, `tool ${quote(name)}`);
   const definition = define(options, services);
-  const { allow, extensions } = definition;
+  const { allow, extensions, limits } = definition;
+  const also = limits?.also;
   const remake: Remake = (change) => tool(change(options));
-  const internals = { feature: tools, key: name, definition, services, extensions, remake };
+  const internals = { feature: tools, key: name, definition, also, services, extensions, remake };
   return { name, run, allow, tags: options.tags, [INTERNALS]: internals };
 }
 
@@ -232,6 +236,7 @@ export interface Definition extends Entry {
   readonly guards?: HandlerGuards;
   readonly services?: Binding;
   readonly describeError?: DescribeError;
+  readonly limits?: BoundLimits;
   readonly invoke: (call: Call, input: unknown, core: Core, filter: Filter | undefined) => Result | Promise<Result>;
   /** Returns the definition for one caller. Returns `undefined` if it fails, which is reported. */
   readonly vary?: (call: Call, core: Core) => Promise<Definition | undefined>;
@@ -265,21 +270,28 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     // Query builders are thenables but not promises.
     return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
   };
+  const visible = bindAllow(allow, services);
+  const scopes = readScopes(options.scopes, place);
+  const limited = { place, kind: "tool", key: name, hasOutput: !!output, allow: visible, scopes } as const;
+  const limits = bindLimits(options.limits, limited);
   return {
     key: name,
-    allow: bindAllow(allow, services),
+    allow: visible,
+    limits,
     guards: readGuards(options.guards, place),
     services,
     describeError: options.describeError,
     vary: options.forCaller && (async (call, core) => {
       const { toVariant } = await import("./variant.ts");
-      return await toVariant(options, { call, core, services, define });
+      const variant = await toVariant(options, { call, core, services, define });
+      // What all callers use together is limited together.
+      return variant && { ...variant, limits };
     }),
     input,
     lenient: options.lenientArguments,
     output,
     headers: input && toHeaders(input),
-    scopes: readScopes(options.scopes, place),
+    scopes,
     needs,
     extensions,
     wire: ({ publishSchema }) => ({
@@ -311,9 +323,11 @@ const tools: Feature = {
   compile(handlers, core) {
     const definitions = toDefinitions<Definition>(handlers);
     // The keys are unknown, because a client may send any value as a name.
-    const byName = new Map<unknown, ToolRunner>(
-      definitions.map((definition) => [definition.key, new ToolRunner(definition, core)]),
-    );
+    const toRunner = (definition: Definition): Found => {
+      const runner = new ToolRunner(definition, core);
+      return definition.limits?.apply<Found>(runner, core) ?? runner;
+    };
+    const byName = new Map<unknown, Found>(definitions.map((definition) => [definition.key, toRunner(definition)]));
     const find = (call: Call) => {
       const { name } = call.params;
       const found = byName.get(name);
@@ -326,10 +340,10 @@ const tools: Feature = {
       await revealed;
       const variant = await vary(call, core);
       if (!variant) throw toUnknown(call.params.name);
-      return new ToolRunner(variant, core);
+      return toRunner(variant);
     };
     return {
-      capabilities: { tools: { listChanged: true } },
+      capabilities: { tools: { listChanged: core.can.listChanged } },
       methods: {
         "tools/list": toMethod(createList("tools", definitions, core), { stable: true }),
         "tools/call": { subject: "name", asks: true, find },
@@ -338,8 +352,14 @@ const tools: Feature = {
   },
 };
 
+/** A tool that a call names. */
+interface Found extends Runner {
+  readonly allow?: Allow;
+  readonly vary?: Definition["vary"];
+}
+
 /** The runner of a tool. */
-class ToolRunner implements Runner {
+class ToolRunner implements Found {
   readonly allow?: Allow;
   readonly headers?: readonly HeaderParam[];
   readonly scopes?: readonly string[];
